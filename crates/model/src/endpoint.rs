@@ -1,0 +1,199 @@
+//! Where the server is: a base URL, with or without a path prefix, with or without `/v1`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// The API families that `run` can drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    Chat,
+    Completions,
+}
+
+impl Api {
+    pub const ALL: [Self; 2] = [Self::Chat, Self::Completions];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Completions => "completions",
+        }
+    }
+
+    /// The path below the base URL.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Completions => "/v1/completions",
+        }
+    }
+}
+
+impl fmt::Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The part of the server's URL that all its paths share. It holds no credentials, so it may be
+/// stored and shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct BaseUrl {
+    pub tls: bool,
+    pub host: String,
+    pub port: u16,
+    /// Empty, or starting with `/` and not ending with one; never ends in `/v1`.
+    pub prefix: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BaseUrlError {
+    #[error("`{0}` is not a URL ({1}); write it as http://HOST:PORT")]
+    NotAUrl(String, String),
+    #[error("`{0}` uses the scheme `{1}`; only http and https servers can be measured")]
+    Scheme(String, String),
+    #[error(
+        "the URL carries a user name or password, which would be stored with the results; \
+             take it out and use --api-key-file or --header"
+    )]
+    Credentials,
+    #[error("`{0}` has a query or fragment; give the base URL only, as http://HOST:PORT/PREFIX")]
+    Query(String),
+}
+
+impl BaseUrl {
+    /// The full path on the server for one of its endpoints, such as `/v1/models`.
+    pub fn path(&self, endpoint: &str) -> String {
+        format!("{}{endpoint}", self.prefix)
+    }
+
+    /// The value of the `Host` header: the port is left out when it is the scheme's own.
+    pub fn authority(&self) -> String {
+        let default_port = if self.tls { 443 } else { 80 };
+        if self.port == default_port {
+            self.host.clone()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// The host as a resolver wants it: an IPv6 literal without its brackets.
+    pub fn host_to_resolve(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+}
+
+impl FromStr for BaseUrl {
+    type Err = BaseUrlError;
+
+    fn from_str(text: &str) -> Result<Self, BaseUrlError> {
+        // `localhost:8000` alone would parse as the scheme `localhost`.
+        let with_scheme =
+            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = Url::parse(&with_scheme)
+            .map_err(|error| BaseUrlError::NotAUrl(text.to_owned(), error.to_string()))?;
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            other => return Err(BaseUrlError::Scheme(text.to_owned(), other.to_owned())),
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(BaseUrlError::Credentials);
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(BaseUrlError::Query(text.to_owned()));
+        }
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or_else(|| BaseUrlError::NotAUrl(text.to_owned(), "no host".to_owned()))?;
+        let default_port = if tls { 443 } else { 80 };
+        Ok(Self {
+            tls,
+            host: host.to_owned(),
+            port: url.port().unwrap_or(default_port),
+            prefix: prefix_of(url.path()),
+        })
+    }
+}
+
+/// Takes off what people paste along: a trailing slash, an endpoint's path, `/v1`.
+fn prefix_of(path: &str) -> String {
+    let path = path.trim_end_matches('/');
+    let path = ["/chat/completions", "/completions", "/models"]
+        .iter()
+        .find_map(|endpoint| path.strip_suffix(endpoint).filter(|rest| rest.ends_with("/v1")))
+        .unwrap_or(path);
+    path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/').to_owned()
+}
+
+impl fmt::Display for BaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
+    }
+}
+
+impl From<BaseUrl> for String {
+    fn from(base: BaseUrl) -> Self {
+        base.to_string()
+    }
+}
+
+impl TryFrom<String> for BaseUrl {
+    type Error = BaseUrlError;
+
+    fn try_from(text: String) -> Result<Self, BaseUrlError> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> String {
+        text.parse::<BaseUrl>().map_or_else(|error| error.to_string(), |base| base.to_string())
+    }
+
+    #[test]
+    fn prefix_and_v1_are_both_optional() {
+        for (typed, base) in [
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
+            ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000"),
+            ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000"),
+            ("localhost:8000", "http://localhost:8000"),
+            ("https://gateway.example/team/llm/v1", "https://gateway.example/team/llm"),
+            ("https://gateway.example:443/team", "https://gateway.example/team"),
+            ("http://h:1/v1/chat/completions", "http://h:1"),
+            ("http://[::1]:8000/v1", "http://[::1]:8000"),
+        ] {
+            assert_eq!(parsed(typed), base, "typed {typed}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_joined_to_the_prefix() {
+        let base: BaseUrl = "http://h:1/team/v1".parse().unwrap();
+        assert_eq!(base.path(Api::Chat.path()), "/team/v1/chat/completions");
+    }
+
+    #[test]
+    fn credentials_are_refused_without_being_repeated() {
+        let message = parsed("http://user:sk-secret@h:1");
+        assert!(message.contains("--api-key-file") && !message.contains("sk-secret"), "{message}");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_named() {
+        assert!(parsed("ftp://h").contains("`ftp`"));
+        assert!(parsed("http://h/?key=1").contains("query"));
+        assert!(parsed("http://").contains("not a URL"));
+    }
+}

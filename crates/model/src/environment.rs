@@ -1,0 +1,18 @@
+//! What the client ran on. What is not known is `None`, never guessed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    pub tool_version: String,
+    pub os: String,
+    pub kernel: Option<String>,
+    pub architecture: String,
+    pub cpu_model: Option<String>,
+    pub cpus: Option<u32>,
+    /// Proxy variables that were set. We never use them; a user may think we did.
+    pub proxy_variables: Vec<String>,
+    pub metadata: BTreeMap<String, String>,
+}

@@ -1,0 +1,38 @@
+//! One plain HTTP exchange, for everything that is not measured: discovery, probes, metrics.
+
+use std::future::Future;
+
+use crate::outcome::Outcome;
+
+/// What to ask for. The path is joined to the base URL's prefix by the implementer.
+#[derive(Clone, Copy, Debug)]
+pub struct FetchRequest<'a> {
+    pub path: &'a str,
+    /// `Some` is a POST of JSON, `None` a GET.
+    pub body: Option<&'a [u8]>,
+    /// Replies longer than this are an error, not a truncated success.
+    pub body_limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchReply {
+    pub status: u16,
+    pub content_type: Option<String>,
+    pub body: Vec<u8>,
+}
+
+/// The exchange did not bring a whole reply; `outcome` says how, in the words of the records.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FetchError {
+    pub outcome: Outcome,
+    pub message: String,
+}
+
+/// The program's one HTTP client, as seen by crates that must not know it.
+pub trait Fetch {
+    fn fetch(
+        &self,
+        request: FetchRequest<'_>,
+    ) -> impl Future<Output = Result<FetchReply, FetchError>>;
+}

@@ -1,0 +1,31 @@
+//! The words of Inferometer: what is asked, what is planned, what happened.
+//!
+//! Everything here is a value. This crate opens no file and no socket and reads no clock; the
+//! traits [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without
+//! knowing each other.
+
+pub mod clock;
+pub mod endpoint;
+pub mod environment;
+pub mod fetch;
+pub mod journal;
+pub mod moment;
+pub mod observations;
+pub mod outcome;
+pub mod plan;
+pub mod record;
+pub mod secret;
+pub mod spec;
+
+pub use clock::Clock;
+pub use endpoint::BaseUrl;
+pub use environment::Environment;
+pub use fetch::Fetch;
+pub use journal::{JournalEntry, RunEnding};
+pub use moment::Moment;
+pub use observations::{Manifest, Observations};
+pub use outcome::{Ending, Outcome};
+pub use plan::{Plan, PlannedRequest, Release, RequestId};
+pub use record::RequestRecord;
+pub use secret::{Redactor, Secret};
+pub use spec::{Spec, SpecDraft};

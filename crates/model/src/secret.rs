@@ -1,0 +1,118 @@
+//! Values that may reach the wire and nothing else.
+
+use std::fmt;
+
+/// A key or header value. It has no `Serialize`, and its `Debug` shows nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself, for the wire only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Strikes secrets out of text that came from outside: servers echo keys in error messages.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    /// Every spelling to look for, longest first, so that a longer one is not left half-struck.
+    needles: Vec<Secret>,
+}
+
+/// Shorter values would strike ordinary words out of messages.
+const SHORTEST_NEEDLE: usize = 6;
+pub const REDACTED: &str = "[redacted]";
+
+impl Redactor {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut needles: Vec<Secret> = secrets
+            .into_iter()
+            .flat_map(|secret| spellings(secret.expose()))
+            .filter(|spelling| SHORTEST_NEEDLE <= spelling.len())
+            .map(Secret::new)
+            .collect();
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
+        needles.dedup();
+        Self { needles }
+    }
+
+    pub fn redact(&self, text: &str) -> String {
+        self.needles
+            .iter()
+            .fold(text.to_owned(), |text, needle| text.replace(needle.expose(), REDACTED))
+    }
+}
+
+/// The value as typed, without an auth scheme, and both again as base64 and percent-encoded.
+fn spellings(value: &str) -> Vec<String> {
+    let bare = value.split_once(' ').map(|(_scheme, rest)| rest.trim());
+    let plain: Vec<&str> = std::iter::once(value).chain(bare).collect();
+    plain
+        .iter()
+        .flat_map(|value| [(*value).to_owned(), base64(value), percent_encode(value)])
+        .collect()
+}
+
+fn base64(value: &str) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    // Without padding: a padded spelling contains the unpadded one.
+    value
+        .as_bytes()
+        .chunks(3)
+        .flat_map(|group| {
+            let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte))
+                << (8 * (3 - group.len()));
+            (0..=group.len())
+                .map(move |place| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63]))
+        })
+        .collect()
+}
+
+fn percent_encode(value: &str) -> String {
+    use fmt::Write;
+    value.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_struck_out_in_every_spelling() {
+        let key = Secret::new("Bearer sk-test/0123456789+abc");
+        let redactor = Redactor::new([&key]);
+        // The base64 spelling was made by another program (Python's base64 module).
+        let echoed = "raw sk-test/0123456789+abc b64 c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw== \
+                      url sk-test%2F0123456789%2Babc";
+        assert_eq!(redactor.redact(echoed), "raw [redacted] b64 [redacted]== url [redacted]");
+    }
+
+    #[test]
+    fn debug_shows_nothing() {
+        assert_eq!(format!("{:?}", Secret::new("sk-abc")), "Secret(…)");
+    }
+
+    #[test]
+    fn a_short_value_does_not_eat_ordinary_words() {
+        let redactor = Redactor::new([&Secret::new("no")]);
+        assert_eq!(redactor.redact("no model"), "no model");
+    }
+}
