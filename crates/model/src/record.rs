@@ -71,6 +71,9 @@ pub struct Read {
     pub kernel: Option<Moment>,
     /// When the read returned to us.
     pub user: Moment,
+    /// When the driver's loop last woke from waiting. Bytes that came after it may have lain in
+    /// the socket while the driver was busy elsewhere.
+    pub turn: Moment,
     pub bytes: u32,
 }
 

@@ -1,0 +1,381 @@
+//! The answer reader: body bytes in, facts out. Pure; the caller says which read brought the bytes.
+
+use inferometer_model::endpoint::Api;
+use inferometer_model::outcome::{Cause, Outcome};
+use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, Usage};
+
+use crate::dialect::{self, ChoicePart, Saying};
+use crate::sse::{SseBounds, SseDecoder, SseError, SseEvent};
+
+/// How the body is framed, by the response's content type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    EventStream,
+    /// One JSON document: not streamed, or a server that streams nothing although asked to.
+    Whole,
+}
+
+/// Why an answer is not `ok`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub outcome: Outcome,
+    pub cause: Option<Cause>,
+    pub message: Option<String>,
+}
+
+impl Failure {
+    pub fn new(outcome: Outcome, cause: Cause) -> Self {
+        Self { outcome, cause: Some(cause), message: None }
+    }
+
+    pub fn saying(outcome: Outcome, cause: Cause, message: impl Into<String>) -> Self {
+        Self { outcome, cause: Some(cause), message: Some(message.into()) }
+    }
+}
+
+/// What an answer held, whether it was whole or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub events: Vec<Event>,
+    pub comments: u32,
+    pub usage: Option<Usage>,
+    pub finishes: Vec<Finish>,
+    pub done: DoneMark,
+    pub model: Option<String>,
+    /// Text per choice, when it was asked to be kept.
+    pub texts: Vec<Texts>,
+}
+
+/// The generated text of one choice, as the server's bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    pub content: Vec<u8>,
+    pub reasoning: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct AnswerReader {
+    api: Api,
+    framing: Framing,
+    decoder: SseDecoder,
+    /// The body of an answer that is not streamed.
+    whole: Vec<u8>,
+    body_bytes: usize,
+    keep_text: bool,
+    choices: Vec<ChoiceState>,
+    answer: Answer,
+}
+
+/// What must be remembered of a choice between events.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChoiceState {
+    index: u16,
+    /// Completion tokens at this choice's last usage; growth tells an event's tokens.
+    usage_tokens: Option<u64>,
+}
+
+pub const BODY_BYTES_MAX: usize = 256 << 20;
+
+impl AnswerReader {
+    pub fn new(api: Api, framing: Framing) -> Self {
+        Self {
+            api,
+            framing,
+            decoder: SseDecoder::new(SseBounds::default()),
+            whole: Vec::new(),
+            body_bytes: 0,
+            keep_text: false,
+            choices: Vec::new(),
+            answer: Answer::default(),
+        }
+    }
+
+    /// Keeps the generated text too, for counting tokens or for conversations.
+    #[must_use]
+    pub fn keeping_text(mut self) -> Self {
+        self.keep_text = true;
+        self
+    }
+
+    pub fn has_output(&self) -> bool {
+        self.answer.events.iter().any(Event::is_output)
+    }
+
+    /// Takes the next bytes of the body; `read` is the read that brought them.
+    pub fn push(&mut self, bytes: &[u8], read: u32) -> Result<(), Failure> {
+        self.body_bytes = self.body_bytes.saturating_add(bytes.len());
+        if BODY_BYTES_MAX < self.body_bytes {
+            return Err(Failure::new(Outcome::ProtocolError, Cause::BodyTooLarge));
+        }
+        match self.framing {
+            Framing::Whole => {
+                self.whole.extend_from_slice(bytes);
+                Ok(())
+            }
+            Framing::EventStream => self.push_stream(bytes, read),
+        }
+    }
+
+    fn push_stream(&mut self, bytes: &[u8], read: u32) -> Result<(), Failure> {
+        // The decoder lends each event; the rest of `self` takes it in meanwhile.
+        let mut decoder = std::mem::take(&mut self.decoder);
+        let mut failure = None;
+        let pushed = decoder.push(bytes, |event| {
+            if failure.is_none() {
+                failure = self.event(event, read).err();
+            }
+        });
+        self.answer.comments = decoder.comments();
+        self.decoder = decoder;
+        match failure {
+            Some(failure) => Err(failure),
+            None => pushed.map_err(|error| bound_failure(&error)),
+        }
+    }
+
+    fn event(&mut self, event: SseEvent<'_>, read: u32) -> Result<(), Failure> {
+        if event.data.is_empty() {
+            // Some proxies keep a stream alive with `data:` alone.
+            return Ok(());
+        }
+        if self.answer.done.seen && event.data != b"[DONE]" {
+            self.answer.done.events_after = self.answer.done.events_after.saturating_add(1);
+            return Ok(());
+        }
+        if event.data == b"[DONE]" {
+            self.answer.done.seen = true;
+            self.note(read, Carried::DONE);
+            return Ok(());
+        }
+        let saying = dialect::read(self.api, event.data).map_err(|error| {
+            Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
+        })?;
+        let error = saying.error.clone().or_else(|| {
+            (event.name == b"error").then(|| String::from_utf8_lossy(event.data).into_owned())
+        });
+        if let Some(words) = error {
+            self.note(read, Carried::ERROR);
+            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words));
+        }
+        self.take(&saying, read);
+        Ok(())
+    }
+
+    /// An event that belongs to no choice.
+    fn note(&mut self, read: u32, carried: Carried) {
+        self.answer.events.push(Event { read, choice: 0, carried, tokens: None, text_bytes: 0 });
+    }
+
+    fn take(&mut self, saying: &Saying<'_>, read: u32) {
+        if let Some(model) = &saying.model
+            && self.answer.model.is_none()
+        {
+            self.answer.model = Some(model.clone().into_owned());
+        }
+        for part in &saying.choices {
+            self.take_part(part, saying.usage, read);
+        }
+        if let Some(usage) = saying.usage {
+            self.answer.usage = Some(usage);
+            if saying.choices.is_empty() {
+                self.note(read, Carried::USAGE);
+            }
+        }
+    }
+
+    fn take_part(&mut self, part: &ChoicePart<'_>, usage: Option<Usage>, read: u32) {
+        let counted = self.usage_growth(part, usage);
+        let length =
+            |text: &Option<std::borrow::Cow<'_, [u8]>>| text.as_ref().map_or(0, |t| t.len());
+        let content_bytes = length(&part.content);
+        let reasoning_bytes = length(&part.reasoning);
+        let tool_bytes = part.tool_call_bytes.unwrap_or(0);
+        let mut carried = Carried::CHOICE;
+        carried.set(Carried::ROLE, part.role);
+        carried.set(Carried::CONTENT, 0 < content_bytes);
+        carried.set(Carried::REASONING, 0 < reasoning_bytes);
+        carried.set(Carried::TOOL_CALL, part.tool_call_bytes.is_some());
+        carried.set(Carried::FINISH, part.finish.is_some());
+        carried.set(Carried::USAGE, usage.is_some());
+        self.answer.events.push(Event {
+            read,
+            choice: part.index,
+            carried,
+            tokens: part.marked_tokens.or(counted),
+            text_bytes: u32::try_from(content_bytes + reasoning_bytes + tool_bytes)
+                .unwrap_or(u32::MAX),
+        });
+        if let Some(reason) = &part.finish {
+            let reason = FinishReason::parse(reason);
+            self.answer.finishes.push(Finish { choice: part.index, reason });
+        }
+        if self.keep_text {
+            self.keep(part);
+        }
+    }
+
+    /// Tokens of this event by the growth of a usage that comes with every chunk.
+    ///
+    /// Usage that comes for the first time together with the finish reason is a total, not a
+    /// count of this event: transformers sends it so.
+    fn usage_growth(&mut self, part: &ChoicePart<'_>, usage: Option<Usage>) -> Option<u32> {
+        let state = self.choice_state(part.index);
+        let total = usage?.completion_tokens?;
+        if state.usage_tokens.is_none() && part.finish.is_some() {
+            return None;
+        }
+        let before = state.usage_tokens.replace(total).unwrap_or(0);
+        total.checked_sub(before).and_then(|grown| u32::try_from(grown).ok())
+    }
+
+    fn choice_state(&mut self, index: u16) -> &mut ChoiceState {
+        let known = self.choices.iter().position(|state| state.index == index);
+        let position = known.unwrap_or_else(|| {
+            self.choices.push(ChoiceState { index, usage_tokens: None });
+            self.choices.len() - 1
+        });
+        &mut self.choices[position]
+    }
+
+    fn keep(&mut self, part: &ChoicePart<'_>) {
+        let texts = &mut self.answer.texts;
+        let wanted = usize::from(part.index) + 1;
+        if texts.len() < wanted {
+            texts.resize(wanted, Texts::default());
+        }
+        let choice = &mut texts[usize::from(part.index)];
+        choice.content.extend_from_slice(part.content.as_deref().unwrap_or_default());
+        choice.reasoning.extend_from_slice(part.reasoning.as_deref().unwrap_or_default());
+    }
+
+    /// The body ended as its framing promised: is the answer whole?
+    pub fn end(&mut self, last_read: u32) -> Result<(), Failure> {
+        match self.framing {
+            Framing::EventStream => self.check_finishes(Outcome::Truncated, Cause::NoFinishReason),
+            Framing::Whole => {
+                let whole = std::mem::take(&mut self.whole);
+                self.end_whole(&whole, last_read)
+            }
+        }
+    }
+
+    fn end_whole(&mut self, whole: &[u8], last_read: u32) -> Result<(), Failure> {
+        let saying = dialect::read(self.api, whole).map_err(|error| {
+            Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
+        })?;
+        if let Some(words) = saying.error {
+            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words));
+        }
+        self.take(&saying, last_read);
+        self.check_finishes(Outcome::ProtocolError, Cause::UnexpectedAnswer)
+    }
+
+    fn check_finishes(&self, outcome: Outcome, cause: Cause) -> Result<(), Failure> {
+        let finished = |state: &ChoiceState| {
+            self.answer.finishes.iter().any(|finish| finish.choice == state.index)
+        };
+        if !self.choices.is_empty() && self.choices.iter().all(finished) {
+            Ok(())
+        } else {
+            Err(Failure::new(outcome, cause))
+        }
+    }
+
+    pub fn into_answer(self) -> Answer {
+        self.answer
+    }
+}
+
+fn bound_failure(error: &SseError) -> Failure {
+    let cause = match error {
+        SseError::LineTooLarge(_) => Cause::LineTooLarge,
+        SseError::EventTooLarge(_) => Cause::EventTooLarge,
+    };
+    Failure::saying(Outcome::ProtocolError, cause, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_stream(stream: &str) -> (Answer, Result<(), Failure>) {
+        let mut reader = AnswerReader::new(Api::Chat, Framing::EventStream);
+        let ended = reader.push(stream.as_bytes(), 0).and_then(|()| reader.end(0));
+        (reader.into_answer(), ended)
+    }
+
+    fn event(json: &str) -> String {
+        format!("data: {json}\n\n")
+    }
+
+    #[test]
+    fn growing_usage_counts_the_tokens_of_each_event() {
+        let chunk = |text: &str, total: u32, finish: &str| {
+            event(&format!(
+                r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":{finish}}}],"usage":{{"completion_tokens":{total}}}}}"#
+            ))
+        };
+        let stream = chunk("", 0, "null") + &chunk("a", 1, "null") + &chunk("b", 4, "\"length\"");
+        let (answer, ended) = read_stream(&stream);
+        assert_eq!(ended, Ok(()));
+        let tokens: Vec<_> = answer.events.iter().map(|event| event.tokens).collect();
+        assert_eq!(tokens, [Some(0), Some(1), Some(3)]);
+    }
+
+    #[test]
+    fn usage_on_the_finish_alone_is_a_total() {
+        let stream = event(r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#)
+            + &event(
+                r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}],"usage":{"completion_tokens":24}}"#,
+            );
+        let (answer, ended) = read_stream(&stream);
+        assert_eq!(ended, Ok(()));
+        assert_eq!(answer.events[1].tokens, None);
+        assert_eq!(answer.usage.unwrap().completion_tokens, Some(24));
+    }
+
+    #[test]
+    fn done_without_a_finish_reason_is_truncated() {
+        let stream = event(r#"{"choices":[{"delta":{"content":"a"}}]}"#) + "data: [DONE]\n\n";
+        let (answer, ended) = read_stream(&stream);
+        assert!(answer.done.seen);
+        assert_eq!(ended, Err(Failure::new(Outcome::Truncated, Cause::NoFinishReason)));
+    }
+
+    #[test]
+    fn every_choice_that_appeared_must_finish() {
+        let stream =
+            event(r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#)
+                + &event(r#"{"choices":[{"index":1,"delta":{"content":"b"}}]}"#);
+        assert_eq!(read_stream(&stream).1.unwrap_err().outcome, Outcome::Truncated);
+    }
+
+    #[test]
+    fn an_error_event_keeps_what_came_before_it() {
+        let stream = event(r#"{"choices":[{"delta":{"content":"a"}}]}"#)
+            + "event: error\ndata: {\"x\":1}\n\n";
+        let (answer, ended) = read_stream(&stream);
+        assert_eq!(ended.unwrap_err().outcome, Outcome::StreamError);
+        assert_eq!(answer.events.iter().filter(|event| event.is_output()).count(), 1);
+    }
+
+    #[test]
+    fn data_after_done_is_ignored_and_counted() {
+        let chunk = event(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#);
+        let (answer, ended) =
+            read_stream(&format!("{chunk}data: [DONE]\n\n{chunk}data: [DONE]\n\n"));
+        assert_eq!(ended, Ok(()));
+        assert_eq!(answer.done, DoneMark { seen: true, events_after: 1 });
+        assert_eq!(answer.finishes.len(), 1);
+    }
+
+    #[test]
+    fn an_answer_without_choices_is_not_an_answer() {
+        let mut reader = AnswerReader::new(Api::Chat, Framing::Whole);
+        reader.push(br#"{"object":"list","data":[]}"#, 0).unwrap();
+        assert_eq!(
+            reader.end(0),
+            Err(Failure::new(Outcome::ProtocolError, Cause::UnexpectedAnswer))
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! The process's clocks. Nothing else in the program reads one.
+//!
+//! Moments are on `CLOCK_MONOTONIC`. The kernel stamps packets on `CLOCK_REALTIME`, so the distance
+//! between the two is estimated again and again during a run, and the error of that estimate is
+//! known: it is half the time between two monotonic readings around one realtime reading, plus
+//! what the distance moved since the estimate before.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use inferometer_model::journal::ClockMapping;
+use inferometer_model::observations::ClockAnchor;
+use inferometer_model::{Clock, Moment};
+use nix::time::ClockId;
+
+/// The run's clock, with its zero at the moment of its making.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    anchor: ClockAnchor,
+}
+
+impl SystemClock {
+    #[expect(clippy::new_without_default, reason = "making a clock reads the time: an effect")]
+    pub fn new() -> Self {
+        let estimate = Estimate::best_of_five();
+        let monotonic_ns = monotonic_ns();
+        let realtime_ns = estimate.realtime_at(monotonic_ns);
+        Self { anchor: ClockAnchor { monotonic_ns, realtime_ns } }
+    }
+
+    pub fn anchor(&self) -> ClockAnchor {
+        self.anchor
+    }
+
+    /// The moment as `CLOCK_MONOTONIC` nanoseconds, for timers of the kernel.
+    pub fn monotonic_ns_at(&self, moment: Moment) -> u64 {
+        self.anchor.monotonic_ns.saturating_add(moment.as_nanos())
+    }
+
+    /// `None` for what lies before the run's zero.
+    fn moment_at(&self, monotonic_ns: u64) -> Option<Moment> {
+        monotonic_ns.checked_sub(self.anchor.monotonic_ns).map(Moment::from_nanos)
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Moment {
+        Moment::from_nanos(monotonic_ns().saturating_sub(self.anchor.monotonic_ns))
+    }
+}
+
+/// Maps kernel stamps to moments, one per driver.
+#[derive(Debug)]
+pub struct StampMapper {
+    clock: SystemClock,
+    estimate: Cell<Estimate>,
+    facts: Cell<ClockMapping>,
+}
+
+/// How old an estimate may become: NTP turns the wall clock by at most 500 ppm, so 50 µs in this.
+const ESTIMATE_AGE_MAX: Duration = Duration::from_millis(100);
+/// A larger move between two estimates cannot be slewing.
+const JUMP_PPM: u64 = 600;
+
+impl StampMapper {
+    pub fn new(clock: SystemClock) -> Self {
+        let estimate = Estimate::best_of_five();
+        let facts = ClockMapping { estimates: 1, error_ns_max: estimate.half_width_ns, jumps: 0 };
+        Self { clock, estimate: Cell::new(estimate), facts: Cell::new(facts) }
+    }
+
+    pub fn facts(&self) -> ClockMapping {
+        self.facts.get()
+    }
+
+    /// The moment of a kernel stamp, or `None` when the stamp cannot be true: later than the read
+    /// that brought it by more than the mapping's error, or before the run.
+    pub fn moment(&self, realtime_ns: u64, read_at: Moment) -> Option<Moment> {
+        self.refresh(read_at);
+        let estimate = self.estimate.get();
+        let moment = self.clock.moment_at(estimate.monotonic_at(realtime_ns))?;
+        let ahead_ns = moment.nanos_after(read_at);
+        let allowed_ns = i64::try_from(self.facts.get().error_ns_max).unwrap_or(i64::MAX);
+        (ahead_ns <= allowed_ns).then_some(moment.min(read_at))
+    }
+
+    fn refresh(&self, now: Moment) {
+        let old = self.estimate.get();
+        let now_ns = self.clock.monotonic_ns_at(now);
+        let age_ns = now_ns.saturating_sub(old.monotonic_ns);
+        if u128::from(age_ns) < ESTIMATE_AGE_MAX.as_nanos() {
+            return;
+        }
+        let new = Estimate::best_of_five();
+        let moved_ns = new.offset_ns.abs_diff(old.offset_ns);
+        let mut facts = self.facts.get();
+        facts.estimates += 1;
+        let slewed_ns_max =
+            age_ns / 1_000_000 * JUMP_PPM + old.half_width_ns + new.half_width_ns + 1_000;
+        if slewed_ns_max < moved_ns {
+            facts.jumps += 1;
+        } else {
+            facts.error_ns_max = facts.error_ns_max.max(new.half_width_ns + moved_ns);
+        }
+        self.facts.set(facts);
+        self.estimate.set(new);
+    }
+}
+
+/// One reading of how far the wall clock is ahead of the monotonic one.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit stands last, and here all share it")]
+struct Estimate {
+    monotonic_ns: u64,
+    offset_ns: i64,
+    half_width_ns: u64,
+}
+
+impl Estimate {
+    /// The narrowest of five sandwiches: a preemption inside one widens it, and it is not taken.
+    fn best_of_five() -> Self {
+        let first = Self::sandwich();
+        (1..5).fold(first, |best, _| {
+            let next = Self::sandwich();
+            if next.half_width_ns < best.half_width_ns { next } else { best }
+        })
+    }
+
+    fn sandwich() -> Self {
+        let before = monotonic_ns();
+        let realtime = realtime_ns();
+        let after = monotonic_ns();
+        let middle = before + (after - before) / 2;
+        Self {
+            monotonic_ns: middle,
+            offset_ns: realtime.cast_signed() - middle.cast_signed(),
+            half_width_ns: (after - before).div_ceil(2),
+        }
+    }
+
+    fn monotonic_at(self, realtime_ns: u64) -> u64 {
+        u64::try_from(realtime_ns.cast_signed() - self.offset_ns).unwrap_or(0)
+    }
+
+    fn realtime_at(self, monotonic_ns: u64) -> u64 {
+        u64::try_from(monotonic_ns.cast_signed() + self.offset_ns).unwrap_or(0)
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    read_clock(ClockId::CLOCK_MONOTONIC)
+}
+
+fn realtime_ns() -> u64 {
+    read_clock(ClockId::CLOCK_REALTIME)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
+#[expect(clippy::expect_used, reason = "POSIX systems have both clocks; without one nothing works")]
+fn read_clock(clock: ClockId) -> u64 {
+    let time = nix::time::clock_gettime(clock).expect("the system has this clock");
+    let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
+    seconds * 1_000_000_000 + nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_taken_now_maps_to_now_within_the_stated_error() {
+        let clock = SystemClock::new();
+        let mapper = StampMapper::new(clock);
+        for _ in 0..1_000 {
+            let before = clock.now();
+            let stamp = realtime_ns();
+            let after = clock.now();
+            let moment = mapper.moment(stamp, after).unwrap();
+            let error = mapper.facts().error_ns_max.cast_signed();
+            assert!(-error <= moment.nanos_after(before), "stamp before it was taken");
+            assert!(moment <= after);
+        }
+    }
+
+    #[test]
+    fn a_stamp_from_the_future_is_no_stamp() {
+        let clock = SystemClock::new();
+        let mapper = StampMapper::new(clock);
+        assert_eq!(mapper.moment(realtime_ns() + 1_000_000_000, clock.now()), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! API dialects: planned request to body bytes, event bytes to what they say. Synchronous, no I/O.
+//!
+//! To add a dialect: a variant in `Api`, a file here that answers the same questions as
+//! [`openai`], its arm in each function below, fixtures under `tests/captures`, a line in the docs.
+
+pub mod bounds;
+pub mod openai;
+mod wire;
+
+use std::borrow::Cow;
+
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::outcome::Cause;
+use inferometer_model::record::Usage;
+
+/// What a body is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyRecipe<'a> {
+    pub api: Api,
+    pub model: &'a str,
+    pub prompt: &'a str,
+    pub output_tokens: u32,
+    pub streaming: bool,
+    pub usage: UsageAsk,
+}
+
+/// What one event, or one whole answer, says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Saying<'a> {
+    pub choices: Vec<ChoicePart<'a>>,
+    pub usage: Option<Usage>,
+    pub model: Option<Cow<'a, str>>,
+    /// The server's words for an error that it put into the stream.
+    pub error: Option<String>,
+}
+
+/// One choice's part. Text is kept as the server's bytes: lone surrogates are legal JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChoicePart<'a> {
+    pub index: u16,
+    pub role: bool,
+    pub content: Option<Cow<'a, [u8]>>,
+    pub reasoning: Option<Cow<'a, [u8]>>,
+    /// Bytes of tool-call arguments and names; `None` without a tool call.
+    pub tool_call_bytes: Option<usize>,
+    pub finish: Option<Cow<'a, str>>,
+    /// Tokens by the server's own count of this part: token ids, else logprobs.
+    pub marked_tokens: Option<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SayingError {
+    #[error("{0}")]
+    BadJson(String),
+    #[error("JSON nested deeper than {depth} or with more than {keys} keys in one object")]
+    TooDeep { depth: usize, keys: usize },
+}
+
+impl SayingError {
+    pub const fn cause(&self) -> Cause {
+        match self {
+            Self::BadJson(_) => Cause::BadJson,
+            Self::TooDeep { .. } => Cause::JsonTooDeep,
+        }
+    }
+}
+
+/// The body to send.
+pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    match recipe.api {
+        Api::Chat | Api::Completions => openai::body(recipe),
+    }
+}
+
+/// What the bytes of one event, or of one whole answer, say.
+pub fn read(api: Api, json: &[u8]) -> Result<Saying<'_>, SayingError> {
+    bounds::check(json)?;
+    match api {
+        Api::Chat | Api::Completions => openai::read(json),
+    }
+}

@@ -1,0 +1,325 @@
+//! OpenAI chat and completions, as vLLM, SGLang, llama.cpp, transformers and others speak them.
+
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::record::Usage;
+use serde::{Deserialize, Serialize};
+
+use super::wire::{Loose, Text};
+use super::{BodyRecipe, ChoicePart, Saying, SayingError};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<[Message<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<&'a str>,
+    /// `max_completion_tokens` is newer, but several servers ignore it in silence.
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    continuous_usage_stats: bool,
+}
+
+pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    let stream_options = match recipe.usage {
+        UsageAsk::Continuous => {
+            Some(StreamOptions { include_usage: true, continuous_usage_stats: true })
+        }
+        UsageAsk::Final => {
+            Some(StreamOptions { include_usage: true, continuous_usage_stats: false })
+        }
+        UsageAsk::None => None,
+    };
+    let (messages, prompt) = match recipe.api {
+        Api::Chat => (Some([Message { role: "user", content: recipe.prompt }]), None),
+        Api::Completions => (None, Some(recipe.prompt)),
+    };
+    let body = Body {
+        model: recipe.model,
+        messages,
+        prompt,
+        max_tokens: recipe.output_tokens,
+        stream: recipe.streaming,
+        stream_options: stream_options.filter(|_| recipe.streaming),
+    };
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+#[derive(Deserialize)]
+struct WireAnswer<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<WireChoice<'a>>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    model: Option<Text<'a>>,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct WireChoice<'a> {
+    #[serde(default)]
+    index: Loose,
+    #[serde(borrow, default)]
+    delta: Option<WireMessage<'a>>,
+    #[serde(borrow, default)]
+    message: Option<WireMessage<'a>>,
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Option<Text<'a>>,
+    #[serde(default)]
+    logprobs: Option<WireLogprobs>,
+    #[serde(default)]
+    token_ids: Loose,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct WireMessage<'a> {
+    #[serde(borrow, default)]
+    role: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    reasoning_content: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    reasoning: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<WireToolCall<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct WireToolCall<'a> {
+    #[serde(borrow, default)]
+    function: Option<WireFunction<'a>>,
+}
+
+#[derive(Deserialize)]
+struct WireFunction<'a> {
+    #[serde(borrow, default)]
+    name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    arguments: Option<Text<'a>>,
+}
+
+/// Chat has `content`, completions have `tokens`: a list with one entry per token.
+#[derive(Deserialize)]
+struct WireLogprobs {
+    #[serde(default)]
+    content: Loose,
+    #[serde(default)]
+    tokens: Loose,
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Loose,
+    #[serde(default)]
+    completion_tokens: Loose,
+    #[serde(default)]
+    prompt_tokens_details: Option<WirePromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct WirePromptDetails {
+    #[serde(default)]
+    cached_tokens: Loose,
+}
+
+pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
+    let answer: WireAnswer<'_> =
+        serde_json::from_slice(json).map_err(|error| SayingError::BadJson(error.to_string()))?;
+    let mut choices = answer.choices.unwrap_or_default();
+    let nested_error = choices.iter_mut().find_map(|choice| choice.error.take());
+    let error = answer.error.or(nested_error).filter(|error| !error.is_null());
+    Ok(Saying {
+        choices: choices.into_iter().map(part).collect(),
+        usage: answer.usage.map(usage),
+        model: answer.model.map(Text::into_name),
+        error: error.map(|error| error_text(&error)),
+    })
+}
+
+fn part(choice: WireChoice<'_>) -> ChoicePart<'_> {
+    let marked_tokens = choice.token_ids.list_length().filter(|length| 0 < *length).or_else(|| {
+        let logprobs = choice.logprobs.as_ref()?;
+        logprobs.content.list_length().or_else(|| logprobs.tokens.list_length())
+    });
+    let index = choice.index.number().and_then(|index| u16::try_from(index).ok()).unwrap_or(0);
+    let message = choice.delta.or(choice.message).unwrap_or_default();
+    let bytes = |text: Option<Text<'_>>| text.map_or(0, |text| text.0.len());
+    ChoicePart {
+        index,
+        role: message.role.is_some(),
+        content: message.content.or(choice.text).map(|text| text.0),
+        reasoning: message.reasoning_content.or(message.reasoning).map(|text| text.0),
+        tool_call_bytes: message.tool_calls.filter(|calls| !calls.is_empty()).map(|calls| {
+            calls
+                .into_iter()
+                .filter_map(|call| call.function)
+                .map(|function| bytes(function.name) + bytes(function.arguments))
+                .sum()
+        }),
+        finish: choice.finish_reason.map(Text::into_name),
+        marked_tokens,
+    }
+}
+
+fn usage(usage: WireUsage) -> Usage {
+    Usage {
+        prompt_tokens: usage.prompt_tokens.number(),
+        completion_tokens: usage.completion_tokens.number(),
+        cached_tokens: usage
+            .prompt_tokens_details
+            .and_then(|details| details.cached_tokens.number()),
+    }
+}
+
+/// The words of an error body: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, or text.
+pub fn error_body_text(body: &[u8]) -> String {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) else {
+        return String::from_utf8_lossy(body).trim().to_owned();
+    };
+    let error = ["error", "detail", "message"].iter().find_map(|key| value.get(key));
+    error_text(error.unwrap_or(&value))
+}
+
+fn error_text(error: &serde_json::Value) -> String {
+    if let Some(text) = error.as_str() {
+        return text.to_owned();
+    }
+    if let Some(text) = ["message", "msg", "detail"].iter().find_map(|key| error.get(key)?.as_str())
+    {
+        return text.to_owned();
+    }
+    match error.as_array() {
+        Some(parts) => parts.iter().map(error_text).collect::<Vec<_>>().join("; "),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(api: Api, usage: UsageAsk) -> BodyRecipe<'static> {
+        BodyRecipe { api, model: "m\"x", prompt: "hi", output_tokens: 5, streaming: true, usage }
+    }
+
+    fn body_text(recipe: &BodyRecipe<'_>) -> String {
+        String::from_utf8(body(recipe)).unwrap()
+    }
+
+    #[test]
+    fn bodies_hold_only_what_was_asked() {
+        assert_eq!(
+            body_text(&recipe(Api::Chat, UsageAsk::Final)),
+            r#"{"model":"m\"x","messages":[{"role":"user","content":"hi"}],"max_tokens":5,"stream":true,"stream_options":{"include_usage":true}}"#
+        );
+        assert_eq!(
+            body_text(&recipe(Api::Completions, UsageAsk::Continuous)),
+            r#"{"model":"m\"x","prompt":"hi","max_tokens":5,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#
+        );
+        let whole = BodyRecipe { streaming: false, ..recipe(Api::Completions, UsageAsk::Final) };
+        assert_eq!(
+            body_text(&whole),
+            r#"{"model":"m\"x","prompt":"hi","max_tokens":5,"stream":false}"#
+        );
+    }
+
+    #[test]
+    fn a_delta_is_read_without_copying_its_text() {
+        let saying =
+            read(br#"{"model":"m","choices":[{"index":1,"delta":{"content":"ab"}}]}"#).unwrap();
+        let part = &saying.choices[0];
+        assert_eq!(part.index, 1);
+        assert!(matches!(part.content, Some(std::borrow::Cow::Borrowed(b"ab"))));
+        assert!(!part.role && part.finish.is_none() && part.marked_tokens.is_none());
+    }
+
+    #[test]
+    fn errors_are_recognised_in_every_place_servers_put_them() {
+        for (json, words) in [
+            (r#"{"error":"too long"}"#, "too long"),
+            (r#"{"error":{"message":"too long","code":400}}"#, "too long"),
+            (r#"{"choices":[{"index":0,"error":{"message":"too long"}}]}"#, "too long"),
+            (r#"{"error":{"code":400}}"#, r#"{"code":400}"#),
+        ] {
+            assert_eq!(read(json.as_bytes()).unwrap().error.as_deref(), Some(words), "{json}");
+        }
+        assert_eq!(read(br#"{"error":null,"choices":[]}"#).unwrap().error, None);
+    }
+
+    #[test]
+    fn a_wrong_count_costs_the_count_and_not_the_answer() {
+        for (written, meant) in [
+            ("24", Some(24)),
+            ("24.0", Some(24)),
+            ("-1", None),
+            ("\"24\"", None),
+            ("null", None),
+            ("2.5", None),
+            ("[1]", None),
+        ] {
+            let json = format!(r#"{{"usage":{{"completion_tokens":{written}}}}}"#);
+            let saying = read(json.as_bytes()).unwrap();
+            assert_eq!(saying.usage.unwrap().completion_tokens, meant, "{written}");
+        }
+    }
+
+    #[test]
+    fn duplicate_keys_and_numbers_beyond_range_are_refused() {
+        assert!(read(br#"{"choices":[],"choices":[]}"#).is_err());
+        assert!(read(br#"{"usage":{"completion_tokens":NaN}}"#).is_err());
+        assert!(read(br#"{"usage":{"completion_tokens":1e400}}"#).is_err());
+    }
+
+    #[test]
+    fn lone_surrogates_are_text() {
+        let saying = read(br#"{"choices":[{"delta":{"content":"a\ud800b"}}]}"#).unwrap();
+        let content = saying.choices[0].content.as_deref().unwrap();
+        assert!(content.starts_with(b"a") && content.ends_with(b"b"));
+    }
+
+    #[test]
+    fn reasoning_and_tool_calls_are_output_of_their_own() {
+        let saying = read(
+            br#"{"choices":[{"delta":{"reasoning_content":"hm","tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(saying.choices[0].reasoning.as_deref(), Some(&b"hm"[..]));
+        assert_eq!(saying.choices[0].tool_call_bytes, Some(3));
+    }
+
+    #[test]
+    fn marks_count_tokens() {
+        let marked = |choice: &str| {
+            let json = format!(r#"{{"choices":[{choice}]}}"#);
+            read(json.as_bytes()).unwrap().choices[0].marked_tokens
+        };
+        assert_eq!(marked(r#"{"token_ids":[1,2,3]}"#), Some(3));
+        assert_eq!(marked(r#"{"token_ids":null}"#), None);
+        assert_eq!(marked(r#"{"logprobs":{"content":[{"token":"a"}]}}"#), Some(1));
+        assert_eq!(marked(r#"{"text":"x","logprobs":{"tokens":["a","b"]}}"#), Some(2));
+        assert_eq!(marked(r#"{"logprobs":null}"#), None);
+    }
+}

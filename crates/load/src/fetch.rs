@@ -1,0 +1,95 @@
+//! The program's one HTTP client, for everything that is not measured.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use inferometer_model::Clock;
+use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
+use inferometer_model::outcome::{Outcome, Stage};
+
+use crate::answer::Failure;
+use crate::clock::SystemClock;
+use crate::connection::{dial, http_failure};
+use crate::driver::before;
+use crate::target::Target;
+use crate::wire::{DriverClock, Turn};
+
+/// Fetches over a fresh connection each time. Must be used inside a runtime.
+#[derive(Debug)]
+pub struct HttpFetch {
+    target: Arc<Target>,
+    clock: Rc<DriverClock>,
+    opened: RefCell<u32>,
+}
+
+const FETCH_LIMIT: Duration = Duration::from_secs(30);
+
+impl HttpFetch {
+    pub fn new(target: Arc<Target>, clock: SystemClock) -> Self {
+        let clock = Rc::new(DriverClock::new(clock, Turn::default()));
+        Self { target, clock, opened: RefCell::new(0) }
+    }
+
+    /// Runs one fetch to its end on a runtime of its own.
+    pub fn fetch_blocking(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| FetchError {
+            outcome: Outcome::TransportError,
+            message: error.to_string(),
+        })?;
+        runtime.block_on(self.fetch(request))
+    }
+
+    async fn reply(&self, request: FetchRequest<'_>) -> Result<FetchReply, Failure> {
+        let ordinal = self.opened.replace_with(|ordinal| *ordinal + 1);
+        let mut connection =
+            dial(&self.target, &self.clock, ordinal).await.map_err(|(_, failure)| failure)?;
+        let method = if request.body.is_some() { http::Method::POST } else { http::Method::GET };
+        let body = Bytes::copy_from_slice(request.body.unwrap_or_default());
+        let path = self.target.base.path(request.path);
+        let wire_request = self.target.plain_request(method, &path, body);
+        let sending = connection.sender.send_request(wire_request);
+        let response = connection
+            .pump
+            .with(sending)
+            .await
+            .map_err(|error| http_failure(&error, Stage::Headers, false))?;
+        let status = response.status().as_u16();
+        let content_type = response
+            .headers()
+            .get(http::header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        let limited = http_body_util::Limited::new(response.into_body(), request.body_limit);
+        let body = connection.pump.with(limited.collect()).await.map_err(|error| Failure {
+            outcome: Outcome::ProtocolError,
+            cause: None,
+            message: Some(error.to_string()),
+        })?;
+        Ok(FetchReply { status, content_type, body: body.to_bytes().to_vec() })
+    }
+}
+
+impl Fetch for HttpFetch {
+    async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
+        let limit = self.clock.system.now() + FETCH_LIMIT;
+        let redactor = self.target.credentials.redactor();
+        match before(self.clock.system, limit, self.reply(request)).await {
+            Some(Ok(reply)) => Ok(reply),
+            Some(Err(failure)) => {
+                let cause = failure.cause.map(|cause| cause.text().to_owned());
+                let words = failure.message.map(|message| redactor.redact(&message));
+                let message = cause.or(words).unwrap_or_else(|| failure.outcome.help().to_owned());
+                Err(FetchError { outcome: failure.outcome, message })
+            }
+            None => Err(FetchError {
+                outcome: Outcome::TimeoutTotal,
+                message: format!("no whole answer within {FETCH_LIMIT:?}"),
+            }),
+        }
+    }
+}

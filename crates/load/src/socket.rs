@@ -1,0 +1,170 @@
+//! A TCP socket whose reads carry the kernel's receive stamps.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::wire::Wire;
+
+#[derive(Debug)]
+pub(crate) struct StampedSocket {
+    tcp: TcpStream,
+    wire: Wire,
+    /// Room for the control message that holds the stamp; made once.
+    control: Vec<u8>,
+    stamped: bool,
+}
+
+impl StampedSocket {
+    pub(crate) fn new(tcp: TcpStream, wire: Wire) -> io::Result<Self> {
+        tcp.set_nodelay(true)?;
+        let stamped = stamps::enable(&tcp);
+        Ok(Self { tcp, wire, control: stamps::control_room(), stamped })
+    }
+}
+
+impl AsyncRead for StampedSocket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            ready!(this.tcp.poll_read_ready(cx))?;
+            let room = buffer.initialize_unfilled();
+            let control = this.stamped.then_some(this.control.as_mut_slice());
+            let received =
+                this.tcp.try_io(Interest::READABLE, || stamps::receive(&this.tcp, room, control));
+            match received {
+                Ok(received) => {
+                    if 0 < received.bytes {
+                        this.wire.read(received.bytes, received.stamp_realtime_ns);
+                    }
+                    buffer.advance(received.bytes);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for StampedSocket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.wire.writing();
+        Pin::new(&mut this.tcp).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.wire.writing();
+        Pin::new(&mut this.tcp).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+    }
+}
+
+struct Received {
+    bytes: usize,
+    stamp_realtime_ns: Option<u64>,
+}
+
+#[cfg(target_os = "linux")]
+mod stamps {
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::socket::{
+        ControlMessageOwned, MsgFlags, TimestampingFlag, Timestamps, recvmsg, setsockopt, sockopt,
+    };
+
+    use super::{IoSliceMut, Received, TcpStream, io};
+
+    /// Asks for software receive stamps; `false` where the kernel does not give them.
+    pub(super) fn enable(tcp: &TcpStream) -> bool {
+        let flags = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
+            | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
+        setsockopt(tcp, sockopt::Timestamping, &flags).is_ok()
+    }
+
+    pub(super) fn control_room() -> Vec<u8> {
+        nix::cmsg_space!(Timestamps)
+    }
+
+    pub(super) fn receive(
+        tcp: &TcpStream,
+        room: &mut [u8],
+        control: Option<&mut [u8]>,
+    ) -> io::Result<Received> {
+        let mut slices = [IoSliceMut::new(room)];
+        let message = recvmsg::<()>(tcp.as_raw_fd(), &mut slices, control, MsgFlags::MSG_DONTWAIT)?;
+        let stamp = message.cmsgs().ok().and_then(|mut messages| {
+            messages.find_map(|message| {
+                let ControlMessageOwned::ScmTimestampsns(stamps) = message else { return None };
+                Some(stamps.system)
+            })
+        });
+        let stamp_realtime_ns = stamp.and_then(|stamp| {
+            let seconds = u64::try_from(stamp.tv_sec()).ok()?;
+            let nanos = u64::try_from(stamp.tv_nsec()).ok()?;
+            // A kernel that kept no stamp leaves zeroes.
+            (0 < seconds).then_some(seconds * 1_000_000_000 + nanos)
+        });
+        Ok(Received { bytes: message.bytes, stamp_realtime_ns })
+    }
+}
+
+/// Systems without such stamps: the user-space moment of the read is used, and the result says so.
+#[cfg(not(target_os = "linux"))]
+mod stamps {
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::socket::{MsgFlags, recvmsg};
+
+    use super::{IoSliceMut, Received, TcpStream, io};
+
+    pub(super) fn enable(_: &TcpStream) -> bool {
+        false
+    }
+
+    pub(super) fn control_room() -> Vec<u8> {
+        Vec::new()
+    }
+
+    pub(super) fn receive(
+        tcp: &TcpStream,
+        room: &mut [u8],
+        _: Option<&mut [u8]>,
+    ) -> io::Result<Received> {
+        let mut slices = [IoSliceMut::new(room)];
+        let message = recvmsg::<()>(tcp.as_raw_fd(), &mut slices, None, MsgFlags::MSG_DONTWAIT)?;
+        Ok(Received { bytes: message.bytes, stamp_realtime_ns: None })
+    }
+}

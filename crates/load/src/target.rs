@@ -1,0 +1,178 @@
+//! The server as the driver sees it: one address, one endpoint, the same headers every time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http_body_util::Full;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::spec::Limits;
+use inferometer_model::{BaseUrl, Redactor, Secret};
+use tokio_rustls::TlsConnector;
+
+#[derive(Clone)]
+pub struct Target {
+    pub base: BaseUrl,
+    /// Every connection goes here; the name is not resolved again during a run.
+    pub address: SocketAddr,
+    pub api: Api,
+    pub model: String,
+    pub streaming: bool,
+    pub usage: UsageAsk,
+    pub limits: Limits,
+    pub credentials: Credentials,
+    /// Begins each request's `x-request-id`, so that server logs can be matched with records.
+    pub request_id_prefix: String,
+    /// Present when the base URL is https.
+    pub tls: Option<TlsConnector>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target")
+            .field("base", &self.base)
+            .field("address", &self.address)
+            .field("api", &self.api)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Headers that may hold secrets, and the means to strike those out of what comes back.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    headers: HeaderMap,
+    redactor: Redactor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    #[error("`{0}` is not a legal header name")]
+    Name(String),
+    #[error("the value of header `{0}` holds characters that a header cannot carry")]
+    Value(String),
+    #[error("header `{0}` belongs to the framing of the request and cannot be set")]
+    Framing(String),
+}
+
+/// Setting these by hand would break the request or the honesty of its timing.
+const FRAMING_HEADERS: [HeaderName; 6] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::ACCEPT_ENCODING,
+    header::EXPECT,
+];
+
+impl Credentials {
+    /// The API key becomes a bearer token, unless a header sets `authorization` outright.
+    pub fn new(
+        api_key: Option<&Secret>,
+        extra_headers: &[(String, Secret)],
+    ) -> Result<Self, HeaderError> {
+        let bearer = api_key.map(|key| {
+            ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+        });
+        let mut headers = HeaderMap::new();
+        for (name, value) in bearer.iter().chain(extra_headers) {
+            let header =
+                HeaderName::try_from(name.as_str()).map_err(|_| HeaderError::Name(name.clone()))?;
+            if FRAMING_HEADERS.contains(&header) {
+                return Err(HeaderError::Framing(name.clone()));
+            }
+            let mut value = HeaderValue::try_from(value.expose())
+                .map_err(|_| HeaderError::Value(name.clone()))?;
+            value.set_sensitive(true);
+            headers.insert(header, value);
+        }
+        let secrets = api_key.into_iter().chain(extra_headers.iter().map(|(_, value)| value));
+        Ok(Self { headers, redactor: Redactor::new(secrets) })
+    }
+
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+}
+
+/// A TLS connector that verifies against the system's certificate store.
+pub fn tls_connector() -> TlsConnector {
+    let mut roots = rustls::RootCertStore::empty();
+    // A store with one unreadable certificate still serves with the others.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let config =
+        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+impl Target {
+    /// A request to the measured endpoint.
+    pub(crate) fn request(&self, body: Bytes, request_id: &str) -> http::Request<Full<Bytes>> {
+        let path = self.base.path(self.api.path());
+        let mut request = self.plain_request(http::Method::POST, &path, body);
+        if let Ok(value) = HeaderValue::try_from(request_id) {
+            request.headers_mut().insert("x-request-id", value);
+        }
+        request
+    }
+
+    pub(crate) fn plain_request(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: Bytes,
+    ) -> http::Request<Full<Bytes>> {
+        let has_body = method == http::Method::POST;
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = method;
+        // The prefix came out of a parsed URL, so it is a legal path.
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let headers = request.headers_mut();
+        headers.reserve(8 + self.credentials.headers.len());
+        if let Ok(host) = HeaderValue::try_from(self.base.authority()) {
+            headers.insert(header::HOST, host);
+        }
+        if has_body {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("text/event-stream, application/json"),
+        );
+        // A compressed stream would hold tokens back and hide their timing.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        for (name, value) in &self.credentials.headers {
+            headers.insert(name, value.clone());
+        }
+        request
+    }
+}
+
+const USER_AGENT: &str = concat!("inferometer/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_becomes_a_bearer_token_and_debug_does_not_show_it() {
+        let credentials = Credentials::new(Some(&Secret::new("sk-0123456789")), &[]).unwrap();
+        assert_eq!(credentials.headers["authorization"], "Bearer sk-0123456789");
+        assert!(!format!("{credentials:?}").contains("sk-0123456789"));
+        assert_eq!(credentials.redactor().redact("bad key sk-0123456789"), "bad key [redacted]");
+    }
+
+    #[test]
+    fn headers_that_frame_the_request_are_refused() {
+        let set = |name: &str, value: &str| {
+            Credentials::new(None, &[(name.to_owned(), Secret::new(value))]).map(|_| ())
+        };
+        assert_eq!(set("Content-Length", "1"), Err(HeaderError::Framing("Content-Length".into())));
+        assert_eq!(set("a b", "1"), Err(HeaderError::Name("a b".into())));
+        assert_eq!(set("x-a", "1\r\nx-b: 2"), Err(HeaderError::Value("x-a".into())));
+        assert_eq!(set("x-a", "1"), Ok(()));
+    }
+}

@@ -1,0 +1,148 @@
+//! A server that says exactly what it is told to, byte for byte, and a target that points at it.
+
+#![expect(dead_code, reason = "each test file uses its part")]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use inferometer_load::Target;
+use inferometer_load::target::Credentials;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::spec::Limits;
+
+/// What the server does on one connection, after it has read one request.
+#[derive(Clone)]
+pub(crate) enum Step {
+    Write(Vec<u8>),
+    /// Reads the next request on the same connection.
+    NextRequest,
+    /// Says nothing more until the client leaves.
+    Stall,
+    /// Closes with RST instead of FIN.
+    Reset,
+}
+
+/// Serves each connection with the next script; the last script serves all further ones.
+pub(crate) struct Scripted {
+    pub(crate) address: SocketAddr,
+    listener: TcpListener,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    pub(crate) fn serve(scripts: Vec<Vec<Step>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = listener.try_clone().unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut number = 0;
+            while let Ok((stream, _)) = accepting.accept() {
+                let script = scripts[number.min(scripts.len() - 1)].clone();
+                number += 1;
+                let play = std::thread::spawn(move || play(stream, &script));
+                drop(play);
+            }
+        });
+        Self { address, listener, thread: Some(thread) }
+    }
+
+    /// A server with one answer for everything.
+    pub(crate) fn saying(bytes: &[u8]) -> Self {
+        Self::serve(vec![vec![Step::Write(bytes.to_vec())]])
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        // A non-blocking listener makes the accepting thread's next `accept` fail.
+        let _ = self.listener.set_nonblocking(true);
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn play(mut stream: TcpStream, script: &[Step]) {
+    stream.set_nodelay(true).unwrap();
+    if !read_request(&mut stream) {
+        return;
+    }
+    for step in script {
+        match step {
+            Step::Write(bytes) => {
+                if stream.write_all(bytes).is_err() {
+                    return;
+                }
+            }
+            Step::NextRequest => {
+                if !read_request(&mut stream) {
+                    return;
+                }
+            }
+            Step::Stall => {
+                let _ = stream.read(&mut [0; 1]);
+                return;
+            }
+            Step::Reset => {
+                // Unread bytes at close make the kernel send RST; so does zero linger.
+                nix::sys::socket::setsockopt(
+                    &stream,
+                    nix::sys::socket::sockopt::Linger,
+                    &nix::libc::linger { l_onoff: 1, l_linger: 0 },
+                )
+                .unwrap();
+                return;
+            }
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+    // Wait for the client, so that closing does not reset what it has not read yet.
+    let _ = stream.read(&mut [0; 1]);
+}
+
+/// Reads one request with a Content-Length body; `false` when the client left.
+fn read_request(stream: &mut TcpStream) -> bool {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => bytes.push(byte[0]),
+            _ => return false,
+        }
+    }
+    let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:"))
+        .map_or(0, |value| value.trim().parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).is_ok()
+}
+
+pub(crate) fn target(address: SocketAddr, api: Api, streaming: bool) -> Arc<Target> {
+    target_with(address, api, streaming, Limits::default())
+}
+
+pub(crate) fn target_with(
+    address: SocketAddr,
+    api: Api,
+    streaming: bool,
+    limits: Limits,
+) -> Arc<Target> {
+    Arc::new(Target {
+        base: format!("http://{address}").parse().unwrap(),
+        address,
+        api,
+        model: "tiny".to_owned(),
+        streaming,
+        usage: UsageAsk::Final,
+        limits,
+        credentials: Credentials::default(),
+        request_id_prefix: "test".to_owned(),
+        tls: None,
+    })
+}
