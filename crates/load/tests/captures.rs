@@ -1,6 +1,8 @@
 //! Raw replies of real servers, replayed over a real socket and compared with what an independent
 //! reader made of them (`captures/make_expected.py`).
 
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
 mod support;
 
 use std::collections::BTreeMap;

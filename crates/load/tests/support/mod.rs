@@ -1,6 +1,6 @@
 //! A server that says exactly what it is told to, byte for byte, and a target that points at it.
 
-#![expect(dead_code, reason = "each test file uses its part")]
+#![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
