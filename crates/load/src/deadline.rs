@@ -1,4 +1,4 @@
-//! Time-outs. One timer per request, moved lazily: it is looked at when it fires, not at each read.
+//! Time-outs. One timer per request, moved lazily: a token does not touch it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -47,28 +47,42 @@ impl Standing {
 #[derive(Debug)]
 pub(crate) struct Deadline {
     clock: SystemClock,
+    /// When the timer fires. It may be early, never late.
+    armed: Moment,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Deadline {
     pub(crate) fn new(clock: SystemClock, at: Moment) -> Self {
-        Self { clock, sleep: Box::pin(sleep_for(at.since(clock.now()).unwrap_or_default())) }
+        let left = at.since(clock.now()).unwrap_or_default();
+        Self { clock, armed: at, sleep: Box::pin(sleep_for(left)) }
     }
 
     /// Ready when the limit that `next_limit` names has passed.
+    ///
+    /// A limit that moved back leaves the timer as it is, to be looked at when it fires: that is
+    /// the case of every token. A limit that came nearer, as with a new stage, arms it anew.
     pub(crate) fn poll_passed(
         &mut self,
         cx: &mut Context<'_>,
         next_limit: impl Fn() -> (Moment, Outcome),
     ) -> Poll<Outcome> {
         loop {
-            ready!(self.sleep.as_mut().poll(cx));
             let (at, outcome) = next_limit();
-            match at.since(self.clock.now()) {
-                None | Some(Duration::ZERO) => return Poll::Ready(outcome),
-                Some(left) => self.sleep.set(sleep_for(left)),
+            if at < self.armed {
+                self.arm(at);
             }
+            ready!(self.sleep.as_mut().poll(cx));
+            if at <= self.clock.now() {
+                return Poll::Ready(outcome);
+            }
+            self.arm(at);
         }
+    }
+
+    fn arm(&mut self, at: Moment) {
+        self.armed = at;
+        self.sleep.set(sleep_for(at.since(self.clock.now()).unwrap_or_default()));
     }
 
     pub(crate) async fn passed(mut self) {

@@ -3,7 +3,7 @@
 //! It knows nothing of sockets or runtimes, so a simulation drives it as well as the wire does.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use inferometer_model::observations::NotSent;
@@ -39,6 +39,8 @@ pub struct Dispatcher {
     waiting: HashMap<RequestId, PlannedRequest>,
     /// Follow-ups that are not waiting any more, by id.
     released: HashMap<RequestId, PlannedRequest>,
+    /// Follow-ups of refused requests: nothing will ever answer their predecessor.
+    orphans: VecDeque<RequestId>,
     /// When each free slot became free, the earliest first.
     free_slots: BinaryHeap<Reverse<Moment>>,
     slot_holders: HashSet<RequestId>,
@@ -69,6 +71,7 @@ impl Dispatcher {
             timed: BinaryHeap::new(),
             waiting: HashMap::new(),
             released: HashMap::new(),
+            orphans: VecDeque::new(),
             free_slots: std::iter::repeat_n(Reverse(begin), slots).collect(),
             slot_holders: HashSet::new(),
             in_flight: 0,
@@ -84,7 +87,9 @@ impl Dispatcher {
         if self.stopped {
             return self.wait_or_done(None);
         }
-        self.set_aside_follow_ups();
+        if let Some(id) = self.orphans.pop_front() {
+            return Command::Refuse { id };
+        }
         let follow_up = self.timed.peek().map(|Reverse(entry)| *entry);
         let planned = self.next_planned(now);
         if let Some((intended, id)) = follow_up.filter(|(moment, _)| *moment <= now)
@@ -98,6 +103,7 @@ impl Dispatcher {
         match planned {
             Some((request, at)) if at <= now => {
                 self.cursor = RequestId(request.id.0 + 1);
+                self.set_aside_follow_ups();
                 if request.release == Release::WhenSlotFree {
                     self.free_slots.pop();
                     self.slot_holders.insert(request.id);
@@ -119,7 +125,8 @@ impl Dispatcher {
         }
     }
 
-    /// Follow-ups at the cursor leave when their predecessor is answered, not in plan order.
+    /// Follow-ups stand right behind their predecessor and leave when it is answered, not in plan
+    /// order.
     fn set_aside_follow_ups(&mut self) {
         while let Some(request) = self.plan.request(self.cursor)
             && let Release::After { previous, .. } = request.release
@@ -135,6 +142,8 @@ impl Dispatcher {
         let request = self.plan.request(self.cursor)?;
         let at = match request.release {
             Release::At(moment) => moment,
+            // A closed loop that this machine cannot hold whole waits; only a schedule is refused.
+            Release::WhenSlotFree if self.ceiling <= self.in_flight => return None,
             Release::WhenSlotFree => self.free_slots.peek().map(|Reverse(moment)| *moment)?,
             Release::After { .. } => return None,
         };
@@ -146,6 +155,11 @@ impl Dispatcher {
     fn send(&mut self, request: PlannedRequest, intended: Moment) -> Command {
         if self.ceiling <= self.in_flight {
             self.free_slot_of(request.id, intended);
+            let mut refused = request.id;
+            while let Some(follow_up) = self.waiting.remove(&refused) {
+                refused = follow_up.id;
+                self.orphans.push_back(refused);
+            }
             return Command::Refuse { id: request.id };
         }
         self.in_flight += 1;
@@ -182,6 +196,7 @@ impl Dispatcher {
         let set_aside = self.waiting.drain().map(|(_, request)| request);
         let released = self.released.drain().map(|(_, request)| request);
         let mut ids: Vec<u64> = set_aside.chain(released).map(|request| request.id.0).collect();
+        ids.extend(self.orphans.drain(..).map(|id| id.0));
         self.timed.clear();
         ids.sort_unstable();
         let mut parts: Vec<NotSent> = Vec::new();

@@ -160,12 +160,15 @@ struct Driver {
     drain_until: Option<Moment>,
     run_stop: RunStop,
     refusals_in_a_row: u32,
+    failed_dials_in_a_row: u32,
     loop_lag: Rc<RefCell<LagHistogram>>,
     journal_waits: u64,
 }
 
 /// A key that was refused this often in a row will be refused for ever.
 const REFUSALS_MAX: u32 = 3;
+/// A closed loop against a dead server would fail as fast as it can, for as long as it may.
+const FAILED_DIALS_MAX: u32 = 100;
 /// The tick whose lateness is the loop's lag.
 const LAG_TICK: Duration = Duration::from_millis(10);
 /// Requests started in a row before others get their turn.
@@ -189,6 +192,7 @@ impl Driver {
             drain_until: None,
             run_stop: RunStop::PlanDone,
             refusals_in_a_row: 0,
+            failed_dials_in_a_row: 0,
             loop_lag: Rc::default(),
             journal_waits: 0,
             drive,
@@ -273,7 +277,8 @@ impl Driver {
             Attempt::NotSent(cause) => {
                 self.drive.progress.end(false, 0);
                 self.dispatcher.replied(id, self.drive.clock.now());
-                return self.not_sent(id, cause);
+                self.not_sent(id, cause)?;
+                return self.give_up_if_hopeless(false, true);
             }
         };
         let ok = record.ending.outcome == Outcome::Ok;
@@ -281,10 +286,21 @@ impl Driver {
         self.drive.progress.end(ok, outputs as u64);
         self.dispatcher.replied(id, record.ending.at);
         let refused = record.head.is_some_and(|head| matches!(head.status, 401 | 403));
+        let not_connected = !ok && record.connection.is_none();
         self.note(JournalEntry::Ended(record))?;
-        self.refusals_in_a_row = if refused { self.refusals_in_a_row + 1 } else { 0 };
+        self.give_up_if_hopeless(refused, not_connected)
+    }
+
+    /// Stops a run whose requests all fail in a way that the next one cannot escape.
+    fn give_up_if_hopeless(&mut self, refused: bool, not_connected: bool) -> Result<(), LoadError> {
+        let count = |so_far: u32, again: bool| if again { so_far + 1 } else { 0 };
+        self.refusals_in_a_row = count(self.refusals_in_a_row, refused);
+        self.failed_dials_in_a_row = count(self.failed_dials_in_a_row, not_connected);
         if self.refusals_in_a_row == REFUSALS_MAX {
             self.release_nothing_more(RunStop::Unauthorized)?;
+        }
+        if self.failed_dials_in_a_row == FAILED_DIALS_MAX {
+            self.release_nothing_more(RunStop::Unreachable)?;
         }
         Ok(())
     }

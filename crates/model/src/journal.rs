@@ -33,6 +33,7 @@ pub struct RunEnding {
     pub client: ClientFacts,
 }
 
+/// The stored numbers are positions, so a new way to stop goes to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStop {
@@ -46,6 +47,8 @@ pub enum RunStop {
     Unauthorized,
     /// The run died and `recover` finished it.
     Recovered,
+    /// No connection could be made again and again; going on would only fill the journal.
+    Unreachable,
 }
 
 impl RunStop {
@@ -60,6 +63,7 @@ impl RunStop {
             Self::Drained => "stopped on request, requests in flight were allowed to finish",
             Self::Cut => "stopped on request, requests in flight were cut",
             Self::Unauthorized => "stopped because the server refused the key",
+            Self::Unreachable => "stopped because the server could not be reached any more",
             Self::Recovered => "the run ended without sealing and was recovered from its journal",
         }
     }
@@ -107,7 +111,7 @@ impl LagHistogram {
     }
 
     pub fn count(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// An upper limit of the share's quantile: no lag of that share was above it.
@@ -124,10 +128,12 @@ impl LagHistogram {
         let wanted = (share * total as f64).ceil() as u64;
         let mut seen = 0;
         let bucket = self.counts.iter().position(|count| {
-            seen += count;
+            seen = u64::saturating_add(seen, *count);
             wanted <= seen
         })?;
-        Some((1_u64 << bucket).saturating_mul(1_000).min(self.max_ns))
+        // A stored histogram may be longer than ours.
+        let limit_us = u32::try_from(bucket).ok().and_then(|bucket| 1_u64.checked_shl(bucket));
+        Some(limit_us.unwrap_or(u64::MAX).saturating_mul(1_000).min(self.max_ns))
     }
 }
 

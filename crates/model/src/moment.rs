@@ -31,7 +31,9 @@ impl Moment {
 
     /// The signed distance in nanoseconds, for errors that may lie on either side.
     pub fn nanos_after(self, other: Self) -> i64 {
-        i64::try_from(i128::from(self.0) - i128::from(other.0)).unwrap_or(i64::MAX)
+        let distance = i128::from(self.0) - i128::from(other.0);
+        let limit = if distance < 0 { i64::MIN } else { i64::MAX };
+        i64::try_from(distance).unwrap_or(limit)
     }
 }
 

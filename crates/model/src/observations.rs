@@ -87,6 +87,8 @@ pub enum SumError {
         "{scheduled} requests were scheduled, but {attempted} attempted and {not_sent} not sent"
     )]
     Scheduled { scheduled: u64, attempted: u64, not_sent: u64 },
+    #[error("request {0} is not in the plan")]
+    OutsidePlan(RequestId),
     #[error("a record says `not_sent`, which only the dispatcher may say (request {0})")]
     NotSentRecord(RequestId),
 }
@@ -125,34 +127,105 @@ impl Observations {
     }
 }
 
+/// `scheduled = attempted + not_sent`, and no request is counted twice or lies outside the plan.
 fn check_sums(
     bounds: &Bounds,
     records: &[RequestRecord],
     not_sent: &[NotSent],
 ) -> Result<(), SumError> {
-    for pair in records.windows(2) {
-        if pair[0].id == pair[1].id {
-            return Err(SumError::EndedTwice(pair[0].id));
-        }
+    if let Some(record) = records.iter().find(|record| record.ending.outcome == Outcome::NotSent) {
+        return Err(SumError::NotSentRecord(record.id));
     }
-    for record in records {
-        if record.ending.outcome == Outcome::NotSent {
-            return Err(SumError::NotSentRecord(record.id));
+    let attempted = records.iter().map(|record| (record.id.0, 1, true));
+    let unattempted = not_sent.iter().map(|part| (part.first.0, part.count, false));
+    let mut spans: Vec<(u64, u64, bool)> = attempted.chain(unattempted).collect();
+    spans.sort_unstable();
+    let mut free_from = 0_u64;
+    let mut covered = 0_u64;
+    for (first, count, is_attempt) in spans {
+        if first < free_from {
+            let id = RequestId(first);
+            return Err(if is_attempt { SumError::EndedTwice(id) } else { SumError::BothWays(id) });
         }
-        let id = record.id.0;
-        if not_sent.iter().any(|part| part.first.0 <= id && id - part.first.0 < part.count) {
-            return Err(SumError::BothWays(record.id));
-        }
+        free_from = first.checked_add(count).ok_or(SumError::OutsidePlan(RequestId(first)))?;
+        covered += count;
     }
-    let attempted = records.len() as u64;
-    let not_sent: u64 = not_sent.iter().map(|part| part.count).sum();
     // A closed loop by time schedules what it releases: its plan has no number to compare with,
-    // but then ids have no holes.
-    let last = records.last().map_or(0, |record| record.id.0 + 1);
-    let scheduled = bounds.requests.unwrap_or_else(|| last.max(attempted + not_sent));
-    if scheduled == attempted + not_sent {
+    // but its ids have no holes.
+    let scheduled = bounds.requests.unwrap_or(free_from);
+    if scheduled < free_from {
+        return Err(SumError::OutsidePlan(RequestId(free_from - 1)));
+    }
+    if scheduled == covered {
         Ok(())
     } else {
-        Err(SumError::Scheduled { scheduled, attempted, not_sent })
+        let attempted = records.len() as u64;
+        Err(SumError::Scheduled { scheduled, attempted, not_sent: covered - attempted })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Ending;
+    use crate::record::{Asked, DoneMark};
+
+    fn record(id: u64) -> RequestRecord {
+        RequestRecord {
+            id: RequestId(id),
+            attempt: 1,
+            intended: Moment::ZERO,
+            admitted: Moment::ZERO,
+            sent: None,
+            asked: Asked { input_tokens: 1, output_tokens: 1 },
+            connection: None,
+            head: None,
+            reads: Vec::new(),
+            events: Vec::new(),
+            comments: 0,
+            usage: None,
+            finishes: Vec::new(),
+            done: DoneMark::default(),
+            other_model: None,
+            ending: Ending::ok(Moment::ZERO),
+        }
+    }
+
+    fn part(first: u64, count: u64) -> NotSent {
+        NotSent { first: RequestId(first), count, cause: Cause::RunStopped, at: Moment::ZERO }
+    }
+
+    fn check(requests: Option<u64>, ids: &[u64], not_sent: &[NotSent]) -> Result<(), SumError> {
+        let bounds = Bounds { requests, release_before: None, slots: None };
+        let records: Vec<RequestRecord> = ids.iter().map(|id| record(*id)).collect();
+        check_sums(&bounds, &records, not_sent)
+    }
+
+    #[test]
+    fn sums_hold_when_every_request_ends_exactly_once() {
+        assert_eq!(check(Some(5), &[0, 1, 4], &[part(2, 2)]), Ok(()));
+        assert_eq!(check(None, &[0, 1, 2], &[]), Ok(()));
+        assert_eq!(check(Some(0), &[], &[]), Ok(()));
+    }
+
+    #[test]
+    fn every_way_to_count_wrong_is_named() {
+        let id = RequestId;
+        let lost = |scheduled, attempted, not_sent| {
+            Err(SumError::Scheduled { scheduled, attempted, not_sent })
+        };
+        assert_eq!(check(Some(3), &[0, 1], &[]), lost(3, 2, 0));
+        assert_eq!(check(None, &[0, 2], &[]), lost(3, 2, 0));
+        assert_eq!(check(Some(3), &[0, 1, 1], &[]), Err(SumError::EndedTwice(id(1))));
+        assert_eq!(
+            check(Some(3), &[0, 1], &[part(0, 1), part(2, 1)]),
+            Err(SumError::EndedTwice(id(0)))
+        );
+        assert_eq!(check(Some(3), &[], &[part(0, 2), part(1, 2)]), Err(SumError::BothWays(id(1))));
+        assert_eq!(check(Some(2), &[0, 1, 2], &[]), Err(SumError::OutsidePlan(id(2))));
+        assert_eq!(
+            check(None, &[], &[part(u64::MAX, 2)]),
+            Err(SumError::OutsidePlan(id(u64::MAX)))
+        );
     }
 }

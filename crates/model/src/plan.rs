@@ -24,7 +24,8 @@ impl fmt::Display for RequestId {
 pub enum Release {
     At(Moment),
     WhenSlotFree,
-    /// After the reply to `previous`, and some thinking; it keeps its predecessor's slot.
+    /// After the reply to `previous`, and some thinking; it keeps its predecessor's slot. In the
+    /// plan it stands right behind its predecessor.
     After {
         previous: RequestId,
         think: Duration,

@@ -1,1 +1,30 @@
-//! store
+//! Run directories: append while running, seal, read back, recover, list.
+//!
+//! A run is a directory of three files. `manifest.json` is written first and says what was asked;
+//! `requests.journal` grows while the run goes on; `summary.json` is put beside them when the
+//! caller has computed it. The layout and its version rule are in `docs/format.md`.
+//!
+//! This crate keeps bytes and sums. It computes no metric, prints nothing and reads no clock.
+
+mod directory;
+mod error;
+mod files;
+mod frame;
+mod journal;
+mod ledger;
+mod manifest;
+mod recovery;
+mod store;
+mod writer;
+mod writer_thread;
+
+pub use directory::{RunDirectory, RunState, StoredRun};
+pub use error::StoreError;
+pub use frame::{Damage, PAYLOAD_BYTES_MAX};
+pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
+pub use ledger::LedgerError;
+pub use manifest::NewRun;
+pub use recovery::Recovery;
+pub use store::{RunListing, RunStore};
+pub use writer::{JournalWriter, RunWriter};
+pub use writer_thread::spawn_writer;

@@ -2,6 +2,7 @@
 //! a scheduler.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
@@ -42,6 +43,8 @@ impl EngineProcess {
             .args(["--port", "0", "--until-stdin-closes"])
             // The engine needs no key, and what it does not have it cannot leak.
             .env_remove("OPENAI_API_KEY")
+            // Ctrl-C is for us: requests in flight must find their server alive while they drain.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,0 +1,163 @@
+//! The only place that reads a clock.
+//!
+//! The truth is kept on `CLOCK_MONOTONIC`, which client and engine share on one machine. Kernel
+//! receive stamps are on `CLOCK_REALTIME`; they are brought over by reading the two clocks close
+//! together, and the width of that reading is the error that a mapped stamp carries.
+
+use std::time::Duration;
+
+use nix::sys::time::TimeSpec;
+use nix::time::ClockId;
+
+/// A point on this machine's `CLOCK_MONOTONIC`, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    pub(crate) const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    pub(crate) const fn ns(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn plus_ns(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// The time from `earlier` to `self`, or `None` when the two are out of order.
+    pub(crate) fn since(self, earlier: Self) -> Option<Duration> {
+        self.0.checked_sub(earlier.0).map(Duration::from_nanos)
+    }
+}
+
+/// A kernel stamp brought over to the monotonic clock, with the error of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) at: Moment,
+    pub(crate) error_ns: u64,
+}
+
+/// The clocks of this process.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    bridge: Bridge,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { bridge: Bridge::build() }
+    }
+
+    #[expect(clippy::unused_self, reason = "only who was given the clock may read it")]
+    pub(crate) fn now(&self) -> Moment {
+        Moment(read_ns(ClockId::CLOCK_MONOTONIC))
+    }
+
+    /// Seconds since 1970, for the `created` field of answers.
+    #[expect(clippy::unused_self, reason = "only who was given the clock may read it")]
+    pub(crate) fn wall_seconds(&self) -> u64 {
+        read_ns(ClockId::CLOCK_REALTIME) / NS_PER_S
+    }
+
+    /// Brings a wall-clock stamp, read at `now`, over to the monotonic clock.
+    ///
+    /// A stamp from the future means that someone set the wall clock meanwhile; it says nothing
+    /// then, and the caller falls back to its own moment.
+    pub(crate) fn place(&mut self, stamp_ns: u64, now: Moment) -> Option<Stamp> {
+        if now.since(self.bridge.built).is_none_or(|age| BRIDGE_AGE_MAX < age) {
+            self.bridge = Bridge::build();
+        }
+        self.bridge.cross(stamp_ns).filter(|stamp| stamp.at <= now.plus_ns(stamp.error_ns))
+    }
+}
+
+/// How far the wall clock is ahead of the monotonic one.
+#[derive(Debug)]
+struct Bridge {
+    ahead_ns: u64,
+    error_ns: u64,
+    built: Moment,
+}
+
+impl Bridge {
+    /// Takes the narrowest of a few sandwiched readings: a preempted one is wide.
+    fn build() -> Self {
+        let mut best = Self::reading();
+        for _ in 1..BRIDGE_READINGS {
+            let reading = Self::reading();
+            if reading.error_ns < best.error_ns {
+                best = reading;
+            }
+        }
+        best
+    }
+
+    fn reading() -> Self {
+        let before = read_ns(ClockId::CLOCK_MONOTONIC);
+        let wall = read_ns(ClockId::CLOCK_REALTIME);
+        let after = read_ns(ClockId::CLOCK_MONOTONIC);
+        let width = after.saturating_sub(before);
+        // Half the width, rounded up: the wall clock was read somewhere in between.
+        let error_ns = width.div_ceil(2);
+        let ahead_ns = wall.saturating_sub(before + width / 2);
+        Self { ahead_ns, error_ns, built: Moment(after) }
+    }
+
+    fn cross(&self, stamp_ns: u64) -> Option<Stamp> {
+        let at = Moment(stamp_ns.checked_sub(self.ahead_ns)?);
+        Some(Stamp { at, error_ns: self.error_ns })
+    }
+}
+
+/// Nanoseconds of a kernel time value.
+pub(crate) fn timespec_ns(time: TimeSpec) -> u64 {
+    time.tv_sec().cast_unsigned() * NS_PER_S + time.tv_nsec().cast_unsigned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the process's clock module")]
+fn read_ns(clock: ClockId) -> u64 {
+    timespec_ns(nix::time::clock_gettime(clock).expect("POSIX systems have these clocks"))
+}
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// The wall clock may be set at any time, so what we know of it must be young.
+const BRIDGE_AGE_MAX: Duration = Duration::from_millis(100);
+
+const BRIDGE_READINGS: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_taken_between_two_moments_is_placed_between_them() {
+        let mut clock = Clock::start();
+        let before = clock.now();
+        let wall = read_ns(ClockId::CLOCK_REALTIME);
+        let after = clock.now();
+        let stamp = clock.place(wall, after).unwrap();
+        assert!(before <= stamp.at.plus_ns(stamp.error_ns), "{before:?} {stamp:?}");
+        assert!(stamp.at <= after.plus_ns(stamp.error_ns), "{stamp:?} {after:?}");
+    }
+
+    #[test]
+    fn a_stamp_from_the_future_is_not_believed() {
+        let mut clock = Clock::start();
+        let ahead = read_ns(ClockId::CLOCK_REALTIME) + NS_PER_S;
+        let now = clock.now();
+        assert_eq!(clock.place(ahead, now), None);
+    }
+
+    #[test]
+    fn an_old_bridge_is_built_again() {
+        let mut clock = Clock::start();
+        clock.bridge.ahead_ns = 0;
+        let later = clock.bridge.built.plus_ns(2 * NS_PER_S);
+        let wall = read_ns(ClockId::CLOCK_REALTIME);
+        assert!(clock.place(wall, later).is_some());
+        assert_ne!(clock.bridge.ahead_ns, 0);
+    }
+}

@@ -1,0 +1,356 @@
+//! One connection: bytes in, requests to the mode, answers out, in order.
+//!
+//! A connection does one request at a time; what a client sends ahead waits in a bounded buffer.
+//! Every visit is short: after a number of reads or writes it asks to be visited again, so that
+//! one busy client does not make the others late.
+
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+
+use mio::net::TcpStream;
+
+use crate::clock::{Clock, Moment};
+use crate::http::{self, Parsed};
+use crate::options::Limits;
+use crate::sending::{Sending, Wrote};
+use crate::service::Service;
+use crate::socket::{Received, Receiver};
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared<S> {
+    pub(crate) service: S,
+    pub(crate) clock: Clock,
+    pub(crate) receiver: Receiver,
+    pub(crate) limits: Limits,
+}
+
+/// What a connection needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Its socket has to become ready.
+    Wait,
+    /// It has something to write at that moment.
+    At(Moment),
+    /// It could go on, but others come first.
+    Again,
+    /// It is over.
+    Closed,
+}
+
+/// What the poll said of the socket. Hints only: the next call on the socket tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) hung_up: bool,
+}
+
+/// One client's connection.
+#[derive(Debug)]
+pub(crate) struct Connection<A> {
+    stream: TcpStream,
+    phase: Phase,
+    /// Bytes that came and were not used yet.
+    inbound: Vec<u8>,
+    /// Looking at `inbound` is worthwhile when it has this many bytes.
+    needed: usize,
+    /// When the last read's bytes came.
+    received: Received,
+    reply: Option<Sending<A>>,
+    /// The client was told to go on with the body at hand.
+    continued: bool,
+    socket: SocketState,
+}
+
+/// What is known of the socket.
+#[derive(Clone, Copy, Debug, Default)]
+struct SocketState {
+    /// It may have bytes for us.
+    readable: bool,
+    /// The client has closed its side; the bytes ahead of that are still to be read.
+    hung_up: bool,
+    /// It was full and has not been found to have room since.
+    full: bool,
+    /// When it was last found to have room again after having been full.
+    room_since: Option<Moment>,
+}
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The reply at hand is the last.
+    Last,
+    /// The reply at hand is the last, and the client may still be sending.
+    Refused,
+    /// All was said. Closing now, with bytes unread, would reset the connection and could take the
+    /// reply from the client; so up to this many more bytes are read and thrown away.
+    Draining {
+        bytes_left: usize,
+    },
+}
+
+/// How far writing got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Nothing is left to write.
+    Idle,
+    /// The socket is full.
+    Full,
+    NotBefore(Moment),
+    /// Enough for one visit.
+    Enough,
+    /// The last reply has been written.
+    Said,
+    /// The client is gone.
+    Lost,
+}
+
+impl<A> Connection<A> {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            phase: Phase::Open,
+            inbound: Vec::new(),
+            needed: 0,
+            received: Received::default(),
+            reply: None,
+            continued: false,
+            socket: SocketState::default(),
+        }
+    }
+
+    pub(crate) fn stream_mut(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Notes what the poll said; a visit should follow.
+    pub(crate) fn note<S>(&mut self, readiness: Readiness, shared: &Shared<S>)
+    where
+        S: Service<Answer = A>,
+    {
+        self.socket.readable |= readiness.readable || readiness.hung_up;
+        self.socket.hung_up |= readiness.hung_up;
+        if self.socket.full && readiness.writable {
+            self.socket.full = false;
+            self.socket.room_since = S::KEEPS_TRUTH.then(|| shared.clock.now());
+        }
+    }
+
+    /// Writes what is due, then reads and answers what came.
+    pub(crate) fn visit<S>(&mut self, shared: &mut Shared<S>) -> Turn
+    where
+        S: Service<Answer = A>,
+    {
+        let mut progress = self.answer_inbound(shared);
+        for _ in 0..READS_PER_VISIT {
+            if progress == Progress::Lost || !self.wants_bytes() {
+                break;
+            }
+            match self.read(shared) {
+                Ok(Some(after)) => progress = after,
+                Ok(None) => break,
+                Err(Gone) => progress = Progress::Lost,
+            }
+        }
+        self.turn(progress, shared)
+    }
+
+    fn turn<S>(&mut self, progress: Progress, shared: &mut Shared<S>) -> Turn
+    where
+        S: Service<Answer = A>,
+    {
+        match progress {
+            Progress::Lost => {
+                if let Some(Sending::Generated(answer)) = self.reply.take() {
+                    shared.service.abandoned(answer);
+                }
+                Turn::Closed
+            }
+            Progress::Said if self.phase == Phase::Last => Turn::Closed,
+            Progress::Enough => Turn::Again,
+            Progress::Idle | Progress::Full | Progress::NotBefore(_) | Progress::Said
+                if self.wants_bytes() =>
+            {
+                Turn::Again
+            }
+            Progress::NotBefore(due) => Turn::At(due),
+            Progress::Idle | Progress::Full | Progress::Said => Turn::Wait,
+        }
+    }
+
+    /// Whether to read: not while a client that is busy being answered has sent far ahead.
+    fn wants_bytes(&self) -> bool {
+        self.socket.readable
+            && (self.reply.is_none() || self.socket.hung_up || self.inbound.len() < AHEAD_BYTES)
+    }
+
+    /// One read and what follows from it; `None` when there was nothing to read.
+    fn read<S>(&mut self, shared: &mut Shared<S>) -> Result<Option<Progress>, Gone>
+    where
+        S: Service<Answer = A>,
+    {
+        let length = match self.receive(shared) {
+            Ok(0) => return Err(Gone),
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.socket.readable = false;
+                return Ok(None);
+            }
+            Err(_) => return Err(Gone),
+        };
+        // A short read has emptied the socket; the poll will tell of more. Not so when the client
+        // has hung up: that was told already, and is read as zero bytes.
+        self.socket.readable = self.socket.hung_up || !shared.receiver.drained_by(length);
+        if let Phase::Draining { bytes_left } = &mut self.phase {
+            *bytes_left = bytes_left.checked_sub(length).ok_or(Gone)?;
+            return Ok(Some(Progress::Idle));
+        }
+        if self.inbound.is_empty() {
+            // The common case: the bytes are used where they lie.
+            let Shared { service, clock, receiver, limits } = shared;
+            let bytes = receiver.bytes(length);
+            let (used, progress) = self.answer(bytes, service, clock, limits);
+            self.inbound.extend_from_slice(&bytes[used..]);
+            return Ok(Some(progress));
+        }
+        self.inbound.extend_from_slice(shared.receiver.bytes(length));
+        Ok(Some(self.answer_inbound(shared)))
+    }
+
+    fn receive<S>(&mut self, shared: &mut Shared<S>) -> io::Result<usize>
+    where
+        S: Service<Answer = A>,
+    {
+        if !S::KEEPS_TRUTH {
+            return shared.receiver.read(&mut self.stream);
+        }
+        let (length, received) = shared.receiver.read_stamped(&self.stream, &mut shared.clock)?;
+        self.received = received;
+        Ok(length)
+    }
+
+    fn answer_inbound<S>(&mut self, shared: &mut Shared<S>) -> Progress
+    where
+        S: Service<Answer = A>,
+    {
+        let mut inbound = std::mem::take(&mut self.inbound);
+        let Shared { service, clock, limits, .. } = shared;
+        let (used, progress) = self.answer(&inbound, service, clock, limits);
+        inbound.drain(..used);
+        // A long body is rare; its buffer is not kept for the connection's life.
+        if !inbound.is_empty() || inbound.capacity() <= AHEAD_BYTES {
+            self.inbound = inbound;
+        }
+        progress
+    }
+
+    /// Answers the requests in `bytes` one after another; also says how many bytes they took.
+    fn answer<S>(
+        &mut self,
+        bytes: &[u8],
+        service: &mut S,
+        clock: &Clock,
+        limits: &Limits,
+    ) -> (usize, Progress)
+    where
+        S: Service<Answer = A>,
+    {
+        let mut used = 0;
+        loop {
+            let progress = self.write(service, clock);
+            if progress != Progress::Idle {
+                return (used, progress);
+            }
+            let rest = &bytes[used..];
+            if rest.is_empty() || rest.len() < self.needed {
+                return (used, Progress::Idle);
+            }
+            match http::parse(rest, limits) {
+                Ok(Parsed::Whole { request, length }) => {
+                    used += length;
+                    self.needed = 0;
+                    self.continued = false;
+                    if request.close {
+                        self.phase = Phase::Last;
+                    }
+                    self.reply = Some(service.answer(&request, &self.received, clock).into());
+                }
+                Ok(Parsed::Partial { needed, expects_continue }) => {
+                    self.needed = needed;
+                    if !expects_continue || self.continued {
+                        return (used, Progress::Idle);
+                    }
+                    self.continued = true;
+                    self.reply = Some(Sending::plain(http::CONTINUE.to_vec()));
+                }
+                Err(refusal) => {
+                    used = bytes.len();
+                    self.phase = Phase::Refused;
+                    self.reply = Some(Sending::plain(refusal.reply()));
+                }
+            }
+        }
+    }
+
+    /// Writes the reply at hand as far as the socket, the schedule and the visit allow.
+    fn write<S>(&mut self, service: &mut S, clock: &Clock) -> Progress
+    where
+        S: Service<Answer = A>,
+    {
+        if self.socket.full {
+            return Progress::Full;
+        }
+        for _ in 0..WRITES_PER_VISIT {
+            let Some(reply) = &mut self.reply else { return self.settled() };
+            match reply.write(&mut self.stream, service, clock, self.socket.room_since) {
+                Ok(Wrote::Some) => {}
+                Ok(Wrote::All) => {
+                    if let Some(Sending::Generated(answer)) = self.reply.take() {
+                        service.completed(answer);
+                    }
+                }
+                Ok(Wrote::NotBefore(due)) => return Progress::NotBefore(due),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.socket.full = true;
+                    return Progress::Full;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Progress::Lost,
+            }
+        }
+        if self.reply.is_some() { Progress::Enough } else { self.settled() }
+    }
+
+    /// What it means that there is no reply to write.
+    fn settled(&mut self) -> Progress {
+        match self.phase {
+            Phase::Open => Progress::Idle,
+            Phase::Last | Phase::Draining { .. } => Progress::Said,
+            Phase::Refused => {
+                self.phase = Phase::Draining { bytes_left: DRAIN_BYTES };
+                match self.stream.shutdown(Shutdown::Write) {
+                    Ok(()) => Progress::Said,
+                    Err(_) => Progress::Lost,
+                }
+            }
+        }
+    }
+}
+
+/// The client has left, or sent more than anyone will read.
+#[derive(Clone, Copy, Debug)]
+struct Gone;
+
+/// A large upload is read over several visits.
+const READS_PER_VISIT: u32 = 16;
+
+/// A fast stream is written over several visits.
+const WRITES_PER_VISIT: u32 = 64;
+
+/// How far a client may send ahead of the answer at hand.
+const AHEAD_BYTES: usize = 64 << 10;
+
+/// What a refused client may still send before it is cut off.
+const DRAIN_BYTES: usize = 128 << 20;

@@ -1,0 +1,58 @@
+//! A server whose truth is known, to measure a benchmark client with.
+//!
+//! It speaks the OpenAI-style HTTP API of an inference server on raw sockets and writes down, for
+//! every request, when the kernel received it and when each of its bytes was handed back. A client
+//! that claims to know when a token came can be held against that.
+//!
+//! Two modes: [`Mode::Echo`] answers as fast as one core can and keeps no truth; [`Mode::Paced`]
+//! produces tokens on a schedule that is fixed when the request arrives, with hostile framing on
+//! demand, and keeps the truth at `GET /truth`.
+//!
+//! The event loop (`server`) moves bytes and moments and knows no mode; a mode is a
+//! `service::Service` and does no I/O. This crate shares no wire code with the client, because
+//! equal mistakes would cancel. It never prints.
+
+mod clock;
+mod connection;
+mod draws;
+mod echo;
+mod error;
+mod faults;
+mod framing;
+mod generation;
+mod http;
+mod lateness;
+mod ledger;
+mod models;
+mod options;
+mod paced;
+mod sending;
+mod server;
+mod service;
+mod socket;
+mod stop;
+mod timer;
+pub mod truth;
+
+use std::net::SocketAddr;
+
+pub use error::EngineError;
+pub use faults::{Fault, Faults, UnknownFault};
+pub use options::{EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownMode};
+pub use stop::{Stop, StopHandle};
+
+/// Serves until `stop` is triggered; `announce` is told the bound address before the first accept.
+pub fn serve(
+    options: EngineOptions,
+    stop: Stop,
+    announce: impl FnOnce(SocketAddr),
+) -> Result<(), EngineError> {
+    options.check()?;
+    let listener = socket::listen(options.address)?;
+    announce(listener.address);
+    let limits = options.limits;
+    match options.mode {
+        Mode::Echo => server::run(echo::Echo::new(options), limits, listener, stop),
+        Mode::Paced => server::run(paced::Paced::new(options), limits, listener, stop),
+    }
+}

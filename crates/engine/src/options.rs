@@ -1,0 +1,236 @@
+//! What an engine is told before it starts.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::faults::Faults;
+
+/// All that an engine is told before it starts.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    pub mode: Mode,
+    /// Port 0 lets the system choose; the chosen one is announced.
+    pub address: SocketAddr,
+    /// The model's id; the mode's name when absent.
+    pub model: Option<String>,
+    /// How tokens are paced where a request does not say otherwise.
+    pub pacing: Pacing,
+    /// The faults of a request that names none.
+    pub faults: Faults,
+    pub seed: u64,
+    pub limits: Limits,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Paced,
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            model: None,
+            pacing: Pacing::default(),
+            faults: Faults::NONE,
+            seed: 0,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl EngineOptions {
+    /// The id under which the one model is served.
+    pub fn model_id(&self) -> &str {
+        self.model.as_deref().unwrap_or(self.mode.name())
+    }
+
+    /// After this nobody checks again.
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        self.pacing.check()?;
+        if self.limits.tokens < self.pacing.tokens {
+            let Limits { tokens: limit, .. } = self.limits;
+            return Err(OptionsError::TooManyTokens { tokens: self.pacing.tokens, limit });
+        }
+        Ok(())
+    }
+}
+
+/// What an engine does with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Answers as fast as it can; keeps no truth.
+    Echo,
+    /// Answers on a schedule; keeps the truth.
+    Paced,
+}
+
+impl Mode {
+    pub const ALL: [Self; 2] = [Self::Echo, Self::Paced];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Paced => "paced",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == name)
+            .ok_or_else(|| UnknownMode { name: name.to_owned() })
+    }
+}
+
+/// A mode was asked for that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown mode `{name}`; known are {}", Mode::ALL.map(Mode::name).join(", "))]
+pub struct UnknownMode {
+    pub name: String,
+}
+
+/// When tokens come, and how many share an event and a write.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pacing {
+    /// From the receipt of the request to its first token.
+    pub ttft: Duration,
+    /// From one token to the next.
+    pub gap: Duration,
+    /// Tokens of an answer whose request does not say how many.
+    pub tokens: u32,
+    /// Tokens that share one event; it is due when the last of them is.
+    pub tokens_per_write: u32,
+    /// Events that share one write; it is due when the last of them is.
+    pub events_per_write: u32,
+    /// Every interval is multiplied by a factor drawn evenly from `[1 - jitter, 1 + jitter]`.
+    pub jitter: f64,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self {
+            ttft: Duration::from_millis(50),
+            gap: Duration::from_millis(10),
+            tokens: 64,
+            tokens_per_write: 1,
+            events_per_write: 1,
+            jitter: 0.0,
+        }
+    }
+}
+
+impl Pacing {
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        if !(0.0..=1.0).contains(&self.jitter) {
+            return Err(OptionsError::BadJitter(self.jitter));
+        }
+        for (name, interval) in [("ttft", self.ttft), ("gap", self.gap)] {
+            if INTERVAL_MAX < interval {
+                return Err(OptionsError::LongInterval { name, interval });
+            }
+        }
+        for (name, count) in [
+            ("tokens", self.tokens),
+            ("tokens_per_write", self.tokens_per_write),
+            ("events_per_write", self.events_per_write),
+        ] {
+            if count == 0 {
+                return Err(OptionsError::Zero { name });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is bounded, and where. Reaching a bound is counted in the truth or answered to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections open at once; one more is answered 503 and closed.
+    pub connections: usize,
+    /// Requests whose truth is kept.
+    pub requests_kept: usize,
+    /// Writes whose truth is kept, over all requests.
+    pub writes_kept: usize,
+    /// Bytes of a request before its body.
+    pub head_bytes: usize,
+    /// Bytes of a request's body.
+    pub body_bytes: usize,
+    /// Tokens of one answer; also announced as the model's length.
+    pub tokens: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 20_000,
+            requests_kept: 20_000,
+            writes_kept: 4_000_000,
+            head_bytes: 64 << 10,
+            body_bytes: 64 << 20,
+            tokens: 131_072,
+        }
+    }
+}
+
+/// Options that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OptionsError {
+    #[error("`jitter` is {0}; it is a share of the interval, so choose one between 0 and 1")]
+    BadJitter(f64),
+    #[error("`{name}` is {interval:?}; the longest interval is {INTERVAL_MAX:?}")]
+    LongInterval { name: &'static str, interval: Duration },
+    #[error("`{name}` is 0; it must be at least 1")]
+    Zero { name: &'static str },
+    #[error("`tokens` is {tokens}; this engine makes at most {limit} tokens per answer")]
+    TooManyTokens { tokens: u32, limit: u32 },
+}
+
+/// No schedule of this many tokens reaches past the range of the clock.
+pub(crate) const INTERVAL_MAX: Duration = Duration::from_secs(10_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_can_be_carried_out() {
+        assert_eq!(EngineOptions::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_is_refused_by_name() {
+        let bad = [
+            (Pacing { jitter: 1.5, ..Pacing::default() }, "`jitter` is 1.5"),
+            (Pacing { jitter: f64::NAN, ..Pacing::default() }, "`jitter` is NaN"),
+            (Pacing { tokens_per_write: 0, ..Pacing::default() }, "`tokens_per_write` is 0"),
+            (Pacing { gap: Duration::from_secs(10_001), ..Pacing::default() }, "`gap` is 10001s"),
+            (Pacing { tokens: 200_000, ..Pacing::default() }, "`tokens` is 200000"),
+        ];
+        for (pacing, start) in bad {
+            let options = EngineOptions { pacing, ..EngineOptions::default() };
+            let message = options.check().unwrap_err().to_string();
+            assert!(message.starts_with(start), "{message}");
+        }
+    }
+
+    #[test]
+    fn modes_are_found_by_name() {
+        assert_eq!("echo".parse(), Ok(Mode::Echo));
+        assert_eq!(
+            "fast".parse::<Mode>().unwrap_err().to_string(),
+            "unknown mode `fast`; known are echo, paced"
+        );
+    }
+}

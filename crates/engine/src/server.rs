@@ -1,0 +1,273 @@
+//! The event loop: one thread, one poll, connections in slots, due moments in a queue.
+//!
+//! It knows no mode. Due writes come first: they are looked after between any two connections.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write as _};
+
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Token};
+
+use crate::clock::{Clock, Moment};
+use crate::connection::{Connection, Readiness, Shared, Turn};
+use crate::error::EngineError;
+use crate::http::{ErrorBody, Status};
+use crate::options::Limits;
+use crate::service::Service;
+use crate::socket::{self, Listener, Receiver};
+use crate::stop::{STOP, Stop};
+use crate::timer::{Alarm, Due, TimerQueue};
+
+/// Serves until `stop` is triggered.
+pub(crate) fn run<S: Service>(
+    service: S,
+    limits: Limits,
+    listener: Listener,
+    stop: Stop,
+) -> Result<(), EngineError> {
+    Server::new(service, limits, listener.socket, stop)?.run()
+}
+
+#[derive(Debug)]
+struct Server<S: Service> {
+    stop: Stop,
+    listener: TcpListener,
+    /// The listener has connections for us that could not be taken when it said so.
+    accept_stalled: bool,
+    slots: Vec<Slot<S::Answer>>,
+    free: Vec<usize>,
+    /// Slots emptied in this round. Events of the round may still name them, so they are not
+    /// given away before its end.
+    emptied: Vec<usize>,
+    timers: TimerQueue,
+    alarm: Alarm,
+    /// Slots whose connection could go on at once.
+    waiting: VecDeque<usize>,
+    shared: Shared<S>,
+}
+
+/// A place for a connection, which outlives it.
+#[derive(Debug)]
+struct Slot<A> {
+    connection: Option<Connection<A>>,
+    /// Counts alarms set and cancelled; an entry of the timer queue counts while it is the same.
+    generation: u64,
+    due: Option<Moment>,
+    /// Whether it stands in `waiting`.
+    is_waiting: bool,
+}
+
+impl<S: Service> Server<S> {
+    fn new(
+        service: S,
+        limits: Limits,
+        mut listener: TcpListener,
+        stop: Stop,
+    ) -> Result<Self, EngineError> {
+        let registry = stop.poll.registry();
+        registry
+            .register(&mut listener, LISTENER, Interest::READABLE)
+            .map_err(EngineError::doing("watch its listener"))?;
+        let alarm = Alarm::new(registry, ALARM).map_err(EngineError::doing("make a timer"))?;
+        if S::KEEPS_TRUTH {
+            // A kernel without stamps leaves us with our own moments, and the truth says so.
+            let _stamped: io::Result<()> = socket::stamp_receipts(&listener);
+        }
+        let clock = Clock::start();
+        let shared = Shared { service, clock, receiver: Receiver::new(), limits };
+        Ok(Self {
+            stop,
+            listener,
+            accept_stalled: false,
+            slots: Vec::new(),
+            free: Vec::new(),
+            emptied: Vec::new(),
+            timers: TimerQueue::default(),
+            alarm,
+            waiting: VecDeque::new(),
+            shared,
+        })
+    }
+
+    fn run(mut self) -> Result<(), EngineError> {
+        let mut events = Events::with_capacity(EVENTS_PER_ROUND);
+        loop {
+            self.set_alarm().map_err(EngineError::doing("set its timer"))?;
+            match self.stop.poll.poll(&mut events, self.poll_timeout()) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                result => result.map_err(EngineError::doing("wait for events"))?,
+            }
+            if self.stop.asked() {
+                return Ok(());
+            }
+            for event in &events {
+                self.handle(event);
+                self.visit_due();
+            }
+            self.visit_due();
+            self.visit_waiting();
+            self.end_round();
+        }
+    }
+
+    fn set_alarm(&mut self) -> io::Result<()> {
+        self.timers.next_at().map_or(Ok(()), |at| self.alarm.set(at))
+    }
+
+    fn poll_timeout(&self) -> Option<std::time::Duration> {
+        if self.waiting.is_empty() {
+            return self.alarm.poll_timeout(self.shared.clock.now());
+        }
+        Some(std::time::Duration::ZERO)
+    }
+
+    fn handle(&mut self, event: &Event) {
+        match event.token() {
+            STOP => {}
+            LISTENER => self.accept_all(),
+            ALARM => self.alarm.went_off(),
+            Token(token) => {
+                let slot = token - FIRST_SLOT;
+                let readiness = Readiness {
+                    readable: event.is_readable() || event.is_error(),
+                    writable: event.is_writable() || event.is_error(),
+                    hung_up: event.is_read_closed() || event.is_error(),
+                };
+                if let Some(connection) = &mut self.slots[slot].connection {
+                    connection.note(readiness, &self.shared);
+                    self.visit(slot);
+                }
+            }
+        }
+    }
+
+    /// Visits all connections that have something to write by now.
+    fn visit_due(&mut self) {
+        // Without timers, as in a mode that keeps no truth, the clock is not even read.
+        while self.timers.next_at().is_some() {
+            let Some(due) = self.timers.pop_due(self.shared.clock.now()) else { return };
+            let slot = &mut self.slots[due.slot];
+            if slot.generation == due.generation {
+                slot.due = None;
+                self.visit(due.slot);
+            }
+        }
+    }
+
+    /// Visits those that could go on at once, each one time.
+    fn visit_waiting(&mut self) {
+        for _ in 0..self.waiting.len() {
+            if let Some(slot) = self.waiting.pop_front() {
+                self.slots[slot].is_waiting = false;
+                self.visit(slot);
+                self.visit_due();
+            }
+        }
+    }
+
+    fn visit(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = &mut slot.connection else { return };
+        match connection.visit(&mut self.shared) {
+            Turn::Wait => slot.cancel_due(),
+            Turn::At(at) => {
+                if slot.due != Some(at) {
+                    slot.cancel_due();
+                    slot.due = Some(at);
+                    self.timers.push(Due { at, slot: index, generation: slot.generation });
+                }
+            }
+            Turn::Again => {
+                slot.cancel_due();
+                if !slot.is_waiting {
+                    slot.is_waiting = true;
+                    self.waiting.push_back(index);
+                }
+            }
+            Turn::Closed => {
+                slot.cancel_due();
+                // Closing the socket takes it out of the poll.
+                slot.connection = None;
+                self.emptied.push(index);
+            }
+        }
+    }
+
+    fn end_round(&mut self) {
+        let slots = &self.slots;
+        self.timers.sweep(slots.len(), |due| slots[due.slot].generation == due.generation);
+        if !self.emptied.is_empty() {
+            self.free.append(&mut self.emptied);
+            if self.accept_stalled {
+                self.accept_all();
+            }
+        }
+    }
+
+    /// Takes all new connections: the poll tells of them only once.
+    fn accept_all(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _peer)) => self.admit(stream),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    // Most likely no file descriptor is free; one is when a connection ends.
+                    self.accept_stalled = error.kind() != ErrorKind::WouldBlock;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream) {
+        let open = self.slots.len() - self.free.len() - self.emptied.len();
+        if self.shared.limits.connections <= open {
+            self.refuse(stream);
+            return;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { connection: None, generation: 0, due: None, is_waiting: false });
+            self.slots.len() - 1
+        });
+        let mut connection = Connection::new(stream);
+        match self.prepare(connection.stream_mut(), index) {
+            Ok(()) => self.slots[index].connection = Some(connection),
+            // The client is gone already.
+            Err(_) => self.free.push(index),
+        }
+    }
+
+    fn prepare(&self, stream: &mut TcpStream, index: usize) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        if S::KEEPS_TRUTH {
+            // As for the listener: without stamps we go on.
+            let _stamped: io::Result<()> = socket::stamp_receipts(stream);
+        }
+        // Registered once for both, so that no system call is spent on changing it.
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.stop.poll.registry().register(stream, Token(FIRST_SLOT + index), interest)
+    }
+
+    fn refuse(&mut self, mut stream: TcpStream) {
+        self.shared.service.refused_connection();
+        let message = format!("{} connections are open already", self.shared.limits.connections);
+        let reply = ErrorBody::new(Status::Unavailable, message).closing_reply();
+        // A new socket has room for it; if not, the closed connection says as much.
+        let _written: io::Result<usize> = stream.write(&reply);
+    }
+}
+
+impl<A> Slot<A> {
+    fn cancel_due(&mut self) {
+        self.generation += 1;
+        self.due = None;
+    }
+}
+
+const LISTENER: Token = Token(1);
+const ALARM: Token = Token(2);
+const FIRST_SLOT: usize = 3;
+
+const EVENTS_PER_ROUND: usize = 1024;

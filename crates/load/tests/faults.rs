@@ -1,0 +1,256 @@
+//! What goes wrong on the wire, and the one outcome that each fault must have.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::time::Duration;
+
+use inferometer_load::{SystemClock, attempt_one};
+use inferometer_model::RequestRecord;
+use inferometer_model::endpoint::Api;
+use inferometer_model::outcome::{Cause, Outcome, Stage};
+use inferometer_model::record::Event;
+use inferometer_model::spec::Limits;
+
+use support::{Scripted, Step, target_with};
+
+const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                           transfer-encoding: chunked\r\n\r\n";
+const TOKEN: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+const FINISH: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+fn chunk(text: &str) -> String {
+    format!("{:x}\r\n{text}\r\n", text.len())
+}
+
+/// A chunked stream of these parts, one chunk each, without its final chunk.
+fn stream(parts: &[&str]) -> String {
+    parts.iter().fold(STREAM_HEAD.to_owned(), |text, part| text + &chunk(part))
+}
+
+fn whole_stream(parts: &[&str]) -> String {
+    stream(parts) + "0\r\n\r\n"
+}
+
+fn write(text: &str) -> Step {
+    Step::Write(text.as_bytes().to_vec())
+}
+
+fn short_limits() -> Limits {
+    Limits {
+        connect: Duration::from_secs(5),
+        first_token: Duration::from_millis(300),
+        idle: Duration::from_millis(300),
+        total: Duration::from_secs(20),
+        drain: Duration::from_secs(1),
+    }
+}
+
+fn attempt(script: Vec<Step>) -> RequestRecord {
+    let server = Scripted::serve(vec![script]);
+    let target = target_with(server.address, Api::Chat, true, short_limits());
+    attempt_one(&target, SystemClock::new(), "hello", 8).unwrap()
+}
+
+fn said(text: &str) -> RequestRecord {
+    attempt(vec![write(text)])
+}
+
+#[track_caller]
+fn assert_ended(record: &RequestRecord, outcome: Outcome, cause: impl Into<Option<Cause>>) {
+    let ending = &record.ending;
+    assert_eq!((ending.outcome, ending.cause), (outcome, cause.into()), "{ending:?}");
+}
+
+fn outputs(record: &RequestRecord) -> usize {
+    record.events.iter().filter(|event| Event::is_output(event)).count()
+}
+
+#[test]
+fn refused_connections_are_transport_errors() {
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let target = target_with(address, Api::Chat, true, short_limits());
+    let record = attempt_one(&target, SystemClock::new(), "hello", 8).unwrap();
+    assert_ended(&record, Outcome::TransportError, Cause::Refused);
+    assert_eq!(record.ending.stage, Stage::Connect);
+    assert_eq!(record.sent, None);
+}
+
+#[test]
+fn resets_keep_what_came_before_them() {
+    let record = attempt(vec![Step::Reset]);
+    assert_ended(&record, Outcome::TransportError, Cause::Reset);
+    assert_eq!(record.ending.stage, Stage::Headers);
+
+    let record = attempt(vec![write(STREAM_HEAD), Step::Reset]);
+    assert_eq!(record.ending.outcome, Outcome::TransportError);
+    assert_eq!(outputs(&record), 0);
+}
+
+#[test]
+fn a_stream_that_just_ends_is_truncated() {
+    let record = said(&whole_stream(&[TOKEN, TOKEN, TOKEN]));
+    assert_ended(&record, Outcome::Truncated, Cause::NoFinishReason);
+    assert_eq!(outputs(&record), 3);
+
+    let record = said(&stream(&[TOKEN, FINISH, DONE]));
+    assert_ended(&record, Outcome::Truncated, Cause::NoFinalChunk);
+    assert!(record.done.seen, "[DONE] is not enough");
+
+    let record = said(STREAM_HEAD);
+    assert_ended(&record, Outcome::Truncated, Cause::NoFinalChunk);
+}
+
+#[test]
+fn done_is_not_necessary() {
+    let record = said(&whole_stream(&[TOKEN, FINISH]));
+    assert_ended(&record, Outcome::Ok, None);
+    assert!(!record.done.seen);
+}
+
+#[test]
+fn an_answer_without_a_token_is_whole_and_has_no_output() {
+    let record = said(&whole_stream(&[FINISH, DONE]));
+    assert_ended(&record, Outcome::Ok, None);
+    assert_eq!(outputs(&record), 0);
+}
+
+#[test]
+fn silence_meets_the_limit_of_its_stage() {
+    let record = attempt(vec![Step::Stall]);
+    assert_ended(&record, Outcome::TimeoutFirstToken, None);
+
+    let pings = chunk(": ping\n\n");
+    let record = attempt(vec![write(&(STREAM_HEAD.to_owned() + &pings)), Step::Stall]);
+    assert_ended(&record, Outcome::TimeoutFirstToken, None);
+    assert_eq!(record.comments, 1);
+
+    let record = attempt(vec![write(&stream(&[TOKEN])), Step::Stall]);
+    assert_ended(&record, Outcome::TimeoutIdle, None);
+    assert_eq!(outputs(&record), 1, "what came before the silence is kept");
+}
+
+#[test]
+fn statuses_have_their_outcomes_and_the_servers_words() {
+    let answer = |status: &str| {
+        let body = r#"{"error":{"message":"the words"}}"#;
+        said(&format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    };
+    for (status, outcome) in [
+        ("401 Unauthorized", Outcome::HttpError),
+        ("404 Not Found", Outcome::HttpError),
+        ("500 Internal Server Error", Outcome::HttpError),
+        ("429 Too Many Requests", Outcome::Rejected),
+        ("503 Service Unavailable", Outcome::Rejected),
+    ] {
+        let record = answer(status);
+        assert_ended(&record, outcome, None);
+        let message = record.ending.message.unwrap();
+        assert!(message.starts_with(&status[..3]) && message.contains("the words"), "{message}");
+    }
+    let record = said("HTTP/1.1 302 Found\r\nlocation: http://x/\r\ncontent-length: 0\r\n\r\n");
+    assert_ended(&record, Outcome::HttpError, Cause::Redirect);
+}
+
+#[test]
+fn what_is_not_an_answer_is_a_protocol_error() {
+    let ok_with = |headers: &str, body: &str| {
+        said(&format!("HTTP/1.1 200 OK\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()))
+    };
+    let record = ok_with("content-type: text/html\r\n", "<html><title>Log in</title>");
+    assert_ended(&record, Outcome::ProtocolError, Cause::ContentType);
+    let record = ok_with("content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", "xx");
+    assert_ended(&record, Outcome::ProtocolError, Cause::ContentEncoding);
+    let record = ok_with("content-type: application/json\r\n", "{\"object\":\"list\"}");
+    assert_ended(&record, Outcome::ProtocolError, Cause::UnexpectedAnswer);
+    let record = said(&(STREAM_HEAD.to_owned() + "zz\r\nxx\r\n"));
+    assert_ended(&record, Outcome::ProtocolError, Cause::BadFraming);
+    let record = said("SSH-2.0-OpenSSH_9.6\r\n\r\n");
+    assert_ended(&record, Outcome::ProtocolError, Cause::Headers);
+}
+
+#[test]
+fn headers_are_bounded() {
+    let big = format!("HTTP/1.1 200 OK\r\nx-big: {}\r\n\r\n", "x".repeat(1 << 20));
+    assert_ended(&said(&big), Outcome::ProtocolError, Cause::Headers);
+    let many = "x-many: 1\r\n".repeat(10_000);
+    assert_ended(
+        &said(&format!("HTTP/1.1 200 OK\r\n{many}\r\n")),
+        Outcome::ProtocolError,
+        Cause::Headers,
+    );
+}
+
+#[test]
+fn informational_answers_are_skipped() {
+    let early = "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n";
+    let record = said(&(early.to_owned() + &whole_stream(&[TOKEN, FINISH, DONE])));
+    assert_ended(&record, Outcome::Ok, None);
+    assert_eq!(record.head.unwrap().status, 200);
+}
+
+#[test]
+fn errors_inside_a_stream_are_stream_errors() {
+    for event in [
+        "data: {\"error\":\"out of memory\"}\n\n",
+        "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
+        "data: {\"choices\":[{\"index\":0,\"error\":{\"message\":\"out of memory\"}}]}\n\n",
+        "event: error\ndata: {\"message\":\"out of memory\"}\n\n",
+    ] {
+        let record = said(&whole_stream(&[TOKEN, event, DONE]));
+        assert_ended(&record, Outcome::StreamError, Cause::ErrorEvent);
+        assert!(record.ending.message.unwrap().contains("out of memory"));
+        assert_eq!(record.events.iter().filter(|event| event.is_output()).count(), 1);
+    }
+}
+
+#[test]
+fn hostile_events_are_refused_within_bounds() {
+    let record = said(&whole_stream(&[TOKEN, "data: {\"choices\":[\n\n"]));
+    assert_ended(&record, Outcome::ProtocolError, Cause::BadJson);
+    let deep = format!("data: {}\n\n", "[".repeat(10_000));
+    assert_ended(&said(&whole_stream(&[&deep])), Outcome::ProtocolError, Cause::JsonTooDeep);
+    let line = format!("data: {}", "x".repeat(2 << 20));
+    assert_ended(&said(&stream(&[&line])), Outcome::ProtocolError, Cause::LineTooLarge);
+    let lines = format!("data: {}\n", "x".repeat(1 << 19)).repeat(20);
+    assert_ended(&said(&stream(&[&lines])), Outcome::ProtocolError, Cause::EventTooLarge);
+}
+
+#[test]
+fn a_body_shorter_than_promised_is_truncated() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
+    let record = said(&format!("{head}{TOKEN}{FINISH}"));
+    assert_ended(&record, Outcome::Truncated, Cause::NoFinalChunk);
+}
+
+#[test]
+fn a_whole_answer_where_a_stream_was_asked_is_read_as_one() {
+    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    let record = said(&format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    assert_ended(&record, Outcome::Ok, None);
+    assert_eq!(outputs(&record), 1);
+}
+
+#[test]
+fn every_read_is_stamped_and_moments_are_in_order() {
+    let record = said(&whole_stream(&[TOKEN, FINISH, DONE]));
+    assert_ended(&record, Outcome::Ok, None);
+    let sent = record.sent.unwrap();
+    assert!(record.intended <= record.admitted && record.admitted <= sent);
+    for read in &record.reads {
+        assert!(sent <= read.user && read.at() <= read.user && read.turn <= read.user);
+        if cfg!(target_os = "linux") {
+            assert!(read.kernel.is_some(), "loopback gives kernel stamps");
+        }
+    }
+    assert_eq!(record.ending.at, record.reads.last().unwrap().at());
+}

@@ -1,0 +1,255 @@
+//! Whatever the server does and whenever the run is stopped, every scheduled request ends once.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use inferometer_load::dispatcher::{Command, Dispatcher};
+use inferometer_load::{Control, Drive, Progress, SystemClock, drive};
+use inferometer_model::endpoint::Api;
+use inferometer_model::journal::RunStop;
+use inferometer_model::observations::NotSent;
+use inferometer_model::outcome::Outcome;
+use inferometer_model::plan::Bounds;
+use inferometer_model::spec::Limits;
+use inferometer_model::{JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId};
+use proptest::prelude::*;
+
+use support::{Scripted, Step, target_with};
+
+/// A plan given as a list of releases; endless ones repeat the last.
+#[derive(Clone, Debug)]
+struct Listed {
+    releases: Vec<Release>,
+    slots: Option<NonZeroU32>,
+    release_before: Option<Moment>,
+}
+
+impl Plan for Listed {
+    fn bounds(&self) -> Bounds {
+        let requests = self.release_before.is_none().then_some(self.releases.len() as u64);
+        Bounds { requests, release_before: self.release_before, slots: self.slots }
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        let position = usize::try_from(id.0).unwrap();
+        let endless = self.release_before.is_some();
+        let release = self.releases.get(position).or(self.releases.last().filter(|_| endless))?;
+        Some(PlannedRequest {
+            id,
+            release: *release,
+            prompt_seed: 0,
+            input_tokens: 1,
+            output_tokens: 1,
+        })
+    }
+
+    fn prompt(&self, _: &PlannedRequest) -> String {
+        "hello".to_owned()
+    }
+}
+
+fn millis(count: u64) -> Moment {
+    Moment::from_nanos(count * 1_000_000)
+}
+
+fn open_plan() -> impl Strategy<Value = Listed> {
+    proptest::collection::vec(0_u64..200, 0..40).prop_map(|mut moments| {
+        moments.sort_unstable();
+        let releases = moments.into_iter().map(|at| Release::At(millis(at))).collect();
+        Listed { releases, slots: None, release_before: None }
+    })
+}
+
+fn closed_plan() -> impl Strategy<Value = Listed> {
+    (1_usize..40, 1_u32..8, proptest::option::of(1_u64..200)).prop_map(|(count, slots, end)| {
+        Listed {
+            releases: vec![Release::WhenSlotFree; count],
+            slots: NonZeroU32::new(slots),
+            release_before: end.map(millis),
+        }
+    })
+}
+
+/// Conversations of up to four turns: each follow-up waits for its predecessor.
+fn conversation_plan() -> impl Strategy<Value = Listed> {
+    (proptest::collection::vec(1_u64..5, 1..8), 1_u32..4).prop_map(|(turns, slots)| {
+        let mut releases = Vec::new();
+        for turns in turns {
+            releases.push(Release::WhenSlotFree);
+            for _ in 1..turns {
+                let previous = RequestId(releases.len() as u64 - 1);
+                releases.push(Release::After { previous, think: Duration::from_millis(7) });
+            }
+        }
+        Listed { releases, slots: NonZeroU32::new(slots), release_before: None }
+    })
+}
+
+struct Played {
+    released: Vec<u64>,
+    refused: u64,
+    not_sent: Vec<NotSent>,
+    in_flight_max: usize,
+}
+
+/// Plays a plan in simulated time with the given service times, stopping at `stop_at`.
+fn play(plan: &Listed, service_ms: &[u64], stop_at: Option<u64>, ceiling: usize) -> Played {
+    let mut dispatcher = Dispatcher::new(Arc::new(plan.clone()), ceiling, Moment::ZERO);
+    let mut replies: BinaryHeap<std::cmp::Reverse<(Moment, RequestId)>> = BinaryHeap::new();
+    let mut now = Moment::ZERO;
+    let mut played =
+        Played { released: Vec::new(), refused: 0, not_sent: Vec::new(), in_flight_max: 0 };
+    let mut stop_at = stop_at.map(millis);
+    for _ in 0..100_000 {
+        if stop_at.is_some_and(|at| at <= now) {
+            played.not_sent = dispatcher.stop(now);
+            stop_at = None;
+        }
+        let command = dispatcher.next(now);
+        played.in_flight_max = played.in_flight_max.max(dispatcher.in_flight());
+        let wake = match command {
+            Command::Send { request, intended } => {
+                assert!(intended <= now, "sent before its time");
+                let length = service_ms[played.released.len() % service_ms.len()];
+                played.released.push(request.id.0);
+                let ends = now + Duration::from_millis(length);
+                replies.push(std::cmp::Reverse((ends, request.id)));
+                continue;
+            }
+            Command::Refuse { .. } => {
+                played.refused += 1;
+                continue;
+            }
+            Command::WaitUntil(moment) => Some(moment),
+            Command::WaitForReply => None,
+            Command::Done => return played,
+        };
+        let reply = replies.peek().map(|reply| reply.0.0);
+        now = [wake, reply, stop_at].into_iter().flatten().min().unwrap().max(now);
+        while let Some(std::cmp::Reverse((at, id))) = replies.peek().copied()
+            && at <= now
+        {
+            replies.pop();
+            dispatcher.replied(id, at);
+        }
+    }
+    panic!("the dispatcher never came to an end");
+}
+
+proptest! {
+    #[test]
+    fn scheduled_is_attempted_plus_not_sent_in_every_order_of_replies(
+        plan in prop_oneof![open_plan(), closed_plan(), conversation_plan()],
+        service_ms in proptest::collection::vec(1_u64..50, 1..20),
+        stop_at in proptest::option::of(0_u64..250),
+        ceiling in 1_usize..30,
+    ) {
+        let played = play(&plan, &service_ms, stop_at, ceiling);
+        let mut ids = played.released.clone();
+        ids.extend(played.not_sent.iter().flat_map(|part| part.first.0..part.first.0 + part.count));
+        ids.sort_unstable();
+        let before = ids.len();
+        ids.dedup();
+        prop_assert_eq!(ids.len(), before, "a request ended twice");
+        if let Some(requests) = plan.bounds().requests {
+            prop_assert_eq!(before as u64 + played.refused, requests);
+        }
+        prop_assert!(played.in_flight_max <= ceiling);
+        if let Some(slots) = plan.slots {
+            prop_assert!(played.in_flight_max <= slots.get() as usize, "a slot was held twice");
+        }
+    }
+}
+
+/// A plan whose requests are refused must still release the follow-ups' fate: covered above by
+/// counting. Here the wire takes part: each connection meets another fault.
+fn faulty_scripts(choice: &[u8]) -> Vec<Vec<Step>> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\
+                 \"finish_reason\":\"stop\"}]}\n\n";
+    let whole = format!("{head}{:x}\r\n{event}\r\n0\r\n\r\n", event.len());
+    let write = |text: &str| Step::Write(text.as_bytes().to_vec());
+    let busy = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n";
+    choice
+        .iter()
+        .map(|kind| match kind % 7 {
+            0 => vec![write(&whole)],
+            1 => vec![write(&whole), Step::NextRequest, write(&whole)],
+            2 => vec![Step::Reset],
+            3 => vec![write(head), Step::Reset],
+            4 => vec![write(busy)],
+            5 => vec![write("garbage\r\n\r\n")],
+            _ => vec![Step::Stall],
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn every_scheduled_request_ends_once_on_the_wire_too(
+        faults in proptest::collection::vec(any::<u8>(), 1..12),
+        requests in 1_usize..20,
+        slots in 1_u32..5,
+        stop_after in proptest::option::of(0_u64..10),
+    ) {
+        let server = Scripted::serve(faulty_scripts(&faults));
+        let brief = Duration::from_millis(40);
+        let limits = Limits { first_token: brief, idle: brief, drain: brief, ..Limits::default() };
+        let plan = Listed {
+            releases: vec![Release::WhenSlotFree; requests],
+            slots: NonZeroU32::new(slots),
+            release_before: None,
+        };
+        let (journal, entries) = sync_channel(4);
+        let control = Control::default();
+        let run = Drive {
+            plan: Arc::new(plan),
+            target: target_with(server.address, Api::Chat, true, limits),
+            clock: SystemClock::new(),
+            control: control.clone(),
+            progress: Arc::new(Progress::default()),
+            ceiling: 100,
+            journal,
+        };
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&ended);
+        let reader = std::thread::spawn(move || {
+            for entry in entries {
+                let mut ended = sink.lock().unwrap();
+                ended.push(entry);
+                if stop_after == Some(ended.len() as u64) {
+                    control.stop_harder();
+                }
+            }
+        });
+        let ending = drive(run).unwrap();
+        reader.join().unwrap();
+        let entries = ended.lock().unwrap();
+        let mut attempted = 0;
+        let mut not_sent = 0;
+        for entry in entries.iter() {
+            match entry {
+                JournalEntry::Ended(record) => {
+                    attempted += 1;
+                    prop_assert_ne!(record.ending.outcome, Outcome::NotSent);
+                }
+                JournalEntry::NotSent { count, .. } => not_sent += count,
+                JournalEntry::Started { .. } | JournalEntry::RunEnded(_) => {}
+            }
+        }
+        prop_assert_eq!(attempted + not_sent, requests as u64);
+        prop_assert!(matches!(entries.last(), Some(JournalEntry::RunEnded(_))));
+        if not_sent == 0 && stop_after.is_none() {
+            prop_assert_eq!(ending.stop, RunStop::PlanDone);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One run's directory: reading it back, and the summary beside its journal.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use inferometer_model::{Manifest, Observations};
+
+use crate::error::StoreError;
+use crate::files;
+use crate::journal::{Integrity, JournalReader};
+use crate::ledger::Ledger;
+use crate::manifest::{self, MANIFEST_FILE};
+
+pub(crate) const JOURNAL_FILE: &str = "requests.journal";
+const SUMMARY_FILE: &str = "summary.json";
+/// Summaries hold bounded figures; a longer file is not one.
+const SUMMARY_BYTES_MAX: u64 = 256 << 20;
+
+/// A directory that holds a run, finished or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunDirectory {
+    id: String,
+    path: PathBuf,
+}
+
+/// A finished run, read back. Its sums hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRun {
+    pub observations: Observations,
+    /// What of the journal could not be read; a run with damage can still be whole.
+    pub integrity: Integrity,
+    /// Whether a summary stands beside the journal.
+    pub sealed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Finished, with a summary.
+    Sealed,
+    /// Finished; the summary is still to be computed.
+    Finished,
+    /// It died before its end; `recover` finishes it.
+    Unfinished,
+    /// A live process is writing it.
+    Running,
+    Unreadable(String),
+}
+
+impl RunDirectory {
+    /// The run at `path`, inside a store or elsewhere. Nothing is read yet.
+    pub fn at(path: PathBuf) -> Self {
+        // `.` and `runs/x/..` have no name of their own; the real path has.
+        let real = || fs::canonicalize(&path).ok()?.file_name().map(OsStr::to_owned);
+        let name = path.file_name().map(OsStr::to_owned).or_else(real).unwrap_or_default();
+        Self { id: name.to_string_lossy().into_owned(), path }
+    }
+
+    /// The run's id, which is the name of its directory.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn manifest(&self) -> Result<Manifest, StoreError> {
+        manifest::read_manifest(&self.path)
+    }
+
+    /// Reads a finished run and checks its sums.
+    pub fn read(&self) -> Result<StoredRun, StoreError> {
+        let manifest = self.manifest()?;
+        let (ledger, integrity) = self.read_journal()?;
+        let Some(ending) = ledger.ending().cloned() else {
+            return Err(self.unfinished(&ledger));
+        };
+        match ledger.close(manifest, ending) {
+            Ok(observations) => {
+                Ok(StoredRun { observations, integrity, sealed: self.has_summary() })
+            }
+            Err(error) => Err(StoreError::Incomplete {
+                path: self.journal_path(),
+                run: self.path.clone(),
+                error,
+                integrity: Box::new(integrity),
+            }),
+        }
+    }
+
+    /// Puts the summary beside the journal, whole or not at all.
+    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
+        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
+    }
+
+    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
+    }
+
+    /// Where the run stands. A sealed run's journal is not read for this.
+    pub fn state(&self) -> RunState {
+        let find = || -> Result<RunState, StoreError> {
+            self.manifest()?;
+            if self.has_summary() {
+                return Ok(RunState::Sealed);
+            }
+            if self.is_locked()? {
+                return Ok(RunState::Running);
+            }
+            let finished = self.journal_path().exists() && self.open_journal()?.holds_ending()?;
+            Ok(if finished { RunState::Finished } else { RunState::Unfinished })
+        };
+        find().unwrap_or_else(|error| RunState::Unreadable(error.to_string()))
+    }
+
+    pub(crate) fn holds_run(path: &Path) -> bool {
+        path.join(MANIFEST_FILE).is_file() || path.join(JOURNAL_FILE).is_file()
+    }
+
+    pub(crate) fn journal_path(&self) -> PathBuf {
+        self.path.join(JOURNAL_FILE)
+    }
+
+    /// A run that died before its journal was made has none; that is an empty one.
+    pub(crate) fn read_journal(&self) -> Result<(Ledger, Integrity), StoreError> {
+        if !self.journal_path().exists() {
+            return Ok((Ledger::default(), Integrity::default()));
+        }
+        let mut reader = self.open_journal()?;
+        let ledger = Ledger::read(&mut reader)?;
+        Ok((ledger, reader.into_integrity()))
+    }
+
+    /// The summary no longer follows from the journal.
+    pub(crate) fn remove_summary(&self) -> Result<(), StoreError> {
+        let path = self.path.join(SUMMARY_FILE);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(StoreError::Write { path, error })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn open_journal(&self) -> Result<JournalReader<File>, StoreError> {
+        JournalReader::open(&self.journal_path())
+    }
+
+    fn has_summary(&self) -> bool {
+        self.path.join(SUMMARY_FILE).is_file()
+    }
+
+    fn unfinished(&self, ledger: &Ledger) -> StoreError {
+        let run = self.path.clone();
+        match self.is_locked() {
+            Ok(true) => StoreError::Busy { run },
+            Ok(false) => {
+                let (started, ended) = ledger.counts();
+                StoreError::Unfinished { run, started, ended }
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Whether a live process writes the run.
+    fn is_locked(&self) -> Result<bool, StoreError> {
+        let path = self.journal_path();
+        let journal = match File::open(&path) {
+            Ok(journal) => journal,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(StoreError::Read { path, error }),
+        };
+        match journal.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
+        }
+    }
+}
+
+/// Takes the journal for writing, for as long as the file is open.
+pub(crate) fn lock(journal: &File, path: &Path, run: &Path) -> Result<(), StoreError> {
+    match journal.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { run: run.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StoreError::Lock { path: path.to_owned(), error }),
+    }
+}

@@ -1,0 +1,60 @@
+//! Whole small files: written so that a reader sees the old bytes or the new ones, never a part.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::StoreError;
+
+/// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let draft = draft_path(path);
+    let written = write_durably(&draft, bytes)
+        .and_then(|()| fs::rename(&draft, path))
+        .and_then(|()| sync_parent(path));
+    written.map_err(|error| {
+        // The draft is of no use to anybody; the error that matters is the first one.
+        let _ = fs::remove_file(&draft);
+        StoreError::Write { path: path.to_owned(), error }
+    })
+}
+
+/// The file's bytes, or `None` when there is no such file.
+pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) if limit < bytes.len() as u64 => {
+            Err(StoreError::TooLong { path: path.to_owned(), limit })
+        }
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::Read { path: path.to_owned(), error }),
+    }
+}
+
+/// A name beside `path` that no other thread or process uses.
+pub(crate) fn draft_path(path: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let ordinal = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.{}-{ordinal}.draft", std::process::id()))
+}
+
+/// Makes a name in `path`'s directory durable: a synced file without a name is lost all the same.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

@@ -1,0 +1,189 @@
+//! One frame of a journal: how an entry becomes bytes, and how bytes prove to be an entry.
+//!
+//! ```text
+//! length u32 | kind u8 | payload, `length` bytes of postcard | crc32c u32      (little endian)
+//! ```
+//!
+//! The checksum covers the frame's own place in the file, then the length, the kind and the
+//! payload. A frame is thus valid only where it was written: a reader that looks for the next
+//! frame after a damaged one cannot be led astray by bytes that a server put into a message, nor
+//! by old blocks of another journal.
+//!
+//! Payloads name no fields, so whatever changes their bytes needs a new format version
+//! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] holds.
+
+use inferometer_model::observations::NotSent;
+use inferometer_model::{JournalEntry, Moment, RequestId};
+use serde::{Deserialize, Serialize};
+
+/// No frame is longer, so a damaged length cannot ask for more memory than this.
+pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
+
+pub(crate) const HEAD_BYTES: usize = 5;
+pub(crate) const CHECKSUM_BYTES: usize = 4;
+/// What a frame adds to its payload.
+pub(crate) const OVERHEAD_BYTES: u64 = (HEAD_BYTES + CHECKSUM_BYTES) as u64;
+
+/// Why a frame was not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    #[error("the checksum does not match")]
+    Checksum,
+    #[error("the length is not possible")]
+    Length,
+    #[error("the kind {0} is not known")]
+    Kind(u8),
+    #[error("the payload is not an entry")]
+    Payload,
+}
+
+/// The stored numbers of the entries: never renumber, only add (with a new format version).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Started = 1,
+    Ended = 2,
+    NotSent = 3,
+    RunEnded = 4,
+}
+
+impl Kind {
+    pub(crate) const fn of(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Started),
+            2 => Some(Self::Ended),
+            3 => Some(Self::NotSent),
+            4 => Some(Self::RunEnded),
+            _ => None,
+        }
+    }
+}
+
+/// The payload of [`Kind::Started`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StartedRequest {
+    pub(crate) id: RequestId,
+    pub(crate) intended: Moment,
+    pub(crate) admitted: Moment,
+}
+
+/// The first bytes of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    bytes: [u8; HEAD_BYTES],
+}
+
+impl Head {
+    pub(crate) const fn from_bytes(bytes: [u8; HEAD_BYTES]) -> Self {
+        Self { bytes }
+    }
+
+    const fn new(length: u32, kind: Kind) -> Self {
+        let [a, b, c, d] = length.to_le_bytes();
+        Self { bytes: [a, b, c, d, kind as u8] }
+    }
+
+    pub(crate) const fn kind(self) -> u8 {
+        self.bytes[4]
+    }
+
+    /// Bytes of payload, or `None` when no frame has that length.
+    pub(crate) fn length(self) -> Option<u32> {
+        let [a, b, c, d, _kind] = self.bytes;
+        Some(u32::from_le_bytes([a, b, c, d]))
+            .filter(|length| 0 < *length && *length <= PAYLOAD_BYTES_MAX)
+    }
+
+    pub(crate) fn checksum(self, offset: u64, payload: &[u8]) -> u32 {
+        let place = crc32c::crc32c(&offset.to_le_bytes());
+        crc32c::crc32c_append(crc32c::crc32c_append(place, &self.bytes), payload)
+    }
+}
+
+/// Adds the frame of `entry`, which will stand at `offset` of the file. On an error `into` is as
+/// it was.
+pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
+    let (kind, payload) = match entry {
+        JournalEntry::Started { id, intended, admitted } => {
+            let started = StartedRequest { id: *id, intended: *intended, admitted: *admitted };
+            (Kind::Started, postcard::to_stdvec(&started))
+        }
+        JournalEntry::Ended(record) => (Kind::Ended, postcard::to_stdvec(record)),
+        JournalEntry::NotSent { first, count, cause, at } => {
+            let not_sent = NotSent { first: *first, count: *count, cause: *cause, at: *at };
+            (Kind::NotSent, postcard::to_stdvec(&not_sent))
+        }
+        JournalEntry::RunEnded(ending) => (Kind::RunEnded, postcard::to_stdvec(ending)),
+    };
+    let payload = payload.map_err(|error| error.to_string())?;
+    let length = u32::try_from(payload.len())
+        .ok()
+        .filter(|length| *length <= PAYLOAD_BYTES_MAX)
+        .ok_or_else(|| {
+            format!("it has {} bytes, and the bound is {PAYLOAD_BYTES_MAX}", payload.len())
+        })?;
+    let head = Head::new(length, kind);
+    into.extend_from_slice(&head.bytes);
+    into.extend_from_slice(&payload);
+    into.extend_from_slice(&head.checksum(offset, &payload).to_le_bytes());
+    Ok(())
+}
+
+/// The entry that a frame with a good checksum holds.
+pub(crate) fn decode(kind: u8, payload: &[u8]) -> Result<JournalEntry, Damage> {
+    match Kind::of(kind).ok_or(Damage::Kind(kind))? {
+        Kind::Started => whole(payload).map(|StartedRequest { id, intended, admitted }| {
+            JournalEntry::Started { id, intended, admitted }
+        }),
+        Kind::Ended => whole(payload).map(|record| JournalEntry::Ended(Box::new(record))),
+        Kind::NotSent => whole(payload).map(|NotSent { first, count, cause, at }| {
+            JournalEntry::NotSent { first, count, cause, at }
+        }),
+        Kind::RunEnded => whole(payload).map(JournalEntry::RunEnded),
+    }
+}
+
+fn whole<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Damage> {
+    match postcard::take_from_bytes(payload) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) | Err(_) => Err(Damage::Payload),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started() -> JournalEntry {
+        JournalEntry::Started {
+            id: RequestId(1),
+            intended: Moment::from_nanos(2),
+            admitted: Moment::from_nanos(300),
+        }
+    }
+
+    #[test]
+    fn a_frame_has_the_documented_bytes() {
+        let mut bytes = Vec::new();
+        encode(&started(), 10, &mut bytes).unwrap();
+        assert_eq!(bytes[..9], [4, 0, 0, 0, 1, 1, 2, 0xac, 0x02]);
+        let covered = [&10_u64.to_le_bytes()[..], &bytes[..9]].concat();
+        assert_eq!(bytes[9..], crc32c::crc32c(&covered).to_le_bytes());
+    }
+
+    #[test]
+    fn a_payload_with_bytes_left_over_is_no_entry() {
+        assert!(decode(1, &[1, 2, 3]).is_ok());
+        assert_eq!(decode(1, &[1, 2, 3, 4]), Err(Damage::Payload));
+        assert_eq!(decode(1, &[1, 2]), Err(Damage::Payload));
+        assert_eq!(decode(9, &[1, 2, 3]), Err(Damage::Kind(9)));
+    }
+
+    #[test]
+    fn a_hostile_count_of_elements_allocates_little_and_fails() {
+        // A record that claims 2^64 - 1 reads after its fixed fields.
+        let mut payload = vec![0; 9];
+        payload.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+        assert_eq!(decode(2, &payload), Err(Damage::Payload));
+    }
+}

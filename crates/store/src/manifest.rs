@@ -1,0 +1,100 @@
+//! The manifest of a run: made once, before a request leaves, and named after its first second.
+
+use std::path::Path;
+
+use inferometer_model::observations::{ClockAnchor, Endpoint};
+use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::{Environment, Manifest, Spec};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::error::StoreError;
+use crate::files;
+use crate::journal::FORMAT_VERSION;
+
+pub(crate) const MANIFEST_FILE: &str = "manifest.json";
+/// Manifests have a few kilobytes; a longer file is not one.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// All that is known of a run before it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRun {
+    pub spec: Spec,
+    pub bounds: Bounds,
+    pub fingerprints: Fingerprints,
+    pub endpoint: Endpoint,
+    pub environment: Environment,
+    /// Its wall time names the run.
+    pub clock: ClockAnchor,
+}
+
+impl NewRun {
+    pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
+        let nanos = self.clock.realtime_ns;
+        Timestamp::from_nanosecond(nanos.into()).map_err(|_error| StoreError::Date { nanos })
+    }
+
+    /// Four hexadecimal digits that tell apart runs of the same second.
+    pub(crate) fn distinction(&self, process: u32) -> u16 {
+        let plan = crc32c::crc32c(self.fingerprints.plan.as_bytes());
+        let and_process = crc32c::crc32c_append(plan, &process.to_le_bytes());
+        let hash = crc32c::crc32c_append(and_process, &self.clock.realtime_ns.to_le_bytes());
+        let [a, b, c, d] = hash.to_le_bytes();
+        u16::from_le_bytes([a ^ c, b ^ d])
+    }
+
+    pub(crate) fn into_manifest(self, run: String, started: Timestamp) -> Manifest {
+        Manifest {
+            format: FORMAT_VERSION.into(),
+            run,
+            started: started.to_string(),
+            clock: self.clock,
+            spec: self.spec,
+            bounds: self.bounds,
+            fingerprints: self.fingerprints,
+            endpoint: self.endpoint,
+            environment: self.environment,
+        }
+    }
+}
+
+/// `YYYYMMDD-HHMMSS-xxxx`, in UTC: ids sort by time, and say it.
+pub(crate) fn run_id(stamp: &str, distinction: u16) -> String {
+    format!("{stamp}-{distinction:04x}")
+}
+
+pub(crate) fn stamp(started: Timestamp) -> String {
+    started.strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+pub(crate) fn write_manifest(run: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let path = run.join(MANIFEST_FILE);
+    let mut json = match serde_json::to_vec_pretty(manifest) {
+        Ok(json) => json,
+        Err(error) => return Err(StoreError::ManifestDraft { path, error }),
+    };
+    json.push(b'\n');
+    files::write_atomically(&path, &json)
+}
+
+pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
+    let path = run.join(MANIFEST_FILE);
+    let Some(json) = files::read_at_most(&path, MANIFEST_BYTES_MAX)? else {
+        return Err(StoreError::NoManifest { path, run: run.to_owned() });
+    };
+    let known = u32::from(FORMAT_VERSION);
+    // The version first: a newer manifest may lack what this program looks for.
+    let read = serde_json::from_slice(&json).and_then(|Versioned { format }| {
+        if known < format { Ok(Err(format)) } else { serde_json::from_slice(&json).map(Ok) }
+    });
+    match read {
+        Ok(Ok(manifest)) => Ok(manifest),
+        Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known }),
+        Err(error) => Err(StoreError::Manifest { path, error }),
+    }
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    format: u32,
+}

@@ -1,0 +1,61 @@
+//! Format version 1 is readable forever: once it is released, the files under `fixtures/v1` are
+//! never written again, and a new version gets its own directory. Before that, with the variable
+//! `INFEROMETER_REWRITE_FIXTURE` set, the tests write them anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use inferometer_model::{JournalEntry, Manifest};
+use inferometer_store::{RunDirectory, StoredRun};
+
+use crate::samples::{journal_bytes, new_run, record, run_ended, whole_run};
+
+/// Lazy, so that two tests do not write the files at once.
+static FIXTURE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    if std::env::var_os("INFEROMETER_REWRITE_FIXTURE").is_some() {
+        let json = serde_json::to_vec_pretty(&manifest()).unwrap();
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("manifest.json"), [&json[..], b"\n"].concat()).unwrap();
+        fs::write(path.join("requests.journal"), journal_bytes(&whole_run())).unwrap();
+    }
+    path
+});
+
+fn manifest() -> Manifest {
+    let new = new_run(Some(5));
+    Manifest {
+        format: 1,
+        run: "20260102-030405-c0de".to_owned(),
+        started: "2026-01-02T03:04:05.5Z".to_owned(),
+        clock: new.clock,
+        spec: new.spec,
+        bounds: new.bounds,
+        fingerprints: new.fingerprints,
+        endpoint: new.endpoint,
+        environment: new.environment,
+    }
+}
+
+#[test]
+fn a_run_of_format_1_is_read() {
+    let StoredRun { observations, integrity, sealed } =
+        RunDirectory::at(FIXTURE.clone()).read().unwrap();
+    assert!(integrity.is_intact() && !sealed);
+    assert_eq!(observations.manifest, manifest());
+    assert_eq!(observations.records, [record(0), record(1), record(2)]);
+    assert_eq!(observations.not_sent_count(), 2);
+    assert_eq!(JournalEntry::RunEnded(observations.ending), run_ended());
+}
+
+/// Postcard names no fields, so a change in the model can change the bytes unseen.
+#[test]
+fn the_bytes_of_format_1_do_not_change() {
+    let stored = fs::read(FIXTURE.join("requests.journal")).unwrap();
+    assert_eq!(
+        journal_bytes(&whole_run()),
+        stored,
+        "the stored form of an entry has changed: it needs a new format version (docs/format.md)"
+    );
+}

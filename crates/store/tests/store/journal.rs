@@ -1,0 +1,114 @@
+//! Entries go in and the same entries come out.
+
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use inferometer_model::{JournalEntry, RequestRecord};
+use inferometer_store::{JournalReader, PAYLOAD_BYTES_MAX, StoreError, spawn_writer};
+use proptest::prelude::*;
+
+use crate::samples::{
+    ended, journal_bytes, new_run, read_journal, record, started, store, whole_run,
+};
+use crate::strategies;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn what_is_written_is_read(entries in strategies::entries(20)) {
+        let (read, integrity) = read_journal(&journal_bytes(&entries)).unwrap();
+        prop_assert_eq!(read, entries);
+        prop_assert!(integrity.is_intact());
+    }
+}
+
+/// A file that is given out one byte at a time.
+struct Dripping(Cursor<Vec<u8>>);
+
+impl Read for Dripping {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = into.len().min(1);
+        self.0.read(&mut into[..count])
+    }
+}
+
+impl Seek for Dripping {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn the_size_of_reads_does_not_matter() {
+    let source = Dripping(Cursor::new(journal_bytes(&whole_run())));
+    let reader = JournalReader::new(source, PathBuf::new()).unwrap();
+    assert_eq!(reader.collect::<Result<Vec<_>, _>>().unwrap(), whole_run());
+}
+
+#[test]
+fn an_entry_over_the_bound_is_refused_and_the_journal_goes_on() {
+    let (_place, store) = store();
+    let mut writer = store.create(new_run(Some(1))).unwrap();
+    let event = record(0).events[0];
+    let events = vec![event; PAYLOAD_BYTES_MAX as usize / 6 + 1];
+    let huge = JournalEntry::Ended(Box::new(RequestRecord { events, ..record(0) }));
+    let refused = writer.append(&huge);
+    assert!(matches!(&refused, Err(StoreError::Entry { .. })), "{refused:?}");
+    writer.append(&started(0)).unwrap();
+    writer.flush().unwrap();
+    let journal = JournalReader::open(&writer.directory().path().join("requests.journal")).unwrap();
+    assert_eq!(journal.collect::<Result<Vec<_>, _>>().unwrap(), [started(0)]);
+}
+
+#[test]
+fn the_thread_writes_what_comes_and_gives_the_writer_back() {
+    let (_place, store) = store();
+    let writer = store.create(new_run(Some(5))).unwrap();
+    let directory = writer.directory().clone();
+    // Two places: the sender waits for the writer, as the drivers would.
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let thread = spawn_writer(writer, receiver).unwrap();
+    for entry in whole_run() {
+        sender.send(entry).unwrap();
+    }
+    drop(sender);
+    let stored = thread.join().unwrap().unwrap().seal().unwrap();
+    assert_eq!(stored.observations.records, [record(0), record(1), record(2)]);
+    assert_eq!(directory.read().unwrap(), stored);
+}
+
+#[test]
+fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
+    let (_place, store) = store();
+    let writer = store.create(new_run(Some(5))).unwrap();
+    let path = writer.directory().path().join("requests.journal");
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let thread = spawn_writer(writer, receiver).unwrap();
+    sender.send(ended(3)).unwrap();
+    let seen = || JournalReader::open(&path).unwrap().next();
+    while seen().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(seen().unwrap().unwrap(), ended(3));
+    drop(sender);
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_writer_that_failed_closes_the_channel() {
+    let (_place, store) = store();
+    let writer = store.create(new_run(Some(5))).unwrap();
+    let directory = writer.directory().clone();
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let thread = spawn_writer(writer, receiver).unwrap();
+    let event = record(0).events[0];
+    let events = vec![event; PAYLOAD_BYTES_MAX as usize / 6 + 1];
+    let huge = JournalEntry::Ended(Box::new(RequestRecord { events, ..record(0) }));
+    sender.send(huge).unwrap();
+    while sender.send(started(1)).is_ok() {}
+    assert!(matches!(thread.join().unwrap(), Err(StoreError::Entry { .. })));
+    // The lock went with the writer, so the run can be finished at once.
+    assert_eq!(directory.recover().unwrap().not_sent, 5);
+}

@@ -1,0 +1,156 @@
+//! Hand-made runs that the tests share.
+
+use std::io::Cursor;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunStop};
+use inferometer_model::observations::{ClockAnchor, Endpoint, UsageAsk};
+use inferometer_model::outcome::Cause;
+use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::record::{
+    Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
+    ResponseHead, Usage,
+};
+use inferometer_model::{
+    Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, SpecDraft,
+};
+use inferometer_store::{Integrity, JournalReader, JournalWriter, NewRun, RunStore, StoreError};
+use tempfile::TempDir;
+
+/// 2026-01-02 03:04:05.5 UTC.
+pub(crate) const STARTED_NS: u64 = 1_767_323_045_500_000_000;
+
+pub(crate) fn ms(count: u64) -> Moment {
+    Moment::from_nanos(count * 1_000_000)
+}
+
+pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
+    NewRun {
+        spec: SpecDraft { rate_per_s: Some(0.1 + 0.2), ..SpecDraft::default() }.resolve().unwrap(),
+        bounds: Bounds { requests, release_before: None, slots: NonZeroU32::new(8) },
+        fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
+        endpoint: Endpoint {
+            base: "http://127.0.0.1:8000".parse().unwrap(),
+            address: "127.0.0.1:8000".parse().unwrap(),
+            model: "tiny".to_owned(),
+            usage: UsageAsk::Final,
+            embedded: false,
+        },
+        environment: Environment {
+            tool_version: "0.1.0".to_owned(),
+            os: "linux".to_owned(),
+            architecture: "x86_64".to_owned(),
+            cpus: Some(2),
+            ..Environment::default()
+        },
+        clock: ClockAnchor { monotonic_ns: 7, realtime_ns: STARTED_NS },
+    }
+}
+
+pub(crate) fn store() -> (TempDir, RunStore) {
+    let place = tempfile::tempdir().unwrap();
+    let store = RunStore::open(place.path().join("runs")).unwrap();
+    (place, store)
+}
+
+pub(crate) fn started(id: u64) -> JournalEntry {
+    JournalEntry::Started { id: RequestId(id), intended: ms(id), admitted: ms(id + 1) }
+}
+
+/// A streamed answer with every part of a record in use.
+pub(crate) fn record(id: u64) -> RequestRecord {
+    RequestRecord {
+        id: RequestId(id),
+        attempt: 1,
+        intended: ms(id),
+        admitted: ms(id + 1),
+        sent: Some(ms(id + 2)),
+        asked: Asked { input_tokens: 512, output_tokens: 2 },
+        connection: Some(ConnectionFacts {
+            ordinal: 3,
+            reused: false,
+            dial: Some(Dial { started: ms(id + 1), connected: ms(id + 2), secured: None }),
+        }),
+        head: Some(ResponseHead { status: 200, read: 0 }),
+        reads: vec![
+            Read { kernel: Some(ms(id + 10)), user: ms(id + 11), turn: ms(id + 9), bytes: 300 },
+            Read { kernel: None, user: ms(id + 20), turn: ms(id + 19), bytes: 120 },
+        ],
+        events: vec![
+            Event {
+                read: 0,
+                choice: 0,
+                carried: Carried::CHOICE | Carried::ROLE | Carried::CONTENT,
+                tokens: Some(1),
+                text_bytes: 4,
+            },
+            Event { read: 1, choice: 0, carried: Carried::DONE, tokens: None, text_bytes: 0 },
+        ],
+        comments: 1,
+        usage: Some(Usage {
+            prompt_tokens: Some(512),
+            completion_tokens: Some(2),
+            cached_tokens: None,
+        }),
+        finishes: vec![
+            Finish { choice: 0, reason: FinishReason::Length },
+            Finish { choice: 1, reason: FinishReason::Other("eos".to_owned()) },
+        ],
+        done: DoneMark { seen: true, events_after: 0 },
+        other_model: Some("tiny-awq".to_owned()),
+        ending: Ending::ok(ms(id + 20)),
+    }
+}
+
+pub(crate) fn ended(id: u64) -> JournalEntry {
+    JournalEntry::Ended(Box::new(record(id)))
+}
+
+pub(crate) fn not_sent(first: u64, count: u64) -> JournalEntry {
+    JournalEntry::NotSent { first: RequestId(first), count, cause: Cause::RunStopped, at: ms(50) }
+}
+
+pub(crate) fn run_ended() -> JournalEntry {
+    let mut loop_lag = LagHistogram::default();
+    loop_lag.add(3_000);
+    JournalEntry::RunEnded(RunEnding {
+        at: ms(60),
+        stop: RunStop::PlanDone,
+        client: ClientFacts {
+            mapping: Some(ClockMapping { estimates: 4, error_ns_max: 900, jumps: 0 }),
+            loop_lag,
+            journal_waits: 0,
+        },
+    })
+}
+
+/// Five requests: three answered out of order, two never sent.
+pub(crate) fn whole_run() -> Vec<JournalEntry> {
+    vec![
+        started(0),
+        started(1),
+        ended(1),
+        started(2),
+        ended(0),
+        ended(2),
+        not_sent(3, 2),
+        run_ended(),
+    ]
+}
+
+pub(crate) fn journal_bytes(entries: &[JournalEntry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = JournalWriter::new(&mut bytes, PathBuf::from("memory"));
+    for entry in entries {
+        writer.append(entry).unwrap();
+    }
+    writer.flush().unwrap();
+    bytes
+}
+
+pub(crate) fn read_journal(bytes: &[u8]) -> Result<(Vec<JournalEntry>, Integrity), StoreError> {
+    let mut reader = JournalReader::new(Cursor::new(bytes), PathBuf::from("memory"))?;
+    let entries = reader.by_ref().collect::<Result<_, _>>()?;
+    Ok((entries, reader.into_integrity()))
+}
