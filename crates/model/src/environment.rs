@@ -1,7 +1,5 @@
 //! What the client ran on. What is not known is `None`, never guessed.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,5 +12,4 @@ pub struct Environment {
     pub cpus: Option<u32>,
     /// Proxy variables that were set. We never use them; a user may think we did.
     pub proxy_variables: Vec<String>,
-    pub metadata: BTreeMap<String, String>,
 }

@@ -1,1 +1,19 @@
-//! report
+//! Summary to pages. A page computes nothing and opens nothing: all it shows is in the summary.
+
+pub mod block;
+pub mod escape;
+pub mod json;
+pub mod number;
+pub mod reference;
+pub mod terminal;
+
+use serde::Serialize;
+
+/// Where the run is stored, so that a page can say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Files {
+    pub run: String,
+    pub manifest: String,
+    pub journal: String,
+    pub summary: String,
+}

@@ -1,7 +1,6 @@
 //! Which models an endpoint serves, by its own word.
 
 use inferometer_model::fetch::{Fetch, FetchError, FetchRequest};
-use inferometer_model::outcome::Outcome;
 use serde::Deserialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,19 +53,6 @@ pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, Discover
     let ids: Vec<String> =
         list.data.into_iter().map(|model| model.id).filter(|id| !id.is_empty()).collect();
     if ids.is_empty() { Err(DiscoveryError::Empty) } else { Ok(ids) }
-}
-
-impl DiscoveryError {
-    /// Whether naming the model would be enough: the server lives, only its list does not.
-    pub fn outcome(&self) -> Option<Outcome> {
-        match self {
-            Self::NoAnswer(error) => Some(error.outcome),
-            Self::Unauthorized { .. }
-            | Self::Status { .. }
-            | Self::NotAList { .. }
-            | Self::Empty => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,111 @@
+//! What the client knows of its own health. Its lags per request are metrics and stand there.
+
+use std::collections::BTreeSet;
+
+use inferometer_model::Observations;
+use serde::{Deserialize, Serialize};
+
+use crate::oddities::Oddities;
+use crate::ruler::ns_to_ms;
+
+/// The instrument's view of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientHealth {
+    /// Share of the reads that carry the kernel's stamp; null when nothing was read.
+    pub kernel_stamps: Option<f64>,
+    /// Stamps are off by at most this, between jumps of the clock; null without stamps.
+    pub clock_error_us_max: Option<f64>,
+    pub clock_jumps: Option<u64>,
+    pub loop_lag_ms: LoopLag,
+    /// Times that a driver found the journal's queue full and had to wait.
+    pub journal_waits: u64,
+    pub connections_opened: u64,
+    /// Share of the requests with a connection that found it open; null when none had one.
+    pub connections_reused: Option<f64>,
+}
+
+/// How late the driver's loop woke. The quantiles are upper limits; null when nothing was noted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopLag {
+    pub p50_at_most: Option<f64>,
+    pub p99_at_most: Option<f64>,
+    pub max: Option<f64>,
+}
+
+impl ClientHealth {
+    pub(crate) fn of(observations: &Observations, oddities: &Oddities) -> Self {
+        let facts = &observations.ending.client;
+        let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);
+        let connections =
+            || observations.records.iter().filter_map(|record| record.connection.as_ref());
+        let opened: BTreeSet<u32> = connections().map(|connection| connection.ordinal).collect();
+        let reused = connections().filter(|connection| connection.reused).count() as u64;
+        Self {
+            kernel_stamps: share(oddities.reads_stamped, oddities.reads),
+            clock_error_us_max: facts.mapping.map(|mapping| mapping.error_ns_max as f64 / 1e3),
+            clock_jumps: facts.mapping.map(|mapping| mapping.jumps),
+            loop_lag_ms: LoopLag {
+                p50_at_most: lag_at(0.50),
+                p99_at_most: lag_at(0.99),
+                max: (0 < facts.loop_lag.count()).then(|| ns_to_ms(facts.loop_lag.max_ns)),
+            },
+            journal_waits: facts.journal_waits,
+            connections_opened: opened.len() as u64,
+            connections_reused: share(reused, connections().count() as u64),
+        }
+    }
+}
+
+/// `part / whole`, or `None` of nothing.
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
+    (0 < whole).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::journal::{ClockMapping, LagHistogram};
+
+    use super::*;
+    use crate::fixture::{Given, run};
+    use crate::measured::Measured;
+
+    fn health(observations: &Observations) -> ClientHealth {
+        ClientHealth::of(observations, &Measured::of(observations).oddities)
+    }
+
+    #[test]
+    fn health_is_counted_over_all_requests() {
+        let mut records = vec![
+            Given::ok(0).connection(0, false).arrival(50, &[Some(1)]).record(),
+            Given::ok(1).connection(0, true).arrival(50, &[Some(1)]).record(),
+            Given::ok(2).connection(1, false).arrival(50, &[Some(1)]).record(),
+            Given::ok(3).connection(1, true).arrival(50, &[Some(1)]).record(),
+        ];
+        records[3].reads[0].kernel = None;
+        let mut observations = run(records);
+        let facts = &mut observations.ending.client;
+        facts.mapping = Some(ClockMapping { estimates: 9, error_ns_max: 1_500, jumps: 2 });
+        facts.loop_lag = LagHistogram::default();
+        facts.loop_lag.add(900_000);
+        facts.loop_lag.add(3_000_000);
+        let found = health(&observations);
+        assert_eq!(found.kernel_stamps, Some(0.75));
+        assert_eq!(found.clock_error_us_max, Some(1.5));
+        assert_eq!(found.clock_jumps, Some(2));
+        assert_eq!(found.loop_lag_ms.p50_at_most, Some(1.024));
+        assert_eq!(found.loop_lag_ms.max, Some(3.0));
+        assert_eq!((found.connections_opened, found.connections_reused), (2, Some(0.5)));
+    }
+
+    #[test]
+    fn what_was_not_observed_is_null() {
+        let mut observations = run(vec![]);
+        observations.ending.client.mapping = None;
+        observations.ending.client.loop_lag = LagHistogram::default();
+        let found = health(&observations);
+        assert_eq!(found.kernel_stamps, None);
+        assert_eq!(found.clock_error_us_max, None);
+        assert_eq!(found.loop_lag_ms.max, None);
+        assert_eq!(found.connections_reused, None);
+    }
+}

@@ -1,0 +1,384 @@
+//! What `vllm bench serve` would have said of the same events.
+//!
+//! - A chunk is an event with an entry in `choices`, be it empty or a role.
+//! - TTFT is first chunk − start; ITL is every gap between chunks, pooled, with events of one read
+//!   at the same moment; E2EL ends with the last chunk, and on chat with the last message of any
+//!   kind, so usually the one with the usage.
+//! - TPOT is (E2EL − TTFT) / (output tokens − 1), for more than one token.
+//! - The start is the moment at which the client takes the request up: its dialling counts, its
+//!   waiting for a slot does not.
+//! - Throughputs are over the whole wall time; the standard deviation is the population's.
+//! - The peaks are over whole-second buckets from the first start: chunks that came in one, and
+//!   requests that touched one.
+//!
+//! Two things are ours. A success is our `ok`: an error inside a stream stays a failure here. And
+//! nothing is null, where that tool prints zero.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::endpoint::Api;
+use inferometer_model::record::{Carried, Event};
+use inferometer_model::spec::LoadShape;
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::measured::Measured;
+use crate::ruler::Ruler;
+use crate::sample::{Percentile, Sample};
+use crate::throughput::Extremes;
+
+/// The values of the block "Serving Benchmark Result", in its order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VllmResult {
+    pub completed: u64,
+    pub failed: u64,
+    /// Null on an open loop: no cap.
+    pub max_concurrency: Option<u32>,
+    /// Null on a closed loop: an infinite rate.
+    pub request_rate: Option<f64>,
+    pub duration_s: Option<f64>,
+    pub total_input_tokens: u64,
+    pub total_output_tokens: u64,
+    pub request_throughput: Option<f64>,
+    pub output_throughput: Option<f64>,
+    /// Chunks, not tokens.
+    pub max_output_tokens_per_s: Option<u64>,
+    pub max_concurrent_requests: Option<u64>,
+    pub total_token_throughput: Option<f64>,
+    pub ttft_ms: VllmLatency,
+    pub tpot_ms: VllmLatency,
+    pub itl_ms: VllmLatency,
+    pub e2el_ms: VllmLatency,
+}
+
+/// All null when there is nothing to take them of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VllmLatency {
+    pub mean: Option<f64>,
+    pub median: Option<f64>,
+    /// Of the population (n, not n − 1).
+    pub std: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+impl VllmResult {
+    pub(crate) fn of(measured: &Measured) -> Self {
+        let gathered = &measured.vllm;
+        let duration_s = gathered.extremes.duration_s();
+        let tokens = &measured.tokens;
+        let tokens_total = tokens.input_total as f64 + tokens.output_total as f64;
+        let per_second = |count: f64| duration_s.filter(|_| 0 < measured.ok).map(|s| count / s);
+        let (max_concurrency, request_rate) = match measured.shape {
+            LoadShape::Closed { concurrency } => (Some(concurrency.get()), None),
+            LoadShape::Open { rate_per_s, .. } => (None, Some(rate_per_s)),
+        };
+        Self {
+            completed: measured.ok,
+            failed: measured.attempted - measured.ok,
+            max_concurrency,
+            request_rate,
+            duration_s,
+            total_input_tokens: tokens.input_total,
+            total_output_tokens: tokens.output_total,
+            request_throughput: per_second(measured.ok as f64),
+            output_throughput: per_second(tokens.output_total as f64),
+            max_output_tokens_per_s: gathered.most_chunks,
+            max_concurrent_requests: gathered.most_requests,
+            total_token_throughput: per_second(tokens_total),
+            ttft_ms: gathered.ttft_ms,
+            tpot_ms: gathered.tpot_ms,
+            itl_ms: gathered.itl_ms,
+            e2el_ms: gathered.e2el_ms,
+        }
+    }
+}
+
+impl VllmLatency {
+    fn of(values: Vec<f64>) -> Self {
+        let Some(sample) = Sample::new(values) else { return Self::default() };
+        let at = |percentile| Some(sample.percentile(percentile));
+        Self {
+            mean: Some(sample.mean()),
+            median: at(Percentile::P50),
+            std: Some(sample.std_population()),
+            p90: at(Percentile::P90),
+            p95: at(Percentile::P95),
+            p99: at(Percentile::P99),
+        }
+    }
+}
+
+/// What the pass over the records came to.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    extremes: Extremes,
+    most_chunks: Option<u64>,
+    most_requests: Option<u64>,
+    ttft_ms: VllmLatency,
+    tpot_ms: VllmLatency,
+    itl_ms: VllmLatency,
+    e2el_ms: VllmLatency,
+}
+
+/// This tool's part of the one pass over the records.
+pub(crate) struct Pass {
+    api: Api,
+    /// Disorder is counted where our own metrics are made; here it only leaves a value out.
+    ruler: Ruler,
+    extremes: Extremes,
+    buckets: Buckets,
+    ttft: Vec<f64>,
+    tpot: Vec<f64>,
+    itl: Vec<f64>,
+    e2el: Vec<f64>,
+}
+
+impl Pass {
+    pub(crate) fn new(observations: &Observations, error_ns: u64) -> Self {
+        let ok = observations.records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+        Self {
+            api: observations.manifest.spec.api,
+            ruler: Ruler::new(error_ns),
+            extremes: Extremes::default(),
+            buckets: Buckets::from(ok.filter_map(start).min().unwrap_or_default()),
+            ttft: Vec::new(),
+            tpot: Vec::new(),
+            itl: Vec::new(),
+            e2el: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
+        let begun = record.sent.map_or(record.intended, |sent| sent.min(record.intended));
+        self.extremes.add(begun, record.ending.at);
+    }
+
+    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output_tokens: u64) {
+        let Some(start) = start(record) else { return };
+        let (mut first, mut last, mut end) = (None, None, None);
+        for event in &record.events {
+            let Some(read) = record.reads.get(event.read as usize) else { continue };
+            let at = read.at();
+            if event.carried.contains(Carried::CHOICE) {
+                if let Some(before) = last {
+                    self.itl.extend(self.ruler.ms(before, at));
+                }
+                first = first.or(Some(at));
+                last = Some(at);
+                self.buckets.add_chunk(at);
+            }
+            if ends_latency(self.api, event) {
+                end = Some(at);
+            }
+        }
+        let (Some(first), Some(end)) = (first, end) else { return };
+        self.buckets.add_request(start, end);
+        let ttft = self.ruler.ms(start, first);
+        let e2el = self.ruler.ms(start, end);
+        self.ttft.extend(ttft);
+        self.e2el.extend(e2el);
+        if let (Some(ttft), Some(e2el)) = (ttft, e2el)
+            && 1 < output_tokens
+        {
+            self.tpot.push((e2el - ttft) / (output_tokens - 1) as f64);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Gathered {
+        self.buckets.flush_chunks();
+        Gathered {
+            extremes: self.extremes,
+            most_chunks: self.buckets.chunks.values().max().copied(),
+            most_requests: self.buckets.most_requests(),
+            ttft_ms: VllmLatency::of(self.ttft),
+            tpot_ms: VllmLatency::of(self.tpot),
+            itl_ms: VllmLatency::of(self.itl),
+            e2el_ms: VllmLatency::of(self.e2el),
+        }
+    }
+}
+
+/// That tool starts its clock before it dials.
+fn start(record: &RequestRecord) -> Option<Moment> {
+    let sent = record.sent?;
+    let dial = record.connection.and_then(|connection| connection.dial);
+    Some(dial.map_or(sent, |dial| dial.started.min(sent)))
+}
+
+fn ends_latency(api: Api, event: &Event) -> bool {
+    match api {
+        Api::Completions => event.carried.contains(Carried::CHOICE),
+        Api::Chat => !event.carried.contains(Carried::DONE),
+    }
+}
+
+/// Whole seconds since the first start. Only seconds in which something happened are kept, so a
+/// wrong moment costs no memory.
+struct Buckets {
+    first_start: Moment,
+    chunks: BTreeMap<u64, u64>,
+    /// How the number of requests changes with each second.
+    requests: BTreeMap<u64, i64>,
+    /// Chunks of one second mostly come one after another; the map is told once.
+    second: u64,
+    chunks_in_second: u64,
+}
+
+impl Buckets {
+    fn from(first_start: Moment) -> Self {
+        Self {
+            first_start,
+            chunks: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            second: 0,
+            chunks_in_second: 0,
+        }
+    }
+
+    fn add_chunk(&mut self, at: Moment) {
+        let second = self.second_of(at);
+        if second != self.second {
+            self.flush_chunks();
+            self.second = second;
+        }
+        self.chunks_in_second += 1;
+    }
+
+    fn flush_chunks(&mut self) {
+        if 0 < self.chunks_in_second {
+            *self.chunks.entry(self.second).or_default() += self.chunks_in_second;
+            self.chunks_in_second = 0;
+        }
+    }
+
+    fn add_request(&mut self, start: Moment, end: Moment) {
+        *self.requests.entry(self.second_of(start)).or_default() += 1;
+        *self.requests.entry(self.second_of(end) + 1).or_default() -= 1;
+    }
+
+    fn most_requests(&self) -> Option<u64> {
+        let running = self.requests.values().scan(0_i64, |running, change| {
+            *running += change;
+            Some(*running)
+        });
+        running.max().and_then(|most| u64::try_from(most).ok())
+    }
+
+    fn second_of(&self, at: Moment) -> u64 {
+        at.as_nanos().saturating_sub(self.first_start.as_nanos()) / 1_000_000_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::record::{ConnectionFacts, Dial};
+    use inferometer_model::spec::Arrivals;
+
+    use super::*;
+    use crate::fixture::{Given, calm, ms, run};
+
+    fn result(observations: &Observations) -> VllmResult {
+        VllmResult::of(&Measured::of(observations))
+    }
+
+    fn close(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
+    }
+
+    /// Planned at 0, sent at 10: a role at 20, text at 520, 540 and 560, usage at 860.
+    fn chat_like(id: u64) -> Given {
+        Given::ok(id)
+            .moments(0, 10, 10)
+            .event(20, Carried::CHOICE | Carried::ROLE)
+            .arrival(520, &[None])
+            .arrival(540, &[None])
+            .arrival(560, &[None])
+            .event(860, Carried::USAGE)
+            .event(870, Carried::DONE)
+            .usage(30, 3)
+    }
+
+    #[test]
+    fn a_role_is_a_first_token_there() {
+        let found = result(&run(vec![chat_like(0).record()]));
+        close(found.ttft_ms.mean, 10.0);
+        // np.mean([500, 20, 20]), np.std([500, 20, 20]), np.percentile([500, 20, 20], 99)
+        close(found.itl_ms.mean, 180.0);
+        close(found.itl_ms.std, 226.274_169_979_695_2);
+        close(found.itl_ms.median, 20.0);
+        close(found.itl_ms.p99, 490.4);
+        close(found.e2el_ms.mean, 550.0);
+        close(found.tpot_ms.mean, 270.0);
+        assert_eq!((found.completed, found.failed), (1, 0));
+        assert_eq!((found.total_input_tokens, found.total_output_tokens), (30, 3));
+        // From the planned moment to the last ending, at 870.
+        close(found.duration_s, 0.87);
+        close(found.request_throughput, 1.0 / 0.87);
+        close(found.output_throughput, 3.0 / 0.87);
+        close(found.total_token_throughput, 33.0 / 0.87);
+        assert_eq!((found.max_concurrency, found.request_rate), (Some(8), None));
+    }
+
+    #[test]
+    fn on_chat_the_usage_message_ends_the_latency() {
+        let mut observations = run(vec![chat_like(0).record()]);
+        observations.manifest.spec.api = Api::Chat;
+        let found = result(&observations);
+        close(found.e2el_ms.mean, 850.0);
+        close(found.tpot_ms.mean, 420.0);
+    }
+
+    #[test]
+    fn dialling_counts_and_waiting_for_a_slot_does_not() {
+        let mut record = chat_like(0).record();
+        let dial = Dial { started: ms(4), connected: ms(6), secured: None };
+        record.connection = Some(ConnectionFacts { ordinal: 0, reused: false, dial: Some(dial) });
+        close(result(&run(vec![record])).ttft_ms.mean, 16.0);
+    }
+
+    #[test]
+    fn events_of_one_read_are_gaps_of_zero_there() {
+        let record = Given::ok(0).arrival(100, &[None, None, None]).usage(10, 3).record();
+        let found = result(&run(vec![record]));
+        assert_eq!(found.itl_ms.mean, Some(0.0));
+        assert_eq!(found.tpot_ms.mean, Some(0.0));
+    }
+
+    #[test]
+    fn nothing_is_null() {
+        let found = result(&run(vec![Given::failed(0, Outcome::HttpError).ends(50).record()]));
+        assert_eq!((found.completed, found.failed), (0, 1));
+        assert_eq!(found.ttft_ms, VllmLatency::default());
+        assert_eq!(found.request_throughput, None);
+        assert_eq!(found.max_output_tokens_per_s, None);
+        assert_eq!(found.max_concurrent_requests, None);
+    }
+
+    #[test]
+    fn one_token_has_no_tpot() {
+        let found = result(&run(vec![Given::ok(0).arrival(9, &[None]).usage(1, 1).record()]));
+        assert_eq!(found.ttft_ms.mean, Some(9.0));
+        assert_eq!(found.tpot_ms, VllmLatency::default());
+    }
+
+    #[test]
+    fn peaks_are_over_whole_seconds_and_overcount_short_requests() {
+        // Forty requests, one after another, in four seconds: 30 chunks in a second, and ten
+        // requests "at once" although there were never more than two.
+        let found = result(&calm());
+        assert_eq!(found.max_output_tokens_per_s, Some(30));
+        assert_eq!(found.max_concurrent_requests, Some(11));
+    }
+
+    #[test]
+    fn an_open_loop_has_a_rate_and_no_cap() {
+        let mut observations = calm();
+        observations.manifest.spec.load.shape =
+            LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Poisson };
+        let found = result(&observations);
+        assert_eq!((found.max_concurrency, found.request_rate), (None, Some(10.0)));
+    }
+}

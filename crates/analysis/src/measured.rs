@@ -1,0 +1,264 @@
+//! The one pass over the records: everything that metrics and warnings are made of.
+
+use inferometer_model::spec::LoadShape;
+use inferometer_model::{Observations, Outcome, RequestRecord};
+
+use crate::arrivals::Output;
+use crate::concurrency::{Concurrency, Flight};
+use crate::definitions::vllm;
+use crate::metric::{Missing, NOTHING_OK, NOTHING_SENT};
+use crate::oddities::Oddities;
+use crate::request_metrics::Latencies;
+use crate::ruler::Ruler;
+use crate::sample::Sample;
+use crate::throughput::{Deliveries, Extremes};
+use crate::tokens::{InputTokens, OutputTokens, Tokens};
+use crate::value::Note;
+
+/// The values of one distribution, sorted.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    pub(crate) sample: Option<Sample>,
+    pub(crate) note: Option<Note>,
+    /// Why there is no sample, when it is not the usual reason of the metric.
+    pub(crate) missing: Option<Missing>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) shape: LoadShape,
+    pub(crate) attempted: u64,
+    pub(crate) ok: u64,
+    pub(crate) tokens: Tokens,
+    /// First sent to last ending, of requests that were sent.
+    pub(crate) extremes: Extremes,
+    pub(crate) concurrency: Option<Concurrency>,
+    pub(crate) busiest_second: Option<u128>,
+    /// Input tokens of the requests that have a TTFT.
+    pub(crate) prefilled: u128,
+    pub(crate) ttft: Series,
+    pub(crate) ttft_schedule: Series,
+    pub(crate) ttfc: Series,
+    pub(crate) icl: Series,
+    pub(crate) itl: Series,
+    pub(crate) tpot: Series,
+    pub(crate) e2e: Series,
+    pub(crate) e2e_schedule: Series,
+    pub(crate) client_queue: Series,
+    pub(crate) send_lag: Series,
+    pub(crate) client_lag: Series,
+    pub(crate) arrival_width: Series,
+    pub(crate) send_delay: Series,
+    pub(crate) oddities: Oddities,
+    pub(crate) vllm: vllm::Gathered,
+    /// Distances between moments that made no sense.
+    pub(crate) out_of_order: u64,
+}
+
+impl Measured {
+    pub(crate) fn of(observations: &Observations) -> Self {
+        let mut pass = Pass::new(observations);
+        for record in &observations.records {
+            pass.add(record);
+        }
+        pass.finish(observations)
+    }
+
+    pub(crate) fn request_throughput(&self) -> Result<f64, Missing> {
+        self.per_second(self.ok as f64)
+    }
+
+    pub(crate) fn input_throughput(&self) -> Result<f64, Missing> {
+        self.per_second(self.tokens.input_total as f64)
+    }
+
+    pub(crate) fn output_throughput(&self) -> Result<f64, Missing> {
+        self.per_second(self.tokens.output_total as f64)
+    }
+
+    pub(crate) fn total_throughput(&self) -> Result<f64, Missing> {
+        self.per_second(self.tokens.input_total as f64 + self.tokens.output_total as f64)
+    }
+
+    pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
+        match self.shape {
+            LoadShape::Closed { concurrency } => {
+                Ok(self.output_throughput()? / f64::from(concurrency.get()))
+            }
+            LoadShape::Open { .. } => {
+                Err(Missing("an open loop has no fixed number of users to share among"))
+            }
+        }
+    }
+
+    pub(crate) fn peak_output_throughput(&self) -> Result<f64, Missing> {
+        if self.ok == 0 {
+            return Err(NOTHING_OK);
+        }
+        let tokens = self.busiest_second.ok_or(Missing("no ok answer carried output"))?;
+        Ok(tokens as f64)
+    }
+
+    pub(crate) fn concurrency_mean(&self) -> Result<f64, Missing> {
+        let concurrency = self.concurrency.ok_or(NOTHING_SENT)?;
+        let duration_ns = self.extremes.duration_ns().filter(|ns| 0 < *ns).ok_or(NO_TIME)?;
+        Ok(concurrency.request_ns as f64 / duration_ns as f64)
+    }
+
+    pub(crate) fn concurrency_peak(&self) -> Result<f64, Missing> {
+        Ok(self.concurrency.ok_or(NOTHING_SENT)?.peak as f64)
+    }
+
+    pub(crate) fn error_rate(&self) -> Result<f64, Missing> {
+        match self.attempted {
+            0 => Err(Missing("no request was attempted")),
+            attempted => Ok((attempted - self.ok) as f64 / attempted as f64),
+        }
+    }
+
+    pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
+        let no_ttft = Missing("there is no TTFT to divide by");
+        let ttft = self.ttft.sample.as_ref().ok_or(no_ttft)?;
+        let input_mean = self.prefilled as f64 / ttft.count() as f64;
+        per_ms(input_mean, ttft.mean()).ok_or(no_ttft)
+    }
+
+    pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
+        let no_tpot = Missing("there is no TPOT to invert");
+        let tpot = self.tpot.sample.as_ref().ok_or(no_tpot)?;
+        per_ms(1.0, tpot.mean()).ok_or(no_tpot)
+    }
+
+    fn per_second(&self, count: f64) -> Result<f64, Missing> {
+        if self.ok == 0 {
+            return Err(NOTHING_OK);
+        }
+        Ok(count / self.extremes.duration_s().ok_or(NO_TIME)?)
+    }
+}
+
+/// A speed per second, or `None` without time to divide by.
+fn per_ms(count: f64, ms: f64) -> Option<f64> {
+    (0.0 < ms).then(|| count / (ms / 1e3))
+}
+
+const NO_TIME: Missing = Missing("the window has no length");
+const ITL_UNKNOWN: Missing =
+    Missing("the server does not say how many tokens each event carries; ICL is given instead");
+
+/// What grows while the records are read.
+struct Pass {
+    streaming: bool,
+    ruler: Ruler,
+    output: Output,
+    latencies: Latencies,
+    tokens: Tokens,
+    deliveries: Deliveries,
+    flights: Vec<Flight>,
+    extremes: Extremes,
+    oddities: Oddities,
+    vllm: vllm::Pass,
+    prefilled: u128,
+    ok: u64,
+}
+
+impl Pass {
+    fn new(observations: &Observations) -> Self {
+        let mapping = observations.ending.client.mapping;
+        let error_ns = mapping.map_or(0, |mapping| mapping.error_ns_max);
+        Self {
+            streaming: observations.manifest.spec.workload.streaming,
+            ruler: Ruler::new(error_ns),
+            output: Output::default(),
+            latencies: Latencies::default(),
+            tokens: Tokens::default(),
+            deliveries: Deliveries::default(),
+            flights: Vec::with_capacity(observations.records.len()),
+            extremes: Extremes::default(),
+            oddities: Oddities::default(),
+            vllm: vllm::Pass::new(observations, error_ns),
+            prefilled: 0,
+            ok: 0,
+        }
+    }
+
+    fn add(&mut self, record: &RequestRecord) {
+        self.output.read(record, &mut self.ruler);
+        let counted = OutputTokens::of(record, &self.output);
+        self.tokens.add(record, &self.output, counted);
+        self.latencies.add_attempt(record, &mut self.ruler);
+        self.oddities.add_attempt(record);
+        self.vllm.add_attempt(record);
+        self.add_flight(record);
+        if record.ending.outcome != Outcome::Ok {
+            return;
+        }
+        self.ok += 1;
+        let with_ttft = self.latencies.ttft.len();
+        self.latencies.add_ok(record, &self.output, counted, &mut self.ruler);
+        if with_ttft < self.latencies.ttft.len() {
+            self.prefilled += u128::from(InputTokens::of(record).count);
+        }
+        self.deliveries.add(&self.output, counted);
+        self.vllm.add_ok(record, counted.count);
+        self.oddities.add_ok(record, &self.output, counted);
+        if self.streaming {
+            self.oddities.add_stream(record, &self.output, counted);
+        }
+    }
+
+    fn add_flight(&mut self, record: &RequestRecord) {
+        let Some(sent) = record.sent else { return };
+        self.extremes.add(sent, record.ending.at);
+        let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
+        if from_ns <= to_ns {
+            self.flights.push(Flight { from_ns, to_ns });
+        } else {
+            self.ruler.note_missing();
+        }
+    }
+
+    fn finish(self, observations: &Observations) -> Measured {
+        let ok = self.ok;
+        let latencies = self.latencies;
+        let of_ok = |values: Vec<f64>| Series {
+            sample: Sample::new(values),
+            note: None,
+            missing: (ok == 0).then_some(NOTHING_OK),
+        };
+        let of_sent =
+            |values: Vec<f64>| Series { sample: Sample::new(values), ..Series::default() };
+        let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
+        let itl_missing = if latencies.itl_unknown { Some(ITL_UNKNOWN) } else { None };
+        Measured {
+            shape: observations.manifest.spec.load.shape,
+            attempted: observations.records.len() as u64,
+            ok,
+            tokens: self.tokens,
+            extremes: self.extremes,
+            concurrency: Concurrency::sweep(&self.flights),
+            busiest_second: self.deliveries.busiest_second(),
+            prefilled: self.prefilled,
+            ttft: of_ok(latencies.ttft),
+            ttft_schedule: of_ok(latencies.ttft_schedule),
+            ttfc: of_ok(latencies.ttfc),
+            icl: of_ok(latencies.icl),
+            itl: Series {
+                sample: Sample::counted(latencies.itl),
+                note: None,
+                missing: itl_missing.or((ok == 0).then_some(NOTHING_OK)),
+            },
+            tpot: Series { note: assumed, ..of_ok(latencies.tpot) },
+            e2e: of_ok(latencies.e2e),
+            e2e_schedule: of_ok(latencies.e2e_schedule),
+            client_queue: of_sent(latencies.client_queue),
+            send_lag: of_sent(latencies.send_lag),
+            client_lag: of_sent(latencies.client_lag),
+            arrival_width: of_ok(latencies.arrival_width),
+            send_delay: of_sent(latencies.send_delay),
+            oddities: self.oddities,
+            vllm: self.vllm.finish(),
+            out_of_order: self.ruler.out_of_order(),
+        }
+    }
+}

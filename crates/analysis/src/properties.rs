@@ -1,0 +1,133 @@
+//! What must hold for any run, however odd its records.
+
+use inferometer_model::observations::NotSent;
+use inferometer_model::outcome::Cause;
+use inferometer_model::record::{Carried, Event, Read, Usage};
+use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::fixture::{Given, ms, run};
+use crate::summarize;
+
+fn event() -> impl Strategy<Value = Event> {
+    (0_u32..6, 0_u16..512, prop::option::of(0_u32..9)).prop_map(|(read, bits, tokens)| Event {
+        read,
+        choice: 0,
+        carried: Carried::from_bits_truncate(bits),
+        tokens,
+        text_bytes: 1,
+    })
+}
+
+fn read() -> impl Strategy<Value = Read> {
+    (prop::option::of(0_u64..5_000), 0_u64..5_000, 0_u64..5_000).prop_map(|(kernel, user, turn)| {
+        Read { kernel: kernel.map(ms), user: ms(user), turn: ms(turn), bytes: 1 }
+    })
+}
+
+fn usage() -> impl Strategy<Value = Usage> {
+    let count = || prop::option::of(0_u64..50);
+    (count(), count(), count()).prop_map(|(prompt_tokens, completion_tokens, cached_tokens)| {
+        Usage { prompt_tokens, completion_tokens, cached_tokens }
+    })
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let attempted: Vec<Outcome> =
+        Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::NotSent).collect();
+    prop_oneof![3 => Just(Outcome::Ok), 1 => prop::sample::select(attempted)]
+}
+
+/// Any record at all: moments need not be in order, nor events have their reads.
+fn record() -> impl Strategy<Value = RequestRecord> {
+    let moments = (0_u64..5_000, 0_u64..5_000, prop::option::of(0_u64..5_000), 0_u64..5_000);
+    let stream = (prop::collection::vec(read(), 0..5), prop::collection::vec(event(), 0..8));
+    (moments, stream, prop::option::of(usage()), outcome()).prop_map(
+        |((intended, admitted, sent, end), (reads, events), usage, outcome)| {
+            let mut record = Given::failed(0, outcome).record();
+            record.intended = ms(intended);
+            record.admitted = ms(admitted);
+            record.sent = sent.map(ms);
+            record.ending.at = ms(end);
+            record.ending.message = Some(format!("ended at {end}"));
+            (record.reads, record.events, record.usage) = (reads, events, usage);
+            record
+        },
+    )
+}
+
+fn observations() -> impl Strategy<Value = Observations> {
+    (prop::collection::vec(record(), 0..12), 0_u64..4).prop_map(|(mut records, not_sent)| {
+        for (id, record) in (0..).zip(&mut records) {
+            record.id = RequestId(id);
+        }
+        let mut observations = run(records);
+        observations.not_sent = vec![NotSent {
+            first: RequestId(observations.records.len() as u64),
+            count: not_sent,
+            cause: Cause::RunStopped,
+            at: Moment::ZERO,
+        }];
+        observations
+    })
+}
+
+/// Every metric is either there or null with a reason.
+fn check_metric(key: &str, value: &Value) {
+    let missing = value.get("reason").is_some();
+    let is_null = |field: &str| value[field].is_null();
+    if key.ends_with("_ms") {
+        assert_eq!(value["n"] == 0, missing, "{key}: {value}");
+        for field in ["mean", "p50", "p90", "p95", "p99", "min", "max"] {
+            assert_eq!(is_null(field), missing, "{key}.{field}: {value}");
+        }
+        assert!(!missing || is_null("std"), "{key}: {value}");
+    } else {
+        assert_eq!(is_null("value"), missing, "{key}: {value}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_outcomes_add_up_to_what_was_scheduled(observations in observations()) {
+        let summary = summarize(&observations);
+        prop_assert_eq!(summary.outcomes.values().sum::<u64>(), summary.scheduled);
+        let not_sent = summary.count(Outcome::NotSent);
+        prop_assert_eq!(summary.attempted + not_sent, summary.scheduled);
+        let failed: u64 = summary.failures.iter().map(|group| group.count).sum();
+        let listed = failed + summary.failures_not_listed;
+        prop_assert_eq!(listed, summary.scheduled - summary.count(Outcome::Ok));
+    }
+
+    #[test]
+    fn what_is_missing_is_null_with_a_reason_and_never_zero(observations in observations()) {
+        let document: Value =
+            serde_json::from_slice(&summarize(&observations).to_json_bytes()).unwrap();
+        for (key, value) in document["metrics"].as_object().unwrap() {
+            check_metric(key, value);
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_records_changes_no_byte(
+        observations in observations(),
+        seed in prop::collection::vec(any::<u32>(), 12),
+    ) {
+        let expected = summarize(&observations).to_json_bytes();
+        let mut shuffled = observations.clone();
+        let mut keyed: Vec<_> = seed.into_iter().zip(shuffled.records).collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        shuffled.records = keyed.into_iter().map(|(_, record)| record).collect();
+        prop_assert_eq!(summarize(&shuffled).to_json_bytes(), expected);
+    }
+
+    #[test]
+    fn a_summary_survives_its_document(observations in observations()) {
+        let summary = summarize(&observations);
+        let bytes = summary.to_json_bytes();
+        let read = crate::Summary::from_json_bytes(&bytes).unwrap();
+        prop_assert_eq!(read.to_json_bytes(), bytes);
+        prop_assert_eq!(read, summary);
+    }
+}

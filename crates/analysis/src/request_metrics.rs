@@ -1,0 +1,292 @@
+//! The latencies of single requests, gathered over a run.
+//!
+//! Latencies of answers are of `ok` requests only: a failure that came fast is not a fast answer.
+//! What the client did (queueing, sending, reading) is measured on every request that was sent.
+
+use inferometer_model::RequestRecord;
+use inferometer_model::record::Read;
+
+use crate::arrivals::{Arrival, Output};
+use crate::ruler::Ruler;
+use crate::tokens::OutputTokens;
+
+/// Values in milliseconds, one list per metric, in the order of the requests.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies {
+    pub(crate) ttft: Vec<f64>,
+    pub(crate) ttft_schedule: Vec<f64>,
+    pub(crate) ttfc: Vec<f64>,
+    pub(crate) icl: Vec<f64>,
+    /// A gap per token, and the tokens that it stands for.
+    pub(crate) itl: Vec<(f64, u64)>,
+    pub(crate) tpot: Vec<f64>,
+    pub(crate) e2e: Vec<f64>,
+    pub(crate) e2e_schedule: Vec<f64>,
+    pub(crate) client_queue: Vec<f64>,
+    pub(crate) send_lag: Vec<f64>,
+    pub(crate) client_lag: Vec<f64>,
+    pub(crate) arrival_width: Vec<f64>,
+    /// `sent − intended`: no metric of its own, but what an open loop is judged by.
+    pub(crate) send_delay: Vec<f64>,
+    /// A gap between arrivals had no token count, so per-token gaps would be of some requests only.
+    pub(crate) itl_unknown: bool,
+    /// A TPOT took one token for the first arrival, whose count is not known.
+    pub(crate) tpot_assumed: bool,
+}
+
+impl Latencies {
+    /// What the client did, on a request that ended in any way.
+    pub(crate) fn add_attempt(&mut self, record: &RequestRecord, ruler: &mut Ruler) {
+        if let Some(sent) = record.sent {
+            self.client_queue.extend(ruler.ms(record.intended, record.admitted));
+            self.send_lag.extend(ruler.ms(record.admitted, sent));
+            self.send_delay.extend(ruler.ms(record.intended, sent));
+        }
+        for read in &record.reads {
+            let Some(kernel) = read.kernel else { continue };
+            self.client_lag.extend(ruler.ms(kernel, read.user));
+        }
+    }
+
+    /// The answer of a request that ended `ok`.
+    pub(crate) fn add_ok(
+        &mut self,
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+        ruler: &mut Ruler,
+    ) {
+        let Some(sent) = record.sent else {
+            // An answer to a request that was never sent: the record contradicts itself.
+            ruler.note_missing();
+            return;
+        };
+        let [first, ..] = output.arrivals.as_slice() else { return };
+        let last = output.arrivals.last().unwrap_or(first);
+        self.ttft.extend(ruler.ms(sent, first.at));
+        self.ttft_schedule.extend(ruler.ms(record.intended, first.at));
+        self.e2e.extend(ruler.ms(sent, last.at));
+        self.e2e_schedule.extend(ruler.ms(record.intended, last.at));
+        if let Some(content) = output.first_content {
+            self.ttfc.extend(ruler.ms(sent, content));
+        }
+        self.add_widths(record, &output.arrivals, ruler);
+        if 1 < output.arrivals.len() {
+            self.add_tpot(first, last, tokens, ruler);
+            self.add_gaps(&output.arrivals, ruler);
+        }
+    }
+
+    /// The time after the first arrival, over the tokens after it.
+    fn add_tpot(
+        &mut self,
+        first: &Arrival,
+        last: &Arrival,
+        tokens: OutputTokens,
+        ruler: &mut Ruler,
+    ) {
+        let after_first = tokens.count.saturating_sub(first.tokens.unwrap_or(1));
+        if after_first == 0 {
+            return;
+        }
+        let Some(span) = ruler.ms(first.at, last.at) else { return };
+        self.tpot.push(span / after_first as f64);
+        self.tpot_assumed |= first.tokens.is_none();
+    }
+
+    fn add_gaps(&mut self, arrivals: &[Arrival], ruler: &mut Ruler) {
+        // An arrival may carry text and no token, when the server lets go of text that it held
+        // back. Its gap belongs to the tokens of the next arrival, or ITL would lose that time.
+        let mut carried_over = 0.0;
+        for pair in arrivals.windows(2) {
+            let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
+            self.icl.push(gap);
+            match pair[1].tokens {
+                _ if self.itl_unknown => {}
+                None => {
+                    self.itl_unknown = true;
+                    self.itl = Vec::new();
+                }
+                Some(0) => carried_over += gap,
+                Some(tokens) => {
+                    let per_token = (carried_over + gap) / tokens as f64;
+                    carried_over = 0.0;
+                    self.itl.push((per_token, tokens));
+                }
+            }
+        }
+    }
+
+    /// How far back the events of a coalesced arrival may really lie: to the read before, or to
+    /// the moment since which the driver was busy elsewhere, whichever is later.
+    fn add_widths(&mut self, record: &RequestRecord, arrivals: &[Arrival], ruler: &mut Ruler) {
+        for arrival in arrivals.iter().filter(|arrival| 1 < arrival.events) {
+            let Some(read) = record.reads.get(arrival.read) else { continue };
+            let before = arrival.read.checked_sub(1).and_then(|index| record.reads.get(index));
+            let earliest = before.map(Read::at).or(record.sent).unwrap_or(read.turn);
+            if arrival.at <= earliest.max(read.turn) {
+                self.arrival_width.push(0.0);
+            } else {
+                self.arrival_width.extend(ruler.ms(earliest.max(read.turn), arrival.at));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::record::Carried;
+
+    use super::*;
+    use crate::fixture::{Given, ms};
+
+    fn latencies(record: &RequestRecord) -> (Latencies, u64) {
+        let mut ruler = Ruler::new(0);
+        let mut output = Output::default();
+        output.read(record, &mut ruler);
+        let mut latencies = Latencies::default();
+        latencies.add_attempt(record, &mut ruler);
+        latencies.add_ok(record, &output, OutputTokens::of(record, &output), &mut ruler);
+        (latencies, ruler.out_of_order())
+    }
+
+    #[test]
+    fn every_latency_of_a_plain_stream() {
+        // Intended at 10, let go at 12, sent at 15; two tokens at 115, one at 135, three at 195.
+        let record = Given::ok(0)
+            .moments(10, 12, 15)
+            .arrival(115, &[Some(1), Some(1)])
+            .arrival(135, &[Some(1)])
+            .arrival(195, &[Some(3)])
+            .usage(20, 6)
+            .record();
+        let (found, out_of_order) = latencies(&record);
+        assert_eq!(found.ttft, [100.0]);
+        assert_eq!(found.ttft_schedule, [105.0]);
+        assert_eq!(found.ttfc, [100.0]);
+        assert_eq!(found.icl, [20.0, 60.0]);
+        assert_eq!(found.itl, [(20.0, 1), (20.0, 3)]);
+        assert_eq!(found.tpot, [80.0 / 4.0]);
+        assert_eq!(found.e2e, [180.0]);
+        assert_eq!(found.e2e_schedule, [185.0]);
+        assert_eq!(found.client_queue, [2.0]);
+        assert_eq!(found.send_lag, [3.0]);
+        assert_eq!(found.send_delay, [5.0]);
+        assert!(!found.tpot_assumed && !found.itl_unknown);
+        assert_eq!(out_of_order, 0);
+    }
+
+    #[test]
+    fn a_reasoning_model_answers_later_than_it_speaks() {
+        let record = Given::ok(0)
+            .moments(0, 0, 0)
+            .event(5, Carried::CHOICE | Carried::ROLE)
+            .event(40, Carried::CHOICE | Carried::REASONING)
+            .event(70, Carried::CHOICE | Carried::CONTENT)
+            .record();
+        let (found, _) = latencies(&record);
+        assert_eq!(found.ttft, [40.0]);
+        assert_eq!(found.ttfc, [70.0]);
+    }
+
+    #[test]
+    fn an_answer_without_output_has_no_latency() {
+        let (found, out_of_order) = latencies(&Given::ok(0).usage(10, 0).record());
+        assert!(found.ttft.is_empty() && found.e2e.is_empty() && found.tpot.is_empty());
+        assert_eq!(found.send_lag.len(), 1);
+        assert_eq!(out_of_order, 0);
+    }
+
+    #[test]
+    fn one_token_has_no_time_per_token_after_it() {
+        let (found, _) = latencies(&Given::ok(0).arrival(50, &[Some(1)]).usage(10, 1).record());
+        assert_eq!(found.ttft.len(), 1);
+        assert!(found.tpot.is_empty() && found.icl.is_empty() && found.itl.is_empty());
+    }
+
+    #[test]
+    fn all_tokens_in_one_arrival_have_no_gaps() {
+        let record = Given::ok(0).arrival(50, &[Some(4), Some(4)]).usage(10, 8).record();
+        let (found, _) = latencies(&record);
+        assert!(found.tpot.is_empty() && found.icl.is_empty() && found.itl.is_empty());
+    }
+
+    #[test]
+    fn no_token_after_the_first_arrival_is_no_tpot() {
+        let record =
+            Given::ok(0).arrival(50, &[Some(2)]).arrival(60, &[Some(0)]).usage(10, 2).record();
+        let (found, _) = latencies(&record);
+        assert!(found.tpot.is_empty(), "two tokens, both in the first arrival");
+        assert_eq!(found.icl, [10.0]);
+    }
+
+    #[test]
+    fn unknown_counts_leave_icl_and_mark_tpot() {
+        let record = Given::ok(0)
+            .arrival(100, &[None])
+            .arrival(120, &[None])
+            .arrival(160, &[None])
+            .usage(10, 7)
+            .record();
+        let (found, _) = latencies(&record);
+        assert_eq!(found.icl, [20.0, 40.0]);
+        assert!(found.itl_unknown && found.itl.is_empty());
+        assert_eq!(found.tpot, [10.0], "60 ms over 7 − 1 tokens");
+        assert!(found.tpot_assumed);
+    }
+
+    #[test]
+    fn text_without_tokens_passes_its_gap_on() {
+        let record = Given::ok(0)
+            .arrival(100, &[Some(1)])
+            .arrival(110, &[Some(0)])
+            .arrival(130, &[Some(2)])
+            .usage(10, 3)
+            .record();
+        let (found, _) = latencies(&record);
+        assert_eq!(found.icl, [10.0, 20.0]);
+        assert_eq!(found.itl, [(15.0, 2)]);
+    }
+
+    #[test]
+    fn a_width_reaches_back_to_the_last_read_or_the_last_wake() {
+        let mut record = Given::ok(0)
+            .moments(0, 0, 0)
+            .arrival(100, &[Some(1)])
+            .arrival(120, &[Some(1), Some(1)])
+            .arrival(150, &[Some(1), Some(1)])
+            .arrival(170, &[Some(1), Some(1)])
+            .record();
+        record.reads[1].turn = ms(90);
+        record.reads[2].turn = ms(145);
+        record.reads[3].turn = ms(175);
+        let (found, _) = latencies(&record);
+        assert_eq!(found.arrival_width, [20.0, 5.0, 0.0]);
+    }
+
+    #[test]
+    fn the_client_lag_is_of_every_stamped_read() {
+        let mut record = Given::ok(0).arrival(100, &[Some(1)]).arrival(120, &[Some(1)]).record();
+        record.reads[0].user = ms(103);
+        record.reads[1].kernel = None;
+        let (found, _) = latencies(&record);
+        assert_eq!(found.client_lag, [3.0]);
+    }
+
+    #[test]
+    fn moments_out_of_order_give_no_latency_and_are_counted() {
+        let record = Given::ok(0).moments(100, 100, 100).arrival(50, &[Some(1)]).record();
+        let (found, out_of_order) = latencies(&record);
+        assert!(found.ttft.is_empty() && found.e2e.is_empty());
+        assert_eq!(out_of_order, 5, "TTFT and E2E from both origins, and TTFC");
+    }
+
+    #[test]
+    fn an_ok_answer_to_a_request_never_sent_is_counted() {
+        let mut record = Given::ok(0).arrival(50, &[Some(1)]).record();
+        record.sent = None;
+        let (found, out_of_order) = latencies(&record);
+        assert!(found.ttft.is_empty() && found.send_lag.is_empty());
+        assert_eq!(out_of_order, 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! What was run, as the summary repeats it.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::Observations;
+use inferometer_model::endpoint::Api;
+use inferometer_model::journal::RunStop;
+use inferometer_model::spec::{Arrivals, Extent, LengthKind, LoadShape};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    pub id: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub tool_version: String,
+    /// The server's base URL.
+    pub target: String,
+    pub embedded: bool,
+    pub model: String,
+    pub api: Api,
+    pub streaming: bool,
+    pub seed: u64,
+    pub load: LoadFacts,
+    pub extent: ExtentFacts,
+    pub stop: RunStop,
+    /// Whether the plan was not played to its end.
+    pub partial: bool,
+    pub metadata: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LoadFacts {
+    Closed { concurrency: u32 },
+    Open { rate_per_s: f64, arrivals: Arrivals },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExtentFacts {
+    Requests(u64),
+    DurationS(f64),
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadFacts {
+    /// Without the seed: runs are comparable when it is equal.
+    pub fingerprint: String,
+    pub input_tokens: u32,
+    pub output_tokens: u32,
+    pub input_length: LengthKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanFacts {
+    /// With the seed: runs had the same stimulus when it is equal.
+    pub fingerprint: String,
+}
+
+impl RunFacts {
+    pub(crate) fn of(observations: &Observations) -> Self {
+        let manifest = &observations.manifest;
+        Self {
+            id: manifest.run.clone(),
+            started: manifest.started.clone(),
+            tool_version: manifest.environment.tool_version.clone(),
+            target: manifest.endpoint.base.to_string(),
+            embedded: manifest.endpoint.embedded,
+            model: manifest.endpoint.model.clone(),
+            api: manifest.spec.api,
+            streaming: manifest.spec.workload.streaming,
+            seed: manifest.spec.seed,
+            load: LoadFacts::of(manifest.spec.load.shape),
+            extent: ExtentFacts::of(manifest.spec.load.extent),
+            stop: observations.ending.stop,
+            partial: observations.ending.stop.is_partial(),
+            metadata: manifest.spec.metadata.clone(),
+        }
+    }
+}
+
+impl LoadFacts {
+    fn of(shape: LoadShape) -> Self {
+        match shape {
+            LoadShape::Closed { concurrency } => Self::Closed { concurrency: concurrency.get() },
+            LoadShape::Open { rate_per_s, arrivals } => Self::Open { rate_per_s, arrivals },
+        }
+    }
+
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+}
+
+impl ExtentFacts {
+    fn of(extent: Extent) -> Self {
+        match extent {
+            Extent::Requests(requests) => Self::Requests(requests.get()),
+            Extent::Duration(duration) => Self::DurationS(duration.as_secs_f64()),
+        }
+    }
+}
+
+impl WorkloadFacts {
+    pub(crate) fn of(observations: &Observations) -> Self {
+        let workload = &observations.manifest.spec.workload;
+        Self {
+            fingerprint: observations.manifest.fingerprints.workload.clone(),
+            input_tokens: workload.input_tokens,
+            output_tokens: workload.output_tokens,
+            input_length: workload.input_length,
+        }
+    }
+}
+
+impl PlanFacts {
+    pub(crate) fn of(observations: &Observations) -> Self {
+        Self { fingerprint: observations.manifest.fingerprints.plan.clone() }
+    }
+}

@@ -1,0 +1,120 @@
+//! The summary of a run: the document that pages show, other programs read, and runs are compared
+//! by. Its field names are its JSON keys, in this order.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::{Observations, Outcome};
+use serde::{Deserialize, Serialize};
+
+use crate::client::ClientHealth;
+use crate::definitions::vllm::VllmResult;
+use crate::measured::Measured;
+use crate::metric::METRICS;
+use crate::outcomes::{FailureGroup, Failures, finish_reasons};
+use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
+use crate::throughput::Window;
+use crate::tokens::Tokens;
+use crate::value::MetricValues;
+use crate::verdict::Verdict;
+use crate::warning::{Notice, Warning};
+
+/// The form of the document. Adding keys leaves it; changing what a key means raises it.
+pub const SCHEMA: &str = "inferometer.summary/1";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub schema: String,
+    pub run: RunFacts,
+    pub verdict: Verdict,
+    /// The gravest first.
+    pub warnings: Vec<Notice>,
+    pub scheduled: u64,
+    pub attempted: u64,
+    /// Every outcome, zeroes included; they add up to `scheduled`.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// The largest groups first.
+    pub failures: Vec<FailureGroup>,
+    /// Requests in groups past the bound of `failures`.
+    pub failures_not_listed: u64,
+    pub finish_reasons: BTreeMap<String, u64>,
+    pub workload: WorkloadFacts,
+    pub plan: PlanFacts,
+    pub tokens: Tokens,
+    pub window: Window,
+    pub metrics: MetricValues,
+    pub client: ClientHealth,
+    pub vllm: VllmResult,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SummaryError {
+    #[error("the summary is not the JSON that was expected: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("the summary has the schema `{0}`, and this version reads `{SCHEMA}`")]
+    Schema(String),
+}
+
+/// What a run means: a pure function of what was observed. The same observations give the same
+/// bytes.
+pub fn summarize(observations: &Observations) -> Summary {
+    let measured = Measured::of(observations);
+    let warnings: Vec<Notice> =
+        Warning::found(observations, &measured).iter().map(Warning::notice).collect();
+    let failures = Failures::of(observations);
+    Summary {
+        schema: SCHEMA.to_owned(),
+        run: RunFacts::of(observations),
+        verdict: Verdict::of(warnings.iter().map(|notice| notice.severity)),
+        warnings,
+        scheduled: observations.scheduled_count(),
+        attempted: measured.attempted,
+        outcomes: observations.outcome_counts(),
+        failures: failures.groups,
+        failures_not_listed: failures.not_listed,
+        finish_reasons: finish_reasons(&observations.records),
+        workload: WorkloadFacts::of(observations),
+        plan: PlanFacts::of(observations),
+        window: measured.extremes.window(),
+        metrics: MetricValues::new(
+            METRICS.iter().map(|metric| (metric, metric.value(&measured))).collect(),
+        ),
+        client: ClientHealth::of(observations, &measured.oddities),
+        vllm: VllmResult::of(&measured),
+        tokens: measured.tokens,
+    }
+}
+
+impl Summary {
+    /// The document as it is stored: indented, with a line feed at its end.
+    ///
+    /// # Panics
+    ///
+    /// Never: every map of a summary has text for keys, and nothing else can fail.
+    pub fn to_json_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a summary has text for keys");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// Reads a stored document. Keys that this version does not know are passed over.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SummaryError> {
+        let named: Named = serde_json::from_slice(bytes)?;
+        if named.schema != SCHEMA {
+            return Err(SummaryError::Schema(named.schema));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        self.outcomes.get(&outcome).copied().unwrap_or(0)
+    }
+}
+
+/// The schema is read first: a document of another form should say so, not complain of a field.
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
+}
+
+#[cfg(test)]
+mod tests;

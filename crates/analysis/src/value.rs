@@ -1,0 +1,242 @@
+//! What a metric comes to: a distribution or a single number, or nothing and the reason why.
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::metric::{METRICS, Metric, Shape};
+use crate::sample::{Percentile, Sample};
+
+/// The statistics of one latency, in milliseconds. Everything is null when `n` is zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    pub mean: Option<f64>,
+    /// The sample standard deviation (n − 1); null for a single value.
+    pub std: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub n: u64,
+    /// Percentiles that `n` is too small for: they have a number, and no promise about it.
+    pub not_certified: Vec<Percentile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// One number, with its unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scalar {
+    pub value: Option<f64>,
+    pub unit: String,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// An assumption that went into a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// The tokens of the first arrival are not known; one was taken.
+    #[serde(rename = "k1_assumed")]
+    FirstArrivalAssumed,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum MetricValue {
+    Distribution(Distribution),
+    Scalar(Scalar),
+}
+
+/// The values of a run's metrics, in the order of [`METRICS`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MetricValues(Vec<(&'static Metric, MetricValue)>);
+
+impl Distribution {
+    pub fn of(sample: &Sample) -> Self {
+        let n = sample.count();
+        let at = |percentile| Some(sample.percentile(percentile));
+        Self {
+            mean: Some(sample.mean()),
+            std: sample.std_sample(),
+            p50: at(Percentile::P50),
+            p90: at(Percentile::P90),
+            p95: at(Percentile::P95),
+            p99: at(Percentile::P99),
+            min: Some(sample.min()),
+            max: Some(sample.max()),
+            n,
+            not_certified: Percentile::ALL
+                .into_iter()
+                .filter(|percentile| n < percentile.certified_from())
+                .collect(),
+            note: None,
+            reason: None,
+        }
+    }
+
+    pub fn nothing(reason: &str) -> Self {
+        Self {
+            mean: None,
+            std: None,
+            p50: None,
+            p90: None,
+            p95: None,
+            p99: None,
+            min: None,
+            max: None,
+            n: 0,
+            not_certified: Vec::new(),
+            note: None,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    pub fn percentile(&self, percentile: Percentile) -> Option<f64> {
+        match percentile {
+            Percentile::P50 => self.p50,
+            Percentile::P90 => self.p90,
+            Percentile::P95 => self.p95,
+            Percentile::P99 => self.p99,
+        }
+    }
+
+    pub fn is_certified(&self, percentile: Percentile) -> bool {
+        0 < self.n && !self.not_certified.contains(&percentile)
+    }
+}
+
+impl MetricValues {
+    pub(crate) fn new(values: Vec<(&'static Metric, MetricValue)>) -> Self {
+        Self(values)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, &MetricValue)> {
+        self.0.iter().map(|(metric, value)| (*metric, value))
+    }
+
+    /// The distribution of the metric with this name (`ttft`, without the unit), if it is one.
+    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
+        match self.value(name)? {
+            MetricValue::Distribution(distribution) => Some(distribution),
+            MetricValue::Scalar(_) => None,
+        }
+    }
+
+    /// The number of the metric with this name, if it is a single number.
+    pub fn scalar(&self, name: &str) -> Option<&Scalar> {
+        match self.value(name)? {
+            MetricValue::Scalar(scalar) => Some(scalar),
+            MetricValue::Distribution(_) => None,
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&MetricValue> {
+        self.0.iter().find(|(metric, _)| metric.name == name).map(|(_, value)| value)
+    }
+}
+
+impl Serialize for MetricValues {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (metric, value) in &self.0 {
+            match value {
+                MetricValue::Distribution(distribution) => {
+                    map.serialize_entry(&metric.key(), distribution)?;
+                }
+                MetricValue::Scalar(scalar) => map.serialize_entry(&metric.key(), scalar)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for MetricValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MetricValuesVisitor)
+    }
+}
+
+struct MetricValuesVisitor;
+
+impl<'de> Visitor<'de> for MetricValuesVisitor {
+    type Value = MetricValues;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a map from metric keys to their values")
+    }
+
+    /// The table says which shape a key has. A metric that this version does not know is passed
+    /// over: a newer version may have added it.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetricValues, A::Error> {
+        let mut values = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(metric) = METRICS.iter().find(|metric| metric.key() == key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value = match metric.shape() {
+                Shape::Distribution => MetricValue::Distribution(map.next_value()?),
+                Shape::Scalar => MetricValue::Scalar(map.next_value()?),
+            };
+            values.push((metric, value));
+        }
+        Ok(MetricValues(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distribution(n: u32) -> Distribution {
+        Distribution::of(&Sample::new((0..n).map(f64::from).collect()).unwrap())
+    }
+
+    #[test]
+    fn percentiles_are_certified_from_their_floors_on() {
+        use Percentile::{P50, P90, P95, P99};
+        for (n, expected) in [
+            (10, vec![P50, P90, P95, P99]),
+            (11, vec![P90, P95, P99]),
+            (63, vec![P90, P95, P99]),
+            (64, vec![P95, P99]),
+            (129, vec![P95, P99]),
+            (130, vec![P99]),
+            (661, vec![P99]),
+            (662, vec![]),
+        ] {
+            let found = distribution(n);
+            assert_eq!(found.not_certified, expected, "n = {n}");
+            assert!(found.p99.is_some(), "the number is kept");
+            assert_eq!(found.is_certified(P99), expected.is_empty());
+        }
+    }
+
+    #[test]
+    fn nothing_is_null_with_a_reason() {
+        let written = serde_json::to_string(&Distribution::nothing("no output")).unwrap();
+        assert_eq!(
+            written,
+            "{\"mean\":null,\"std\":null,\"p50\":null,\"p90\":null,\"p95\":null,\"p99\":null,\
+             \"min\":null,\"max\":null,\"n\":0,\"not_certified\":[],\"reason\":\"no output\"}"
+        );
+        assert!(!Distribution::nothing("no output").is_certified(Percentile::P50));
+    }
+
+    #[test]
+    fn an_unknown_metric_is_passed_over() {
+        let found: MetricValues = serde_json::from_str(
+            "{\"ttft_of_tomorrow\": {\"x\": 1}, \"tg\": {\"value\": 2.0, \"unit\": \"tok/s\"}}",
+        )
+        .unwrap();
+        assert_eq!(found.iter().count(), 1);
+        assert_eq!(found.scalar("tg").unwrap().value, Some(2.0));
+        assert_eq!(found.distribution("tg"), None);
+    }
+}

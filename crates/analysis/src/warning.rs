@@ -1,0 +1,110 @@
+//! Reasons to doubt a run: each is data, has a text, and says what to do about it.
+//!
+//! To add a warning: its variant in the enum of its kind (`run`, `client` or `answers`), then key,
+//! severity, text and remedy, which the compiler asks for, its check in `found` beside them, and
+//! tests that raise it and that do not.
+
+mod answers;
+mod client;
+mod run;
+
+use std::fmt;
+
+use inferometer_model::Observations;
+use serde::{Deserialize, Serialize};
+
+pub use self::answers::AnswerWarning;
+pub use self::client::ClientWarning;
+pub use self::run::RunWarning;
+use crate::measured::Measured;
+use crate::verdict::Severity;
+
+/// A reason to doubt, with the numbers that gave it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Warning {
+    /// How the run went as a whole.
+    Run(RunWarning),
+    /// The instrument doubts itself.
+    Client(ClientWarning),
+    /// What the server said.
+    Answers(AnswerWarning),
+}
+
+/// A warning as the summary stores it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    pub key: String,
+    pub severity: Severity,
+    pub text: String,
+    pub remedy: String,
+}
+
+impl Warning {
+    /// All warnings of a run, the gravest first.
+    pub(crate) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
+        let run = RunWarning::found(observations, measured).into_iter().map(Self::Run);
+        let client = ClientWarning::found(observations, measured).into_iter().map(Self::Client);
+        let answers = AnswerWarning::found(observations, measured).into_iter().map(Self::Answers);
+        let mut warnings: Vec<Self> = run.chain(client).chain(answers).collect();
+        warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
+        warnings
+    }
+
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::Run(warning) => warning.key(),
+            Self::Client(warning) => warning.key(),
+            Self::Answers(warning) => warning.key(),
+        }
+    }
+
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Run(warning) => warning.severity(),
+            Self::Client(warning) => warning.severity(),
+            Self::Answers(warning) => warning.severity(),
+        }
+    }
+
+    /// What to do about it.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::Run(warning) => warning.remedy(),
+            Self::Client(warning) => warning.remedy(),
+            Self::Answers(warning) => warning.remedy(),
+        }
+    }
+
+    pub fn notice(&self) -> Notice {
+        Notice {
+            key: self.key().to_owned(),
+            severity: self.severity(),
+            text: self.to_string(),
+            remedy: self.remedy().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(warning) => warning.fmt(f),
+            Self::Client(warning) => warning.fmt(f),
+            Self::Answers(warning) => warning.fmt(f),
+        }
+    }
+}
+
+/// A share as a text shows it.
+struct Percent(f64);
+
+impl fmt::Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} %", self.0 * 100.0)
+    }
+}
+
+/// Degrades above the limit, and is worth a note below it.
+fn degraded_above(limit: f64, part: u64, whole: u64) -> Severity {
+    if limit * (whole as f64) < part as f64 { Severity::Degraded } else { Severity::Note }
+}

@@ -1,0 +1,258 @@
+//! Warnings in which the instrument doubts itself: its clock, its loop, its machine.
+
+use std::fmt;
+
+use inferometer_model::Observations;
+use inferometer_model::outcome::Cause;
+
+use super::{Percent, degraded_above};
+use crate::client::{ClientHealth, share};
+use crate::measured::{Measured, Series};
+use crate::sample::Percentile;
+use crate::verdict::Severity;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientWarning {
+    SentLate {
+        p99_ms: f64,
+    },
+    ClientLag {
+        p99_ms: f64,
+    },
+    LoopLag {
+        p99_ms_at_most: f64,
+    },
+    LoopPaused {
+        max_ms: f64,
+    },
+    ArrivalWidth {
+        p99_ms: f64,
+    },
+    ClockJump {
+        jumps: u64,
+    },
+    ClockOrder {
+        distances: u64,
+    },
+    JournalWaits {
+        waits: u64,
+        attempted: u64,
+    },
+    ClientResource {
+        requests: u64,
+    },
+    /// The share of reads that have the kernel's stamp.
+    NoKernelStamps {
+        share: f64,
+    },
+}
+
+/// From where on a quantity degrades a run, and from where on it spoils it.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    degraded: f64,
+    invalid: f64,
+}
+
+/// An open loop whose requests leave this late is another load than the one planned.
+const SENT_LATE_MS: Limit = Limit { degraded: 10.0, invalid: 100.0 };
+/// What the client may add to a latency, or hide in it.
+const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
+/// Hiccups of the scheduler stay below this; above, the process or the machine was suspended.
+const PAUSE_MS: f64 = 500.0;
+/// The share of attempted requests above which waiting for the journal slowed the drivers.
+const JOURNAL_WAITS_SHARE: f64 = 0.01;
+
+impl Limit {
+    fn passed(self, value: Option<f64>) -> Option<f64> {
+        value.filter(|value| self.degraded < *value)
+    }
+
+    fn severity(self, value: f64) -> Severity {
+        if self.invalid < value { Severity::Invalid } else { Severity::Degraded }
+    }
+}
+
+impl ClientWarning {
+    pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
+        let health = ClientHealth::of(observations, &measured.oddities);
+        let mut found = lags(observations, measured, &health);
+        let jumps = health.clock_jumps.unwrap_or(0);
+        let distances = measured.out_of_order;
+        let waits = health.journal_waits;
+        let requests = measured.oddities.client_resource + not_sent_for_want(observations);
+        found.extend((0 < jumps).then_some(Self::ClockJump { jumps }));
+        found.extend((0 < distances).then_some(Self::ClockOrder { distances }));
+        found.extend(
+            (0 < waits).then_some(Self::JournalWaits { waits, attempted: measured.attempted }),
+        );
+        found.extend((0 < requests).then_some(Self::ClientResource { requests }));
+        found.extend(
+            share(measured.oddities.reads_stamped, measured.oddities.reads)
+                .filter(|share| *share < 1.0)
+                .map(|share| Self::NoKernelStamps { share }),
+        );
+        found
+    }
+
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::SentLate { .. } => "sent-late",
+            Self::ClientLag { .. } => "client-lag",
+            Self::LoopLag { .. } => "loop-lag",
+            Self::LoopPaused { .. } => "loop-paused",
+            Self::ArrivalWidth { .. } => "arrival-width",
+            Self::ClockJump { .. } => "clock-jump",
+            Self::ClockOrder { .. } => "clock-order",
+            Self::JournalWaits { .. } => "journal-waits",
+            Self::ClientResource { .. } => "client-resource",
+            Self::NoKernelStamps { .. } => "no-kernel-stamps",
+        }
+    }
+
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::SentLate { p99_ms } => SENT_LATE_MS.severity(*p99_ms),
+            Self::ClientLag { p99_ms } | Self::ArrivalWidth { p99_ms } => {
+                CLIENT_MS.severity(*p99_ms)
+            }
+            Self::LoopLag { p99_ms_at_most } => CLIENT_MS.severity(*p99_ms_at_most),
+            Self::LoopPaused { .. } | Self::ClockJump { .. } => Severity::Degraded,
+            Self::ClockOrder { .. } | Self::ClientResource { .. } => Severity::Invalid,
+            Self::JournalWaits { waits, attempted } => {
+                degraded_above(JOURNAL_WAITS_SHARE, *waits, *attempted)
+            }
+            Self::NoKernelStamps { .. } => Severity::Note,
+        }
+    }
+
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::SentLate { .. } => "give the client more cores, or lower the rate",
+            Self::ClientLag { .. } | Self::LoopLag { .. } | Self::ArrivalWidth { .. } => {
+                "give the client more cores or a machine of its own, or lower the load"
+            }
+            Self::LoopPaused { .. } => {
+                "keep the client from being suspended or starved of CPU, and run it again"
+            }
+            Self::ClockJump { .. } => {
+                "let time synchronisation settle (slewing, not stepping) and run it again"
+            }
+            Self::ClockOrder { .. } => {
+                "do not use these numbers; run it again, and report the run directory as a bug"
+            }
+            Self::JournalWaits { .. } => "write the run to a faster disk",
+            Self::ClientResource { .. } => {
+                "raise the limit of open files, widen the range of local ports, or lower the load"
+            }
+            Self::NoKernelStamps { .. } => {
+                "none needed while the loop lag is small; the kernel's stamps need Linux and HTTP/1"
+            }
+        }
+    }
+}
+
+fn lags(
+    observations: &Observations,
+    measured: &Measured,
+    health: &ClientHealth,
+) -> Vec<ClientWarning> {
+    // A closed loop has no moments that it planned: a request leaves when a slot is free.
+    let delay = p99(&measured.send_delay).filter(|_| observations.manifest.spec.is_open_loop());
+    let loop_lag = health.loop_lag_ms;
+    let mut found = Vec::new();
+    found.extend(SENT_LATE_MS.passed(delay).map(|p99_ms| ClientWarning::SentLate { p99_ms }));
+    found.extend(
+        CLIENT_MS
+            .passed(p99(&measured.client_lag))
+            .map(|p99_ms| ClientWarning::ClientLag { p99_ms }),
+    );
+    found.extend(
+        CLIENT_MS
+            .passed(loop_lag.p99_at_most)
+            .map(|p99_ms_at_most| ClientWarning::LoopLag { p99_ms_at_most }),
+    );
+    found.extend(
+        loop_lag
+            .max
+            .filter(|max| PAUSE_MS < *max)
+            .map(|max_ms| ClientWarning::LoopPaused { max_ms }),
+    );
+    found.extend(
+        CLIENT_MS
+            .passed(p99(&measured.arrival_width))
+            .map(|p99_ms| ClientWarning::ArrivalWidth { p99_ms }),
+    );
+    found
+}
+
+fn p99(series: &Series) -> Option<f64> {
+    series.sample.as_ref().map(|sample| sample.percentile(Percentile::P99))
+}
+
+/// Requests that could not even be attempted on this machine.
+fn not_sent_for_want(observations: &Observations) -> u64 {
+    observations
+        .not_sent
+        .iter()
+        .filter(|part| part.cause == Cause::ClientResource)
+        .map(|part| part.count)
+        .sum()
+}
+
+impl fmt::Display for ClientWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SentLate { p99_ms } => {
+                let allowed = SENT_LATE_MS.degraded;
+                write!(
+                    f,
+                    "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
+                     (allowed {allowed} ms)"
+                )
+            }
+            Self::ClientLag { p99_ms } => {
+                write!(
+                    f,
+                    "1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them"
+                )
+            }
+            Self::LoopLag { p99_ms_at_most } => {
+                write!(f, "the client's loop woke up to {p99_ms_at_most:.1} ms late (p99)")
+            }
+            Self::LoopPaused { max_ms } => {
+                write!(f, "the client's loop stood still for {max_ms:.0} ms")
+            }
+            Self::ArrivalWidth { p99_ms } => write!(
+                f,
+                "1 % of coalesced reads may hold events that are {p99_ms:.1} ms or more older than \
+                 their stamp"
+            ),
+            Self::ClockJump { jumps } => {
+                write!(f, "the wall clock jumped {jumps} times, so kernel stamps near it are off")
+            }
+            Self::ClockOrder { distances } => {
+                write!(f, "{distances} times between recorded moments are negative or unknown")
+            }
+            Self::JournalWaits { waits, attempted } => write!(
+                f,
+                "the client waited {waits} times for its own journal, over {attempted} requests"
+            ),
+            Self::ClientResource { requests } => write!(
+                f,
+                "{requests} requests failed because this machine ran out of descriptors, ports or \
+                 memory"
+            ),
+            Self::NoKernelStamps { share } => {
+                let without = Percent(1.0 - share);
+                write!(
+                    f,
+                    "{without} of the reads have no kernel stamp; the moment of the read is used"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

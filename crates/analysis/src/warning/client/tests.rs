@@ -1,0 +1,165 @@
+//! Each warning of the client, raised and not raised.
+
+use inferometer_model::journal::ClockMapping;
+use inferometer_model::observations::NotSent;
+use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::{Outcome, RequestId};
+
+use super::*;
+use crate::fixture::{calm, ms, raised};
+
+fn with_sent_delay(shape: LoadShape, delay: u64) -> Observations {
+    let mut observations = calm();
+    observations.manifest.spec.load.shape = shape;
+    for record in &mut observations.records {
+        let intended = record.intended.as_nanos() / 1_000_000;
+        record.admitted = ms(intended + delay);
+        record.sent = Some(record.admitted);
+    }
+    observations
+}
+
+#[test]
+fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
+    let open = LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Poisson };
+    assert_eq!(raised(&with_sent_delay(open, 10)), []);
+    assert_eq!(raised(&with_sent_delay(open, 11)), [("sent-late", Severity::Degraded)]);
+    assert!(raised(&with_sent_delay(open, 101)).contains(&("sent-late", Severity::Invalid)));
+    let closed = calm().manifest.spec.load.shape;
+    assert_eq!(raised(&with_sent_delay(closed, 40)), []);
+}
+
+fn with_client_lag(lag_ns: u64) -> Observations {
+    let mut observations = calm();
+    for read in observations.records.iter_mut().flat_map(|record| &mut record.reads) {
+        let kernel = read.kernel.unwrap();
+        read.user = kernel + std::time::Duration::from_nanos(lag_ns);
+    }
+    observations
+}
+
+#[test]
+fn bytes_that_lie_in_the_kernel_are_our_lag() {
+    assert_eq!(raised(&with_client_lag(5_000_000)), []);
+    assert_eq!(raised(&with_client_lag(5_100_000)), [("client-lag", Severity::Degraded)]);
+    assert_eq!(raised(&with_client_lag(51_000_000)), [("client-lag", Severity::Invalid)]);
+}
+
+fn with_loop_lag(lag_ns: u64, rest: u64) -> Observations {
+    let mut observations = calm();
+    let lags = &mut observations.ending.client.loop_lag;
+    *lags = inferometer_model::journal::LagHistogram::default();
+    lags.add(lag_ns);
+    (0..rest).for_each(|_| lags.add(1_000));
+    observations
+}
+
+#[test]
+fn a_loop_that_wakes_late_is_named() {
+    assert_eq!(raised(&with_loop_lag(4_000_000, 0)), []);
+    assert_eq!(raised(&with_loop_lag(6_000_000, 0)), [("loop-lag", Severity::Degraded)]);
+    assert_eq!(raised(&with_loop_lag(60_000_000, 0)), [("loop-lag", Severity::Invalid)]);
+}
+
+#[test]
+fn a_single_pause_degrades_even_when_the_p99_is_fine() {
+    assert_eq!(raised(&with_loop_lag(501_000_000, 1_000)), [("loop-paused", Severity::Degraded)]);
+    assert_eq!(raised(&with_loop_lag(500_000_000, 1_000)), []);
+}
+
+fn with_width(width: u64) -> Observations {
+    let mut observations = calm();
+    for record in &mut observations.records {
+        let turn = record.reads[1].at().as_nanos() / 1_000_000 - width;
+        record.reads[1].turn = ms(turn);
+        let mut twin = record.events[1];
+        twin.tokens = Some(0);
+        record.events.insert(2, twin);
+        // Room to look back into: the first read came long before.
+        record.reads[0].kernel = Some(record.sent.unwrap() + std::time::Duration::from_millis(1));
+        record.reads[0].user = record.reads[0].kernel.unwrap();
+    }
+    observations
+}
+
+#[test]
+fn coalesced_reads_with_a_wide_reach_are_named() {
+    assert_eq!(raised(&with_width(5)), []);
+    assert_eq!(raised(&with_width(6)), [("arrival-width", Severity::Degraded)]);
+    assert_eq!(raised(&with_width(51)), [("arrival-width", Severity::Invalid)]);
+}
+
+#[test]
+fn jumps_of_the_clock_degrade() {
+    let mut observations = calm();
+    let mapping = ClockMapping { estimates: 5, error_ns_max: 100, jumps: 0 };
+    observations.ending.client.mapping = Some(mapping);
+    assert_eq!(raised(&observations), []);
+    observations.ending.client.mapping = Some(ClockMapping { jumps: 1, ..mapping });
+    assert_eq!(raised(&observations), [("clock-jump", Severity::Degraded)]);
+}
+
+#[test]
+fn moments_out_of_order_are_invalid() {
+    let mut observations = calm();
+    observations.records[3].admitted = ms(0);
+    assert_eq!(raised(&observations), [("clock-order", Severity::Invalid)]);
+}
+
+#[test]
+fn an_ending_before_the_sending_is_out_of_order() {
+    let mut observations = calm();
+    observations.records[3].ending.at = ms(1);
+    assert_eq!(raised(&observations), [("clock-order", Severity::Invalid)]);
+}
+
+#[test]
+fn many_waits_for_the_journal_degrade_and_few_are_noted() {
+    let with_waits = |waits, requests| {
+        let mut observations =
+            crate::fixture::run((0..requests).map(crate::fixture::calm_record).collect());
+        observations.ending.client.journal_waits = waits;
+        raised(&observations)
+    };
+    assert_eq!(with_waits(0, 100), []);
+    assert_eq!(with_waits(1, 100), [("journal-waits", Severity::Note)]);
+    assert_eq!(with_waits(2, 100), [("journal-waits", Severity::Degraded)]);
+}
+
+#[test]
+fn a_machine_that_ran_out_invalidates_the_run() {
+    let mut never_sent = calm();
+    never_sent.not_sent = vec![NotSent {
+        first: RequestId(40),
+        count: 2,
+        cause: Cause::ClientResource,
+        at: ms(5_000),
+    }];
+    assert_eq!(raised(&never_sent), [("client-resource", Severity::Invalid)]);
+    never_sent.not_sent[0].cause = Cause::RunStopped;
+    assert_eq!(raised(&never_sent), []);
+
+    let mut attempted = calm();
+    attempted.records[0].ending.outcome = Outcome::TransportError;
+    attempted.records[0].ending.cause = Some(Cause::ClientResource);
+    assert!(raised(&attempted).contains(&("client-resource", Severity::Invalid)));
+}
+
+#[test]
+fn reads_without_a_kernel_stamp_are_noted() {
+    let mut observations = calm();
+    observations.records[0].reads[0].kernel = None;
+    assert_eq!(raised(&observations), [("no-kernel-stamps", Severity::Note)]);
+}
+
+#[test]
+fn texts_name_their_numbers() {
+    assert_eq!(
+        ClientWarning::SentLate { p99_ms: 12.34 }.to_string(),
+        "1 % of requests left 12.3 ms or more after their planned moment (allowed 10 ms)"
+    );
+    assert_eq!(
+        ClientWarning::NoKernelStamps { share: 0.25 }.to_string(),
+        "75.0 % of the reads have no kernel stamp; the moment of the read is used"
+    );
+}

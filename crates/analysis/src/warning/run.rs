@@ -1,0 +1,207 @@
+//! Warnings about how the run went as a whole.
+
+use std::fmt;
+
+use inferometer_model::journal::RunStop;
+use inferometer_model::{Observations, Outcome};
+
+use super::{Percent, degraded_above};
+use crate::measured::Measured;
+use crate::verdict::Severity;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunWarning {
+    NothingOk {
+        attempted: u64,
+    },
+    /// Attempted requests that neither ended `ok` nor were ended by us.
+    Errors {
+        failed: u64,
+        attempted: u64,
+    },
+    Partial {
+        stop: RunStop,
+    },
+    StalePool {
+        requests: u64,
+    },
+    ProxyVariables {
+        names: Vec<String>,
+    },
+    FewRequests {
+        ok: u64,
+    },
+}
+
+/// The share of attempted requests above which failures colour what is left.
+const ERRORS_SHARE: f64 = 0.01;
+/// Below this many answers even a mean is a guess.
+const FEW_REQUESTS: u64 = 30;
+
+impl RunWarning {
+    pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
+        let Measured { ok, attempted, .. } = *measured;
+        let cancelled = observations
+            .records
+            .iter()
+            .filter(|record| record.ending.outcome == Outcome::Cancelled)
+            .count() as u64;
+        let failed = attempted - ok - cancelled;
+        let stop = observations.ending.stop;
+        let stale = measured.oddities.stale_pool;
+        let proxies = &observations.manifest.environment.proxy_variables;
+        let mut found = Vec::new();
+        found.extend((ok == 0).then_some(Self::NothingOk { attempted }));
+        found.extend((0 < failed).then_some(Self::Errors { failed, attempted }));
+        found.extend(stop.is_partial().then_some(Self::Partial { stop }));
+        found.extend((0 < stale).then_some(Self::StalePool { requests: stale }));
+        found
+            .extend((!proxies.is_empty()).then(|| Self::ProxyVariables { names: proxies.clone() }));
+        found.extend((0 < ok && ok < FEW_REQUESTS).then_some(Self::FewRequests { ok }));
+        found
+    }
+
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::NothingOk { .. } => "nothing-ok",
+            Self::Errors { .. } => "errors",
+            Self::Partial { .. } => "partial",
+            Self::StalePool { .. } => "stale-pool",
+            Self::ProxyVariables { .. } => "proxy-variables",
+            Self::FewRequests { .. } => "few-requests",
+        }
+    }
+
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::NothingOk { .. } => Severity::Invalid,
+            Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
+            Self::Partial { .. } => Severity::Degraded,
+            Self::StalePool { .. } | Self::ProxyVariables { .. } | Self::FewRequests { .. } => {
+                Severity::Note
+            }
+        }
+    }
+
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NothingOk { .. } => {
+                "look at the failures, and check that the server answers a single request"
+            }
+            Self::Errors { .. } => {
+                "look at the failures; latencies are of the requests that succeeded, so lower the \
+                 load or mend the server before comparing"
+            }
+            Self::Partial { .. } => "run it again to the end before comparing it with another run",
+            Self::StalePool { .. } => {
+                "use a fresh connection for each request, or let the server keep idle ones longer"
+            }
+            Self::ProxyVariables { .. } => "none needed; unset them to be sure",
+            Self::FewRequests { .. } => "send more requests",
+        }
+    }
+}
+
+impl fmt::Display for RunWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingOk { attempted } => {
+                write!(f, "none of {attempted} attempted requests ended ok")
+            }
+            Self::Errors { failed, attempted } => {
+                let share = Percent(*failed as f64 / *attempted as f64);
+                write!(f, "{failed} of {attempted} attempted requests failed ({share})")
+            }
+            Self::Partial { stop } => write!(f, "the run is partial: {}", stop.text()),
+            Self::StalePool { requests } => write!(
+                f,
+                "{requests} requests failed because the server had closed the pooled connection"
+            ),
+            Self::ProxyVariables { names } => {
+                write!(f, "proxy variables are set and were not used: {}", names.join(", "))
+            }
+            Self::FewRequests { ok } => write!(f, "only {ok} requests ended ok"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::outcome::Cause;
+
+    use super::*;
+    use crate::fixture::{Given, calm, calm_record, raised, run};
+
+    /// A calm run whose first requests ended otherwise.
+    fn with_failures(outcome: Outcome, count: usize) -> Observations {
+        let mut observations = calm();
+        for record in observations.records.iter_mut().take(count) {
+            record.ending.outcome = outcome;
+        }
+        observations
+    }
+
+    #[test]
+    fn a_calm_run_raises_nothing() {
+        assert_eq!(raised(&calm()), []);
+    }
+
+    #[test]
+    fn nothing_ok_is_invalid() {
+        let failed = vec![Given::failed(0, Outcome::HttpError).record()];
+        assert!(raised(&run(failed)).contains(&("nothing-ok", Severity::Invalid)));
+        assert!(raised(&run(vec![])).contains(&("nothing-ok", Severity::Invalid)));
+    }
+
+    #[test]
+    fn errors_degrade_above_one_percent_and_are_noted_below() {
+        let many = with_failures(Outcome::HttpError, 1);
+        assert_eq!(raised(&many), [("errors", Severity::Degraded)]);
+        let records = (0..100).map(calm_record).collect();
+        let mut few = run(records);
+        few.records[0].ending.outcome = Outcome::TimeoutIdle;
+        assert_eq!(raised(&few), [("errors", Severity::Note)]);
+    }
+
+    #[test]
+    fn what_we_cancelled_is_no_error() {
+        assert_eq!(raised(&with_failures(Outcome::Cancelled, 3)), []);
+    }
+
+    #[test]
+    fn every_early_end_is_partial() {
+        use RunStop::{Cut, Drained, Recovered, Unauthorized, Unreachable};
+        for stop in [Drained, Cut, Unauthorized, Unreachable, Recovered] {
+            let mut observations = calm();
+            observations.ending.stop = stop;
+            assert_eq!(raised(&observations), [("partial", Severity::Degraded)]);
+        }
+    }
+
+    #[test]
+    fn a_stale_connection_is_named_beside_the_error() {
+        let mut observations = with_failures(Outcome::TransportError, 1);
+        observations.records[0].ending.cause = Some(Cause::StalePool);
+        assert!(raised(&observations).contains(&("stale-pool", Severity::Note)));
+    }
+
+    #[test]
+    fn proxy_variables_are_noted() {
+        let mut observations = calm();
+        observations.manifest.environment.proxy_variables = vec!["HTTPS_PROXY".to_owned()];
+        assert_eq!(raised(&observations), [("proxy-variables", Severity::Note)]);
+    }
+
+    #[test]
+    fn fewer_than_thirty_answers_are_few() {
+        let of = |count| raised(&run((0..count).map(calm_record).collect()));
+        assert_eq!(of(29), [("few-requests", Severity::Note)]);
+        assert_eq!(of(30), []);
+    }
+
+    #[test]
+    fn texts_name_their_numbers() {
+        let warning = RunWarning::Errors { failed: 3, attempted: 40 };
+        assert_eq!(warning.to_string(), "3 of 40 attempted requests failed (7.5 %)");
+    }
+}

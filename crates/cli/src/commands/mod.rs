@@ -1,0 +1,56 @@
+//! One file per command; each reads like a sentence.
+
+pub(crate) mod engine;
+mod plan;
+pub(crate) mod recover;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod verify;
+
+use std::path::PathBuf;
+
+use inferometer_analysis::{Summary, summarize};
+use inferometer_report::Files;
+use inferometer_report::terminal::Style;
+use inferometer_store::{RunDirectory, RunStore, StoredRun};
+
+use crate::arguments::{PageFormat, StoreArguments};
+use crate::failure::Failure;
+use crate::output;
+
+/// The folder of stored runs: as typed, as the environment says, or `./runs`.
+fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
+    let folder = arguments
+        .folder
+        .clone()
+        .or_else(|| std::env::var_os("INFEROMETER_RUNS").map(PathBuf::from))
+        .unwrap_or_else(|| PathBuf::from("runs"));
+    RunStore::open(folder).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Computes the summary of a run and stores it beside the journal.
+fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary, Failure> {
+    let summary = summarize(&stored.observations);
+    directory.write_summary(&summary.to_json_bytes())?;
+    Ok(summary)
+}
+
+/// Prints a summary as the user wants it.
+fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) {
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let files = Files {
+        run: directory.path().display().to_string(),
+        manifest: path("manifest.json"),
+        journal: path("requests.journal"),
+        summary: path("summary.json"),
+    };
+    let page = match format {
+        PageFormat::Json => inferometer_report::json::render(summary, &files),
+        PageFormat::Vllm => inferometer_report::block::render(summary),
+        PageFormat::Page => {
+            let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
+            inferometer_report::terminal::render(summary, &files, style)
+        }
+    };
+    output::result(&page);
+}

@@ -1,0 +1,76 @@
+//! What would be sent, for `--dry-run`.
+
+use inferometer_model::plan::Fingerprints;
+use inferometer_model::spec::{Arrivals, LoadShape, TargetSpec};
+use inferometer_model::{Plan, Spec};
+
+use crate::arguments::PageFormat;
+use crate::output;
+
+pub(super) fn show(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints, format: PageFormat) {
+    match format {
+        PageFormat::Json => output::result(&json(spec, plan, fingerprints)),
+        PageFormat::Page | PageFormat::Vllm => output::result(&page(spec, plan, fingerprints)),
+    }
+}
+
+fn json(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+    let document = serde_json::json!({
+        "schema": "inferometer.plan/1",
+        "dry_run": true,
+        "spec": spec,
+        "requests": plan.bounds().requests,
+        "workload": { "fingerprint": fingerprints.workload },
+        "plan": { "fingerprint": fingerprints.plan },
+    });
+    format!("{document:#}\n")
+}
+
+fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+    let target = match &spec.target {
+        TargetSpec::Embedded => "the embedded engine".to_owned(),
+        TargetSpec::Url(base) => base.to_string(),
+    };
+    let model = spec.model.as_deref().unwrap_or("the first that /v1/models lists");
+    let load = match spec.load.shape {
+        LoadShape::Closed { concurrency } => format!("closed loop, {concurrency} in flight"),
+        LoadShape::Open { rate_per_s, arrivals: Arrivals::Poisson } => {
+            format!("open loop, {rate_per_s} requests/s, Poisson arrivals")
+        }
+        LoadShape::Open { rate_per_s, arrivals: Arrivals::Constant } => {
+            format!("open loop, {rate_per_s} requests/s, evenly spaced")
+        }
+    };
+    let requests = plan.bounds().requests;
+    let workload = &spec.workload;
+    let total = |tokens: u32| {
+        requests.map_or_else(
+            || "as many as the time allows".to_owned(),
+            |requests| (u64::from(tokens) * requests).to_string(),
+        )
+    };
+    format!(
+        "plan (dry run: nothing was sent)\n\
+         target     {target}\n\
+         model      {}\n\
+         api        {}, {}\n\
+         load       {load}\n\
+         requests   {}\n\
+         input      about {} tokens each (estimated, no tokenizer), {} in all\n\
+         output     at most {} tokens each, {} in all\n\
+         seed       {}\n\
+         workload   {}\n\
+         plan       {}\n",
+        inferometer_report::escape::terminal(model),
+        spec.api,
+        if workload.streaming { "streamed" } else { "not streamed" },
+        requests.map_or_else(|| "until the time is over".to_owned(), |n| n.to_string()),
+        workload.input_tokens,
+        total(workload.input_tokens),
+        workload.output_tokens,
+        total(workload.output_tokens),
+        spec.seed,
+        fingerprints.workload,
+        fingerprints.plan,
+    )
+}

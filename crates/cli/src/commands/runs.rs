@@ -1,0 +1,111 @@
+//! `inferometer runs`: what is stored.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use inferometer_analysis::{Percentile, Summary};
+use inferometer_model::spec::LoadShape;
+use inferometer_report::escape::terminal_line;
+use inferometer_report::number::{count, figure};
+use inferometer_store::{RunDirectory, RunListing, RunState};
+
+use super::store;
+use crate::arguments::RunsArguments;
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode, Failure> {
+    let store = store(&arguments.store)?;
+    let listings = store.list()?;
+    if arguments.json {
+        output::result(&json(&listings));
+    } else if listings.is_empty() {
+        output::talk(&format!(
+            "no runs in {}; make one with: inferometer run URL",
+            store.path().display()
+        ));
+    } else {
+        output::result(&table(&listings));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn state(state: &RunState) -> &str {
+    match state {
+        RunState::Sealed => "sealed",
+        RunState::Finished => "no summary",
+        RunState::Unfinished => "unfinished",
+        RunState::Running => "running",
+        RunState::Unreadable(_) => "unreadable",
+    }
+}
+
+fn summary(listing: &RunListing) -> Option<Summary> {
+    let bytes = RunDirectory::at(listing.path.clone()).read_summary().ok()??;
+    Summary::from_json_bytes(&bytes).ok()
+}
+
+fn load(listing: &RunListing) -> String {
+    match listing.manifest.as_ref().map(|manifest| manifest.spec.load.shape) {
+        Some(LoadShape::Closed { concurrency }) => format!("{concurrency} in flight"),
+        Some(LoadShape::Open { rate_per_s, .. }) => format!("{rate_per_s}/s"),
+        None => "–".to_owned(),
+    }
+}
+
+fn table(listings: &[RunListing]) -> String {
+    let mut text = format!(
+        "{:<22} {:<10} {:<9} {:<24} {:<14} {:>7} {:>12} {:>12}\n",
+        "run", "state", "verdict", "model", "load", "ok", "TTFT p50 ms", "output tok/s"
+    );
+    for listing in listings {
+        let summary = summary(listing);
+        let manifest = listing.manifest.as_ref();
+        let model = manifest.map_or("–", |manifest| manifest.endpoint.model.as_str());
+        let metrics = summary.as_ref().map(|summary| &summary.metrics);
+        let ttft =
+            metrics.and_then(|metrics| metrics.distribution("ttft")?.percentile(Percentile::P50));
+        let output = metrics.and_then(|metrics| metrics.scalar("output_throughput")?.value);
+        let ok = summary.as_ref().map(|summary| summary.count(inferometer_model::Outcome::Ok));
+        let _ = writeln!(
+            text,
+            "{:<22} {:<10} {:<9} {:<24} {:<14} {:>7} {:>12} {:>12}",
+            terminal_line(&listing.id, 22),
+            state(&listing.state),
+            summary.as_ref().map_or("–", |summary| summary.verdict.key()),
+            terminal_line(model, 24),
+            load(listing),
+            ok.map_or_else(|| "–".to_owned(), count),
+            figure(ttft),
+            figure(output),
+        );
+    }
+    text
+}
+
+fn json(listings: &[RunListing]) -> String {
+    let runs: Vec<serde_json::Value> = listings
+        .iter()
+        .map(|listing| {
+            let summary = summary(listing);
+            serde_json::json!({
+                "id": listing.id,
+                "path": listing.path.display().to_string(),
+                "state": state(&listing.state),
+                "reason": match &listing.state {
+                    RunState::Unreadable(reason) => Some(reason.as_str()),
+                    RunState::Sealed
+                    | RunState::Finished
+                    | RunState::Unfinished
+                    | RunState::Running => None,
+                },
+                "started": listing.manifest.as_ref().map(|manifest| &manifest.started),
+                "model": listing.manifest.as_ref().map(|manifest| &manifest.endpoint.model),
+                "verdict": summary.as_ref().map(|summary| summary.verdict),
+                "outcomes": summary.as_ref().map(|summary| &summary.outcomes),
+            })
+        })
+        .collect();
+    let document = serde_json::json!({ "schema": "inferometer.runs/1", "runs": runs });
+    format!("{document:#}\n")
+}

@@ -1,0 +1,22 @@
+//! The only place that writes to the terminal: results to standard output, talk to standard error.
+
+use std::io::{IsTerminal, Write};
+
+/// A result. A reader that left early (`| head`) is not our failure: the run is saved.
+pub(crate) fn result(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Everything that is not a result.
+pub(crate) fn talk(line: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = writeln!(stderr, "{line}");
+}
+
+/// Whether to colour results: a terminal, and nobody asked for none.
+pub(crate) fn is_coloured() -> bool {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    std::io::stdout().is_terminal() && !no_colour && !dumb
+}

@@ -1,0 +1,151 @@
+//! Before the run: is there a server, what does it serve, and does it answer as it should?
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use inferometer_load::resolve::resolve;
+use inferometer_load::target::{Credentials, Target, tls_connector};
+use inferometer_load::{HttpFetch, SystemClock, attempt_one};
+use inferometer_model::observations::{Endpoint, UsageAsk};
+use inferometer_model::outcome::{Cause, Outcome};
+use inferometer_model::{BaseUrl, RequestRecord, Spec};
+use inferometer_target::{DiscoveryError, discover_models};
+
+use crate::failure::Failure;
+use crate::secrets::Secrets;
+
+/// The server as found, ready to be driven.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) target: Target,
+    pub(crate) endpoint: Endpoint,
+}
+
+const PROBE_PROMPT: &str = "Count from one to ten.";
+const PROBE_TOKENS: u32 = 4;
+
+pub(crate) fn preflight(
+    spec: &Spec,
+    secrets: &Secrets,
+    base: &BaseUrl,
+    embedded: bool,
+) -> Result<Found, Failure> {
+    let address = resolve(base, spec.limits.connect).map_err(|error| {
+        Failure::target(error.to_string())
+            .hint("is the server running, and is the URL right? A run needs it from the start")
+    })?;
+    let mut target = bare_target(spec, secrets.credentials.clone(), base, address);
+    target.model = match &spec.model {
+        Some(model) => model.clone(),
+        None => discovered_model(&target, secrets)?,
+    };
+    target.usage = probe(&target, secrets)?;
+    let endpoint = Endpoint {
+        base: base.clone(),
+        address,
+        model: target.model.clone(),
+        usage: target.usage,
+        embedded,
+    };
+    Ok(Found { target, endpoint })
+}
+
+fn bare_target(
+    spec: &Spec,
+    credentials: Credentials,
+    base: &BaseUrl,
+    address: SocketAddr,
+) -> Target {
+    Target {
+        base: base.clone(),
+        address,
+        api: spec.api,
+        model: String::new(),
+        streaming: spec.workload.streaming,
+        usage: UsageAsk::Final,
+        limits: spec.limits,
+        credentials,
+        request_id_prefix: "inferometer-probe".to_owned(),
+        tls: base.tls.then(tls_connector),
+    }
+}
+
+fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failure> {
+    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(error.to_string()))?;
+    let models = runtime.block_on(discover_models(&fetch)).map_err(|error| {
+        let failure = Failure::target(format!("{}: {error}", target.base));
+        if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
+            return failure
+                .hint("a key was sent and refused; is it the right one for this server?");
+        }
+        failure
+    })?;
+    // Discovery promises at least one.
+    models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
+}
+
+/// Asks one small question, first with everything that helps to count tokens. Some servers refuse
+/// fields that they do not know, so what was refused is left out and the question asked again.
+fn probe(target: &Target, secrets: &Secrets) -> Result<UsageAsk, Failure> {
+    let asks: &[UsageAsk] = if target.streaming {
+        &[UsageAsk::Continuous, UsageAsk::Final, UsageAsk::None]
+    } else {
+        &[UsageAsk::None]
+    };
+    let mut last = None;
+    for ask in asks {
+        let asking = Arc::new(Target { usage: *ask, ..target.clone() });
+        let record = attempt_one(&asking, SystemClock::new(), PROBE_PROMPT, PROBE_TOKENS)
+            .map_err(|error| Failure::internal(error.to_string()))?;
+        if record.ending.outcome == Outcome::Ok {
+            let counted = record.events.iter().any(|event| event.tokens.is_some());
+            let useless = *ask == UsageAsk::Continuous && !counted;
+            return Ok(if useless { UsageAsk::Final } else { *ask });
+        }
+        let refused = record.head.is_some_and(|head| matches!(head.status, 400 | 422));
+        last = Some(record);
+        if !refused {
+            break;
+        }
+    }
+    match last {
+        Some(record) => Err(probe_failure(target, secrets, &record)),
+        None => Err(Failure::internal("the probe asked nothing")),
+    }
+}
+
+fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
+    let ending = &record.ending;
+    let path = target.base.path(target.api.path());
+    let words = ending.message.as_deref().or(ending.cause.map(Cause::text));
+    let words = words.unwrap_or_else(|| ending.outcome.help());
+    let failure = Failure::target(format!(
+        "{}: a probe of {path} for model `{}` ended as {}: {words}",
+        target.base, target.model, ending.outcome
+    ));
+    let status = record.head.map(|head| head.status);
+    match (status, ending.cause) {
+        (Some(401 | 403), _) if secrets.has_key => {
+            failure.hint("the server refused the key that was sent; is it the right one?")
+        }
+        (Some(401 | 403), _) => {
+            failure.hint("the server wants a key: use --api-key-file FILE or OPENAI_API_KEY")
+        }
+        (Some(404), _) => failure.hint(
+            "either the path is wrong (give the base URL, with its prefix if it has one) \
+             or the server does not serve that model (see --model)",
+        ),
+        (_, Some(Cause::ContentType)) => failure.hint(
+            "this does not look like an inference API: a proxy or a login page may be in the way",
+        ),
+        (_, Some(Cause::Certificate)) => failure.hint(
+            "the certificate must be valid for this host and trusted by this system \
+             (SSL_CERT_FILE may name another store)",
+        ),
+        _ => failure.hint("try the same request with curl; nothing was measured"),
+    }
+}

@@ -1,0 +1,66 @@
+//! Keys and headers: read here, sent by the driver, stored nowhere.
+
+use std::path::Path;
+
+use inferometer_load::target::Credentials;
+use inferometer_model::Secret;
+
+use crate::arguments::AccessArguments;
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(crate) struct Secrets {
+    pub(crate) credentials: Credentials,
+    pub(crate) has_key: bool,
+    header_names: Vec<String>,
+}
+
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+impl Secrets {
+    pub(crate) fn read(arguments: &AccessArguments) -> Result<Self, Failure> {
+        let key = match &arguments.api_key_file {
+            Some(path) => Some(key_in(path)?),
+            None => std::env::var(KEY_VARIABLE)
+                .ok()
+                .map(|key| key.trim().to_owned())
+                .filter(|key| !key.is_empty())
+                .map(Secret::new),
+        };
+        let headers: Vec<(String, Secret)> =
+            arguments.headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
+        let credentials = Credentials::new(key.as_ref(), &headers)
+            .map_err(|error| Failure::usage(format!("--header: {error}")))?;
+        let header_names = headers.into_iter().map(|(name, _)| name).collect();
+        Ok(Self { credentials, has_key: key.is_some(), header_names })
+    }
+
+    pub(crate) fn header_names(&self) -> Vec<String> {
+        self.header_names.clone()
+    }
+}
+
+fn key_in(path: &Path) -> Result<Secret, Failure> {
+    let unusable =
+        |reason: String| Failure::usage(format!("--api-key-file {}: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
+    if KEY_BYTES_MAX < size {
+        return Err(unusable("is too large to be a key".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    match text.trim() {
+        "" => Err(unusable("is empty".to_owned())),
+        key => Ok(Secret::new(key)),
+    }
+}
+
+/// The value is not repeated in the message: it may be a key.
+fn header_of(typed: &str) -> Result<(String, Secret), Failure> {
+    match typed.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), Secret::new(value.trim())))
+        }
+        _ => Err(Failure::usage("--header must be of the form \"Name: value\"")),
+    }
+}

@@ -1,0 +1,85 @@
+//! Ctrl-C once drains and saves, twice cuts and saves. Being told to terminate drains for a while.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use inferometer_load::{Control, Stop};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// Which signal ended the run, if one did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interruption(Arc<AtomicI32>);
+
+impl Interruption {
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            number if number == SignalKind::interrupt().as_raw_value() => Some(Exit::Interrupted),
+            _ => Some(Exit::Terminated),
+        }
+    }
+}
+
+/// Whoever sends SIGTERM will send SIGKILL soon after.
+const TERMINATION_GRACE: Duration = Duration::from_secs(10);
+
+/// Listens until the process ends.
+pub(crate) fn listen(control: Control) -> Result<Interruption, Failure> {
+    let interruption = Interruption::default();
+    let noted = interruption.clone();
+    let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let entered = runtime.enter();
+    let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let hang_up = signal(SignalKind::hangup()).map_err(failed)?;
+    drop(entered);
+    std::thread::spawn(move || {
+        runtime.block_on(obey(control, noted, interrupt, terminate, hang_up));
+    });
+    Ok(interruption)
+}
+
+async fn obey(
+    control: Control,
+    noted: Interruption,
+    mut interrupt: Signal,
+    mut terminate: Signal,
+    mut hang_up: Signal,
+) {
+    let mut grace_ends = false;
+    loop {
+        let kind = tokio::select! {
+            _ = interrupt.recv() => SignalKind::interrupt(),
+            _ = terminate.recv() => SignalKind::terminate(),
+            _ = hang_up.recv() => SignalKind::hangup(),
+            () = grace(), if grace_ends => {
+                control.stop_harder();
+                grace_ends = false;
+                continue;
+            }
+        };
+        // The first signal names the exit code.
+        let _ =
+            noted.0.compare_exchange(0, kind.as_raw_value(), Ordering::Relaxed, Ordering::Relaxed);
+        grace_ends = kind != SignalKind::interrupt();
+        match control.stop_harder() {
+            Stop::Run => {}
+            Stop::Drain => output::talk(
+                "\nstopping: nothing more is sent, requests in flight may finish \
+                 (Ctrl-C again to cut them)",
+            ),
+            Stop::Cut => output::talk("\ncutting the requests in flight; the run is being saved"),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]
+async fn grace() {
+    tokio::time::sleep(TERMINATION_GRACE).await;
+}

@@ -1,0 +1,56 @@
+//! What a server sends is untrusted: here it is made harmless for the page it goes to.
+
+use std::fmt::Write;
+
+/// For a terminal: control characters, escape sequences and text-direction marks are shown, not
+/// obeyed. Line feeds and tabs become spaces.
+pub fn terminal(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => safe.push(' '),
+            _ if is_unsafe(character) => {
+                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+            }
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// The same, cut to `limit` characters with an ellipsis.
+pub fn terminal_line(text: &str, limit: usize) -> String {
+    let safe = terminal(text);
+    if safe.chars().count() <= limit {
+        return safe;
+    }
+    let mut cut: String = safe.chars().take(limit.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Controls, and the invisible characters that reorder or hide text.
+fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_are_shown_and_not_obeyed() {
+        assert_eq!(terminal("a\u{1b}[31mred\u{7}"), "a\\u{1b}[31mred\\u{7}");
+        assert_eq!(terminal("one\r\ntwo"), "one  two");
+        assert_eq!(terminal("abc\u{202e}cba"), "abc\\u{202e}cba");
+        assert_eq!(terminal("模型 — ok"), "模型 — ok");
+    }
+
+    #[test]
+    fn long_text_is_cut_by_characters() {
+        assert_eq!(terminal_line("äöüß", 3), "äö…");
+        assert_eq!(terminal_line("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,85 @@
+//! Numbers as people read them. Nothing is a dash.
+
+pub const NOTHING: &str = "–";
+
+/// Three or four significant digits, thousands separated: 0.123, 12.3, 1,234.
+pub fn figure(value: Option<f64>) -> String {
+    let Some(value) = value else { return NOTHING.to_owned() };
+    let size = value.abs();
+    let decimals = if size == 0.0 || 1_000.0 <= size {
+        0
+    } else if 100.0 <= size {
+        1
+    } else if 1.0 <= size {
+        2
+    } else {
+        3
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, fraction) = match text.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (text.as_str(), None),
+    };
+    let whole = separated(whole);
+    fraction.map_or(whole.clone(), |fraction| format!("{whole}.{fraction}"))
+}
+
+pub fn count(value: u64) -> String {
+    separated(&value.to_string())
+}
+
+/// A share of one as per cent.
+pub fn percent(share: Option<f64>) -> String {
+    match share {
+        None => NOTHING.to_owned(),
+        Some(share) if share == 0.0 || 0.001 <= share => {
+            let text = format!("{:.1}", share * 100.0);
+            format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+        }
+        Some(_) => "< 0.1 %".to_owned(),
+    }
+}
+
+fn separated(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    text.push_str(sign);
+    for (position, digit) in digits.chars().enumerate() {
+        if 0 < position && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_their_significant_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.012_34, "0.012"),
+            (1.234, "1.23"),
+            (99.999, "100.00"),
+            (123.45, "123.5"),
+            (1_234.5, "1,234"),
+            (12_345_678.0, "12,345,678"),
+            (-1_234.0, "-1,234"),
+        ] {
+            assert_eq!(figure(Some(value)), text, "{value}");
+        }
+        assert_eq!(figure(None), "–");
+    }
+
+    #[test]
+    fn shares_are_per_cent() {
+        assert_eq!(percent(Some(1.0)), "100 %");
+        assert_eq!(percent(Some(0.123)), "12.3 %");
+        assert_eq!(percent(Some(0.000_1)), "< 0.1 %");
+        assert_eq!(percent(Some(0.0)), "0 %");
+        assert_eq!(percent(None), "–");
+    }
+}

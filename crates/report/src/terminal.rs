@@ -1,0 +1,30 @@
+//! The page for a terminal: verdict first, then the numbers, then the reasons to doubt them.
+
+mod sections;
+mod style;
+
+use inferometer_analysis::Summary;
+
+use crate::Files;
+pub use style::Style;
+
+/// The whole page. `style` is plain where nobody wants colour.
+pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
+    let page = [
+        sections::head(summary, style),
+        sections::verdict(summary, style),
+        sections::latencies(summary, style),
+        sections::throughputs(summary, style),
+        sections::outcomes(summary, style),
+        sections::client(summary, style),
+        sections::warnings(summary, style),
+        sections::files(summary, files, style),
+    ];
+    let mut text: String =
+        page.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+    if style == Style::Plain {
+        // Padding at line ends is noise in a log.
+        text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+    }
+    text
+}

@@ -1,0 +1,220 @@
+//! The sections of the terminal page. Each is text with a line feed at its end, or empty.
+
+use std::fmt::Write;
+
+use inferometer_analysis::{
+    Distribution, ExtentFacts, LoadFacts, MetricValue, Percentile, Summary, Verdict,
+};
+use inferometer_model::Outcome;
+use inferometer_model::spec::Arrivals;
+
+use super::style::{Ink, Style};
+use crate::Files;
+use crate::escape::{terminal, terminal_line};
+use crate::number::{NOTHING, count, figure, percent};
+
+const NAME_WIDTH: usize = 22;
+const FIGURE_WIDTH: usize = 10;
+const TEXT_WIDTH: usize = 96;
+
+pub(super) fn head(summary: &Summary, style: Style) -> String {
+    let run = &summary.run;
+    let server = if run.embedded { "the embedded engine" } else { "" };
+    let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
+    let load = match run.load {
+        LoadFacts::Closed { concurrency } => {
+            format!("closed loop, {} in flight", count(concurrency.into()))
+        }
+        LoadFacts::Open { rate_per_s, arrivals } => {
+            let arrivals = match arrivals {
+                Arrivals::Constant => "evenly spaced",
+                Arrivals::Poisson => "Poisson arrivals",
+            };
+            format!("open loop, {} requests/s, {arrivals}", figure(Some(rate_per_s)))
+        }
+    };
+    let extent = match run.extent {
+        ExtentFacts::Requests(requests) => format!("{} requests", count(requests)),
+        ExtentFacts::DurationS(seconds) => format!("for {} s", figure(Some(seconds))),
+    };
+    let streaming = if run.streaming { "streamed" } else { "not streamed" };
+    let title = format!("Inferometer {}  ·  run {}", run.tool_version, run.id);
+    format!(
+        "{}\n{} of `{}` at {target}, {streaming}\n{load}, {extent}, about {} tokens in, {} out, \
+         seed {}\n",
+        style.paint(Ink::Bold, &title),
+        run.api,
+        terminal_line(&run.model, 60),
+        count(summary.workload.input_tokens.into()),
+        count(summary.workload.output_tokens.into()),
+        run.seed,
+    )
+}
+
+pub(super) fn verdict(summary: &Summary, style: Style) -> String {
+    let verdict = summary.verdict;
+    let word = match verdict {
+        Verdict::Valid => "VALID",
+        Verdict::Degraded => "DEGRADED",
+        Verdict::Invalid => "INVALID",
+    };
+    let duration = figure(summary.window.duration_s);
+    let partial = if summary.run.partial { ", partial" } else { "" };
+    format!(
+        "{}  {} of {} requests ok in {duration} s{partial}\n",
+        style.paint(Ink::of_verdict(verdict), word),
+        count(summary.count(Outcome::Ok)),
+        count(summary.scheduled),
+    )
+}
+
+/// The headline latencies of this kind of load, then the others, in the order of the table.
+pub(super) fn latencies(summary: &Summary, style: Style) -> String {
+    let open = summary.run.load.is_open();
+    let mut text =
+        row("latency (ms)", ["mean", "p50", "p90", "p95", "p99", "n"].map(str::to_owned));
+    text = style.paint(Ink::Dim, text.trim_end()) + "\n";
+    let mut reasons = String::new();
+    let mut marked = false;
+    for (metric, value) in summary.metrics.iter() {
+        let MetricValue::Distribution(distribution) = value else { continue };
+        let is_headline =
+            if open { metric.headline.on_open_loop() } else { metric.headline.on_closed_loop() };
+        let shown = is_headline || matches!(metric.name, "ttft" | "icl" | "e2e");
+        if !shown {
+            continue;
+        }
+        let (line, uncertain) = latency_row(metric.title, distribution);
+        let line = if is_headline { style.paint(Ink::Bold, line.trim_end()) + "\n" } else { line };
+        text.push_str(&line);
+        marked |= uncertain;
+        if let Some(reason) = &distribution.reason {
+            let _ = writeln!(reasons, "  {NOTHING} {}: {}", metric.title, terminal(reason));
+        }
+    }
+    if marked {
+        reasons.push_str("  ~ too few samples to certify this percentile\n");
+    }
+    text + &style_lines(&reasons, style)
+}
+
+fn latency_row(title: &str, distribution: &Distribution) -> (String, bool) {
+    let mut uncertain = false;
+    let mut at = |percentile: Percentile| {
+        let value = distribution.percentile(percentile);
+        let certified = distribution.is_certified(percentile);
+        uncertain |= value.is_some() && !certified;
+        let mark = if certified || value.is_none() { "" } else { "~" };
+        format!("{mark}{}", figure(value))
+    };
+    let percentiles =
+        [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99].map(&mut at);
+    let [p50, p90, p95, p99] = percentiles;
+    let figures = [figure(distribution.mean), p50, p90, p95, p99, count(distribution.n)];
+    (row(title, figures), uncertain)
+}
+
+fn row(name: &str, figures: [String; 6]) -> String {
+    let mut text = format!("{name:<NAME_WIDTH$}");
+    for figure in figures {
+        let _ = write!(text, "{figure:>FIGURE_WIDTH$}");
+    }
+    text.push('\n');
+    text
+}
+
+pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
+    let mut text = String::new();
+    let mut reasons = String::new();
+    for (metric, value) in summary.metrics.iter() {
+        let MetricValue::Scalar(scalar) = value else { continue };
+        let shown = match metric.name {
+            "error_rate" => percent(scalar.value),
+            "concurrency_mean" | "concurrency_peak" => figure(scalar.value),
+            _ => format!("{} {}", figure(scalar.value), scalar.unit),
+        };
+        if scalar.value.is_some() {
+            let _ = writeln!(text, "{:<NAME_WIDTH$}{shown:>20}", metric.title);
+        } else if let Some(reason) = &scalar.reason {
+            let _ = writeln!(reasons, "  {NOTHING} {}: {}", metric.title, terminal(reason));
+        }
+    }
+    text + &style_lines(&reasons, style)
+}
+
+pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
+    let failed = summary.failures.iter().map(|group| group.count).sum::<u64>();
+    if failed == 0 {
+        return String::new();
+    }
+    let mut text = style.paint(Ink::Bold, "failures") + "\n";
+    for group in &summary.failures {
+        let status = group.status.map(|status| format!(" HTTP {status}")).unwrap_or_default();
+        let cause = group.cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {:>6} × {}{status}{cause} ({} to {} s)",
+            count(group.count),
+            group.outcome,
+            figure(Some(group.first_ms / 1e3)),
+            figure(Some(group.last_ms / 1e3)),
+        );
+        if let Some(example) = &group.example {
+            let _ = writeln!(text, "           “{}”", terminal_line(example, TEXT_WIDTH - 13));
+        }
+    }
+    if 0 < summary.failures_not_listed {
+        let _ = writeln!(text, "  {:>6} × others", count(summary.failures_not_listed));
+    }
+    text
+}
+
+pub(super) fn client(summary: &Summary, style: Style) -> String {
+    let client = &summary.client;
+    let p99 =
+        |name: &str| summary.metrics.distribution(name).and_then(|d| d.percentile(Percentile::P99));
+    let milliseconds = |value: Option<f64>| match value {
+        Some(value) => format!("{} ms", figure(Some(value))),
+        None => NOTHING.to_owned(),
+    };
+    let stamps = match client.kernel_stamps {
+        Some(share) => format!("{} of reads stamped by the kernel", percent(Some(share))),
+        None => "nothing was read".to_owned(),
+    };
+    let clock = client
+        .clock_error_us_max
+        .map(|error| format!(", clock error at most {} µs", figure(Some(error))))
+        .unwrap_or_default();
+    let line = format!(
+        "  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
+        milliseconds(p99("send_lag")),
+        milliseconds(p99("client_lag")),
+        milliseconds(client.loop_lag_ms.p99_at_most),
+        milliseconds(p99("arrival_width")),
+    );
+    style.paint(Ink::Bold, "client") + "\n" + &line
+}
+
+pub(super) fn warnings(summary: &Summary, style: Style) -> String {
+    let mut text = String::new();
+    for warning in &summary.warnings {
+        let key = style.paint(Ink::of_severity(warning.severity), warning.severity.key());
+        let _ = writeln!(text, "{key}: {}", terminal(&warning.text));
+        let _ = writeln!(text, "  → {}", terminal(&warning.remedy));
+    }
+    text
+}
+
+pub(super) fn files(summary: &Summary, files: &Files, style: Style) -> String {
+    let next = format!("inferometer verify {}", summary.run.id);
+    format!(
+        "{}  {}\n{}   {next}\n",
+        style.paint(Ink::Bold, "files"),
+        terminal(&files.run),
+        style.paint(Ink::Bold, "next"),
+    )
+}
+
+fn style_lines(lines: &str, style: Style) -> String {
+    lines.lines().map(|line| style.paint(Ink::Dim, line) + "\n").collect()
+}

@@ -1,0 +1,55 @@
+//! Colour, or none. Everything reads as well without it.
+
+use inferometer_analysis::{Severity, Verdict};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Coloured,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ink {
+    Bold,
+    Dim,
+    Good,
+    Doubtful,
+    Bad,
+}
+
+impl Ink {
+    pub(super) fn of_verdict(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Valid => Self::Good,
+            Verdict::Degraded => Self::Doubtful,
+            Verdict::Invalid => Self::Bad,
+        }
+    }
+
+    pub(super) fn of_severity(severity: Severity) -> Self {
+        match severity {
+            Severity::Note => Self::Dim,
+            Severity::Degraded => Self::Doubtful,
+            Severity::Invalid => Self::Bad,
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "1;32",
+            Self::Doubtful => "1;33",
+            Self::Bad => "1;31",
+        }
+    }
+}
+
+impl Style {
+    pub(super) fn paint(self, ink: Ink, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Coloured => format!("\u{1b}[{}m{text}\u{1b}[0m", ink.code()),
+        }
+    }
+}
