@@ -1,19 +1,20 @@
 //! From stream events to arrivals: what one read of the socket brought.
 //!
 //! The events of one read share one moment, so a gap between two of them would be invented. An
-//! arrival is all output events of one read; every latency of a stream is measured between
-//! arrivals.
+//! arrival is all output events of one moment; every latency of a stream is measured between
+//! arrivals. Two reads can share a moment: the kernel merges packets that lie unread and keeps the
+//! stamp of the last, so reads that take such a packet in parts bring the same stamp again.
 
 use inferometer_model::record::Carried;
 use inferometer_model::{Moment, RequestRecord};
 
 use crate::ruler::Ruler;
 
-/// All output events that came in one read.
+/// All output events that came at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) at: Moment,
-    /// Index of the read.
+    /// Index of the first read that brought some of it.
     pub(crate) read: usize,
     pub(crate) events: u32,
     /// Tokens, where the server says it for every event of the arrival.
@@ -50,7 +51,7 @@ impl Output {
                 self.first_content = Some(at);
             }
             let tokens = event.tokens.map(u64::from);
-            match self.arrivals.last_mut().filter(|arrival| arrival.read == read) {
+            match self.arrivals.last_mut().filter(|arrival| arrival.at == at) {
                 Some(arrival) => {
                     arrival.events += 1;
                     arrival.tokens = arrival.tokens.zip(tokens).map(|(sum, more)| sum + more);
@@ -101,6 +102,13 @@ mod tests {
         );
         assert_eq!(output.events, 3);
         assert_eq!(output.marked_tokens(), Some(7));
+    }
+
+    #[test]
+    fn reads_with_one_stamp_are_one_arrival() {
+        let record = Given::ok(0).arrival(50, &[Some(1)]).arrival(50, &[Some(2)]).record();
+        let (output, _) = output(&record);
+        assert_eq!(output.arrivals, [Arrival { at: ms(50), read: 0, events: 2, tokens: Some(3) }]);
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl Given {
 
     fn read(&mut self, at: u64) -> u32 {
         let at = ms(at);
-        self.0.reads.push(Read { kernel: Some(at), user: at, turn: at, bytes: 100 });
+        self.0.reads.push(Read { kernel: Some(at), user: at, turn: at, bytes: 100, drained: true });
         self.0.ending.at = self.0.ending.at.max(at);
         u32::try_from(self.0.reads.len() - 1).unwrap()
     }

@@ -128,7 +128,7 @@ pub(crate) fn finish_reasons(records: &[RequestRecord]) -> BTreeMap<String, u64>
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::observations::NotSent;
+    use inferometer_model::journal::NotSent;
     use inferometer_model::record::{Finish, FinishReason, ResponseHead};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What must hold for any run, however odd its records.
 
-use inferometer_model::observations::NotSent;
+use inferometer_model::journal::NotSent;
 use inferometer_model::outcome::Cause;
 use inferometer_model::record::{Carried, Event, Read, Usage};
 use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord};
@@ -22,7 +22,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn read() -> impl Strategy<Value = Read> {
     (prop::option::of(0_u64..5_000), 0_u64..5_000, 0_u64..5_000).prop_map(|(kernel, user, turn)| {
-        Read { kernel: kernel.map(ms), user: ms(user), turn: ms(turn), bytes: 1 }
+        Read { kernel: kernel.map(ms), user: ms(user), turn: ms(turn), bytes: 1, drained: true }
     })
 }
 

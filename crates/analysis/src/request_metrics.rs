@@ -122,7 +122,9 @@ impl Latencies {
     fn add_widths(&mut self, record: &RequestRecord, arrivals: &[Arrival], ruler: &mut Ruler) {
         for arrival in arrivals.iter().filter(|arrival| 1 < arrival.events) {
             let Some(read) = record.reads.get(arrival.read) else { continue };
-            let before = arrival.read.checked_sub(1).and_then(|index| record.reads.get(index));
+            // A read that left bytes behind bounds nothing: the kernel merges what lies unread.
+            let earlier = record.reads.get(..arrival.read).unwrap_or_default();
+            let before = earlier.iter().rev().find(|read| read.drained && read.at() < arrival.at);
             let earliest = before.map(Read::at).or(record.sent).unwrap_or(read.turn);
             if arrival.at <= earliest.max(read.turn) {
                 self.arrival_width.push(0.0);
@@ -262,6 +264,19 @@ mod tests {
         record.reads[3].turn = ms(175);
         let (found, _) = latencies(&record);
         assert_eq!(found.arrival_width, [20.0, 5.0, 0.0]);
+    }
+
+    #[test]
+    fn a_width_reaches_past_a_read_that_left_bytes_behind() {
+        let mut record = Given::ok(0)
+            .moments(0, 0, 0)
+            .arrival(100, &[Some(1)])
+            .arrival(120, &[Some(1)])
+            .arrival(150, &[Some(1), Some(1)])
+            .record();
+        record.reads[1].drained = false;
+        record.reads[2].turn = ms(0);
+        assert_eq!(latencies(&record).0.arrival_width, [50.0]);
     }
 
     #[test]

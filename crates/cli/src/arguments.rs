@@ -39,7 +39,7 @@ impl Default for Command {
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct RunArguments {
-    /// Base URL of the server, such as <http://localhost:8000> (with or without a path prefix, with
+    /// Base URL of the server, such as `http://localhost:8000` (with or without a path prefix, with
     /// or without /v1); without it the embedded engine is measured
     pub(crate) url: Option<String>,
 

@@ -6,10 +6,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use inferometer_model::observations::NotSent;
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::Bounds;
-use inferometer_model::{Moment, Plan, PlannedRequest, Release, RequestId};
+use inferometer_model::{Moment, NotSent, Plan, PlannedRequest, Release, RequestId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {

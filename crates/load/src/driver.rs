@@ -14,7 +14,8 @@ use inferometer_model::journal::{ClientFacts, LagHistogram, RunStop};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::Event;
 use inferometer_model::{
-    Clock, JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId, RequestRecord, RunEnding,
+    Clock, JournalEntry, Moment, NotSent, Plan, PlannedRequest, Release, RequestId, RequestRecord,
+    RunEnding, StartedRequest,
 };
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet, LocalSet};
@@ -237,7 +238,9 @@ impl Driver {
 
     fn start(&mut self, request: PlannedRequest, intended: Moment) -> Result<(), LoadError> {
         let admitted = self.drive.clock.now();
-        self.note(JournalEntry::Started { id: request.id, intended, admitted })?;
+        let asked = request.asked();
+        let started = StartedRequest { id: request.id, intended, admitted, asked };
+        self.note(JournalEntry::Started(started))?;
         self.drive.progress.start();
         let prompt = self.drive.plan.prompt(&request);
         let body = body(&self.drive.target, &prompt, request.output_tokens);
@@ -307,7 +310,7 @@ impl Driver {
 
     fn not_sent(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
         let at = self.drive.clock.now();
-        self.note(JournalEntry::NotSent { first: id, count: 1, cause, at })
+        self.note(JournalEntry::NotSent(NotSent { first: id, count: 1, cause, at }))
     }
 
     fn stop_as_told(&mut self, stop: Stop) -> Result<(), LoadError> {
@@ -333,12 +336,7 @@ impl Driver {
         let now = self.drive.clock.now();
         self.drain_until = Some(now + self.drive.target.limits.drain);
         for part in self.dispatcher.stop(now) {
-            self.note(JournalEntry::NotSent {
-                first: part.first,
-                count: part.count,
-                cause: part.cause,
-                at: part.at,
-            })?;
+            self.note(JournalEntry::NotSent(part))?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use http::header;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
-use inferometer_model::record::{Asked, ConnectionFacts, ResponseHead};
+use inferometer_model::record::{ConnectionFacts, ResponseHead};
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord};
 use tokio::sync::watch;
 
@@ -197,10 +197,7 @@ impl Exchanges {
             intended: departure.intended,
             admitted: departure.admitted,
             sent: wire.as_ref().and_then(Wire::sent),
-            asked: Asked {
-                input_tokens: departure.request.input_tokens,
-                output_tokens: departure.request.output_tokens,
-            },
+            asked: departure.request.asked(),
             connection: progress.facts.get(),
             head: progress.head.get(),
             reads: wire.as_ref().map(Wire::take_reads).unwrap_or_default(),

@@ -39,13 +39,15 @@ impl AsyncRead for StampedSocket {
         loop {
             ready!(this.tcp.poll_read_ready(cx))?;
             let room = buffer.initialize_unfilled();
+            let room_bytes = room.len();
             let control = this.stamped.then_some(this.control.as_mut_slice());
             let received =
                 this.tcp.try_io(Interest::READABLE, || stamps::receive(&this.tcp, room, control));
             match received {
                 Ok(received) => {
                     if 0 < received.bytes {
-                        this.wire.read(received.bytes, received.stamp_realtime_ns);
+                        let drained = received.bytes < room_bytes;
+                        this.wire.read(received.bytes, drained, received.stamp_realtime_ns);
                     }
                     buffer.advance(received.bytes);
                     return Poll::Ready(Ok(()));

@@ -72,7 +72,7 @@ impl Wire {
     }
 
     /// Called when a read returned, before anything looks at its bytes.
-    pub(crate) fn read(&self, bytes: usize, stamp_realtime_ns: Option<u64>) {
+    pub(crate) fn read(&self, bytes: usize, drained: bool, stamp_realtime_ns: Option<u64>) {
         let user = self.clock.system.now();
         let kernel = stamp_realtime_ns.and_then(|stamp| self.clock.mapper.moment(stamp, user));
         self.notes.last_read.set(Some(user));
@@ -81,6 +81,7 @@ impl Wire {
             user,
             turn: self.clock.turn.moment().min(user),
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            drained,
         });
     }
 

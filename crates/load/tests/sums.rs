@@ -14,11 +14,10 @@ use inferometer_load::dispatcher::{Command, Dispatcher};
 use inferometer_load::{Control, Drive, Progress, SystemClock, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
-use inferometer_model::observations::NotSent;
 use inferometer_model::outcome::Outcome;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
-use inferometer_model::{JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId};
+use inferometer_model::{JournalEntry, Moment, NotSent, Plan, PlannedRequest, Release, RequestId};
 use proptest::prelude::*;
 
 use support::{Scripted, Step, target_with};
@@ -242,8 +241,8 @@ proptest! {
                     attempted += 1;
                     prop_assert_ne!(record.ending.outcome, Outcome::NotSent);
                 }
-                JournalEntry::NotSent { count, .. } => not_sent += count,
-                JournalEntry::Started { .. } | JournalEntry::RunEnded(_) => {}
+                JournalEntry::NotSent(part) => not_sent += part.count,
+                JournalEntry::Started(_) | JournalEntry::RunEnded(_) => {}
             }
         }
         prop_assert_eq!(attempted + not_sent, requests as u64);

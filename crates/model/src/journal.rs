@@ -3,26 +3,34 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Cause;
+use crate::record::Asked;
 use crate::{Moment, RequestId, RequestRecord};
 
 /// One fact, in the order in which it became true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JournalEntry {
-    /// The request was handed to a connection; a crash after this leaves it `cancelled`.
-    Started {
-        id: RequestId,
-        intended: Moment,
-        admitted: Moment,
-    },
+    Started(StartedRequest),
     Ended(Box<RequestRecord>),
-    /// Requests that were scheduled and never attempted: `count` of them, from `first` on.
-    NotSent {
-        first: RequestId,
-        count: u64,
-        cause: Cause,
-        at: Moment,
-    },
+    NotSent(NotSent),
     RunEnded(RunEnding),
+}
+
+/// A request that was handed to a connection; a crash after this leaves it `cancelled`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartedRequest {
+    pub id: RequestId,
+    pub intended: Moment,
+    pub admitted: Moment,
+    pub asked: Asked,
+}
+
+/// Requests that were scheduled and never attempted: `count` of them, from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotSent {
+    pub first: RequestId,
+    pub count: u64,
+    pub cause: Cause,
+    pub at: Moment,
 }
 
 /// How the run as a whole ended, and what the client knows of its own health.

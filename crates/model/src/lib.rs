@@ -21,7 +21,7 @@ pub use clock::Clock;
 pub use endpoint::BaseUrl;
 pub use environment::Environment;
 pub use fetch::Fetch;
-pub use journal::{JournalEntry, RunEnding};
+pub use journal::{JournalEntry, NotSent, RunEnding, StartedRequest};
 pub use moment::Moment;
 pub use observations::{Manifest, Observations};
 pub use outcome::{Ending, Outcome};

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::RunEnding;
-use crate::outcome::{Cause, Outcome};
+use crate::journal::{NotSent, RunEnding};
+use crate::outcome::Outcome;
 use crate::plan::{Bounds, Fingerprints};
-use crate::{BaseUrl, Environment, Moment, RequestId, RequestRecord, Spec};
+use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
 
 /// Written first, before a request leaves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,15 +55,6 @@ pub enum UsageAsk {
     Final,
     /// The field itself is refused.
     None,
-}
-
-/// A run of requests that were scheduled and never attempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotSent {
-    pub first: RequestId,
-    pub count: u64,
-    pub cause: Cause,
-    pub at: Moment,
 }
 
 /// All that is known of a run. Exists only when its sums hold.
@@ -167,7 +158,8 @@ fn check_sums(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Ending;
+    use crate::Moment;
+    use crate::outcome::{Cause, Ending};
     use crate::record::{Asked, DoneMark};
 
     fn record(id: u64) -> RequestRecord {

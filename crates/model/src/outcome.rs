@@ -108,6 +108,8 @@ pub enum Stage {
     FirstToken,
     Stream,
     End,
+    /// The run died first: nobody saw how far it came.
+    Unknown,
 }
 
 /// What exactly went wrong, where we can tell. Details stand beside the outcome, never in its name.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Moment;
+use crate::record::Asked;
 
 /// Position in the plan, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct PlannedRequest {
     pub prompt_seed: u64,
     pub input_tokens: u32,
     pub output_tokens: u32,
+}
+
+impl PlannedRequest {
+    pub fn asked(&self) -> Asked {
+        Asked { input_tokens: self.input_tokens, output_tokens: self.output_tokens }
+    }
 }
 
 /// How much of the plan will run.

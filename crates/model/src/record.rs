@@ -75,6 +75,9 @@ pub struct Read {
     /// the socket while the driver was busy elsewhere.
     pub turn: Moment,
     pub bytes: u32,
+    /// Whether it emptied the socket. When not, the kernel may go on merging later packets into
+    /// what was left, and the next read's stamp bounds its bytes from above only.
+    pub drained: bool,
 }
 
 impl Read {

@@ -12,9 +12,8 @@
 //! Payloads name no fields, so whatever changes their bytes needs a new format version
 //! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] holds.
 
-use inferometer_model::observations::NotSent;
-use inferometer_model::{JournalEntry, Moment, RequestId};
-use serde::{Deserialize, Serialize};
+use inferometer_model::JournalEntry;
+use serde::Deserialize;
 
 /// No frame is longer, so a damaged length cannot ask for more memory than this.
 pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
@@ -59,14 +58,6 @@ impl Kind {
     }
 }
 
-/// The payload of [`Kind::Started`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StartedRequest {
-    pub(crate) id: RequestId,
-    pub(crate) intended: Moment,
-    pub(crate) admitted: Moment,
-}
-
 /// The first bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -104,15 +95,9 @@ impl Head {
 /// it was.
 pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
     let (kind, payload) = match entry {
-        JournalEntry::Started { id, intended, admitted } => {
-            let started = StartedRequest { id: *id, intended: *intended, admitted: *admitted };
-            (Kind::Started, postcard::to_stdvec(&started))
-        }
+        JournalEntry::Started(started) => (Kind::Started, postcard::to_stdvec(started)),
         JournalEntry::Ended(record) => (Kind::Ended, postcard::to_stdvec(record)),
-        JournalEntry::NotSent { first, count, cause, at } => {
-            let not_sent = NotSent { first: *first, count: *count, cause: *cause, at: *at };
-            (Kind::NotSent, postcard::to_stdvec(&not_sent))
-        }
+        JournalEntry::NotSent(part) => (Kind::NotSent, postcard::to_stdvec(part)),
         JournalEntry::RunEnded(ending) => (Kind::RunEnded, postcard::to_stdvec(ending)),
     };
     let payload = payload.map_err(|error| error.to_string())?;
@@ -132,13 +117,9 @@ pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> R
 /// The entry that a frame with a good checksum holds.
 pub(crate) fn decode(kind: u8, payload: &[u8]) -> Result<JournalEntry, Damage> {
     match Kind::of(kind).ok_or(Damage::Kind(kind))? {
-        Kind::Started => whole(payload).map(|StartedRequest { id, intended, admitted }| {
-            JournalEntry::Started { id, intended, admitted }
-        }),
+        Kind::Started => whole(payload).map(JournalEntry::Started),
         Kind::Ended => whole(payload).map(|record| JournalEntry::Ended(Box::new(record))),
-        Kind::NotSent => whole(payload).map(|NotSent { first, count, cause, at }| {
-            JournalEntry::NotSent { first, count, cause, at }
-        }),
+        Kind::NotSent => whole(payload).map(JournalEntry::NotSent),
         Kind::RunEnded => whole(payload).map(JournalEntry::RunEnded),
     }
 }
@@ -152,30 +133,34 @@ fn whole<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<T, Damage> {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_model::record::Asked;
+    use inferometer_model::{Moment, RequestId, StartedRequest};
+
     use super::*;
 
     fn started() -> JournalEntry {
-        JournalEntry::Started {
+        JournalEntry::Started(StartedRequest {
             id: RequestId(1),
             intended: Moment::from_nanos(2),
             admitted: Moment::from_nanos(300),
-        }
+            asked: Asked { input_tokens: 5, output_tokens: 6 },
+        })
     }
 
     #[test]
     fn a_frame_has_the_documented_bytes() {
         let mut bytes = Vec::new();
         encode(&started(), 10, &mut bytes).unwrap();
-        assert_eq!(bytes[..9], [4, 0, 0, 0, 1, 1, 2, 0xac, 0x02]);
-        let covered = [&10_u64.to_le_bytes()[..], &bytes[..9]].concat();
-        assert_eq!(bytes[9..], crc32c::crc32c(&covered).to_le_bytes());
+        assert_eq!(bytes[..11], [6, 0, 0, 0, 1, 1, 2, 0xac, 0x02, 5, 6]);
+        let covered = [&10_u64.to_le_bytes()[..], &bytes[..11]].concat();
+        assert_eq!(bytes[11..], crc32c::crc32c(&covered).to_le_bytes());
     }
 
     #[test]
     fn a_payload_with_bytes_left_over_is_no_entry() {
-        assert!(decode(1, &[1, 2, 3]).is_ok());
+        assert!(decode(1, &[1, 2, 3, 4, 5]).is_ok());
+        assert_eq!(decode(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
         assert_eq!(decode(1, &[1, 2, 3, 4]), Err(Damage::Payload));
-        assert_eq!(decode(1, &[1, 2]), Err(Damage::Payload));
         assert_eq!(decode(9, &[1, 2, 3]), Err(Damage::Kind(9)));
     }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::ops::Range;
 
-use inferometer_model::observations::{NotSent, SumError};
+use inferometer_model::journal::{NotSent, StartedRequest};
+use inferometer_model::observations::SumError;
 use inferometer_model::plan::Bounds;
 use inferometer_model::{
     JournalEntry, Manifest, Moment, Observations, RequestId, RequestRecord, RunEnding,
 };
 
 use crate::error::StoreError;
-use crate::frame::StartedRequest;
 use crate::journal::JournalReader;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,18 +50,18 @@ impl Ledger {
     /// to a finished journal that was damaged.
     pub(crate) fn note(&mut self, entry: JournalEntry) {
         let at = match entry {
-            JournalEntry::Started { id, intended, admitted } => {
-                self.started.push(StartedRequest { id, intended, admitted });
-                admitted
+            JournalEntry::Started(started) => {
+                self.started.push(started);
+                started.admitted
             }
             JournalEntry::Ended(record) => {
                 let at = record.ending.at;
                 self.records.push(*record);
                 at
             }
-            JournalEntry::NotSent { first, count, cause, at } => {
-                self.not_sent.push(NotSent { first, count, cause, at });
-                at
+            JournalEntry::NotSent(part) => {
+                self.not_sent.push(part);
+                part.at
             }
             JournalEntry::RunEnded(ending) => {
                 let at = ending.at;

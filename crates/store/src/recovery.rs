@@ -14,15 +14,15 @@ use std::io::{Seek, SeekFrom};
 
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::outcome::{Cause, Stage};
-use inferometer_model::record::{Asked, DoneMark};
+use inferometer_model::record::DoneMark;
 use inferometer_model::{
     Ending, JournalEntry, Manifest, Moment, Outcome, RequestId, RequestRecord, RunEnding,
 };
+use inferometer_model::{NotSent, StartedRequest};
 
 use crate::directory::{self, RunDirectory, StoredRun};
 use crate::error::StoreError;
 use crate::files;
-use crate::frame::StartedRequest;
 use crate::journal::{Integrity, Tail};
 use crate::ledger::{Ledger, LedgerError};
 use crate::writer::JournalWriter;
@@ -131,21 +131,19 @@ impl RunDirectory {
 impl Lost {
     fn find(ledger: &Ledger, manifest: &Manifest) -> Result<Self, LedgerError> {
         let at = ledger.last();
-        let asked = Asked {
-            input_tokens: manifest.spec.workload.input_tokens,
-            output_tokens: manifest.spec.workload.output_tokens,
-        };
         let open = ledger.without_record();
-        let records = open.iter().map(|started| cancelled_record(started, asked, at)).collect();
+        let records = open.iter().map(|started| cancelled_record(started, at)).collect();
         let gaps = ledger.unmentioned(&manifest.bounds)?;
         let not_sent_count = gaps.iter().map(|gap| gap.end - gap.start).sum();
         let not_sent = gaps
             .into_iter()
-            .map(|gap| JournalEntry::NotSent {
-                first: RequestId(gap.start),
-                count: gap.end - gap.start,
-                cause: Cause::RunCrashed,
-                at,
+            .map(|gap| {
+                JournalEntry::NotSent(NotSent {
+                    first: RequestId(gap.start),
+                    count: gap.end - gap.start,
+                    cause: Cause::RunCrashed,
+                    at,
+                })
             })
             .collect();
         Ok(Self { records, not_sent, not_sent_count })
@@ -168,14 +166,14 @@ impl Lost {
 }
 
 /// What is known of a request whose record was lost: that it was started, and nothing else.
-fn cancelled_record(started: &StartedRequest, asked: Asked, at: Moment) -> RequestRecord {
+fn cancelled_record(started: &StartedRequest, at: Moment) -> RequestRecord {
     RequestRecord {
         id: started.id,
         attempt: 1,
         intended: started.intended,
         admitted: started.admitted,
         sent: None,
-        asked,
+        asked: started.asked,
         connection: None,
         head: None,
         reads: Vec::new(),
@@ -188,7 +186,7 @@ fn cancelled_record(started: &StartedRequest, asked: Asked, at: Moment) -> Reque
         ending: Ending {
             outcome: Outcome::Cancelled,
             at,
-            stage: Stage::Connect,
+            stage: Stage::Unknown,
             cause: Some(Cause::RunCrashed),
             message: None,
         },

@@ -173,7 +173,8 @@ impl RunWriter {
 mod tests {
     use std::io::Cursor;
 
-    use inferometer_model::{Moment, RequestId};
+    use inferometer_model::record::Asked;
+    use inferometer_model::{Moment, RequestId, StartedRequest};
 
     use super::*;
     use crate::journal::JournalReader;
@@ -201,11 +202,12 @@ mod tests {
     }
 
     fn started(id: u64) -> JournalEntry {
-        JournalEntry::Started {
+        JournalEntry::Started(StartedRequest {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::from_nanos(id),
-        }
+            asked: Asked { input_tokens: 1, output_tokens: 1 },
+        })
     }
 
     #[test]
@@ -229,7 +231,7 @@ mod tests {
                     .unwrap()
                     .collect::<Result<_, _>>()
                     .unwrap();
-            let whole_frames = space.saturating_sub(journal::HEADER_BYTES) / 12;
+            let whole_frames = space.saturating_sub(journal::HEADER_BYTES) / 14;
             assert_eq!(entries, (0..whole_frames as u64).map(started).collect::<Vec<_>>());
         }
     }

@@ -2,7 +2,7 @@
 
 use inferometer_model::Moment;
 use inferometer_model::RequestId;
-use inferometer_model::observations::NotSent;
+use inferometer_model::journal::NotSent;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape};
 

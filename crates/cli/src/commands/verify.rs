@@ -21,11 +21,17 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
     problems.extend(difference(&summary, kept.as_deref()));
-    if arguments.page.format() != PageFormat::Page {
-        show(&summary, &directory, arguments.page.format());
+    let format = arguments.page.format();
+    // Standard output holds one result: the finding, or the page that was asked for.
+    let tell = |line: &str| match format {
+        PageFormat::Page => output::result(&format!("{line}\n")),
+        PageFormat::Json | PageFormat::Vllm => output::talk(line),
+    };
+    if format != PageFormat::Page {
+        show(&summary, &directory, format);
     }
     if problems.is_empty() {
-        output::talk(&format!(
+        tell(&format!(
             "verified {}: {} records add up, and the summary is what they give",
             directory.id(),
             stored.observations.records.len()
@@ -33,7 +39,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for problem in problems {
-        output::talk(&format!("not verified: {problem}"));
+        tell(&format!("not verified: {problem}"));
     }
     Ok(Exit::RunInvalid.into())
 }

@@ -1,6 +1,6 @@
 //! Journals that were cut, changed or made up.
 
-use inferometer_model::{JournalEntry, Moment, RequestId, RequestRecord};
+use inferometer_model::{JournalEntry, RequestRecord};
 use inferometer_store::{Damage, DamagedFrame, Integrity, StoreError, Tail};
 use proptest::prelude::*;
 
@@ -129,10 +129,7 @@ fn a_tail_of_zeroes_is_torn() {
 #[test]
 fn a_frame_inside_a_message_is_not_an_entry() {
     // A server's message is the text of a frame, and the frame around it loses its length.
-    let forged = |id| {
-        let (id, intended, admitted) = (RequestId(id), Moment::ZERO, Moment::ZERO);
-        journal_bytes(&[JournalEntry::Started { id, intended, admitted }]).split_off(HEADER_BYTES)
-    };
+    let forged = |id| journal_bytes(&[started(id)]).split_off(HEADER_BYTES);
     let message = (0..128).find_map(|id| String::from_utf8(forged(id)).ok()).unwrap();
     let mut hostile = RequestRecord { other_model: Some(message.clone()), ..record(0) };
     hostile.ending.message = Some(message.repeat(3));

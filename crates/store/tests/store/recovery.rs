@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use inferometer_model::StartedRequest;
+use inferometer_model::journal::NotSent;
 use inferometer_model::journal::RunStop;
-use inferometer_model::observations::NotSent;
 use inferometer_model::outcome::Cause;
+use inferometer_model::record::Asked;
 use inferometer_model::{JournalEntry, Moment, Outcome, RequestId};
 use inferometer_store::{RunDirectory, RunState, StoreError, Tail};
 use proptest::prelude::*;
@@ -183,11 +185,12 @@ fn a_journal_that_contradicts_itself_is_refused_and_left_alone() {
         (None, vec![not_sent(0, most), not_sent(5, most)]),
         (
             None,
-            vec![JournalEntry::Started {
+            vec![JournalEntry::Started(StartedRequest {
                 id: RequestId(most),
                 intended: Moment::ZERO,
                 admitted: Moment::ZERO,
-            }],
+                asked: Asked { input_tokens: 1, output_tokens: 1 },
+            })],
         ),
     ] {
         let (_place, run) = dead_run(requests, &entries);
@@ -292,8 +295,8 @@ proptest! {
             .iter()
             .filter_map(|entry| match entry {
                 JournalEntry::Ended(record) => Some(record.id),
-                JournalEntry::Started { .. }
-                | JournalEntry::NotSent { .. }
+                JournalEntry::Started(_)
+                | JournalEntry::NotSent(_)
                 | JournalEntry::RunEnded(_) => None,
             })
             .collect();

@@ -4,7 +4,9 @@ use std::io::Cursor;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunStop};
+use inferometer_model::journal::{
+    ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
+};
 use inferometer_model::observations::{ClockAnchor, Endpoint, UsageAsk};
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::{Bounds, Fingerprints};
@@ -55,7 +57,13 @@ pub(crate) fn store() -> (TempDir, RunStore) {
 }
 
 pub(crate) fn started(id: u64) -> JournalEntry {
-    JournalEntry::Started { id: RequestId(id), intended: ms(id), admitted: ms(id + 1) }
+    let asked = Asked { input_tokens: 512, output_tokens: 128 };
+    JournalEntry::Started(StartedRequest {
+        id: RequestId(id),
+        intended: ms(id),
+        admitted: ms(id + 1),
+        asked,
+    })
 }
 
 /// A streamed answer with every part of a record in use.
@@ -74,8 +82,14 @@ pub(crate) fn record(id: u64) -> RequestRecord {
         }),
         head: Some(ResponseHead { status: 200, read: 0 }),
         reads: vec![
-            Read { kernel: Some(ms(id + 10)), user: ms(id + 11), turn: ms(id + 9), bytes: 300 },
-            Read { kernel: None, user: ms(id + 20), turn: ms(id + 19), bytes: 120 },
+            Read {
+                kernel: Some(ms(id + 10)),
+                user: ms(id + 11),
+                turn: ms(id + 9),
+                bytes: 300,
+                drained: false,
+            },
+            Read { kernel: None, user: ms(id + 20), turn: ms(id + 19), bytes: 120, drained: true },
         ],
         events: vec![
             Event {
@@ -108,7 +122,8 @@ pub(crate) fn ended(id: u64) -> JournalEntry {
 }
 
 pub(crate) fn not_sent(first: u64, count: u64) -> JournalEntry {
-    JournalEntry::NotSent { first: RequestId(first), count, cause: Cause::RunStopped, at: ms(50) }
+    let first = RequestId(first);
+    JournalEntry::NotSent(NotSent { first, count, cause: Cause::RunStopped, at: ms(50) })
 }
 
 pub(crate) fn run_ended() -> JournalEntry {

@@ -1,6 +1,8 @@
 //! Arbitrary entries: every value that the types allow, sensible or not.
 
-use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunStop};
+use inferometer_model::journal::{
+    ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
+};
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
@@ -20,12 +22,12 @@ pub(crate) fn entries(count_max: usize) -> impl Strategy<Value = Vec<JournalEntr
 
 fn entry() -> impl Strategy<Value = JournalEntry> {
     prop_oneof![
-        (request(), moment(), moment()).prop_map(|(id, intended, admitted)| {
-            JournalEntry::Started { id, intended, admitted }
+        (request(), moment(), moment(), asked()).prop_map(|(id, intended, admitted, asked)| {
+            JournalEntry::Started(StartedRequest { id, intended, admitted, asked })
         }),
         record().prop_map(|record| JournalEntry::Ended(Box::new(record))),
         (request(), any::<u64>(), cause(), moment()).prop_map(|(first, count, cause, at)| {
-            JournalEntry::NotSent { first, count, cause, at }
+            JournalEntry::NotSent(NotSent { first, count, cause, at })
         }),
         run_ending().prop_map(JournalEntry::RunEnded),
     ]
@@ -87,8 +89,9 @@ fn head() -> impl Strategy<Value = ResponseHead> {
 }
 
 fn read() -> impl Strategy<Value = Read> {
-    (option::of(moment()), moment(), moment(), any::<u32>())
-        .prop_map(|(kernel, user, turn, bytes)| Read { kernel, user, turn, bytes })
+    (option::of(moment()), moment(), moment(), any::<u32>(), any::<bool>()).prop_map(
+        |(kernel, user, turn, bytes, drained)| Read { kernel, user, turn, bytes, drained },
+    )
 }
 
 fn event() -> impl Strategy<Value = Event> {

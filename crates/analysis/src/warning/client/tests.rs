@@ -1,7 +1,7 @@
 //! Each warning of the client, raised and not raised.
 
 use inferometer_model::journal::ClockMapping;
-use inferometer_model::observations::NotSent;
+use inferometer_model::journal::NotSent;
 use inferometer_model::spec::{Arrivals, LoadShape};
 use inferometer_model::{Outcome, RequestId};
 

@@ -1,0 +1,260 @@
+//! The engine knows what it sent and when. Here every event that the client recorded is compared
+//! with what the engine wrote: same order, same tokens, same moments.
+//!
+//! The stated bound: an event's moment never lies before its write began (less the error of the
+//! clock mapping), and at most one millisecond after its write returned. A read that drained
+//! several packets carries the stamp of the last, so such an event may lie further back, but never
+//! before the last read that had emptied the socket; more than one event in fifty like that means a client
+//! that was not there when the bytes came, and the comparison fails.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use inferometer_analysis::{Percentile, Verdict, summarize};
+use inferometer_engine::truth::{Ended, RequestTruth, Truth};
+use inferometer_model::{Observations, RequestRecord};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use support::{Engine, inferometer, observations, output, text};
+
+const LATE_NS_MAX: i64 = 1_000_000;
+const COALESCED_SHARE_MAX: f64 = 0.02;
+/// A shared machine may take the core away from a client that does nothing wrong. One that is
+/// wrong is wrong every time.
+const ATTEMPTS: u32 = 3;
+
+/// One at a time: two clients on two cores would measure each other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[derive(Debug, PartialEq)]
+enum Mismatch {
+    Missing(u64),
+    Events { request: u64, sent: usize, recorded: usize },
+    Tokens { request: u64, event: usize },
+    Early { request: u64, event: usize, by_ns: i64 },
+    BeforePreviousRead { request: u64, event: usize },
+    SentAfterReceived { request: u64, by_ns: i64 },
+    Late { events: usize, of: usize, worst_ns: i64 },
+}
+
+#[derive(Debug, Default)]
+struct Agreement {
+    events: usize,
+    late: usize,
+    worst_ns: i64,
+}
+
+fn compare(observations: &Observations, truth: &Truth) -> Result<Agreement, Mismatch> {
+    let by_id: HashMap<&str, &RequestTruth> = truth
+        .requests
+        .iter()
+        .filter_map(|request| Some((request.request_id.as_deref()?, request)))
+        .collect();
+    let prefix = format!("inferometer-{}", &observations.manifest.fingerprints.plan[..8]);
+    let mut agreement = Agreement::default();
+    for record in &observations.records {
+        let id = record.id.0;
+        let truth = by_id.get(format!("{prefix}-{id}").as_str()).ok_or(Mismatch::Missing(id))?;
+        compare_request(observations, record, truth, &mut agreement)?;
+    }
+    if COALESCED_SHARE_MAX * agreement.events as f64 <= agreement.late as f64 - 1.0 {
+        let Agreement { events, late, worst_ns } = agreement;
+        return Err(Mismatch::Late { events: late, of: events, worst_ns });
+    }
+    Ok(agreement)
+}
+
+fn compare_request(
+    observations: &Observations,
+    record: &RequestRecord,
+    truth: &RequestTruth,
+    agreement: &mut Agreement,
+) -> Result<(), Mismatch> {
+    let request = record.id.0;
+    let zero = observations.manifest.clock.monotonic_ns;
+    let error = observations.ending.client.mapping.unwrap().error_ns_max.cast_signed();
+    let on_engine_clock =
+        |moment: inferometer_model::Moment| (zero + moment.as_nanos()).cast_signed();
+    let received = truth.received_kernel_ns.unwrap().cast_signed();
+    let sent_late = on_engine_clock(record.sent.unwrap()) - received;
+    let engine_error = truth.received_mapping_error_ns.unwrap().cast_signed();
+    if engine_error < sent_late {
+        return Err(Mismatch::SentAfterReceived { request, by_ns: sent_late });
+    }
+    // One entry per event: the write that completed it, and the tokens written up to there.
+    let mut tokens = 0;
+    let written: Vec<_> = truth
+        .writes
+        .iter()
+        .flat_map(|write| {
+            tokens += write.tokens;
+            std::iter::repeat_n((*write, tokens), write.events as usize)
+        })
+        .collect();
+    if written.len() != record.events.len() {
+        let (sent, recorded) = (written.len(), record.events.len());
+        return Err(Mismatch::Events { request, sent, recorded });
+    }
+    let mut counted = 0;
+    for (event, (found, (write, tokens))) in record.events.iter().zip(&written).enumerate() {
+        counted += found.tokens.unwrap_or(0);
+        // Events of one write share its token count, which holds from its last event on.
+        let is_last_of_write =
+            written.get(event + 1).is_none_or(|(next, _)| next.before_ns != write.before_ns);
+        if is_last_of_write && counted != *tokens {
+            return Err(Mismatch::Tokens { request, event });
+        }
+        let read = found.read as usize;
+        let moment = on_engine_clock(record.reads[read].at());
+        let early = write.before_ns.cast_signed() - moment;
+        if error < early {
+            return Err(Mismatch::Early { request, event, by_ns: early });
+        }
+        let late = moment - write.after_ns.cast_signed();
+        agreement.events += 1;
+        agreement.worst_ns = agreement.worst_ns.max(late);
+        if LATE_NS_MAX < late {
+            agreement.late += 1;
+            let mut earlier = record.reads[..read].iter().rev().filter(|read| read.drained);
+            let previous = earlier.next().map(|read| on_engine_clock(read.at()));
+            if previous.is_some_and(|previous| write.after_ns.cast_signed() + error < previous) {
+                return Err(Mismatch::BeforePreviousRead { request, event });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn measure(engine: &Engine, folder: &Path, arguments: &[&str]) -> Observations {
+    let url = engine.url();
+    let mut all = vec!["run", &url, "-q"];
+    all.extend(arguments);
+    let ran = output(&all, folder);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    observations(folder)
+}
+
+/// TTFT and ITL as reported, against the same numbers made of the engine's writes.
+fn check_summary(observations: &Observations, truth: &Truth) {
+    let mut first_tokens: Vec<f64> = truth
+        .requests
+        .iter()
+        .filter(|request| request.request_id.as_deref() != Some("inferometer-probe-0"))
+        .map(|request| {
+            let first = request.writes.iter().find(|write| 0 < write.tokens).unwrap();
+            (first.before_ns - request.received_kernel_ns.unwrap()) as f64 / 1e6
+        })
+        .collect();
+    first_tokens.sort_by(f64::total_cmp);
+    let true_median = f64::midpoint(
+        first_tokens[(first_tokens.len() - 1) / 2],
+        first_tokens[first_tokens.len() / 2],
+    );
+    let summary = summarize(observations);
+    let ttft = summary.metrics.distribution("ttft").unwrap().percentile(Percentile::P50).unwrap();
+    assert!((ttft - true_median).abs() < 1.0, "TTFT p50 {ttft} ms, in truth {true_median} ms");
+}
+
+/// Measures a fresh engine and compares, up to a few times.
+fn agrees(faults: &[&str], arguments: &[&str]) {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut engine = vec!["--ttft", "30ms", "--gap", "12ms", "--jitter", "0.3"];
+    engine.extend(faults.iter().flat_map(|fault| ["--fault", *fault]));
+    let mut all = vec!["--requests", "8", "--output-tokens", "24"];
+    all.extend(arguments);
+    let mut late = None;
+    for _ in 0..ATTEMPTS {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::start(&engine);
+        let observations = measure(&engine, folder.path(), &all);
+        let truth = engine.truth();
+        assert!(truth.requests.iter().all(|request| request.ended == Ended::Complete));
+        match compare(&observations, &truth) {
+            Ok(agreement) => {
+                assert!(8 * 24 <= agreement.events, "{faults:?}: {agreement:?}");
+                check_summary(&observations, &truth);
+                return;
+            }
+            Err(mismatch @ Mismatch::Late { .. }) => late = Some(mismatch),
+            Err(mismatch) => panic!("{faults:?} {arguments:?}: {mismatch:?}"),
+        }
+    }
+    panic!("{faults:?} {arguments:?}: {ATTEMPTS} times {late:?}");
+}
+
+#[test]
+fn a_clean_stream_is_recorded_as_it_was_sent() {
+    agrees(&[], &["--concurrency", "4"]);
+    agrees(&[], &["--concurrency", "4", "--api", "completions"]);
+    agrees(&[], &["--rate", "20"]);
+}
+
+#[test]
+fn every_framing_fault_is_recorded_as_it_was_sent() {
+    for fault in
+        ["several-events", "crlf", "cr", "comments", "role-first", "no-done", "multi-line", "bom"]
+    {
+        agrees(&[fault], &["--concurrency", "4"]);
+    }
+    agrees(&["several-events", "cr", "multi-line", "role-first"], &["--concurrency", "4"]);
+}
+
+/// Three hundred writes for a token: two streams of them are load enough.
+#[test]
+fn a_stream_of_single_bytes_is_recorded_as_it_was_sent() {
+    agrees(&["byte-wise"], &["--concurrency", "2"]);
+    agrees(&["byte-wise", "crlf", "comments", "bom"], &["--concurrency", "2"]);
+}
+
+#[test]
+fn usage_on_the_last_choice_is_recorded_as_it_was_sent() {
+    agrees(&["usage-on-last-choice"], &["--concurrency", "4"]);
+}
+
+/// A client that is stopped while tokens arrive finds them all at once afterwards, with the stamp
+/// of the last. The comparison must see that, and the run must not call itself valid.
+#[test]
+fn a_client_that_is_delayed_on_purpose_does_not_pass() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "10ms", "--gap", "10ms"]);
+    let url = engine.url();
+    let mut run = inferometer()
+        .args(["run", &url, "-q", "--requests", "2", "--concurrency", "2"])
+        .args(["--output-tokens", "300"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let client = Pid::from_raw(i32::try_from(run.id()).unwrap());
+    let last_write = |requests: &[RequestTruth]| {
+        requests.iter().flat_map(|request| request.writes.last()).map(|write| write.before_ns).max()
+    };
+    let stopped_at = loop {
+        let truth = engine.truth();
+        let streaming = truth.requests.iter().filter(|request| 20 < request.writes.len()).count();
+        if streaming == 2 {
+            kill(client, Signal::SIGSTOP).unwrap();
+            break last_write(&truth.requests).unwrap();
+        }
+    };
+    // The engine goes on writing; nobody reads until 700 ms of tokens lie in the sockets.
+    while last_write(&engine.truth().requests).unwrap() < stopped_at + 700_000_000 {}
+    kill(client, Signal::SIGCONT).unwrap();
+    assert!(run.wait().unwrap().success());
+    let observations = observations(folder.path());
+    let compared = compare(&observations, &engine.truth());
+    assert!(matches!(compared, Err(Mismatch::Late { .. })), "{compared:?}");
+    let summary = summarize(&observations);
+    assert_ne!(summary.verdict, Verdict::Valid);
+    assert!(summary.warnings.iter().any(|warning| warning.key == "loop-paused"));
+}

@@ -1,0 +1,131 @@
+//! The real binary, its engine, and stored runs, for tests that use them as a user would.
+
+#![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use inferometer_engine::truth::Truth;
+use inferometer_model::Observations;
+use inferometer_store::{RunDirectory, RunStore};
+
+pub(crate) fn inferometer() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inferometer"));
+    // A developer's own settings must not change a test.
+    for variable in ["OPENAI_API_KEY", "INFEROMETER_RUNS", "http_proxy", "HTTP_PROXY"] {
+        command.env_remove(variable);
+    }
+    command.env("NO_COLOR", "1");
+    command
+}
+
+/// Runs to the end and returns what it said.
+pub(crate) fn output(arguments: &[&str], folder: &Path) -> Output {
+    inferometer().args(arguments).current_dir(folder).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// An engine process of a test's own; ends with it.
+pub(crate) struct Engine {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Engine {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = inferometer()
+            .args(["engine", "--port", "0", "--until-stdin-closes"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit('/').next().unwrap().parse().unwrap();
+        Self { child, address }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn truth(&self) -> Truth {
+        serde_json::from_slice(&get(self.address, "/truth")).unwrap()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A plain GET over a socket of our own: the client under test has no part in it.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    let end = reply.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    reply.split_off(end + 4)
+}
+
+pub(crate) fn latest_run(folder: &Path) -> RunDirectory {
+    RunStore::open(folder.join("runs")).unwrap().resolve("latest").unwrap()
+}
+
+pub(crate) fn observations(folder: &Path) -> Observations {
+    latest_run(folder).read().unwrap().observations
+}
+
+/// Answers every request with the same bytes and closes, until the test's process ends.
+pub(crate) fn server_saying(reply: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let Some(head) = read_request(&mut stream) else { continue };
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let _ = stream.write_all(reply(path).as_bytes());
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read(&mut [0; 1]);
+        }
+    });
+    address
+}
+
+/// Reads a request with its Content-Length body and returns its head.
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let length = head
+        .lines()
+        .find_map(|line| {
+            line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned)
+        })
+        .map_or(0, |value| value.trim().parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    Some(head)
+}
+
+pub(crate) fn http(status: &str, content_type: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
