@@ -237,7 +237,11 @@ fn a_client_that_is_delayed_on_purpose_does_not_pass() {
         .unwrap();
     let client = Pid::from_raw(i32::try_from(run.id()).unwrap());
     let last_write = |requests: &[RequestTruth]| {
-        requests.iter().flat_map(|request| request.writes.last()).map(|write| write.before_ns).max()
+        requests
+            .iter()
+            .filter_map(|request| request.writes.last())
+            .map(|write| write.before_ns)
+            .max()
     };
     let stopped_at = loop {
         let truth = engine.truth();

@@ -1,6 +1,7 @@
 //! Journals that were cut, changed or made up.
 
-use inferometer_model::{JournalEntry, RequestRecord};
+use inferometer_model::record::Asked;
+use inferometer_model::{JournalEntry, Moment, RequestId, RequestRecord, StartedRequest};
 use inferometer_store::{Damage, DamagedFrame, Integrity, StoreError, Tail};
 use proptest::prelude::*;
 
@@ -105,7 +106,7 @@ fn a_long_record_without_its_length_does_not_hide_what_follows() {
     let event = record(0).events[0];
     let read = record(0).reads[0];
     let long =
-        RequestRecord { events: vec![event; 50_000], reads: vec![read; 50_000], ..record(0) };
+        RequestRecord { events: vec![event; 40_000], reads: vec![read; 40_000], ..record(0) };
     let mut entries = vec![JournalEntry::Ended(Box::new(long))];
     entries.extend((1..2_000).map(ended));
     let mut bytes = journal_bytes(&entries);
@@ -129,7 +130,15 @@ fn a_tail_of_zeroes_is_torn() {
 #[test]
 fn a_frame_inside_a_message_is_not_an_entry() {
     // A server's message is the text of a frame, and the frame around it loses its length.
-    let forged = |id| journal_bytes(&[started(id)]).split_off(HEADER_BYTES);
+    let forged = |id| {
+        let small = StartedRequest {
+            id: RequestId(id),
+            intended: Moment::ZERO,
+            admitted: Moment::ZERO,
+            asked: Asked { input_tokens: 1, output_tokens: 1 },
+        };
+        journal_bytes(&[JournalEntry::Started(small)]).split_off(HEADER_BYTES)
+    };
     let message = (0..128).find_map(|id| String::from_utf8(forged(id)).ok()).unwrap();
     let mut hostile = RequestRecord { other_model: Some(message.clone()), ..record(0) };
     hostile.ending.message = Some(message.repeat(3));
