@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunEnding, RunStop};
-use inferometer_model::observations::{ClockAnchor, Endpoint, Manifest, UsageAsk};
+use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, Manifest, UsageAsk};
 use inferometer_model::outcome::Stage;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
@@ -171,6 +171,7 @@ fn manifest() -> Manifest {
             address: "127.0.0.1:8000".parse().unwrap(),
             model: "model".to_owned(),
             usage: UsageAsk::Continuous,
+            connections: Connections::Reuse,
             embedded: false,
         },
         environment: Environment {

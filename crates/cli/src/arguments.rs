@@ -104,6 +104,9 @@ pub(crate) struct AccessArguments {
     /// Extra header of every request, as "Name: value"; values are never stored
     #[arg(long = "header", value_name = "HEADER")]
     pub(crate) headers: Vec<String>,
+    /// One connection for many requests, or a fresh one for each [default: as the server does]
+    #[arg(long, value_enum)]
+    pub(crate) connections: Option<ConnectionsName>,
     /// File that holds the API key; else the variable `OPENAI_API_KEY` is used
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<PathBuf>,
@@ -249,6 +252,12 @@ pub(crate) enum ApiName {
 pub(crate) enum ArrivalsName {
     Constant,
     Poisson,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ConnectionsName {
+    Reuse,
+    New,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

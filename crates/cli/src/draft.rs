@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
+use inferometer_model::observations::Connections;
 use inferometer_model::spec::{Arrivals, Limits};
 use inferometer_model::{BaseUrl, SpecDraft};
 
-use crate::arguments::{ApiName, ArrivalsName, LimitArguments, RunArguments};
+use crate::arguments::{ApiName, ArrivalsName, ConnectionsName, LimitArguments, RunArguments};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -28,6 +29,7 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
         input_tokens: arguments.workload.input_tokens,
         output_tokens: arguments.workload.output_tokens,
         seed: arguments.workload.seed,
+        connections: arguments.access.connections.map(connections),
         limits: limits(&arguments.limits),
         header_names: secrets.header_names(),
         metadata: metadata(&arguments.results.metadata, secrets)?,
@@ -50,6 +52,13 @@ fn api(name: ApiName) -> Api {
     match name {
         ApiName::Chat => Api::Chat,
         ApiName::Completions => Api::Completions,
+    }
+}
+
+fn connections(name: ConnectionsName) -> Connections {
+    match name {
+        ConnectionsName::Reuse => Connections::Reuse,
+        ConnectionsName::New => Connections::New,
     }
 }
 

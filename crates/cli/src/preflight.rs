@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target, tls_connector};
-use inferometer_load::{HttpFetch, SystemClock, attempt_one};
-use inferometer_model::observations::{Endpoint, UsageAsk};
+use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
+use inferometer_model::observations::{Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::{BaseUrl, RequestRecord, Spec};
 use inferometer_target::{DiscoveryError, discover_models};
@@ -39,12 +39,15 @@ pub(crate) fn preflight(
         Some(model) => model.clone(),
         None => discovered_model(&target, secrets)?,
     };
-    target.usage = probe(&target, secrets)?;
+    let (usage, connections) = answers(&target, secrets)?;
+    target.usage = usage;
+    target.connections = spec.connections.unwrap_or(connections);
     let endpoint = Endpoint {
         base: base.clone(),
         address,
         model: target.model.clone(),
         usage: target.usage,
+        connections: target.connections,
         embedded,
     };
     Ok(Found { target, endpoint })
@@ -63,6 +66,7 @@ fn bare_target(
         model: String::new(),
         streaming: spec.workload.streaming,
         usage: UsageAsk::Final,
+        connections: Connections::Reuse,
         limits: spec.limits,
         credentials,
         request_id_prefix: "inferometer-probe".to_owned(),
@@ -90,7 +94,7 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
 
 /// Asks one small question, first with everything that helps to count tokens. Some servers refuse
 /// fields that they do not know, so what was refused is left out and the question asked again.
-fn probe(target: &Target, secrets: &Secrets) -> Result<UsageAsk, Failure> {
+fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections), Failure> {
     let asks: &[UsageAsk] = if target.streaming {
         &[UsageAsk::Continuous, UsageAsk::Final, UsageAsk::None]
     } else {
@@ -99,12 +103,13 @@ fn probe(target: &Target, secrets: &Secrets) -> Result<UsageAsk, Failure> {
     let mut last = None;
     for ask in asks {
         let asking = Arc::new(Target { usage: *ask, ..target.clone() });
-        let record = attempt_one(&asking, SystemClock::new(), PROBE_PROMPT, PROBE_TOKENS)
-            .map_err(|error| Failure::internal(error.to_string()))?;
+        let Probe { record, connections } =
+            probe(&asking, SystemClock::new(), PROBE_PROMPT, PROBE_TOKENS)
+                .map_err(|error| Failure::internal(error.to_string()))?;
         if record.ending.outcome == Outcome::Ok {
             let counted = record.events.iter().any(|event| event.tokens.is_some());
             let useless = *ask == UsageAsk::Continuous && !counted;
-            return Ok(if useless { UsageAsk::Final } else { *ask });
+            return Ok((if useless { UsageAsk::Final } else { *ask }, connections));
         }
         let refused = record.head.is_some_and(|head| matches!(head.status, 400 | 422));
         last = Some(record);

@@ -54,6 +54,15 @@ impl Pump {
         .await
     }
 
+    /// Returns when the other side has closed the connection.
+    pub(crate) async fn closed(&mut self) {
+        std::future::poll_fn(|cx| {
+            self.poll(cx);
+            if self.ended { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) {
         if !self.ended {
             // Errors reach the request through its own future or body.

@@ -90,6 +90,19 @@ impl Deadline {
     }
 }
 
+/// What `work` gives, or `None` when it was not done by `at`.
+pub(crate) async fn before<F: Future>(
+    clock: SystemClock,
+    at: Moment,
+    work: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = Deadline::new(clock, at).passed() => None,
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the deadline module")]
 fn sleep_for(length: Duration) -> Sleep {
     tokio::time::sleep(length)

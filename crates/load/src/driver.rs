@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use inferometer_model::journal::{ClientFacts, LagHistogram, RunStop};
+use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::Event;
 use inferometer_model::{
@@ -21,7 +22,6 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet, LocalSet};
 
 use crate::clock::SystemClock;
-use crate::deadline::Deadline;
 use crate::dialect::{self, BodyRecipe};
 use crate::dispatcher::{Command, Dispatcher};
 use crate::exchange::{Attempt, Departure, Exchanges};
@@ -100,13 +100,24 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     })
 }
 
-/// One request outside any run, for probes. Uses the same path as every measured request.
-pub fn attempt_one(
+/// What one request outside any run brought.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub record: RequestRecord,
+    /// How the server treats a connection after its answer.
+    pub connections: Connections,
+}
+
+/// How long an idle connection is watched before it counts as kept open.
+const KEEP_OPEN_WATCH: Duration = Duration::from_millis(200);
+
+/// One request outside any run. Uses the same path as every measured request.
+pub fn probe(
     target: &Arc<Target>,
     clock: SystemClock,
     prompt: &str,
     output_tokens: u32,
-) -> Result<RequestRecord, LoadError> {
+) -> Result<Probe, LoadError> {
     let turn = Turn::default();
     let runtime = runtime(clock, turn.clone())?;
     LocalSet::new().block_on(&runtime, async move {
@@ -123,10 +134,15 @@ pub fn attempt_one(
         let body = body(target, prompt, output_tokens);
         let exchanges = Exchanges::new(Arc::clone(target), clock, cut);
         let departure = Departure { request, body, intended: now, admitted: now };
-        match exchanges.attempt(departure).await {
-            Attempt::Ended(record) => Ok(*record),
-            Attempt::NotSent(cause) => Err(LoadError::Start(io::Error::other(cause.text()))),
-        }
+        let record = match exchanges.attempt(departure).await {
+            Attempt::Ended(record) => *record,
+            Attempt::NotSent(cause) => {
+                return Err(LoadError::Start(io::Error::other(cause.text())));
+            }
+        };
+        let keeps = exchanges.keeps_open(KEEP_OPEN_WATCH).await;
+        let connections = if keeps { Connections::Reuse } else { Connections::New };
+        Ok(Probe { record, connections })
     })
 }
 
@@ -363,17 +379,5 @@ async fn watch_loop_lag(mut pacer: Pacer, clock: SystemClock, lags: Rc<RefCell<L
         lags.borrow_mut().add(u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
         // After a long pause one late tick is enough; the missed ones would only repeat it.
         due = (due + LAG_TICK).max(now);
-    }
-}
-
-/// Waits until `at` or until `work` is done, whichever comes first.
-pub(crate) async fn before<F: Future>(
-    clock: SystemClock,
-    at: Moment,
-    work: F,
-) -> Option<F::Output> {
-    tokio::select! {
-        done = work => Some(done),
-        () = Deadline::new(clock, at).passed() => None,
     }
 }

@@ -5,12 +5,14 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, ResponseHead};
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord};
@@ -18,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::answer::{Answer, AnswerReader, Failure, Framing};
 use crate::connection::{Connection, dial, http_failure};
-use crate::deadline::{Deadline, Standing};
+use crate::deadline::{Deadline, Standing, before};
 use crate::dialect::openai::error_body_text;
 use crate::target::Target;
 use crate::wire::{DriverClock, Wire};
@@ -80,6 +82,7 @@ impl Exchanges {
         };
         let ended = self.guarded(&departure, &progress).await;
         if let Ok(mut connection) = ended.result
+            && self.target.connections == Connections::Reuse
             && connection.is_reusable().await
         {
             self.pool.borrow_mut().push(connection);
@@ -92,6 +95,15 @@ impl Exchanges {
             }
             failure => Attempt::Ended(Box::new(self.record(&departure, progress, failure))),
         }
+    }
+
+    /// Whether the server leaves an idle connection open for `length`. Some announce keep-alive
+    /// and close all the same, so that the next request runs into a closed door.
+    pub(crate) async fn keeps_open(&self, length: Duration) -> bool {
+        let pooled = self.pool.borrow_mut().pop();
+        let Some(mut connection) = pooled else { return false };
+        let clock = self.clock.system;
+        before(clock, clock.now() + length, connection.pump.closed()).await.is_none()
     }
 
     /// Runs the exchange under its time-outs and the run's cut.

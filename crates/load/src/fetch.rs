@@ -14,7 +14,7 @@ use inferometer_model::outcome::{Outcome, Stage};
 use crate::answer::Failure;
 use crate::clock::SystemClock;
 use crate::connection::{dial, http_failure};
-use crate::driver::before;
+use crate::deadline::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Turn};
 
@@ -32,16 +32,6 @@ impl HttpFetch {
     pub fn new(target: Arc<Target>, clock: SystemClock) -> Self {
         let clock = Rc::new(DriverClock::new(clock, Turn::default()));
         Self { target, clock, opened: RefCell::new(0) }
-    }
-
-    /// Runs one fetch to its end on a runtime of its own.
-    pub fn fetch_blocking(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| FetchError {
-            outcome: Outcome::TransportError,
-            message: error.to_string(),
-        })?;
-        runtime.block_on(self.fetch(request))
     }
 
     async fn reply(&self, request: FetchRequest<'_>) -> Result<FetchReply, Failure> {

@@ -24,7 +24,7 @@ pub mod target;
 mod wire;
 
 pub use clock::SystemClock;
-pub use driver::{Control, Drive, LoadError, Stop, attempt_one, drive};
+pub use driver::{Control, Drive, LoadError, Probe, Stop, drive, probe};
 pub use fetch::HttpFetch;
 pub use progress::Progress;
 pub use target::Target;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::UsageAsk;
+use inferometer_model::observations::{Connections, UsageAsk};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, Redactor, Secret};
 use tokio_rustls::TlsConnector;
@@ -21,6 +21,7 @@ pub struct Target {
     pub model: String,
     pub streaming: bool,
     pub usage: UsageAsk,
+    pub connections: Connections,
     pub limits: Limits,
     pub credentials: Credentials,
     /// Begins each request's `x-request-id`, so that server logs can be matched with records.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use inferometer_load::answer::{AnswerReader, Framing};
-use inferometer_load::{SystemClock, attempt_one};
+use inferometer_load::{SystemClock, probe};
 use inferometer_model::RequestRecord;
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::{Carried, Event};
@@ -68,7 +68,7 @@ fn api(expected: &Expected) -> Api {
 fn replay(script: Vec<Step>, expected: &Expected) -> RequestRecord {
     let server = Scripted::serve(vec![script]);
     let target = target(server.address, api(expected), expected.stream);
-    attempt_one(&target, SystemClock::new(), "hello", 24).unwrap()
+    probe(&target, SystemClock::new(), "hello", 24).unwrap().record
 }
 
 fn count(record: &RequestRecord, of: impl Fn(&Event) -> bool) -> usize {

@@ -6,9 +6,10 @@ mod support;
 
 use std::time::Duration;
 
-use inferometer_load::{SystemClock, attempt_one};
+use inferometer_load::{SystemClock, probe};
 use inferometer_model::RequestRecord;
 use inferometer_model::endpoint::Api;
+use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::Event;
 use inferometer_model::spec::Limits;
@@ -52,7 +53,7 @@ fn short_limits() -> Limits {
 fn attempt(script: Vec<Step>) -> RequestRecord {
     let server = Scripted::serve(vec![script]);
     let target = target_with(server.address, Api::Chat, true, short_limits());
-    attempt_one(&target, SystemClock::new(), "hello", 8).unwrap()
+    probe(&target, SystemClock::new(), "hello", 8).unwrap().record
 }
 
 fn said(text: &str) -> RequestRecord {
@@ -73,7 +74,7 @@ fn outputs(record: &RequestRecord) -> usize {
 fn refused_connections_are_transport_errors() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = target_with(address, Api::Chat, true, short_limits());
-    let record = attempt_one(&target, SystemClock::new(), "hello", 8).unwrap();
+    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
     assert_ended(&record, Outcome::TransportError, Cause::Refused);
     assert_eq!(record.ending.stage, Stage::Connect);
     assert_eq!(record.sent, None);
@@ -253,4 +254,16 @@ fn every_read_is_stamped_and_moments_are_in_order() {
         }
     }
     assert_eq!(record.ending.at, record.reads.last().unwrap().at());
+}
+
+#[test]
+fn a_server_that_closes_after_its_answer_is_found_out() {
+    let answer = whole_stream(&[TOKEN, FINISH, DONE]);
+    let connections = |script: Vec<Step>| {
+        let server = Scripted::serve(vec![script]);
+        let target = target_with(server.address, Api::Chat, true, short_limits());
+        probe(&target, SystemClock::new(), "hello", 8).unwrap().connections
+    };
+    assert_eq!(connections(vec![write(&answer)]), Connections::New);
+    assert_eq!(connections(vec![write(&answer), Step::NextRequest]), Connections::Reuse);
 }

@@ -40,8 +40,18 @@ pub struct Endpoint {
     pub address: SocketAddr,
     pub model: String,
     pub usage: UsageAsk,
+    pub connections: Connections,
     /// Whether the server is the embedded engine, started by us.
     pub embedded: bool,
+}
+
+/// Whether a connection carries one request after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Connections {
+    Reuse,
+    /// A fresh one for each request.
+    New,
 }
 
 /// What can be asked of the server about token counts, found by a probe: some servers refuse

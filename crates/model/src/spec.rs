@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BaseUrl;
 use crate::endpoint::Api;
+use crate::observations::Connections;
 
 /// Everything the user may leave out.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +27,8 @@ pub struct SpecDraft {
     pub input_tokens: Option<u32>,
     pub output_tokens: Option<u32>,
     pub seed: Option<u64>,
+    /// `None` finds out whether the server keeps connections open.
+    pub connections: Option<Connections>,
     pub limits: Limits,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -41,6 +44,8 @@ pub struct Spec {
     pub workload: Workload,
     pub load: Load,
     pub seed: u64,
+    /// `None` does as the server does (see the endpoint).
+    pub connections: Option<Connections>,
     pub limits: Limits,
     /// Names only: values may be secret.
     pub header_names: Vec<String>,
@@ -180,6 +185,7 @@ impl SpecDraft {
             workload,
             load: Load { shape, extent },
             seed: self.seed.unwrap_or(SEED),
+            connections: self.connections,
             limits: self.limits,
             header_names: self.header_names,
             metadata: self.metadata,

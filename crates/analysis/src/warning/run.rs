@@ -94,7 +94,7 @@ impl RunWarning {
             }
             Self::Partial { .. } => "run it again to the end before comparing it with another run",
             Self::StalePool { .. } => {
-                "use a fresh connection for each request, or let the server keep idle ones longer"
+                "use a fresh connection for each request (--connections new), or let the server keep idle ones longer"
             }
             Self::ProxyVariables { .. } => "none needed; unset them to be sure",
             Self::FewRequests { .. } => "send more requests",

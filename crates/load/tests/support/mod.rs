@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use inferometer_load::Target;
 use inferometer_load::target::Credentials;
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::UsageAsk;
+use inferometer_model::observations::{Connections, UsageAsk};
 use inferometer_model::spec::Limits;
 
 /// What the server does on one connection, after it has read one request.
@@ -140,6 +140,7 @@ pub(crate) fn target_with(
         model: "tiny".to_owned(),
         streaming,
         usage: UsageAsk::Final,
+        connections: Connections::Reuse,
         limits,
         credentials: Credentials::default(),
         request_id_prefix: "test".to_owned(),

@@ -105,8 +105,7 @@ fn several_damaged_frames_in_a_row_are_passed_over() {
 fn a_long_record_without_its_length_does_not_hide_what_follows() {
     let event = record(0).events[0];
     let read = record(0).reads[0];
-    let long =
-        RequestRecord { events: vec![event; 5_000], reads: vec![read; 5_000], ..record(0) };
+    let long = RequestRecord { events: vec![event; 5_000], reads: vec![read; 5_000], ..record(0) };
     let mut entries = vec![JournalEntry::Ended(Box::new(long))];
     entries.extend((1..2_000).map(ended));
     let mut bytes = journal_bytes(&entries);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use inferometer_model::journal::{
     ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
 };
-use inferometer_model::observations::{ClockAnchor, Endpoint, UsageAsk};
+use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
@@ -37,6 +37,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             address: "127.0.0.1:8000".parse().unwrap(),
             model: "tiny".to_owned(),
             usage: UsageAsk::Final,
+            connections: Connections::Reuse,
             embedded: false,
         },
         environment: Environment {

@@ -1,0 +1,188 @@
+//! A run is never lost: not by Ctrl-C, not by kill -9, not by a reader that leaves early.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use inferometer_model::Outcome;
+use inferometer_model::journal::RunStop;
+use inferometer_store::JournalReader;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use support::{Engine, inferometer, latest_run, observations, output, text};
+
+/// A run of many slow requests, whose end nobody waits for.
+fn start_long_run(engine: &Engine, folder: &Path) -> Child {
+    inferometer()
+        .args(["run", &engine.url(), "-q", "--requests", "1000", "--concurrency", "4"])
+        .args(["--output-tokens", "20"])
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the journal on disk holds this many entries.
+fn wait_for_entries(run: &mut Child, folder: &Path, wanted: usize) {
+    let runs = folder.join("runs");
+    loop {
+        let journal = std::fs::read_dir(&runs)
+            .ok()
+            .and_then(|mut entries| entries.next())
+            .map(|entry| entry.unwrap().path().join("requests.journal"));
+        let entries = journal
+            .and_then(|path| JournalReader::open(&path).ok())
+            .map_or(0, |reader| reader.take_while(Result::is_ok).count());
+        if wanted <= entries {
+            return;
+        }
+        assert_eq!(run.try_wait().unwrap(), None, "the run ended with {entries} entries");
+        std::thread::yield_now();
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+}
+
+#[test]
+fn kill_9_in_mid_run_leaves_a_run_that_recovers_and_adds_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "5ms"]);
+    let mut run = start_long_run(&engine, folder.path());
+    wait_for_entries(&mut run, folder.path(), 20);
+    signal(&run, Signal::SIGKILL);
+    run.wait().unwrap();
+
+    let verified = output(&["verify", "latest"], folder.path());
+    assert_eq!(verified.status.code(), Some(1));
+    assert!(text(&verified.stderr).contains("recover"), "{}", text(&verified.stderr));
+
+    let recovered = output(&["recover", "latest"], folder.path());
+    assert!(recovered.status.success(), "{}", text(&recovered.stderr));
+    assert!(text(&recovered.stdout).contains("partial"), "{}", text(&recovered.stdout));
+    let observations = observations(folder.path());
+    assert_eq!(observations.ending.stop, RunStop::Recovered);
+    assert_eq!(observations.scheduled_count(), 1_000);
+    let counts = observations.outcome_counts();
+    assert!(0 < counts[&Outcome::Ok] && 0 < counts[&Outcome::NotSent], "{counts:?}");
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+
+    let again = output(&["recover", "latest"], folder.path());
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again.stderr));
+}
+
+#[test]
+fn ctrl_c_once_drains_and_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "5ms"]);
+    let mut run = start_long_run(&engine, folder.path());
+    wait_for_entries(&mut run, folder.path(), 20);
+    signal(&run, Signal::SIGINT);
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
+    let observations = observations(folder.path());
+    assert_eq!(observations.ending.stop, RunStop::Drained);
+    let counts = observations.outcome_counts();
+    assert_eq!(counts[&Outcome::Cancelled], 0, "what was in flight could finish");
+    assert!(0 < counts[&Outcome::NotSent]);
+    assert!(text(&ended.stdout).contains("partial"));
+}
+
+#[test]
+fn ctrl_c_twice_cuts_and_saves() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "400ms"]);
+    let mut run = start_long_run(&engine, folder.path());
+    wait_for_entries(&mut run, folder.path(), 4);
+    signal(&run, Signal::SIGINT);
+    // The stopping is in the journal before the second Ctrl-C, so the two cannot be taken for one.
+    wait_for_entries(&mut run, folder.path(), 5);
+    signal(&run, Signal::SIGINT);
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let observations = observations(folder.path());
+    assert_eq!(observations.ending.stop, RunStop::Cut);
+    assert_eq!(observations.outcome_counts()[&Outcome::Cancelled], 4);
+}
+
+#[test]
+fn sigterm_is_obeyed_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "5ms"]);
+    let mut run = start_long_run(&engine, folder.path());
+    wait_for_entries(&mut run, folder.path(), 12);
+    signal(&run, Signal::SIGTERM);
+    assert_eq!(run.wait_with_output().unwrap().status.code(), Some(143));
+    assert!(latest_run(folder.path()).read_summary().unwrap().is_some());
+}
+
+#[test]
+fn a_changed_summary_and_a_flipped_bit_do_not_verify() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let url = engine.url();
+    let ran =
+        output(&["run", &url, "-q", "--requests", "10", "--output-tokens", "4"], folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+
+    let run = latest_run(folder.path());
+    let summary = run.path().join("summary.json");
+    let honest = std::fs::read_to_string(&summary).unwrap();
+    std::fs::write(&summary, honest.replace("\"verdict\": \"valid\"", "\"verdict\": \"invalid\""))
+        .unwrap();
+    let verified = output(&["verify", "latest"], folder.path());
+    assert_eq!(verified.status.code(), Some(4));
+    assert!(text(&verified.stdout).contains("verdict"), "{}", text(&verified.stdout));
+    std::fs::write(&summary, honest).unwrap();
+
+    let journal = run.path().join("requests.journal");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&journal, bytes).unwrap();
+    assert!(!output(&["verify", "latest"], folder.path()).status.success());
+}
+
+#[test]
+fn a_reader_that_leaves_early_does_not_cost_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let mut run = inferometer()
+        .args(["run", &engine.url(), "-q", "--requests", "4", "--output-tokens", "4"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(run.stdout.take());
+    assert!(run.wait().unwrap().success());
+    assert!(latest_run(folder.path()).read_summary().unwrap().is_some());
+}
+
+#[test]
+fn runs_lists_what_is_stored_newest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let url = engine.url();
+    for requests in ["2", "3"] {
+        let ran = output(
+            &["run", &url, "-q", "--requests", requests, "--output-tokens", "2"],
+            folder.path(),
+        );
+        assert!(ran.status.success());
+    }
+    let listed = output(&["runs", "--json"], folder.path());
+    let document: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    let oks: Vec<_> = runs.iter().map(|run| run["outcomes"]["ok"].as_u64().unwrap()).collect();
+    // Runs of one second are ordered by their id alone.
+    assert!(oks == [3, 2] || oks == [2, 3], "{oks:?}");
+    assert!(runs.iter().all(|run| run["state"] == "sealed" && run["verdict"] == "valid"));
+}

@@ -1,0 +1,154 @@
+//! Wrong input, as people give it: a message that names the input and the remedy, and the right
+//! exit code.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::net::{SocketAddr, TcpListener};
+
+use support::{Engine, http, output, server_saying, text};
+
+/// The exit code and everything on standard error; standard output must stay empty.
+#[track_caller]
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = output(arguments, folder.path());
+    assert_eq!(text(&ran.stdout), "", "results only on standard output");
+    let made = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
+    assert_eq!(made, 0, "no run may be made of wrong input");
+    (ran.status.code().unwrap(), text(&ran.stderr))
+}
+
+#[track_caller]
+fn assert_says(found: &(i32, String), code: i32, parts: &[&str]) {
+    assert_eq!(found.0, code, "{}", found.1);
+    for part in parts {
+        assert!(found.1.contains(part), "{:?} lacks {part:?}", found.1);
+    }
+}
+
+fn run_against(address: SocketAddr) -> (i32, String) {
+    refused(&["run", &format!("http://{address}"), "-q"])
+}
+
+const MODELS: &str = r#"{"object":"list","data":[{"id":"tiny"}]}"#;
+
+/// A server whose model list is fine and whose answers are these.
+fn answering(reply: String) -> SocketAddr {
+    server_saying(move |path| {
+        if path.ends_with("/models") {
+            http("200 OK", "application/json", MODELS)
+        } else {
+            reply.clone()
+        }
+    })
+}
+
+#[test]
+fn flags_that_do_not_exist_are_usage_errors_with_the_nearest_name() {
+    let found = refused(&["run", "--concurency", "3"]);
+    assert_says(&found, 2, &["--concurency", "--concurrency"]);
+    assert_says(&refused(&["ruin"]), 2, &["ruin", "run"]);
+}
+
+#[test]
+fn contradictions_are_usage_errors() {
+    let found = refused(&["run", "--rate", "3", "--concurrency", "4"]);
+    assert_says(&found, 2, &["--rate", "--concurrency", "set one"]);
+    let found = refused(&["run", "--requests", "3", "--duration", "4s"]);
+    assert_says(&found, 2, &["--requests", "--duration"]);
+    assert_says(&refused(&["run", "--rate", "0"]), 2, &["--rate 0", "above zero"]);
+    assert_says(&refused(&["run", "--requests", "0"]), 2, &["--requests", "at least 1"]);
+    assert_says(&refused(&["run", "--duration", "5"]), 2, &["5", "30s"]);
+    assert_says(&refused(&["run", "--metadata", "x"]), 2, &["x", "key=value"]);
+    assert_says(&refused(&["run", "ftp://h"]), 2, &["ftp", "http"]);
+}
+
+#[test]
+fn an_unreachable_server_is_named() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let found = run_against(address);
+    assert_says(&found, 3, &["connection refused", &address.to_string(), "hint:"]);
+    let found = refused(&["run", "http://no-such-host.invalid:8000", "-q"]);
+    assert_says(&found, 3, &["no-such-host.invalid", "does not resolve"]);
+}
+
+#[test]
+fn a_wrong_path_is_told_from_a_wrong_model() {
+    let engine = Engine::start(&[]);
+    let found = refused(&["run", &format!("{}/no/such/prefix", engine.url()), "-q"]);
+    assert_says(&found, 3, &["/v1/models", "404", "base URL"]);
+    let found = refused(&["run", &format!("{}/nowhere", engine.url()), "-q", "--model", "paced"]);
+    assert_says(&found, 3, &["/nowhere/v1/chat/completions", "404", "hint:", "path"]);
+    let found = refused(&["run", &engine.url(), "-q", "--model", "gpt-9"]);
+    assert_says(&found, 3, &["gpt-9", "404", "--model"]);
+}
+
+#[test]
+fn a_page_instead_of_a_stream_is_seen_through() {
+    let html = http("200 OK", "text/html", "<html><title>Log in</title></html>");
+    let found = run_against(answering(html.clone()));
+    assert_says(&found, 3, &["protocol_error", "text/html", "hint:", "proxy"]);
+    let found = run_against(server_saying(move |_| html.clone()));
+    assert_says(&found, 3, &["/v1/models", "text/html", "--model"]);
+}
+
+#[test]
+fn a_missing_key_is_asked_for_and_a_wrong_one_is_not_repeated() {
+    let refusing = || {
+        server_saying(|_| {
+            let body = r#"{"error":{"message":"Incorrect API key provided: sk-wrong-0123456789"}}"#;
+            http("401 Unauthorized", "application/json", body)
+        })
+    };
+    assert_says(&run_against(refusing()), 3, &["401", "--api-key-file", "OPENAI_API_KEY"]);
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    std::fs::write(&key, "sk-wrong-0123456789\n").unwrap();
+    let url = format!("http://{}", refusing());
+    let key = key.to_str().unwrap();
+    let found = refused(&["run", &url, "-q", "--model", "m", "--api-key-file", key]);
+    assert_says(&found, 3, &["401", "refused the key", "[redacted]"]);
+    assert!(!found.1.contains("sk-wrong"), "{}", found.1);
+    let found = refused(&["run", &url, "--api-key-file", "/no/such/file"]);
+    assert_says(&found, 2, &["--api-key-file", "/no/such/file"]);
+}
+
+#[test]
+fn an_empty_list_of_models_asks_for_a_name() {
+    let empty = http("200 OK", "application/json", r#"{"object":"list","data":[]}"#);
+    let found = run_against(server_saying(move |_| empty.clone()));
+    assert_says(&found, 3, &["lists no model", "--model"]);
+}
+
+#[test]
+fn words_of_a_server_cannot_steer_the_terminal() {
+    let hostile = http("500 Internal Server Error", "text/plain", "\u{1b}[2Jgone\u{7}");
+    let found = run_against(answering(hostile));
+    assert_says(&found, 3, &["\\u{1b}[2Jgone"]);
+    assert!(!found.1.contains('\u{1b}'));
+}
+
+#[test]
+fn unknown_runs_and_unknown_faults_are_named() {
+    assert_says(&refused(&["verify", "20200101"]), 2, &["20200101"]);
+    assert_says(&refused(&["recover", "latest"]), 2, &["latest"]);
+    assert_says(&refused(&["engine", "--fault", "bite-wise"]), 2, &["bite-wise", "byte-wise"]);
+}
+
+#[test]
+fn a_port_in_use_is_named_with_the_remedy() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    assert_says(&refused(&["engine", "--port", &port]), 2, &[&port, "--port"]);
+}
+
+#[test]
+fn more_streams_than_descriptors_are_refused_before_the_run() {
+    let found = refused(&["run", "--concurrency", "999999"]);
+    // Where the hard limit is above a million this machine can hold them, and the test is moot.
+    if found.0 != 0 {
+        assert_says(&found, 2, &["--concurrency 999999", "descriptors", "ulimit"]);
+    }
+}
