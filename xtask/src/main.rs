@@ -1,1 +1,78 @@
-fn main() {}
+//! The project's chores: `cargo xtask test` is the one test command.
+
+#![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+
+#[cfg(test)]
+mod tidy;
+
+use std::ffi::OsStr;
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask test                formatting, lints, all quick tests, documentation
+cargo xtask docs                rewrite the documentation that is generated from the code
+cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test(),
+        ["docs"] => docs(),
+        ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn test() -> bool {
+    cargo(["fmt", "--all", "--check"])
+        && cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+        && cargo(["test", "--workspace"])
+        && run(cargo_command(["doc", "--workspace", "--no-deps", "--document-private-items"])
+            .env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+fn docs() -> bool {
+    run(cargo_command(["test", "--package", "inferometer-report", "--test", "docs"])
+        .env("INFEROMETER_REWRITE_DOCS", "1"))
+}
+
+/// Every API and framing against one server; a run that is not valid enough fails the chore.
+fn real_server(url: &str) -> bool {
+    ["chat", "completions"].into_iter().all(|api| {
+        [&["--concurrency", "4"][..], &["--rate", "4"], &["--no-stream"]].into_iter().all(|load| {
+            let arguments = ["run", "--release", "--", "run", url, "--api", api]
+                .into_iter()
+                .chain(["--requests", "24", "--input-tokens", "64", "--output-tokens", "32"])
+                .chain(load.iter().copied());
+            cargo(arguments)
+        })
+    })
+}
+
+fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> bool {
+    run(&mut cargo_command(arguments))
+}
+
+fn cargo_command<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+fn run(command: &mut Command) -> bool {
+    let words: Vec<&OsStr> = command.get_args().collect();
+    eprintln!("· cargo {}", words.join(OsStr::new(" ")).display());
+    match command.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cargo did not start: {error}");
+            false
+        }
+    }
+}

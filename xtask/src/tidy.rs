@@ -1,0 +1,157 @@
+//! What review would repeat, as tests: the arrows between crates, sizes, headers, leftovers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Who may use whom; nothing else. The arrows are those of `ARCHITECTURE.md`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("workload", &["model"]),
+    ("load", &["model"]),
+    ("target", &["model"]),
+    ("engine", &[]),
+    ("store", &["model"]),
+    ("analysis", &["model"]),
+    ("report", &["analysis", "model"]),
+    ("cli", &["analysis", "engine", "load", "model", "report", "store", "target", "workload"]),
+];
+
+const CODE_LINES_MAX: usize = 400;
+const VAGUE_NAMES: [&str; 6] = ["utils", "util", "common", "helpers", "types", "misc"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+/// Every file of the project with one of these extensions, by its path from the root.
+fn files(extensions: &[&str]) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["target", "runs", ".git"].contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted))
+            {
+                let place = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+                found.insert(place, std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// Lines that are neither blank nor comments, without the unit tests at the file's end.
+fn code_lines(text: &str) -> usize {
+    let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
+    code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+#[test]
+fn crates_use_only_what_the_arrows_allow() {
+    for (name, allowed) in ARROWS {
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        let dependencies = text.split("[dev-dependencies]").next().unwrap();
+        for line in dependencies.lines() {
+            let Some(used) = line.strip_prefix("inferometer-") else { continue };
+            let used = used.split(['.', ' ', '=']).next().unwrap();
+            assert!(allowed.contains(&used), "{name} may not use {used}");
+        }
+    }
+    let known = ARROWS.len();
+    let present = std::fs::read_dir(root().join("crates")).unwrap().count();
+    assert_eq!(present, known, "a crate without arrows");
+}
+
+#[test]
+fn files_stay_small() {
+    for (place, text) in files(&["rs"]) {
+        let lines = code_lines(&text);
+        assert!(lines <= CODE_LINES_MAX, "{place} has {lines} lines of code");
+    }
+}
+
+#[test]
+fn every_file_opens_with_what_it_is_for() {
+    for (place, text) in files(&["rs"]) {
+        assert!(text.starts_with("//! "), "{place} has no header");
+    }
+}
+
+#[test]
+fn no_file_has_a_name_that_says_nothing() {
+    for place in files(&["rs"]).keys() {
+        let stem = Path::new(place).file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(!VAGUE_NAMES.contains(&stem.as_str()), "{place}");
+    }
+}
+
+#[test]
+fn every_source_file_is_part_of_a_crate() {
+    let sources = files(&["rs"]);
+    for place in sources.keys().filter(|place| place.contains("/src/")) {
+        let path = Path::new(place);
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if ["lib", "main"].contains(&stem.as_str()) {
+            continue;
+        }
+        let (folder, module) = if stem == "mod" {
+            let folder = path.parent().unwrap();
+            let module = folder.file_name().unwrap().to_string_lossy().into_owned();
+            (folder.parent().unwrap(), module)
+        } else {
+            (path.parent().unwrap(), stem)
+        };
+        let beside = folder.with_extension("rs").to_string_lossy().into_owned();
+        let inside = ["lib.rs", "main.rs", "mod.rs"].map(|name| folder.join(name));
+        let parents = inside.iter().map(|path| path.to_string_lossy().into_owned());
+        let declared = parents
+            .chain([beside])
+            .filter_map(|parent| sources.get(&parent))
+            .any(|text| text.lines().any(|line| line.trim().ends_with(&format!("mod {module};"))));
+        assert!(declared, "{place} belongs to nothing");
+    }
+}
+
+#[test]
+fn nothing_is_left_over() {
+    // Put together here, so that this file does not find itself.
+    let leftovers =
+        [concat!("FIX", "ME"), concat!("XX", "X"), concat!("todo", "!("), concat!("#[ign", "ore")];
+    let forbidden = [concat!("#[al", "low("), concat!("#![al", "low(")];
+    for (place, text) in files(&["rs"]) {
+        for needle in leftovers.iter().chain(&forbidden) {
+            assert!(!text.contains(needle), "{place} has {needle}");
+        }
+    }
+}
+
+#[test]
+fn no_path_of_a_machine_is_written_down() {
+    let paths = [concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/ho", "me/")];
+    for (place, text) in files(&["rs", "md", "toml", "py", "json"]) {
+        for path in paths {
+            assert!(!text.contains(path), "{place} has {path}");
+        }
+    }
+}
+
+/// Links of the form `](place)` to files of the project.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for (place, text) in files(&["md"]) {
+        let folder = root().join(&place).parent().unwrap().to_path_buf();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{place} links to {link}");
+        }
+    }
+}
