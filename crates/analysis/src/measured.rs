@@ -143,6 +143,7 @@ fn per_ms(count: f64, ms: f64) -> Option<f64> {
 }
 
 const NO_TIME: Missing = Missing("the window has no length");
+const NOT_STREAMED: Missing = Missing("the answers were not streamed, so only their end is seen");
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
@@ -228,8 +229,20 @@ impl Pass {
         };
         let of_sent =
             |values: Vec<f64>| Series { sample: Sample::new(values), ..Series::default() };
+        // The first token of an answer that comes whole is not to be seen: its arrival is the end.
+        let streaming = observations.manifest.spec.workload.streaming;
+        let of_streamed = |values: Vec<f64>| match of_ok(values) {
+            whole if streaming => whole,
+            whole => {
+                Series { sample: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole }
+            }
+        };
         let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
-        let itl_missing = if latencies.itl_unknown { Some(ITL_UNKNOWN) } else { None };
+        let itl_missing = match (streaming, latencies.itl_unknown) {
+            (false, _) => Some(NOT_STREAMED),
+            (true, true) => Some(ITL_UNKNOWN),
+            (true, false) => None,
+        };
         Measured {
             shape: observations.manifest.spec.load.shape,
             attempted: observations.records.len() as u64,
@@ -239,16 +252,16 @@ impl Pass {
             concurrency: Concurrency::sweep(&self.flights),
             busiest_second: self.deliveries.busiest_second(),
             prefilled: self.prefilled,
-            ttft: of_ok(latencies.ttft),
-            ttft_schedule: of_ok(latencies.ttft_schedule),
-            ttfc: of_ok(latencies.ttfc),
-            icl: of_ok(latencies.icl),
+            ttft: of_streamed(latencies.ttft),
+            ttft_schedule: of_streamed(latencies.ttft_schedule),
+            ttfc: of_streamed(latencies.ttfc),
+            icl: of_streamed(latencies.icl),
             itl: Series {
                 sample: Sample::counted(latencies.itl),
                 note: None,
-                missing: itl_missing.or((ok == 0).then_some(NOTHING_OK)),
+                missing: (ok == 0).then_some(NOTHING_OK).or(itl_missing),
             },
-            tpot: Series { note: assumed, ..of_ok(latencies.tpot) },
+            tpot: Series { note: assumed, ..of_streamed(latencies.tpot) },
             e2e: of_ok(latencies.e2e),
             e2e_schedule: of_ok(latencies.e2e_schedule),
             client_queue: of_sent(latencies.client_queue),

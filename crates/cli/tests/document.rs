@@ -57,9 +57,12 @@ fn a_closed_loop_gives_every_promised_key() {
 #[test]
 fn what_is_missing_is_null_with_a_reason() {
     let document = document(&["--requests", "4", "--rate", "50", "--no-stream"]);
-    let itl = &document["metrics"]["itl_ms"];
-    assert!(itl["p50"].is_null() && itl["n"] == 0, "{itl}");
-    assert!(!itl["reason"].as_str().unwrap().is_empty());
+    for metric in ["ttft_ms", "icl_ms", "itl_ms", "tpot_ms"] {
+        let values = &document["metrics"][metric];
+        assert!(values["p50"].is_null() && values["n"] == 0, "{metric}: {values}");
+        assert!(values["reason"].as_str().unwrap().contains("not streamed"), "{metric}");
+    }
+    assert!(document["metrics"]["e2e_ms"]["p50"].is_f64());
     let per_user = &document["metrics"]["per_user_throughput"];
     assert!(per_user["value"].is_null(), "an open loop has no users");
     assert!(!per_user["reason"].as_str().unwrap().is_empty());

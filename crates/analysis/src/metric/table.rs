@@ -205,7 +205,7 @@ pub static METRICS: &[Metric] = &[
     },
     Metric {
         name: "pp",
-        title: "PP",
+        title: "Prefill speed (PP)",
         help: "prefill speed: mean input tokens / mean TTFT",
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
@@ -214,7 +214,7 @@ pub static METRICS: &[Metric] = &[
     },
     Metric {
         name: "tg",
-        title: "TG",
+        title: "Decode speed (TG)",
         help: "decode speed of one stream: 1 / mean TPOT",
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
