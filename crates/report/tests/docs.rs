@@ -1,7 +1,5 @@
 //! Generated documentation is what the code would generate now.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 use std::path::Path;
 
 #[test]
