@@ -188,6 +188,7 @@ fn ending(at: Moment) -> RunEnding {
     let mut loop_lag = LagHistogram::default();
     loop_lag.add(40_000);
     RunEnding {
+        began: Some(Moment::ZERO),
         at,
         stop: RunStop::PlanDone,
         client: ClientFacts {

@@ -1,4 +1,4 @@
-//! What is odd about the answers, counted. Whether it is a reason to doubt, `doubts.rs` judges.
+//! What is odd about the answers, counted. Whether it is a reason to doubt, `warning.rs` judges.
 
 use inferometer_model::RequestRecord;
 use inferometer_model::outcome::Cause;

@@ -86,7 +86,7 @@ fn metadata(typed: &[String], secrets: &Secrets) -> Result<BTreeMap<String, Stri
         .iter()
         .map(|pair| match pair.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => {
-                Ok((key.trim().to_owned(), redactor.redact(value)))
+                Ok((redactor.redact(key.trim()), redactor.redact(value)))
             }
             _ => Err(Failure::usage(format!("--metadata {pair} is not of the form key=value"))),
         })

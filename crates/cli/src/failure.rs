@@ -37,6 +37,10 @@ impl Failure {
         Self { exit: Exit::TargetNotUsable, message: message.into(), hint: None }
     }
 
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self { exit: Exit::RunInvalid, message: message.into(), hint: None }
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self { exit: Exit::Internal, message: message.into(), hint: None }
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target, tls_connector};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
@@ -126,8 +127,8 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
 fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
     let ending = &record.ending;
     let path = target.base.path(target.api.path());
-    let words = ending.message.as_deref().or(ending.cause.map(Cause::text));
-    let words = words.unwrap_or_else(|| ending.outcome.help());
+    let (outcome, cause) = (ending.outcome, ending.cause);
+    let words = LoadFailure { outcome, cause, message: ending.message.clone() }.words();
     let failure = Failure::target(format!(
         "{}: a probe of {path} for model `{}` ended as {}: {words}",
         target.base, target.model, ending.outcome
@@ -147,6 +148,8 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
         (_, Some(Cause::ContentType)) => failure.hint(
             "this does not look like an inference API: a proxy or a login page may be in the way",
         ),
+        (_, Some(Cause::Handshake)) => failure
+            .hint("does this port speak TLS? A plain server wants http:// instead of https://"),
         (_, Some(Cause::Certificate)) => failure.hint(
             "the certificate must be valid for this host and trusted by this system \
              (SSL_CERT_FILE may name another store)",

@@ -20,14 +20,13 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 
 impl Secrets {
     pub(crate) fn read(arguments: &AccessArguments) -> Result<Self, Failure> {
-        let key = match &arguments.api_key_file {
-            Some(path) => Some(key_in(path)?),
-            None => std::env::var(KEY_VARIABLE)
-                .ok()
-                .map(|key| key.trim().to_owned())
-                .filter(|key| !key.is_empty())
-                .map(Secret::new),
+        let (key, source) = match &arguments.api_key_file {
+            Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
+            None => (key_in_environment()?, KEY_VARIABLE.to_owned()),
         };
+        Credentials::new(key.as_ref(), &[]).map_err(|_| {
+            Failure::usage(format!("{source}: the key holds characters that no key can have"))
+        })?;
         let headers: Vec<(String, Secret)> =
             arguments.headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
         let credentials = Credentials::new(key.as_ref(), &headers)
@@ -38,6 +37,16 @@ impl Secrets {
 
     pub(crate) fn header_names(&self) -> Vec<String> {
         self.header_names.clone()
+    }
+}
+
+fn key_in_environment() -> Result<Option<Secret>, Failure> {
+    match std::env::var(KEY_VARIABLE) {
+        Ok(key) => Ok(Some(key.trim()).filter(|key| !key.is_empty()).map(Secret::new)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("{KEY_VARIABLE} is not text")))
+        }
     }
 }
 

@@ -18,9 +18,16 @@ impl Interruption {
     pub(crate) fn exit(&self) -> Option<Exit> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
-            number if number == SignalKind::interrupt().as_raw_value() => Some(Exit::Interrupted),
-            _ => Some(Exit::Terminated),
+            number => Some(exit_of(number)),
         }
+    }
+}
+
+fn exit_of(signal: i32) -> Exit {
+    if signal == SignalKind::interrupt().as_raw_value() {
+        Exit::Interrupted
+    } else {
+        Exit::Terminated
     }
 }
 
@@ -28,7 +35,7 @@ impl Interruption {
 const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 
 /// Listens until the process ends.
-pub(crate) fn listen(control: Control) -> Result<Interruption, Failure> {
+pub(crate) fn listen(control: Control, quiet: bool) -> Result<Interruption, Failure> {
     let interruption = Interruption::default();
     let noted = interruption.clone();
     let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
@@ -40,17 +47,21 @@ pub(crate) fn listen(control: Control) -> Result<Interruption, Failure> {
     let hang_up = signal(SignalKind::hangup()).map_err(failed)?;
     drop(entered);
     std::thread::spawn(move || {
-        runtime.block_on(obey(control, noted, interrupt, terminate, hang_up));
+        let talk = |line: &str| {
+            if !quiet {
+                output::talk(line);
+            }
+        };
+        runtime.block_on(obey(&control, &noted, talk, [interrupt, terminate, hang_up]));
     });
     Ok(interruption)
 }
 
 async fn obey(
-    control: Control,
-    noted: Interruption,
-    mut interrupt: Signal,
-    mut terminate: Signal,
-    mut hang_up: Signal,
+    control: &Control,
+    noted: &Interruption,
+    talk: impl Fn(&str),
+    [mut interrupt, mut terminate, mut hang_up]: [Signal; 3],
 ) {
     let mut grace_ends = false;
     loop {
@@ -69,14 +80,21 @@ async fn obey(
             noted.0.compare_exchange(0, kind.as_raw_value(), Ordering::Relaxed, Ordering::Relaxed);
         grace_ends = kind != SignalKind::interrupt();
         match control.stop_harder() {
-            Stop::Run => {}
-            Stop::Drain => output::talk(
+            Stop::Run => talk(
                 "\nstopping: nothing more is sent, requests in flight may finish \
                  (Ctrl-C again to cut them)",
             ),
-            Stop::Cut => output::talk("\ncutting the requests in flight; the run is being saved"),
+            Stop::Drain => talk("\ncutting the requests in flight; the run is being saved"),
+            Stop::Cut => leave(kind),
         }
     }
+}
+
+/// Asked a third time: something hangs, a disk perhaps. The journal can be recovered.
+#[expect(clippy::exit, reason = "the user does not want to wait for anything any more")]
+fn leave(kind: SignalKind) {
+    output::talk("leaving at once; finish the run later with: inferometer recover latest");
+    std::process::exit(exit_of(kind.as_raw_value()) as i32);
 }
 
 #[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]

@@ -58,7 +58,7 @@ fn compare(observations: &Observations, truth: &Truth) -> Result<Agreement, Mism
         .iter()
         .filter_map(|request| Some((request.request_id.as_deref()?, request)))
         .collect();
-    let prefix = format!("inferometer-{}", &observations.manifest.fingerprints.plan[..8]);
+    let prefix = format!("inferometer-{}", observations.manifest.run);
     let mut agreement = Agreement::default();
     for record in &observations.records {
         let id = record.id.0;

@@ -28,6 +28,16 @@ impl Failure {
         Self { outcome, cause: Some(cause), message: None }
     }
 
+    /// Cause and words together, for a person.
+    pub fn words(&self) -> String {
+        match (self.cause, &self.message) {
+            (Some(cause), Some(message)) => format!("{}: {message}", cause.text()),
+            (Some(cause), None) => cause.text().to_owned(),
+            (None, Some(message)) => message.clone(),
+            (None, None) => self.outcome.help().to_owned(),
+        }
+    }
+
     pub fn saying(outcome: Outcome, cause: Cause, message: impl Into<String>) -> Self {
         Self { outcome, cause: Some(cause), message: Some(message.into()) }
     }
@@ -63,6 +73,7 @@ pub struct AnswerReader {
     body_bytes: usize,
     keep_text: bool,
     choices: Vec<ChoiceState>,
+    has_output: bool,
     answer: Answer,
 }
 
@@ -75,6 +86,8 @@ struct ChoiceState {
 }
 
 pub const BODY_BYTES_MAX: usize = 256 << 20;
+/// Names come with every event; what is longer is no name.
+const NAME_CHARS_MAX: usize = 256;
 
 impl AnswerReader {
     pub fn new(api: Api, framing: Framing) -> Self {
@@ -86,6 +99,7 @@ impl AnswerReader {
             body_bytes: 0,
             keep_text: false,
             choices: Vec::new(),
+            has_output: false,
             answer: Answer::default(),
         }
     }
@@ -98,7 +112,7 @@ impl AnswerReader {
     }
 
     pub fn has_output(&self) -> bool {
-        self.answer.events.iter().any(Event::is_output)
+        self.has_output
     }
 
     /// Takes the next bytes of the body; `read` is the read that brought them.
@@ -147,18 +161,23 @@ impl AnswerReader {
             self.note(read, Carried::DONE);
             return Ok(());
         }
+        if event.name == b"error" {
+            let words = dialect::openai::error_body_text(event.data);
+            return Err(self.error_event(read, words));
+        }
         let saying = dialect::read(self.api, event.data).map_err(|error| {
             Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
         })?;
-        let error = saying.error.clone().or_else(|| {
-            (event.name == b"error").then(|| String::from_utf8_lossy(event.data).into_owned())
-        });
-        if let Some(words) = error {
-            self.note(read, Carried::ERROR);
-            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words));
+        if let Some(words) = saying.error {
+            return Err(self.error_event(read, words));
         }
         self.take(&saying, read);
         Ok(())
+    }
+
+    fn error_event(&mut self, read: u32, words: String) -> Failure {
+        self.note(read, Carried::ERROR);
+        Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words)
     }
 
     /// An event that belongs to no choice.
@@ -170,7 +189,7 @@ impl AnswerReader {
         if let Some(model) = &saying.model
             && self.answer.model.is_none()
         {
-            self.answer.model = Some(model.clone().into_owned());
+            self.answer.model = Some(model.chars().take(NAME_CHARS_MAX).collect());
         }
         for part in &saying.choices {
             self.take_part(part, saying.usage, read);
@@ -197,16 +216,19 @@ impl AnswerReader {
         carried.set(Carried::TOOL_CALL, part.tool_call_bytes.is_some());
         carried.set(Carried::FINISH, part.finish.is_some());
         carried.set(Carried::USAGE, usage.is_some());
-        self.answer.events.push(Event {
+        let event = Event {
             read,
             choice: part.index,
             carried,
             tokens: part.marked_tokens.or(counted),
             text_bytes: u32::try_from(content_bytes + reasoning_bytes + tool_bytes)
                 .unwrap_or(u32::MAX),
-        });
+        };
+        self.has_output |= event.is_output();
+        self.answer.events.push(event);
         if let Some(reason) = &part.finish {
-            let reason = FinishReason::parse(reason);
+            let reason: String = reason.chars().take(NAME_CHARS_MAX).collect();
+            let reason = FinishReason::parse(&reason);
             self.answer.finishes.push(Finish { choice: part.index, reason });
         }
         if self.keep_text {

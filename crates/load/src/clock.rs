@@ -74,23 +74,31 @@ impl StampMapper {
     }
 
     /// The moment of a kernel stamp, or `None` when the stamp cannot be true: later than the read
-    /// that brought it by more than the mapping's error, or before the run.
-    pub fn moment(&self, realtime_ns: u64, read_at: Moment) -> Option<Moment> {
-        self.refresh(read_at);
+    /// that brought it, or earlier than the bytes can have come, by more than the mapping's error.
+    /// The wall clock was set meanwhile, so the mapping is estimated anew.
+    pub fn moment(&self, realtime_ns: u64, earliest: Moment, read_at: Moment) -> Option<Moment> {
+        let age_ns = self.age_ns(read_at);
+        if ESTIMATE_AGE_MAX.as_nanos() <= u128::from(age_ns) {
+            self.estimate_anew(age_ns);
+        }
         let estimate = self.estimate.get();
-        let moment = self.clock.moment_at(estimate.monotonic_at(realtime_ns))?;
-        let ahead_ns = moment.nanos_after(read_at);
+        let mapped = self.clock.moment_at(estimate.monotonic_at(realtime_ns));
         let allowed_ns = i64::try_from(self.facts.get().error_ns_max).unwrap_or(i64::MAX);
-        (ahead_ns <= allowed_ns).then_some(moment.min(read_at))
+        let possible = mapped.filter(|moment| {
+            moment.nanos_after(read_at) <= allowed_ns && -allowed_ns <= moment.nanos_after(earliest)
+        });
+        if possible.is_none() {
+            self.estimate_anew(age_ns);
+        }
+        possible.map(|moment| moment.clamp(earliest, read_at.max(earliest)))
     }
 
-    fn refresh(&self, now: Moment) {
+    fn age_ns(&self, now: Moment) -> u64 {
+        self.clock.monotonic_ns_at(now).saturating_sub(self.estimate.get().monotonic_ns)
+    }
+
+    fn estimate_anew(&self, age_ns: u64) {
         let old = self.estimate.get();
-        let now_ns = self.clock.monotonic_ns_at(now);
-        let age_ns = now_ns.saturating_sub(old.monotonic_ns);
-        if u128::from(age_ns) < ESTIMATE_AGE_MAX.as_nanos() {
-            return;
-        }
         let new = Estimate::best_of_five();
         let moved_ns = new.offset_ns.abs_diff(old.offset_ns);
         let mut facts = self.facts.get();
@@ -147,7 +155,7 @@ impl Estimate {
     }
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     read_clock(ClockId::CLOCK_MONOTONIC)
 }
 
@@ -176,7 +184,7 @@ mod tests {
             let before = clock.now();
             let stamp = realtime_ns();
             let after = clock.now();
-            let moment = mapper.moment(stamp, after).unwrap();
+            let moment = mapper.moment(stamp, Moment::ZERO, after).unwrap();
             let error = mapper.facts().error_ns_max.cast_signed();
             assert!(-error <= moment.nanos_after(before), "stamp before it was taken");
             assert!(moment <= after);
@@ -187,6 +195,16 @@ mod tests {
     fn a_stamp_from_the_future_is_no_stamp() {
         let clock = SystemClock::new();
         let mapper = StampMapper::new(clock);
-        assert_eq!(mapper.moment(realtime_ns() + 1_000_000_000, clock.now()), None);
+        let second = 1_000_000_000;
+        assert_eq!(mapper.moment(realtime_ns() + second, Moment::ZERO, clock.now()), None);
+    }
+
+    #[test]
+    fn a_stamp_from_before_the_bytes_can_have_come_is_no_stamp() {
+        let clock = SystemClock::new();
+        let mapper = StampMapper::new(clock);
+        let emptied = clock.now() + Duration::from_millis(1);
+        let read_at = emptied + Duration::from_millis(1);
+        assert_eq!(mapper.moment(realtime_ns(), emptied, read_at), None);
     }
 }

@@ -1,5 +1,6 @@
 //! A connection of our own: dialled by us, secured by us, framed by hyper, and never retried.
 
+use std::cell::Cell;
 use std::error::Error as _;
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -90,18 +91,20 @@ pub(crate) async fn dial(
     target: &Target,
     clock: &Rc<DriverClock>,
     ordinal: u32,
-) -> Result<Connection, (Stage, Failure)> {
+    stage: &Cell<Stage>,
+) -> Result<Connection, Failure> {
     let started = clock.system.now();
-    let at_connect = |error: io::Error| (Stage::Connect, io_failure(&error));
-    let tcp = TcpStream::connect(target.address).await.map_err(at_connect)?;
+    stage.set(Stage::Connect);
+    let tcp = TcpStream::connect(target.address).await.map_err(|error| connect_failure(&error))?;
     let wire = Wire::new(Rc::clone(clock));
-    let stamped = StampedSocket::new(tcp, wire.clone()).map_err(at_connect)?;
+    let stamped = StampedSocket::new(tcp, wire.clone()).map_err(|error| connect_failure(&error))?;
     let connected = clock.system.now();
     let mut secured = None;
     let socket = match &target.tls {
         None => Socket::Plain(stamped),
         Some(connector) => {
-            let tls = secure(target, connector, stamped).await.map_err(|f| (Stage::Tls, f))?;
+            stage.set(Stage::Tls);
+            let tls = secure(target, connector, stamped).await?;
             secured = Some(clock.system.now());
             tls
         }
@@ -111,7 +114,7 @@ pub(crate) async fn dial(
         .max_headers(HEADERS_MAX)
         .handshake(TokioIo::new(socket))
         .await
-        .map_err(|error| (Stage::Connect, http_failure(&error, Stage::Connect, false)))?;
+        .map_err(|error| http_failure(&error, Stage::Connect, false))?;
     Ok(Connection {
         sender,
         pump: Pump { connection, ended: false },
@@ -136,7 +139,10 @@ async fn secure(
 
 fn tls_failure(error: &io::Error) -> Failure {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(tls) => Failure::saying(Outcome::TlsError, Cause::Certificate, tls.to_string()),
+        Some(tls @ rustls::Error::InvalidCertificate(_)) => {
+            Failure::saying(Outcome::TlsError, Cause::Certificate, tls.to_string())
+        }
+        Some(tls) => Failure::saying(Outcome::TlsError, Cause::Handshake, tls.to_string()),
         None => Failure {
             outcome: Outcome::TlsError,
             cause: io_failure(error).cause,
@@ -160,18 +166,21 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
         Some(Errno::ECONNRESET | Errno::EPIPE | Errno::ECONNABORTED) => Some(Cause::Reset),
         _ => None,
     };
-    let outcome = if errno == Some(Errno::ETIMEDOUT) {
-        Outcome::TimeoutConnect
-    } else {
-        Outcome::TransportError
-    };
-    Failure { outcome, cause, message: Some(error.to_string()) }
+    Failure { outcome: Outcome::TransportError, cause, message: Some(error.to_string()) }
 }
 
-/// What hyper's error means, in our words. `untouched_reuse` is a reused connection that has not
-/// brought a byte for this request: the server had closed it.
-pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, untouched_reuse: bool) -> Failure {
-    if untouched_reuse && !error.is_parse() {
+/// The kernel's own connect time-out is one too; on an open connection it means something else.
+fn connect_failure(error: &io::Error) -> Failure {
+    let failure = io_failure(error);
+    let timed_out = error.raw_os_error().map(Errno::from_raw) == Some(Errno::ETIMEDOUT);
+    let outcome = if timed_out { Outcome::TimeoutConnect } else { failure.outcome };
+    Failure { outcome, ..failure }
+}
+
+/// What hyper's error means, in our words. `was_closed` is a reused connection that broke at once,
+/// without a byte for this request: the server had closed it before.
+pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool) -> Failure {
+    if was_closed && !error.is_parse() {
         return Failure::new(Outcome::TransportError, Cause::StalePool);
     }
     if error.is_parse() {

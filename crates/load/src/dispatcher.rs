@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::Bounds;
@@ -31,7 +32,11 @@ pub struct Dispatcher {
     bounds: Bounds,
     /// Requests that this machine can hold in flight at once.
     ceiling: usize,
+    /// The plan's zero on the run's clock.
+    begin: Moment,
     cursor: RequestId,
+    /// The recipe at the cursor, asked for once.
+    peeked: Option<PlannedRequest>,
     /// Follow-ups whose thinking ends at a known moment.
     timed: BinaryHeap<Reverse<(Moment, RequestId)>>,
     /// Follow-ups that wait for the reply to their key.
@@ -61,12 +66,15 @@ impl std::fmt::Debug for Dispatcher {
 impl Dispatcher {
     pub fn new(plan: Arc<dyn Plan>, ceiling: usize, begin: Moment) -> Self {
         let bounds = plan.bounds();
+        let peeked = plan.request(RequestId(0));
         let slots = bounds.slots.map_or(0, |slots| slots.get() as usize);
         Self {
             plan,
             bounds,
             ceiling,
+            begin,
             cursor: RequestId(0),
+            peeked,
             timed: BinaryHeap::new(),
             waiting: HashMap::new(),
             released: HashMap::new(),
@@ -101,7 +109,7 @@ impl Dispatcher {
         }
         match planned {
             Some((request, at)) if at <= now => {
-                self.cursor = RequestId(request.id.0 + 1);
+                self.advance();
                 self.set_aside_follow_ups();
                 if request.release == Release::WhenSlotFree {
                     self.free_slots.pop();
@@ -127,26 +135,36 @@ impl Dispatcher {
     /// Follow-ups stand right behind their predecessor and leave when it is answered, not in plan
     /// order.
     fn set_aside_follow_ups(&mut self) {
-        while let Some(request) = self.plan.request(self.cursor)
+        while let Some(request) = self.peeked
             && let Release::After { previous, .. } = request.release
         {
             self.waiting.insert(previous, request);
-            self.cursor = RequestId(self.cursor.0 + 1);
+            self.advance();
         }
+    }
+
+    fn advance(&mut self) {
+        self.cursor = RequestId(self.cursor.0 + 1);
+        self.peeked = self.plan.request(self.cursor);
+    }
+
+    /// A moment of the plan on the run's clock.
+    fn on_clock(&self, planned: Moment) -> Moment {
+        self.begin + Duration::from_nanos(planned.as_nanos())
     }
 
     /// The next request of the plan, and when it may leave; `None` when the plan has no more, or
     /// a slot must become free first.
     fn next_planned(&self, now: Moment) -> Option<(PlannedRequest, Moment)> {
-        let request = self.plan.request(self.cursor)?;
+        let request = self.peeked?;
         let at = match request.release {
-            Release::At(moment) => moment,
+            Release::At(moment) => self.on_clock(moment),
             // A closed loop that this machine cannot hold whole waits; only a schedule is refused.
             Release::WhenSlotFree if self.ceiling <= self.in_flight => return None,
             Release::WhenSlotFree => self.free_slots.peek().map(|Reverse(moment)| *moment)?,
             Release::After { .. } => return None,
         };
-        let over = self.bounds.release_before.is_some_and(|end| end <= at.max(now));
+        let over = self.bounds.release_before.is_some_and(|end| self.on_clock(end) <= at.max(now));
         let by_time_alone = matches!(request.release, Release::WhenSlotFree);
         (!(over && by_time_alone)).then_some((request, at))
     }
@@ -222,7 +240,6 @@ impl Dispatcher {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
-    use std::time::Duration;
 
     use super::*;
 
@@ -303,6 +320,13 @@ mod tests {
         dispatcher.replied(RequestId(1), ms(30));
         dispatcher.replied(RequestId(0), ms(31));
         assert_eq!(dispatcher.next(ms(31)), Command::Done);
+    }
+
+    #[test]
+    fn the_plans_moments_count_from_the_beginning_of_the_drive() {
+        let mut dispatcher = Dispatcher::new(Arc::new(open(&[10])), usize::MAX, ms(500));
+        assert_eq!(dispatcher.next(ms(501)), Command::WaitUntil(ms(510)));
+        assert_eq!(sent(dispatcher.next(ms(510))), Some((0, ms(510))));
     }
 
     #[test]

@@ -9,20 +9,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use inferometer_model::journal::{ClientFacts, LagHistogram, RunStop};
-use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::Event;
 use inferometer_model::{
-    Clock, JournalEntry, Moment, NotSent, Plan, PlannedRequest, Release, RequestId, RequestRecord,
-    RunEnding, StartedRequest,
+    Clock, JournalEntry, Moment, NotSent, Plan, PlannedRequest, RequestId, RunEnding,
+    StartedRequest,
 };
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet, LocalSet};
 
+use crate::bodies::Bodies;
 use crate::clock::SystemClock;
-use crate::dialect::{self, BodyRecipe};
+use crate::control::{Control, Stop};
 use crate::dispatcher::{Command, Dispatcher};
 use crate::exchange::{Attempt, Departure, Exchanges};
 use crate::pacer::Pacer;
@@ -49,37 +48,6 @@ impl std::fmt::Debug for Drive {
     }
 }
 
-/// How the user wants the run to go on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stop {
-    #[default]
-    Run,
-    /// Release nothing more; let what is in flight finish, within the drain limit.
-    Drain,
-    /// End everything now.
-    Cut,
-}
-
-/// The user's hand on a running drive.
-#[derive(Clone, Debug)]
-pub struct Control(watch::Sender<Stop>);
-
-impl Default for Control {
-    fn default() -> Self {
-        Self(watch::Sender::new(Stop::Run))
-    }
-}
-
-impl Control {
-    /// The first call drains, the second cuts.
-    pub fn stop_harder(&self) -> Stop {
-        self.0.send_modify(|stop| {
-            *stop = if *stop == Stop::Run { Stop::Drain } else { Stop::Cut };
-        });
-        *self.0.borrow()
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("the driver could not start: {0}")]
@@ -94,80 +62,24 @@ pub enum LoadError {
 pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let turn = Turn::default();
     let runtime = runtime(drive.clock, turn.clone())?;
-    LocalSet::new().block_on(&runtime, async move {
-        let mut driver = Driver::new(drive, turn)?;
-        driver.run().await
-    })
+    LocalSet::new().block_on(&runtime, async move { Driver::new(drive, turn)?.run().await })
 }
 
-/// What one request outside any run brought.
-#[derive(Clone, Debug)]
-pub struct Probe {
-    pub record: RequestRecord,
-    /// How the server treats a connection after its answer.
-    pub connections: Connections,
-}
-
-/// How long an idle connection is watched before it counts as kept open.
-const KEEP_OPEN_WATCH: Duration = Duration::from_millis(200);
-
-/// One request outside any run. Uses the same path as every measured request.
-pub fn probe(
-    target: &Arc<Target>,
-    clock: SystemClock,
-    prompt: &str,
-    output_tokens: u32,
-) -> Result<Probe, LoadError> {
-    let turn = Turn::default();
-    let runtime = runtime(clock, turn.clone())?;
-    LocalSet::new().block_on(&runtime, async move {
-        let (_keep, cut) = watch::channel(false);
-        let clock = Rc::new(DriverClock::new(clock, turn));
-        let now = clock.system.now();
-        let request = PlannedRequest {
-            id: RequestId(0),
-            release: Release::At(now),
-            prompt_seed: 0,
-            input_tokens: 0,
-            output_tokens,
-        };
-        let body = body(target, prompt, output_tokens);
-        let exchanges = Exchanges::new(Arc::clone(target), clock, cut);
-        let departure = Departure { request, body, intended: now, admitted: now };
-        let record = match exchanges.attempt(departure).await {
-            Attempt::Ended(record) => *record,
-            Attempt::NotSent(cause) => {
-                return Err(LoadError::Start(io::Error::other(cause.text())));
-            }
-        };
-        let keeps = exchanges.keeps_open(KEEP_OPEN_WATCH).await;
-        let connections = if keeps { Connections::Reuse } else { Connections::New };
-        Ok(Probe { record, connections })
-    })
-}
-
-fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime(clock: SystemClock, turn: Turn) -> io::Result<tokio::runtime::Runtime> {
+    let waiting = turn.clone();
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_unpark(move || turn.began(clock.now()))
+        .on_thread_park(move || waiting.waits(clock.now()))
+        .on_thread_unpark(move || turn.wakes(clock.now()))
         .build()
-}
-
-fn body(target: &Target, prompt: &str, output_tokens: u32) -> Bytes {
-    Bytes::from(dialect::body(&BodyRecipe {
-        api: target.api,
-        model: &target.model,
-        prompt,
-        output_tokens,
-        streaming: target.streaming,
-        usage: target.usage,
-    }))
 }
 
 struct Driver {
     drive: Drive,
+    bodies: Bodies,
     exchanges: Rc<Exchanges>,
     dispatcher: Dispatcher,
+    began: Moment,
     pacer: Pacer,
     drain_pacer: Pacer,
     attempts: JoinSet<(RequestId, Attempt)>,
@@ -176,40 +88,48 @@ struct Driver {
     /// When draining turns into cutting.
     drain_until: Option<Moment>,
     run_stop: RunStop,
-    refusals_in_a_row: u32,
-    failed_dials_in_a_row: u32,
+    hopes: Hopes,
+    /// Requests in a row that this machine could not hold: one fact, not one each.
+    refused: Option<NotSent>,
+    turn: Turn,
     loop_lag: Rc<RefCell<LagHistogram>>,
     journal_waits: u64,
 }
 
-/// A key that was refused this often in a row will be refused for ever.
-const REFUSALS_MAX: u32 = 3;
-/// A closed loop against a dead server would fail as fast as it can, for as long as it may.
-const FAILED_DIALS_MAX: u32 = 100;
-/// The tick whose lateness is the loop's lag.
-const LAG_TICK: Duration = Duration::from_millis(10);
-/// Requests started in a row before others get their turn.
-const BURST_MAX: u32 = 64;
+/// The tick whose lateness is the loop's lag. An absence shorter than this may go unnoticed.
+const LAG_TICK: Duration = Duration::from_millis(2);
+/// Commands in a row before others get their turn.
+const BURST_MAX: u32 = 32;
 
 impl Driver {
     fn new(drive: Drive, turn: Turn) -> Result<Self, LoadError> {
-        let clock = Rc::new(DriverClock::new(drive.clock, turn));
+        let clock = Rc::new(DriverClock::new(drive.clock, turn.clone()));
         let (cut, cut_receiver) = watch::channel(false);
-        let exchanges =
-            Rc::new(Exchanges::new(Arc::clone(&drive.target), Rc::clone(&clock), cut_receiver));
-        let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, drive.clock.now());
+        let bodies = Bodies::start(Arc::clone(&drive.plan), Arc::clone(&drive.target))?;
+        let pacer = Pacer::new(drive.clock)?;
+        let drain_pacer = Pacer::new(drive.clock)?;
+        let exchanges = Exchanges::new(Arc::clone(&drive.target), clock, cut_receiver);
+        // The plan's moments count from here: what came before is preparation.
+        let began = drive.clock.now();
+        let bounds = drive.plan.bounds();
+        // A run by time waits for its last requests as long as one that the user stops.
+        let drain_until =
+            bounds.release_before.map(|end| began + since_zero(end) + drive.target.limits.drain);
         Ok(Self {
-            exchanges,
-            dispatcher,
-            pacer: Pacer::new(drive.clock)?,
-            drain_pacer: Pacer::new(drive.clock)?,
+            dispatcher: Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began),
+            bodies,
+            exchanges: Rc::new(exchanges),
+            began,
+            pacer,
+            drain_pacer,
             attempts: JoinSet::new(),
-            stop: drive.control.0.subscribe(),
+            stop: drive.control.listen(),
             cut,
-            drain_until: None,
+            drain_until,
             run_stop: RunStop::PlanDone,
-            refusals_in_a_row: 0,
-            failed_dials_in_a_row: 0,
+            hopes: Hopes::default(),
+            refused: None,
+            turn,
             loop_lag: Rc::default(),
             journal_waits: 0,
             drive,
@@ -220,26 +140,29 @@ impl Driver {
         let lag_watch = tokio::task::spawn_local(watch_loop_lag(
             Pacer::new(self.drive.clock)?,
             self.drive.clock,
+            self.turn.clone(),
             Rc::clone(&self.loop_lag),
         ));
         let mut burst = 0;
         loop {
+            // However much is due, what has ended is taken in and the user is heard.
+            self.take_in()?;
             match self.dispatcher.next(self.drive.clock.now()) {
-                Command::Send { request, intended } => {
-                    self.start(request, intended)?;
-                    burst += 1;
-                    if burst % BURST_MAX == 0 {
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Command::Refuse { id } => self.not_sent(id, Cause::ClientResource)?,
+                Command::Send { request, intended } => self.start(request, intended)?,
+                Command::Refuse { id } => self.refuse(id)?,
                 Command::WaitUntil(moment) => self.wait(Some(moment)).await?,
                 Command::WaitForReply => self.wait(None).await?,
                 Command::Done => break,
             }
+            burst += 1;
+            if burst % BURST_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
         }
         lag_watch.abort();
+        self.note_refused()?;
         let ending = RunEnding {
+            began: Some(self.began),
             at: self.drive.clock.now(),
             stop: self.run_stop,
             client: ClientFacts {
@@ -253,21 +176,35 @@ impl Driver {
     }
 
     fn start(&mut self, request: PlannedRequest, intended: Moment) -> Result<(), LoadError> {
+        self.note_refused()?;
         let admitted = self.drive.clock.now();
         let asked = request.asked();
         let started = StartedRequest { id: request.id, intended, admitted, asked };
         self.note(JournalEntry::Started(started))?;
         self.drive.progress.start();
-        let prompt = self.drive.plan.prompt(&request);
-        let body = body(&self.drive.target, &prompt, request.output_tokens);
+        let body = self.bodies.take(&request, self.drive.plan.as_ref(), self.drive.target.as_ref());
         let departure = Departure { request, body, intended, admitted };
         let exchanges = Rc::clone(&self.exchanges);
         self.attempts.spawn_local(async move { (request.id, exchanges.attempt(departure).await) });
         Ok(())
     }
 
+    /// Takes in whatever is there, without waiting.
+    fn take_in(&mut self) -> Result<(), LoadError> {
+        while let Some(ended) = self.attempts.try_join_next() {
+            let (id, attempt) = ended.map_err(LoadError::Task)?;
+            self.ended(id, attempt)?;
+        }
+        if self.stop.has_changed().unwrap_or(false) {
+            let stop = *self.stop.borrow_and_update();
+            self.stop_as_told(stop)?;
+        }
+        Ok(())
+    }
+
     /// Waits for a moment, a reply, or the user, whichever comes first.
     async fn wait(&mut self, until: Option<Moment>) -> Result<(), LoadError> {
+        self.note_refused()?;
         tokio::select! {
             biased;
             Some(ended) = self.attempts.join_next() => {
@@ -285,7 +222,8 @@ impl Driver {
                 if self.drain_until.is_some() =>
             {
                 paced.map_err(LoadError::Start)?;
-                self.stop_as_told(Stop::Cut)
+                self.cut_everything();
+                Ok(())
             }
         }
     }
@@ -295,9 +233,10 @@ impl Driver {
             Attempt::Ended(record) => record,
             Attempt::NotSent(cause) => {
                 self.drive.progress.end(false, 0);
-                self.dispatcher.replied(id, self.drive.clock.now());
-                self.not_sent(id, cause)?;
-                return self.give_up_if_hopeless(false, true);
+                let now = self.drive.clock.now();
+                self.dispatcher.replied(id, now);
+                self.note(JournalEntry::NotSent(NotSent { first: id, count: 1, cause, at: now }))?;
+                return self.give_up_if_hopeless(Some(Hopeless::ClientExhausted));
             }
         };
         let ok = record.ending.outcome == Outcome::Ok;
@@ -305,28 +244,45 @@ impl Driver {
         self.drive.progress.end(ok, outputs as u64);
         self.dispatcher.replied(id, record.ending.at);
         let refused = record.head.is_some_and(|head| matches!(head.status, 401 | 403));
-        let not_connected = !ok && record.connection.is_none();
+        let sign = if refused {
+            Some(Hopeless::Unauthorized)
+        } else if !ok && record.connection.is_none() && !*self.cut.borrow() {
+            Some(Hopeless::Unreachable)
+        } else {
+            None
+        };
         self.note(JournalEntry::Ended(record))?;
-        self.give_up_if_hopeless(refused, not_connected)
+        self.give_up_if_hopeless(sign)
     }
 
-    /// Stops a run whose requests all fail in a way that the next one cannot escape.
-    fn give_up_if_hopeless(&mut self, refused: bool, not_connected: bool) -> Result<(), LoadError> {
-        let count = |so_far: u32, again: bool| if again { so_far + 1 } else { 0 };
-        self.refusals_in_a_row = count(self.refusals_in_a_row, refused);
-        self.failed_dials_in_a_row = count(self.failed_dials_in_a_row, not_connected);
-        if self.refusals_in_a_row == REFUSALS_MAX {
-            self.release_nothing_more(RunStop::Unauthorized)?;
+    fn give_up_if_hopeless(&mut self, sign: Option<Hopeless>) -> Result<(), LoadError> {
+        match self.hopes.after(sign) {
+            Some(why) => self.release_nothing_more(why),
+            None => Ok(()),
         }
-        if self.failed_dials_in_a_row == FAILED_DIALS_MAX {
-            self.release_nothing_more(RunStop::Unreachable)?;
-        }
-        Ok(())
     }
 
-    fn not_sent(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
-        let at = self.drive.clock.now();
-        self.note(JournalEntry::NotSent(NotSent { first: id, count: 1, cause, at }))
+    fn refuse(&mut self, id: RequestId) -> Result<(), LoadError> {
+        match &mut self.refused {
+            Some(part) if part.first.0 + part.count == id.0 => {
+                part.count += 1;
+                Ok(())
+            }
+            _ => {
+                self.note_refused()?;
+                let at = self.drive.clock.now();
+                let cause = Cause::ClientResource;
+                self.refused = Some(NotSent { first: id, count: 1, cause, at });
+                Ok(())
+            }
+        }
+    }
+
+    fn note_refused(&mut self) -> Result<(), LoadError> {
+        match self.refused.take() {
+            Some(part) => self.note(JournalEntry::NotSent(part)),
+            None => Ok(()),
+        }
     }
 
     fn stop_as_told(&mut self, stop: Stop) -> Result<(), LoadError> {
@@ -334,24 +290,35 @@ impl Driver {
             Stop::Run => Ok(()),
             Stop::Drain => self.release_nothing_more(RunStop::Drained),
             Stop::Cut => {
-                self.drain_until = None;
                 self.release_nothing_more(RunStop::Cut)?;
-                self.drain_until = None;
-                self.run_stop = RunStop::Cut;
-                self.cut.send_replace(true);
+                if self.run_stop == RunStop::Drained {
+                    self.run_stop = RunStop::Cut;
+                }
+                self.cut_everything();
                 Ok(())
             }
         }
+    }
+
+    fn cut_everything(&mut self) {
+        self.drain_until = None;
+        self.cut.send_replace(true);
     }
 
     fn release_nothing_more(&mut self, why: RunStop) -> Result<(), LoadError> {
         if self.run_stop.is_partial() {
             return Ok(());
         }
-        self.run_stop = why;
         let now = self.drive.clock.now();
-        self.drain_until = Some(now + self.drive.target.limits.drain);
-        for part in self.dispatcher.stop(now) {
+        let parts = self.dispatcher.stop(now);
+        // Whoever stops a run that has sent all of its requests only waits less for the rest.
+        let nothing_lost = parts.is_empty() && self.drive.plan.bounds().requests.is_some();
+        if !nothing_lost {
+            self.run_stop = why;
+        }
+        let drained = now + self.drive.target.limits.drain;
+        self.drain_until = Some(self.drain_until.map_or(drained, |until| until.min(drained)));
+        for part in parts {
             self.note(JournalEntry::NotSent(part))?;
         }
         Ok(())
@@ -370,14 +337,61 @@ impl Driver {
     }
 }
 
+fn since_zero(moment: Moment) -> Duration {
+    Duration::from_nanos(moment.as_nanos())
+}
+
+/// Ways to fail that the next request cannot escape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hopeless {
+    Unauthorized,
+    Unreachable,
+    ClientExhausted,
+}
+
+impl Hopeless {
+    /// How often in a row before we believe it, and what the run is then called. A closed loop
+    /// against a dead server would fail as fast as it can, for as long as it may.
+    const fn limit(self) -> (u32, RunStop) {
+        match self {
+            Self::Unauthorized => (3, RunStop::Unauthorized),
+            Self::Unreachable => (100, RunStop::Unreachable),
+            Self::ClientExhausted => (100, RunStop::ClientExhausted),
+        }
+    }
+}
+
+/// Hopeless endings in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hopes {
+    last: Option<Hopeless>,
+    in_a_row: u32,
+}
+
+impl Hopes {
+    fn after(&mut self, sign: Option<Hopeless>) -> Option<RunStop> {
+        self.in_a_row = if sign.is_some() && sign == self.last { self.in_a_row + 1 } else { 1 };
+        self.last = sign;
+        let (limit, why) = sign?.limit();
+        (self.in_a_row == limit).then_some(why)
+    }
+}
+
 /// A regular tick; whatever keeps the loop busy makes it late.
-async fn watch_loop_lag(mut pacer: Pacer, clock: SystemClock, lags: Rc<RefCell<LagHistogram>>) {
+async fn watch_loop_lag(
+    mut pacer: Pacer,
+    clock: SystemClock,
+    turn: Turn,
+    lags: Rc<RefCell<LagHistogram>>,
+) {
     let mut due = clock.now() + LAG_TICK;
+    turn.tick_due(due);
     while pacer.until(due).await.is_ok() {
         let now = clock.now();
         let lag = now.since(due).unwrap_or_default();
         lags.borrow_mut().add(u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX));
         // After a long pause one late tick is enough; the missed ones would only repeat it.
         due = (due + LAG_TICK).max(now);
+        turn.tick_due(due);
     }
 }

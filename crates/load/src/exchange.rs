@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Ending, Outcome, Stage};
-use inferometer_model::record::{ConnectionFacts, ResponseHead};
+use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseHead};
 use inferometer_model::{Clock, Moment, PlannedRequest, RequestRecord};
 use tokio::sync::watch;
 
@@ -61,6 +61,12 @@ struct Progress {
 }
 
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
+/// Read before redacting and cutting: half a key is still half a key.
+const ERROR_BODY_BYTES_READ: usize = 64 << 10;
+/// A status is known at once; its words are not worth waiting longer for.
+const ERROR_BODY_WAIT: Duration = Duration::from_secs(2);
+const NAME_BYTES_MAX: usize = 256;
+const STALE_WITHIN: Duration = Duration::from_millis(20);
 
 impl Exchanges {
     pub(crate) fn new(
@@ -142,16 +148,19 @@ impl Exchanges {
         progress.stage.set(Stage::Headers);
         let Connection { sender, pump, wire, .. } = &mut connection;
         let response = pump.with(sender.send_request(request)).await.map_err(|error| {
-            http_failure(&error, Stage::Headers, progress.is_untouched_reuse(wire))
+            http_failure(&error, Stage::Headers, progress.is_stale(wire, self.clock.system.now()))
         })?;
         let head = ResponseHead { status: response.status().as_u16(), read: wire.current_read() };
         progress.head.set(Some(head));
         progress.stage.set(Stage::FirstToken);
         if !response.status().is_success() {
-            let failure = error_answer(&mut connection, response).await;
+            let failure = self.error_answer(&mut connection, response).await;
             return Ok((connection, Some(failure)));
         }
-        let framing = framing(&response, self.target.streaming)?;
+        let framing = match framing(&response, self.target.streaming) {
+            Ok(framing) => framing,
+            Err(failure) => return Err(self.with_title(&mut connection, response, failure).await),
+        };
         *progress.reader.borrow_mut() = Some(AnswerReader::new(self.target.api, framing));
         read_body(&mut connection, response.into_body(), progress).await?;
         progress.stage.set(Stage::End);
@@ -172,11 +181,7 @@ impl Exchanges {
         }
         let ordinal = self.opened.get();
         self.opened.set(ordinal + 1);
-        let mut connection =
-            dial(&self.target, &self.clock, ordinal).await.map_err(|(stage, failure)| {
-                progress.stage.set(stage);
-                failure
-            })?;
+        let mut connection = dial(&self.target, &self.clock, ordinal, &progress.stage).await?;
         let dial = connection.dial.take();
         progress.facts.set(Some(ConnectionFacts { ordinal, reused: false, dial }));
         Ok(connection)
@@ -200,7 +205,9 @@ impl Exchanges {
                 at: now,
                 stage: progress.stage.get(),
                 cause: failure.cause,
-                message: failure.message.map(|message| self.bounded(&message)),
+                message: failure
+                    .message
+                    .map(|message| self.bounded(&message, ERROR_BODY_BYTES_MAX)),
             },
         };
         RequestRecord {
@@ -216,17 +223,87 @@ impl Exchanges {
             events,
             comments,
             usage,
-            finishes,
+            finishes: finishes.into_iter().map(|finish| self.harmless(finish)).collect(),
             done,
-            other_model: model.filter(|model| !is_same_model(&self.target.model, model)),
+            other_model: model
+                .filter(|model| !is_same_model(&self.target.model, model))
+                .map(|model| self.bounded(&model, NAME_BYTES_MAX)),
             ending,
         }
     }
 
-    /// Redacted before it is cut: half a key is still half a key.
-    fn bounded(&self, message: &str) -> String {
-        let redacted = self.target.credentials.redactor().redact(message);
-        redacted.chars().take(ERROR_BODY_BYTES_MAX).collect()
+    /// A reason that we do not know is text of the server's.
+    fn harmless(&self, finish: Finish) -> Finish {
+        match finish.reason {
+            FinishReason::Other(words) => {
+                let reason = FinishReason::Other(self.bounded(&words, NAME_BYTES_MAX));
+                Finish { reason, ..finish }
+            }
+            FinishReason::Stop
+            | FinishReason::Length
+            | FinishReason::ToolCalls
+            | FinishReason::ContentFilter => finish,
+        }
+    }
+
+    /// Redacted before it is cut.
+    fn bounded(&self, text: &str, bytes_max: usize) -> String {
+        let mut redacted = self.target.credentials.redactor().redact(text);
+        redacted.truncate(redacted.floor_char_boundary(bytes_max));
+        redacted
+    }
+
+    /// An error status is an answer too: its words are kept.
+    async fn error_answer(
+        &self,
+        connection: &mut Connection,
+        response: http::Response<Incoming>,
+    ) -> Failure {
+        let status = response.status();
+        let (outcome, cause) = match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                (Outcome::Rejected, None)
+            }
+            status if status.is_redirection() => (Outcome::HttpError, Some(Cause::Redirect)),
+            _ => (Outcome::HttpError, None),
+        };
+        let text = error_body_text(&self.beginning(connection, response.into_body()).await);
+        let message =
+            if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
+        Failure { outcome, cause, message: Some(message) }
+    }
+
+    /// A page instead of an answer often says in its title what it is.
+    async fn with_title(
+        &self,
+        connection: &mut Connection,
+        response: http::Response<Incoming>,
+        failure: Failure,
+    ) -> Failure {
+        let page = self.beginning(connection, response.into_body()).await;
+        let page = String::from_utf8_lossy(&page);
+        let title = title(&page);
+        let message = failure.message.map(|message| match title {
+            Some(title) => format!("{message}, titled “{title}”"),
+            None => message,
+        });
+        Failure { message, ..failure }
+    }
+
+    /// What comes of a body within a short time, bounded.
+    async fn beginning(&self, connection: &mut Connection, mut body: Incoming) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let clock = self.clock.system;
+        let reading = async {
+            while bytes.len() < ERROR_BODY_BYTES_READ
+                && let Some(Ok(frame)) = connection.pump.with(body.frame()).await
+            {
+                bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+            }
+        };
+        before(clock, clock.now() + ERROR_BODY_WAIT, reading).await;
+        bytes.truncate(ERROR_BODY_BYTES_READ);
+        bytes
     }
 }
 
@@ -258,8 +335,11 @@ impl Progress {
         }
     }
 
-    fn is_untouched_reuse(&self, wire: &Wire) -> bool {
-        self.facts.get().is_some_and(|facts| facts.reused) && !wire.has_reads()
+    /// A reused connection that breaks at once, without a byte, was closed before. Later than
+    /// that the server must have taken the request, and broke it.
+    fn is_stale(&self, wire: &Wire, now: Moment) -> bool {
+        let at_once = wire.sent().is_none_or(|sent| now <= sent + STALE_WITHIN);
+        self.facts.get().is_some_and(|facts| facts.reused) && !wire.has_reads() && at_once
     }
 }
 
@@ -304,28 +384,12 @@ fn framing(response: &http::Response<Incoming>, streaming: bool) -> Result<Frami
     }
 }
 
-/// An error status is an answer too: its words are kept, bounded.
-async fn error_answer(connection: &mut Connection, response: http::Response<Incoming>) -> Failure {
-    let status = response.status();
-    let (outcome, cause) = match status {
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            (Outcome::Rejected, None)
-        }
-        status if status.is_redirection() => (Outcome::HttpError, Some(Cause::Redirect)),
-        _ => (Outcome::HttpError, None),
-    };
-    let mut words = Vec::new();
-    let mut body = response.into_body();
-    while words.len() < ERROR_BODY_BYTES_MAX {
-        match connection.pump.with(body.frame()).await {
-            Some(Ok(frame)) => words.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Some(Err(_)) | None => break,
-        }
-    }
-    words.truncate(ERROR_BODY_BYTES_MAX);
-    let text = error_body_text(&words);
-    let message = if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
-    Failure { outcome, cause, message: Some(message) }
+fn title(page: &str) -> Option<&str> {
+    // ASCII case changes no byte offset.
+    let lower = page.to_ascii_lowercase();
+    let start = lower.find("<title>")? + "<title>".len();
+    let length = lower.get(start..)?.find('<')?;
+    page.get(start..start + length).map(str::trim).filter(|title| !title.is_empty())
 }
 
 /// Servers extend the name they were asked for: `PATH@main`, `name-2024-08-06`, `name:latest`.

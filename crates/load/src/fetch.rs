@@ -1,6 +1,6 @@
 //! The program's one HTTP client, for everything that is not measured.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,11 +37,9 @@ impl HttpFetch {
     async fn reply(&self, request: FetchRequest<'_>) -> Result<FetchReply, Failure> {
         let ordinal = self.opened.replace_with(|ordinal| *ordinal + 1);
         let mut connection =
-            dial(&self.target, &self.clock, ordinal).await.map_err(|(_, failure)| failure)?;
-        let method = if request.body.is_some() { http::Method::POST } else { http::Method::GET };
-        let body = Bytes::copy_from_slice(request.body.unwrap_or_default());
+            dial(&self.target, &self.clock, ordinal, &Cell::new(Stage::Connect)).await?;
         let path = self.target.base.path(request.path);
-        let wire_request = self.target.plain_request(method, &path, body);
+        let wire_request = self.target.plain_request(http::Method::GET, &path, Bytes::new());
         let sending = connection.sender.send_request(wire_request);
         let response = connection
             .pump
@@ -71,9 +69,7 @@ impl Fetch for HttpFetch {
         match before(self.clock.system, limit, self.reply(request)).await {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(failure)) => {
-                let cause = failure.cause.map(|cause| cause.text().to_owned());
-                let words = failure.message.map(|message| redactor.redact(&message));
-                let message = cause.or(words).unwrap_or_else(|| failure.outcome.help().to_owned());
+                let message = redactor.redact(&failure.words());
                 Err(FetchError { outcome: failure.outcome, message })
             }
             None => Err(FetchError {

@@ -6,8 +6,10 @@
 //! cannot even see the crate that computes them.
 
 pub mod answer;
+mod bodies;
 pub mod clock;
 mod connection;
+mod control;
 mod deadline;
 pub mod dialect;
 pub mod dispatcher;
@@ -15,6 +17,7 @@ pub mod driver;
 mod exchange;
 pub mod fetch;
 mod pacer;
+mod probe;
 pub mod progress;
 pub mod resolve;
 pub mod resources;
@@ -24,7 +27,9 @@ pub mod target;
 mod wire;
 
 pub use clock::SystemClock;
-pub use driver::{Control, Drive, LoadError, Probe, Stop, drive, probe};
+pub use control::{Control, Stop};
+pub use driver::{Drive, LoadError, drive};
 pub use fetch::HttpFetch;
+pub use probe::{Probe, probe};
 pub use progress::Progress;
 pub use target::Target;

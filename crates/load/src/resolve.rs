@@ -4,7 +4,6 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use inferometer_model::BaseUrl;
-use inferometer_model::outcome::{Cause, Outcome};
 
 use crate::connection::io_failure;
 
@@ -13,7 +12,7 @@ pub enum ResolveError {
     #[error("the host name `{host}` does not resolve ({reason})")]
     NoAddress { host: String, reason: String },
     #[error("no connection to {base}: {reason}")]
-    NoConnection { base: BaseUrl, reason: String, outcome: Outcome, cause: Option<Cause> },
+    NoConnection { base: BaseUrl, reason: String },
 }
 
 /// Tries every address of the host and returns the first that accepts a connection: `localhost`
@@ -36,14 +35,11 @@ pub fn resolve(base: &BaseUrl, connect: Duration) -> Result<SocketAddr, ResolveE
         return Err(no_address("no addresses".to_owned()));
     };
     let failure = io_failure(&error);
-    let timed_out = error.kind() == std::io::ErrorKind::TimedOut;
     Err(ResolveError::NoConnection {
         base: base.clone(),
         reason: failure.cause.map_or_else(
             || format!("{error} (at {address})"),
             |cause| format!("{} (at {address})", cause.text()),
         ),
-        outcome: if timed_out { Outcome::TimeoutConnect } else { failure.outcome },
-        cause: failure.cause,
     })
 }

@@ -41,8 +41,9 @@ impl AsyncRead for StampedSocket {
             let room = buffer.initialize_unfilled();
             let room_bytes = room.len();
             let control = this.stamped.then_some(this.control.as_mut_slice());
-            let received =
-                this.tcp.try_io(Interest::READABLE, || stamps::receive(&this.tcp, room, control));
+            let received = this
+                .tcp
+                .try_io(Interest::READABLE, || stamps::receive_now(&this.tcp, room, control));
             match received {
                 Ok(received) => {
                     if 0 < received.bytes {
@@ -94,6 +95,11 @@ impl AsyncWrite for StampedSocket {
     }
 }
 
+/// Makes sure that the kernel stamps packets from now on, as far as it will at all.
+pub(crate) fn switch_stamps_on() {
+    stamps::switch_on();
+}
+
 struct Received {
     bytes: usize,
     stamp_realtime_ns: Option<u64>,
@@ -101,7 +107,10 @@ struct Received {
 
 #[cfg(target_os = "linux")]
 mod stamps {
-    use std::os::fd::AsRawFd;
+    use std::net::{Ipv4Addr, UdpSocket};
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::sync::OnceLock;
+    use std::time::Duration;
 
     use nix::sys::socket::{
         ControlMessageOwned, MsgFlags, TimestampingFlag, Timestamps, recvmsg, setsockopt, sockopt,
@@ -110,7 +119,7 @@ mod stamps {
     use super::{IoSliceMut, Received, TcpStream, io};
 
     /// Asks for software receive stamps; `false` where the kernel does not give them.
-    pub(super) fn enable(tcp: &TcpStream) -> bool {
+    pub(super) fn enable(tcp: &impl AsFd) -> bool {
         let flags = TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
             | TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE;
         setsockopt(tcp, sockopt::Timestamping, &flags).is_ok()
@@ -120,13 +129,50 @@ mod stamps {
         nix::cmsg_space!(Timestamps)
     }
 
-    pub(super) fn receive(
+    /// The kernel switches stamping on with the first socket that asks for it, but some
+    /// milliseconds later, and off with the last. So one socket that asks stays open as long as
+    /// the process lives, and sends itself datagrams until one of them has a stamp.
+    pub(super) fn switch_on() {
+        static ALWAYS_ASKING: OnceLock<Option<UdpSocket>> = OnceLock::new();
+        ALWAYS_ASKING.get_or_init(|| first_stamped().ok());
+    }
+
+    fn first_stamped() -> io::Result<UdpSocket> {
+        const TRIES: u32 = 200;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(socket.local_addr()?)?;
+        socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+        if !enable(&socket) {
+            return Ok(socket);
+        }
+        let mut control = control_room();
+        for _ in 0..TRIES {
+            socket.send(&[0])?;
+            let received = receive(&socket, &mut [0; 1], Some(&mut control), MsgFlags::empty())?;
+            if received.stamp_realtime_ns.is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(socket)
+    }
+
+    pub(super) fn receive_now(
         tcp: &TcpStream,
         room: &mut [u8],
         control: Option<&mut [u8]>,
     ) -> io::Result<Received> {
+        receive(tcp, room, control, MsgFlags::MSG_DONTWAIT)
+    }
+
+    fn receive(
+        socket: &impl AsFd,
+        room: &mut [u8],
+        control: Option<&mut [u8]>,
+        flags: MsgFlags,
+    ) -> io::Result<Received> {
         let mut slices = [IoSliceMut::new(room)];
-        let message = recvmsg::<()>(tcp.as_raw_fd(), &mut slices, control, MsgFlags::MSG_DONTWAIT)?;
+        let message = recvmsg::<()>(socket.as_fd().as_raw_fd(), &mut slices, control, flags)?;
         let stamp = message.cmsgs().ok().and_then(|mut messages| {
             messages.find_map(|message| {
                 let ControlMessageOwned::ScmTimestampsns(stamps) = message else { return None };
@@ -160,7 +206,9 @@ mod stamps {
         Vec::new()
     }
 
-    pub(super) fn receive(
+    pub(super) fn switch_on() {}
+
+    pub(super) fn receive_now(
         tcp: &TcpStream,
         room: &mut [u8],
         _: Option<&mut [u8]>,

@@ -9,18 +9,48 @@ use inferometer_model::record::Read;
 use inferometer_model::{Clock, Moment};
 
 use crate::clock::{StampMapper, SystemClock};
+use crate::socket::switch_stamps_on;
 
-/// When the driver's loop last woke from waiting. The runtime's own hook sets it.
+/// Since when the driver's loop may not have looked at its sockets. The runtime's own hooks keep
+/// it: the loop goes to wait, and wakes.
+///
+/// A loop that wakes in time has lost nothing: the first bytes woke it. A process that was stopped
+/// or not scheduled wakes late, and everything since it went to wait may have lain unread. A
+/// regular tick tells the two apart: when its moment is long past, the loop is late.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turn(Arc<AtomicU64>);
+pub(crate) struct Turn(Arc<TurnMoments>);
+
+#[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "the unit stands last, and here all share it")]
+struct TurnMoments {
+    since_ns: AtomicU64,
+    waiting_from_ns: AtomicU64,
+    /// When the next tick is due; zero while nothing ticks.
+    tick_due_ns: AtomicU64,
+}
+
+/// How late a tick may be before the loop counts as away.
+const TICK_SLACK_NS: u64 = 500_000;
 
 impl Turn {
-    pub(crate) fn began(&self, at: Moment) {
-        self.0.store(at.as_nanos(), Ordering::Relaxed);
+    pub(crate) fn waits(&self, now: Moment) {
+        self.0.waiting_from_ns.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn wakes(&self, now: Moment) {
+        let due_ns = self.0.tick_due_ns.load(Ordering::Relaxed);
+        let late = 0 < due_ns && due_ns + TICK_SLACK_NS < now.as_nanos();
+        let since_ns =
+            if late { self.0.waiting_from_ns.load(Ordering::Relaxed) } else { now.as_nanos() };
+        self.0.since_ns.store(since_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tick_due(&self, due: Moment) {
+        self.0.tick_due_ns.store(due.as_nanos(), Ordering::Relaxed);
     }
 
     fn moment(&self) -> Moment {
-        Moment::from_nanos(self.0.load(Ordering::Relaxed))
+        Moment::from_nanos(self.0.since_ns.load(Ordering::Relaxed))
     }
 }
 
@@ -34,6 +64,7 @@ pub(crate) struct DriverClock {
 
 impl DriverClock {
     pub(crate) fn new(system: SystemClock, turn: Turn) -> Self {
+        switch_stamps_on();
         Self { system, mapper: StampMapper::new(system), turn }
     }
 }
@@ -49,6 +80,8 @@ pub(crate) struct Wire {
 struct Notes {
     sent: Cell<Option<Moment>>,
     last_read: Cell<Option<Moment>>,
+    /// Bytes that came later than this cannot carry an earlier stamp: the socket was empty.
+    emptied: Cell<Option<Moment>>,
     reads: RefCell<Vec<Read>>,
 }
 
@@ -61,28 +94,38 @@ impl Wire {
     pub(crate) fn begin(&self) {
         self.notes.sent.set(None);
         self.notes.last_read.set(None);
+        self.notes.emptied.set(None);
         self.notes.reads.borrow_mut().clear();
     }
 
     /// Called before each write; the first one of an exchange is its `sent`.
     pub(crate) fn writing(&self) {
         if self.notes.sent.get().is_none() {
-            self.notes.sent.set(Some(self.clock.system.now()));
+            let now = self.clock.system.now();
+            self.notes.sent.set(Some(now));
+            // An answer cannot come before its request.
+            self.notes.emptied.set(Some(now));
         }
     }
 
     /// Called when a read returned, before anything looks at its bytes.
     pub(crate) fn read(&self, bytes: usize, drained: bool, stamp_realtime_ns: Option<u64>) {
         let user = self.clock.system.now();
-        let kernel = stamp_realtime_ns.and_then(|stamp| self.clock.mapper.moment(stamp, user));
+        let earliest = self.notes.emptied.get().unwrap_or_default();
+        let kernel =
+            stamp_realtime_ns.and_then(|stamp| self.clock.mapper.moment(stamp, earliest, user));
         self.notes.last_read.set(Some(user));
-        self.notes.reads.borrow_mut().push(Read {
+        let read = Read {
             kernel,
             user,
             turn: self.clock.turn.moment().min(user),
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             drained,
-        });
+        };
+        if drained {
+            self.notes.emptied.set(Some(read.at()));
+        }
+        self.notes.reads.borrow_mut().push(read);
     }
 
     pub(crate) fn sent(&self) -> Option<Moment> {

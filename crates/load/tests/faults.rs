@@ -4,15 +4,17 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_load::{SystemClock, probe};
-use inferometer_model::RequestRecord;
+use inferometer_load::target::Credentials;
+use inferometer_load::{SystemClock, Target, probe};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::Event;
 use inferometer_model::spec::Limits;
+use inferometer_model::{RequestRecord, Secret};
 
 use support::{Scripted, Step, target_with};
 
@@ -203,6 +205,7 @@ fn errors_inside_a_stream_are_stream_errors() {
         "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
         "data: {\"choices\":[{\"index\":0,\"error\":{\"message\":\"out of memory\"}}]}\n\n",
         "event: error\ndata: {\"message\":\"out of memory\"}\n\n",
+        "event: error\ndata: CUDA out of memory\n\n",
     ] {
         let record = said(&whole_stream(&[TOKEN, event, DONE]));
         assert_ended(&record, Outcome::StreamError, Cause::ErrorEvent);
@@ -266,4 +269,64 @@ fn a_server_that_closes_after_its_answer_is_found_out() {
     };
     assert_eq!(connections(vec![write(&answer)]), Connections::New);
     assert_eq!(connections(vec![write(&answer), Step::NextRequest]), Connections::Reuse);
+}
+
+#[test]
+fn an_error_status_keeps_its_outcome_although_its_body_stalls() {
+    let head = "HTTP/1.1 503 Service Unavailable\r\ntransfer-encoding: chunked\r\n\r\n";
+    let server =
+        Scripted::serve(vec![vec![write(&(head.to_owned() + &chunk("busy"))), Step::Stall]]);
+    let target = target_with(server.address, Api::Chat, true, Limits::default());
+    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+    assert_ended(&record, Outcome::Rejected, None);
+    assert!(record.ending.message.unwrap().contains("busy"));
+}
+
+#[test]
+fn a_reset_long_after_sending_is_not_a_stale_connection() {
+    let answer = whole_stream(&[TOKEN, FINISH, DONE]);
+    // The second request is taken, thought about, and broken.
+    let script = vec![write(&answer), Step::NextRequest, Step::Pause(100), Step::Reset];
+    let server = Scripted::serve(vec![script]);
+    let records =
+        support::drive_all(&target_with(server.address, Api::Chat, true, short_limits()), 2);
+    assert_ended(&records[0], Outcome::Ok, None);
+    assert!(records[1].connection.unwrap().reused);
+    assert_ended(&records[1], Outcome::TransportError, Cause::Reset);
+}
+
+#[test]
+fn what_a_server_echoes_is_redacted_and_bounded() {
+    let key = Secret::new("sk-0123456789-abcdefghij");
+    let echoed = format!(
+        "data: {{\"model\":\"{0}\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"a\"}},\
+         \"finish_reason\":\"{0}\"}}]}}\n\n",
+        key.expose()
+    );
+    let long = "m".repeat(100_000);
+    let long_name = echoed.replace(key.expose(), &long);
+    for stream in [whole_stream(&[&echoed]), whole_stream(&[&long_name])] {
+        let server = Scripted::serve(vec![vec![write(&stream)]]);
+        let target = target_with(server.address, Api::Chat, true, short_limits());
+        let credentials = Credentials::new(Some(&key), &[]).unwrap();
+        let target = Arc::new(Target { credentials, ..(*target).clone() });
+        let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+        assert_ended(&record, Outcome::Ok, None);
+        let kept = format!("{record:?}");
+        assert!(!kept.contains("0123456789-abc"), "{kept}");
+        assert!(kept.len() < 5_000, "names are bounded");
+    }
+    // A key that stands across the bound of a kept message must not survive in part.
+    let body = format!("{}{}", "x".repeat(4_090), key.expose());
+    let reply = format!(
+        "HTTP/1.1 500 Internal Server Error\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let server = Scripted::serve(vec![vec![write(&reply)]]);
+    let target = target_with(server.address, Api::Chat, true, short_limits());
+    let credentials = Credentials::new(Some(&key), &[]).unwrap();
+    let target = Arc::new(Target { credentials, ..(*target).clone() });
+    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+    let message = record.ending.message.unwrap();
+    assert!(message.len() <= 4_096 && !message.contains("sk-"), "{}", &message[4_000..]);
 }

@@ -167,8 +167,7 @@ proptest! {
     }
 }
 
-/// A plan whose requests are refused must still release the follow-ups' fate: covered above by
-/// counting. Here the wire takes part: each connection meets another fault.
+/// Each connection meets another fault.
 fn faulty_scripts(choice: &[u8]) -> Vec<Vec<Step>> {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                 transfer-encoding: chunked\r\n\r\n";
@@ -251,4 +250,35 @@ proptest! {
             prop_assert_eq!(ending.stop, RunStop::PlanDone);
         }
     }
+}
+
+#[test]
+fn a_stop_before_the_drive_began_is_not_forgotten() {
+    let server = Scripted::serve(faulty_scripts(&[1]));
+    let plan = Listed {
+        releases: vec![Release::WhenSlotFree; 50],
+        slots: NonZeroU32::new(1),
+        release_before: None,
+    };
+    let (journal, entries) = sync_channel(1_000);
+    let control = Control::default();
+    control.stop_harder();
+    let run = Drive {
+        plan: Arc::new(plan),
+        target: target_with(server.address, Api::Chat, true, Limits::default()),
+        clock: SystemClock::new(),
+        control,
+        progress: Arc::new(Progress::default()),
+        ceiling: 100,
+        journal,
+    };
+    assert_eq!(drive(run).unwrap().stop, RunStop::Drained);
+    let not_sent: u64 = entries
+        .into_iter()
+        .filter_map(|entry| match entry {
+            JournalEntry::NotSent(part) => Some(part.count),
+            JournalEntry::Started(_) | JournalEntry::Ended(_) | JournalEntry::RunEnded(_) => None,
+        })
+        .sum();
+    assert_eq!(not_sent, 50);
 }

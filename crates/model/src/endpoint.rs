@@ -93,25 +93,27 @@ impl FromStr for BaseUrl {
 
     fn from_str(text: &str) -> Result<Self, BaseUrlError> {
         // `localhost:8000` alone would parse as the scheme `localhost`.
+        // Messages may quote what was typed, but not the parts that may be secret.
+        let quoted = quotable(text);
         let with_scheme =
             if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = Url::parse(&with_scheme)
-            .map_err(|error| BaseUrlError::NotAUrl(text.to_owned(), error.to_string()))?;
+            .map_err(|error| BaseUrlError::NotAUrl(quoted.clone(), error.to_string()))?;
         let tls = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(BaseUrlError::Scheme(text.to_owned(), other.to_owned())),
+            other => return Err(BaseUrlError::Scheme(quoted, other.to_owned())),
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(BaseUrlError::Credentials);
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(BaseUrlError::Query(text.to_owned()));
+            return Err(BaseUrlError::Query(quoted));
         }
         let host = url
             .host_str()
             .filter(|host| !host.is_empty())
-            .ok_or_else(|| BaseUrlError::NotAUrl(text.to_owned(), "no host".to_owned()))?;
+            .ok_or_else(|| BaseUrlError::NotAUrl(quoted, "no host".to_owned()))?;
         let default_port = if tls { 443 } else { 80 };
         Ok(Self {
             tls,
@@ -120,6 +122,14 @@ impl FromStr for BaseUrl {
             prefix: prefix_of(url.path()),
         })
     }
+}
+
+/// The text without user name, password, query and fragment.
+fn quotable(text: &str) -> String {
+    let bare = text.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = bare.split_once("://").map_or(("", bare), |(scheme, rest)| (scheme, rest));
+    let rest = rest.rsplit_once('@').map_or(rest, |(_secret, rest)| rest);
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}://{rest}") }
 }
 
 /// Takes off what people paste along: a trailing slash, an endpoint's path, `/v1`.
@@ -187,7 +197,17 @@ mod tests {
     #[test]
     fn credentials_are_refused_without_being_repeated() {
         let message = parsed("http://user:sk-secret@h:1");
-        assert!(message.contains("--api-key-file") && !message.contains("sk-secret"), "{message}");
+        assert!(message.contains("--api-key-file"), "{message}");
+        for typed in [
+            "http://user:sk-secret@h:1",
+            "http://user:sk-secret@h:notaport",
+            "ftp://user:sk-secret@h",
+            "user:sk-secret@h:x",
+            "http://h/v1?api_key=sk-secret",
+            "http://h/#sk-secret",
+        ] {
+            assert!(!parsed(typed).contains("sk-secret"), "{}", parsed(typed));
+        }
     }
 
     #[test]

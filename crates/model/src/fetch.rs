@@ -4,12 +4,10 @@ use std::future::Future;
 
 use crate::outcome::Outcome;
 
-/// What to ask for. The path is joined to the base URL's prefix by the implementer.
+/// What to ask for, by GET. The path is joined to the base URL's prefix by the implementer.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRequest<'a> {
     pub path: &'a str,
-    /// `Some` is a POST of JSON, `None` a GET.
-    pub body: Option<&'a [u8]>,
     /// Replies longer than this are an error, not a truncated success.
     pub body_limit: usize,
 }

@@ -36,6 +36,9 @@ pub struct NotSent {
 /// How the run as a whole ended, and what the client knows of its own health.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEnding {
+    /// When the driver began to play the plan: its moments count from here. `None` when the run
+    /// died before it could say so.
+    pub began: Option<Moment>,
     pub at: Moment,
     pub stop: RunStop,
     pub client: ClientFacts,
@@ -57,6 +60,8 @@ pub enum RunStop {
     Recovered,
     /// No connection could be made again and again; going on would only fill the journal.
     Unreachable,
+    /// This machine had no port, descriptor or memory left, again and again.
+    ClientExhausted,
 }
 
 impl RunStop {
@@ -72,6 +77,7 @@ impl RunStop {
             Self::Cut => "stopped on request, requests in flight were cut",
             Self::Unauthorized => "stopped because the server refused the key",
             Self::Unreachable => "stopped because the server could not be reached any more",
+            Self::ClientExhausted => "stopped because this machine ran out of ports or descriptors",
             Self::Recovered => "the run ended without sealing and was recovered from its journal",
         }
     }

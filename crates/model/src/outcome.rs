@@ -80,6 +80,7 @@ impl Outcome {
             Self::ProtocolError => "the bytes were not a legal answer, or passed a bound",
             Self::TransportError => "the connection failed or broke",
             Self::TlsError => "the TLS handshake or certificate failed",
+            // Only before a run: the address is pinned, so no request of a run resolves a name.
             Self::DnsError => "the host name did not resolve",
             Self::TimeoutConnect => "no connection within the limit",
             Self::TimeoutFirstToken => "no output within the limit",
@@ -103,7 +104,6 @@ impl fmt::Display for Outcome {
 pub enum Stage {
     Connect,
     Tls,
-    Send,
     Headers,
     FirstToken,
     Stream,
@@ -138,6 +138,7 @@ pub enum Cause {
     NoFinalChunk,
     UnexpectedAnswer,
     Certificate,
+    Handshake,
     RunStopped,
     RunCrashed,
 }
@@ -165,6 +166,7 @@ impl Cause {
             Self::NoFinalChunk => "the connection closed before the body ended",
             Self::UnexpectedAnswer => "JSON without the fields of an answer",
             Self::Certificate => "the certificate was not accepted",
+            Self::Handshake => "the TLS handshake failed",
             Self::RunStopped => "the run was stopped",
             Self::RunCrashed => "the run ended without saving this request",
         }

@@ -23,6 +23,7 @@ impl fmt::Display for RequestId {
 /// executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Release {
+    /// At this moment after the beginning of the drive.
     At(Moment),
     WhenSlotFree,
     /// After the reply to `previous`, and some thinking; it keeps its predecessor's slot. In the

@@ -71,8 +71,8 @@ pub struct Read {
     pub kernel: Option<Moment>,
     /// When the read returned to us.
     pub user: Moment,
-    /// When the driver's loop last woke from waiting. Bytes that came after it may have lain in
-    /// the socket while the driver was busy elsewhere.
+    /// Since when the driver may not have looked at this socket: when its loop last woke, or, if
+    /// it woke later than it should have, when it had gone to wait.
     pub turn: Moment,
     pub bytes: u32,
     /// Whether it emptied the socket. When not, the kernel may go on merging later packets into

@@ -60,7 +60,11 @@ fn spellings(value: &str) -> Vec<String> {
     let plain: Vec<&str> = std::iter::once(value).chain(bare).collect();
     plain
         .iter()
-        .flat_map(|value| [(*value).to_owned(), base64(value), percent_encode(value)])
+        .flat_map(|value| {
+            let encoded = percent_encode(value);
+            let lower = lower_case_escapes(&encoded);
+            [(*value).to_owned(), base64(value), encoded, lower, json_escape(value)]
+        })
         .collect()
 }
 
@@ -77,6 +81,20 @@ fn base64(value: &str) -> String {
                 .map(move |place| char::from(ALPHABET[(bits >> (18 - 6 * place)) as usize & 63]))
         })
         .collect()
+}
+
+fn lower_case_escapes(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let (digits, rest) = part.split_at(part.len().min(2));
+        format!("{text}%{}{rest}", digits.to_ascii_lowercase())
+    })
+}
+
+/// As inside a JSON string: the error bodies of servers are JSON.
+fn json_escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('/', "\\/")
 }
 
 fn percent_encode(value: &str) -> String {
@@ -101,8 +119,12 @@ mod tests {
         let redactor = Redactor::new([&key]);
         // The base64 spelling was made by another program (Python's base64 module).
         let echoed = "raw sk-test/0123456789+abc b64 c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw== \
-                      url sk-test%2F0123456789%2Babc";
-        assert_eq!(redactor.redact(echoed), "raw [redacted] b64 [redacted]== url [redacted]");
+                      url sk-test%2F0123456789%2Babc \
+                      lower sk-test%2f0123456789%2babc json sk-test\\/0123456789+abc";
+        assert_eq!(
+            redactor.redact(echoed),
+            "raw [redacted] b64 [redacted]== url [redacted] lower [redacted] json [redacted]"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
         sections::outcomes(summary, style),
         sections::client(summary, style),
         sections::warnings(summary, style),
-        sections::files(summary, files, style),
+        sections::files(files, style),
     ];
     let mut text: String =
         page.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");

@@ -85,11 +85,22 @@ impl Ledger {
         (self.started.len() as u64, self.records.len() as u64)
     }
 
-    /// Requests that were started and have no record, in the order of their ids.
+    /// Requests that were started and have no ending, in the order of their ids. A started request
+    /// may turn out not to be sent: this machine may have no port or descriptor left for it.
     pub(crate) fn without_record(&self) -> Vec<StartedRequest> {
         let mut seen: BTreeSet<RequestId> = self.records.iter().map(|record| record.id).collect();
-        let mut open: Vec<StartedRequest> =
-            self.started.iter().filter(|started| seen.insert(started.id)).copied().collect();
+        let is_not_sent = |id: RequestId| {
+            let covers = |part: &&NotSent| {
+                id.0.checked_sub(part.first.0).is_some_and(|place| place < part.count)
+            };
+            self.not_sent.iter().find(covers).is_some()
+        };
+        let mut open: Vec<StartedRequest> = self
+            .started
+            .iter()
+            .filter(|started| seen.insert(started.id) && !is_not_sent(started.id))
+            .copied()
+            .collect();
         open.sort_by_key(|started| started.id);
         open
     }

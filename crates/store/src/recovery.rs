@@ -196,5 +196,6 @@ fn cancelled_record(started: &StartedRequest, at: Moment) -> RequestRecord {
 /// What the client said of itself is kept; a run that died said nothing.
 fn recovered_ending(earlier: Option<&RunEnding>, last: Moment) -> RunEnding {
     let client = earlier.map_or_else(ClientFacts::default, |ending| ending.client.clone());
-    RunEnding { at: last, stop: RunStop::Recovered, client }
+    let began = earlier.and_then(|ending| ending.began);
+    RunEnding { began, at: last, stop: RunStop::Recovered, client }
 }

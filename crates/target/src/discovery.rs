@@ -36,10 +36,12 @@ struct Model {
 }
 
 const BODY_BYTES_MAX: usize = 16 << 20;
+/// The id goes into every body and every stored run.
+const MODEL_ID_BYTES_MAX: usize = 1 << 10;
 
 /// The ids that `/v1/models` lists, in the server's order; at least one.
 pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, DiscoveryError> {
-    let request = FetchRequest { path: "/v1/models", body: None, body_limit: BODY_BYTES_MAX };
+    let request = FetchRequest { path: "/v1/models", body_limit: BODY_BYTES_MAX };
     let reply = fetch.fetch(request).await.map_err(DiscoveryError::NoAnswer)?;
     match reply.status {
         200..=299 => {}
@@ -50,8 +52,8 @@ pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, Discover
         let what = reply.content_type.unwrap_or_else(|| "something".to_owned());
         DiscoveryError::NotAList { what }
     })?;
-    let ids: Vec<String> =
-        list.data.into_iter().map(|model| model.id).filter(|id| !id.is_empty()).collect();
+    let is_name = |id: &String| (1..=MODEL_ID_BYTES_MAX).contains(&id.len());
+    let ids: Vec<String> = list.data.into_iter().map(|model| model.id).filter(is_name).collect();
     if ids.is_empty() { Err(DiscoveryError::Empty) } else { Ok(ids) }
 }
 

@@ -60,10 +60,6 @@ impl EngineProcess {
             }
         }
     }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for EngineProcess {
@@ -79,40 +75,44 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// Waits for the announcement, at most `START_LIMIT` in all.
 fn announced_url(child: &mut Child) -> Result<BaseUrl, StartError> {
+    let words = drain_stderr(child);
     let (sender, receiver) = mpsc::channel();
-    if let Some(stdout) = child.stdout.take() {
-        // Reading has no time-out of its own, so a thread reads and we wait for the thread.
-        std::thread::spawn(move || {
-            let mut lines = BufReader::new(stdout).lines();
-            while let Some(Ok(line)) = lines.next() {
-                let _ = sender.send(line);
+    let stdout = child.stdout.take();
+    // Reading has no time-out of its own, so a thread reads and we wait for the thread. It goes on
+    // reading after that, so that the engine never waits for us.
+    std::thread::spawn(move || {
+        let lines = stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+        for line in lines.map_while(Result::ok) {
+            if let Some((_, url)) = line.split_once(ANNOUNCEMENT) {
+                let _ = sender.send(url.trim().to_owned());
             }
-        });
-    }
-    loop {
-        match receiver.recv_timeout(START_LIMIT) {
-            Ok(line) => {
-                if let Some(base) =
-                    line.split_once(ANNOUNCEMENT).and_then(|(_, url)| url.trim().parse().ok())
-                {
-                    return Ok(base);
-                }
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => return Err(StartError::Silent(START_LIMIT)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(StartError::Ended { words: last_words(child) });
-            }
+        }
+    });
+    match receiver.recv_timeout(START_LIMIT) {
+        Ok(url) => url.parse().map_err(|_| StartError::Ended { words: url }),
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(StartError::Silent(START_LIMIT)),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            let words = words.recv_timeout(START_LIMIT).unwrap_or_default();
+            Err(StartError::Ended { words })
         }
     }
 }
 
-fn last_words(child: &mut Child) -> String {
-    const BYTES_MAX: u64 = 4 << 10;
-    let mut words = String::new();
-    if let Some(stderr) = child.stderr.take() {
-        let _ = stderr.take(BYTES_MAX).read_to_string(&mut words);
+/// Reads the engine's talk as long as it lives, and gives the beginning of it when it has ended.
+fn drain_stderr(child: &mut Child) -> mpsc::Receiver<String> {
+    const BYTES_KEPT: u64 = 4 << 10;
+    let (sender, receiver) = mpsc::channel();
+    if let Some(mut stderr) = child.stderr.take() {
+        std::thread::spawn(move || {
+            let mut words = Vec::new();
+            let _ = stderr.by_ref().take(BYTES_KEPT).read_to_end(&mut words);
+            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            let words = String::from_utf8_lossy(&words).trim().to_owned();
+            let said = if words.is_empty() { "it said nothing".to_owned() } else { words };
+            let _ = sender.send(said);
+        });
     }
-    let words = words.trim();
-    if words.is_empty() { "it said nothing".to_owned() } else { words.to_owned() }
+    receiver
 }

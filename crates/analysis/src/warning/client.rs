@@ -58,8 +58,8 @@ struct Limit {
 const SENT_LATE_MS: Limit = Limit { degraded: 10.0, invalid: 100.0 };
 /// What the client may add to a latency, or hide in it.
 const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
-/// Hiccups of the scheduler stay below this; above, the process or the machine was suspended.
-const PAUSE_MS: f64 = 500.0;
+/// Hiccups of the scheduler stay below the first; above, the process or the machine was suspended.
+const PAUSE_MS: Limit = Limit { degraded: 100.0, invalid: 1_000.0 };
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
 
@@ -117,7 +117,8 @@ impl ClientWarning {
                 CLIENT_MS.severity(*p99_ms)
             }
             Self::LoopLag { p99_ms_at_most } => CLIENT_MS.severity(*p99_ms_at_most),
-            Self::LoopPaused { .. } | Self::ClockJump { .. } => Severity::Degraded,
+            Self::LoopPaused { max_ms } => PAUSE_MS.severity(*max_ms),
+            Self::ClockJump { .. } => Severity::Degraded,
             Self::ClockOrder { .. } | Self::ClientResource { .. } => Severity::Invalid,
             Self::JournalWaits { waits, attempted } => {
                 degraded_above(JOURNAL_WAITS_SHARE, *waits, *attempted)
@@ -172,12 +173,7 @@ fn lags(
             .passed(loop_lag.p99_at_most)
             .map(|p99_ms_at_most| ClientWarning::LoopLag { p99_ms_at_most }),
     );
-    found.extend(
-        loop_lag
-            .max
-            .filter(|max| PAUSE_MS < *max)
-            .map(|max_ms| ClientWarning::LoopPaused { max_ms }),
-    );
+    found.extend(PAUSE_MS.passed(loop_lag.max).map(|max_ms| ClientWarning::LoopPaused { max_ms }));
     found.extend(
         CLIENT_MS
             .passed(p99(&measured.arrival_width))

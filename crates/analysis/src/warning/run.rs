@@ -75,8 +75,9 @@ impl RunWarning {
     pub fn severity(&self) -> Severity {
         match self {
             Self::NothingOk { .. } => Severity::Invalid,
+            Self::Errors { failed, attempted } if *attempted < failed * 2 => Severity::Invalid,
             Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
-            Self::Partial { .. } => Severity::Degraded,
+            Self::Partial { stop } => stop_severity(*stop),
             Self::StalePool { .. } | Self::ProxyVariables { .. } | Self::FewRequests { .. } => {
                 Severity::Note
             }
@@ -94,10 +95,22 @@ impl RunWarning {
             }
             Self::Partial { .. } => "run it again to the end before comparing it with another run",
             Self::StalePool { .. } => {
-                "use a fresh connection for each request (--connections new), or let the server keep idle ones longer"
+                "use a fresh connection for each request (--connections new), or let the server \
+                 keep idle ones longer"
             }
             Self::ProxyVariables { .. } => "none needed; unset them to be sure",
             Self::FewRequests { .. } => "send more requests",
+        }
+    }
+}
+
+/// A run that the user cut short still says what it measured; one that had to give up does not.
+const fn stop_severity(stop: RunStop) -> Severity {
+    match stop {
+        RunStop::PlanDone => Severity::Note,
+        RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
+        RunStop::Unauthorized | RunStop::Unreachable | RunStop::ClientExhausted => {
+            Severity::Invalid
         }
     }
 }
@@ -170,11 +183,18 @@ mod tests {
 
     #[test]
     fn every_early_end_is_partial() {
-        use RunStop::{Cut, Drained, Recovered, Unauthorized, Unreachable};
-        for stop in [Drained, Cut, Unauthorized, Unreachable, Recovered] {
+        use RunStop::{ClientExhausted, Cut, Drained, Recovered, Unauthorized, Unreachable};
+        for (stop, severity) in [
+            (Drained, Severity::Degraded),
+            (Cut, Severity::Degraded),
+            (Recovered, Severity::Degraded),
+            (Unauthorized, Severity::Invalid),
+            (Unreachable, Severity::Invalid),
+            (ClientExhausted, Severity::Invalid),
+        ] {
             let mut observations = calm();
             observations.ending.stop = stop;
-            assert_eq!(raised(&observations), [("partial", Severity::Degraded)]);
+            assert_eq!(raised(&observations), [("partial", severity)]);
         }
     }
 

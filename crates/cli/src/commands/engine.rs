@@ -35,7 +35,15 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn failure(error: EngineError) -> Failure {
-    Failure::usage(error.to_string())
+    match error {
+        EngineError::Options(_)
+        | EngineError::PortInUse { .. }
+        | EngineError::PortForbidden { .. }
+        | EngineError::NoSuchAddress { .. } => Failure::usage(error.to_string()),
+        EngineError::Listen { .. } | EngineError::EventLoop { .. } => {
+            Failure::internal(error.to_string())
+        }
+    }
 }
 
 fn options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {

@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use inferometer_analysis::Verdict;
+
 use super::{seal_summary, show, store};
 use crate::arguments::StoredRunArguments;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
@@ -22,5 +24,8 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     ));
     let summary = seal_summary(&directory, &recovery.run)?;
     show(&summary, &directory, arguments.page.format());
-    Ok(ExitCode::SUCCESS)
+    Ok(match summary.verdict {
+        Verdict::Invalid => Exit::RunInvalid.into(),
+        Verdict::Degraded | Verdict::Valid => ExitCode::SUCCESS,
+    })
 }

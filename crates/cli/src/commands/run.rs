@@ -24,8 +24,9 @@ use crate::secrets::Secrets;
 use crate::signals::{self, Interruption};
 use crate::watch::Watch;
 
-/// Half a minute of records at any rate this client reaches.
-const JOURNAL_QUEUE: usize = 1 << 18;
+/// Facts that may wait for the writer: most of a second at the highest rate, and a bound on memory
+/// with long answers.
+const JOURNAL_QUEUE: usize = 1 << 15;
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let ceiling = resources::raise_in_flight_ceiling();
     check_ceiling(&spec, ceiling)?;
     let store = store(&arguments.results.store)?;
-    store.check_writable()?;
+    store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let server = Server::of(&spec)?;
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
     let quiet = arguments.results.quiet;
@@ -55,9 +56,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     Ok(exit(&summary, &interruption, arguments.results.strict))
 }
 
-/// A run that a signal ended says so first; otherwise the verdict speaks.
+/// A run that a signal cut short says so first; otherwise the verdict speaks.
 fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCode {
-    match (interruption.exit(), summary.verdict) {
+    match (interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
         (Some(exit), _) => exit.into(),
         (None, Verdict::Invalid) => Exit::RunInvalid.into(),
         (None, Verdict::Degraded) if strict => Exit::RunInvalid.into(),
@@ -137,9 +138,8 @@ impl Measurement {
         found: Found,
     ) -> Result<(RunDirectory, Summary, Interruption), Failure> {
         let control = Control::default();
-        let interruption = signals::listen(control.clone())?;
+        let interruption = signals::listen(control.clone(), self.quiet)?;
         let clock = SystemClock::new();
-        let plan_name = self.fingerprints.plan.get(..8).unwrap_or_default().to_owned();
         let writer = store.create(NewRun {
             spec: self.spec.clone(),
             bounds: self.plan.bounds(),
@@ -149,8 +149,8 @@ impl Measurement {
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();
-        let target =
-            Target { request_id_prefix: format!("inferometer-{plan_name}"), ..found.target };
+        let request_id_prefix = format!("inferometer-{}", directory.id());
+        let target = Target { request_id_prefix, ..found.target };
         let writer = self.play(writer, target, clock, control, &directory)?;
         let stored = writer.seal()?;
         let summary = seal_summary(&directory, &stored)?;

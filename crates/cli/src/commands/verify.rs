@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, summarize};
+use inferometer_store::StoreError;
 
 use super::{show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
@@ -13,7 +14,11 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let directory = store(&arguments.store)?
         .resolve(&arguments.run)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let stored = directory.read()?;
+    let stored = directory.read().map_err(|error| {
+        let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
+        let message = error.to_string();
+        if too_early { Failure::usage(message) } else { Failure::invalid(message) }
+    })?;
     let summary = summarize(&stored.observations);
     let kept = directory.read_summary()?;
     let mut problems = Vec::new();

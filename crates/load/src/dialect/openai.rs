@@ -5,7 +5,7 @@ use inferometer_model::observations::UsageAsk;
 use inferometer_model::record::Usage;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Loose, Text};
+use super::wire::{Generated, Loose, Text};
 use super::{BodyRecipe, ChoicePart, Saying, SayingError};
 
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ struct WireChoice<'a> {
     #[serde(borrow, default)]
     message: Option<WireMessage<'a>>,
     #[serde(borrow, default)]
-    text: Option<Text<'a>>,
+    text: Option<Generated<'a>>,
     #[serde(borrow, default)]
     finish_reason: Option<Text<'a>>,
     #[serde(default)]
@@ -97,11 +97,11 @@ struct WireMessage<'a> {
     #[serde(borrow, default)]
     role: Option<Text<'a>>,
     #[serde(borrow, default)]
-    content: Option<Text<'a>>,
+    content: Option<Generated<'a>>,
     #[serde(borrow, default)]
-    reasoning_content: Option<Text<'a>>,
+    reasoning_content: Option<Generated<'a>>,
     #[serde(borrow, default)]
-    reasoning: Option<Text<'a>>,
+    reasoning: Option<Generated<'a>>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<WireToolCall<'a>>>,
 }
@@ -115,9 +115,9 @@ struct WireToolCall<'a> {
 #[derive(Deserialize)]
 struct WireFunction<'a> {
     #[serde(borrow, default)]
-    name: Option<Text<'a>>,
+    name: Option<Generated<'a>>,
     #[serde(borrow, default)]
-    arguments: Option<Text<'a>>,
+    arguments: Option<Generated<'a>>,
 }
 
 /// Chat has `content`, completions have `tokens`: a list with one entry per token.
@@ -166,7 +166,7 @@ fn part(choice: WireChoice<'_>) -> ChoicePart<'_> {
     });
     let index = choice.index.number().and_then(|index| u16::try_from(index).ok()).unwrap_or(0);
     let message = choice.delta.or(choice.message).unwrap_or_default();
-    let bytes = |text: Option<Text<'_>>| text.map_or(0, |text| text.0.len());
+    let bytes = |text: Option<Generated<'_>>| text.map_or(0, |text| text.0.len());
     ChoicePart {
         index,
         role: message.role.is_some(),
@@ -308,6 +308,21 @@ mod tests {
         .unwrap();
         assert_eq!(saying.choices[0].reasoning.as_deref(), Some(&b"hm"[..]));
         assert_eq!(saying.choices[0].tool_call_bytes, Some(3));
+    }
+
+    #[test]
+    fn output_in_another_form_is_output_all_the_same() {
+        let part = |choice: &str| {
+            let json = format!(r#"{{"choices":[{{"delta":{choice}}}]}}"#);
+            let saying = read(json.as_bytes()).unwrap();
+            let part = &saying.choices[0];
+            (part.content.as_ref().map(|text| text.len()), part.tool_call_bytes)
+        };
+        assert_eq!(part(r#"{"content":[{"type":"text","text":"hi"}]}"#), (Some(29), None));
+        assert_eq!(part(r#"{"content":[]}"#), (Some(0), None));
+        assert_eq!(part(r#"{"content":null}"#), (None, None));
+        let call = r#"{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}"#;
+        assert_eq!(part(call), (None, Some(8)));
     }
 
     #[test]

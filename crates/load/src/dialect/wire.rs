@@ -42,6 +42,23 @@ impl<'a> Text<'a> {
     }
 }
 
+/// Generated text, whatever form a server gives it: text, or a list of parts, or an object. What is
+/// not text counts by its JSON, so that it is seen as output and its bytes are known.
+#[derive(Debug)]
+pub(super) struct Generated<'a>(pub(super) Cow<'a, [u8]>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Generated<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json: &'a str = <&'a serde_json::value::RawValue>::deserialize(deserializer)?.get();
+        if !json.starts_with('"') {
+            let is_empty = matches!(json, "[]" | "{}");
+            return Ok(Self(Cow::Borrowed(if is_empty { b"" } else { json.as_bytes() })));
+        }
+        let text: Text<'a> = serde_json::from_str(json).map_err(serde::de::Error::custom)?;
+        Ok(Self(text.0))
+    }
+}
+
 /// Any JSON value, of which only the shape below is of interest; everything else is `Other`.
 #[derive(Debug, Default)]
 pub(super) enum Loose {

@@ -4,14 +4,18 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use inferometer_load::Target;
 use inferometer_load::target::Credentials;
+use inferometer_load::{Control, Drive, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, UsageAsk};
+use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
+use inferometer_model::{JournalEntry, Plan, PlannedRequest, Release, RequestId, RequestRecord};
 
 /// What the server does on one connection, after it has read one request.
 #[derive(Clone)]
@@ -19,6 +23,8 @@ pub(crate) enum Step {
     Write(Vec<u8>),
     /// Reads the next request on the same connection.
     NextRequest,
+    /// Does nothing for so many milliseconds.
+    Pause(u64),
     /// Says nothing more until the client leaves.
     Stall,
     /// Closes with RST instead of FIN.
@@ -47,11 +53,6 @@ impl Scripted {
             }
         });
         Self { address, listener, thread: Some(thread) }
-    }
-
-    /// A server with one answer for everything.
-    pub(crate) fn saying(bytes: &[u8]) -> Self {
-        Self::serve(vec![vec![Step::Write(bytes.to_vec())]])
     }
 }
 
@@ -83,6 +84,7 @@ fn play(mut stream: TcpStream, script: &[Step]) {
                     return;
                 }
             }
+            Step::Pause(millis) => std::thread::sleep(Duration::from_millis(*millis)),
             Step::Stall => {
                 let _ = stream.read(&mut [0; 1]);
                 return;
@@ -146,4 +148,46 @@ pub(crate) fn target_with(
         request_id_prefix: "test".to_owned(),
         tls: None,
     })
+}
+
+/// So many requests, one after the other, through the whole driver; their records by id.
+pub(crate) fn drive_all(target: &Arc<Target>, requests: u64) -> Vec<RequestRecord> {
+    let (journal, entries) = std::sync::mpsc::sync_channel(1_000);
+    let run = Drive {
+        plan: Arc::new(OneAfterAnother(requests)),
+        target: Arc::clone(target),
+        clock: SystemClock::new(),
+        control: Control::default(),
+        progress: Arc::default(),
+        ceiling: 100,
+        journal,
+    };
+    drive(run).unwrap();
+    let records = entries.into_iter().filter_map(|entry| match entry {
+        JournalEntry::Ended(record) => Some(*record),
+        JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => None,
+    });
+    records.collect()
+}
+
+struct OneAfterAnother(u64);
+
+impl Plan for OneAfterAnother {
+    fn bounds(&self) -> Bounds {
+        Bounds { requests: Some(self.0), release_before: None, slots: NonZeroU32::new(1) }
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        (id.0 < self.0).then_some(PlannedRequest {
+            id,
+            release: Release::WhenSlotFree,
+            prompt_seed: 0,
+            input_tokens: 1,
+            output_tokens: 1,
+        })
+    }
+
+    fn prompt(&self, _: &PlannedRequest) -> String {
+        "hello".to_owned()
+    }
 }

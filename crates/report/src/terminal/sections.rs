@@ -38,7 +38,8 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
         ExtentFacts::DurationS(seconds) => format!("for {} s", figure(Some(seconds))),
     };
     let streaming = if run.streaming { "streamed" } else { "not streamed" };
-    let title = format!("Inferometer {}  ·  run {}", run.tool_version, run.id);
+    let title =
+        format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
     format!(
         "{}\n{} of `{}` at {target}, {streaming}\n{load}, {extent}, about {} tokens in, {} out, \
          seed {}\n",
@@ -205,12 +206,11 @@ pub(super) fn warnings(summary: &Summary, style: Style) -> String {
     text
 }
 
-pub(super) fn files(summary: &Summary, files: &Files, style: Style) -> String {
-    let next = format!("inferometer verify {}", summary.run.id);
+pub(super) fn files(files: &Files, style: Style) -> String {
+    let run = terminal(&files.run);
     format!(
-        "{}  {}\n{}   {next}\n",
+        "{}  {run}\n{}   inferometer verify {run}\n",
         style.paint(Ink::Bold, "files"),
-        terminal(&files.run),
         style.paint(Ink::Bold, "next"),
     )
 }

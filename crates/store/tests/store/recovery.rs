@@ -345,3 +345,15 @@ proptest! {
         prop_assert_eq!(run.read().unwrap().observations.ending.stop, RunStop::Recovered);
     }
 }
+
+#[test]
+fn a_started_request_that_this_machine_could_not_send_is_accounted_for() {
+    let entries = vec![started(0), ended(0), started(1), not_sent(1, 1), run_ended()];
+    let (_place, run) = dead_run(Some(2), &entries);
+    let observations = run.read().unwrap().observations;
+    assert_eq!(observations.scheduled_count(), 2);
+    assert_eq!(observations.not_sent_count(), 1);
+    let (_place, run) = dead_run(Some(2), &entries[..4]);
+    let recovery = run.recover().unwrap();
+    assert_eq!((recovery.cancelled, recovery.not_sent), (0, 0));
+}

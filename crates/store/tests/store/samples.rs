@@ -131,6 +131,7 @@ pub(crate) fn run_ended() -> JournalEntry {
     let mut loop_lag = LagHistogram::default();
     loop_lag.add(3_000);
     JournalEntry::RunEnded(RunEnding {
+        began: Some(ms(1)),
         at: ms(60),
         stop: RunStop::PlanDone,
         client: ClientFacts {

@@ -134,7 +134,6 @@ fn stage() -> impl Strategy<Value = Stage> {
     select(vec![
         Stage::Connect,
         Stage::Tls,
-        Stage::Send,
         Stage::Headers,
         Stage::FirstToken,
         Stage::Stream,
@@ -177,7 +176,8 @@ fn run_ending() -> impl Strategy<Value = RunEnding> {
         RunStop::Unauthorized,
         RunStop::Recovered,
     ]);
-    (moment(), stop, client()).prop_map(|(at, stop, client)| RunEnding { at, stop, client })
+    (option::of(moment()), moment(), stop, client())
+        .prop_map(|(began, at, stop, client)| RunEnding { began, at, stop, client })
 }
 
 fn client() -> impl Strategy<Value = ClientFacts> {

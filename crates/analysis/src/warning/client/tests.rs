@@ -63,8 +63,10 @@ fn a_loop_that_wakes_late_is_named() {
 
 #[test]
 fn a_single_pause_degrades_even_when_the_p99_is_fine() {
-    assert_eq!(raised(&with_loop_lag(501_000_000, 1_000)), [("loop-paused", Severity::Degraded)]);
-    assert_eq!(raised(&with_loop_lag(500_000_000, 1_000)), []);
+    let raised_by = |lag_ms: u64| raised(&with_loop_lag(lag_ms * 1_000_000, 1_000));
+    assert_eq!(raised_by(101), [("loop-paused", Severity::Degraded)]);
+    assert_eq!(raised_by(1_001), [("loop-paused", Severity::Invalid)]);
+    assert_eq!(raised_by(100), []);
 }
 
 fn with_width(width: u64) -> Observations {
