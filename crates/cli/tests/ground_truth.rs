@@ -1,11 +1,14 @@
 //! The engine knows what it sent and when. Here every event that the client recorded is compared
 //! with what the engine wrote: same order, same tokens, same moments.
 //!
-//! The stated bound: an event's moment never lies before its write began (less the error of the
-//! clock mapping), and at most one millisecond after its write returned. A read that drained
-//! several packets carries the stamp of the last, so such an event may lie further back, but never
-//! before the last read that had emptied the socket; more than one event in fifty like that means a client
-//! that was not there when the bytes came, and the comparison fails.
+//! The stated bound has two parts.
+//!
+//! Never hidden: an event's moment never lies before its write began (less the error of the clock
+//! mapping), and never later than its write returned by more than what the record itself admits:
+//! the width of its arrival, or 3.5 ms, the longest absence of the driver that may go unnoticed.
+//!
+//! Exact: at most one event in fifty lies more than one millisecond after its write. A client that
+//! was not there when the bytes came does not pass; one whose machine is busy may try again.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -19,6 +22,7 @@ use std::sync::Mutex;
 
 use inferometer_analysis::{Percentile, Verdict, summarize};
 use inferometer_engine::truth::{Ended, RequestTruth, Truth};
+use inferometer_model::record::Read;
 use inferometer_model::{Observations, RequestRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,10 +30,11 @@ use nix::unistd::Pid;
 use support::{Engine, inferometer, observations, output, text};
 
 const LATE_NS_MAX: i64 = 1_000_000;
-const COALESCED_SHARE_MAX: f64 = 0.02;
+const UNNOTICED_NS_MAX: i64 = 3_500_000;
+const LATE_SHARE_MAX: f64 = 0.02;
 /// A shared machine may take the core away from a client that does nothing wrong. One that is
 /// wrong is wrong every time.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 8;
 
 /// One at a time: two clients on two cores would measure each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -40,7 +45,7 @@ enum Mismatch {
     Events { request: u64, sent: usize, recorded: usize },
     Tokens { request: u64, event: usize },
     Early { request: u64, event: usize, by_ns: i64 },
-    BeforePreviousRead { request: u64, event: usize },
+    Hidden { request: u64, event: usize, late_ns: i64, width_ns: i64 },
     SentAfterReceived { request: u64, by_ns: i64 },
     Late { events: usize, of: usize, worst_ns: i64 },
 }
@@ -65,7 +70,7 @@ fn compare(observations: &Observations, truth: &Truth) -> Result<Agreement, Mism
         let truth = by_id.get(format!("{prefix}-{id}").as_str()).ok_or(Mismatch::Missing(id))?;
         compare_request(observations, record, truth, &mut agreement)?;
     }
-    if COALESCED_SHARE_MAX * agreement.events as f64 <= agreement.late as f64 - 1.0 {
+    if LATE_SHARE_MAX * (agreement.events as f64) < agreement.late as f64 {
         let Agreement { events, late, worst_ns } = agreement;
         return Err(Mismatch::Late { events: late, of: events, worst_ns });
     }
@@ -123,14 +128,21 @@ fn compare_request(
         agreement.worst_ns = agreement.worst_ns.max(late);
         if LATE_NS_MAX < late {
             agreement.late += 1;
-            let mut earlier = record.reads[..read].iter().rev().filter(|read| read.drained);
-            let previous = earlier.next().map(|read| on_engine_clock(read.at()));
-            if previous.is_some_and(|previous| write.after_ns.cast_signed() + error < previous) {
-                return Err(Mismatch::BeforePreviousRead { request, event });
+            let width_ns = admitted_width_ns(record, read);
+            if UNNOTICED_NS_MAX.max(width_ns + LATE_NS_MAX) < late {
+                return Err(Mismatch::Hidden { request, event, late_ns: late, width_ns });
             }
         }
     }
     Ok(())
+}
+
+/// How far back the record admits that the bytes of a read may lie.
+fn admitted_width_ns(record: &RequestRecord, read: usize) -> i64 {
+    let found = &record.reads[read];
+    let emptied = record.reads[..read].iter().rev().find(|read| read.drained).map(Read::at);
+    let earliest = emptied.or(record.sent).unwrap().max(found.turn);
+    found.at().nanos_after(earliest).max(0)
 }
 
 fn measure(engine: &Engine, folder: &Path, arguments: &[&str]) -> Observations {
@@ -138,7 +150,8 @@ fn measure(engine: &Engine, folder: &Path, arguments: &[&str]) -> Observations {
     let mut all = vec!["run", &url, "-q"];
     all.extend(arguments);
     let ran = output(&all, folder);
-    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    // A busy machine may make a run invalid, and it says so; what it recorded is compared anyway.
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
     observations(folder)
 }
 
@@ -254,11 +267,13 @@ fn a_client_that_is_delayed_on_purpose_does_not_pass() {
     // The engine goes on writing; nobody reads until 700 ms of tokens lie in the sockets.
     while last_write(&engine.truth().requests).unwrap() < stopped_at + 700_000_000 {}
     kill(client, Signal::SIGCONT).unwrap();
-    assert!(run.wait().unwrap().success());
+    assert_eq!(run.wait().unwrap().code(), Some(4), "the run knows that it is invalid");
     let observations = observations(folder.path());
     let compared = compare(&observations, &engine.truth());
     assert!(matches!(compared, Err(Mismatch::Late { .. })), "{compared:?}");
     let summary = summarize(&observations);
-    assert_ne!(summary.verdict, Verdict::Valid);
-    assert!(summary.warnings.iter().any(|warning| warning.key == "loop-paused"));
+    assert_eq!(summary.verdict, Verdict::Invalid);
+    for key in ["loop-paused", "arrival-width"] {
+        assert!(summary.warnings.iter().any(|warning| warning.key == key), "{key}");
+    }
 }

@@ -34,15 +34,25 @@ const TICK_SLACK_NS: u64 = 500_000;
 
 impl Turn {
     pub(crate) fn waits(&self, now: Moment) {
-        self.0.waiting_from_ns.store(now.as_nanos(), Ordering::Relaxed);
+        // A signal ends a wait without a look at the sockets, and the loop waits again at once:
+        // as long as the tick is overdue, it is still the same absence.
+        if !self.is_late(now) {
+            self.0.waiting_from_ns.store(now.as_nanos(), Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn wakes(&self, now: Moment) {
-        let due_ns = self.0.tick_due_ns.load(Ordering::Relaxed);
-        let late = 0 < due_ns && due_ns + TICK_SLACK_NS < now.as_nanos();
-        let since_ns =
-            if late { self.0.waiting_from_ns.load(Ordering::Relaxed) } else { now.as_nanos() };
+        let since_ns = if self.is_late(now) {
+            self.0.waiting_from_ns.load(Ordering::Relaxed)
+        } else {
+            now.as_nanos()
+        };
         self.0.since_ns.store(since_ns, Ordering::Relaxed);
+    }
+
+    fn is_late(&self, now: Moment) -> bool {
+        let due_ns = self.0.tick_due_ns.load(Ordering::Relaxed);
+        0 < due_ns && due_ns + TICK_SLACK_NS < now.as_nanos()
     }
 
     pub(crate) fn tick_due(&self, due: Moment) {
@@ -157,5 +167,40 @@ impl Wire {
 
     pub(crate) fn take_reads(&self) -> Vec<Read> {
         std::mem::take(&mut *self.notes.reads.borrow_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn micros(count: u64) -> Moment {
+        Moment::from_nanos(count * 1_000)
+    }
+
+    #[test]
+    fn a_loop_that_wakes_in_time_has_looked_since_it_woke() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(100));
+        turn.wakes(micros(1_900));
+        assert_eq!(turn.moment(), micros(1_900));
+    }
+
+    #[test]
+    fn a_loop_that_wakes_late_has_not_looked_since_it_went_to_wait() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(100));
+        turn.wakes(micros(400_000));
+        assert_eq!(turn.moment(), micros(100));
+        // A signal woke it; it waits and wakes again before it has served its tick.
+        turn.waits(micros(400_010));
+        turn.wakes(micros(400_020));
+        assert_eq!(turn.moment(), micros(100));
+        turn.tick_due(micros(402_000));
+        turn.waits(micros(400_100));
+        turn.wakes(micros(401_000));
+        assert_eq!(turn.moment(), micros(401_000));
     }
 }
