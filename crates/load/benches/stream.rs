@@ -8,6 +8,10 @@ use inferometer_load::answer::{AnswerReader, Framing};
 use inferometer_load::sse::{SseBounds, SseDecoder};
 use inferometer_model::endpoint::Api;
 
+/// The allocator of the binary that ships.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }

@@ -4,6 +4,7 @@
 //! [`openai`], its arm in each function below, fixtures under `tests/captures`, a line in the docs.
 
 pub mod bounds;
+mod chunk;
 pub mod openai;
 mod wire;
 

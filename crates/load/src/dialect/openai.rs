@@ -2,11 +2,10 @@
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::UsageAsk;
-use inferometer_model::record::Usage;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::wire::{Generated, Loose, Text};
-use super::{BodyRecipe, ChoicePart, Saying, SayingError};
+use super::chunk::Document;
+use super::{BodyRecipe, Saying, SayingError};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -60,138 +59,11 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-#[derive(Deserialize)]
-struct WireAnswer<'a> {
-    #[serde(borrow, default)]
-    choices: Option<Vec<WireChoice<'a>>>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
-    #[serde(borrow, default)]
-    model: Option<Text<'a>>,
-    #[serde(default)]
-    error: Option<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-struct WireChoice<'a> {
-    #[serde(default)]
-    index: Loose,
-    #[serde(borrow, default)]
-    delta: Option<WireMessage<'a>>,
-    #[serde(borrow, default)]
-    message: Option<WireMessage<'a>>,
-    #[serde(borrow, default)]
-    text: Option<Generated<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Option<Text<'a>>,
-    #[serde(default)]
-    logprobs: Option<WireLogprobs>,
-    #[serde(default)]
-    token_ids: Loose,
-    #[serde(default)]
-    error: Option<serde_json::Value>,
-}
-
-#[derive(Default, Deserialize)]
-struct WireMessage<'a> {
-    #[serde(borrow, default)]
-    role: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    content: Option<Generated<'a>>,
-    #[serde(borrow, default)]
-    reasoning_content: Option<Generated<'a>>,
-    #[serde(borrow, default)]
-    reasoning: Option<Generated<'a>>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<WireToolCall<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct WireToolCall<'a> {
-    #[serde(borrow, default)]
-    function: Option<WireFunction<'a>>,
-}
-
-#[derive(Deserialize)]
-struct WireFunction<'a> {
-    #[serde(borrow, default)]
-    name: Option<Generated<'a>>,
-    #[serde(borrow, default)]
-    arguments: Option<Generated<'a>>,
-}
-
-/// Chat has `content`, completions have `tokens`: a list with one entry per token.
-#[derive(Deserialize)]
-struct WireLogprobs {
-    #[serde(default)]
-    content: Loose,
-    #[serde(default)]
-    tokens: Loose,
-}
-
-#[derive(Deserialize)]
-struct WireUsage {
-    #[serde(default)]
-    prompt_tokens: Loose,
-    #[serde(default)]
-    completion_tokens: Loose,
-    #[serde(default)]
-    prompt_tokens_details: Option<WirePromptDetails>,
-}
-
-#[derive(Deserialize)]
-struct WirePromptDetails {
-    #[serde(default)]
-    cached_tokens: Loose,
-}
-
 pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
-    let answer: WireAnswer<'_> =
+    let Document { mut saying, error } =
         serde_json::from_slice(json).map_err(|error| SayingError::BadJson(error.to_string()))?;
-    let mut choices = answer.choices.unwrap_or_default();
-    let nested_error = choices.iter_mut().find_map(|choice| choice.error.take());
-    let error = answer.error.or(nested_error).filter(|error| !error.is_null());
-    Ok(Saying {
-        choices: choices.into_iter().map(part).collect(),
-        usage: answer.usage.map(usage),
-        model: answer.model.map(Text::into_name),
-        error: error.map(|error| error_text(&error)),
-    })
-}
-
-fn part(choice: WireChoice<'_>) -> ChoicePart<'_> {
-    let marked_tokens = choice.token_ids.list_length().filter(|length| 0 < *length).or_else(|| {
-        let logprobs = choice.logprobs.as_ref()?;
-        logprobs.content.list_length().or_else(|| logprobs.tokens.list_length())
-    });
-    let index = choice.index.number().and_then(|index| u16::try_from(index).ok()).unwrap_or(0);
-    let message = choice.delta.or(choice.message).unwrap_or_default();
-    let bytes = |text: Option<Generated<'_>>| text.map_or(0, |text| text.0.len());
-    ChoicePart {
-        index,
-        role: message.role.is_some(),
-        content: message.content.or(choice.text).map(|text| text.0),
-        reasoning: message.reasoning_content.or(message.reasoning).map(|text| text.0),
-        tool_call_bytes: message.tool_calls.filter(|calls| !calls.is_empty()).map(|calls| {
-            calls
-                .into_iter()
-                .filter_map(|call| call.function)
-                .map(|function| bytes(function.name) + bytes(function.arguments))
-                .sum()
-        }),
-        finish: choice.finish_reason.map(Text::into_name),
-        marked_tokens,
-    }
-}
-
-fn usage(usage: WireUsage) -> Usage {
-    Usage {
-        prompt_tokens: usage.prompt_tokens.number(),
-        completion_tokens: usage.completion_tokens.number(),
-        cached_tokens: usage
-            .prompt_tokens_details
-            .and_then(|details| details.cached_tokens.number()),
-    }
+    saying.error = error.map(|error| error_text(&error));
+    Ok(saying)
 }
 
 /// The words of an error body: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, or text.
@@ -318,7 +190,7 @@ mod tests {
             let part = &saying.choices[0];
             (part.content.as_ref().map(|text| text.len()), part.tool_call_bytes)
         };
-        assert_eq!(part(r#"{"content":[{"type":"text","text":"hi"}]}"#), (Some(29), None));
+        assert_eq!(part(r#"{"content":[{"type":"text","text":"hi"}]}"#), (Some(2), None));
         assert_eq!(part(r#"{"content":[]}"#), (Some(0), None));
         assert_eq!(part(r#"{"content":null}"#), (None, None));
         let call = r#"{"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}"#;

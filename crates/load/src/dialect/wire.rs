@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 
 /// Text as bytes: borrowed when it has no escapes, and free to hold lone surrogates.
 #[derive(Debug, Default)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, [u8]>);
+pub(super) struct Text<'a>(Cow<'a, [u8]>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -33,6 +33,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// As a name: what is not UTF-8 is replaced, because names are only compared and shown.
     pub(super) fn into_name(self) -> Cow<'a, str> {
         match self.0 {
@@ -42,20 +46,59 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Generated text, whatever form a server gives it: text, or a list of parts, or an object. What is
-/// not text counts by its JSON, so that it is seen as output and its bytes are known.
+/// Generated text: plain, or a list of parts that hold some.
 #[derive(Debug)]
-pub(super) struct Generated<'a>(pub(super) Cow<'a, [u8]>);
+pub(super) struct Parts<'a>(pub(super) Cow<'a, [u8]>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Generated<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json: &'a str = <&'a serde_json::value::RawValue>::deserialize(deserializer)?.get();
-        if !json.starts_with('"') {
-            let is_empty = matches!(json, "[]" | "{}");
-            return Ok(Self(Cow::Borrowed(if is_empty { b"" } else { json.as_bytes() })));
+        struct PartsVisitor;
+        impl<'de> Visitor<'de> for PartsVisitor {
+            type Value = Parts<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, or a list of parts")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Parts<'de>, E> {
+                Ok(Parts(Cow::Borrowed(bytes)))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Parts<'de>, E> {
+                Ok(Parts(Cow::Owned(bytes.to_owned())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parts<'de>, A::Error> {
+                let mut text = Vec::new();
+                while let Some(part) = items.next_element::<TextPart<'de>>()? {
+                    text.extend_from_slice(part.text.as_ref().map_or(b"", |text| text.bytes()));
+                }
+                Ok(Parts(Cow::Owned(text)))
+            }
         }
-        let text: Text<'a> = serde_json::from_str(json).map_err(serde::de::Error::custom)?;
-        Ok(Self(text.0))
+        deserializer.deserialize_bytes(PartsVisitor)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct TextPart<'a> {
+    #[serde(borrow, default)]
+    text: Option<Text<'a>>,
+}
+
+/// Any value, by the bytes of its text or, if it is none, of its JSON. Some servers send the
+/// arguments of a tool call as an object.
+#[derive(Debug)]
+pub(super) struct Sized(pub(super) usize);
+
+impl<'de> Deserialize<'de> for Sized {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&serde_json::value::RawValue>::deserialize(deserializer)?.get();
+        if !json.starts_with('"') {
+            return Ok(Self(json.len()));
+        }
+        let text: Text<'_> = serde_json::from_str(json).map_err(serde::de::Error::custom)?;
+        Ok(Self(text.bytes().len()))
     }
 }
 
