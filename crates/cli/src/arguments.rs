@@ -128,7 +128,7 @@ pub(crate) struct LimitArguments {
     /// Whole answer [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) total_timeout: Option<Duration>,
-    /// Requests in flight after the run is stopped [default: 30s]
+    /// Requests in flight after the run is stopped, or after its time is over [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) drain_timeout: Option<Duration>,
 }

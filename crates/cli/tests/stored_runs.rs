@@ -187,3 +187,24 @@ fn runs_lists_what_is_stored_newest_first() {
     assert_eq!(oks, [3, 2]);
     assert!(runs.iter().all(|run| run["state"] == "sealed" && run["verdict"].is_string()));
 }
+
+#[test]
+fn a_run_by_time_waits_for_its_last_requests_only_so_long() {
+    let folder = tempfile::tempdir().unwrap();
+    // The probe's four tokens take one and a half seconds; sixty would take half a minute.
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "500ms"]);
+    let url = engine.url();
+    let ran = output(
+        &["run", &url, "-q", "--duration", "300ms", "--concurrency", "2", "--output-tokens", "60"]
+            .into_iter()
+            .chain(["--drain-timeout", "200ms", "--json"])
+            .collect::<Vec<_>>(),
+        folder.path(),
+    );
+    let document: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(document["outcomes"]["cancelled"], 2, "{}", text(&ran.stderr));
+    assert_eq!(document["run"]["stop"], "plan_done");
+    let duration = document["window"]["duration_s"].as_f64().unwrap();
+    assert!(duration < 10.0, "{duration} s");
+    assert_eq!(ran.status.code(), Some(4), "nothing was ok");
+}

@@ -22,6 +22,10 @@ pub enum RunWarning {
     Partial {
         stop: RunStop,
     },
+    /// The run's time was over, and so was the time to wait for the last of them.
+    CutAtLimit {
+        requests: u64,
+    },
     StalePool {
         requests: u64,
     },
@@ -54,6 +58,8 @@ impl RunWarning {
         found.extend((ok == 0).then_some(Self::NothingOk { attempted }));
         found.extend((0 < failed).then_some(Self::Errors { failed, attempted }));
         found.extend(stop.is_partial().then_some(Self::Partial { stop }));
+        let cut_at_limit = !stop.is_partial() && 0 < cancelled;
+        found.extend(cut_at_limit.then_some(Self::CutAtLimit { requests: cancelled }));
         found.extend((0 < stale).then_some(Self::StalePool { requests: stale }));
         found
             .extend((!proxies.is_empty()).then(|| Self::ProxyVariables { names: proxies.clone() }));
@@ -66,6 +72,7 @@ impl RunWarning {
             Self::NothingOk { .. } => "nothing-ok",
             Self::Errors { .. } => "errors",
             Self::Partial { .. } => "partial",
+            Self::CutAtLimit { .. } => "cut-at-limit",
             Self::StalePool { .. } => "stale-pool",
             Self::ProxyVariables { .. } => "proxy-variables",
             Self::FewRequests { .. } => "few-requests",
@@ -78,6 +85,7 @@ impl RunWarning {
             Self::Errors { failed, attempted } if *attempted < failed * 2 => Severity::Invalid,
             Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
             Self::Partial { stop } => stop_severity(*stop),
+            Self::CutAtLimit { .. } => Severity::Degraded,
             Self::StalePool { .. } | Self::ProxyVariables { .. } | Self::FewRequests { .. } => {
                 Severity::Note
             }
@@ -94,6 +102,10 @@ impl RunWarning {
                  load or mend the server before comparing"
             }
             Self::Partial { .. } => "run it again to the end before comparing it with another run",
+            Self::CutAtLimit { .. } => {
+                "give the last requests more time (--drain-timeout), or lower the load: slow answers \
+                 are missing here"
+            }
             Self::StalePool { .. } => {
                 "use a fresh connection for each request (--connections new), or let the server \
                  keep idle ones longer"
@@ -126,6 +138,9 @@ impl fmt::Display for RunWarning {
                 write!(f, "{failed} of {attempted} attempted requests failed ({share})")
             }
             Self::Partial { stop } => write!(f, "the run is partial: {}", stop.text()),
+            Self::CutAtLimit { requests } => {
+                write!(f, "{requests} requests were still in flight when the drain limit passed")
+            }
             Self::StalePool { requests } => write!(
                 f,
                 "{requests} requests failed because the server had closed the pooled connection"
@@ -178,7 +193,10 @@ mod tests {
 
     #[test]
     fn what_we_cancelled_is_no_error() {
-        assert_eq!(raised(&with_failures(Outcome::Cancelled, 3)), []);
+        let mut cut = with_failures(Outcome::Cancelled, 3);
+        assert_eq!(raised(&cut), [("cut-at-limit", Severity::Degraded)]);
+        cut.ending.stop = RunStop::Cut;
+        assert_eq!(raised(&cut), [("partial", Severity::Degraded)]);
     }
 
     #[test]
