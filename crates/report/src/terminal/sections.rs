@@ -129,13 +129,17 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
     let mut reasons = String::new();
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Scalar(scalar) = value else { continue };
-        let shown = match metric.name {
-            "error_rate" => percent(scalar.value),
-            "concurrency_mean" | "concurrency_peak" => figure(scalar.value),
-            _ => format!("{} {}", figure(scalar.value), scalar.unit),
+        let (number, unit) = match metric.name {
+            "error_rate" => {
+                let share = percent(scalar.value);
+                (share.trim_end_matches(" %").to_owned(), "%")
+            }
+            "concurrency_peak" => (figure(scalar.value).replace(".00", ""), "requests"),
+            _ => (figure(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
-            let _ = writeln!(text, "{:<NAME_WIDTH$}{shown:>20}", metric.title);
+            let title = metric.title;
+            let _ = writeln!(text, "{title:<NAME_WIDTH$}{number:>FIGURE_WIDTH$} {unit}");
         } else if let Some(reason) = &scalar.reason {
             let _ = writeln!(reasons, "  {NOTHING} {}: {}", metric.title, terminal(reason));
         }
