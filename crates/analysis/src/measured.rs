@@ -48,6 +48,7 @@ pub(crate) struct Measured {
     pub(crate) send_lag: Series,
     pub(crate) client_lag: Series,
     pub(crate) arrival_width: Series,
+    pub(crate) event_width: Series,
     pub(crate) send_delay: Series,
     pub(crate) oddities: Oddities,
     pub(crate) vllm: vllm::Gathered,
@@ -268,6 +269,10 @@ impl Pass {
             send_lag: of_sent(latencies.send_lag),
             client_lag: of_sent(latencies.client_lag),
             arrival_width: of_ok(latencies.arrival_width),
+            event_width: Series {
+                sample: Sample::counted(latencies.event_width),
+                ..Series::default()
+            },
             send_delay: of_sent(latencies.send_delay),
             oddities: self.oddities,
             vllm: self.vllm.finish(),

@@ -26,6 +26,8 @@ pub(crate) struct Latencies {
     pub(crate) send_lag: Vec<f64>,
     pub(crate) client_lag: Vec<f64>,
     pub(crate) arrival_width: Vec<f64>,
+    /// The same, counted once for each event; an arrival of one event has no width.
+    pub(crate) event_width: Vec<(f64, u64)>,
     /// `sent − intended`: no metric of its own, but what an open loop is judged by.
     pub(crate) send_delay: Vec<f64>,
     /// A gap between arrivals had no token count, so per-token gaps would be of some requests only.
@@ -120,17 +122,23 @@ impl Latencies {
     /// How far back the events of a coalesced arrival may really lie: to the read before, or to
     /// the moment since which the driver was busy elsewhere, whichever is later.
     fn add_widths(&mut self, record: &RequestRecord, arrivals: &[Arrival], ruler: &mut Ruler) {
-        for arrival in arrivals.iter().filter(|arrival| 1 < arrival.events) {
+        for arrival in arrivals {
+            if arrival.events < 2 {
+                self.event_width.push((0.0, u64::from(arrival.events)));
+                continue;
+            }
             let Some(read) = record.reads.get(arrival.read) else { continue };
             // A read that left bytes behind bounds nothing: the kernel merges what lies unread.
             let earlier = record.reads.get(..arrival.read).unwrap_or_default();
             let before = earlier.iter().rev().find(|read| read.drained && read.at() < arrival.at);
             let earliest = before.map(Read::at).or(record.sent).unwrap_or(read.turn);
-            if arrival.at <= earliest.max(read.turn) {
-                self.arrival_width.push(0.0);
+            let width = if arrival.at <= earliest.max(read.turn) {
+                Some(0.0)
             } else {
-                self.arrival_width.extend(ruler.ms(earliest.max(read.turn), arrival.at));
-            }
+                ruler.ms(earliest.max(read.turn), arrival.at)
+            };
+            self.arrival_width.extend(width);
+            self.event_width.extend(width.map(|width| (width, u64::from(arrival.events))));
         }
     }
 }

@@ -25,6 +25,7 @@ pub enum ClientWarning {
     LoopPaused {
         max_ms: f64,
     },
+    /// Over all events of ok answers; those that came alone are exact.
     ArrivalWidth {
         p99_ms: f64,
     },
@@ -176,7 +177,7 @@ fn lags(
     found.extend(PAUSE_MS.passed(loop_lag.max).map(|max_ms| ClientWarning::LoopPaused { max_ms }));
     found.extend(
         CLIENT_MS
-            .passed(p99(&measured.arrival_width))
+            .passed(p99(&measured.event_width))
             .map(|p99_ms| ClientWarning::ArrivalWidth { p99_ms }),
     );
     found
@@ -221,8 +222,8 @@ impl fmt::Display for ClientWarning {
             }
             Self::ArrivalWidth { p99_ms } => write!(
                 f,
-                "1 % of coalesced reads may hold events that are {p99_ms:.1} ms or more older than \
-                 their stamp"
+                "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they were \
+                 read together with later ones"
             ),
             Self::ClockJump { jumps } => {
                 write!(f, "the wall clock jumped {jumps} times, so kernel stamps near it are off")
