@@ -97,6 +97,9 @@ impl Measured {
             return Err(NOTHING_OK);
         }
         let tokens = self.busiest_second.ok_or(Missing("no ok answer carried output"))?;
+        if self.extremes.window().duration_s.is_none_or(|seconds| seconds < 1.0) {
+            return Err(Missing("the run was shorter than the second that a peak is taken over"));
+        }
         Ok(tokens as f64)
     }
 

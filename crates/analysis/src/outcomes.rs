@@ -136,7 +136,7 @@ mod tests {
 
     fn refused(id: u64, status: u16, at: u64, message: &str) -> RequestRecord {
         let mut record = Given::failed(id, Outcome::HttpError).ends(at).record();
-        record.head = Some(ResponseHead { status, read: 0 });
+        record.head = Some(ResponseHead { status, read: 0, streamed: true });
         record.ending.message = Some(message.to_owned());
         record
     }

@@ -65,11 +65,15 @@ impl Latencies {
         };
         let [first, ..] = output.arrivals.as_slice() else { return };
         let last = output.arrivals.last().unwrap_or(first);
-        self.ttft.extend(ruler.ms(sent, first.at));
-        self.ttft_schedule.extend(ruler.ms(record.intended, first.at));
+        // The first token of an answer that comes whole is not to be seen.
+        let streamed = record.head.is_none_or(|head| head.streamed);
+        if streamed {
+            self.ttft.extend(ruler.ms(sent, first.at));
+            self.ttft_schedule.extend(ruler.ms(record.intended, first.at));
+        }
         self.e2e.extend(ruler.ms(sent, last.at));
         self.e2e_schedule.extend(ruler.ms(record.intended, last.at));
-        if let Some(content) = output.first_content {
+        if let Some(content) = output.first_content.filter(|_| streamed) {
             self.ttfc.extend(ruler.ms(sent, content));
         }
         self.add_widths(record, &output.arrivals, ruler);

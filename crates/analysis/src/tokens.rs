@@ -97,8 +97,8 @@ impl Tokens {
         if let Some(cached) = record.usage.and_then(|usage| usage.cached_tokens) {
             add(self.cached_total.get_or_insert(0), cached);
         }
+        self.without_output += u64::from(output.events == 0);
         if counted.count == 0 {
-            self.without_output += 1;
             return;
         }
         add(&mut self.output_total, counted.count);

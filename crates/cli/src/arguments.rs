@@ -11,7 +11,7 @@ use crate::duration;
 ///
 /// Without a command it measures the embedded engine: a short real run that needs nothing.
 #[derive(Debug, Parser)]
-#[command(name = "inferometer", version, max_term_width = 100)]
+#[command(name = "inferometer", version, max_term_width = 100, allow_negative_numbers = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -20,8 +20,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure one server once
+    #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
     /// Start the embedded engine by itself: a server whose truth is known
+    #[command(allow_negative_numbers = true)]
     Engine(EngineArguments),
     /// List stored runs
     Runs(RunsArguments),
@@ -173,9 +175,13 @@ pub(crate) struct PageArguments {
 }
 
 impl PageArguments {
+    /// What was asked for outright.
+    pub(crate) fn asked(&self) -> Option<PageFormat> {
+        self.format.or(self.json.then_some(PageFormat::Json))
+    }
+
     pub(crate) fn format(&self) -> PageFormat {
-        let default = if self.json { PageFormat::Json } else { PageFormat::Page };
-        self.format.unwrap_or(default)
+        self.asked().unwrap_or(PageFormat::Page)
     }
 }
 

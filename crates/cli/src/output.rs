@@ -1,11 +1,18 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use crate::failure::Failure;
 
 /// A result. A reader that left early (`| head`) is not our failure: the run is saved.
-pub(crate) fn result(text: &str) {
+pub(crate) fn result(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::internal(format!("the result could not be written: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Everything that is not a result.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resolve::resolve;
@@ -9,6 +10,7 @@ use inferometer_load::target::{Credentials, Target, tls_connector};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
 use inferometer_model::observations::{Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
+use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, RequestRecord, Spec};
 use inferometer_target::{DiscoveryError, discover_models};
 
@@ -108,6 +110,7 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
             probe(&asking, SystemClock::new(), PROBE_PROMPT, PROBE_TOKENS)
                 .map_err(|error| Failure::internal(error.to_string()))?;
         if record.ending.outcome == Outcome::Ok {
+            check_answer(target, &record)?;
             let counted = record.events.iter().any(|event| event.tokens.is_some());
             let useless = *ask == UsageAsk::Continuous && !counted;
             return Ok((if useless { UsageAsk::Final } else { *ask }, connections));
@@ -122,6 +125,26 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
         Some(record) => Err(probe_failure(target, secrets, &record)),
         None => Err(Failure::internal("the probe asked nothing")),
     }
+}
+
+/// An answer that is fine by itself may still not be the one to measure.
+fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> {
+    if let Some(other) = &record.other_model {
+        return Err(Failure::target(format!(
+            "{}: `{}` was asked for, and `{other}` answered",
+            target.base, target.model
+        ))
+        .hint("ask for the model by the name that the server gives it (--model)"));
+    }
+    let streamed = record.head.is_none_or(|head| head.streamed);
+    if target.streaming && !streamed {
+        return Err(Failure::target(format!(
+            "{}: a stream was asked for, and the answer came whole",
+            target.base
+        ))
+        .hint("the server or a proxy does not stream: measure whole answers with --no-stream"));
+    }
+    Ok(())
 }
 
 fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
@@ -141,6 +164,8 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
         (Some(401 | 403), _) => {
             failure.hint("the server wants a key: use --api-key-file FILE or OPENAI_API_KEY")
         }
+        (Some(429 | 503), _) => failure
+            .hint("the server is busy or still loading; wait until it answers, then run again"),
         (Some(404), _) => failure.hint(
             "either the path is wrong (give the base URL, with its prefix if it has one) \
              or the server does not serve that model (see --model)",
@@ -154,6 +179,32 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             "the certificate must be valid for this host and trusted by this system \
              (SSL_CERT_FILE may name another store)",
         ),
-        _ => failure.hint("try the same request with curl; nothing was measured"),
+        _ => match timeout_flag(outcome) {
+            Some((flag, limit)) => failure
+                .hint(format!("it was given {:?}; allow more with {flag}", limit(&target.limits))),
+            None => failure.hint("nothing was measured; does the server answer a request by hand?"),
+        },
     }
+}
+
+/// The flag that sets the limit which was met, and its value.
+fn timeout_flag(outcome: Outcome) -> Option<(&'static str, fn(&Limits) -> Duration)> {
+    let limit: (&'static str, fn(&Limits) -> Duration) = match outcome {
+        Outcome::TimeoutConnect => ("--connect-timeout", |limits| limits.connect),
+        Outcome::TimeoutFirstToken => ("--first-token-timeout", |limits| limits.first_token),
+        Outcome::TimeoutIdle => ("--idle-timeout", |limits| limits.idle),
+        Outcome::TimeoutTotal => ("--total-timeout", |limits| limits.total),
+        Outcome::Ok
+        | Outcome::HttpError
+        | Outcome::Rejected
+        | Outcome::StreamError
+        | Outcome::Truncated
+        | Outcome::ProtocolError
+        | Outcome::TransportError
+        | Outcome::TlsError
+        | Outcome::DnsError
+        | Outcome::Cancelled
+        | Outcome::NotSent => return None,
+    };
+    Some(limit)
 }

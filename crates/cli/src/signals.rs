@@ -81,8 +81,7 @@ async fn obey(
         grace_ends = kind != SignalKind::interrupt();
         match control.stop_harder() {
             Stop::Run => talk(
-                "\nstopping: nothing more is sent, requests in flight may finish \
-                 (Ctrl-C again to cut them)",
+                "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
             ),
             Stop::Drain => talk("\ncutting the requests in flight; the run is being saved"),
             Stop::Cut => leave(kind),

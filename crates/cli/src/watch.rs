@@ -67,7 +67,7 @@ fn bar(bounds: Bounds) -> Option<ProgressBar> {
         (None, Some(end)) => end.as_nanos() / 1_000_000,
         (None, None) => 0,
     };
-    let style = ProgressStyle::with_template("{bar:32} {percent:>3}%  {elapsed_precise}  {msg}")
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3}%  {elapsed}  {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("━╸─");
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));

@@ -45,7 +45,11 @@ fn a_closed_loop_gives_every_promised_key() {
     }
     for metric in ["request", "input", "output", "total", "per_user", "peak_output"] {
         let value = &document["metrics"][format!("{metric}_throughput")]["value"];
-        assert!(value.as_f64().is_some_and(|value| 0.0 < value), "{metric}: {value}");
+        // A run shorter than a second has no busiest second.
+        let short = document["window"]["duration_s"].as_f64().unwrap() < 1.0;
+        let is_peak = metric == "peak_output";
+        let positive = value.as_f64().is_some_and(|value| 0.0 < value);
+        assert!(positive || (is_peak && short && value.is_null()), "{metric}: {value}");
     }
     for print in ["workload", "plan"] {
         assert_eq!(document[print]["fingerprint"].as_str().unwrap().len(), 32);
@@ -118,6 +122,8 @@ fn the_block_has_the_published_labels() {
         folder.path(),
     );
     let block = text(&ran.stdout);
+    // The block has no place for doubt, so the doubt stands beside it.
+    assert!(text(&ran.stderr).contains("8 of 8 requests ok"), "{}", text(&ran.stderr));
     let labels: Vec<&str> =
         block.lines().map(|line| line.split_once(':').map_or(line, |(label, _)| label)).collect();
     assert_eq!(

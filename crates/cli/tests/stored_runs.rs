@@ -208,3 +208,51 @@ fn a_run_by_time_waits_for_its_last_requests_only_so_long() {
     assert!(duration < 10.0, "{duration} s");
     assert_eq!(ran.status.code(), Some(4), "nothing was ok");
 }
+
+#[test]
+fn a_lost_summary_is_computed_again_and_a_lost_journal_costs_no_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let url = engine.url();
+    let ran =
+        output(&["run", &url, "-q", "--requests", "5", "--output-tokens", "4"], folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let run = latest_run(folder.path());
+    let summary = run.path().join("summary.json");
+    let journal = run.path().join("requests.journal");
+    let honest = std::fs::read(&summary).unwrap();
+
+    std::fs::remove_file(&summary).unwrap();
+    assert_eq!(output(&["verify", "latest"], folder.path()).status.code(), Some(4));
+    assert!(output(&["recover", "latest"], folder.path()).status.success());
+    assert_eq!(std::fs::read(&summary).unwrap(), honest, "the same bytes");
+
+    let records = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, [&records[..], b"seven b"].concat()).unwrap();
+    assert_eq!(output(&["verify", "latest"], folder.path()).status.code(), Some(4));
+    assert!(output(&["recover", "latest"], folder.path()).status.success(), "a torn tail is cut");
+    assert!(output(&["verify", "latest"], folder.path()).status.success());
+    assert_eq!(std::fs::read(&journal).unwrap(), records);
+
+    for length in [0, 5, 10] {
+        std::fs::write(&journal, &records[..length]).unwrap();
+        assert!(!output(&["verify", "latest"], folder.path()).status.success());
+        let refused = output(&["recover", "latest"], folder.path());
+        assert!(!refused.status.success(), "{length}: {}", text(&refused.stdout));
+        assert_eq!(std::fs::read(&summary).unwrap(), honest, "a good summary is never overwritten");
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
+    let ran = inferometer()
+        .args(["run", "--dry-run"])
+        .current_dir(folder.path())
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(text(&ran.stderr).contains("could not be written"), "{}", text(&ran.stderr));
+}

@@ -58,7 +58,12 @@ fn contradictions_are_usage_errors() {
     assert_says(&found, 2, &["--rate", "--concurrency", "set one"]);
     let found = refused(&["run", "--requests", "3", "--duration", "4s"]);
     assert_says(&found, 2, &["--requests", "--duration"]);
-    assert_says(&refused(&["run", "--rate", "0"]), 2, &["--rate 0", "above zero"]);
+    assert_says(&refused(&["run", "--rate", "0"]), 2, &["--rate", "above zero"]);
+    assert_says(&refused(&["run", "--requests", "-1"]), 2, &["-1", "--requests"]);
+    assert_says(&refused(&["run", "--total-timeout", "0s"]), 2, &["--total-timeout", "zero"]);
+    let found = refused(&["run", "-q", "--rate", "0.001", "--duration", "1s"]);
+    assert_says(&found, 2, &["no request falls", "--duration", "hint:"]);
+    assert_says(&refused(&["run", "18103"]), 2, &["http://localhost:18103"]);
     assert_says(&refused(&["run", "--requests", "0"]), 2, &["--requests", "at least 1"]);
     assert_says(&refused(&["run", "--duration", "5"]), 2, &["5", "30s"]);
     assert_says(&refused(&["run", "--metadata", "x"]), 2, &["x", "key=value"]);
@@ -156,4 +161,14 @@ fn more_streams_than_descriptors_are_refused_before_the_run() {
         .unwrap();
     let found = (ran.status.code().unwrap(), text(&ran.stderr));
     assert_says(&found, 2, &["--concurrency 500", "descriptors", "192", "ulimit"]);
+}
+
+#[test]
+fn an_answer_that_is_not_the_one_to_measure_is_refused_before_the_run() {
+    let body = r#"{"model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}"#;
+    let whole = answering(http("200 OK", "application/json", body));
+    assert_says(&run_against(whole), 3, &["stream", "whole", "--no-stream"]);
+    let event = r#"data: {"model":"large","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+    let other = answering(http("200 OK", "text/event-stream", &format!("{event}\n\n")));
+    assert_says(&run_against(other), 3, &["`tiny`", "`large`", "--model"]);
 }

@@ -285,10 +285,15 @@ impl AnswerReader {
         let saying = dialect::read(self.api, whole).map_err(|error| {
             Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
         })?;
-        if let Some(words) = saying.error {
-            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words));
+        if let Some(words) = &saying.error {
+            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words.clone()));
         }
         self.take(&saying, last_read);
+        // A whole answer of one choice carries all that usage counts, even where its text is empty.
+        if let [event] = self.answer.events.as_mut_slice() {
+            let total = saying.usage.and_then(|usage| usage.completion_tokens);
+            event.tokens = event.tokens.or(total.and_then(|total| u32::try_from(total).ok()));
+        }
         self.check_finishes(Outcome::ProtocolError, Cause::UnexpectedAnswer)
     }
 

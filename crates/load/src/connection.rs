@@ -142,6 +142,9 @@ fn tls_failure(error: &io::Error) -> Failure {
         Some(tls @ rustls::Error::InvalidCertificate(_)) => {
             Failure::saying(Outcome::TlsError, Cause::Certificate, tls.to_string())
         }
+        Some(rustls::Error::InvalidMessage(_)) => {
+            Failure::saying(Outcome::TlsError, Cause::Handshake, "the server answered without TLS")
+        }
         Some(tls) => Failure::saying(Outcome::TlsError, Cause::Handshake, tls.to_string()),
         None => Failure {
             outcome: Outcome::TlsError,

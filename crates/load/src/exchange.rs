@@ -150,7 +150,11 @@ impl Exchanges {
         let response = pump.with(sender.send_request(request)).await.map_err(|error| {
             http_failure(&error, Stage::Headers, progress.is_stale(wire, self.clock.system.now()))
         })?;
-        let head = ResponseHead { status: response.status().as_u16(), read: wire.current_read() };
+        let head = ResponseHead {
+            status: response.status().as_u16(),
+            read: wire.current_read(),
+            streamed: false,
+        };
         progress.head.set(Some(head));
         progress.stage.set(Stage::FirstToken);
         if !response.status().is_success() {
@@ -161,6 +165,8 @@ impl Exchanges {
             Ok(framing) => framing,
             Err(failure) => return Err(self.with_title(&mut connection, response, failure).await),
         };
+        let streamed = framing == Framing::EventStream;
+        progress.head.set(Some(ResponseHead { streamed, ..head }));
         *progress.reader.borrow_mut() = Some(AnswerReader::new(self.target.api, framing));
         read_body(&mut connection, response.into_body(), progress).await?;
         progress.stage.set(Stage::End);

@@ -64,7 +64,8 @@ impl HttpFetch {
 
 impl Fetch for HttpFetch {
     async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
-        let limit = self.clock.system.now() + FETCH_LIMIT;
+        let length = FETCH_LIMIT.min(self.target.limits.total);
+        let limit = self.clock.system.now() + length;
         let redactor = self.target.credentials.redactor();
         match before(self.clock.system, limit, self.reply(request)).await {
             Some(Ok(reply)) => Ok(reply),
@@ -74,7 +75,7 @@ impl Fetch for HttpFetch {
             }
             None => Err(FetchError {
                 outcome: Outcome::TimeoutTotal,
-                message: format!("no whole answer within {FETCH_LIMIT:?}"),
+                message: format!("no whole answer within {length:?}"),
             }),
         }
     }

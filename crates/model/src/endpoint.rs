@@ -62,6 +62,8 @@ pub enum BaseUrlError {
              take it out and use --api-key-file or --header"
     )]
     Credentials,
+    #[error("`{0}` is a number, not a server; did you mean http://localhost:{0}?")]
+    BareNumber(String),
     #[error("`{0}` has a query or fragment; give the base URL only, as http://HOST:PORT/PREFIX")]
     Query(String),
 }
@@ -92,6 +94,14 @@ impl FromStr for BaseUrl {
     type Err = BaseUrlError;
 
     fn from_str(text: &str) -> Result<Self, BaseUrlError> {
+        // A number would be taken for an address, and a request would go there.
+        if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
+            return Err(BaseUrlError::BareNumber(text.to_owned()));
+        }
+        if ["http:", "https:"].iter().any(|start| text.starts_with(start)) && !text.contains("://")
+        {
+            return Err(BaseUrlError::NotAUrl(quotable(text), "`//` is missing".to_owned()));
+        }
         // `localhost:8000` alone would parse as the scheme `localhost`.
         // Messages may quote what was typed, but not the parts that may be secret.
         let quoted = quotable(text);
@@ -215,5 +225,7 @@ mod tests {
         assert!(parsed("ftp://h").contains("`ftp`"));
         assert!(parsed("http://h/?key=1").contains("query"));
         assert!(parsed("http://").contains("not a URL"));
+        assert!(parsed("http:/h:1").contains("not a URL"));
+        assert!(parsed("18103").contains("http://localhost:18103"));
     }
 }

@@ -62,6 +62,8 @@ pub struct ResponseHead {
     pub status: u16,
     /// Index of the read that completed the headers.
     pub read: u32,
+    /// Whether the body was an event stream. A server may answer whole although asked to stream.
+    pub streamed: bool,
 }
 
 /// One successful read of the socket. It is stamped before a byte of it is decoded.

@@ -125,6 +125,22 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    fn check(&self) -> Result<(), SpecError> {
+        for (name, limit) in [
+            ("--connect-timeout", self.connect),
+            ("--first-token-timeout", self.first_token),
+            ("--idle-timeout", self.idle),
+            ("--total-timeout", self.total),
+        ] {
+            if limit.is_zero() {
+                return Err(SpecError::NoTime(name));
+            }
+        }
+        Ok(())
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
     #[error(
@@ -134,8 +150,8 @@ pub enum SpecError {
     TwoShapes,
     #[error("--requests and --duration are both set; set one")]
     TwoExtents,
-    #[error("--rate {0} is not a number of requests per second above zero")]
-    BadRate(f64),
+    #[error("--rate must be a number of requests per second above zero and at most {RATE_MAX}")]
+    BadRate,
     #[error("--arrivals shapes an open loop; set --rate too, or leave --arrivals out")]
     ArrivalsWithoutRate,
     #[error("{0} must be at least 1")]
@@ -144,6 +160,8 @@ pub enum SpecError {
     TooLarge { name: &'static str, value: u64, bound: u64 },
     #[error("--duration must be longer than zero and at most {0:?}")]
     BadDuration(Duration),
+    #[error("{0} must be longer than zero")]
+    NoTime(&'static str),
     #[error("--model is empty; name a model, or leave it out to take the one the server lists")]
     EmptyModel,
 }
@@ -160,6 +178,8 @@ const CONCURRENCY_MAX: u32 = 1_000_000;
 const REQUESTS_MAX: u64 = 1_000_000_000;
 const TOKENS_MAX: u32 = 16_000_000;
 const RATE_MAX: f64 = 1e6;
+/// One request in some eleven days: slower is a slip too.
+const RATE_MIN: f64 = 1e-6;
 const DURATION_MAX: Duration = Duration::from_hours(24 * 31);
 /// Arrivals of an open loop are drawn beforehand, so their number is bounded.
 const ARRIVALS_MAX: f64 = 1e8;
@@ -175,6 +195,7 @@ impl SpecDraft {
             output_tokens: tokens("--output-tokens", self.output_tokens, OUTPUT_TOKENS)?,
             input_length: LengthKind::Estimated,
         };
+        self.limits.check()?;
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
             return Err(SpecError::EmptyModel);
         }
@@ -195,11 +216,11 @@ impl SpecDraft {
     fn shape(&self) -> Result<LoadShape, SpecError> {
         match (self.rate_per_s, self.concurrency) {
             (Some(_), Some(_)) => Err(SpecError::TwoShapes),
-            (Some(rate), None) if rate.is_finite() && 0.0 < rate && rate <= RATE_MAX => {
+            (Some(rate), None) if (RATE_MIN..=RATE_MAX).contains(&rate) => {
                 let arrivals = self.arrivals.unwrap_or(Arrivals::Poisson);
                 Ok(LoadShape::Open { rate_per_s: rate, arrivals })
             }
-            (Some(rate), None) => Err(SpecError::BadRate(rate)),
+            (Some(_), None) => Err(SpecError::BadRate),
             (None, _) if self.arrivals.is_some() => Err(SpecError::ArrivalsWithoutRate),
             (None, concurrency) => {
                 let slots = concurrency.unwrap_or(CONCURRENCY);
@@ -292,12 +313,14 @@ mod tests {
             }),
             SpecError::TwoExtents
         );
-        for rate in [0.0, -1.0, f64::INFINITY, 1e9] {
+        for rate in [0.0, -1.0, f64::INFINITY, f64::NAN, 1e9, 1e-300] {
             assert_eq!(
                 refused(SpecDraft { rate_per_s: Some(rate), ..draft() }),
-                SpecError::BadRate(rate)
+                SpecError::BadRate
             );
         }
+        let limits = Limits { total: Duration::ZERO, ..Limits::default() };
+        assert_eq!(refused(SpecDraft { limits, ..draft() }), SpecError::NoTime("--total-timeout"));
         assert_eq!(
             refused(SpecDraft { concurrency: Some(0), ..draft() }),
             SpecError::Zero("--concurrency")

@@ -8,6 +8,17 @@ use inferometer_analysis::Summary;
 use crate::Files;
 pub use style::Style;
 
+/// Verdict, failures and warnings alone, for beside a page that has no place for them.
+pub fn doubts(summary: &Summary, files: &Files) -> String {
+    [
+        sections::verdict(summary, Style::Plain),
+        sections::outcomes(summary, Style::Plain),
+        sections::warnings(summary, Style::Plain),
+        sections::files(files, Style::Plain),
+    ]
+    .concat()
+}
+
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
     let page = [

@@ -148,7 +148,7 @@ impl RunDirectory {
         JournalReader::open(&self.journal_path())
     }
 
-    fn has_summary(&self) -> bool {
+    pub(crate) fn has_summary(&self) -> bool {
         self.path.join(SUMMARY_FILE).is_file()
     }
 
@@ -156,6 +156,8 @@ impl RunDirectory {
         let run = self.path.clone();
         match self.is_locked() {
             Ok(true) => StoreError::Busy { run },
+            // A summary is written last: a run that has one did finish.
+            Ok(false) if self.has_summary() => StoreError::JournalLost { run },
             Ok(false) => {
                 let (started, ended) = ledger.counts();
                 StoreError::Unfinished { run, started, ended }

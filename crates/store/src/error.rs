@@ -70,6 +70,11 @@ pub enum StoreError {
     )]
     Unfinished { run: PathBuf, started: u64, ended: u64 },
     #[error(
+        "{run} has a summary, but its journal holds no ending: the journal was cut or removed after \
+         the run; put the original back, the summary is left as it is"
+    )]
+    JournalLost { run: PathBuf },
+    #[error(
         "{path} has lost entries ({error}; {integrity}); account for them with: \
          inferometer recover {run}"
     )]

@@ -52,16 +52,29 @@ impl RunDirectory {
     /// `AlreadyFinished` when nothing is missing.
     pub fn recover(&self) -> Result<Recovery, StoreError> {
         let manifest = self.manifest()?;
+        let sealed = self.has_summary();
         let journal = self.open_locked()?;
         let (mut ledger, mut integrity) = self.read_journal()?;
+        if sealed && ledger.ending().is_none() {
+            return Err(StoreError::JournalLost { run: self.path().to_owned() });
+        }
         let lost =
             Lost::find(&ledger, &manifest).map_err(|error| self.inconsistent(error, &integrity))?;
         let earlier = ledger.ending().cloned();
         if let Some(ending) = earlier.clone().filter(|_ending| lost.is_empty()) {
-            return Err(match ledger.close(manifest, ending) {
-                Ok(_whole) => StoreError::AlreadyFinished { run: self.path().to_owned() },
-                Err(error) => self.inconsistent(error, &integrity),
-            });
+            return match ledger.close(manifest, ending) {
+                Ok(_whole) if integrity.tail == Tail::Clean => {
+                    Err(StoreError::AlreadyFinished { run: self.path().to_owned() })
+                }
+                // Whole, with bytes behind its end that are no entry: they are cut off.
+                Ok(observations) => {
+                    let cut_bytes = self.cut_and_append(journal, integrity.tail, &[])?;
+                    integrity.tail = Tail::Clean;
+                    let run = StoredRun { observations, integrity, sealed };
+                    Ok(Recovery { run, cut_bytes, cancelled: 0, not_sent: 0 })
+                }
+                Err(error) => Err(self.inconsistent(error, &integrity)),
+            };
         }
 
         let (cancelled, not_sent) = (lost.records.len() as u64, lost.not_sent_count);

@@ -20,6 +20,10 @@ pub enum AnswerWarning {
     NotStreaming {
         share: f64,
     },
+    /// Whole by every rule, and yet nothing came that has a moment.
+    NoOutput {
+        requests: u64,
+    },
     OutputLength {
         share: f64,
     },
@@ -69,6 +73,8 @@ impl AnswerWarning {
                 .filter(|share| NOT_STREAMING_SHARE < *share)
                 .map(|share| Self::NotStreaming { share }),
         );
+        let silent = measured.tokens.without_output;
+        found.extend((0 < silent).then_some(Self::NoOutput { requests: silent }));
         found.extend(
             share(odd.output_off, measured.ok)
                 .filter(|share| OUTPUT_OFF_SHARE < *share)
@@ -106,6 +112,7 @@ impl AnswerWarning {
         match self {
             Self::ModelMismatch { .. } => "model-mismatch",
             Self::NotStreaming { .. } => "not-streaming",
+            Self::NoOutput { .. } => "no-output",
             Self::OutputLength { .. } => "output-length",
             Self::InputLength { .. } => "input-length",
             Self::UsageZero { .. } => "usage-zero",
@@ -120,6 +127,7 @@ impl AnswerWarning {
         match self {
             Self::ModelMismatch { .. } => Severity::Invalid,
             Self::NotStreaming { .. }
+            | Self::NoOutput { .. }
             | Self::OutputLength { .. }
             | Self::InputLength { .. }
             | Self::UsageZero { .. }
@@ -138,6 +146,10 @@ impl AnswerWarning {
             Self::NotStreaming { .. } => {
                 "check that neither the server nor a proxy before it gathers the stream; as it is, \
                  TTFT is the whole answer's time"
+            }
+            Self::NoOutput { .. } => {
+                "none needed while they are few: such an answer has no TTFT and no E2E, so it is \
+                 missing from those"
             }
             Self::OutputLength { .. } => {
                 "make the server ignore its end-of-sequence token, or ask for lengths that the \
@@ -171,6 +183,9 @@ impl fmt::Display for AnswerWarning {
             Self::NotStreaming { share } => {
                 let share = Percent(*share);
                 write!(f, "{share} of the streamed answers came in one piece")
+            }
+            Self::NoOutput { requests } => {
+                write!(f, "{requests} ok answers brought no text and no counted token")
             }
             Self::OutputLength { share } => write!(
                 f,

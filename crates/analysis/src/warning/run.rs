@@ -14,6 +14,10 @@ pub enum RunWarning {
     NothingOk {
         attempted: u64,
     },
+    /// None of them had the time to end.
+    AllCut {
+        attempted: u64,
+    },
     /// Attempted requests that neither ended `ok` nor were ended by us.
     Errors {
         failed: u64,
@@ -55,7 +59,9 @@ impl RunWarning {
         let stale = measured.oddities.stale_pool;
         let proxies = &observations.manifest.environment.proxy_variables;
         let mut found = Vec::new();
-        found.extend((ok == 0).then_some(Self::NothingOk { attempted }));
+        let all_cut = 0 < attempted && cancelled == attempted;
+        found.extend((ok == 0 && !all_cut).then_some(Self::NothingOk { attempted }));
+        found.extend(all_cut.then_some(Self::AllCut { attempted }));
         found.extend((0 < failed).then_some(Self::Errors { failed, attempted }));
         found.extend(stop.is_partial().then_some(Self::Partial { stop }));
         let cut_at_limit = !stop.is_partial() && 0 < cancelled;
@@ -70,6 +76,7 @@ impl RunWarning {
     pub const fn key(&self) -> &'static str {
         match self {
             Self::NothingOk { .. } => "nothing-ok",
+            Self::AllCut { .. } => "all-cut",
             Self::Errors { .. } => "errors",
             Self::Partial { .. } => "partial",
             Self::CutAtLimit { .. } => "cut-at-limit",
@@ -81,7 +88,7 @@ impl RunWarning {
 
     pub fn severity(&self) -> Severity {
         match self {
-            Self::NothingOk { .. } => Severity::Invalid,
+            Self::NothingOk { .. } | Self::AllCut { .. } => Severity::Invalid,
             Self::Errors { failed, attempted } if *attempted < failed * 2 => Severity::Invalid,
             Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
             Self::Partial { stop } => stop_severity(*stop),
@@ -96,6 +103,10 @@ impl RunWarning {
         match self {
             Self::NothingOk { .. } => {
                 "look at the failures, and check that the server answers a single request"
+            }
+            Self::AllCut { .. } => {
+                "run longer, ask for shorter answers, or give the last requests more time \
+                 (--drain-timeout)"
             }
             Self::Errors { .. } => {
                 "look at the failures; latencies are of the requests that succeeded, so lower the \
@@ -132,6 +143,9 @@ impl fmt::Display for RunWarning {
         match self {
             Self::NothingOk { attempted } => {
                 write!(f, "none of {attempted} attempted requests ended ok")
+            }
+            Self::AllCut { attempted } => {
+                write!(f, "all {attempted} requests were cut before they could end")
             }
             Self::Errors { failed, attempted } => {
                 let share = Percent(*failed as f64 / *attempted as f64);

@@ -27,7 +27,8 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
         });
     }
     serve(options, stop, |address| {
-        output::result(&format!("{ANNOUNCEMENT}http://{address}\n"));
+        // Whoever started us and does not listen has left; its closed pipe ends us.
+        let _ = output::result(&format!("{ANNOUNCEMENT}http://{address}\n"));
     })
     .map_err(failure)?;
     Ok(ExitCode::SUCCESS)

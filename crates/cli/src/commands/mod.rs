@@ -23,7 +23,9 @@ fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
     let folder = arguments
         .folder
         .clone()
-        .or_else(|| std::env::var_os("INFEROMETER_RUNS").map(PathBuf::from))
+        .or_else(|| {
+            std::env::var_os("INFEROMETER_RUNS").filter(|set| !set.is_empty()).map(PathBuf::from)
+        })
         .unwrap_or_else(|| PathBuf::from("runs"));
     RunStore::open(folder).map_err(|error| Failure::usage(error.to_string()))
 }
@@ -36,7 +38,7 @@ fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary,
 }
 
 /// Prints a summary as the user wants it.
-fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) {
+fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<(), Failure> {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let files = Files {
         run: directory.path().display().to_string(),
@@ -46,11 +48,15 @@ fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) {
     };
     let page = match format {
         PageFormat::Json => inferometer_report::json::render(summary, &files),
-        PageFormat::Vllm => inferometer_report::block::render(summary),
+        PageFormat::Vllm => {
+            // The block has no place for doubt or failure, and its form is not ours to change.
+            output::talk(inferometer_report::terminal::doubts(summary, &files).trim_end());
+            inferometer_report::block::render(summary)
+        }
         PageFormat::Page => {
             let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
             inferometer_report::terminal::render(summary, &files, style)
         }
     };
-    output::result(&page);
+    output::result(&page)
 }

@@ -1,13 +1,19 @@
 //! What would be sent, for `--dry-run`.
 
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{Arrivals, LoadShape, TargetSpec};
+use inferometer_model::spec::{Arrivals, Extent, LoadShape, TargetSpec};
 use inferometer_model::{Plan, Spec};
 
 use crate::arguments::PageFormat;
+use crate::failure::Failure;
 use crate::output;
 
-pub(super) fn show(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints, format: PageFormat) {
+pub(super) fn show(
+    spec: &Spec,
+    plan: &dyn Plan,
+    fingerprints: &Fingerprints,
+    format: PageFormat,
+) -> Result<(), Failure> {
     match format {
         PageFormat::Json => output::result(&json(spec, plan, fingerprints)),
         PageFormat::Page | PageFormat::Vllm => output::result(&page(spec, plan, fingerprints)),
@@ -64,7 +70,7 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         inferometer_report::escape::terminal(model),
         spec.api,
         if workload.streaming { "streamed" } else { "not streamed" },
-        requests.map_or_else(|| "until the time is over".to_owned(), |n| n.to_string()),
+        extent(spec, requests),
         workload.input_tokens,
         total(workload.input_tokens),
         workload.output_tokens,
@@ -73,4 +79,12 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         fingerprints.workload,
         fingerprints.plan,
     )
+}
+
+fn extent(spec: &Spec, requests: Option<u64>) -> String {
+    match (spec.load.extent, requests) {
+        (Extent::Requests(requests), _) => requests.to_string(),
+        (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),
+        (Extent::Duration(duration), None) => format!("as many as end in {duration:?}"),
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::Verdict;
+use inferometer_analysis::{Summary, Verdict};
+use inferometer_store::{RunDirectory, StoreError};
 
 use super::{seal_summary, show, store};
 use crate::arguments::StoredRunArguments;
@@ -13,7 +14,13 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let directory = store(&arguments.store)?
         .resolve(&arguments.run)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let recovery = directory.recover().map_err(|error| Failure::usage(error.to_string()))?;
+    let recovery = match directory.recover() {
+        Ok(recovery) => recovery,
+        Err(StoreError::AlreadyFinished { .. }) if !has_summary(&directory) => {
+            return summarize_again(arguments, &directory);
+        }
+        Err(error) => return Err(Failure::usage(error.to_string())),
+    };
     let cut = match recovery.cut_bytes {
         0 => String::new(),
         bytes => format!(", {bytes} torn bytes cut off the journal"),
@@ -23,9 +30,27 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         recovery.cancelled, recovery.not_sent
     ));
     let summary = seal_summary(&directory, &recovery.run)?;
-    show(&summary, &directory, arguments.page.format());
+    show(&summary, &directory, arguments.page.format())?;
     Ok(match summary.verdict {
         Verdict::Invalid => Exit::RunInvalid.into(),
         Verdict::Degraded | Verdict::Valid => ExitCode::SUCCESS,
     })
+}
+
+/// Whether there is a summary that can be read.
+fn has_summary(directory: &RunDirectory) -> bool {
+    let stored = directory.read_summary().ok().flatten();
+    stored.is_some_and(|bytes| Summary::from_json_bytes(&bytes).is_ok())
+}
+
+/// The run itself is whole; only what follows from it was lost.
+fn summarize_again(
+    arguments: &StoredRunArguments,
+    directory: &RunDirectory,
+) -> Result<ExitCode, Failure> {
+    let stored = directory.read()?;
+    let summary = seal_summary(directory, &stored)?;
+    output::talk("the run is whole; its summary was computed again");
+    show(&summary, directory, arguments.page.format())?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -36,14 +36,21 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let spec = draft(arguments, &secrets)?.resolve()?;
     let (plan, fingerprints) = make_plan(&spec);
     if arguments.results.dry_run {
-        super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format());
+        super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if plan.bounds().requests == Some(0) {
+        return Err(Failure::usage("no request falls into --duration at this --rate")
+            .hint("run longer, raise the rate, or give a number with --requests"));
     }
     let ceiling = resources::raise_in_flight_ceiling();
     check_ceiling(&spec, ceiling)?;
     let store = store(&arguments.results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let server = Server::of(&spec)?;
+    if !arguments.results.quiet {
+        output::talk(&format!("asking {} what it serves …", server.base()));
+    }
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
     let quiet = arguments.results.quiet;
     if !quiet {
@@ -52,7 +59,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let measurement = Measurement { spec, plan: Arc::new(plan), fingerprints, ceiling, quiet };
     let (directory, summary, interruption) = measurement.make(&store, found)?;
     drop(server);
-    show(&summary, &directory, arguments.results.page.format());
+    show(&summary, &directory, arguments.results.page.format())?;
     Ok(exit(&summary, &interruption, arguments.results.strict))
 }
 

@@ -18,14 +18,14 @@ pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode, Failure> {
     let store = store(&arguments.store)?;
     let listings = store.list()?;
     if arguments.json {
-        output::result(&json(&listings));
+        output::result(&json(&listings))?;
     } else if listings.is_empty() {
         output::talk(&format!(
             "no runs in {}; make one with: inferometer run URL",
             store.path().display()
         ));
     } else {
-        output::result(&table(&listings));
+        output::result(&table(&listings))?;
     }
     Ok(ExitCode::SUCCESS)
 }

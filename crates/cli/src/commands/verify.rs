@@ -6,7 +6,7 @@ use inferometer_analysis::{Summary, summarize};
 use inferometer_store::StoreError;
 
 use super::{show, store};
-use crate::arguments::{PageFormat, StoredRunArguments};
+use crate::arguments::StoredRunArguments;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -26,25 +26,28 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
     problems.extend(difference(&summary, kept.as_deref()));
-    let format = arguments.page.format();
     // Standard output holds one result: the finding, or the page that was asked for.
-    let tell = |line: &str| match format {
-        PageFormat::Page => output::result(&format!("{line}\n")),
-        PageFormat::Json | PageFormat::Vllm => output::talk(line),
+    let page = arguments.page.asked();
+    let tell = |line: &str| match page {
+        None => output::result(&format!("{line}\n")),
+        Some(_) => {
+            output::talk(line);
+            Ok(())
+        }
     };
-    if format != PageFormat::Page {
-        show(&summary, &directory, format);
+    if let Some(format) = page {
+        show(&summary, &directory, format)?;
     }
     if problems.is_empty() {
         tell(&format!(
             "verified {}: {} records add up, and the summary is what they give",
             directory.id(),
             stored.observations.records.len()
-        ));
+        ))?;
         return Ok(ExitCode::SUCCESS);
     }
     for problem in problems {
-        tell(&format!("not verified: {problem}"));
+        tell(&format!("not verified: {problem}"))?;
     }
     Ok(Exit::RunInvalid.into())
 }
@@ -52,7 +55,10 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
 /// What is wrong with the stored summary, if anything.
 fn difference(computed: &Summary, kept: Option<&[u8]>) -> Option<String> {
     let Some(kept) = kept else {
-        return Some("there is no stored summary to compare with".to_owned());
+        return Some(
+            "there is no stored summary to compare with; compute it with: inferometer recover"
+                .to_owned(),
+        );
     };
     if kept == computed.to_json_bytes() {
         return None;

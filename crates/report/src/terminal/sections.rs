@@ -15,7 +15,8 @@ use crate::number::{NOTHING, count, figure, percent};
 
 const NAME_WIDTH: usize = 22;
 const FIGURE_WIDTH: usize = 10;
-const TEXT_WIDTH: usize = 96;
+/// Characters of a server's words: enough for the sentence that says what to do.
+const WORDS_MAX: usize = 300;
 
 pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
@@ -165,7 +166,7 @@ pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
             figure(Some(group.last_ms / 1e3)),
         );
         if let Some(example) = &group.example {
-            let _ = writeln!(text, "           “{}”", terminal_line(example, TEXT_WIDTH - 13));
+            let _ = writeln!(text, "           “{}”", terminal_line(example, WORDS_MAX));
         }
     }
     if 0 < summary.failures_not_listed {

@@ -81,7 +81,7 @@ pub(crate) fn record(id: u64) -> RequestRecord {
             reused: false,
             dial: Some(Dial { started: ms(id + 1), connected: ms(id + 2), secured: None }),
         }),
-        head: Some(ResponseHead { status: 200, read: 0 }),
+        head: Some(ResponseHead { status: 200, read: 0, streamed: true }),
         reads: vec![
             Read {
                 kernel: Some(ms(id + 10)),

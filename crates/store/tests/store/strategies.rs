@@ -85,7 +85,11 @@ fn connection() -> impl Strategy<Value = ConnectionFacts> {
 }
 
 fn head() -> impl Strategy<Value = ResponseHead> {
-    (any::<u16>(), any::<u32>()).prop_map(|(status, read)| ResponseHead { status, read })
+    (any::<u16>(), any::<u32>(), any::<bool>()).prop_map(|(status, read, streamed)| ResponseHead {
+        status,
+        read,
+        streamed,
+    })
 }
 
 fn read() -> impl Strategy<Value = Read> {

@@ -104,9 +104,9 @@ fn tokens_counted_as_events_are_named() {
 }
 
 #[test]
-fn an_empty_answer_counts_no_events() {
+fn an_answer_without_output_is_named_and_counts_no_events() {
     let found = with(1, |record| *record = Given::ok(record.id.0).no_usage().record());
-    assert_eq!(found, []);
+    assert_eq!(found, [("no-output", Severity::Note)]);
 }
 
 #[test]
