@@ -179,21 +179,22 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             "the certificate must be valid for this host and trusted by this system \
              (SSL_CERT_FILE may name another store)",
         ),
-        _ => match timeout_flag(outcome) {
-            Some((flag, limit)) => failure
-                .hint(format!("it was given {:?}; allow more with {flag}", limit(&target.limits))),
+        _ => match met_limit(outcome, &target.limits) {
+            Some((flag, limit)) => {
+                failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
+            }
             None => failure.hint("nothing was measured; does the server answer a request by hand?"),
         },
     }
 }
 
 /// The flag that sets the limit which was met, and its value.
-fn timeout_flag(outcome: Outcome) -> Option<(&'static str, fn(&Limits) -> Duration)> {
-    let limit: (&'static str, fn(&Limits) -> Duration) = match outcome {
-        Outcome::TimeoutConnect => ("--connect-timeout", |limits| limits.connect),
-        Outcome::TimeoutFirstToken => ("--first-token-timeout", |limits| limits.first_token),
-        Outcome::TimeoutIdle => ("--idle-timeout", |limits| limits.idle),
-        Outcome::TimeoutTotal => ("--total-timeout", |limits| limits.total),
+fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duration)> {
+    match outcome {
+        Outcome::TimeoutConnect => Some(("--connect-timeout", limits.connect)),
+        Outcome::TimeoutFirstToken => Some(("--first-token-timeout", limits.first_token)),
+        Outcome::TimeoutIdle => Some(("--idle-timeout", limits.idle)),
+        Outcome::TimeoutTotal => Some(("--total-timeout", limits.total)),
         Outcome::Ok
         | Outcome::HttpError
         | Outcome::Rejected
@@ -204,7 +205,6 @@ fn timeout_flag(outcome: Outcome) -> Option<(&'static str, fn(&Limits) -> Durati
         | Outcome::TlsError
         | Outcome::DnsError
         | Outcome::Cancelled
-        | Outcome::NotSent => return None,
-    };
-    Some(limit)
+        | Outcome::NotSent => None,
+    }
 }

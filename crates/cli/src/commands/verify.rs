@@ -28,11 +28,12 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     problems.extend(difference(&summary, kept.as_deref()));
     // Standard output holds one result: the finding, or the page that was asked for.
     let page = arguments.page.asked();
-    let tell = |line: &str| match page {
-        None => output::result(&format!("{line}\n")),
-        Some(_) => {
+    let tell = |line: &str| {
+        if page.is_some() {
             output::talk(line);
             Ok(())
+        } else {
+            output::result(&format!("{line}\n"))
         }
     };
     if let Some(format) = page {
