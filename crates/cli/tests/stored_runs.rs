@@ -222,6 +222,14 @@ fn a_lost_summary_is_computed_again_and_a_lost_journal_costs_no_summary() {
     let journal = run.path().join("requests.journal");
     let honest = std::fs::read(&summary).unwrap();
 
+    let manifest = run.path().join("manifest.json");
+    let written = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, "{").unwrap();
+    let broken = output(&["verify", "latest"], folder.path());
+    assert_eq!(broken.status.code(), Some(4));
+    assert!(text(&broken.stderr).contains("manifest.json"), "{}", text(&broken.stderr));
+    std::fs::write(&manifest, written).unwrap();
+
     std::fs::remove_file(&summary).unwrap();
     assert_eq!(output(&["verify", "latest"], folder.path()).status.code(), Some(4));
     assert!(output(&["recover", "latest"], folder.path()).status.success());

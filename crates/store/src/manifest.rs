@@ -58,6 +58,19 @@ impl NewRun {
     }
 }
 
+/// Whether a name has the form of a run's id.
+pub(crate) fn is_run_id(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let [date, time, distinction] = parts.as_slice() else { return false };
+    let is_number = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    is_number(date, 8)
+        && is_number(time, 6)
+        && distinction.len() == 4
+        && distinction.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// `YYYYMMDD-HHMMSS-xxxx`, in UTC: ids sort by time, and say it.
 pub(crate) fn run_id(stamp: &str, distinction: u16) -> String {
     format!("{stamp}-{distinction:04x}")

@@ -101,8 +101,7 @@ impl RunStore {
         let candidates = self.candidates()?;
         let names: Vec<&str> = candidates.iter().map(|found| found.directory.id()).collect();
         if name == LATEST {
-            let newest = candidates.iter().find(|found| found.manifest.is_some());
-            return newest
+            return latest(&candidates)
                 .map(|found| found.directory.clone())
                 .ok_or_else(|| self.not_found(name, &names));
         }
@@ -209,4 +208,19 @@ fn shown<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = names.len().saturating_sub(NAMES_SHOWN_MAX);
     let text = names.take(NAMES_SHOWN_MAX).collect::<Vec<_>>().join(", ");
     if more == 0 { text } else { format!("{text} and {more} more") }
+}
+
+/// The newest run. One that cannot be read is still the newest: taking an older one in silence
+/// would answer for the wrong run.
+fn latest(candidates: &[Candidate]) -> Option<&Candidate> {
+    let readable = candidates.iter().find(|found| found.manifest.is_some());
+    let is_newer = |found: &&Candidate| {
+        readable.is_none_or(|readable| readable.directory.id() < found.directory.id())
+    };
+    let broken = candidates
+        .iter()
+        .filter(|found| found.manifest.is_none() && manifest::is_run_id(found.directory.id()))
+        .filter(is_newer)
+        .max_by_key(|found| found.directory.id());
+    broken.or(readable)
 }
