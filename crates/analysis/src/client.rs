@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(found.kernel_stamps, Some(0.75));
         assert_eq!(found.clock_error_us_max, Some(1.5));
         assert_eq!(found.clock_jumps, Some(2));
-        assert_eq!(found.loop_lag_ms.p50_at_most, Some(1.024));
+        assert_eq!(found.loop_lag_ms.p50_at_most, Some(0.96));
         assert_eq!(found.loop_lag_ms.max, Some(3.0));
         assert_eq!((found.connections_opened, found.connections_reused), (2, Some(0.5)));
     }

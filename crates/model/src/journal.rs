@@ -103,25 +103,50 @@ pub struct ClockMapping {
     pub jumps: u64,
 }
 
-/// Counts in powers of two of a microsecond: bounded, mergeable, and exact enough for a lag.
+/// Counts of lags in microseconds, eight steps to each doubling: bounded, mergeable, and never more
+/// than an eighth too high.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LagHistogram {
-    /// `counts[i]` lags were below `2^i` µs and not below the previous limit.
+    /// `counts[i]` lags were below the limit of step `i` and not below that of the step before.
     pub counts: Vec<u64>,
     pub max_ns: u64,
 }
 
 impl LagHistogram {
-    const BUCKETS: usize = 32;
+    const STEPS_PER_DOUBLING: u64 = 8;
+    /// The last step holds everything from an hour on.
+    const STEPS: usize = 240;
 
     pub fn add(&mut self, lag_ns: u64) {
         if self.counts.is_empty() {
-            self.counts = vec![0; Self::BUCKETS];
+            self.counts = vec![0; Self::STEPS];
         }
-        let micros = lag_ns / 1_000;
-        let bucket = (u64::BITS - micros.leading_zeros()) as usize;
-        self.counts[bucket.min(Self::BUCKETS - 1)] += 1;
+        let step = Self::step_of(lag_ns / 1_000);
+        self.counts[step.min(Self::STEPS - 1)] += 1;
         self.max_ns = self.max_ns.max(lag_ns);
+    }
+
+    fn step_of(micros: u64) -> usize {
+        let step = match micros.checked_ilog2() {
+            Some(doubling @ 3..) => {
+                let within = (micros >> (doubling - 3)) % Self::STEPS_PER_DOUBLING;
+                u64::from(doubling - 2) * Self::STEPS_PER_DOUBLING + within
+            }
+            Some(_) | None => micros,
+        };
+        usize::try_from(step).unwrap_or(usize::MAX)
+    }
+
+    /// The smallest lag, in microseconds, that is past the step.
+    fn limit_of(step: usize) -> u64 {
+        let step = step as u64;
+        let doubling = step / Self::STEPS_PER_DOUBLING;
+        if doubling == 0 {
+            return step + 1;
+        }
+        let within = step % Self::STEPS_PER_DOUBLING + Self::STEPS_PER_DOUBLING + 1;
+        let shift = u32::try_from(doubling - 1).unwrap_or(u32::MAX);
+        within.checked_shl(shift).unwrap_or(u64::MAX)
     }
 
     pub fn count(&self) -> u64 {
@@ -141,13 +166,13 @@ impl LagHistogram {
         )]
         let wanted = (share * total as f64).ceil() as u64;
         let mut seen = 0;
-        let bucket = self.counts.iter().position(|count| {
+        let step = self.counts.iter().position(|count| {
             seen = u64::saturating_add(seen, *count);
             wanted <= seen
         })?;
-        // A stored histogram may be longer than ours.
-        let limit_us = u32::try_from(bucket).ok().and_then(|bucket| 1_u64.checked_shl(bucket));
-        Some(limit_us.unwrap_or(u64::MAX).saturating_mul(1_000).min(self.max_ns))
+        // The last step has no limit of its own, and a stored histogram may be longer than ours.
+        let limit_us = if step + 1 < Self::STEPS { Self::limit_of(step) } else { u64::MAX };
+        Some(limit_us.saturating_mul(1_000).min(self.max_ns))
     }
 }
 
@@ -165,5 +190,22 @@ mod tests {
         assert_eq!(lags.quantile_ns_at_most(0.5), Some(2_000));
         assert_eq!(lags.quantile_ns_at_most(1.0), Some(900_000));
         assert_eq!(LagHistogram::default().quantile_ns_at_most(0.5), None);
+    }
+
+    #[test]
+    fn every_lag_lies_in_its_step_and_a_step_is_an_eighth_wide() {
+        let some = (0..2_000).chain((0..31).map(|n| 1 << n)).chain((4..31).map(|n| (1 << n) - 1));
+        for micros in some {
+            let step = LagHistogram::step_of(micros);
+            let limit = LagHistogram::limit_of(step);
+            assert!(micros < limit, "{micros} µs in step {step}");
+            assert!(limit <= micros + micros / 8 + 1, "{micros} µs has the limit {limit}");
+            if 0 < step {
+                assert!(LagHistogram::limit_of(step - 1) <= micros, "{micros} µs is past {step}");
+            }
+        }
+        let mut long = LagHistogram::default();
+        long.add(u64::MAX);
+        assert_eq!(long.quantile_ns_at_most(0.5), Some(u64::MAX));
     }
 }
