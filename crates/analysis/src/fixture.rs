@@ -13,6 +13,7 @@ use inferometer_model::record::{
 };
 use inferometer_model::{
     Ending, Environment, Moment, Observations, Outcome, RequestId, RequestRecord, SpecDraft,
+    StartedRequest,
 };
 
 use crate::measured::Measured;
@@ -29,23 +30,17 @@ pub(crate) struct Given(RequestRecord);
 impl Given {
     /// Sent at zero, without output so far, ending with its last read.
     pub(crate) fn ok(id: u64) -> Self {
-        Self(RequestRecord {
+        let started = StartedRequest {
             id: RequestId(id),
-            attempt: 0,
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            sent: Some(Moment::ZERO),
             asked: Asked { input_tokens: 512, output_tokens: 3 },
-            connection: None,
-            head: None,
-            reads: Vec::new(),
-            events: Vec::new(),
-            comments: 0,
-            usage: None,
+        };
+        Self(RequestRecord {
+            sent: Some(Moment::ZERO),
             finishes: vec![Finish { choice: 0, reason: FinishReason::Length }],
             done: DoneMark { seen: true, events_after: 0 },
-            other_model: None,
-            ending: Ending::ok(Moment::ZERO),
+            ..RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
         })
     }
 

@@ -168,29 +168,18 @@ fn check_sums(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Moment;
     use crate::outcome::{Cause, Ending};
-    use crate::record::{Asked, DoneMark};
+    use crate::record::Asked;
+    use crate::{Moment, StartedRequest};
 
     fn record(id: u64) -> RequestRecord {
-        RequestRecord {
+        let started = StartedRequest {
             id: RequestId(id),
-            attempt: 1,
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            sent: None,
             asked: Asked { input_tokens: 1, output_tokens: 1 },
-            connection: None,
-            head: None,
-            reads: Vec::new(),
-            events: Vec::new(),
-            comments: 0,
-            usage: None,
-            finishes: Vec::new(),
-            done: DoneMark::default(),
-            other_model: None,
-            ending: Ending::ok(Moment::ZERO),
-        }
+        };
+        RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
     }
 
     fn part(first: u64, count: u64) -> NotSent {

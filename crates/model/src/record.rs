@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Ending;
-use crate::{Moment, RequestId};
+use crate::{Moment, RequestId, StartedRequest};
 
 /// One attempt at one request. Written once; holds facts only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,30 @@ pub struct RequestRecord {
     /// The model that the answer named, when it is not the one that was asked for.
     pub other_model: Option<String>,
     pub ending: Ending,
+}
+
+impl RequestRecord {
+    /// A request of which nothing is known but that it was started, and how it ended.
+    pub fn without_answer(started: &StartedRequest, ending: Ending) -> Self {
+        Self {
+            id: started.id,
+            attempt: 1,
+            intended: started.intended,
+            admitted: started.admitted,
+            sent: None,
+            asked: started.asked,
+            connection: None,
+            head: None,
+            reads: Vec::new(),
+            events: Vec::new(),
+            comments: 0,
+            usage: None,
+            finishes: Vec::new(),
+            done: DoneMark::default(),
+            other_model: None,
+            ending,
+        }
+    }
 }
 
 /// What the plan asked of this request; lengths may be estimates (the spec says so).

@@ -24,6 +24,11 @@ pub fn figure(value: Option<f64>) -> String {
     fraction.map_or(whole.clone(), |fraction| format!("{whole}.{fraction}"))
 }
 
+/// A value that is a count by nature, without decimals.
+pub fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), |value| separated(&format!("{value:.0}")))
+}
+
 pub fn count(value: u64) -> String {
     separated(&value.to_string())
 }
@@ -72,6 +77,14 @@ mod tests {
             assert_eq!(figure(Some(value)), text, "{value}");
         }
         assert_eq!(figure(None), "–");
+    }
+
+    #[test]
+    fn counts_have_no_decimals() {
+        for (value, text) in [(8.0, "8"), (100.0, "100"), (2_000.0, "2,000")] {
+            assert_eq!(whole(Some(value)), text);
+        }
+        assert_eq!(whole(None), "–");
     }
 
     #[test]

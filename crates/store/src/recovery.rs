@@ -14,7 +14,6 @@ use std::io::{Seek, SeekFrom};
 
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::outcome::{Cause, Stage};
-use inferometer_model::record::DoneMark;
 use inferometer_model::{
     Ending, JournalEntry, Manifest, Moment, Outcome, RequestId, RequestRecord, RunEnding,
 };
@@ -180,30 +179,14 @@ impl Lost {
 
 /// What is known of a request whose record was lost: that it was started, and nothing else.
 fn cancelled_record(started: &StartedRequest, at: Moment) -> RequestRecord {
-    RequestRecord {
-        id: started.id,
-        attempt: 1,
-        intended: started.intended,
-        admitted: started.admitted,
-        sent: None,
-        asked: started.asked,
-        connection: None,
-        head: None,
-        reads: Vec::new(),
-        events: Vec::new(),
-        comments: 0,
-        usage: None,
-        finishes: Vec::new(),
-        done: DoneMark::default(),
-        other_model: None,
-        ending: Ending {
-            outcome: Outcome::Cancelled,
-            at,
-            stage: Stage::Unknown,
-            cause: Some(Cause::RunCrashed),
-            message: None,
-        },
-    }
+    let ending = Ending {
+        outcome: Outcome::Cancelled,
+        at,
+        stage: Stage::Unknown,
+        cause: Some(Cause::RunCrashed),
+        message: None,
+    };
+    RequestRecord::without_answer(started, ending)
 }
 
 /// What the client said of itself is kept; a run that died said nothing.

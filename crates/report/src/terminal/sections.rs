@@ -11,7 +11,7 @@ use inferometer_model::spec::Arrivals;
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
-use crate::number::{NOTHING, count, figure, percent};
+use crate::number::{NOTHING, count, figure, percent, whole};
 
 const NAME_WIDTH: usize = 22;
 const FIGURE_WIDTH: usize = 10;
@@ -135,7 +135,7 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
                 let share = percent(scalar.value);
                 (share.trim_end_matches(" %").to_owned(), "%")
             }
-            "concurrency_peak" => (figure(scalar.value).replace(".00", ""), "requests"),
+            "concurrency_peak" => (whole(scalar.value), scalar.unit.as_str()),
             _ => (figure(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
