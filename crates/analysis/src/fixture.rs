@@ -159,7 +159,12 @@ fn manifest() -> Manifest {
         run: "20260101-000000-calm".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },
-        bounds: Bounds { requests: None, release_before: None, slots: NonZeroU32::new(8) },
+        bounds: Bounds {
+            requests: None,
+            release_before: None,
+            requests_min: 0,
+            slots: NonZeroU32::new(8),
+        },
         fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().unwrap(),
@@ -187,6 +192,7 @@ fn ending(at: Moment) -> RunEnding {
         at,
         stop: RunStop::PlanDone,
         client: ClientFacts {
+            drivers: 1,
             mapping: Some(ClockMapping { estimates: 10, error_ns_max: 0, jumps: 0 }),
             loop_lag,
             journal_waits: 0,

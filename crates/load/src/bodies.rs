@@ -1,8 +1,9 @@
 //! Request bodies, made just ahead of their moment on a thread of their own: writing a long prompt
 //! takes time that must not be taken from the tokens that are arriving.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use inferometer_model::{Plan, PlannedRequest, RequestId};
@@ -10,50 +11,98 @@ use inferometer_model::{Plan, PlannedRequest, RequestId};
 use crate::dialect::{self, BodyRecipe};
 use crate::target::Target;
 
-/// Bodies in the order of the plan. The thread ends when this is dropped.
-#[derive(Debug)]
+/// Bodies in the order of the plan, for all drivers. The thread ends when this is dropped.
 pub(crate) struct Bodies {
-    ready: Receiver<(RequestId, Bytes)>,
+    plan: Arc<dyn Plan>,
+    target: Arc<Target>,
+    shelf: Mutex<Shelf>,
 }
 
+/// Bodies travel in batches: one at a time would wake two threads for each request.
+struct Batch {
+    first: RequestId,
+    bodies: Vec<Bytes>,
+}
+
+/// A batch ends with the first of these.
+const BATCH_COUNT: usize = 64;
+const BATCH_BYTES: usize = 64 << 10;
 /// What may lie ready: enough for any burst, and a bound on memory for long prompts.
 const READY_BYTES_MAX: usize = 32 << 20;
-const READY_MIN: usize = 4;
-const READY_MAX: usize = 4_096;
+const READY_BATCHES_MAX: usize = 64;
+/// Drivers ask nearly in order. What lies further behind was refused, or made by hand.
+const BEHIND_MAX: u64 = 64;
 
 impl Bodies {
     pub(crate) fn start(plan: Arc<dyn Plan>, target: Arc<Target>) -> std::io::Result<Self> {
         let first = plan.request(RequestId(0));
         let size = first.map_or(1, |request| body_of(plan.as_ref(), &target, &request).len());
-        let (sender, ready) =
-            sync_channel((READY_BYTES_MAX / size.max(1)).clamp(READY_MIN, READY_MAX));
+        let batches = (READY_BYTES_MAX / size.max(BATCH_BYTES)).clamp(2, READY_BATCHES_MAX);
+        let (sender, ready) = sync_channel(batches);
+        let (making_plan, making_target) = (Arc::clone(&plan), Arc::clone(&target));
         std::thread::Builder::new()
             .name("bodies".to_owned())
-            .spawn(move || make_ahead(plan.as_ref(), &target, &sender))?;
-        Ok(Self { ready })
+            .spawn(move || make_ahead(making_plan.as_ref(), &making_target, &sender))?;
+        Ok(Self { plan, target, shelf: Mutex::new(Shelf::new(ready)) })
     }
 
-    /// The body of a request: the one that lies ready, or one made now. Requests that are asked
-    /// for out of order, as follow-ups are, are made when they are asked for.
-    pub(crate) fn take(&self, request: &PlannedRequest, plan: &dyn Plan, target: &Target) -> Bytes {
-        loop {
-            match self.ready.try_recv() {
-                Ok((id, body)) if id == request.id => return body,
-                // Refused, or made by hand before it lay ready.
-                Ok((id, _)) if id < request.id => {}
-                Ok(_) | Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
-                    return body_of(plan, target, request);
-                }
-            }
-        }
+    /// The body of a request: the one that lies ready, or one made now.
+    pub(crate) fn take(&self, request: &PlannedRequest) -> Bytes {
+        let ready = self.shelf.lock().unwrap_or_else(PoisonError::into_inner).take(request.id);
+        ready.unwrap_or_else(|| body_of(self.plan.as_ref(), &self.target, request))
     }
 }
 
-fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<(RequestId, Bytes)>) {
-    for request in (0..).map_while(|id| plan.request(RequestId(id))) {
-        if sender.send((request.id, body_of(plan, target, &request))).is_err() {
+/// The bodies that lie ready, by id.
+struct Shelf {
+    ready: Receiver<Batch>,
+    first: u64,
+    bodies: VecDeque<Option<Bytes>>,
+}
+
+impl Shelf {
+    fn new(ready: Receiver<Batch>) -> Self {
+        Self { ready, first: 0, bodies: VecDeque::new() }
+    }
+
+    fn take(&mut self, id: RequestId) -> Option<Bytes> {
+        while self.first + self.bodies.len() as u64 <= id.0 {
+            self.put(self.ready.try_recv().ok()?);
+        }
+        let position = usize::try_from(id.0.checked_sub(self.first)?).ok()?;
+        let body = self.bodies.get_mut(position)?.take();
+        while let Some(front) = self.bodies.front()
+            && (front.is_none() || self.first + BEHIND_MAX < id.0)
+        {
+            self.bodies.pop_front();
+            self.first += 1;
+        }
+        body
+    }
+
+    fn put(&mut self, batch: Batch) {
+        debug_assert_eq!(self.first + self.bodies.len() as u64, batch.first.0, "in plan order");
+        self.bodies.extend(batch.bodies.into_iter().map(Some));
+    }
+}
+
+fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
+    let mut first = RequestId(0);
+    loop {
+        let mut bodies = Vec::new();
+        let mut bytes = 0;
+        while bodies.len() < BATCH_COUNT && bytes < BATCH_BYTES {
+            let id = RequestId(first.0 + bodies.len() as u64);
+            let Some(request) = plan.request(id) else { break };
+            let body = body_of(plan, target, &request);
+            bytes += body.len();
+            bodies.push(body);
+        }
+        let count = bodies.len() as u64;
+        if count == 0 || sender.send(Batch { first, bodies }).is_err() {
             return;
         }
+        first.0 += count;
     }
 }
 
@@ -71,4 +120,31 @@ pub(crate) fn body(target: &Target, prompt: &str, output_tokens: u32) -> Bytes {
         streaming: target.streaming,
         usage: target.usage,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf(batches: &[(u64, &[&'static str])]) -> Shelf {
+        let (sender, ready) = sync_channel(8);
+        for (first, bodies) in batches {
+            let bodies = bodies.iter().map(|body| Bytes::from_static(body.as_bytes())).collect();
+            sender.send(Batch { first: RequestId(*first), bodies }).unwrap();
+        }
+        Shelf::new(ready)
+    }
+
+    #[test]
+    fn drivers_may_ask_out_of_order_and_leave_some_out() {
+        let mut shelf = shelf(&[(0, &["a", "b", "c"]), (3, &["d", "e"])]);
+        let mut take = |id| shelf.take(RequestId(id));
+        assert_eq!(take(1).as_deref(), Some("b".as_bytes()));
+        assert_eq!(take(0).as_deref(), Some("a".as_bytes()));
+        assert_eq!(take(4).as_deref(), Some("e".as_bytes()));
+        assert_eq!(take(0), None, "taken before");
+        assert_eq!(take(5), None, "not made yet: the caller makes it");
+        assert_eq!(take(3).as_deref(), Some("d".as_bytes()));
+        assert_eq!(shelf.first, 2, "what was left out stays until it must make room");
+    }
 }

@@ -92,7 +92,7 @@ pub(crate) async fn dial(
     clock: &Rc<DriverClock>,
     ordinal: u32,
     stage: &Cell<Stage>,
-) -> Result<Connection, Failure> {
+) -> Result<Box<Connection>, Failure> {
     let started = clock.system.now();
     stage.set(Stage::Connect);
     let tcp = TcpStream::connect(target.address).await.map_err(|error| connect_failure(&error))?;
@@ -115,13 +115,13 @@ pub(crate) async fn dial(
         .handshake(TokioIo::new(socket))
         .await
         .map_err(|error| http_failure(&error, Stage::Connect, false))?;
-    Ok(Connection {
+    Ok(Box::new(Connection {
         sender,
         pump: Pump { connection, ended: false },
         wire,
         ordinal,
         dial: Some(Dial { started, connected, secured }),
-    })
+    }))
 }
 
 async fn secure(

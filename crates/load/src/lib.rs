@@ -2,20 +2,28 @@
 //!
 //! What decides is pure and has no I/O: the [`dispatcher`], the event-stream decoder ([`sse`]), the
 //! [`dialect`]s and the [`answer`] reader. What acts decides nothing: [`clock`], `socket`,
-//! `connection`, `exchange` and the [`driver`] around them. No metric is computed here; this crate
+//! `connection`, `exchange` and the `driver`s around them. No metric is computed here; this crate
 //! cannot even see the crate that computes them.
 
 pub mod answer;
 mod bodies;
 pub mod clock;
+mod conductor;
 mod connection;
 mod control;
+pub mod cores;
 mod deadline;
 pub mod dialect;
 pub mod dispatcher;
-pub mod driver;
+mod drive;
+mod driver;
 mod exchange;
+mod feed;
 pub mod fetch;
+mod flight;
+mod hopes;
+mod landings;
+mod limits;
 mod pacer;
 mod probe;
 pub mod progress;
@@ -28,7 +36,7 @@ mod wire;
 
 pub use clock::SystemClock;
 pub use control::{Control, Stop};
-pub use driver::{Drive, LoadError, drive};
+pub use drive::{Drive, Drivers, LoadError, drive};
 pub use fetch::HttpFetch;
 pub use probe::{Probe, probe};
 pub use progress::Progress;

@@ -1,6 +1,7 @@
 //! Waiting for a moment, to tens of microseconds. The runtime's own timers tick in milliseconds.
 
 use std::io;
+use std::task::{Context, Poll, ready};
 
 use inferometer_model::{Clock, Moment};
 
@@ -14,7 +15,7 @@ mod timer {
     use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
     use tokio::io::unix::AsyncFd;
 
-    use super::io;
+    use super::{Context, Poll, io, ready};
 
     #[derive(Debug)]
     struct Descriptor(TimerFd);
@@ -41,41 +42,54 @@ mod timer {
             Ok(Self(registered))
         }
 
-        pub(super) async fn until(&mut self, monotonic_ns: u64) -> io::Result<()> {
+        /// Sets the timer, whatever it was set to before.
+        pub(super) fn set(&mut self, monotonic_ns: u64) -> io::Result<()> {
             // A deadline of zero would disarm the timer.
             let at = TimeSpec::from_duration(std::time::Duration::from_nanos(monotonic_ns.max(1)));
-            self.0
-                .get_ref()
-                .0
-                .set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-            let mut ready = self.0.readable().await?;
+            let timer = &self.0.get_ref().0;
+            timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            Ok(())
+        }
+
+        pub(super) fn poll_rang(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let mut ready = ready!(self.0.poll_read_ready(cx))?;
             // Reading resets the descriptor; a timer set anew meanwhile has nothing to read.
             let _expired = self.0.get_ref().0.wait();
             ready.clear_ready();
-            Ok(())
+            Poll::Ready(Ok(()))
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod timer {
-    use super::io;
+    use std::future::Future;
+    use std::pin::Pin;
+
+    use super::{Context, Poll, io};
 
     /// Without timerfd the runtime's timers serve, with their millisecond.
     #[derive(Debug)]
-    pub(super) struct Timer;
+    pub(super) struct Timer(Pin<Box<tokio::time::Sleep>>);
+
+    #[expect(clippy::disallowed_methods, reason = "this is the pacer")]
+    fn sleep_until(monotonic_ns: u64) -> tokio::time::Sleep {
+        let now = crate::clock::monotonic_ns();
+        tokio::time::sleep(std::time::Duration::from_nanos(monotonic_ns.saturating_sub(now)))
+    }
 
     impl Timer {
         pub(super) fn new() -> io::Result<Self> {
-            Ok(Self)
+            Ok(Self(Box::pin(sleep_until(0))))
         }
 
-        #[expect(clippy::disallowed_methods, reason = "this is the pacer")]
-        pub(super) async fn until(&mut self, monotonic_ns: u64) -> io::Result<()> {
-            let now = crate::clock::monotonic_ns();
-            let wait = std::time::Duration::from_nanos(monotonic_ns.saturating_sub(now));
-            tokio::time::sleep(wait).await;
+        pub(super) fn set(&mut self, monotonic_ns: u64) -> io::Result<()> {
+            self.0.set(sleep_until(monotonic_ns));
             Ok(())
+        }
+
+        pub(super) fn poll_rang(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.0.as_mut().poll(cx).map(Ok)
         }
     }
 }
@@ -84,18 +98,31 @@ mod timer {
 pub(crate) struct Pacer {
     clock: SystemClock,
     timer: timer::Timer,
+    /// What the timer is set to.
+    armed: Option<Moment>,
 }
 
 impl Pacer {
     pub(crate) fn new(clock: SystemClock) -> io::Result<Self> {
-        Ok(Self { clock, timer: timer::Timer::new()? })
+        Ok(Self { clock, timer: timer::Timer::new()?, armed: None })
     }
 
-    /// Returns at `moment` or just after it, never before. May be dropped and called again.
-    pub(crate) async fn until(&mut self, moment: Moment) -> io::Result<()> {
+    /// Ready at `moment` or just after it, never before. Asking again for the same moment costs
+    /// no system call.
+    pub(crate) fn poll_until(
+        &mut self,
+        cx: &mut Context<'_>,
+        moment: Moment,
+    ) -> Poll<io::Result<()>> {
         while self.clock.now() < moment {
-            self.timer.until(self.clock.monotonic_ns_at(moment)).await?;
+            if self.armed != Some(moment) {
+                self.timer.set(self.clock.monotonic_ns_at(moment))?;
+                self.armed = Some(moment);
+            }
+            ready!(self.timer.poll_rang(cx))?;
+            // Rung for an older moment, or early: it is set again.
+            self.armed = None;
         }
-        Ok(())
+        Poll::Ready(Ok(()))
     }
 }

@@ -1,19 +1,26 @@
 //! One request outside any run, on the same path as every measured request.
 
+use std::future::Future;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use bytes::Bytes;
 use inferometer_model::observations::Connections;
 use inferometer_model::{Clock, PlannedRequest, Release, RequestId, RequestRecord};
-use tokio::sync::watch;
-use tokio::task::LocalSet;
 
+use crate::answer::Failure;
 use crate::bodies::body;
 use crate::clock::SystemClock;
-use crate::driver::{LoadError, runtime};
-use crate::exchange::{Attempt, Departure, Exchanges};
+use crate::deadline::Deadline;
+use crate::dispatcher::Departure;
+use crate::drive::LoadError;
+use crate::driver::runtime;
+use crate::exchange::Exchanges;
+use crate::flight::Flight;
+use crate::landings::Landed;
 use crate::target::Target;
 use crate::wire::{DriverClock, Turn};
 
@@ -36,8 +43,7 @@ pub fn probe(
 ) -> Result<Probe, LoadError> {
     let turn = Turn::default();
     let runtime = runtime(clock, turn.clone())?;
-    LocalSet::new().block_on(&runtime, async move {
-        let (_keep, cut) = watch::channel(false);
+    runtime.block_on(async move {
         let clock = Rc::new(DriverClock::new(clock, turn));
         let now = clock.system.now();
         let request = PlannedRequest {
@@ -46,18 +52,42 @@ pub fn probe(
             prompt_seed: 0,
             input_tokens: 0,
             output_tokens,
+            think: Duration::ZERO,
         };
         let body = body(target, prompt, output_tokens);
-        let exchanges = Exchanges::new(Arc::clone(target), clock, cut);
-        let departure = Departure { request, body, intended: now, admitted: now };
-        let record = match exchanges.attempt(departure).await {
-            Attempt::Ended(record) => *record,
-            Attempt::NotSent(cause) => {
+        let exchanges = Exchanges::new(Arc::clone(target), clock, 0, 1);
+        let flight = Flight::new(Departure { request, intended: now, admitted: now, slot: None });
+        let failure = attempt_within_limits(&exchanges, &flight, body).await;
+        let record = match exchanges.landed(&flight, failure) {
+            Landed::Ended(record) => *record,
+            Landed::NotSent(cause) => {
                 return Err(LoadError::Start(io::Error::other(cause.text())));
             }
+            Landed::Panicked => return Err(LoadError::Task(request.id)),
         };
         let keeps = exchanges.keeps_open(KEEP_OPEN_WATCH).await;
         let connections = if keeps { Connections::Reuse } else { Connections::New };
         Ok(Probe { record, connections })
     })
+}
+
+/// The attempt, under the limits that a driver would keep.
+async fn attempt_within_limits(
+    exchanges: &Exchanges,
+    flight: &Flight,
+    body: Bytes,
+) -> Option<Failure> {
+    let target = &exchanges.target;
+    let next_limit = || flight.standing(target.streaming).next_limit(&target.limits);
+    let mut deadline = Deadline::new(exchanges.clock.system, next_limit().0);
+    let mut attempt = std::pin::pin!(exchanges.attempt(flight, body));
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(failure) = attempt.as_mut().poll(cx) {
+            return Poll::Ready(failure);
+        }
+        deadline
+            .poll_passed(cx, next_limit)
+            .map(|outcome| Some(Failure { outcome, cause: None, message: None }))
+    })
+    .await
 }

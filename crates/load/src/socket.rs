@@ -26,6 +26,31 @@ impl StampedSocket {
     }
 }
 
+impl StampedSocket {
+    /// One read, into the driver's own room and from there to `buffer`: what comes is mostly
+    /// short, and cheaper to copy than the whole buffer is to wipe.
+    fn receive(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
+        let mut room = self.wire.room();
+        let length = room.len().min(buffer.remaining());
+        let control = self.stamped.then_some(self.control.as_mut_slice());
+        let mut received = None;
+        let result = self.tcp.try_io(Interest::READABLE, || {
+            let read = stamps::receive_now(&self.tcp, &mut room[..length], control)?;
+            let drained = 0 < read.bytes && read.bytes < length;
+            received = Some((read, drained));
+            // An emptied socket will be announced anew. To ask it again would be one more system
+            // call, only to hear that there is nothing.
+            if drained { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+        });
+        let Some((read, drained)) = received else { return result };
+        if 0 < read.bytes {
+            self.wire.read(read.bytes, drained, read.stamp_realtime_ns);
+            buffer.put_slice(&room[..read.bytes]);
+        }
+        Ok(())
+    }
+}
+
 impl AsyncRead for StampedSocket {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -38,21 +63,8 @@ impl AsyncRead for StampedSocket {
         }
         loop {
             ready!(this.tcp.poll_read_ready(cx))?;
-            let room = buffer.initialize_unfilled();
-            let room_bytes = room.len();
-            let control = this.stamped.then_some(this.control.as_mut_slice());
-            let received = this
-                .tcp
-                .try_io(Interest::READABLE, || stamps::receive_now(&this.tcp, room, control));
-            match received {
-                Ok(received) => {
-                    if 0 < received.bytes {
-                        let drained = received.bytes < room_bytes;
-                        this.wire.read(received.bytes, drained, received.stamp_realtime_ns);
-                    }
-                    buffer.advance(received.bytes);
-                    return Poll::Ready(Ok(()));
-                }
+            match this.receive(buffer) {
+                Ok(()) => return Poll::Ready(Ok(())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Poll::Ready(Err(error)),

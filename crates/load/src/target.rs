@@ -9,7 +9,7 @@ use http_body_util::Full;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, UsageAsk};
 use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, Redactor, Secret};
+use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
 use tokio_rustls::TlsConnector;
 
 #[derive(Clone)]
@@ -108,15 +108,41 @@ pub fn tls_connector() -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-impl Target {
-    /// A request to the measured endpoint.
-    pub(crate) fn request(&self, body: Bytes, request_id: &str) -> http::Request<Full<Bytes>> {
-        let path = self.base.path(self.api.path());
-        let mut request = self.plain_request(http::Method::POST, &path, body);
-        if let Ok(value) = HeaderValue::try_from(request_id) {
-            request.headers_mut().insert("x-request-id", value);
+/// All of a measured request but its body and its name, made once.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestTemplate {
+    uri: http::Uri,
+    headers: HeaderMap,
+    request_id_prefix: String,
+}
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+impl RequestTemplate {
+    pub(crate) fn request(&self, body: Bytes, id: RequestId) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let mut headers = self.headers.clone();
+        let name = format!("{}-{id}", self.request_id_prefix);
+        if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(name)) {
+            headers.insert(REQUEST_ID, value);
         }
+        *request.headers_mut() = headers;
         request
+    }
+}
+
+impl Target {
+    /// What every request to the measured endpoint has in common.
+    pub(crate) fn template(&self) -> RequestTemplate {
+        let path = self.base.path(self.api.path());
+        let (parts, _) = self.plain_request(http::Method::POST, &path, Bytes::new()).into_parts();
+        RequestTemplate {
+            uri: parts.uri,
+            headers: parts.headers,
+            request_id_prefix: self.request_id_prefix.clone(),
+        }
     }
 
     pub(crate) fn plain_request(

@@ -1,6 +1,6 @@
 //! What the socket notes while hyper reads and writes through it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,12 +25,15 @@ pub(crate) struct Turn(Arc<TurnMoments>);
 struct TurnMoments {
     since_ns: AtomicU64,
     waiting_from_ns: AtomicU64,
+    woke_ns: AtomicU64,
     /// When the next tick is due; zero while nothing ticks.
     tick_due_ns: AtomicU64,
+    /// When the loop woke that last brought output; zero before the first.
+    output_ns: AtomicU64,
 }
 
-/// How late a tick may be before the loop counts as away.
-const TICK_SLACK_NS: u64 = 500_000;
+/// How late a tick may be, and how long a turn may take, before the loop counts as away.
+const SLACK_NS: u64 = 500_000;
 
 impl Turn {
     pub(crate) fn waits(&self, now: Moment) {
@@ -42,8 +45,13 @@ impl Turn {
     }
 
     pub(crate) fn wakes(&self, now: Moment) {
+        let waiting_from_ns = self.0.waiting_from_ns.load(Ordering::Relaxed);
+        let woke_ns = self.0.woke_ns.swap(now.as_nanos(), Ordering::Relaxed);
         let since_ns = if self.is_late(now) {
-            self.0.waiting_from_ns.load(Ordering::Relaxed)
+            waiting_from_ns
+        } else if woke_ns + SLACK_NS < waiting_from_ns {
+            // The turn before was long, and what came during it is only found now.
+            woke_ns
         } else {
             now.as_nanos()
         };
@@ -52,11 +60,20 @@ impl Turn {
 
     fn is_late(&self, now: Moment) -> bool {
         let due_ns = self.0.tick_due_ns.load(Ordering::Relaxed);
-        0 < due_ns && due_ns + TICK_SLACK_NS < now.as_nanos()
+        0 < due_ns && due_ns + SLACK_NS < now.as_nanos()
     }
 
     pub(crate) fn tick_due(&self, due: Moment) {
         self.0.tick_due_ns.store(due.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Output came in this turn: a sign of life for whoever watches the run.
+    pub(crate) fn output_came(&self) {
+        self.0.output_ns.store(self.0.since_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_output(&self) -> Moment {
+        Moment::from_nanos(self.0.output_ns.load(Ordering::Relaxed))
     }
 
     fn moment(&self) -> Moment {
@@ -69,13 +86,20 @@ impl Turn {
 pub(crate) struct DriverClock {
     pub(crate) system: SystemClock,
     pub(crate) mapper: StampMapper,
-    turn: Turn,
+    pub(crate) turn: Turn,
+    /// Where reads land before they are handed on: one room for all sockets of a driver, and no
+    /// byte of it has to be wiped before each read.
+    pub(crate) room: RefCell<Vec<u8>>,
 }
+
+/// As much as hyper asks for at its largest.
+const ROOM_BYTES: usize = 512 << 10;
 
 impl DriverClock {
     pub(crate) fn new(system: SystemClock, turn: Turn) -> Self {
         switch_stamps_on();
-        Self { system, mapper: StampMapper::new(system), turn }
+        let room = RefCell::new(vec![0; ROOM_BYTES]);
+        Self { system, mapper: StampMapper::new(system), turn, room }
     }
 }
 
@@ -138,6 +162,10 @@ impl Wire {
         self.notes.reads.borrow_mut().push(read);
     }
 
+    pub(crate) fn room(&self) -> RefMut<'_, Vec<u8>> {
+        self.clock.room.borrow_mut()
+    }
+
     pub(crate) fn sent(&self) -> Option<Moment> {
         self.notes.sent.get()
     }
@@ -185,6 +213,22 @@ mod tests {
         turn.waits(micros(100));
         turn.wakes(micros(1_900));
         assert_eq!(turn.moment(), micros(1_900));
+    }
+
+    #[test]
+    fn what_came_during_a_long_turn_is_only_found_in_the_next() {
+        let turn = Turn::default();
+        turn.tick_due(micros(2_000));
+        turn.waits(micros(50));
+        turn.wakes(micros(100));
+        // The turn takes five milliseconds, and serves its tick in the middle of them.
+        turn.tick_due(micros(7_000));
+        turn.waits(micros(5_100));
+        turn.wakes(micros(5_110));
+        assert_eq!(turn.moment(), micros(100));
+        turn.waits(micros(5_200));
+        turn.wakes(micros(5_300));
+        assert_eq!(turn.moment(), micros(5_300));
     }
 
     #[test]

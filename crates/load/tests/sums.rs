@@ -4,14 +4,15 @@
 
 mod support;
 
-use std::collections::BinaryHeap;
-use std::num::NonZeroU32;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use inferometer_load::dispatcher::{Command, Dispatcher};
-use inferometer_load::{Control, Drive, Progress, SystemClock, drive};
+use inferometer_load::dispatcher::{Command, Departure, Dispatcher};
+use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Outcome;
@@ -28,12 +29,13 @@ struct Listed {
     releases: Vec<Release>,
     slots: Option<NonZeroU32>,
     release_before: Option<Moment>,
+    think: Duration,
 }
 
 impl Plan for Listed {
     fn bounds(&self) -> Bounds {
         let requests = self.release_before.is_none().then_some(self.releases.len() as u64);
-        Bounds { requests, release_before: self.release_before, slots: self.slots }
+        Bounds { requests, release_before: self.release_before, requests_min: 0, slots: self.slots }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
@@ -46,6 +48,7 @@ impl Plan for Listed {
             prompt_seed: 0,
             input_tokens: 1,
             output_tokens: 1,
+            think: self.think,
         })
     }
 
@@ -58,21 +61,25 @@ fn millis(count: u64) -> Moment {
     Moment::from_nanos(count * 1_000_000)
 }
 
+/// With a cap or without.
 fn open_plan() -> impl Strategy<Value = Listed> {
-    proptest::collection::vec(0_u64..200, 0..40).prop_map(|mut moments| {
+    let moments = proptest::collection::vec(0_u64..200, 0..40);
+    (moments, 0_u32..8).prop_map(|(mut moments, cap)| {
         moments.sort_unstable();
         let releases = moments.into_iter().map(|at| Release::At(millis(at))).collect();
-        Listed { releases, slots: None, release_before: None }
+        let slots = NonZeroU32::new(cap);
+        Listed { releases, slots, release_before: None, think: Duration::ZERO }
     })
 }
 
 fn closed_plan() -> impl Strategy<Value = Listed> {
-    (1_usize..40, 1_u32..8, proptest::option::of(1_u64..200)).prop_map(|(count, slots, end)| {
-        Listed {
-            releases: vec![Release::WhenSlotFree; count],
-            slots: NonZeroU32::new(slots),
-            release_before: end.map(millis),
-        }
+    let think = (0_u64..20).prop_map(Duration::from_millis);
+    let end = proptest::option::of(1_u64..200);
+    (1_usize..40, 1_u32..8, end, think).prop_map(|(count, slots, end, think)| Listed {
+        releases: vec![Release::WhenSlotFree; count],
+        slots: NonZeroU32::new(slots),
+        release_before: end.map(millis),
+        think,
     })
 }
 
@@ -87,7 +94,12 @@ fn conversation_plan() -> impl Strategy<Value = Listed> {
                 releases.push(Release::After { previous, think: Duration::from_millis(7) });
             }
         }
-        Listed { releases, slots: NonZeroU32::new(slots), release_before: None }
+        Listed {
+            releases,
+            slots: NonZeroU32::new(slots),
+            release_before: None,
+            think: Duration::ZERO,
+        }
     })
 }
 
@@ -98,46 +110,85 @@ struct Played {
     in_flight_max: usize,
 }
 
-/// Plays a plan in simulated time with the given service times, stopping at `stop_at`.
-fn play(plan: &Listed, service_ms: &[u64], stop_at: Option<u64>, ceiling: usize) -> Played {
-    let mut dispatcher = Dispatcher::new(Arc::new(plan.clone()), ceiling, Moment::ZERO);
-    let mut replies: BinaryHeap<std::cmp::Reverse<(Moment, RequestId)>> = BinaryHeap::new();
-    let mut now = Moment::ZERO;
-    let mut played =
+/// A plan played in simulated time.
+struct Play<'a> {
+    dispatcher: Dispatcher,
+    flying: HashMap<RequestId, Departure>,
+    service_ms: &'a [u64],
+    replies: BinaryHeap<Reverse<(Moment, usize, RequestId)>>,
+    now: Moment,
+    played: Played,
+}
+
+impl Play<'_> {
+    /// What a lane does until it must wait; `None` when it is done.
+    fn turn(&mut self, lane: usize) -> Option<Option<Moment>> {
+        loop {
+            match self.dispatcher.next(lane, self.now) {
+                Command::Send(departure) => {
+                    let Departure { request, intended, admitted, .. } = departure;
+                    assert!(intended <= admitted && admitted <= self.now, "sent before its time");
+                    let length =
+                        self.service_ms[self.played.released.len() % self.service_ms.len()];
+                    self.played.released.push(request.id.0);
+                    let ends = self.now + Duration::from_millis(length);
+                    self.replies.push(Reverse((ends, lane, request.id)));
+                    self.flying.insert(request.id, departure);
+                    let in_flight = self.dispatcher.in_flight();
+                    self.played.in_flight_max = self.played.in_flight_max.max(in_flight);
+                }
+                Command::Refuse { .. } => self.played.refused += 1,
+                Command::WaitUntil(moment) => return Some(Some(moment)),
+                Command::WaitForReply => return Some(None),
+                Command::Done => return None,
+            }
+        }
+    }
+
+    fn take_replies(&mut self) {
+        while let Some(Reverse((at, lane, id))) = self.replies.peek().copied()
+            && at <= self.now
+        {
+            self.replies.pop();
+            self.dispatcher.replied(lane, &self.flying.remove(&id).unwrap(), at);
+        }
+    }
+}
+
+/// Plays a plan with the given service times and drivers, stopping at `stop_at`.
+fn play(
+    plan: &Listed,
+    service_ms: &[u64],
+    stop_at: Option<u64>,
+    ceiling: usize,
+    drivers: usize,
+) -> Played {
+    let dispatcher = Dispatcher::new(Arc::new(plan.clone()), ceiling, Moment::ZERO, drivers);
+    let mut lanes: Vec<usize> = (0..dispatcher.lane_count()).collect();
+    let played =
         Played { released: Vec::new(), refused: 0, not_sent: Vec::new(), in_flight_max: 0 };
+    let (replies, now) = (BinaryHeap::new(), Moment::ZERO);
+    let mut play = Play { dispatcher, flying: HashMap::new(), service_ms, replies, now, played };
     let mut stop_at = stop_at.map(millis);
     for _ in 0..100_000 {
-        if stop_at.is_some_and(|at| at <= now) {
-            played.not_sent = dispatcher.stop(now);
+        if stop_at.is_some_and(|at| at <= play.now) {
+            play.played.not_sent = play.dispatcher.stop(play.now);
             stop_at = None;
         }
-        let command = dispatcher.next(now);
-        played.in_flight_max = played.in_flight_max.max(dispatcher.in_flight());
-        let wake = match command {
-            Command::Send { request, intended } => {
-                assert!(intended <= now, "sent before its time");
-                let length = service_ms[played.released.len() % service_ms.len()];
-                played.released.push(request.id.0);
-                let ends = now + Duration::from_millis(length);
-                replies.push(std::cmp::Reverse((ends, request.id)));
-                continue;
+        let mut wake = None;
+        lanes.retain(|lane| match play.turn(*lane) {
+            Some(moment) => {
+                wake = wake.into_iter().chain(moment).min();
+                true
             }
-            Command::Refuse { .. } => {
-                played.refused += 1;
-                continue;
-            }
-            Command::WaitUntil(moment) => Some(moment),
-            Command::WaitForReply => None,
-            Command::Done => return played,
-        };
-        let reply = replies.peek().map(|reply| reply.0.0);
-        now = [wake, reply, stop_at].into_iter().flatten().min().unwrap().max(now);
-        while let Some(std::cmp::Reverse((at, id))) = replies.peek().copied()
-            && at <= now
-        {
-            replies.pop();
-            dispatcher.replied(id, at);
+            None => false,
+        });
+        if lanes.is_empty() {
+            return play.played;
         }
+        let reply = play.replies.peek().map(|reply| reply.0.0);
+        play.now = [wake, reply, stop_at].into_iter().flatten().min().unwrap().max(play.now);
+        play.take_replies();
     }
     panic!("the dispatcher never came to an end");
 }
@@ -149,8 +200,9 @@ proptest! {
         service_ms in proptest::collection::vec(1_u64..50, 1..20),
         stop_at in proptest::option::of(0_u64..250),
         ceiling in 1_usize..30,
+        drivers in 1_usize..5,
     ) {
-        let played = play(&plan, &service_ms, stop_at, ceiling);
+        let played = play(&plan, &service_ms, stop_at, ceiling, drivers);
         let mut ids = played.released.clone();
         ids.extend(played.not_sent.iter().flat_map(|part| part.first.0..part.first.0 + part.count));
         ids.sort_unstable();
@@ -198,6 +250,7 @@ proptest! {
         requests in 1_usize..20,
         slots in 1_u32..5,
         stop_after in proptest::option::of(0_u64..10),
+        drivers in 1_usize..4,
     ) {
         let server = Scripted::serve(faulty_scripts(&faults));
         let brief = Duration::from_millis(40);
@@ -206,6 +259,7 @@ proptest! {
             releases: vec![Release::WhenSlotFree; requests],
             slots: NonZeroU32::new(slots),
             release_before: None,
+            think: Duration::ZERO,
         };
         let (journal, entries) = sync_channel(4);
         let control = Control::default();
@@ -216,12 +270,13 @@ proptest! {
             control: control.clone(),
             progress: Arc::new(Progress::default()),
             ceiling: 100,
+            drivers: Drivers { count: NonZeroUsize::new(drivers).unwrap(), cores: Vec::new() },
             journal,
         };
         let ended = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&ended);
         let reader = std::thread::spawn(move || {
-            for entry in entries {
+            for entry in entries.into_iter().flatten() {
                 let mut ended = sink.lock().unwrap();
                 ended.push(entry);
                 if stop_after == Some(ended.len() as u64) {
@@ -259,6 +314,7 @@ fn a_stop_before_the_drive_began_is_not_forgotten() {
         releases: vec![Release::WhenSlotFree; 50],
         slots: NonZeroU32::new(1),
         release_before: None,
+        think: Duration::ZERO,
     };
     let (journal, entries) = sync_channel(1_000);
     let control = Control::default();
@@ -270,11 +326,13 @@ fn a_stop_before_the_drive_began_is_not_forgotten() {
         control,
         progress: Arc::new(Progress::default()),
         ceiling: 100,
+        drivers: Drivers::ONE,
         journal,
     };
     assert_eq!(drive(run).unwrap().stop, RunStop::Drained);
     let not_sent: u64 = entries
         .into_iter()
+        .flatten()
         .filter_map(|entry| match entry {
             JournalEntry::NotSent(part) => Some(part.count),
             JournalEntry::Started(_) | JournalEntry::Ended(_) | JournalEntry::RunEnded(_) => None,

@@ -15,6 +15,9 @@ pub enum JournalEntry {
     RunEnded(RunEnding),
 }
 
+/// Facts that travel together, so that one request costs no wake-up of the writer.
+pub type JournalBatch = Vec<JournalEntry>;
+
 /// A request that was handed to a connection; a crash after this leaves it `cancelled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedRequest {
@@ -62,6 +65,8 @@ pub enum RunStop {
     Unreachable,
     /// This machine had no port, descriptor or memory left, again and again.
     ClientExhausted,
+    /// No output came for longer than any request may wait, while some were in flight.
+    Stalled,
 }
 
 impl RunStop {
@@ -78,20 +83,36 @@ impl RunStop {
             Self::Unauthorized => "stopped because the server refused the key",
             Self::Unreachable => "stopped because the server could not be reached any more",
             Self::ClientExhausted => "stopped because this machine ran out of ports or descriptors",
+            Self::Stalled => "stopped because the server sent no output any more",
             Self::Recovered => "the run ended without sealing and was recovered from its journal",
         }
     }
 }
 
-/// The instrument's view of itself.
+/// The instrument's view of itself, over all of its drivers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientFacts {
+    /// Threads that drove the load.
+    pub drivers: u32,
     /// How the kernel's realtime stamps were mapped to the run's clock; `None` without stamps.
     pub mapping: Option<ClockMapping>,
     /// How late the driver's loop woke, from a regular tick.
     pub loop_lag: LagHistogram,
     /// Times the driver found the journal's queue full and had to wait.
     pub journal_waits: u64,
+}
+
+impl ClientFacts {
+    /// Takes in what another driver found.
+    pub fn merge(&mut self, other: &Self) {
+        self.drivers += other.drivers;
+        self.mapping = match (self.mapping, other.mapping) {
+            (Some(mine), Some(theirs)) => Some(mine.worse_of(theirs)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.loop_lag.merge(&other.loop_lag);
+        self.journal_waits += other.journal_waits;
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +122,17 @@ pub struct ClockMapping {
     pub error_ns_max: u64,
     /// Jumps of the wall clock against the monotonic one.
     pub jumps: u64,
+}
+
+impl ClockMapping {
+    /// Two drivers see the same jumps, each with an error of its own.
+    fn worse_of(self, other: Self) -> Self {
+        Self {
+            estimates: self.estimates + other.estimates,
+            error_ns_max: self.error_ns_max.max(other.error_ns_max),
+            jumps: self.jumps.max(other.jumps),
+        }
+    }
 }
 
 /// Counts of lags in microseconds, eight steps to each doubling: bounded, mergeable, and never more
@@ -147,6 +179,17 @@ impl LagHistogram {
         let within = step % Self::STEPS_PER_DOUBLING + Self::STEPS_PER_DOUBLING + 1;
         let shift = u32::try_from(doubling - 1).unwrap_or(u32::MAX);
         within.checked_shl(shift).unwrap_or(u64::MAX)
+    }
+
+    /// Takes in another's counts.
+    pub fn merge(&mut self, other: &Self) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more);
+        }
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 
     pub fn count(&self) -> u64 {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn check(requests: Option<u64>, ids: &[u64], not_sent: &[NotSent]) -> Result<(), SumError> {
-        let bounds = Bounds { requests, release_before: None, slots: None };
+        let bounds = Bounds { requests, release_before: None, requests_min: 0, slots: None };
         let records: Vec<RequestRecord> = ids.iter().map(|id| record(*id)).collect();
         check_sums(&bounds, &records, not_sent)
     }

@@ -42,6 +42,8 @@ pub struct PlannedRequest {
     pub prompt_seed: u64,
     pub input_tokens: u32,
     pub output_tokens: u32,
+    /// How long its slot rests after the reply.
+    pub think: Duration,
 }
 
 impl PlannedRequest {
@@ -55,9 +57,12 @@ impl PlannedRequest {
 pub struct Bounds {
     /// Requests in the plan; `None` when only the time ends it.
     pub requests: Option<u64>,
-    /// No request is released at or after this moment.
+    /// No request is released at or after this moment, but for the first `requests_min`.
     pub release_before: Option<Moment>,
-    /// Requests that may hold a slot at once; `None` on an open loop.
+    /// Requests that are released whatever the time.
+    pub requests_min: u64,
+    /// Requests that may hold a slot at once: the concurrency of a closed loop, the cap of an open
+    /// one; `None` where nothing bounds them.
     pub slots: Option<NonZeroU32>,
 }
 

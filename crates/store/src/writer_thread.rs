@@ -12,6 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use inferometer_model::JournalEntry;
+use inferometer_model::journal::JournalBatch;
 
 use crate::error::StoreError;
 use crate::writer::RunWriter;
@@ -24,7 +25,7 @@ const IDLE_CHECK: Duration = Duration::from_millis(200);
 /// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
 pub fn spawn_writer(
     writer: RunWriter,
-    entries: Receiver<JournalEntry>,
+    entries: Receiver<JournalBatch>,
 ) -> Result<JoinHandle<Result<RunWriter, StoreError>>, StoreError> {
     let path = writer.journal_path().to_owned();
     Syncer::spawn(&writer)
@@ -38,7 +39,7 @@ pub fn spawn_writer(
 
 fn write_all(
     mut writer: RunWriter,
-    entries: &Receiver<JournalEntry>,
+    entries: &Receiver<JournalBatch>,
     syncer: Syncer,
 ) -> Result<RunWriter, StoreError> {
     let written = write_until_closed(&mut writer, entries, &syncer);
@@ -55,17 +56,17 @@ fn write_all(
 
 fn write_until_closed(
     writer: &mut RunWriter,
-    entries: &Receiver<JournalEntry>,
+    entries: &Receiver<JournalBatch>,
     syncer: &Syncer,
 ) -> Result<(), StoreError> {
     while !syncer.has_failed() {
         match entries.try_recv() {
-            Ok(entry) => writer.append(&entry)?,
+            Ok(batch) => append_all(writer, &batch)?,
             Err(TryRecvError::Disconnected) => return Ok(()),
             Err(TryRecvError::Empty) => {
                 writer.flush()?;
                 match entries.recv_timeout(IDLE_CHECK) {
-                    Ok(entry) => writer.append(&entry)?,
+                    Ok(batch) => append_all(writer, &batch)?,
                     Err(RecvTimeoutError::Disconnected) => return Ok(()),
                     Err(RecvTimeoutError::Timeout) => {}
                 }
@@ -73,6 +74,10 @@ fn write_until_closed(
         }
     }
     Ok(())
+}
+
+fn append_all(writer: &mut RunWriter, batch: &[JournalEntry]) -> Result<(), StoreError> {
+    batch.iter().try_for_each(|entry| writer.append(entry))
 }
 
 /// Syncs the journal from time to time, through a handle of its own.

@@ -65,7 +65,7 @@ fn bounds(releases: &Releases, extent: Extent, slots: Option<NonZeroU32>) -> Bou
         (Releases::BySlot, Extent::Requests(requests)) => Some(requests.get()),
         (Releases::BySlot, Extent::Duration(_)) => None,
     };
-    Bounds { requests, release_before, slots }
+    Bounds { requests, release_before, requests_min: 0, slots }
 }
 
 impl Plan for SyntheticPlan {
@@ -87,6 +87,7 @@ impl Plan for SyntheticPlan {
             prompt_seed: Stream::new(self.seed, "prompts", id.0).bits(),
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
+            think: std::time::Duration::ZERO,
         })
     }
 

@@ -132,9 +132,10 @@ const fn stop_severity(stop: RunStop) -> Severity {
     match stop {
         RunStop::PlanDone => Severity::Note,
         RunStop::Drained | RunStop::Cut | RunStop::Recovered => Severity::Degraded,
-        RunStop::Unauthorized | RunStop::Unreachable | RunStop::ClientExhausted => {
-            Severity::Invalid
-        }
+        RunStop::Unauthorized
+        | RunStop::Unreachable
+        | RunStop::ClientExhausted
+        | RunStop::Stalled => Severity::Invalid,
     }
 }
 

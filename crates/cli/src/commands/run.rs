@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_load::{Control, Drive, Progress, SystemClock, Target, drive, resources};
+use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive, resources};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{LoadShape, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, RunEnding, Spec};
@@ -24,9 +24,9 @@ use crate::secrets::Secrets;
 use crate::signals::{self, Interruption};
 use crate::watch::Watch;
 
-/// Facts that may wait for the writer: most of a second at the highest rate, and a bound on memory
-/// with long answers.
-const JOURNAL_QUEUE: usize = 1 << 15;
+/// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
+/// bound on memory.
+const JOURNAL_QUEUE: usize = 1 << 13;
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
@@ -185,6 +185,7 @@ impl Measurement {
             control,
             progress,
             ceiling: self.ceiling,
+            drivers: Drivers::ONE,
             journal,
         };
         let driving = std::thread::Builder::new()

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_load::target::Credentials;
-use inferometer_load::{Control, Drive, SystemClock, Target, drive};
+use inferometer_load::{Control, Drive, Drivers, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, UsageAsk};
 use inferometer_model::plan::Bounds;
@@ -160,10 +160,11 @@ pub(crate) fn drive_all(target: &Arc<Target>, requests: u64) -> Vec<RequestRecor
         control: Control::default(),
         progress: Arc::default(),
         ceiling: 100,
+        drivers: Drivers::ONE,
         journal,
     };
     drive(run).unwrap();
-    let records = entries.into_iter().filter_map(|entry| match entry {
+    let records = entries.into_iter().flatten().filter_map(|entry| match entry {
         JournalEntry::Ended(record) => Some(*record),
         JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => None,
     });
@@ -174,7 +175,12 @@ struct OneAfterAnother(u64);
 
 impl Plan for OneAfterAnother {
     fn bounds(&self) -> Bounds {
-        Bounds { requests: Some(self.0), release_before: None, slots: NonZeroU32::new(1) }
+        Bounds {
+            requests: Some(self.0),
+            release_before: None,
+            requests_min: 0,
+            slots: NonZeroU32::new(1),
+        }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
@@ -184,6 +190,7 @@ impl Plan for OneAfterAnother {
             prompt_seed: 0,
             input_tokens: 1,
             output_tokens: 1,
+            think: Duration::ZERO,
         })
     }
 

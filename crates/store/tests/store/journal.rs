@@ -71,7 +71,7 @@ fn the_thread_writes_what_comes_and_gives_the_writer_back() {
     let (sender, receiver) = mpsc::sync_channel(2);
     let thread = spawn_writer(writer, receiver).unwrap();
     for entry in whole_run() {
-        sender.send(entry).unwrap();
+        sender.send(vec![entry]).unwrap();
     }
     drop(sender);
     let stored = thread.join().unwrap().unwrap().seal().unwrap();
@@ -86,7 +86,7 @@ fn an_entry_reaches_the_kernel_while_the_channel_stays_open() {
     let path = writer.directory().path().join("requests.journal");
     let (sender, receiver) = mpsc::sync_channel(2);
     let thread = spawn_writer(writer, receiver).unwrap();
-    sender.send(ended(3)).unwrap();
+    sender.send(vec![ended(3)]).unwrap();
     let seen = || JournalReader::open(&path).unwrap().next();
     while seen().is_none() {
         std::thread::yield_now();
@@ -106,8 +106,8 @@ fn a_writer_that_failed_closes_the_channel() {
     let event = record(0).events[0];
     let events = vec![event; PAYLOAD_BYTES_MAX as usize / 6 + 1];
     let huge = JournalEntry::Ended(Box::new(RequestRecord { events, ..record(0) }));
-    sender.send(huge).unwrap();
-    while sender.send(started(1)).is_ok() {}
+    sender.send(vec![huge]).unwrap();
+    while sender.send(vec![started(1)]).is_ok() {}
     assert!(matches!(thread.join().unwrap(), Err(StoreError::Entry { .. })));
     // The lock went with the writer, so the run can be finished at once.
     assert_eq!(directory.recover().unwrap().not_sent, 5);

@@ -30,7 +30,12 @@ pub(crate) fn ms(count: u64) -> Moment {
 pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
     NewRun {
         spec: SpecDraft { rate_per_s: Some(0.1 + 0.2), ..SpecDraft::default() }.resolve().unwrap(),
-        bounds: Bounds { requests, release_before: None, slots: NonZeroU32::new(8) },
+        bounds: Bounds {
+            requests,
+            release_before: None,
+            requests_min: 0,
+            slots: NonZeroU32::new(8),
+        },
         fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().unwrap(),
@@ -135,6 +140,7 @@ pub(crate) fn run_ended() -> JournalEntry {
         at: ms(60),
         stop: RunStop::PlanDone,
         client: ClientFacts {
+            drivers: 1,
             mapping: Some(ClockMapping { estimates: 4, error_ns_max: 900, jumps: 0 }),
             loop_lag,
             journal_waits: 0,

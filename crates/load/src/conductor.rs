@@ -1,0 +1,245 @@
+//! The conductor: what the drivers of one run share, and who tells them to stop.
+//!
+//! Drivers come here once or twice per request, never per token. The thread that conducts stands
+//! beside them: it hears the user, keeps the drain's deadline, and ends a run that stands still.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use inferometer_model::journal::{ClientFacts, RunStop};
+use inferometer_model::plan::Bounds;
+use inferometer_model::{Clock, Moment, NotSent};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::clock::SystemClock;
+use crate::control::{Control, Stop};
+use crate::deadline::before;
+use crate::dispatcher::{Command, Departure, Dispatcher};
+use crate::drive::LoadError;
+use crate::hopes::{Hopeless, Hopes};
+use crate::wire::Turn;
+
+/// What a driver brings back.
+pub(crate) type Report = Result<ClientFacts, LoadError>;
+
+/// What the drivers are told. They look each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Play,
+    /// End everything in flight.
+    Cut,
+}
+
+#[derive(Debug)]
+pub(crate) struct Conductor {
+    score: Mutex<Score>,
+    order: AtomicU8,
+    /// Drivers ended their part of the run by themselves, as far as they know.
+    gave_up: Notify,
+}
+
+/// Where the run stands.
+#[derive(Debug)]
+struct Score {
+    dispatcher: Dispatcher,
+    hopes: Hopes,
+    stop: RunStop,
+    /// What a stop left unsent, until it is written down.
+    not_sent: Vec<NotSent>,
+    bounds: Bounds,
+}
+
+impl Conductor {
+    pub(crate) fn new(dispatcher: Dispatcher, bounds: Bounds) -> Self {
+        let score = Score {
+            dispatcher,
+            hopes: Hopes::default(),
+            stop: RunStop::PlanDone,
+            not_sent: Vec::new(),
+            bounds,
+        };
+        Self {
+            score: Mutex::new(score),
+            order: AtomicU8::new(Order::Play as u8),
+            gave_up: Notify::new(),
+        }
+    }
+
+    pub(crate) fn next(&self, lane: usize, now: Moment) -> Command {
+        self.score().dispatcher.next(lane, now)
+    }
+
+    /// A request of this lane ended at `at`, with a sign of hopelessness or without.
+    pub(crate) fn ended(
+        &self,
+        lane: usize,
+        departure: &Departure,
+        at: Moment,
+        sign: Option<Hopeless>,
+    ) {
+        let mut score = self.score();
+        score.dispatcher.replied(lane, departure, at);
+        if let Some(why) = score.hopes.after(sign) {
+            score.release_nothing_more(why, at);
+            self.gave_up.notify_one();
+        }
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.order.load(Ordering::Relaxed) == Order::Cut as u8
+    }
+
+    fn cut(&self) {
+        self.order.store(Order::Cut as u8, Ordering::Relaxed);
+    }
+
+    fn score(&self) -> MutexGuard<'_, Score> {
+        // A driver that panicked ends the run with an error; the others need not panic with it.
+        self.score.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Score {
+    fn release_nothing_more(&mut self, why: RunStop, now: Moment) {
+        if self.stop.is_partial() {
+            return;
+        }
+        let parts = self.dispatcher.stop(now);
+        // Whoever stops a run that has sent all of its requests only waits less for the rest.
+        let nothing_lost = parts.is_empty() && self.bounds.requests.is_some();
+        if !nothing_lost {
+            self.stop = why;
+        }
+        self.not_sent.extend(parts);
+    }
+}
+
+/// The conductor's own side: it waits for whatever ends a run before its drivers do.
+pub(crate) struct Watch<'a> {
+    pub(crate) conductor: &'a Conductor,
+    pub(crate) clock: SystemClock,
+    pub(crate) stop: watch::Receiver<Stop>,
+    /// One per driver: its signs of life.
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) drain: Duration,
+    /// How long nothing may come while something is in flight.
+    pub(crate) stall: Duration,
+    drain_until: Option<Moment>,
+    alive_at: Moment,
+}
+
+/// How often the conductor looks by itself.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(
+        conductor: &'a Conductor,
+        clock: SystemClock,
+        control: &Control,
+        turns: Vec<Turn>,
+        drain: Duration,
+        stall: Duration,
+    ) -> Self {
+        let stop = control.listen();
+        let alive_at = clock.now();
+        Self { conductor, clock, stop, turns, drain, stall, drain_until: None, alive_at }
+    }
+
+    /// Conducts until all drivers have reported, and returns their reports in no order.
+    pub(crate) async fn until_all_reported(
+        &mut self,
+        mut reports: mpsc::UnboundedReceiver<Report>,
+    ) -> Vec<Report> {
+        let mut reported = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                report = reports.recv() => {
+                    let Some(report) = report else { return reported };
+                    if report.is_err() {
+                        // The run is lost; what the others still have in flight is not waited for.
+                        self.stop_as_told(Stop::Cut);
+                    }
+                    reported.push(report);
+                }
+                Ok(()) = self.stop.changed() => {
+                    let stop = *self.stop.borrow_and_update();
+                    self.stop_as_told(stop);
+                }
+                () = self.conductor.gave_up.notified() => self.drain_from(self.clock.now()),
+                () = pause(self.clock) => self.look(),
+            }
+        }
+    }
+
+    /// How the run ended, and what it left unsent.
+    pub(crate) fn ending(&self) -> (RunStop, Vec<NotSent>) {
+        let mut score = self.conductor.score();
+        (score.stop, std::mem::take(&mut score.not_sent))
+    }
+
+    fn stop_as_told(&mut self, stop: Stop) {
+        match stop {
+            Stop::Run => {}
+            Stop::Drain => self.release_nothing_more(RunStop::Drained),
+            Stop::Cut => {
+                self.release_nothing_more(RunStop::Cut);
+                let mut score = self.conductor.score();
+                if score.stop == RunStop::Drained {
+                    score.stop = RunStop::Cut;
+                }
+                drop(score);
+                self.conductor.cut();
+            }
+        }
+    }
+
+    fn release_nothing_more(&mut self, why: RunStop) {
+        let now = self.clock.now();
+        self.conductor.score().release_nothing_more(why, now);
+        self.drain_from(now);
+    }
+
+    fn drain_from(&mut self, now: Moment) {
+        let until = now + self.drain;
+        self.drain_until = Some(self.drain_until.map_or(until, |earlier| earlier.min(until)));
+    }
+
+    fn look(&mut self) {
+        let now = self.clock.now();
+        let score = self.conductor.score();
+        let in_flight = score.dispatcher.in_flight();
+        // A run by time waits for its last requests as long as one that the user stops.
+        let time_is_over =
+            score.bounds.release_before.is_some() && score.dispatcher.has_released_all(now);
+        drop(score);
+        if self.drain_until.is_none() && time_is_over {
+            self.drain_from(now);
+        }
+        if self.drain_until.is_some_and(|until| until <= now) {
+            self.conductor.cut();
+        }
+        self.end_if_stalled(now, in_flight);
+    }
+
+    /// Nothing in flight is nothing to wait for; output is a sign of life, and nothing else is:
+    /// requests that fail one after the other would keep a dead run going.
+    fn end_if_stalled(&mut self, now: Moment, in_flight: usize) {
+        let output = self.turns.iter().map(Turn::last_output).max().unwrap_or_default();
+        self.alive_at = self.alive_at.max(output);
+        if in_flight == 0 {
+            self.alive_at = now;
+        }
+        if self.alive_at + self.stall < now && !self.conductor.is_cut() {
+            self.release_nothing_more(RunStop::Stalled);
+            // Also when all was sent: what is cut now did not end by itself.
+            self.conductor.score().stop = RunStop::Stalled;
+            self.conductor.cut();
+        }
+    }
+}
+
+async fn pause(clock: SystemClock) {
+    before(clock, clock.now() + LOOK_EVERY, std::future::pending::<()>()).await;
+}

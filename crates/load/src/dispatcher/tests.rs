@@ -1,0 +1,300 @@
+use std::num::NonZeroU32;
+
+use super::*;
+
+/// A plan that is a list.
+struct Listed {
+    releases: Vec<Release>,
+    think: Duration,
+    slots: Option<u32>,
+    release_before: Option<Moment>,
+    requests_min: u64,
+    endless: bool,
+}
+
+impl Plan for Listed {
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            requests: (!self.endless).then_some(self.releases.len() as u64),
+            release_before: self.release_before,
+            requests_min: self.requests_min,
+            slots: self.slots.and_then(NonZeroU32::new),
+        }
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        let position = usize::try_from(id.0).ok()?;
+        let release = if self.endless {
+            Some(&self.releases[position % self.releases.len()])
+        } else {
+            self.releases.get(position)
+        };
+        release.map(|release| PlannedRequest {
+            id,
+            release: *release,
+            prompt_seed: 0,
+            input_tokens: 1,
+            output_tokens: 1,
+            think: self.think,
+        })
+    }
+
+    fn prompt(&self, _: &PlannedRequest) -> String {
+        String::new()
+    }
+}
+
+fn ms(millis: u64) -> Moment {
+    Moment::from_nanos(millis * 1_000_000)
+}
+
+fn open(moments: &[u64]) -> Listed {
+    let releases = moments.iter().map(|at| Release::At(ms(*at))).collect();
+    Listed {
+        releases,
+        think: Duration::ZERO,
+        slots: None,
+        release_before: None,
+        requests_min: 0,
+        endless: false,
+    }
+}
+
+fn closed(requests: usize, slots: u32) -> Listed {
+    let releases = vec![Release::WhenSlotFree; requests];
+    Listed {
+        releases,
+        think: Duration::ZERO,
+        slots: Some(slots),
+        release_before: None,
+        requests_min: 0,
+        endless: false,
+    }
+}
+
+fn dispatcher(plan: Listed) -> Dispatcher {
+    Dispatcher::new(Arc::new(plan), usize::MAX, Moment::ZERO, 1)
+}
+
+fn sent(command: Command) -> Option<(u64, Moment)> {
+    departed(command).map(|departure| (departure.request.id.0, departure.intended))
+}
+
+fn departed(command: Command) -> Option<Departure> {
+    match command {
+        Command::Send(departure) => Some(departure),
+        Command::Refuse { .. } | Command::WaitUntil(_) | Command::WaitForReply | Command::Done => {
+            None
+        }
+    }
+}
+
+fn reply(dispatcher: &mut Dispatcher, id: u64, at: Moment) {
+    reply_on(dispatcher, 0, id, at);
+}
+
+fn reply_on(dispatcher: &mut Dispatcher, lane: usize, id: u64, at: Moment) {
+    let request = dispatcher.plan.request(RequestId(id)).unwrap();
+    // Which slot it was does not matter to these tests, only that it was one.
+    let slot = dispatcher.bounds.slots.map(|_| SlotId(0));
+    let departure = Departure { request, intended: at, admitted: at, slot };
+    dispatcher.replied(lane, &departure, at);
+}
+
+#[test]
+fn open_loop_does_not_wait_for_replies_and_keeps_the_planned_moment() {
+    let mut dispatcher = dispatcher(open(&[10, 20]));
+    assert_eq!(dispatcher.next(0, ms(0)), Command::WaitUntil(ms(10)));
+    // The driver woke late, at 25 ms: both leave, and both keep their planned moments.
+    assert_eq!(sent(dispatcher.next(0, ms(25))), Some((0, ms(10))));
+    assert_eq!(sent(dispatcher.next(0, ms(25))), Some((1, ms(20))));
+    assert_eq!(dispatcher.next(0, ms(25)), Command::WaitForReply);
+    reply(&mut dispatcher, 1, ms(30));
+    reply(&mut dispatcher, 0, ms(31));
+    assert_eq!(dispatcher.next(0, ms(31)), Command::Done);
+}
+
+#[test]
+fn the_plans_moments_count_from_the_beginning_of_the_drive() {
+    let mut dispatcher = Dispatcher::new(Arc::new(open(&[10])), usize::MAX, ms(500), 1);
+    assert_eq!(dispatcher.next(0, ms(501)), Command::WaitUntil(ms(510)));
+    assert_eq!(sent(dispatcher.next(0, ms(510))), Some((0, ms(510))));
+}
+
+#[test]
+fn closed_loop_intends_the_next_request_when_its_slot_became_free() {
+    let mut dispatcher = dispatcher(closed(3, 2));
+    assert_eq!(sent(dispatcher.next(0, ms(1))), Some((0, ms(0))));
+    assert_eq!(sent(dispatcher.next(0, ms(1))), Some((1, ms(0))));
+    assert_eq!(dispatcher.next(0, ms(1)), Command::WaitForReply);
+    reply(&mut dispatcher, 1, ms(7));
+    assert_eq!(sent(dispatcher.next(0, ms(9))), Some((2, ms(7))), "2 ms of client queue show");
+}
+
+#[test]
+fn a_closed_loop_by_time_releases_nothing_at_or_after_its_end() {
+    let mut plan = closed(1, 1);
+    plan.endless = true;
+    plan.release_before = Some(ms(10));
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    reply(&mut dispatcher, 0, ms(9));
+    assert_eq!(sent(dispatcher.next(0, ms(9))), Some((1, ms(9))));
+    reply(&mut dispatcher, 1, ms(9));
+    assert_eq!(dispatcher.next(0, ms(10)), Command::Done, "free at 9 ms, but the time is over");
+}
+
+#[test]
+fn a_conversation_keeps_its_slot_while_it_thinks() {
+    let think = Duration::from_millis(50);
+    let after = |previous| Release::After { previous: RequestId(previous), think };
+    let releases = vec![Release::WhenSlotFree, after(0), Release::WhenSlotFree];
+    let plan = Listed {
+        releases,
+        think: Duration::ZERO,
+        slots: Some(1),
+        release_before: None,
+        requests_min: 0,
+        endless: false,
+    };
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(dispatcher.next(0, ms(0)), Command::WaitForReply);
+    reply(&mut dispatcher, 0, ms(10));
+    assert_eq!(dispatcher.next(0, ms(10)), Command::WaitUntil(ms(60)));
+    assert_eq!(sent(dispatcher.next(0, ms(61))), Some((1, ms(60))));
+    reply(&mut dispatcher, 1, ms(70));
+    assert_eq!(sent(dispatcher.next(0, ms(70))), Some((2, ms(70))));
+}
+
+#[test]
+fn what_this_machine_cannot_hold_is_refused_and_not_queued() {
+    let plan = open(&[0, 0, 0]);
+    let mut dispatcher = Dispatcher::new(Arc::new(plan), 1, Moment::ZERO, 1);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(dispatcher.next(0, ms(0)), Command::Refuse { id: RequestId(1) });
+    reply(&mut dispatcher, 0, ms(1));
+    assert_eq!(sent(dispatcher.next(0, ms(1))), Some((2, ms(0))));
+}
+
+#[test]
+fn stopping_names_every_request_that_was_scheduled_and_not_sent() {
+    let mut dispatcher = dispatcher(closed(10, 2));
+    dispatcher.next(0, ms(0));
+    dispatcher.next(0, ms(0));
+    let not_sent = dispatcher.stop(ms(3));
+    assert_eq!(not_sent.len(), 1);
+    assert_eq!((not_sent[0].first, not_sent[0].count), (RequestId(2), 8));
+    assert_eq!(dispatcher.next(0, ms(3)), Command::WaitForReply);
+    reply(&mut dispatcher, 0, ms(4));
+    reply(&mut dispatcher, 1, ms(4));
+    assert_eq!(dispatcher.next(0, ms(4)), Command::Done);
+}
+
+#[test]
+fn a_cap_holds_requests_back_and_says_until_when() {
+    let mut plan = open(&[0, 10, 20]);
+    plan.slots = Some(1);
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(dispatcher.next(0, ms(12)), Command::WaitForReply, "the cap is reached");
+    reply(&mut dispatcher, 0, ms(15));
+    let second = departed(dispatcher.next(0, ms(17))).unwrap();
+    assert_eq!((second.intended, second.admitted), (ms(10), ms(15)), "2 ms are the client's");
+    reply(&mut dispatcher, 1, ms(18));
+    assert_eq!(dispatcher.next(0, ms(18)), Command::WaitUntil(ms(20)));
+    let third = departed(dispatcher.next(0, ms(20))).unwrap();
+    assert_eq!((third.intended, third.admitted), (ms(20), ms(20)), "the cap did not delay it");
+}
+
+#[test]
+fn a_slot_rests_while_its_user_thinks() {
+    let mut plan = closed(2, 1);
+    plan.think = Duration::from_millis(50);
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    reply(&mut dispatcher, 0, ms(10));
+    assert_eq!(dispatcher.next(0, ms(10)), Command::WaitUntil(ms(60)));
+    assert_eq!(sent(dispatcher.next(0, ms(61))), Some((1, ms(60))));
+}
+
+#[test]
+fn thinking_past_the_end_of_the_time_ends_at_once() {
+    let mut plan = closed(1, 1);
+    plan.endless = true;
+    plan.think = Duration::from_millis(50);
+    plan.release_before = Some(ms(40));
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    reply(&mut dispatcher, 0, ms(10));
+    assert_eq!(dispatcher.next(0, ms(10)), Command::Done);
+}
+
+#[test]
+fn until_both_goes_on_past_the_time_until_the_number_is_reached() {
+    let mut plan = closed(1, 1);
+    plan.endless = true;
+    plan.release_before = Some(ms(5));
+    plan.requests_min = 2;
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    reply(&mut dispatcher, 0, ms(10));
+    assert!(!dispatcher.has_released_all(ms(10)));
+    assert_eq!(sent(dispatcher.next(0, ms(10))), Some((1, ms(10))));
+    reply(&mut dispatcher, 1, ms(20));
+    assert_eq!(dispatcher.next(0, ms(20)), Command::Done);
+    assert!(dispatcher.has_released_all(ms(20)));
+}
+
+#[test]
+fn drivers_share_the_slots_and_take_from_one_cursor() {
+    let mut dispatcher = Dispatcher::new(Arc::new(closed(5, 3)), usize::MAX, Moment::ZERO, 2);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((1, ms(0))));
+    assert_eq!(dispatcher.next(0, ms(0)), Command::WaitForReply, "two of the three slots");
+    assert_eq!(sent(dispatcher.next(1, ms(0))), Some((2, ms(0))));
+    assert_eq!(dispatcher.next(1, ms(0)), Command::WaitForReply);
+    reply_on(&mut dispatcher, 1, 2, ms(4));
+    assert_eq!(sent(dispatcher.next(1, ms(4))), Some((3, ms(4))));
+}
+
+#[test]
+fn no_driver_is_without_a_slot() {
+    let dispatcher = Dispatcher::new(Arc::new(closed(5, 2)), usize::MAX, Moment::ZERO, 8);
+    assert_eq!(dispatcher.lane_count(), 2);
+}
+
+#[test]
+fn a_driver_that_is_late_delays_only_the_request_that_it_took() {
+    let mut dispatcher = Dispatcher::new(Arc::new(open(&[10, 20, 30])), usize::MAX, ms(0), 2);
+    assert_eq!(dispatcher.next(0, ms(0)), Command::WaitUntil(ms(10)));
+    assert_eq!(dispatcher.next(1, ms(0)), Command::WaitUntil(ms(20)));
+    // The first does not come back; the second goes on.
+    assert_eq!(sent(dispatcher.next(1, ms(20))), Some((1, ms(20))));
+    assert_eq!(sent(dispatcher.next(1, ms(30))), Some((2, ms(30))));
+    assert_eq!(dispatcher.next(1, ms(30)), Command::WaitForReply);
+    let not_sent = dispatcher.stop(ms(31));
+    assert_eq!((not_sent[0].first, not_sent[0].count), (RequestId(0), 1), "the one it took");
+}
+
+#[test]
+fn a_slot_keeps_its_number_through_a_conversation() {
+    let after = Release::After { previous: RequestId(0), think: Duration::ZERO };
+    let releases = vec![Release::WhenSlotFree, after, Release::WhenSlotFree];
+    let think = Duration::ZERO;
+    let plan = Listed {
+        releases,
+        think,
+        slots: Some(2),
+        release_before: None,
+        requests_min: 0,
+        endless: false,
+    };
+    let mut dispatcher = Dispatcher::new(Arc::new(plan), usize::MAX, Moment::ZERO, 1);
+    let first = departed(dispatcher.next(0, ms(0))).unwrap();
+    let other = departed(dispatcher.next(0, ms(0))).unwrap();
+    assert_ne!(first.slot, other.slot);
+    dispatcher.replied(0, &first, ms(5));
+    let follow_up = departed(dispatcher.next(0, ms(5))).unwrap();
+    assert_eq!(follow_up.slot, first.slot);
+}

@@ -1,0 +1,156 @@
+//! Driving a plan: the threads, and what they bring back together.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use inferometer_model::journal::{ClientFacts, JournalBatch};
+use inferometer_model::spec::Limits;
+use inferometer_model::{Clock, JournalEntry, Plan, RequestId, RunEnding};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::bodies::Bodies;
+use crate::clock::SystemClock;
+use crate::conductor::{Conductor, Report, Watch};
+use crate::control::Control;
+use crate::cores::pin_to;
+use crate::dispatcher::Dispatcher;
+use crate::driver::{Part, play, runtime};
+use crate::feed::{Feed, JournalClosed};
+use crate::progress::Progress;
+use crate::socket::switch_stamps_on;
+use crate::target::Target;
+use crate::wire::Turn;
+
+/// All that a run needs. Driving blocks the calling thread until the run is over.
+#[derive(Clone)]
+pub struct Drive {
+    pub plan: Arc<dyn Plan>,
+    pub target: Arc<Target>,
+    pub clock: SystemClock,
+    pub control: Control,
+    pub progress: Arc<Progress>,
+    /// Requests that this machine can hold in flight.
+    pub ceiling: usize,
+    pub drivers: Drivers,
+    pub journal: SyncSender<JournalBatch>,
+}
+
+/// How many threads drive, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drivers {
+    pub count: NonZeroUsize,
+    /// The cores that they are pinned to, in turn; empty leaves them to the scheduler.
+    pub cores: Vec<usize>,
+}
+
+impl Drivers {
+    pub const ONE: Self = Self { count: NonZeroUsize::MIN, cores: Vec::new() };
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("a driver could not start: {0}")]
+    Start(#[from] io::Error),
+    #[error("the journal stopped taking records; the run was cut short")]
+    JournalClosed,
+    #[error("the task of request {0} ended abnormally")]
+    Task(RequestId),
+    #[error("a driver ended abnormally")]
+    Driver,
+}
+
+impl From<JournalClosed> for LoadError {
+    fn from(_: JournalClosed) -> Self {
+        Self::JournalClosed
+    }
+}
+
+/// Added to the longest wait that a request may have, before a run without output counts as dead.
+const STALL_GRACE: Duration = Duration::from_mins(1);
+
+/// Plays the plan to its end, or to the user's.
+pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
+    switch_stamps_on();
+    let bodies = Arc::new(Bodies::start(Arc::clone(&drive.plan), Arc::clone(&drive.target))?);
+    let conducting = runtime(drive.clock, Turn::default())?;
+    let bounds = drive.plan.bounds();
+    let prepared = prepare(&drive)?;
+    // The plan's moments count from here: what came before is preparation.
+    let began = drive.clock.now();
+    let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, prepared.len());
+    let drivers = dispatcher.lane_count();
+    let conductor = Arc::new(Conductor::new(dispatcher, bounds));
+    let turns: Vec<Turn> = prepared.iter().map(|(_, turn)| turn.clone()).collect();
+    let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
+    let mut threads = Vec::new();
+    for (lane, prepared) in prepared.into_iter().take(drivers).enumerate() {
+        let (conductor, bodies) = (Arc::clone(&conductor), Arc::clone(&bodies));
+        let part = Part { lane, drivers, conductor, bodies };
+        threads.push(start(drive.clone(), part, prepared, sender.clone())?);
+    }
+    drop(sender);
+    let (drain, stall) = (drive.target.limits.drain, stall_limit(&drive.target));
+    let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, drain, stall);
+    let reports = conducting.block_on(watch.until_all_reported(reports));
+    for thread in threads {
+        thread.join().map_err(|_| LoadError::Driver)?;
+    }
+    let mut client = ClientFacts::default();
+    for report in reports {
+        client.merge(&report?);
+    }
+    let mut feed = Feed::new(drive.journal.clone());
+    let (stop, not_sent) = watch.ending();
+    for part in not_sent {
+        feed.note(JournalEntry::NotSent(part))?;
+    }
+    let ending = RunEnding { began: Some(began), at: drive.clock.now(), stop, client };
+    feed.note(JournalEntry::RunEnded(ending.clone()))?;
+    feed.hand_over()?;
+    Ok(ending)
+}
+
+type Prepared = (Runtime, Turn);
+
+fn prepare(drive: &Drive) -> io::Result<Vec<Prepared>> {
+    let prepare_one = |_| {
+        let turn = Turn::default();
+        Ok((runtime(drive.clock, turn.clone())?, turn))
+    };
+    (0..drive.drivers.count.get()).map(prepare_one).collect()
+}
+
+fn start(
+    drive: Drive,
+    part: Part,
+    (runtime, turn): Prepared,
+    reports: UnboundedSender<Report>,
+) -> io::Result<JoinHandle<()>> {
+    let cores = &drive.drivers.cores;
+    let core = cores.get(part.lane % cores.len().max(1)).copied();
+    std::thread::Builder::new().name(format!("driver-{}", part.lane)).spawn(move || {
+        if let Some(core) = core {
+            pin_to(core);
+        }
+        // A closed channel means that nobody waits for the report.
+        let _ = reports.send(play(&runtime, drive, part, turn));
+    })
+}
+
+/// How long nothing may come before the run is ended: longer than any request may wait for output.
+fn stall_limit(target: &Target) -> Duration {
+    let Limits { connect, first_token, idle, total, .. } = target.limits;
+    let longest = if target.streaming { connect + first_token.max(idle) } else { total };
+    longest.min(total) + STALL_GRACE
+}
