@@ -1,4 +1,4 @@
-//! Bounds on JSON before it is parsed: depth, and keys per object.
+//! Bounds on JSON: depth, and keys per object.
 
 use super::SayingError;
 
@@ -7,7 +7,7 @@ pub const KEYS_MAX: usize = 4_096;
 /// The shortest member of an object is `"":0,`.
 const MEMBER_BYTES_MIN: usize = 5;
 
-/// Refuses JSON that is nested too deeply or has an object with too many keys.
+/// Refuses, before it is parsed, JSON that is nested too deeply or has an object with too many keys.
 ///
 /// Nearly every event passes by counting brackets alone; only what could break a bound is walked.
 pub fn check(json: &[u8]) -> Result<(), SayingError> {

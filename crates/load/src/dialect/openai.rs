@@ -5,7 +5,8 @@ use inferometer_model::observations::UsageAsk;
 use serde::Serialize;
 
 use super::chunk::Document;
-use super::{BodyRecipe, Saying, SayingError};
+use super::cursor::NotOrdinary;
+use super::{BodyRecipe, Saying, SayingError, bounds, quick};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -60,6 +61,12 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 }
 
 pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
+    quick::read(json).or_else(|NotOrdinary| read_any(json))
+}
+
+/// Reads any document, within bounds, and says what is wrong with one that it refuses.
+pub(super) fn read_any(json: &[u8]) -> Result<Saying<'_>, SayingError> {
+    bounds::check(json)?;
     let Document { mut saying, error } =
         serde_json::from_slice(json).map_err(|error| SayingError::BadJson(error.to_string()))?;
     saying.error = error.map(|error| error_text(&error));
