@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
+mod rivals;
 #[cfg(test)]
 mod tidy;
 
@@ -21,8 +22,9 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["docs"] => docs(),
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
+        ["rivals", words @ ..] => beside_rivals(words),
         _ => {
-            eprint!("{HELP}");
+            eprint!("{HELP}{}", rivals::HELP);
             return ExitCode::from(2);
         }
     };
@@ -53,6 +55,11 @@ fn real_server(url: &str) -> bool {
             cargo(arguments)
         })
     })
+}
+
+fn beside_rivals(words: &[&str]) -> bool {
+    let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
+    rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
 }
 
 fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> bool {

@@ -1,0 +1,168 @@
+//! What every tool says about paced streams, beside what the engine did.
+//!
+//! The truth is taken over the same requests, and under the tool's own meaning of a gap, so that
+//! a difference is an error of measurement and not of definition.
+
+use serde_json::{Value, json};
+
+use super::bench::Bench;
+use super::engine::{Behaviour, Engine};
+use super::section::Section;
+use super::sizes::Sizes;
+use super::table::{Table, count, or_dash};
+use super::tool::{Extent, GapMeaning, Load, Outcome, Tool};
+use super::truth::TrueTimes;
+
+const TOKENS: u32 = 100;
+
+/// Below this share of the asked streams a client has measured another load than the others.
+const HELD_SHARE: f64 = 0.9;
+
+struct Entry {
+    tool: Tool,
+    outcome: Outcome,
+    truth: Result<TrueTimes, String>,
+}
+
+pub(crate) fn fidelity(
+    bench: &Bench,
+    tools: &[Tool],
+    sizes: &Sizes,
+    streams: u32,
+) -> Result<Section, String> {
+    let mut entries = Vec::new();
+    // A bare reader reports no times.
+    for &tool in tools.iter().filter(|&&tool| tool != Tool::Wrk) {
+        // A fresh engine each time: what a tool left open must not disturb the next.
+        let engine = Engine::start(Behaviour::Paced, bench)?;
+        let load = Load {
+            label: format!("fidelity-{streams}"),
+            url: engine.url.clone(),
+            model: Behaviour::Paced.model(),
+            concurrency: streams,
+            extent: Extent::Requests(streams * sizes.paced_waves),
+            output_tokens: TOKENS,
+            streamed: true,
+        };
+        let outcome = tool.measure(&load, bench);
+        let truth = engine.truth().and_then(|truth| truth.times(TOKENS, tool.gap_meaning()));
+        entries.push(Entry { tool, outcome, truth });
+    }
+    Ok(Section {
+        key: format!("fidelity-{streams}"),
+        facts: Value::Array(entries.iter().map(Entry::facts).collect()),
+        table: Table {
+            heading: format!(
+                "Fidelity: {} paced streams, first token after 100 ms, then one every 10 ms",
+                count(f64::from(streams))
+            ),
+            columns: vec![
+                "tool",
+                "in flight",
+                "TTFT p50",
+                "TTFT p99",
+                "ITL p50",
+                "ITL p99",
+                "note",
+            ],
+            rows: entries.iter().map(|entry| entry.row(streams)).collect(),
+            remarks: vec![
+                "In milliseconds: reported − true = error. True is the engine's own log of the \
+                 same requests, from a request's arrival to the write of its token, and in flight \
+                 is by that log too."
+                    .to_owned(),
+            ],
+        },
+    })
+}
+
+impl Entry {
+    fn row(&self, streams: u32) -> Vec<String> {
+        let report = self.outcome.report();
+        let truth = self.truth.as_ref().ok();
+        let ttft = report.and_then(|report| report.ttft_ms).zip(truth.map(|truth| truth.ttft_ms));
+        let itl = report.and_then(|report| report.itl_ms).zip(truth.map(|truth| truth.itl_ms));
+        vec![
+            self.tool.title().to_owned(),
+            or_dash(truth.map(|truth| count(truth.in_flight))),
+            or_dash(ttft.map(|(said, truth)| difference(said.p50, truth.p50))),
+            or_dash(ttft.map(|(said, truth)| difference(said.p99, truth.p99))),
+            or_dash(itl.map(|(said, truth)| difference(said.p50, truth.p50))),
+            or_dash(itl.map(|(said, truth)| difference(said.p99, truth.p99))),
+            self.notes(streams).join("; "),
+        ]
+    }
+
+    fn notes(&self, streams: u32) -> Vec<String> {
+        let mut notes = vec![self.outcome.note()];
+        let Some(report) = self.outcome.report() else { return notes };
+        match &self.truth {
+            Err(why) => notes.push(why.clone()),
+            Ok(truth) => {
+                if truth.in_flight < HELD_SHARE * f64::from(streams) {
+                    notes.push("did not hold the load".to_owned());
+                }
+                let missed = report.completed.map(|completed| completed - truth.requests as f64);
+                if missed.is_some_and(|missed| 0.5 < missed.abs()) {
+                    notes.push(format!("the engine completed {} requests", truth.requests));
+                }
+            }
+        }
+        if self.tool.gap_meaning() == GapMeaning::MeanOfAnswer {
+            notes.push("its ITL is a mean per answer".to_owned());
+        }
+        notes.retain(|note| !note.is_empty());
+        notes
+    }
+
+    fn facts(&self) -> Value {
+        let truth = self.truth.as_ref().map(|truth| {
+            json!({
+                "requests": truth.requests,
+                "in_flight": truth.in_flight,
+                "ttft_ms": truth.ttft_ms,
+                "itl_ms": truth.itl_ms,
+            })
+        });
+        json!({
+            "tool": self.tool,
+            "reported": self.outcome,
+            "truth": truth.unwrap_or_else(|why| json!({"none": why})),
+        })
+    }
+}
+
+fn difference(reported: f64, truth: f64) -> String {
+    // Rounded before it is written, and freed of its sign where nothing is left of it.
+    let error = ((reported - truth) * 100.0).round() / 100.0 + 0.0;
+    format!("{reported:.2} − {truth:.2} = {error:+.2}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rivals::tool::{Percentiles, Report};
+
+    #[test]
+    fn a_row_says_what_was_reported_what_was_true_and_who_did_not_hold_the_load() {
+        let times = |p50, p99| Percentiles { p50, p99 };
+        let report = Report {
+            completed: Some(24.0),
+            ttft_ms: Some(times(150.0, 250.0)),
+            itl_ms: None,
+            ..Report::default()
+        };
+        let truth = TrueTimes {
+            requests: 25,
+            ttft_ms: times(100.0, 101.0),
+            itl_ms: times(10.0, 11.0),
+            in_flight: 5.0,
+        };
+        let entry =
+            Entry { tool: Tool::Vllm, outcome: Outcome::Measured(report), truth: Ok(truth) };
+        let row = entry.row(8);
+        assert_eq!(row[1..4], ["5", "150.00 − 100.00 = +50.00", "250.00 − 101.00 = +149.00"]);
+        assert_eq!(row[4..6], ["–", "–"]);
+        assert_eq!(row[6], "did not hold the load; the engine completed 25 requests");
+    }
+}
