@@ -18,6 +18,9 @@ const TOKENS: u32 = 100;
 /// Below this share of the asked streams a client has measured another load than the others.
 const HELD_SHARE: f64 = 0.9;
 
+/// An engine that was later than this did not pace, so the row compares two accidents.
+const ENGINE_LATE_MS_MAX: f64 = 10.0;
+
 struct Entry {
     tool: Tool,
     outcome: Outcome,
@@ -59,6 +62,7 @@ pub(crate) fn fidelity(
             columns: vec![
                 "tool",
                 "in flight",
+                "engine late",
                 "TTFT p50",
                 "TTFT p99",
                 "ITL p50",
@@ -68,8 +72,8 @@ pub(crate) fn fidelity(
             rows: entries.iter().map(|entry| entry.row(streams)).collect(),
             remarks: vec![
                 "In milliseconds: reported − true = error. True is the engine's own log of the \
-                 same requests, from a request's arrival to the write of its token, and in flight \
-                 is by that log too."
+                 same requests, from a request's arrival to the write of its token; in flight, and \
+                 how late the engine itself wrote (p99), are by that log too."
                     .to_owned(),
             ],
         },
@@ -85,6 +89,7 @@ impl Entry {
         vec![
             self.tool.title().to_owned(),
             or_dash(truth.map(|truth| count(truth.in_flight))),
+            or_dash(truth.and_then(|truth| truth.engine_late_ms_p99).map(|ms| format!("{ms:.2}"))),
             or_dash(ttft.map(|(said, truth)| difference(said.p50, truth.p50))),
             or_dash(ttft.map(|(said, truth)| difference(said.p99, truth.p99))),
             or_dash(itl.map(|(said, truth)| difference(said.p50, truth.p50))),
@@ -94,11 +99,14 @@ impl Entry {
     }
 
     fn notes(&self, streams: u32) -> Vec<String> {
-        let mut notes = vec![self.outcome.note()];
+        let mut notes = self.outcome.notes();
         let Some(report) = self.outcome.report() else { return notes };
         match &self.truth {
             Err(why) => notes.push(why.clone()),
             Ok(truth) => {
+                if truth.engine_late_ms_p99.is_some_and(|late| ENGINE_LATE_MS_MAX < late) {
+                    notes.push("the engine had no time either: run again".to_owned());
+                }
                 if truth.in_flight < HELD_SHARE * f64::from(streams) {
                     notes.push("did not hold the load".to_owned());
                 }
@@ -111,7 +119,6 @@ impl Entry {
         if self.tool.gap_meaning() == GapMeaning::MeanOfAnswer {
             notes.push("its ITL is a mean per answer".to_owned());
         }
-        notes.retain(|note| !note.is_empty());
         notes
     }
 
@@ -120,6 +127,7 @@ impl Entry {
             json!({
                 "requests": truth.requests,
                 "in_flight": truth.in_flight,
+                "engine_late_ms_p99": truth.engine_late_ms_p99,
                 "ttft_ms": truth.ttft_ms,
                 "itl_ms": truth.itl_ms,
             })
@@ -157,12 +165,20 @@ mod tests {
             ttft_ms: times(100.0, 101.0),
             itl_ms: times(10.0, 11.0),
             in_flight: 5.0,
+            engine_late_ms_p99: Some(12.0),
         };
         let entry =
             Entry { tool: Tool::Vllm, outcome: Outcome::Measured(report), truth: Ok(truth) };
         let row = entry.row(8);
-        assert_eq!(row[1..4], ["5", "150.00 − 100.00 = +50.00", "250.00 − 101.00 = +149.00"]);
-        assert_eq!(row[4..6], ["–", "–"]);
-        assert_eq!(row[6], "did not hold the load; the engine completed 25 requests");
+        assert_eq!(
+            row[1..5],
+            ["5", "12.00", "150.00 − 100.00 = +50.00", "250.00 − 101.00 = +149.00"]
+        );
+        assert_eq!(row[5..7], ["–", "–"]);
+        assert_eq!(
+            row[7],
+            "the engine had no time either: run again; did not hold the load; \
+             the engine completed 25 requests"
+        );
     }
 }

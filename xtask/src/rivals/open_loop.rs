@@ -38,7 +38,7 @@ pub(crate) fn open_loop(bench: &Bench, sizes: &Sizes) -> Result<Section, String>
         or_dash(report.and_then(|report| report.requests_per_s).map(count)),
         or_dash(lag.map(|lag| milliseconds(lag.p50))),
         or_dash(lag.map(|lag| milliseconds(lag.p99))),
-        outcome.note(),
+        outcome.notes().join("; "),
     ];
     Ok(Section {
         key: "open-loop".to_owned(),

@@ -160,9 +160,12 @@ impl Entry {
     }
 
     fn note(&self) -> String {
-        let mut notes: Vec<String> = self.outcomes.iter().map(Outcome::note).collect();
-        notes.retain(|note| !note.is_empty());
-        notes.dedup();
+        let mut notes: Vec<String> = Vec::new();
+        for note in self.outcomes.iter().flat_map(Outcome::notes) {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         notes.join("; ")
     }
 

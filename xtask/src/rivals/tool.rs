@@ -216,12 +216,12 @@ impl Outcome {
         }
     }
 
-    /// The last cell of a row.
-    pub(crate) fn note(&self) -> String {
+    /// For the last cell of a row.
+    pub(crate) fn notes(&self) -> Vec<String> {
         match self {
-            Self::Measured(report) => report.notes.join("; "),
-            Self::NotInstalled { remedy } => remedy.clone(),
-            Self::Failed { why } => why.clone(),
+            Self::Measured(report) => report.notes.clone(),
+            Self::NotInstalled { remedy } => vec![remedy.clone()],
+            Self::Failed { why } => vec![why.clone()],
         }
     }
 }

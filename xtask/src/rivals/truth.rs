@@ -13,6 +13,12 @@ pub(crate) struct Truth {
     requests: Vec<RequestTruth>,
     requests_dropped: u64,
     writes_dropped: u64,
+    lateness: LatenessTruth,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+struct LatenessTruth {
+    p99_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -39,6 +45,8 @@ pub(crate) struct TrueTimes {
     pub(crate) itl_ms: Percentiles,
     /// Requests that were open at once, on average, while the client was still sending new ones.
     pub(crate) in_flight: f64,
+    /// How long after their due moments the engine made its writes.
+    pub(crate) engine_late_ms_p99: Option<f64>,
 }
 
 impl Truth {
@@ -65,6 +73,7 @@ impl Truth {
             ttft_ms: percentiles(ttfts).ok_or_else(nothing)?,
             itl_ms: percentiles(gaps).ok_or_else(nothing)?,
             in_flight: in_flight(&answers).ok_or_else(nothing)?,
+            engine_late_ms_p99: self.lateness.p99_ns.map(|late_ns| milliseconds(0, late_ns)),
         })
     }
 }
@@ -128,7 +137,12 @@ mod tests {
     }
 
     fn truth(requests: Vec<RequestTruth>) -> Truth {
-        Truth { requests, requests_dropped: 0, writes_dropped: 0 }
+        Truth {
+            requests,
+            requests_dropped: 0,
+            writes_dropped: 0,
+            lateness: LatenessTruth::default(),
+        }
     }
 
     #[test]
