@@ -196,7 +196,10 @@ fn agrees(faults: &[&str], arguments: &[&str]) {
                 check_summary(&observations, &truth);
                 return;
             }
-            Err(mismatch @ Mismatch::Late { .. }) => late = Some(mismatch),
+            // On a starved core the kernel itself delivers late, and no client can know.
+            Err(mismatch @ (Mismatch::Late { .. } | Mismatch::Hidden { .. })) => {
+                late = Some(mismatch);
+            }
             Err(mismatch) => panic!("{faults:?} {arguments:?}: {mismatch:?}"),
         }
     }
