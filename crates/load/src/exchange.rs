@@ -1,6 +1,7 @@
 //! One attempt at one request: a connection, the request, the answer.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +12,15 @@ use http::header;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use inferometer_model::Clock;
-use inferometer_model::observations::Connections;
+use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, ResponseHead};
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, dial, http_failure};
+use crate::connection::{Connection, Links, Response, dial, http_failure};
 use crate::deadline::before;
 use crate::dialect::openai::error_body_text;
+use crate::dispatcher::SlotId;
 use crate::flight::Flight;
 use crate::landings::Landed;
 use crate::target::{RequestTemplate, Target};
@@ -31,6 +33,10 @@ pub(crate) struct Exchanges {
     template: RequestTemplate,
     /// Idle connections, the most recently used last.
     pool: RefCell<Vec<Box<Connection>>>,
+    /// Idle connections that belong to one user each.
+    own: RefCell<HashMap<SlotId, Box<Connection>>>,
+    /// Connections that requests share, with HTTP/2.
+    links: Links,
     /// The next connection's place in the run's order: drivers take turns.
     ordinal: Cell<u32>,
     ordinal_step: u32,
@@ -55,6 +61,8 @@ impl Exchanges {
             target,
             clock,
             pool: RefCell::default(),
+            own: RefCell::default(),
+            links: Links::default(),
             ordinal: Cell::new(place(driver)),
             ordinal_step: place(drivers),
         }
@@ -67,10 +75,29 @@ impl Exchanges {
             Ok(kept) => kept,
             Err(failure) => return Some(failure),
         };
-        if self.target.connections == Connections::Reuse && connection.is_reusable().await {
-            self.pool.borrow_mut().push(connection);
+        if self.target.connections != Connections::New && connection.is_reusable().await {
+            self.put_back(connection, flight.departure.slot);
         }
         failure
+    }
+
+    fn put_back(&self, connection: Box<Connection>, slot: Option<SlotId>) {
+        match (self.target.connections, slot) {
+            (Connections::PerUser, Some(slot)) => {
+                self.own.borrow_mut().insert(slot, connection);
+            }
+            // Without a slot there is no user who could come back.
+            (Connections::PerUser | Connections::New, _) => {}
+            (Connections::Reuse, _) => self.pool.borrow_mut().push(connection),
+        }
+    }
+
+    fn idle_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
+        match self.target.connections {
+            Connections::PerUser => self.own.borrow_mut().remove(&slot?),
+            Connections::Reuse => self.pool.borrow_mut().pop(),
+            Connections::New => None,
+        }
     }
 
     /// What an attempt came to. Must be asked before another task can run: the connection is back
@@ -92,9 +119,13 @@ impl Exchanges {
     /// Whether the server leaves an idle connection open for `length`. Some announce keep-alive
     /// and close all the same, so that the next request runs into a closed door.
     pub(crate) async fn keeps_open(&self, length: Duration) -> bool {
+        let clock = self.clock.system;
+        if self.target.http == HttpVersion::Http2 {
+            before(clock, clock.now() + length, std::future::pending::<()>()).await;
+            return self.links.are_open();
+        }
         let pooled = self.pool.borrow_mut().pop();
         let Some(mut connection) = pooled else { return false };
-        let clock = self.clock.system;
         before(clock, clock.now() + length, connection.pump.closed()).await.is_none()
     }
 
@@ -106,16 +137,15 @@ impl Exchanges {
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
         let mut connection = self.connection(flight).await?;
         let request = self.template.request(body, flight.request().id);
-        connection.wire.begin();
         *flight.wire.borrow_mut() = Some(connection.wire.clone());
         flight.stage.set(Stage::Headers);
-        let Connection { sender, pump, wire, .. } = &mut *connection;
-        let response = pump.with(sender.send_request(request)).await.map_err(|error| {
-            http_failure(&error, Stage::Headers, flight.is_stale(wire, self.clock.system.now()))
+        let response = connection.send(request).await.map_err(|error| {
+            let now = self.clock.system.now();
+            http_failure(&error, Stage::Headers, flight.is_stale(&connection.wire, now))
         })?;
         let head = ResponseHead {
             status: response.status().as_u16(),
-            read: wire.current_read(),
+            read: connection.wire.current_read(),
             streamed: false,
         };
         flight.head.set(Some(head));
@@ -145,49 +175,61 @@ impl Exchanges {
         mut body: Incoming,
         flight: &Flight,
     ) -> Result<(), Failure> {
-        let Connection { pump, wire, .. } = connection;
-        while let Some(frame) = pump.with(body.frame()).await {
+        while let Some(frame) = connection.pump.with(body.frame()).await {
             let frame = frame.map_err(|error| http_failure(&error, flight.stage.get(), false))?;
             let Some(bytes) = frame.data_ref() else { continue };
+            connection.handed(bytes);
             let mut reader = flight.reader.borrow_mut();
             let Some(reader) = reader.as_mut() else { continue };
-            reader.push(bytes, wire.current_read())?;
+            reader.push(bytes, connection.wire.current_read())?;
             if reader.has_output() {
                 flight.stage.set(Stage::Stream);
                 self.clock.turn.output_came();
             }
         }
         match flight.reader.borrow_mut().as_mut() {
-            Some(reader) => reader.end(wire.current_read()),
+            Some(reader) => reader.end(connection.wire.current_read()),
             None => Ok(()),
         }
     }
 
     /// An idle connection that the server has not closed, or a new one.
     async fn connection(&self, flight: &Flight) -> Result<Box<Connection>, Failure> {
-        loop {
-            let pooled = self.pool.borrow_mut().pop();
-            let Some(mut connection) = pooled else { break };
-            if connection.is_reusable().await {
-                let ordinal = connection.ordinal;
-                flight.facts.set(Some(ConnectionFacts { ordinal, reused: true, dial: None }));
-                return Ok(connection);
-            }
+        if let Some(connection) = self.open_connection(flight.departure.slot).await {
+            let ordinal = connection.ordinal;
+            flight.facts.set(Some(ConnectionFacts { ordinal, reused: true, dial: None }));
+            return Ok(connection);
         }
         let ordinal = self.ordinal.get();
         self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
-        let dialling = Box::pin(dial(&self.target, &self.clock, ordinal, &flight.stage));
-        let mut connection = dialling.await?;
+        let (target, clock) = (&self.target, &self.clock);
+        let mut connection = match target.http {
+            HttpVersion::Http1 => Box::pin(dial(target, clock, ordinal, &flight.stage)).await?,
+            HttpVersion::Http2 => {
+                Box::pin(self.links.dial(target, clock, ordinal, &flight.stage)).await?
+            }
+        };
         let dial = connection.dial.take();
         flight.facts.set(Some(ConnectionFacts { ordinal, reused: false, dial }));
         Ok(connection)
     }
+
+    async fn open_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
+        if self.target.http == HttpVersion::Http2 {
+            if self.target.connections == Connections::New {
+                self.links.clear();
+            }
+            return self.links.place(&self.clock);
+        }
+        while let Some(mut connection) = self.idle_connection(slot) {
+            if connection.is_reusable().await {
+                return Some(connection);
+            }
+        }
+        None
+    }
     /// An error status is an answer too: its words are kept.
-    async fn error_answer(
-        &self,
-        connection: &mut Connection,
-        response: http::Response<Incoming>,
-    ) -> Failure {
+    async fn error_answer(&self, connection: &mut Connection, response: Response) -> Failure {
         let status = response.status();
         let (outcome, cause) = match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
@@ -206,7 +248,7 @@ impl Exchanges {
     async fn with_title(
         &self,
         connection: &mut Connection,
-        response: http::Response<Incoming>,
+        response: Response,
         failure: Failure,
     ) -> Failure {
         let page = self.beginning(connection, response.into_body()).await;
@@ -237,7 +279,7 @@ impl Exchanges {
 }
 
 /// How to read a successful answer, or why not to.
-fn framing(response: &http::Response<Incoming>, streaming: bool) -> Result<Framing, Failure> {
+fn framing(response: &Response, streaming: bool) -> Result<Framing, Failure> {
     let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     if let Some(encoding) = text(header::CONTENT_ENCODING)
         && !encoding.eq_ignore_ascii_case("identity")

@@ -40,10 +40,8 @@ impl HttpFetch {
             dial(&self.target, &self.clock, ordinal, &Cell::new(Stage::Connect)).await?;
         let path = self.target.base.path(request.path);
         let wire_request = self.target.plain_request(http::Method::GET, &path, Bytes::new());
-        let sending = connection.sender.send_request(wire_request);
         let response = connection
-            .pump
-            .with(sending)
+            .send(wire_request)
             .await
             .map_err(|error| http_failure(&error, Stage::Headers, false))?;
         let status = response.status().as_u16();

@@ -32,6 +32,7 @@ pub mod resources;
 mod socket;
 pub mod sse;
 pub mod target;
+pub mod tls;
 mod wire;
 
 pub use clock::SystemClock;

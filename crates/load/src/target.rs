@@ -1,13 +1,12 @@
 //! The server as the driver sees it: one address, one endpoint, the same headers every time.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, UsageAsk};
+use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
 use tokio_rustls::TlsConnector;
@@ -22,6 +21,7 @@ pub struct Target {
     pub streaming: bool,
     pub usage: UsageAsk,
     pub connections: Connections,
+    pub http: HttpVersion,
     pub limits: Limits,
     pub credentials: Credentials,
     /// Begins each request's `x-request-id`, so that server logs can be matched with records.
@@ -98,16 +98,6 @@ impl Credentials {
     }
 }
 
-/// A TLS connector that verifies against the system's certificate store.
-pub fn tls_connector() -> TlsConnector {
-    let mut roots = rustls::RootCertStore::empty();
-    // A store with one unreadable certificate still serves with the others.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let config =
-        rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
-}
-
 /// All of a measured request but its body and its name, made once.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTemplate {
@@ -119,6 +109,14 @@ pub(crate) struct RequestTemplate {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 impl RequestTemplate {
+    /// HTTP/2 names the host in the address instead of in a header.
+    fn with_full_address(mut self, scheme: &str, authority: &str) -> Self {
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        self.uri = format!("{scheme}://{authority}{path}").parse().unwrap_or_default();
+        self.headers.remove(header::HOST);
+        self
+    }
+
     pub(crate) fn request(&self, body: Bytes, id: RequestId) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
@@ -138,10 +136,17 @@ impl Target {
     pub(crate) fn template(&self) -> RequestTemplate {
         let path = self.base.path(self.api.path());
         let (parts, _) = self.plain_request(http::Method::POST, &path, Bytes::new()).into_parts();
-        RequestTemplate {
+        let template = RequestTemplate {
             uri: parts.uri,
             headers: parts.headers,
             request_id_prefix: self.request_id_prefix.clone(),
+        };
+        match self.http {
+            HttpVersion::Http1 => template,
+            HttpVersion::Http2 => {
+                let scheme = if self.tls.is_some() { "https" } else { "http" };
+                template.with_full_address(scheme, &self.base.authority())
+            }
         }
     }
 

@@ -117,11 +117,24 @@ struct Notes {
     /// Bytes that came later than this cannot carry an earlier stamp: the socket was empty.
     emptied: Cell<Option<Moment>>,
     reads: RefCell<Vec<Read>>,
+    is_shared: Cell<bool>,
 }
 
 impl Wire {
     pub(crate) fn new(clock: Rc<DriverClock>) -> Self {
         Self { clock, notes: Rc::default() }
+    }
+
+    /// For a socket that carries many exchanges: it notes nothing, they do so themselves.
+    pub(crate) fn shared(clock: Rc<DriverClock>) -> Self {
+        let wire = Self::new(clock);
+        wire.notes.is_shared.set(true);
+        wire
+    }
+
+    /// Called when a part of an answer was handed over by a shared socket.
+    pub(crate) fn handed(&self, bytes: usize) {
+        self.read(bytes, false, None);
     }
 
     /// Forgets the exchange before.
@@ -144,6 +157,9 @@ impl Wire {
 
     /// Called when a read returned, before anything looks at its bytes.
     pub(crate) fn read(&self, bytes: usize, drained: bool, stamp_realtime_ns: Option<u64>) {
+        if self.notes.is_shared.get() {
+            return;
+        }
         let user = self.clock.system.now();
         let earliest = self.notes.emptied.get().unwrap_or_default();
         let kernel =

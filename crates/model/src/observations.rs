@@ -47,11 +47,25 @@ pub struct Endpoint {
 
 /// Whether a connection carries one request after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Connections {
+    /// Whichever is idle is taken, the most recently used first.
     Reuse,
     /// A fresh one for each request.
     New,
+    /// Each slot, as each user behind it, has its own and keeps it.
+    PerUser,
+}
+
+/// The protocol on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpVersion {
+    #[default]
+    Http1,
+    /// Requests share connections, and the moment of a read is the client's own: the kernel's
+    /// stamp belongs to bytes of many answers.
+    Http2,
 }
 
 /// What can be asked of the server about token counts, found by a probe: some servers refuse

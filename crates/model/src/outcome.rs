@@ -141,6 +141,8 @@ pub enum Cause {
     Handshake,
     RunStopped,
     RunCrashed,
+    /// HTTP/2: the server closes the connection, and this request came too late for it.
+    GoAway,
 }
 
 impl Cause {
@@ -151,6 +153,7 @@ impl Cause {
             Self::Reset => "connection reset",
             Self::StalePool => "the server had closed the pooled connection",
             Self::ClientResource => "this machine ran out of descriptors, ports or memory",
+            Self::GoAway => "the server is closing this HTTP/2 connection",
             Self::Redirect => "a redirect, which is never followed",
             Self::ContentType => "not an event stream or JSON",
             Self::ContentEncoding => "a compressed body although identity was asked for",
