@@ -159,7 +159,12 @@ fn manifest() -> Manifest {
         run: "20260101-000000-calm".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },
-        bounds: Bounds { requests: None, release_before: None, slots: NonZeroU32::new(8) },
+        bounds: Bounds {
+            requests: None,
+            release_before: None,
+            requests_min: 0,
+            slots: NonZeroU32::new(8),
+        },
         fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().unwrap(),
@@ -169,6 +174,7 @@ fn manifest() -> Manifest {
             connections: Connections::Reuse,
             embedded: false,
         },
+        warm_up: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "Linux".to_owned(),

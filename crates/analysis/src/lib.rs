@@ -33,7 +33,10 @@ mod warning;
 pub use client::{ClientHealth, LoopLag};
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
-pub use run::{ExtentFacts, LoadFacts, PlanFacts, RunFacts, WorkloadFacts};
+pub use run::{
+    ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
+    WarmUpFacts, WorkloadFacts,
+};
 pub use sample::{Percentile, Probability, Sample};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};

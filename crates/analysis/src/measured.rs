@@ -82,8 +82,8 @@ impl Measured {
     }
 
     pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
-        match self.shape {
-            LoadShape::Closed { concurrency } => {
+        match &self.shape {
+            LoadShape::Closed { concurrency, .. } => {
                 Ok(self.output_throughput()? / f64::from(concurrency.get()))
             }
             LoadShape::Open { .. } => {
@@ -248,7 +248,7 @@ impl Pass {
             (true, false) => None,
         };
         Measured {
-            shape: observations.manifest.spec.load.shape,
+            shape: observations.manifest.spec.load.shape.clone(),
             attempted: observations.records.len() as u64,
             ok,
             tokens: self.tokens,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration;
+use crate::rates::{self, Ramp};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///
@@ -86,18 +87,46 @@ pub(crate) struct LoadArguments {
     /// Closed loop: keep this many requests in flight [default: 8]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
-    /// Open loop: send this many requests per second, whatever is in flight
-    #[arg(long, value_name = "PER_SECOND")]
+    /// Closed loop: how long each of them rests after its reply, such as 2s [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) think_time: Option<Duration>,
+    /// Whether that time is always the same or the mean of random ones [default: fixed]
+    #[arg(long, value_enum)]
+    pub(crate) think: Option<ThinkName>,
+    /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
+    /// once
+    #[arg(long, value_name = "PER_SECOND", value_parser = rates::parse)]
     pub(crate) rate: Option<f64>,
+    /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
+    /// segment it stays as it ended
+    #[arg(long, value_name = "SEGMENTS", value_parser = rates::parse_ramp)]
+    pub(crate) ramp: Option<Ramp>,
+    /// How a ramp gets from rate to rate [default: linear]
+    #[arg(long, value_enum)]
+    pub(crate) ramp_curve: Option<RampCurveName>,
+    /// Open loop: hold back what is due while this many are in flight (capped-open)
+    #[arg(long, value_name = "N")]
+    pub(crate) max_concurrency: Option<u32>,
     /// How the requests of an open loop are spaced [default: poisson]
     #[arg(long, value_enum)]
     pub(crate) arrivals: Option<ArrivalsName>,
-    /// Stop after this many requests [default: 100]
+    /// Shape of gamma arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is burstier, above
+    /// more even
+    #[arg(long, value_name = "K")]
+    pub(crate) burstiness: Option<f64>,
+    /// Stop after this many requests [default: 100; a ramp is played to its end]
     #[arg(long, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Stop releasing requests after this time, such as 30s or 5m
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) duration: Option<Duration>,
+    /// With both --requests and --duration: go on until both are reached, or the first [default:
+    /// both]
+    #[arg(long, value_enum)]
+    pub(crate) until: Option<UntilName>,
+    /// Requests to send before the run, which are not counted [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) warm_up: Option<u64>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -258,6 +287,25 @@ pub(crate) enum ApiName {
 pub(crate) enum ArrivalsName {
     Constant,
     Poisson,
+    Gamma,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ThinkName {
+    Fixed,
+    Exponential,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RampCurveName {
+    Linear,
+    Exponential,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UntilName {
+    Both,
+    First,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

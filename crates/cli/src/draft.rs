@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
-use inferometer_model::spec::{Arrivals, Limits};
+use inferometer_model::spec::{ArrivalsKind, Limits, LoadDraft, RampCurve, ThinkKind, Until};
 use inferometer_model::{BaseUrl, SpecDraft};
 
-use crate::arguments::{ApiName, ArrivalsName, ConnectionsName, LimitArguments, RunArguments};
+use crate::arguments::{
+    ApiName, ArrivalsName, ConnectionsName, LimitArguments, LoadArguments, RampCurveName,
+    RunArguments, ThinkName, UntilName,
+};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -21,11 +24,7 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
         url,
         model: arguments.workload.model.clone(),
         streaming: Some(!arguments.workload.no_stream),
-        concurrency: arguments.load.concurrency,
-        rate_per_s: arguments.load.rate,
-        arrivals: arguments.load.arrivals.map(arrivals),
-        requests: arguments.load.requests,
-        duration: arguments.load.duration,
+        load: load(&arguments.load),
         input_tokens: arguments.workload.input_tokens,
         output_tokens: arguments.workload.output_tokens,
         seed: arguments.workload.seed,
@@ -62,10 +61,50 @@ fn connections(name: ConnectionsName) -> Connections {
     }
 }
 
-fn arrivals(name: ArrivalsName) -> Arrivals {
+fn load(typed: &LoadArguments) -> LoadDraft {
+    LoadDraft {
+        concurrency: typed.concurrency,
+        rate_per_s: typed.rate,
+        ramp: typed.ramp.as_ref().map(|ramp| ramp.0.clone()),
+        ramp_curve: typed.ramp_curve.map(ramp_curve),
+        max_concurrency: typed.max_concurrency,
+        arrivals: typed.arrivals.map(arrivals),
+        burstiness: typed.burstiness,
+        think_time: typed.think_time,
+        think: typed.think.map(think),
+        requests: typed.requests,
+        duration: typed.duration,
+        until: typed.until.map(until),
+        warm_up: typed.warm_up,
+    }
+}
+
+fn arrivals(name: ArrivalsName) -> ArrivalsKind {
     match name {
-        ArrivalsName::Constant => Arrivals::Constant,
-        ArrivalsName::Poisson => Arrivals::Poisson,
+        ArrivalsName::Constant => ArrivalsKind::Constant,
+        ArrivalsName::Poisson => ArrivalsKind::Poisson,
+        ArrivalsName::Gamma => ArrivalsKind::Gamma,
+    }
+}
+
+fn ramp_curve(name: RampCurveName) -> RampCurve {
+    match name {
+        RampCurveName::Linear => RampCurve::Linear,
+        RampCurveName::Exponential => RampCurve::Exponential,
+    }
+}
+
+fn think(name: ThinkName) -> ThinkKind {
+    match name {
+        ThinkName::Fixed => ThinkKind::Fixed,
+        ThinkName::Exponential => ThinkKind::Exponential,
+    }
+}
+
+fn until(name: UntilName) -> Until {
+    match name {
+        UntilName::Both => Until::Both,
+        UntilName::First => Until::First,
     }
 }
 

@@ -8,6 +8,7 @@ mod environment;
 mod failure;
 mod output;
 mod preflight;
+mod rates;
 mod secrets;
 mod signals;
 mod watch;

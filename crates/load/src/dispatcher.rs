@@ -165,7 +165,8 @@ impl Dispatcher {
             Release::After { .. } => return None,
         };
         let over = self.bounds.release_before.is_some_and(|end| self.on_clock(end) <= at.max(now));
-        let by_time_alone = matches!(request.release, Release::WhenSlotFree);
+        let by_time_alone = matches!(request.release, Release::WhenSlotFree)
+            && self.bounds.requests_min <= request.id.0;
         (!(over && by_time_alone)).then_some((request, at))
     }
 
@@ -230,9 +231,7 @@ impl Dispatcher {
         for id in ids {
             add(id, 1);
         }
-        if let Some(requests) = self.bounds.requests {
-            add(self.cursor.0, requests.saturating_sub(self.cursor.0));
-        }
+        add(self.cursor.0, self.bounds.scheduled_min().saturating_sub(self.cursor.0));
         parts
     }
 }
@@ -248,6 +247,7 @@ mod tests {
         releases: Vec<Release>,
         slots: Option<u32>,
         release_before: Option<Moment>,
+        requests_min: u64,
         endless: bool,
     }
 
@@ -256,6 +256,7 @@ mod tests {
             Bounds {
                 requests: (!self.endless).then_some(self.releases.len() as u64),
                 release_before: self.release_before,
+                requests_min: self.requests_min,
                 slots: self.slots.and_then(NonZeroU32::new),
             }
         }
@@ -270,6 +271,7 @@ mod tests {
             release.map(|release| PlannedRequest {
                 id,
                 release: *release,
+                think: Duration::ZERO,
                 prompt_seed: 0,
                 input_tokens: 1,
                 output_tokens: 1,
@@ -287,12 +289,18 @@ mod tests {
 
     fn open(moments: &[u64]) -> Listed {
         let releases = moments.iter().map(|at| Release::At(ms(*at))).collect();
-        Listed { releases, slots: None, release_before: None, endless: false }
+        Listed { releases, slots: None, release_before: None, requests_min: 0, endless: false }
     }
 
     fn closed(requests: usize, slots: u32) -> Listed {
         let releases = vec![Release::WhenSlotFree; requests];
-        Listed { releases, slots: Some(slots), release_before: None, endless: false }
+        Listed {
+            releases,
+            slots: Some(slots),
+            release_before: None,
+            requests_min: 0,
+            endless: false,
+        }
     }
 
     fn dispatcher(plan: Listed) -> Dispatcher {
@@ -353,11 +361,31 @@ mod tests {
     }
 
     #[test]
+    fn a_least_number_is_released_whatever_the_time() {
+        let endless = || Listed {
+            endless: true,
+            release_before: Some(ms(10)),
+            requests_min: 3,
+            ..closed(1, 1)
+        };
+        let mut dispatcher = dispatcher(endless());
+        for (id, at) in [(0, 0), (1, 20), (2, 30)] {
+            assert_eq!(sent(dispatcher.next(ms(at))), Some((id, ms(at))));
+            dispatcher.replied(RequestId(id), ms(at + 10).max(ms(20)));
+        }
+        assert_eq!(dispatcher.next(ms(40)), Command::Done);
+        let mut stopped = self::dispatcher(endless());
+        assert_eq!(sent(stopped.next(ms(0))), Some((0, ms(0))));
+        let not_sent = stopped.stop(ms(1));
+        assert_eq!((not_sent[0].first, not_sent[0].count), (RequestId(1), 2));
+    }
+
+    #[test]
     fn a_conversation_keeps_its_slot_while_it_thinks() {
         let think = Duration::from_millis(50);
         let after = |previous| Release::After { previous: RequestId(previous), think };
         let releases = vec![Release::WhenSlotFree, after(0), Release::WhenSlotFree];
-        let plan = Listed { releases, slots: Some(1), release_before: None, endless: false };
+        let plan = Listed { releases, ..closed(0, 1) };
         let mut dispatcher = dispatcher(plan);
         assert_eq!(sent(dispatcher.next(ms(0))), Some((0, ms(0))));
         assert_eq!(dispatcher.next(ms(0)), Command::WaitForReply);

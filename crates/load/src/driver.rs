@@ -112,9 +112,12 @@ impl Driver {
         // The plan's moments count from here: what came before is preparation.
         let began = drive.clock.now();
         let bounds = drive.plan.bounds();
-        // A run by time waits for its last requests as long as one that the user stops.
-        let drain_until =
-            bounds.release_before.map(|end| began + since_zero(end) + drive.target.limits.drain);
+        // A run by time waits for its last requests as long as one that the user stops. One with a
+        // least number may still be releasing when its time is over.
+        let drain_until = bounds
+            .release_before
+            .filter(|_| bounds.requests_min == 0)
+            .map(|end| began + since_zero(end) + drive.target.limits.drain);
         Ok(Self {
             dispatcher: Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began),
             bodies,

@@ -43,6 +43,7 @@ pub fn probe(
         let request = PlannedRequest {
             id: RequestId(0),
             release: Release::At(now),
+            think: std::time::Duration::ZERO,
             prompt_seed: 0,
             input_tokens: 0,
             output_tokens,

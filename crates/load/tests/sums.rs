@@ -33,7 +33,7 @@ struct Listed {
 impl Plan for Listed {
     fn bounds(&self) -> Bounds {
         let requests = self.release_before.is_none().then_some(self.releases.len() as u64);
-        Bounds { requests, release_before: self.release_before, slots: self.slots }
+        Bounds { requests, release_before: self.release_before, requests_min: 0, slots: self.slots }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
@@ -43,6 +43,7 @@ impl Plan for Listed {
         Some(PlannedRequest {
             id,
             release: *release,
+            think: Duration::ZERO,
             prompt_seed: 0,
             input_tokens: 1,
             output_tokens: 1,

@@ -2,7 +2,9 @@
 //! seed, byte for byte, on every machine.
 
 pub mod arrivals;
+pub mod curve;
 pub mod fingerprint;
+pub mod gamma;
 pub mod plan;
 pub mod prompt;
 pub mod stream;

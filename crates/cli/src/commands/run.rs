@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
-        return Err(Failure::usage("no request falls into --duration at this --rate")
+        return Err(Failure::usage("no request falls into --duration at this rate")
             .hint("run longer, raise the rate, or give a number with --requests"));
     }
     let ceiling = resources::raise_in_flight_ceiling();
@@ -74,8 +74,8 @@ fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCod
 }
 
 fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
-    match spec.load.shape {
-        LoadShape::Closed { concurrency } if ceiling < concurrency.get() as usize => {
+    match &spec.load.shape {
+        LoadShape::Closed { concurrency, .. } if ceiling < concurrency.get() as usize => {
             Err(Failure::usage(format!(
                 "--concurrency {concurrency} needs more file descriptors than this system gives: \
                  {ceiling} requests can be in flight"
@@ -152,6 +152,7 @@ impl Measurement {
             bounds: self.plan.bounds(),
             fingerprints: self.fingerprints.clone(),
             endpoint: found.endpoint,
+            warm_up: None,
             environment: environment::capture(),
             clock: clock.anchor(),
         })?;

@@ -174,13 +174,19 @@ struct OneAfterAnother(u64);
 
 impl Plan for OneAfterAnother {
     fn bounds(&self) -> Bounds {
-        Bounds { requests: Some(self.0), release_before: None, slots: NonZeroU32::new(1) }
+        Bounds {
+            requests: Some(self.0),
+            release_before: None,
+            requests_min: 0,
+            slots: NonZeroU32::new(1),
+        }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         (id.0 < self.0).then_some(PlannedRequest {
             id,
             release: Release::WhenSlotFree,
+            think: Duration::ZERO,
             prompt_seed: 0,
             input_tokens: 1,
             output_tokens: 1,

@@ -2,15 +2,13 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{
-    Distribution, ExtentFacts, LoadFacts, MetricValue, Percentile, Summary, Verdict,
-};
+use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
 use inferometer_model::Outcome;
-use inferometer_model::spec::Arrivals;
 
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
+use crate::load;
 use crate::number::{NOTHING, count, figure, percent, whole};
 
 const NAME_WIDTH: usize = 22;
@@ -22,28 +20,14 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
     let server = if run.embedded { "the embedded engine" } else { "" };
     let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
-    let load = match run.load {
-        LoadFacts::Closed { concurrency } => {
-            format!("closed loop, {} in flight", count(concurrency.into()))
-        }
-        LoadFacts::Open { rate_per_s, arrivals } => {
-            let arrivals = match arrivals {
-                Arrivals::Constant => "evenly spaced",
-                Arrivals::Poisson => "Poisson arrivals",
-            };
-            format!("open loop, {} requests/s, {arrivals}", figure(Some(rate_per_s)))
-        }
-    };
-    let extent = match run.extent {
-        ExtentFacts::Requests(requests) => format!("{} requests", count(requests)),
-        ExtentFacts::DurationS(seconds) => format!("for {} s", figure(Some(seconds))),
-    };
+    let (shape, extent) = (load::shape(&run.load), load::extent(&run.extent));
+    let warm_up = run.warm_up.map_or_else(String::new, |facts| load::warm_up(&facts) + "\n");
     let streaming = if run.streaming { "streamed" } else { "not streamed" };
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}\n{load}, {extent}, about {} tokens in, {} out, \
-         seed {}\n",
+        "{}\n{} of `{}` at {target}, {streaming}\n{shape}, {extent}, about {} tokens in, {} out, \
+         seed {}\n{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),

@@ -34,6 +34,7 @@ fn manifest() -> Manifest {
         bounds: new.bounds,
         fingerprints: new.fingerprints,
         endpoint: new.endpoint,
+        warm_up: new.warm_up,
         environment: new.environment,
     }
 }

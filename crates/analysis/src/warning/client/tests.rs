@@ -2,15 +2,15 @@
 
 use inferometer_model::journal::ClockMapping;
 use inferometer_model::journal::NotSent;
-use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
 
 use super::*;
 use crate::fixture::{calm, ms, raised};
 
-fn with_sent_delay(shape: LoadShape, delay: u64) -> Observations {
+fn with_sent_delay(shape: &LoadShape, delay: u64) -> Observations {
     let mut observations = calm();
-    observations.manifest.spec.load.shape = shape;
+    observations.manifest.spec.load.shape = shape.clone();
     for record in &mut observations.records {
         let intended = record.intended.as_nanos() / 1_000_000;
         record.admitted = ms(intended + delay);
@@ -21,12 +21,15 @@ fn with_sent_delay(shape: LoadShape, delay: u64) -> Observations {
 
 #[test]
 fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
-    let open = LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Poisson };
-    assert_eq!(raised(&with_sent_delay(open, 10)), []);
-    assert_eq!(raised(&with_sent_delay(open, 11)), [("sent-late", Severity::Degraded)]);
-    assert!(raised(&with_sent_delay(open, 101)).contains(&("sent-late", Severity::Invalid)));
+    let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
+    for cap in [None, std::num::NonZeroU32::new(8)] {
+        let open = LoadShape::Open { rate: rate.clone(), arrivals, cap };
+        assert_eq!(raised(&with_sent_delay(&open, 10)), []);
+        assert_eq!(raised(&with_sent_delay(&open, 11)), [("sent-late", Severity::Degraded)]);
+        assert!(raised(&with_sent_delay(&open, 101)).contains(&("sent-late", Severity::Invalid)));
+    }
     let closed = calm().manifest.spec.load.shape;
-    assert_eq!(raised(&with_sent_delay(closed, 40)), []);
+    assert_eq!(raised(&with_sent_delay(&closed, 40)), []);
 }
 
 fn with_client_lag(lag_ns: u64) -> Observations {
