@@ -75,7 +75,7 @@ impl Piece {
     fn area(&self) -> f64 {
         match self.growth() {
             Some(growth) => (self.to_per_s - self.from_per_s) / growth,
-            None => (self.from_per_s + self.to_per_s) / 2.0 * self.length_s,
+            None => f64::midpoint(self.from_per_s, self.to_per_s) * self.length_s,
         }
     }
 

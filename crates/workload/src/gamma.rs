@@ -9,8 +9,8 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Gamma {
     shape: f64,
-    /// ln Γ(shape + 1).
-    ln_gamma: f64,
+    /// ln Γ(shape + 1), the factorial of a whole shape.
+    ln_factorial: f64,
     ln_shape: f64,
     /// How far `u` may be off, so that the step just made has left no error: the step's error
     /// goes with its cube, and the density changes over one over the shape's square root.
@@ -42,7 +42,7 @@ impl Gamma {
     pub fn new(shape: f64) -> Self {
         Self {
             shape,
-            ln_gamma: libm::lgamma(shape + 1.0),
+            ln_factorial: libm::lgamma(shape + 1.0),
             ln_shape: libm::log(shape),
             step_fine: 1e-5 / libm::sqrt(1.0 + shape),
             u_max: libm::log(2.0 * shape + 1_600.0),
@@ -70,7 +70,7 @@ impl Gamma {
     /// The value whose tails have these logarithms.
     fn value(&self, ln_lower: f64, ln_upper: f64) -> f64 {
         // The lower tail is at most x^k / Γ(k + 1), so the root lies above this.
-        let mut low = (ln_lower + self.ln_gamma) / self.shape;
+        let mut low = (ln_lower + self.ln_factorial) / self.shape;
         if low < U_POWER {
             return libm::exp(low);
         }
@@ -107,7 +107,7 @@ impl Gamma {
         }
         if shape < 0.7 {
             // Q is near x^(k-1) e^-x / Γ(k) · x / (x + 1 - k).
-            let tail = -ln_upper - self.ln_gamma + self.ln_shape;
+            let tail = -ln_upper - self.ln_factorial + self.ln_shape;
             let mut x = tail.max(0.2);
             for _ in 0..3 {
                 let next = tail + shape * libm::log(x) - libm::log(x + 1.0 - shape);
@@ -126,15 +126,15 @@ impl Gamma {
     fn difference(&self, u: f64, ln_lower: f64, ln_upper: f64) -> Difference {
         let x = libm::exp(u);
         // The logarithm of x^k e^-x / Γ(k + 1).
-        let ln_power = self.shape * u - x - self.ln_gamma;
+        let ln_common = self.shape * u - x - self.ln_factorial;
         if x < self.shape + 1.0 {
             let sum = self.lower_sum(x);
             let slope = self.shape / sum;
-            let value = ln_power + libm::log(sum) - ln_lower;
+            let value = ln_common + libm::log(sum) - ln_lower;
             Difference { value, slope, bend: self.shape - x - slope }
         } else {
             let share = self.upper_share(x);
-            let value = ln_power + self.ln_shape + libm::log(share) - ln_upper;
+            let value = ln_common + self.ln_shape + libm::log(share) - ln_upper;
             let fall = 1.0 / share;
             Difference { value, slope: -fall, bend: self.shape - x + fall }
         }

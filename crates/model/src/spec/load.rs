@@ -130,13 +130,13 @@ impl RampSegment {
         let (from, to) = (self.from_per_s, self.to_per_s);
         let (seconds, whole) = (time.as_secs_f64(), self.over.as_secs_f64());
         match curve {
-            RampCurve::Exponential if from != to => {
+            RampCurve::Exponential if to - from != 0.0 => {
                 let growth = (to / from).ln() / whole;
                 from * (growth * seconds).exp_m1() / growth
             }
             RampCurve::Linear | RampCurve::Exponential => {
                 let reached = from + (to - from) * seconds / whole;
-                (from + reached) / 2.0 * seconds
+                f64::midpoint(from, reached) * seconds
             }
         }
     }
@@ -157,17 +157,21 @@ mod tests {
 
     #[test]
     fn the_area_under_a_rate_is_what_to_expect() {
-        let expected = |rate: &Rate, seconds| rate.expected_within(Duration::from_secs(seconds));
-        assert_eq!(expected(&Rate::Steady { per_s: 3.0 }, 20), 60.0);
+        let assert_expected = |rate: &Rate, seconds, area: f64| {
+            let found = rate.expected_within(Duration::from_secs(seconds));
+            assert!((found - area).abs() < 1e-12 * area, "{found} instead of {area}");
+        };
+        assert_expected(&Rate::Steady { per_s: 3.0 }, 20, 60.0);
         let up_and_down = ramp(&[(2.0, 20.0, 60), (20.0, 5.0, 30)], RampCurve::Linear);
-        assert_eq!(expected(&up_and_down, 60), 660.0);
-        assert_eq!(expected(&up_and_down, 90), 660.0 + 375.0);
-        assert_eq!(expected(&up_and_down, 100), 660.0 + 375.0 + 50.0, "stays as it ended");
-        assert_eq!(expected(&up_and_down, 30), 30.0 * (2.0 + 11.0) / 2.0);
+        assert_expected(&up_and_down, 30, 30.0 * (2.0 + 11.0) / 2.0);
+        assert_expected(&up_and_down, 60, 660.0);
+        assert_expected(&up_and_down, 90, 660.0 + 375.0);
+        // After its end it stays as it ended.
+        assert_expected(&up_and_down, 100, 660.0 + 375.0 + 50.0);
         let doubling = ramp(&[(1.0, 4.0, 10), (4.0, 4.0, 10)], RampCurve::Exponential);
         let area = 3.0 * 10.0 / 4.0_f64.ln();
-        assert!((expected(&doubling, 10) - area).abs() < 1e-12);
-        assert!((expected(&doubling, 25) - area - 60.0).abs() < 1e-12);
-        assert!((expected(&doubling, 5) - 5.0 / 2.0_f64.ln()).abs() < 1e-12);
+        assert_expected(&doubling, 5, 5.0 / 2.0_f64.ln());
+        assert_expected(&doubling, 10, area);
+        assert_expected(&doubling, 25, area + 60.0);
     }
 }

@@ -113,13 +113,11 @@ impl LoadDraft {
                 Err(SpecError::BurstinessOfOthers)
             }
             (None | Some(ArrivalsKind::Gamma), Some(burstiness)) => {
-                if !BURSTINESS.contains(&burstiness) {
-                    Err(SpecError::BadBurstiness)
-                } else if burstiness == 1.0 {
+                match burstiness {
                     // One name for one thing: equal workloads have equal fingerprints.
-                    Ok(Arrivals::Poisson)
-                } else {
-                    Ok(Arrivals::Gamma { burstiness })
+                    1.0 => Ok(Arrivals::Poisson),
+                    _ if BURSTINESS.contains(&burstiness) => Ok(Arrivals::Gamma { burstiness }),
+                    _ => Err(SpecError::BadBurstiness),
                 }
             }
         }

@@ -3,21 +3,20 @@
 use std::io::Cursor;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use inferometer_model::journal::{
     ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
 };
-use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk, WarmUpFacts};
+use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
     ResponseHead, Usage,
 };
-use inferometer_model::spec::{LoadDraft, RampSegment};
+use inferometer_model::spec::LoadDraft;
 use inferometer_model::{
-    Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, Spec, SpecDraft,
+    Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, SpecDraft,
 };
 use inferometer_store::{Integrity, JournalReader, JournalWriter, NewRun, RunStore, StoreError};
 use tempfile::TempDir;
@@ -29,25 +28,10 @@ pub(crate) fn ms(count: u64) -> Moment {
     Moment::from_nanos(count * 1_000_000)
 }
 
-/// A rate that has no short form, and a ramp's every part.
-fn spec() -> Spec {
-    let over = Duration::from_millis(90_500);
-    let segment = RampSegment { from_per_s: 0.1 + 0.2, to_per_s: 20.0, over };
-    let load = LoadDraft {
-        ramp: Some(vec![segment]),
-        burstiness: Some(0.1 + 0.2),
-        max_concurrency: Some(8),
-        requests: Some(5),
-        duration: Some(over),
-        warm_up: Some(3),
-        ..LoadDraft::default()
-    };
-    SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()
-}
-
 pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
+    let load = LoadDraft { rate_per_s: Some(0.1 + 0.2), ..LoadDraft::default() };
     NewRun {
-        spec: spec(),
+        spec: SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap(),
         bounds: Bounds {
             requests,
             release_before: None,
@@ -63,12 +47,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             connections: Connections::Reuse,
             embedded: false,
         },
-        warm_up: Some(WarmUpFacts {
-            requests: 3,
-            ok: 2,
-            failed: 1,
-            took: Duration::from_millis(1_500),
-        }),
+        warm_up: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "linux".to_owned(),
