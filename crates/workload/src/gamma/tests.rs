@@ -126,7 +126,9 @@ proptest! {
         let gamma = Gamma::new(libm::exp(ln_shape));
         let tail = libm::exp(ln_tail);
         let x = if is_upper { gamma.upper_quantile(tail) } else { gamma.quantile(tail) };
-        prop_assume!(f64::MIN_POSITIVE < x);
+        if x < f64::MIN_POSITIVE {
+            return Ok(());
+        }
         let logs = (libm::log(tail), libm::log1p(-tail));
         let (ln_lower, ln_upper) = if is_upper { (logs.1, logs.0) } else { logs };
         let left = gamma.difference(libm::log(x), ln_lower, ln_upper);
