@@ -11,6 +11,8 @@ use crate::ruler::ns_to_ms;
 /// The instrument's view of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientHealth {
+    /// Threads that drove the load.
+    pub drivers: u32,
     /// Share of the reads that carry the kernel's stamp; null when nothing was read.
     pub kernel_stamps: Option<f64>,
     /// Stamps are off by at most this, between jumps of the clock; null without stamps.
@@ -19,6 +21,11 @@ pub struct ClientHealth {
     pub loop_lag_ms: LoopLag,
     /// Times that a driver found the journal's queue full and had to wait.
     pub journal_waits: u64,
+    /// Processor seconds of this process per second of the run; null where the system does not
+    /// say.
+    pub cores_used: Option<f64>,
+    /// Share of the machine's processor time that its host gave to others; null likewise.
+    pub cpu_stolen: Option<f64>,
     pub connections_opened: u64,
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
@@ -40,7 +47,16 @@ impl ClientHealth {
             || observations.records.iter().filter_map(|record| record.connection.as_ref());
         let opened: BTreeSet<u32> = connections().map(|connection| connection.ordinal).collect();
         let reused = connections().filter(|connection| connection.reused).count() as u64;
+        let played_ns = observations
+            .ending
+            .began
+            .and_then(|began| observations.ending.at.since(began))
+            .map(|length| length.as_nanos() as f64)
+            .filter(|length| 0.0 < *length);
         Self {
+            drivers: facts.drivers,
+            cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
+            cpu_stolen: facts.cpu.and_then(|cpu| share(cpu.stolen_ticks, cpu.ticks)),
             kernel_stamps: share(oddities.reads_stamped, oddities.reads),
             clock_error_us_max: facts.mapping.map(|mapping| mapping.error_ns_max as f64 / 1e3),
             clock_jumps: facts.mapping.map(|mapping| mapping.jumps),

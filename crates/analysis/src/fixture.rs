@@ -174,6 +174,7 @@ fn manifest() -> Manifest {
             connections: Connections::Reuse,
             embedded: false,
         },
+        warm_up: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "Linux".to_owned(),
@@ -193,6 +194,7 @@ fn ending(at: Moment) -> RunEnding {
         stop: RunStop::PlanDone,
         client: ClientFacts {
             drivers: 1,
+            cpu: None,
             mapping: Some(ClockMapping { estimates: 10, error_ns_max: 0, jumps: 0 }),
             loop_lag,
             journal_waits: 0,

@@ -8,6 +8,7 @@
 //! pages round.
 
 mod arrivals;
+mod cap;
 mod client;
 mod concurrency;
 pub mod definitions;
@@ -30,10 +31,14 @@ mod value;
 mod verdict;
 mod warning;
 
+pub use cap::HeldByCap;
 pub use client::{ClientHealth, LoopLag};
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
-pub use run::{ExtentFacts, LoadFacts, PlanFacts, RunFacts, WorkloadFacts};
+pub use run::{
+    ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
+    WarmUpFacts, WorkloadFacts,
+};
 pub use sample::{Percentile, Probability, Sample};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};

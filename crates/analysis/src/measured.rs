@@ -49,7 +49,6 @@ pub(crate) struct Measured {
     pub(crate) client_lag: Series,
     pub(crate) arrival_width: Series,
     pub(crate) event_width: Series,
-    pub(crate) send_delay: Series,
     pub(crate) oddities: Oddities,
     pub(crate) vllm: vllm::Gathered,
     /// Distances between moments that made no sense.
@@ -82,8 +81,8 @@ impl Measured {
     }
 
     pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
-        match self.shape {
-            LoadShape::Closed { concurrency } => {
+        match &self.shape {
+            LoadShape::Closed { concurrency, .. } => {
                 Ok(self.output_throughput()? / f64::from(concurrency.get()))
             }
             LoadShape::Open { .. } => {
@@ -248,7 +247,7 @@ impl Pass {
             (true, false) => None,
         };
         Measured {
-            shape: observations.manifest.spec.load.shape,
+            shape: observations.manifest.spec.load.shape.clone(),
             attempted: observations.records.len() as u64,
             ok,
             tokens: self.tokens,
@@ -276,7 +275,6 @@ impl Pass {
                 sample: Sample::counted(latencies.event_width),
                 ..Series::default()
             },
-            send_delay: of_sent(latencies.send_delay),
             oddities: self.oddities,
             vllm: self.vllm.finish(),
             out_of_order: self.ruler.out_of_order(),

@@ -28,8 +28,6 @@ pub(crate) struct Latencies {
     pub(crate) arrival_width: Vec<f64>,
     /// The same, counted once for each event; an arrival of one event has no width.
     pub(crate) event_width: Vec<(f64, u64)>,
-    /// `sent − intended`: no metric of its own, but what an open loop is judged by.
-    pub(crate) send_delay: Vec<f64>,
     /// A gap between arrivals had no token count, so per-token gaps would be of some requests only.
     pub(crate) itl_unknown: bool,
     /// A TPOT took one token for the first arrival, whose count is not known.
@@ -42,7 +40,6 @@ impl Latencies {
         if let Some(sent) = record.sent {
             self.client_queue.extend(ruler.ms(record.intended, record.admitted));
             self.send_lag.extend(ruler.ms(record.admitted, sent));
-            self.send_delay.extend(ruler.ms(record.intended, sent));
         }
         for read in &record.reads {
             let Some(kernel) = read.kernel else { continue };
@@ -185,7 +182,6 @@ mod tests {
         assert_eq!(found.e2e_schedule, [185.0]);
         assert_eq!(found.client_queue, [2.0]);
         assert_eq!(found.send_lag, [3.0]);
-        assert_eq!(found.send_delay, [5.0]);
         assert!(!found.tpot_assumed && !found.itl_unknown);
         assert_eq!(out_of_order, 0);
     }

@@ -1,12 +1,17 @@
 //! What was run, as the summary repeats it.
 
+mod load;
+
 use std::collections::BTreeMap;
 
 use inferometer_model::Observations;
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
-use inferometer_model::spec::{Arrivals, Extent, LengthKind, LoadShape};
+use inferometer_model::observations::HttpVersion;
+use inferometer_model::spec::LengthKind;
 use serde::{Deserialize, Serialize};
+
+pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
@@ -20,27 +25,18 @@ pub struct RunFacts {
     pub model: String,
     pub api: Api,
     pub streaming: bool,
+    pub http: HttpVersion,
+    /// The server's certificate was not checked.
+    pub insecure: bool,
     pub seed: u64,
     pub load: LoadFacts,
     pub extent: ExtentFacts,
+    /// `None` when nothing was sent before the run.
+    pub warm_up: Option<WarmUpFacts>,
     pub stop: RunStop,
     /// Whether the plan was not played to its end.
     pub partial: bool,
     pub metadata: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum LoadFacts {
-    Closed { concurrency: u32 },
-    Open { rate_per_s: f64, arrivals: Arrivals },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExtentFacts {
-    Requests(u64),
-    DurationS(f64),
 }
 
 /// What was asked.
@@ -71,34 +67,15 @@ impl RunFacts {
             model: manifest.endpoint.model.clone(),
             api: manifest.spec.api,
             streaming: manifest.spec.workload.streaming,
+            http: manifest.spec.client.http,
+            insecure: manifest.spec.client.insecure,
             seed: manifest.spec.seed,
-            load: LoadFacts::of(manifest.spec.load.shape),
+            load: LoadFacts::of(&manifest.spec.load.shape),
             extent: ExtentFacts::of(manifest.spec.load.extent),
+            warm_up: manifest.warm_up.map(WarmUpFacts::of),
             stop: observations.ending.stop,
             partial: observations.ending.stop.is_partial(),
             metadata: manifest.spec.metadata.clone(),
-        }
-    }
-}
-
-impl LoadFacts {
-    fn of(shape: LoadShape) -> Self {
-        match shape {
-            LoadShape::Closed { concurrency } => Self::Closed { concurrency: concurrency.get() },
-            LoadShape::Open { rate_per_s, arrivals } => Self::Open { rate_per_s, arrivals },
-        }
-    }
-
-    pub const fn is_open(&self) -> bool {
-        matches!(self, Self::Open { .. })
-    }
-}
-
-impl ExtentFacts {
-    fn of(extent: Extent) -> Self {
-        match extent {
-            Extent::Requests(requests) => Self::Requests(requests.get()),
-            Extent::Duration(duration) => Self::DurationS(duration.as_secs_f64()),
         }
     }
 }

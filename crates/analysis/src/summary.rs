@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
+use crate::cap::HeldByCap;
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::measured::Measured;
@@ -30,6 +31,8 @@ pub struct Summary {
     pub warnings: Vec<Notice>,
     pub scheduled: u64,
     pub attempted: u64,
+    /// What the cap of a capped-open load held back; null where there is none.
+    pub held_by_cap: Option<HeldByCap>,
     /// Every outcome, zeroes included; they add up to `scheduled`.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// The largest groups first.
@@ -68,6 +71,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         warnings,
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
+        held_by_cap: HeldByCap::of(observations),
         outcomes: observations.outcome_counts(),
         failures: failures.groups,
         failures_not_listed: failures.not_listed,

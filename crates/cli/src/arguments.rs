@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cores::{self, CoreList};
 use crate::duration;
+use crate::rates::{self, Ramp};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///
@@ -52,6 +54,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) access: AccessArguments,
     #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    #[command(flatten)]
     pub(crate) limits: LimitArguments,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
@@ -86,18 +90,46 @@ pub(crate) struct LoadArguments {
     /// Closed loop: keep this many requests in flight [default: 8]
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: Option<u32>,
-    /// Open loop: send this many requests per second, whatever is in flight
-    #[arg(long, value_name = "PER_SECOND")]
+    /// Closed loop: how long each of them rests after its reply, such as 2s [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) think_time: Option<Duration>,
+    /// Whether that time is always the same or the mean of random ones [default: fixed]
+    #[arg(long, value_enum)]
+    pub(crate) think: Option<ThinkName>,
+    /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
+    /// once
+    #[arg(long, value_name = "PER_SECOND", value_parser = rates::parse)]
     pub(crate) rate: Option<f64>,
+    /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
+    /// segment it stays as it ended
+    #[arg(long, value_name = "SEGMENTS", value_parser = rates::parse_ramp)]
+    pub(crate) ramp: Option<Ramp>,
+    /// How a ramp gets from rate to rate [default: linear]
+    #[arg(long, value_enum)]
+    pub(crate) ramp_curve: Option<RampCurveName>,
+    /// Open loop: hold back what is due while this many are in flight (capped-open)
+    #[arg(long, value_name = "N")]
+    pub(crate) max_concurrency: Option<u32>,
     /// How the requests of an open loop are spaced [default: poisson]
     #[arg(long, value_enum)]
     pub(crate) arrivals: Option<ArrivalsName>,
-    /// Stop after this many requests [default: 100]
+    /// Shape of gamma arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is burstier, above
+    /// more even
+    #[arg(long, value_name = "K")]
+    pub(crate) burstiness: Option<f64>,
+    /// Stop after this many requests [default: 100; a ramp is played to its end]
     #[arg(long, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Stop releasing requests after this time, such as 30s or 5m
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) duration: Option<Duration>,
+    /// With both --requests and --duration: go on until both are reached, or the first [default:
+    /// both]
+    #[arg(long, value_enum)]
+    pub(crate) until: Option<UntilName>,
+    /// Requests to send before the run, which are not counted [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) warm_up: Option<u64>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -106,12 +138,30 @@ pub(crate) struct AccessArguments {
     /// Extra header of every request, as "Name: value"; values are never stored
     #[arg(long = "header", value_name = "HEADER")]
     pub(crate) headers: Vec<String>,
-    /// One connection for many requests, or a fresh one for each [default: as the server does]
+    /// One connection for many requests, a fresh one for each, or each user's own [default: as
+    /// the server does]
     #[arg(long, value_enum)]
     pub(crate) connections: Option<ConnectionsName>,
+    /// Speak HTTP/2, over TLS or not; tokens are then stamped by this program, not by the kernel
+    #[arg(long)]
+    pub(crate) http2: bool,
+    /// Do not check the server's TLS certificate: anybody may answer, and every page says so
+    #[arg(long)]
+    pub(crate) insecure: bool,
     /// File that holds the API key; else the variable `OPENAI_API_KEY` is used
     #[arg(long, value_name = "FILE")]
     pub(crate) api_key_file: Option<PathBuf>,
+}
+
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "This client")]
+pub(crate) struct ClientArguments {
+    /// Threads that drive the load, a core for each [default: one per four cores, at most 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) client_cores: Option<u32>,
+    /// Cores to keep those threads on, such as 2,4-6 [default: as the system likes]
+    #[arg(long, value_name = "LIST", value_parser = cores::parse)]
+    pub(crate) pin_cores: Option<CoreList>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -258,12 +308,32 @@ pub(crate) enum ApiName {
 pub(crate) enum ArrivalsName {
     Constant,
     Poisson,
+    Gamma,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ThinkName {
+    Fixed,
+    Exponential,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RampCurveName {
+    Linear,
+    Exponential,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum UntilName {
+    Both,
+    First,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ConnectionsName {
     Reuse,
     New,
+    PerUser,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

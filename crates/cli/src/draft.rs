@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::Connections;
-use inferometer_model::spec::{Arrivals, Limits};
+use inferometer_model::observations::{Connections, HttpVersion};
+use inferometer_model::spec::{
+    ArrivalsKind, ClientDraft, Limits, LoadDraft, RampCurve, ThinkKind, Until,
+};
 use inferometer_model::{BaseUrl, SpecDraft};
 
-use crate::arguments::{ApiName, ArrivalsName, ConnectionsName, LimitArguments, RunArguments};
+use crate::arguments::{
+    ApiName, ArrivalsName, ConnectionsName, LimitArguments, LoadArguments, RampCurveName,
+    RunArguments, ThinkName, UntilName,
+};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -21,15 +26,12 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
         url,
         model: arguments.workload.model.clone(),
         streaming: Some(!arguments.workload.no_stream),
-        concurrency: arguments.load.concurrency,
-        rate_per_s: arguments.load.rate,
-        arrivals: arguments.load.arrivals.map(arrivals),
-        requests: arguments.load.requests,
-        duration: arguments.load.duration,
+        load: load(&arguments.load),
         input_tokens: arguments.workload.input_tokens,
         output_tokens: arguments.workload.output_tokens,
         seed: arguments.workload.seed,
         connections: arguments.access.connections.map(connections),
+        client: client(arguments),
         limits: limits(&arguments.limits),
         header_names: secrets.header_names(),
         metadata: metadata(&arguments.results.metadata, secrets)?,
@@ -59,13 +61,66 @@ fn connections(name: ConnectionsName) -> Connections {
     match name {
         ConnectionsName::Reuse => Connections::Reuse,
         ConnectionsName::New => Connections::New,
+        ConnectionsName::PerUser => Connections::PerUser,
     }
 }
 
-fn arrivals(name: ArrivalsName) -> Arrivals {
+fn load(typed: &LoadArguments) -> LoadDraft {
+    LoadDraft {
+        concurrency: typed.concurrency,
+        rate_per_s: typed.rate,
+        ramp: typed.ramp.as_ref().map(|ramp| ramp.0.clone()),
+        ramp_curve: typed.ramp_curve.map(ramp_curve),
+        max_concurrency: typed.max_concurrency,
+        arrivals: typed.arrivals.map(arrivals),
+        burstiness: typed.burstiness,
+        think_time: typed.think_time,
+        think: typed.think.map(think),
+        requests: typed.requests,
+        duration: typed.duration,
+        until: typed.until.map(until),
+        warm_up: typed.warm_up,
+    }
+}
+
+fn arrivals(name: ArrivalsName) -> ArrivalsKind {
     match name {
-        ArrivalsName::Constant => Arrivals::Constant,
-        ArrivalsName::Poisson => Arrivals::Poisson,
+        ArrivalsName::Constant => ArrivalsKind::Constant,
+        ArrivalsName::Poisson => ArrivalsKind::Poisson,
+        ArrivalsName::Gamma => ArrivalsKind::Gamma,
+    }
+}
+
+fn ramp_curve(name: RampCurveName) -> RampCurve {
+    match name {
+        RampCurveName::Linear => RampCurve::Linear,
+        RampCurveName::Exponential => RampCurve::Exponential,
+    }
+}
+
+fn think(name: ThinkName) -> ThinkKind {
+    match name {
+        ThinkName::Fixed => ThinkKind::Fixed,
+        ThinkName::Exponential => ThinkKind::Exponential,
+    }
+}
+
+fn until(name: UntilName) -> Until {
+    match name {
+        UntilName::Both => Until::Both,
+        UntilName::First => Until::First,
+    }
+}
+
+fn client(arguments: &RunArguments) -> ClientDraft {
+    let typed = &arguments.client;
+    let allowed = inferometer_load::cores::allowed();
+    ClientDraft {
+        drivers: typed.client_cores,
+        cores: typed.pin_cores.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
+        cores_allowed: allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect(),
+        http: arguments.access.http2.then_some(HttpVersion::Http2),
+        insecure: arguments.access.insecure,
     }
 }
 

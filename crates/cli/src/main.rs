@@ -2,14 +2,18 @@
 
 mod arguments;
 mod commands;
+mod cores;
 mod draft;
 mod duration;
 mod environment;
 mod failure;
+mod measurement;
 mod output;
 mod preflight;
+mod rates;
 mod secrets;
 mod signals;
+mod warm_up;
 mod watch;
 
 use std::process::ExitCode;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resolve::resolve;
-use inferometer_load::target::{Credentials, Target, tls_connector};
+use inferometer_load::target::{Credentials, Target};
+use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
 use inferometer_model::observations::{Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
@@ -62,6 +63,8 @@ fn bare_target(
     base: &BaseUrl,
     address: SocketAddr,
 ) -> Target {
+    let check =
+        if spec.client.insecure { CertificateCheck::None } else { CertificateCheck::System };
     Target {
         base: base.clone(),
         address,
@@ -73,7 +76,8 @@ fn bare_target(
         limits: spec.limits,
         credentials,
         request_id_prefix: "inferometer-probe".to_owned(),
-        tls: base.tls.then(tls_connector),
+        http: spec.client.http,
+        tls: base.tls.then(|| tls::connector(check, spec.client.http)),
     }
 }
 
@@ -83,7 +87,8 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(error.to_string()))?;
-    let models = runtime.block_on(discover_models(&fetch)).map_err(|error| {
+    let asking = tokio::task::LocalSet::new().block_on(&runtime, discover_models(&fetch));
+    let models = asking.map_err(|error| {
         let failure = Failure::target(format!("{}: {error}", target.base));
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
@@ -177,7 +182,7 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             .hint("does this port speak TLS? A plain server wants http:// instead of https://"),
         (_, Some(Cause::Certificate)) => failure.hint(
             "the certificate must be valid for this host and trusted by this system \
-             (SSL_CERT_FILE may name another store)",
+             (SSL_CERT_FILE may name another store); --insecure measures without the check",
         ),
         _ => match met_limit(outcome, &target.limits) {
             Some((flag, limit)) => {

@@ -76,9 +76,18 @@ fn bar(bounds: Bounds) -> Option<ProgressBar> {
 }
 
 fn draw(bar: &ProgressBar, view: ProgressView, bounds: Bounds, now: Moment) {
-    let position =
-        if bounds.requests.is_some() { view.ended() } else { now.as_nanos() / 1_000_000 };
-    bar.set_position(position.min(bar.length().unwrap_or(position)));
+    let length = bar.length().unwrap_or(u64::MAX);
+    let position = if bounds.requests.is_some() {
+        view.ended()
+    } else {
+        // Where a least number must be reached too, the slower of the two is the progress.
+        let by_number = match bounds.requests_min {
+            0 => length,
+            least => length.saturating_mul(view.ended().min(least)) / least,
+        };
+        by_number.min(now.as_nanos() / 1_000_000)
+    };
+    bar.set_position(position.min(length));
     bar.set_message(line(view));
 }
 

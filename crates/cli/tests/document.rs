@@ -83,6 +83,46 @@ fn a_dry_run_sends_nothing_and_names_the_plan() {
     assert!(!folder.path().join("runs").exists());
 }
 
+/// The page of a plan, by the names of its lines.
+fn dry_run(arguments: &[&str]) -> impl Fn(&str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [&["run", "--dry-run"], arguments].concat();
+    let ran = output(&all, folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let page = text(&ran.stdout);
+    move |name: &str| {
+        let line = page.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
+        line[name.len()..].trim().to_owned()
+    }
+}
+
+#[test]
+fn a_dry_run_says_the_load_in_plain_words() {
+    let page = dry_run(&["--rate", "20", "--burstiness", "0.5", "--max-concurrency", "64"]);
+    assert_eq!(
+        page("load"),
+        "open loop, 20 requests/s, gamma arrivals (burstiness 0.5), at most 64 in flight \
+         (capped-open)"
+    );
+    assert_eq!((page("requests"), page("warm-up")), ("100".to_owned(), "none".to_owned()));
+    let page = dry_run(&["--think-time", "2s", "--duration", "1m", "--requests", "30"]);
+    assert_eq!(page("load"), "closed loop, 8 in flight, think time 2 s");
+    assert_eq!(page("requests"), "30 or more (until 30 requests and 60 s are both reached)");
+    let ramp = ["--ramp", "2..20:60s,20..5:30s", "--arrivals", "constant", "--warm-up", "16"];
+    let page = dry_run(&ramp);
+    assert_eq!(
+        page("load"),
+        "open loop, linear ramp from 2 to 20 requests/s over 60 s, then 20 to 5 requests/s over \
+         30 s, evenly spaced"
+    );
+    assert_eq!(page("requests"), "1035 in 90s");
+    assert_eq!(page("warm-up"), "16 requests before the run, not counted");
+    let page = dry_run(&["--rate", "inf", "--max-concurrency", "3"]);
+    assert_eq!(page("load"), "closed loop, 3 in flight");
+    let page = dry_run(&["--rate", "unlimited", "--requests", "7"]);
+    assert_eq!(page("load"), "open loop, everything at once");
+}
+
 #[test]
 fn a_key_reaches_no_file_and_no_page() {
     let folder = tempfile::tempdir().unwrap();

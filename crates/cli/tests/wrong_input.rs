@@ -56,8 +56,21 @@ fn flags_that_do_not_exist_are_usage_errors_with_the_nearest_name() {
 fn contradictions_are_usage_errors() {
     let found = refused(&["run", "--rate", "3", "--concurrency", "4"]);
     assert_says(&found, 2, &["--rate", "--concurrency", "set one"]);
-    let found = refused(&["run", "--requests", "3", "--duration", "4s"]);
-    assert_says(&found, 2, &["--requests", "--duration"]);
+    let found = refused(&["run", "--requests", "3", "--until", "first"]);
+    assert_says(&found, 2, &["--until", "--requests", "--duration"]);
+    let found = refused(&["run", "--max-concurrency", "4"]);
+    assert_says(&found, 2, &["--max-concurrency", "--rate", "--concurrency"]);
+    let found = refused(&["run", "--rate", "inf", "--duration", "4s"]);
+    assert_says(&found, 2, &["--rate inf", "--requests", "--max-concurrency"]);
+    let found = refused(&["run", "--rate", "3", "--think-time", "1s"]);
+    assert_says(&found, 2, &["--think-time", "--concurrency"]);
+    let found = refused(&["run", "--rate", "3", "--burstiness", "-1"]);
+    assert_says(&found, 2, &["--burstiness", "0.01", "--arrivals constant"]);
+    let found = refused(&["run", "--ramp", "2-20:60s"]);
+    assert_says(&found, 2, &["--ramp", "2-20:60s", "2..20:60s"]);
+    let found = refused(&["run", "--ramp", "2..20:60s,20..-1:5s"]);
+    assert_says(&found, 2, &["--ramp segment 2", "zero or above"]);
+    assert_says(&refused(&["run", "--rate", "fast"]), 2, &["--rate", "fast", "inf"]);
     assert_says(&refused(&["run", "--rate", "0"]), 2, &["--rate", "above zero"]);
     assert_says(&refused(&["run", "--requests", "-1"]), 2, &["-1", "--requests"]);
     assert_says(&refused(&["run", "--total-timeout", "0s"]), 2, &["--total-timeout", "zero"]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::plan::Bounds;
-use inferometer_model::{Clock, Moment, NotSent};
+use inferometer_model::{Clock, JournalEntry, Moment, NotSent, RunEnding};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::clock::SystemClock;
@@ -17,6 +17,7 @@ use crate::control::{Control, Stop};
 use crate::deadline::before;
 use crate::dispatcher::{Command, Departure, Dispatcher};
 use crate::drive::LoadError;
+use crate::feed::{Feed, JournalClosed};
 use crate::hopes::{Hopeless, Hopes};
 use crate::wire::Turn;
 
@@ -125,6 +126,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) drain: Duration,
     /// How long nothing may come while something is in flight.
     pub(crate) stall: Duration,
+    feed: Feed,
     drain_until: Option<Moment>,
     alive_at: Moment,
 }
@@ -138,25 +140,26 @@ impl<'a> Watch<'a> {
         clock: SystemClock,
         control: &Control,
         turns: Vec<Turn>,
-        drain: Duration,
-        stall: Duration,
+        (drain, stall): (Duration, Duration),
+        feed: Feed,
     ) -> Self {
         let stop = control.listen();
         let alive_at = clock.now();
-        Self { conductor, clock, stop, turns, drain, stall, drain_until: None, alive_at }
+        Self { conductor, clock, stop, turns, drain, stall, feed, drain_until: None, alive_at }
     }
 
     /// Conducts until all drivers have reported, and returns their reports in no order.
     pub(crate) async fn until_all_reported(
         &mut self,
         mut reports: mpsc::UnboundedReceiver<Report>,
-    ) -> Vec<Report> {
+    ) -> Result<Vec<Report>, JournalClosed> {
         let mut reported = Vec::new();
         loop {
+            self.write_not_sent()?;
             tokio::select! {
                 biased;
                 report = reports.recv() => {
-                    let Some(report) = report else { return reported };
+                    let Some(report) = report else { return Ok(reported) };
                     if report.is_err() {
                         // The run is lost; what the others still have in flight is not waited for.
                         self.stop_as_told(Stop::Cut);
@@ -173,10 +176,27 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// How the run ended, and what it left unsent.
-    pub(crate) fn ending(&self) -> (RunStop, Vec<NotSent>) {
-        let mut score = self.conductor.score();
-        (score.stop, std::mem::take(&mut score.not_sent))
+    /// Writes the last fact of a run.
+    pub(crate) fn write_ending(
+        &mut self,
+        began: Moment,
+        client: ClientFacts,
+    ) -> Result<RunEnding, JournalClosed> {
+        self.write_not_sent()?;
+        let stop = self.conductor.score().stop;
+        let ending = RunEnding { began: Some(began), at: self.clock.now(), stop, client };
+        self.feed.note(JournalEntry::RunEnded(ending.clone()))?;
+        self.feed.hand_over()?;
+        Ok(ending)
+    }
+
+    /// What a stop left unsent is written at once: a crash while draining must not lose it.
+    fn write_not_sent(&mut self) -> Result<(), JournalClosed> {
+        let parts = std::mem::take(&mut self.conductor.score().not_sent);
+        for part in parts {
+            self.feed.note(JournalEntry::NotSent(part))?;
+        }
+        self.feed.hand_over()
     }
 
     fn stop_as_told(&mut self, stop: Stop) {

@@ -233,7 +233,7 @@ impl Dispatcher {
         self.stopped = true;
         let mut ids: Vec<u64> = self.lanes.iter_mut().flat_map(Lane::give_up).collect();
         ids.sort_unstable();
-        let promised = self.bounds.requests.unwrap_or(self.bounds.requests_min);
+        let promised = self.bounds.scheduled_min();
         let cursor = self.cursor.0;
         let spans = ids.into_iter().map(|id| (id, 1));
         let rest = (cursor < promised).then(|| (cursor, promised - cursor));

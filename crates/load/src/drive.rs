@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::journal::{ClientFacts, JournalBatch};
 use inferometer_model::spec::Limits;
-use inferometer_model::{Clock, JournalEntry, Plan, RequestId, RunEnding};
+use inferometer_model::{Clock, Plan, RequestId, RunEnding};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -22,6 +22,7 @@ use crate::dispatcher::Dispatcher;
 use crate::driver::{Part, play, runtime};
 use crate::feed::{Feed, JournalClosed};
 use crate::progress::Progress;
+use crate::resources::CpuReading;
 use crate::socket::switch_stamps_on;
 use crate::target::Target;
 use crate::wire::Turn;
@@ -88,6 +89,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     let prepared = prepare(&drive)?;
     // The plan's moments count from here: what came before is preparation.
     let began = drive.clock.now();
+    let cpu_before = CpuReading::take();
     let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, prepared.len());
     let drivers = dispatcher.lane_count();
     let conductor = Arc::new(Conductor::new(dispatcher, bounds));
@@ -100,25 +102,19 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         threads.push(start(drive.clone(), part, prepared, sender.clone())?);
     }
     drop(sender);
-    let (drain, stall) = (drive.target.limits.drain, stall_limit(&drive.target));
-    let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, drain, stall);
-    let reports = conducting.block_on(watch.until_all_reported(reports));
+    let limits = (drive.target.limits.drain, stall_limit(&drive.target));
+    let feed = Feed::new(drive.journal.clone());
+    let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
+    let reports = conducting.block_on(watch.until_all_reported(reports))?;
     for thread in threads {
         thread.join().map_err(|_| LoadError::Driver)?;
     }
     let mut client = ClientFacts::default();
+    client.cpu = cpu_before.and_then(CpuReading::until_now);
     for report in reports {
         client.merge(&report?);
     }
-    let mut feed = Feed::new(drive.journal.clone());
-    let (stop, not_sent) = watch.ending();
-    for part in not_sent {
-        feed.note(JournalEntry::NotSent(part))?;
-    }
-    let ending = RunEnding { began: Some(began), at: drive.clock.now(), stop, client };
-    feed.note(JournalEntry::RunEnded(ending.clone()))?;
-    feed.hand_over()?;
-    Ok(ending)
+    Ok(watch.write_ending(began, client)?)
 }
 
 type Prepared = (Runtime, Turn);

@@ -145,6 +145,8 @@ impl Driver {
             mapping: Some(self.exchanges.clock.mapper.facts()),
             loop_lag: std::mem::take(&mut self.loop_lag),
             journal_waits: self.feed.waits(),
+            // Of the process, not of a driver.
+            cpu: None,
         })
     }
 

@@ -9,16 +9,17 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use inferometer_model::Clock;
 use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
+use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Outcome, Stage};
 
 use crate::answer::Failure;
 use crate::clock::SystemClock;
-use crate::connection::{dial, http_failure};
+use crate::connection::{Links, dial, http_failure};
 use crate::deadline::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Turn};
 
-/// Fetches over a fresh connection each time. Must be used inside a runtime.
+/// Fetches over a fresh connection each time. Must be used inside a runtime, and a `LocalSet`.
 #[derive(Debug)]
 pub struct HttpFetch {
     target: Arc<Target>,
@@ -36,8 +37,12 @@ impl HttpFetch {
 
     async fn reply(&self, request: FetchRequest<'_>) -> Result<FetchReply, Failure> {
         let ordinal = self.opened.replace_with(|ordinal| *ordinal + 1);
-        let mut connection =
-            dial(&self.target, &self.clock, ordinal, &Cell::new(Stage::Connect)).await?;
+        let stage = Cell::new(Stage::Connect);
+        let links = Links::default();
+        let mut connection = match self.target.http {
+            HttpVersion::Http1 => dial(&self.target, &self.clock, ordinal, &stage).await?,
+            HttpVersion::Http2 => links.dial(&self.target, &self.clock, ordinal, &stage).await?,
+        };
         let path = self.target.base.path(request.path);
         let wire_request = self.target.plain_request(http::Method::GET, &path, Bytes::new());
         let response = connection

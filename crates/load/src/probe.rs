@@ -11,6 +11,8 @@ use bytes::Bytes;
 use inferometer_model::observations::Connections;
 use inferometer_model::{Clock, PlannedRequest, Release, RequestId, RequestRecord};
 
+use tokio::task::LocalSet;
+
 use crate::answer::Failure;
 use crate::bodies::body;
 use crate::clock::SystemClock;
@@ -43,7 +45,7 @@ pub fn probe(
 ) -> Result<Probe, LoadError> {
     let turn = Turn::default();
     let runtime = runtime(clock, turn.clone())?;
-    runtime.block_on(async move {
+    LocalSet::new().block_on(&runtime, async move {
         let clock = Rc::new(DriverClock::new(clock, turn));
         let now = clock.system.now();
         let request = PlannedRequest {

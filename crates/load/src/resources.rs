@@ -1,6 +1,9 @@
-//! What this machine can hold: file descriptors bound the requests in flight.
+//! What this machine can hold and what it gives: file descriptors bound the requests in flight,
+//! and processor time may go elsewhere.
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use inferometer_model::journal::CpuFacts;
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::time::TimeValLike;
 
 /// Kept for files, timers, the runtime and the terminal.
 const RESERVED_DESCRIPTORS: u64 = 64;
@@ -16,4 +19,51 @@ pub fn raise_in_flight_ceiling() -> usize {
         Err(_) => 1_024,
     };
     usize::try_from(ceiling.saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(usize::MAX)
+}
+
+/// Processor time up to a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuReading {
+    process_ns: u64,
+    ticks: u64,
+    stolen_ticks: u64,
+}
+
+impl CpuReading {
+    pub(crate) fn take() -> Option<Self> {
+        let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+        let process = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+        let (ticks, stolen_ticks) = machine_ticks(&std::fs::read_to_string("/proc/stat").ok()?)?;
+        Some(Self { process_ns: u64::try_from(process).ok()? * 1_000, ticks, stolen_ticks })
+    }
+
+    pub(crate) fn until_now(self) -> Option<CpuFacts> {
+        let now = Self::take()?;
+        Some(CpuFacts {
+            process_ns: now.process_ns.saturating_sub(self.process_ns),
+            ticks: now.ticks.saturating_sub(self.ticks),
+            stolen_ticks: now.stolen_ticks.saturating_sub(self.stolen_ticks),
+        })
+    }
+}
+
+/// All ticks and the stolen ones, from the first line of `/proc/stat`: user, nice, system, idle,
+/// iowait, irq, softirq, steal. What follows is contained in these.
+fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|n| n.parse().ok()).collect();
+    Some((ticks.iter().sum(), *ticks.get(7)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_ticks_are_the_eighth_and_guests_are_not_counted_twice() {
+        let stat = "cpu  10 1 20 60 3 1 2 3 99 99\ncpu0 5 0 10 30 1 0 1 1 0 0\n";
+        assert_eq!(machine_ticks(stat), Some((100, 3)));
+        assert_eq!(machine_ticks("cpu  1 2 3\n"), None);
+        assert_eq!(machine_ticks("intr 5\n"), None);
+    }
 }

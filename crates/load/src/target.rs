@@ -109,14 +109,6 @@ pub(crate) struct RequestTemplate {
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 impl RequestTemplate {
-    /// HTTP/2 names the host in the address instead of in a header.
-    fn with_full_address(mut self, scheme: &str, authority: &str) -> Self {
-        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-        self.uri = format!("{scheme}://{authority}{path}").parse().unwrap_or_default();
-        self.headers.remove(header::HOST);
-        self
-    }
-
     pub(crate) fn request(&self, body: Bytes, id: RequestId) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = http::Method::POST;
@@ -136,16 +128,20 @@ impl Target {
     pub(crate) fn template(&self) -> RequestTemplate {
         let path = self.base.path(self.api.path());
         let (parts, _) = self.plain_request(http::Method::POST, &path, Bytes::new()).into_parts();
-        let template = RequestTemplate {
+        RequestTemplate {
             uri: parts.uri,
             headers: parts.headers,
             request_id_prefix: self.request_id_prefix.clone(),
-        };
+        }
+    }
+
+    /// HTTP/2 names the host in the address instead of in a header.
+    fn address_line(&self, path: &str) -> String {
         match self.http {
-            HttpVersion::Http1 => template,
+            HttpVersion::Http1 => path.to_owned(),
             HttpVersion::Http2 => {
-                let scheme = if self.tls.is_some() { "https" } else { "http" };
-                template.with_full_address(scheme, &self.base.authority())
+                let scheme = if self.base.tls { "https" } else { "http" };
+                format!("{scheme}://{}{path}", self.base.authority())
             }
         }
     }
@@ -160,10 +156,12 @@ impl Target {
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = method;
         // The prefix came out of a parsed URL, so it is a legal path.
-        *request.uri_mut() = path.parse().unwrap_or_default();
+        *request.uri_mut() = self.address_line(path).parse().unwrap_or_default();
         let headers = request.headers_mut();
         headers.reserve(8 + self.credentials.headers.len());
-        if let Ok(host) = HeaderValue::try_from(self.base.authority()) {
+        if self.http == HttpVersion::Http1
+            && let Ok(host) = HeaderValue::try_from(self.base.authority())
+        {
             headers.insert(header::HOST, host);
         }
         if has_body {

@@ -100,6 +100,19 @@ pub struct ClientFacts {
     pub loop_lag: LagHistogram,
     /// Times the driver found the journal's queue full and had to wait.
     pub journal_waits: u64,
+    /// `None` where the system does not say.
+    pub cpu: Option<CpuFacts>,
+}
+
+/// Where processor time went while the plan was played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuFacts {
+    /// Used by this process, over all of its threads.
+    pub process_ns: u64,
+    /// Of the whole machine, in the system's ticks.
+    pub ticks: u64,
+    /// Those of them that the host of a virtual machine gave to others.
+    pub stolen_ticks: u64,
 }
 
 impl ClientFacts {
@@ -112,6 +125,7 @@ impl ClientFacts {
         };
         self.loop_lag.merge(&other.loop_lag);
         self.journal_waits += other.journal_waits;
+        self.cpu = self.cpu.or(other.cpu);
     }
 }
 

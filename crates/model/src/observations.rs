@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ pub struct Manifest {
     pub bounds: Bounds,
     pub fingerprints: Fingerprints,
     pub endpoint: Endpoint,
+    /// What was sent before the run to warm the server up; `None` when nothing was.
+    pub warm_up: Option<WarmUpFacts>,
     pub environment: Environment,
 }
 
@@ -43,6 +46,16 @@ pub struct Endpoint {
     pub connections: Connections,
     /// Whether the server is the embedded engine, started by us.
     pub embedded: bool,
+}
+
+/// What happened in the warm-up. Its requests are in no other number of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUpFacts {
+    pub requests: u64,
+    pub ok: u64,
+    pub failed: u64,
+    /// From the first request to the end of the last.
+    pub took: Duration,
 }
 
 /// Whether a connection carries one request after another.
@@ -165,9 +178,9 @@ fn check_sums(
         free_from = first.checked_add(count).ok_or(SumError::OutsidePlan(RequestId(first)))?;
         covered += count;
     }
-    // A closed loop by time schedules what it releases: its plan has no number to compare with,
-    // but its ids have no holes.
-    let scheduled = bounds.requests.unwrap_or(free_from);
+    // A closed loop by time schedules what it releases beyond its least number: there is no other
+    // number to compare with, but its ids have no holes.
+    let scheduled = bounds.requests.unwrap_or(free_from.max(bounds.scheduled_min()));
     if scheduled < free_from {
         return Err(SumError::OutsidePlan(RequestId(free_from - 1)));
     }
@@ -202,8 +215,12 @@ mod tests {
 
     fn check(requests: Option<u64>, ids: &[u64], not_sent: &[NotSent]) -> Result<(), SumError> {
         let bounds = Bounds { requests, release_before: None, requests_min: 0, slots: None };
+        check_bounds(&bounds, ids, not_sent)
+    }
+
+    fn check_bounds(bounds: &Bounds, ids: &[u64], not_sent: &[NotSent]) -> Result<(), SumError> {
         let records: Vec<RequestRecord> = ids.iter().map(|id| record(*id)).collect();
-        check_sums(&bounds, &records, not_sent)
+        check_sums(bounds, &records, not_sent)
     }
 
     #[test]
@@ -211,6 +228,23 @@ mod tests {
         assert_eq!(check(Some(5), &[0, 1, 4], &[part(2, 2)]), Ok(()));
         assert_eq!(check(None, &[0, 1, 2], &[]), Ok(()));
         assert_eq!(check(Some(0), &[], &[]), Ok(()));
+    }
+
+    #[test]
+    fn a_least_number_must_be_accounted_for_and_may_be_passed() {
+        let end = Some(Moment::from_nanos(5));
+        let bounds = Bounds { requests: None, release_before: end, requests_min: 3, slots: None };
+        assert_eq!(check_bounds(&bounds, &[0, 1, 2], &[]), Ok(()));
+        assert_eq!(check_bounds(&bounds, &[0, 1, 2, 3, 4], &[]), Ok(()), "the time was longer");
+        assert_eq!(check_bounds(&bounds, &[0], &[part(1, 2)]), Ok(()), "stopped");
+        assert_eq!(
+            check_bounds(&bounds, &[0, 1], &[]),
+            Err(SumError::Scheduled { scheduled: 3, attempted: 2, not_sent: 0 })
+        );
+        assert_eq!(
+            check_bounds(&bounds, &[0, 1, 2, 4], &[]),
+            Err(SumError::Scheduled { scheduled: 5, attempted: 4, not_sent: 0 })
+        );
     }
 
     #[test]

@@ -38,12 +38,12 @@ pub enum Release {
 pub struct PlannedRequest {
     pub id: RequestId,
     pub release: Release,
+    /// How long its slot rests after its reply; zero on an open loop.
+    pub think: Duration,
     /// Seeds the text of this prompt alone.
     pub prompt_seed: u64,
     pub input_tokens: u32,
     pub output_tokens: u32,
-    /// How long its slot rests after the reply.
-    pub think: Duration,
 }
 
 impl PlannedRequest {
@@ -55,15 +55,24 @@ impl PlannedRequest {
 /// How much of the plan will run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Requests in the plan; `None` when only the time ends it.
+    /// Requests in the plan; `None` when the time may end it.
     pub requests: Option<u64>,
-    /// No request is released at or after this moment, but for the first `requests_min`.
+    /// No request is released at or after this moment, but those of `requests_min`.
     pub release_before: Option<Moment>,
-    /// Requests that are released whatever the time.
+    /// Requests that are released even at or after `release_before`: a closed loop that goes on
+    /// until a number and a time are both reached; zero otherwise.
     pub requests_min: u64,
-    /// Requests that may hold a slot at once: the concurrency of a closed loop, the cap of an open
-    /// one; `None` where nothing bounds them.
+    /// Requests that may hold a slot at once: a closed loop's concurrency, or the cap of an open
+    /// one; `None` on an open loop without a cap.
     pub slots: Option<NonZeroU32>,
+}
+
+impl Bounds {
+    /// Requests that are scheduled whatever happens. What a run leaves of them is `not_sent`;
+    /// beyond them a request is scheduled by being released.
+    pub fn scheduled_min(&self) -> u64 {
+        self.requests.unwrap_or(self.requests_min)
+    }
 }
 
 /// The stimulus of a run. Bodies materialise just ahead of their moment, in bounded memory.

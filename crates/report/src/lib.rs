@@ -3,6 +3,7 @@
 pub mod block;
 pub mod escape;
 pub mod json;
+pub mod load;
 pub mod number;
 pub mod reference;
 pub mod terminal;

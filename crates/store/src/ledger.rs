@@ -106,7 +106,7 @@ impl Ledger {
     }
 
     /// Ranges of ids that the plan has and the journal does not speak of. A plan without a number
-    /// reaches to the last request that the journal speaks of.
+    /// reaches to the last request that the journal speaks of, and at least to its least number.
     pub(crate) fn unmentioned(&self, bounds: &Bounds) -> Result<Vec<Range<u64>>, LedgerError> {
         let records = self.records.iter().map(|record| span(record.id, 1));
         let started = self.started.iter().map(|started| span(started.id, 1));
@@ -122,10 +122,8 @@ impl Ledger {
             }
             next = next.max(span.end);
         }
-        if let Some(requests) = bounds.requests
-            && next < requests
-        {
-            gaps.push(next..requests);
+        if next < bounds.scheduled_min() {
+            gaps.push(next..bounds.scheduled_min());
         }
         Ok(gaps)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use inferometer_model::observations::{ClockAnchor, Endpoint};
+use inferometer_model::observations::{ClockAnchor, Endpoint, WarmUpFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, Manifest, Spec};
 use jiff::Timestamp;
@@ -23,6 +23,8 @@ pub struct NewRun {
     pub bounds: Bounds,
     pub fingerprints: Fingerprints,
     pub endpoint: Endpoint,
+    /// What was sent before the run; `None` when nothing was.
+    pub warm_up: Option<WarmUpFacts>,
     pub environment: Environment,
     /// Its wall time names the run.
     pub clock: ClockAnchor,
@@ -53,6 +55,7 @@ impl NewRun {
             bounds: self.bounds,
             fingerprints: self.fingerprints,
             endpoint: self.endpoint,
+            warm_up: self.warm_up,
             environment: self.environment,
         }
     }

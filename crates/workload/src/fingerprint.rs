@@ -1,5 +1,7 @@
 //! Names for "the same": of what is asked, and of exactly what is sent.
 
+use std::time::Duration;
+
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{Load, Workload};
 use inferometer_model::{Plan, Release, RequestId, Spec};
@@ -18,7 +20,7 @@ struct Stimulus<'a> {
     load: &'a Load,
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Recipes that go into a plan's fingerprint; beyond these the seed speaks for the rest.
 const RECIPES_MAX: u64 = 1_000_000;
 /// Prompts whose very text goes into it, so that a changed word list shows.
@@ -46,13 +48,12 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
         let release = match request.release {
             Release::At(moment) => [1, moment.as_nanos(), 0],
             Release::WhenSlotFree => [2, 0, 0],
-            Release::After { previous, think } => {
-                [3, previous.0, u64::try_from(think.as_nanos()).unwrap_or(u64::MAX)]
-            }
+            Release::After { previous, think } => [3, previous.0, nanos(think)],
         };
         for number in release {
             hash.update(number.to_le_bytes());
         }
+        hash.update(nanos(request.think).to_le_bytes());
         hash.update(request.prompt_seed.to_le_bytes());
         hash.update(request.input_tokens.to_le_bytes());
         hash.update(request.output_tokens.to_le_bytes());
@@ -61,6 +62,10 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
         }
     }
     hex(hash)
+}
+
+fn nanos(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Half of a SHA-256: enough to never meet, short enough to read aloud.

@@ -2,9 +2,11 @@
 //! seed, byte for byte, on every machine.
 
 pub mod arrivals;
+pub mod curve;
 pub mod fingerprint;
+pub mod gamma;
 pub mod plan;
 pub mod prompt;
 pub mod stream;
 
-pub use plan::{SyntheticPlan, make_plan};
+pub use plan::{SyntheticPlan, make_plan, make_warm_up};

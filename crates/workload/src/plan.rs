@@ -1,12 +1,14 @@
 //! The plan that a spec and its seed determine.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
 
 use inferometer_model::plan::{Bounds, Fingerprints};
-use inferometer_model::spec::{Extent, LoadShape};
+use inferometer_model::spec::{Extent, LoadShape, Think};
 use inferometer_model::{Moment, Plan, PlannedRequest, Release, RequestId, Spec};
 
 use crate::arrivals::Schedule;
+use crate::curve::nanos;
 use crate::fingerprint;
 use crate::prompt;
 use crate::stream::Stream;
@@ -16,6 +18,8 @@ use crate::stream::Stream;
 #[derive(Clone, Debug)]
 pub struct SyntheticPlan {
     seed: u64,
+    /// The stream that prompts are drawn from.
+    prompts: &'static str,
     input_tokens: u32,
     output_tokens: u32,
     releases: Releases,
@@ -25,7 +29,12 @@ pub struct SyntheticPlan {
 #[derive(Clone, Debug)]
 enum Releases {
     Scheduled(Schedule),
-    BySlot,
+    /// As slots become free, and have rested.
+    BySlot {
+        think: Think,
+        /// The plan's end, when a number of requests may end it.
+        end: Option<u64>,
+    },
 }
 
 /// Makes the plan, and names it. It is complete before the first byte is sent.
@@ -36,36 +45,96 @@ pub fn make_plan(spec: &Spec) -> (SyntheticPlan, Fingerprints) {
     (plan, Fingerprints { workload, plan: plan_fingerprint })
 }
 
+/// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
+/// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's.
+pub fn make_warm_up(spec: &Spec) -> Option<SyntheticPlan> {
+    let requests = NonZeroU64::new(spec.load.warm_up)?;
+    let concurrency = match &spec.load.shape {
+        LoadShape::Closed { concurrency, .. } => *concurrency,
+        LoadShape::Open { cap, .. } => cap.unwrap_or(WARM_UP_CONCURRENCY),
+    };
+    let extent = Extent::Requests(requests);
+    let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent) };
+    let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
+    Some(SyntheticPlan { prompts: "warm-up", bounds, releases, ..SyntheticPlan::new(spec) })
+}
+
+/// In flight during the warm-up of a load that names no number itself.
+const WARM_UP_CONCURRENCY: NonZeroU32 = NonZeroU32::new(8).unwrap();
+
 impl SyntheticPlan {
     fn new(spec: &Spec) -> Self {
-        let (releases, slots) = match spec.load.shape {
-            LoadShape::Closed { concurrency } => (Releases::BySlot, Some(concurrency)),
-            LoadShape::Open { rate_per_s, arrivals } => {
-                let schedule = Schedule::draw(rate_per_s, arrivals, spec.load.extent, spec.seed);
-                (Releases::Scheduled(schedule), None)
+        let extent = spec.load.extent;
+        let (releases, bounds) = match &spec.load.shape {
+            LoadShape::Closed { concurrency, think } => {
+                let end = match extent {
+                    Extent::Requests(requests) | Extent::UntilFirst { requests, .. } => {
+                        Some(requests.get())
+                    }
+                    Extent::Duration(_) | Extent::UntilBoth { .. } => None,
+                };
+                let bounds = Bounds { slots: Some(*concurrency), ..bounds_of_closed(extent) };
+                (Releases::BySlot { think: *think, end }, bounds)
+            }
+            LoadShape::Open { rate, arrivals, cap } => {
+                let schedule = Schedule::draw(rate, *arrivals, extent, spec.seed);
+                let bounds = Bounds { slots: *cap, ..bounds_of_open(extent, &schedule) };
+                (Releases::Scheduled(schedule), bounds)
             }
         };
         Self {
             seed: spec.seed,
+            prompts: "prompts",
             input_tokens: spec.workload.input_tokens,
             output_tokens: spec.workload.output_tokens,
-            bounds: bounds(&releases, spec.load.extent, slots),
+            bounds,
             releases,
+        }
+    }
+
+    fn think(&self, think: Think, id: RequestId) -> Duration {
+        match think {
+            Think::None => Duration::ZERO,
+            Think::Fixed(time) => time,
+            Think::Exponential { mean } => {
+                let draw = Stream::new(self.seed, "think", id.0).exponential();
+                Duration::from_nanos(nanos(mean.as_secs_f64() * draw))
+            }
         }
     }
 }
 
-fn bounds(releases: &Releases, extent: Extent, slots: Option<NonZeroU32>) -> Bounds {
+const NO_BOUNDS: Bounds =
+    Bounds { requests: None, release_before: None, requests_min: 0, slots: None };
+
+fn bounds_of_closed(extent: Extent) -> Bounds {
+    match extent {
+        Extent::Requests(requests) => Bounds { requests: Some(requests.get()), ..NO_BOUNDS },
+        // How many are released before the end is not known, even where the plan has an end.
+        Extent::Duration(duration) | Extent::UntilFirst { duration, .. } => {
+            Bounds { release_before: Some(Moment::ZERO + duration), ..NO_BOUNDS }
+        }
+        Extent::UntilBoth { requests, duration } => Bounds {
+            release_before: Some(Moment::ZERO + duration),
+            requests_min: requests.get(),
+            ..NO_BOUNDS
+        },
+    }
+}
+
+fn bounds_of_open(extent: Extent, schedule: &Schedule) -> Bounds {
     let release_before = match extent {
         Extent::Requests(_) => None,
-        Extent::Duration(duration) => Some(Moment::ZERO + duration),
+        Extent::Duration(duration) | Extent::UntilFirst { duration, .. } => {
+            Some(Moment::ZERO + duration)
+        }
+        // The schedule may reach beyond the time.
+        Extent::UntilBoth { duration, .. } => {
+            let end = Moment::ZERO + duration;
+            Some(schedule.last().map_or(end, |last| end.max(last + Duration::from_nanos(1))))
+        }
     };
-    let requests = match (releases, extent) {
-        (Releases::Scheduled(schedule), _) => Some(schedule.len()),
-        (Releases::BySlot, Extent::Requests(requests)) => Some(requests.get()),
-        (Releases::BySlot, Extent::Duration(_)) => None,
-    };
-    Bounds { requests, release_before, requests_min: 0, slots }
+    Bounds { requests: Some(schedule.len()), release_before, ..NO_BOUNDS }
 }
 
 impl Plan for SyntheticPlan {
@@ -74,20 +143,18 @@ impl Plan for SyntheticPlan {
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-        if self.bounds.requests.is_some_and(|requests| requests <= id.0) {
-            return None;
-        }
-        let release = match &self.releases {
-            Releases::Scheduled(schedule) => Release::At(schedule.moment(id)?),
-            Releases::BySlot => Release::WhenSlotFree,
+        let (release, think) = match &self.releases {
+            Releases::Scheduled(schedule) => (Release::At(schedule.moment(id)?), Duration::ZERO),
+            Releases::BySlot { end, .. } if end.is_some_and(|end| end <= id.0) => return None,
+            Releases::BySlot { think, .. } => (Release::WhenSlotFree, self.think(*think, id)),
         };
         Some(PlannedRequest {
             id,
             release,
-            prompt_seed: Stream::new(self.seed, "prompts", id.0).bits(),
+            think,
+            prompt_seed: Stream::new(self.seed, self.prompts, id.0).bits(),
             input_tokens: self.input_tokens,
             output_tokens: self.output_tokens,
-            think: std::time::Duration::ZERO,
         })
     }
 
@@ -95,3 +162,6 @@ impl Plan for SyntheticPlan {
         prompt::text(request.prompt_seed, request.input_tokens)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Fingerprints of ten plans. A change here means that published results can no longer be repeated:
+//! Fingerprints of plans, one of each kind. A change here means that published results can no longer be repeated:
 //! it must be argued in the commit, and the version in `fingerprint.rs` raised.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::Arrivals;
-use inferometer_model::{Plan, RequestId, SpecDraft};
+use inferometer_model::spec::{ArrivalsKind, LoadDraft, RampCurve, RampSegment, ThinkKind, Until};
+use inferometer_model::{Plan, Release, RequestId, SpecDraft};
 use inferometer_workload::make_plan;
 
 fn fingerprints(draft: SpecDraft) -> Fingerprints {
@@ -17,21 +17,63 @@ fn fingerprints(draft: SpecDraft) -> Fingerprints {
 
 fn drafts() -> Vec<(&'static str, SpecDraft)> {
     let draft = SpecDraft::default;
-    let minute = Some(Duration::from_mins(1));
-    vec![
+    let mut drafts = vec![
         ("defaults", draft()),
         ("another seed", SpecDraft { seed: Some(2), ..draft() }),
         ("completions", SpecDraft { api: Some(Api::Completions), ..draft() }),
         ("not streamed", SpecDraft { streaming: Some(false), ..draft() }),
-        ("concurrency", SpecDraft { concurrency: Some(64), ..draft() }),
         ("lengths", SpecDraft { input_tokens: Some(9), output_tokens: Some(3), ..draft() }),
-        ("by time", SpecDraft { duration: minute, ..draft() }),
-        ("poisson", SpecDraft { rate_per_s: Some(7.5), ..draft() }),
-        ("poisson by time", SpecDraft { rate_per_s: Some(7.5), duration: minute, ..draft() }),
+    ];
+    let loads = closed_loads().into_iter().chain(open_loads());
+    drafts.extend(loads.map(|(name, load)| (name, SpecDraft { load, ..draft() })));
+    drafts
+}
+
+const MINUTE: Option<Duration> = Some(Duration::from_mins(1));
+
+fn closed_loads() -> Vec<(&'static str, LoadDraft)> {
+    let load = LoadDraft::default;
+    let think_time = Some(Duration::from_secs(2));
+    let both = LoadDraft { requests: Some(300), duration: MINUTE, ..load() };
+    vec![
+        ("concurrency", LoadDraft { concurrency: Some(64), ..load() }),
+        ("by time", LoadDraft { duration: MINUTE, ..load() }),
+        ("until both", both.clone()),
+        ("until the first", LoadDraft { until: Some(Until::First), ..both }),
+        ("think time", LoadDraft { think_time, ..load() }),
         (
-            "constant",
-            SpecDraft { rate_per_s: Some(7.5), arrivals: Some(Arrivals::Constant), ..draft() },
+            "exponential think time",
+            LoadDraft { think_time, think: Some(ThinkKind::Exponential), ..load() },
         ),
+        ("warm-up", LoadDraft { warm_up: Some(16), ..load() }),
+    ]
+}
+
+fn open_loads() -> Vec<(&'static str, LoadDraft)> {
+    let load = LoadDraft::default;
+    let open = LoadDraft { rate_per_s: Some(7.5), ..load() };
+    let segment = |from_per_s, to_per_s, seconds| RampSegment {
+        from_per_s,
+        to_per_s,
+        over: Duration::from_secs(seconds),
+    };
+    let ramp =
+        LoadDraft { ramp: Some(vec![segment(2.0, 20.0, 60), segment(20.0, 5.0, 30)]), ..load() };
+    vec![
+        ("poisson", open.clone()),
+        ("poisson by time", LoadDraft { duration: MINUTE, ..open.clone() }),
+        ("constant", LoadDraft { arrivals: Some(ArrivalsKind::Constant), ..open.clone() }),
+        ("gamma, bursty", LoadDraft { burstiness: Some(0.3), ..open.clone() }),
+        ("gamma, even", LoadDraft { burstiness: Some(40.0), ..open.clone() }),
+        ("capped", LoadDraft { max_concurrency: Some(16), ..open.clone() }),
+        ("open until both", LoadDraft { requests: Some(300), duration: MINUTE, ..open.clone() }),
+        ("at once", LoadDraft { rate_per_s: Some(f64::INFINITY), ..load() }),
+        ("ramp", ramp.clone()),
+        (
+            "exponential ramp",
+            LoadDraft { ramp_curve: Some(RampCurve::Exponential), ..ramp.clone() },
+        ),
+        ("bursty ramp", LoadDraft { burstiness: Some(0.3), ..ramp }),
     ]
 }
 
@@ -46,6 +88,24 @@ fn plans_are_the_same_on_every_machine_and_in_every_version() {
         .collect();
     let golden = include_str!("golden.txt");
     assert_eq!(found.join("\n") + "\n", golden);
+}
+
+const POISSON: [u64; 5] = [194_530_966, 303_770_114, 305_027_675, 7_323_643_712, 13_254_654_783];
+const CONSTANT: [u64; 5] = [0, 133_333_333, 266_666_667, 6_666_666_667, 13_200_000_000];
+
+/// Moments of schedules that were published before there were other shapes.
+#[test]
+fn arrivals_of_the_first_shapes_never_move() {
+    let moments = |arrivals| {
+        let load = LoadDraft { rate_per_s: Some(7.5), arrivals, ..LoadDraft::default() };
+        let plan = make_plan(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0;
+        [0, 1, 2, 50, 99].map(|id| match plan.request(RequestId(id)).unwrap().release {
+            Release::At(moment) => moment.as_nanos(),
+            Release::WhenSlotFree | Release::After { .. } => panic!("not on a schedule"),
+        })
+    };
+    assert_eq!(moments(None), POISSON);
+    assert_eq!(moments(Some(ArrivalsKind::Constant)), CONSTANT);
 }
 
 #[test]
@@ -66,7 +126,8 @@ fn every_difference_in_what_is_asked_changes_the_workload() {
 #[test]
 fn another_arrival_process_keeps_the_prompts() {
     let closed = SpecDraft::default().resolve().unwrap();
-    let open = SpecDraft { rate_per_s: Some(5.0), ..SpecDraft::default() }.resolve().unwrap();
+    let load = LoadDraft { rate_per_s: Some(5.0), ..LoadDraft::default() };
+    let open = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
     let (closed, open) = (make_plan(&closed).0, make_plan(&open).0);
     for id in 0..100 {
         let seed = |plan: &dyn Plan| plan.request(RequestId(id)).unwrap().prompt_seed;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::{Carried, Event};
-use inferometer_model::spec::LoadShape;
+use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +70,13 @@ impl VllmResult {
         let tokens = &measured.tokens;
         let tokens_total = tokens.input_total as f64 + tokens.output_total as f64;
         let per_second = |count: f64| duration_s.filter(|_| 0 < measured.ok).map(|s| count / s);
-        let (max_concurrency, request_rate) = match measured.shape {
-            LoadShape::Closed { concurrency } => (Some(concurrency.get()), None),
-            LoadShape::Open { rate_per_s, .. } => (None, Some(rate_per_s)),
+        let (max_concurrency, request_rate) = match &measured.shape {
+            LoadShape::Closed { concurrency, .. } => (Some(*concurrency), None),
+            LoadShape::Open { rate: Rate::Steady { per_s }, cap, .. } => (*cap, Some(*per_s)),
+            // A ramp has no one rate, and everything at once has none at all.
+            LoadShape::Open { rate: Rate::Ramp { .. } | Rate::Unlimited, cap, .. } => (*cap, None),
         };
+        let max_concurrency = max_concurrency.map(std::num::NonZeroU32::get);
         Self {
             completed: measured.ok,
             failed: measured.attempted - measured.ok,
@@ -274,6 +277,8 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use inferometer_model::record::{ConnectionFacts, Dial};
+    use std::num::NonZeroU32;
+
     use inferometer_model::spec::Arrivals;
 
     use super::*;
@@ -374,11 +379,17 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_has_a_rate_and_no_cap() {
+    fn an_open_loop_has_a_rate_and_may_have_a_cap() {
         let mut observations = calm();
-        observations.manifest.spec.load.shape =
-            LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Poisson };
-        let found = result(&observations);
-        assert_eq!((found.max_concurrency, found.request_rate), (None, Some(10.0)));
+        let mut found = |rate, cap| {
+            let arrivals = Arrivals::Poisson;
+            observations.manifest.spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+            let found = result(&observations);
+            (found.max_concurrency, found.request_rate)
+        };
+        let steady = || Rate::Steady { per_s: 10.0 };
+        assert_eq!(found(steady(), None), (None, Some(10.0)));
+        assert_eq!(found(steady(), NonZeroU32::new(4)), (Some(4), Some(10.0)));
+        assert_eq!(found(Rate::Unlimited, None), (None, None));
     }
 }

@@ -4,7 +4,7 @@ use inferometer_model::Moment;
 use inferometer_model::RequestId;
 use inferometer_model::journal::NotSent;
 use inferometer_model::outcome::Cause;
-use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::spec::{Arrivals, Extent, LoadShape, Rate};
 
 use super::*;
 use crate::fixture::{Given, calm, ms, run};
@@ -157,24 +157,54 @@ fn a_run_without_requests_is_all_null() {
 #[test]
 fn an_open_loop_has_no_per_user_throughput() {
     let mut observations = calm();
-    observations.manifest.spec.load.shape =
-        LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Constant };
+    observations.manifest.spec.load.shape = LoadShape::Open {
+        rate: Rate::Steady { per_s: 10.0 },
+        arrivals: Arrivals::Constant,
+        cap: None,
+    };
     let summary = summarize(&observations);
     let per_user = scalar(&summary, "per_user_throughput");
     assert_eq!(per_user.value, None);
     assert!(per_user.reason.as_deref().unwrap().contains("open loop"));
     let written = serde_json::to_string(&summary.run.load).unwrap();
-    assert_eq!(written, "{\"kind\":\"open\",\"rate_per_s\":10.0,\"arrivals\":\"constant\"}");
+    assert_eq!(
+        written,
+        r#"{"kind":"open","rate":{"kind":"steady","per_s":10.0},"arrivals":"constant","max_concurrency":null}"#
+    );
     assert!(summary.run.load.is_open());
 }
 
 #[test]
 fn an_extent_by_time_is_written_in_seconds() {
     let mut observations = calm();
-    observations.manifest.spec.load.extent =
-        inferometer_model::spec::Extent::Duration(std::time::Duration::from_millis(1_500));
-    let written = serde_json::to_string(&summarize(&observations).run.extent).unwrap();
-    assert_eq!(written, "{\"duration_s\":1.5}");
+    let mut written = |extent| {
+        observations.manifest.spec.load.extent = extent;
+        serde_json::to_string(&summarize(&observations).run.extent).unwrap()
+    };
+    let duration = std::time::Duration::from_millis(1_500);
+    assert_eq!(written(Extent::Duration(duration)), r#"{"duration_s":1.5}"#);
+    let requests = std::num::NonZeroU64::new(9).unwrap();
+    assert_eq!(
+        written(Extent::UntilBoth { requests, duration }),
+        r#"{"until_both":{"requests":9,"duration_s":1.5}}"#
+    );
+}
+
+#[test]
+fn a_warm_up_is_told_and_not_counted() {
+    let mut observations = calm();
+    let without = summarize(&observations);
+    assert_eq!(without.run.warm_up, None);
+    observations.manifest.warm_up = Some(inferometer_model::observations::WarmUpFacts {
+        requests: 4,
+        ok: 3,
+        failed: 1,
+        took: std::time::Duration::from_millis(2_500),
+    });
+    let with = summarize(&observations);
+    let written = serde_json::to_string(&with.run.warm_up).unwrap();
+    assert_eq!(written, r#"{"requests":4,"ok":3,"failed":1,"took_s":2.5}"#);
+    assert_eq!((with.scheduled, &with.outcomes), (without.scheduled, &without.outcomes));
 }
 
 #[test]

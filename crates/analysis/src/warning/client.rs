@@ -35,6 +35,9 @@ pub enum ClientWarning {
     ClockOrder {
         distances: u64,
     },
+    CpuStolen {
+        share: f64,
+    },
     JournalWaits {
         waits: u64,
         attempted: u64,
@@ -61,6 +64,8 @@ const SENT_LATE_MS: Limit = Limit { degraded: 10.0, invalid: 100.0 };
 const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
 /// Hiccups of the scheduler stay below the first; above, the process or the machine was suspended.
 const PAUSE_MS: Limit = Limit { degraded: 100.0, invalid: 1_000.0 };
+/// The share of the machine's processor time that its host gave away.
+const STOLEN_SHARE: Limit = Limit { degraded: 0.02, invalid: 0.10 };
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
 
@@ -78,6 +83,7 @@ impl ClientWarning {
     pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
         let health = ClientHealth::of(observations, &measured.oddities);
         let mut found = lags(observations, measured, &health);
+        found.extend(STOLEN_SHARE.passed(health.cpu_stolen).map(|share| Self::CpuStolen { share }));
         let jumps = health.clock_jumps.unwrap_or(0);
         let distances = measured.out_of_order;
         let waits = health.journal_waits;
@@ -105,6 +111,7 @@ impl ClientWarning {
             Self::ArrivalWidth { .. } => "arrival-width",
             Self::ClockJump { .. } => "clock-jump",
             Self::ClockOrder { .. } => "clock-order",
+            Self::CpuStolen { .. } => "cpu-stolen",
             Self::JournalWaits { .. } => "journal-waits",
             Self::ClientResource { .. } => "client-resource",
             Self::NoKernelStamps { .. } => "no-kernel-stamps",
@@ -119,6 +126,7 @@ impl ClientWarning {
             }
             Self::LoopLag { p99_ms_at_most } => CLIENT_MS.severity(*p99_ms_at_most),
             Self::LoopPaused { max_ms } => PAUSE_MS.severity(*max_ms),
+            Self::CpuStolen { share } => STOLEN_SHARE.severity(*share),
             Self::ClockJump { .. } => Severity::Degraded,
             Self::ClockOrder { .. } | Self::ClientResource { .. } => Severity::Invalid,
             Self::JournalWaits { waits, attempted } => {
@@ -143,6 +151,9 @@ impl ClientWarning {
             Self::ClockOrder { .. } => {
                 "do not use these numbers; run it again, and report the run directory as a bug"
             }
+            Self::CpuStolen { .. } => {
+                "measure from a machine, or a virtual machine, that has its processors to itself"
+            }
             Self::JournalWaits { .. } => "write the run to a faster disk",
             Self::ClientResource { .. } => {
                 "raise the limit of open files, widen the range of local ports, or lower the load"
@@ -160,7 +171,8 @@ fn lags(
     health: &ClientHealth,
 ) -> Vec<ClientWarning> {
     // A closed loop has no moments that it planned: a request leaves when a slot is free.
-    let delay = p99(&measured.send_delay).filter(|_| observations.manifest.spec.is_open_loop());
+    // What a cap holds back is not late: it is what was asked for, and is told apart.
+    let delay = p99(&measured.send_lag).filter(|_| observations.manifest.spec.is_open_loop());
     let loop_lag = health.loop_lag_ms;
     let mut found = Vec::new();
     found.extend(SENT_LATE_MS.passed(delay).map(|p99_ms| ClientWarning::SentLate { p99_ms }));
@@ -231,6 +243,11 @@ impl fmt::Display for ClientWarning {
             Self::ClockOrder { distances } => {
                 write!(f, "{distances} times between recorded moments are negative or unknown")
             }
+            Self::CpuStolen { share } => write!(
+                f,
+                "{} of this machine's processor time went to others on the same host",
+                Percent(*share)
+            ),
             Self::JournalWaits { waits, attempted } => write!(
                 f,
                 "the client waited {waits} times for its own journal, over {attempted} requests"

@@ -6,6 +6,7 @@ use inferometer_model::journal::RunStop;
 use inferometer_model::{Observations, Outcome};
 
 use super::{Percent, degraded_above};
+use crate::cap::HeldByCap;
 use crate::measured::Measured;
 use crate::verdict::Severity;
 
@@ -33,6 +34,13 @@ pub enum RunWarning {
     StalePool {
         requests: u64,
     },
+    /// The cap held some back, so the load was not the schedule.
+    HeldByCap {
+        requests: u64,
+        attempted: u64,
+    },
+    /// Nobody checked whose answers these are.
+    Insecure,
     ProxyVariables {
         names: Vec<String>,
     },
@@ -67,6 +75,9 @@ impl RunWarning {
         let cut_at_limit = !stop.is_partial() && 0 < cancelled;
         found.extend(cut_at_limit.then_some(Self::CutAtLimit { requests: cancelled }));
         found.extend((0 < stale).then_some(Self::StalePool { requests: stale }));
+        let held = HeldByCap::of(observations).map_or(0, |held| held.requests);
+        found.extend((0 < held).then_some(Self::HeldByCap { requests: held, attempted }));
+        found.extend(observations.manifest.spec.client.insecure.then_some(Self::Insecure));
         found
             .extend((!proxies.is_empty()).then(|| Self::ProxyVariables { names: proxies.clone() }));
         found.extend((0 < ok && ok < FEW_REQUESTS).then_some(Self::FewRequests { ok }));
@@ -81,6 +92,8 @@ impl RunWarning {
             Self::Partial { .. } => "partial",
             Self::CutAtLimit { .. } => "cut-at-limit",
             Self::StalePool { .. } => "stale-pool",
+            Self::HeldByCap { .. } => "held-by-cap",
+            Self::Insecure => "insecure",
             Self::ProxyVariables { .. } => "proxy-variables",
             Self::FewRequests { .. } => "few-requests",
         }
@@ -93,9 +106,11 @@ impl RunWarning {
             Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
             Self::Partial { stop } => stop_severity(*stop),
             Self::CutAtLimit { .. } => Severity::Degraded,
-            Self::StalePool { .. } | Self::ProxyVariables { .. } | Self::FewRequests { .. } => {
-                Severity::Note
-            }
+            Self::StalePool { .. }
+            | Self::HeldByCap { .. }
+            | Self::Insecure
+            | Self::ProxyVariables { .. }
+            | Self::FewRequests { .. } => Severity::Note,
         }
     }
 
@@ -120,6 +135,13 @@ impl RunWarning {
             Self::StalePool { .. } => {
                 "use a fresh connection for each request (--connections new), or let the server \
                  keep idle ones longer"
+            }
+            Self::HeldByCap { .. } => {
+                "this is a capped-open result and no open-loop one: latencies from schedule count \
+                 the waiting; raise --max-concurrency, or lower the rate, to measure an open loop"
+            }
+            Self::Insecure => {
+                "have the server's certificate trusted by this system, and leave --insecure out"
             }
             Self::ProxyVariables { .. } => "none needed; unset them to be sure",
             Self::FewRequests { .. } => "send more requests",
@@ -160,6 +182,14 @@ impl fmt::Display for RunWarning {
                 f,
                 "{requests} requests failed because the server had closed the pooled connection"
             ),
+            Self::HeldByCap { requests, attempted } => write!(
+                f,
+                "the concurrency cap held back {requests} of {attempted} requests ({})",
+                Percent(*requests as f64 / (*attempted).max(1) as f64)
+            ),
+            Self::Insecure => {
+                f.write_str("the server's TLS certificate was not checked (--insecure)")
+            }
             Self::ProxyVariables { names } => {
                 write!(f, "proxy variables are set and were not used: {}", names.join(", "))
             }
@@ -216,7 +246,9 @@ mod tests {
 
     #[test]
     fn every_early_end_is_partial() {
-        use RunStop::{ClientExhausted, Cut, Drained, Recovered, Unauthorized, Unreachable};
+        use RunStop::{
+            ClientExhausted, Cut, Drained, Recovered, Stalled, Unauthorized, Unreachable,
+        };
         for (stop, severity) in [
             (Drained, Severity::Degraded),
             (Cut, Severity::Degraded),
@@ -224,6 +256,7 @@ mod tests {
             (Unauthorized, Severity::Invalid),
             (Unreachable, Severity::Invalid),
             (ClientExhausted, Severity::Invalid),
+            (Stalled, Severity::Invalid),
         ] {
             let mut observations = calm();
             observations.ending.stop = stop;

@@ -31,7 +31,10 @@ fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
 }
 
 /// Computes the summary of a run and stores it beside the journal.
-fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summary, Failure> {
+pub(crate) fn seal_summary(
+    directory: &RunDirectory,
+    stored: &StoredRun,
+) -> Result<Summary, Failure> {
     let summary = summarize(&stored.observations);
     directory.write_summary(&summary.to_json_bytes())?;
     Ok(summary)

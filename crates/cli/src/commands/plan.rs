@@ -1,8 +1,10 @@
 //! What would be sent, for `--dry-run`.
 
-use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{Arrivals, Extent, LoadShape, TargetSpec};
+use inferometer_analysis::{ExtentFacts, LoadFacts};
+use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::spec::{Extent, TargetSpec};
 use inferometer_model::{Plan, Spec};
+use inferometer_report::load;
 
 use crate::arguments::PageFormat;
 use crate::failure::Failure;
@@ -38,19 +40,9 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         TargetSpec::Url(base) => base.to_string(),
     };
     let model = spec.model.as_deref().unwrap_or("the first that /v1/models lists");
-    let load = match spec.load.shape {
-        LoadShape::Closed { concurrency } => format!("closed loop, {concurrency} in flight"),
-        LoadShape::Open { rate_per_s, arrivals: Arrivals::Poisson } => {
-            format!("open loop, {rate_per_s} requests/s, Poisson arrivals")
-        }
-        LoadShape::Open { rate_per_s, arrivals: Arrivals::Constant } => {
-            format!("open loop, {rate_per_s} requests/s, evenly spaced")
-        }
-    };
-    let requests = plan.bounds().requests;
     let workload = &spec.workload;
     let total = |tokens: u32| {
-        requests.map_or_else(
+        plan.bounds().requests.map_or_else(
             || "as many as the time allows".to_owned(),
             |requests| (u64::from(tokens) * requests).to_string(),
         )
@@ -60,8 +52,9 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
          target     {target}\n\
          model      {}\n\
          api        {}, {}\n\
-         load       {load}\n\
+         load       {}\n\
          requests   {}\n\
+         warm-up    {}\n\
          input      about {} tokens each (estimated, no tokenizer), {} in all\n\
          output     at most {} tokens each, {} in all\n\
          seed       {}\n\
@@ -70,7 +63,9 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         inferometer_report::escape::terminal(model),
         spec.api,
         if workload.streaming { "streamed" } else { "not streamed" },
-        extent(spec, requests),
+        load::shape(&LoadFacts::of(&spec.load.shape)),
+        requests(spec, plan.bounds()),
+        warm_up(spec.load.warm_up),
         workload.input_tokens,
         total(workload.input_tokens),
         workload.output_tokens,
@@ -81,10 +76,25 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
     )
 }
 
-fn extent(spec: &Spec, requests: Option<u64>) -> String {
-    match (spec.load.extent, requests) {
+fn warm_up(requests: u64) -> String {
+    match requests {
+        0 => "none".to_owned(),
+        requests => format!("{requests} requests before the run, not counted"),
+    }
+}
+
+/// How many, as far as it is known beforehand.
+fn requests(spec: &Spec, bounds: Bounds) -> String {
+    let extent = spec.load.extent;
+    let words = load::extent(&ExtentFacts::of(extent));
+    match (extent, bounds.requests) {
         (Extent::Requests(requests), _) => requests.to_string(),
         (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),
         (Extent::Duration(duration), None) => format!("as many as end in {duration:?}"),
+        (Extent::UntilBoth { .. } | Extent::UntilFirst { .. }, Some(requests)) => {
+            format!("{requests} ({words})")
+        }
+        (Extent::UntilBoth { requests, .. }, None) => format!("{requests} or more ({words})"),
+        (Extent::UntilFirst { requests, .. }, None) => format!("{requests} or fewer ({words})"),
     }
 }

@@ -2,31 +2,23 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive, resources};
-use inferometer_model::plan::Fingerprints;
+use inferometer_load::resources;
 use inferometer_model::spec::{LoadShape, TargetSpec};
-use inferometer_model::{BaseUrl, Plan, RunEnding, Spec};
-use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
+use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
-use inferometer_workload::{SyntheticPlan, make_plan};
+use inferometer_workload::make_plan;
 
-use super::{seal_summary, show, store};
+use super::{show, store};
 use crate::arguments::RunArguments;
 use crate::draft::draft;
-use crate::environment;
 use crate::failure::{Exit, Failure};
+use crate::measurement::{Measured, Measurement};
 use crate::output;
 use crate::preflight::{Found, preflight};
 use crate::secrets::Secrets;
-use crate::signals::{self, Interruption};
-use crate::watch::Watch;
-
-/// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
-/// bound on memory.
-const JOURNAL_QUEUE: usize = 1 << 13;
+use crate::signals::Interruption;
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
@@ -40,7 +32,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
-        return Err(Failure::usage("no request falls into --duration at this --rate")
+        return Err(Failure::usage("no request falls into --duration at this rate")
             .hint("run longer, raise the rate, or give a number with --requests"));
     }
     let ceiling = resources::raise_in_flight_ceiling();
@@ -57,7 +49,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         output::talk(&opening(&spec, &found));
     }
     let measurement = Measurement { spec, plan: Arc::new(plan), fingerprints, ceiling, quiet };
-    let (directory, summary, interruption) = measurement.make(&store, found)?;
+    let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {
+        Ok(measured) => measured,
+        // Stopped before anything was measured: there is nothing to save.
+        Err(interrupted) => return Ok(interrupted.into()),
+    };
     drop(server);
     show(&summary, &directory, arguments.results.page.format())?;
     Ok(exit(&summary, &interruption, arguments.results.strict))
@@ -74,8 +70,8 @@ fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCod
 }
 
 fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
-    match spec.load.shape {
-        LoadShape::Closed { concurrency } if ceiling < concurrency.get() as usize => {
+    match &spec.load.shape {
+        LoadShape::Closed { concurrency, .. } if ceiling < concurrency.get() as usize => {
             Err(Failure::usage(format!(
                 "--concurrency {concurrency} needs more file descriptors than this system gives: \
                  {ceiling} requests can be in flight"
@@ -126,91 +122,5 @@ impl Server {
 
     fn is_embedded(&self) -> bool {
         matches!(self, Self::Embedded(_))
-    }
-}
-
-/// Everything is known; what is left is to do it.
-struct Measurement {
-    spec: Spec,
-    plan: Arc<SyntheticPlan>,
-    fingerprints: Fingerprints,
-    ceiling: usize,
-    quiet: bool,
-}
-
-impl Measurement {
-    fn make(
-        self,
-        store: &RunStore,
-        found: Found,
-    ) -> Result<(RunDirectory, Summary, Interruption), Failure> {
-        let control = Control::default();
-        let interruption = signals::listen(control.clone(), self.quiet)?;
-        let clock = SystemClock::new();
-        let writer = store.create(NewRun {
-            spec: self.spec.clone(),
-            bounds: self.plan.bounds(),
-            fingerprints: self.fingerprints.clone(),
-            endpoint: found.endpoint,
-            environment: environment::capture(),
-            clock: clock.anchor(),
-        })?;
-        let directory = writer.directory().clone();
-        let request_id_prefix = format!("inferometer-{}", directory.id());
-        let target = Target { request_id_prefix, ..found.target };
-        let writer = self.play(writer, target, clock, control, &directory)?;
-        let stored = writer.seal()?;
-        let summary = seal_summary(&directory, &stored)?;
-        Ok((directory, summary, interruption))
-    }
-
-    /// Drives the plan on a thread of its own and writes what comes back.
-    fn play(
-        &self,
-        writer: RunWriter,
-        target: Target,
-        clock: SystemClock,
-        control: Control,
-        directory: &RunDirectory,
-    ) -> Result<RunWriter, Failure> {
-        let (journal, entries) = sync_channel(JOURNAL_QUEUE);
-        let writing = spawn_writer(writer, entries)?;
-        let progress = Arc::new(Progress::default());
-        let watch =
-            (!self.quiet).then(|| Watch::start(Arc::clone(&progress), self.plan.bounds(), clock));
-        let run = Drive {
-            plan: Arc::clone(&self.plan) as Arc<dyn Plan>,
-            target: Arc::new(target),
-            clock,
-            control,
-            progress,
-            ceiling: self.ceiling,
-            drivers: Drivers::ONE,
-            journal,
-        };
-        let driving = std::thread::Builder::new()
-            .name("driver".to_owned())
-            .spawn(move || drive(run))
-            .map_err(|error| Failure::internal(format!("driver thread: {error}")))?;
-        let driven = driving.join();
-        drop(watch);
-        let written = writing.join();
-        let unfinished = |what: String| {
-            Failure::internal(what).hint(format!(
-                "what was recorded is kept; finish it with: inferometer recover {}",
-                directory.path().display()
-            ))
-        };
-        // A writer that failed is the reason why a driver found its journal closed: it goes first.
-        let writer = match written {
-            Ok(Ok(writer)) => writer,
-            Ok(Err(error)) => return Err(unfinished(error.to_string())),
-            Err(_) => return Err(unfinished("the journal's writer ended abnormally".to_owned())),
-        };
-        match driven {
-            Ok(Ok(RunEnding { .. })) => Ok(writer),
-            Ok(Err(error)) => Err(unfinished(error.to_string())),
-            Err(_) => Err(unfinished("the driver ended abnormally".to_owned())),
-        }
     }
 }

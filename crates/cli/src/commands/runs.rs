@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use inferometer_analysis::{Percentile, Summary};
-use inferometer_model::spec::LoadShape;
+use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::escape::terminal_line;
 use inferometer_report::number::{count, figure};
 use inferometer_store::{RunDirectory, RunListing, RunState};
@@ -46,9 +46,15 @@ fn summary(listing: &RunListing) -> Option<Summary> {
 }
 
 fn load(listing: &RunListing) -> String {
-    match listing.manifest.as_ref().map(|manifest| manifest.spec.load.shape) {
-        Some(LoadShape::Closed { concurrency }) => format!("{concurrency} in flight"),
-        Some(LoadShape::Open { rate_per_s, .. }) => format!("{rate_per_s}/s"),
+    match listing.manifest.as_ref().map(|manifest| &manifest.spec.load.shape) {
+        Some(LoadShape::Closed { concurrency, .. }) => format!("{concurrency} in flight"),
+        Some(LoadShape::Open { rate: Rate::Steady { per_s }, .. }) => format!("{per_s}/s"),
+        Some(LoadShape::Open { rate: Rate::Ramp { segments, .. }, .. }) => {
+            let from = segments.first().map_or(0.0, |segment| segment.from_per_s);
+            let to = segments.last().map_or(0.0, |segment| segment.to_per_s);
+            format!("{from}..{to}/s")
+        }
+        Some(LoadShape::Open { rate: Rate::Unlimited, .. }) => "all at once".to_owned(),
         None => "–".to_owned(),
     }
 }

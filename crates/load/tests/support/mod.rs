@@ -12,7 +12,7 @@ use std::time::Duration;
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, UsageAsk};
+use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
 use inferometer_model::{JournalEntry, Plan, PlannedRequest, Release, RequestId, RequestRecord};
@@ -143,6 +143,7 @@ pub(crate) fn target_with(
         streaming,
         usage: UsageAsk::Final,
         connections: Connections::Reuse,
+        http: HttpVersion::Http1,
         limits,
         credentials: Credentials::default(),
         request_id_prefix: "test".to_owned(),

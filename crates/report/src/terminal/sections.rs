@@ -2,15 +2,14 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{
-    Distribution, ExtentFacts, LoadFacts, MetricValue, Percentile, Summary, Verdict,
-};
+use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
 use inferometer_model::Outcome;
-use inferometer_model::spec::Arrivals;
+use inferometer_model::observations::HttpVersion;
 
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
+use crate::load;
 use crate::number::{NOTHING, count, figure, percent, whole};
 
 const NAME_WIDTH: usize = 22;
@@ -22,28 +21,27 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
     let server = if run.embedded { "the embedded engine" } else { "" };
     let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
-    let load = match run.load {
-        LoadFacts::Closed { concurrency } => {
-            format!("closed loop, {} in flight", count(concurrency.into()))
-        }
-        LoadFacts::Open { rate_per_s, arrivals } => {
-            let arrivals = match arrivals {
-                Arrivals::Constant => "evenly spaced",
-                Arrivals::Poisson => "Poisson arrivals",
-            };
-            format!("open loop, {} requests/s, {arrivals}", figure(Some(rate_per_s)))
-        }
-    };
-    let extent = match run.extent {
-        ExtentFacts::Requests(requests) => format!("{} requests", count(requests)),
-        ExtentFacts::DurationS(seconds) => format!("for {} s", figure(Some(seconds))),
-    };
+    let (shape, extent) = (load::shape(&run.load), load::extent(&run.extent));
+    let warm_up = run.warm_up.map_or_else(String::new, |facts| load::warm_up(&facts) + "\n");
     let streaming = if run.streaming { "streamed" } else { "not streamed" };
+    let protocol = match run.http {
+        HttpVersion::Http1 => "",
+        HttpVersion::Http2 => ", HTTP/2",
+    };
+    let insecure = if run.insecure {
+        let words = "TLS certificate NOT checked (--insecure): anybody may have answered";
+        style.paint(Ink::of_verdict(Verdict::Invalid), words) + "\n"
+    } else {
+        String::new()
+    };
+    let cap = summary.held_by_cap.map_or_else(String::new, |held| {
+        format!("the cap held back {} of the requests\n", percent(held.share))
+    });
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}\n{load}, {extent}, about {} tokens in, {} out, \
-         seed {}\n",
+        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{shape}, {extent}, about {} tokens in, {} out, \
+         seed {}\n{cap}{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),

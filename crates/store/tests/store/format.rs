@@ -5,8 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use inferometer_model::{JournalEntry, Manifest};
+use inferometer_model::observations::WarmUpFacts;
+use inferometer_model::spec::{LoadDraft, RampSegment};
+use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft};
 use inferometer_store::{RunDirectory, StoredRun};
 
 use crate::samples::{journal_bytes, new_run, record, run_ended, whole_run};
@@ -23,6 +26,23 @@ static FIXTURE: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
+const OVER: Duration = Duration::from_millis(90_500);
+
+/// A rate that has no short form, and a ramp's every part.
+fn spec() -> Spec {
+    let segment = RampSegment { from_per_s: 0.1 + 0.2, to_per_s: 20.0, over: OVER };
+    let load = LoadDraft {
+        ramp: Some(vec![segment]),
+        burstiness: Some(0.1 + 0.2),
+        max_concurrency: Some(8),
+        requests: Some(5),
+        duration: Some(OVER),
+        warm_up: Some(3),
+        ..LoadDraft::default()
+    };
+    SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()
+}
+
 fn manifest() -> Manifest {
     let new = new_run(Some(5));
     Manifest {
@@ -30,10 +50,11 @@ fn manifest() -> Manifest {
         run: "20260102-030405-c0de".to_owned(),
         started: "2026-01-02T03:04:05.5Z".to_owned(),
         clock: new.clock,
-        spec: new.spec,
+        spec: spec(),
         bounds: new.bounds,
         fingerprints: new.fingerprints,
         endpoint: new.endpoint,
+        warm_up: Some(WarmUpFacts { requests: 3, ok: 2, failed: 1, took: OVER }),
         environment: new.environment,
     }
 }

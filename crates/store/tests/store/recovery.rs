@@ -84,6 +84,23 @@ fn a_dead_run_by_time_counts_what_was_started() {
 }
 
 #[test]
+fn a_dead_run_with_a_least_number_accounts_for_it() {
+    let (_place, store) = store();
+    let mut new = new_run(None);
+    new.bounds.requests_min = 5;
+    let mut writer = store.create(new).unwrap();
+    for entry in [started(0), started(1), ended(0)] {
+        writer.append(&entry).unwrap();
+    }
+    writer.flush().unwrap();
+    let directory = writer.directory().clone();
+    drop(writer);
+    let recovery = directory.recover().unwrap();
+    assert_eq!((recovery.cancelled, recovery.not_sent), (1, 3));
+    assert_eq!(recovery.run.observations.scheduled_count(), 5);
+}
+
+#[test]
 fn a_hole_in_a_run_by_time_was_not_sent() {
     // Two drivers: the second one's entry arrived, the first one's died in the queue.
     let (_place, run) = dead_run(None, &[started(0), started(2)]);

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use inferometer_model::observations::ClockAnchor;
-use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_store::{NewRun, RunDirectory, RunState, RunStore, RunWriter, StoreError};
 use proptest::prelude::*;
 
@@ -53,10 +53,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_rate_comes_back_bit_for_bit(rate_per_s in 1e-9..1e6_f64, seed in any::<u64>()) {
+    fn a_rate_comes_back_bit_for_bit(per_s in 1e-9..1e6_f64, seed in any::<u64>()) {
         let (_place, store) = store();
         let mut new = new_run(Some(5));
-        new.spec.load.shape = LoadShape::Open { rate_per_s, arrivals: Arrivals::Poisson };
+        new.spec.load.shape = LoadShape::Open {
+            rate: Rate::Steady { per_s },
+            arrivals: Arrivals::Gamma { burstiness: per_s },
+            cap: None,
+        };
         new.spec.seed = seed;
         let writer = store.create(new).unwrap();
         prop_assert_eq!(&writer.directory().manifest().unwrap(), writer.manifest());

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use inferometer_model::journal::{
-    ClientFacts, ClockMapping, LagHistogram, NotSent, RunStop, StartedRequest,
+    ClientFacts, ClockMapping, CpuFacts, LagHistogram, NotSent, RunStop, StartedRequest,
 };
 use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk};
 use inferometer_model::outcome::Cause;
@@ -14,6 +14,7 @@ use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
     ResponseHead, Usage,
 };
+use inferometer_model::spec::LoadDraft;
 use inferometer_model::{
     Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, SpecDraft,
 };
@@ -28,8 +29,9 @@ pub(crate) fn ms(count: u64) -> Moment {
 }
 
 pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
+    let load = LoadDraft { rate_per_s: Some(0.1 + 0.2), ..LoadDraft::default() };
     NewRun {
-        spec: SpecDraft { rate_per_s: Some(0.1 + 0.2), ..SpecDraft::default() }.resolve().unwrap(),
+        spec: SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap(),
         bounds: Bounds {
             requests,
             release_before: None,
@@ -45,6 +47,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             connections: Connections::Reuse,
             embedded: false,
         },
+        warm_up: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "linux".to_owned(),
@@ -141,6 +144,7 @@ pub(crate) fn run_ended() -> JournalEntry {
         stop: RunStop::PlanDone,
         client: ClientFacts {
             drivers: 1,
+            cpu: Some(CpuFacts { process_ns: 5_000, ticks: 400, stolen_ticks: 3 }),
             mapping: Some(ClockMapping { estimates: 4, error_ns_max: 900, jumps: 0 }),
             loop_lag,
             journal_waits: 0,

@@ -1,32 +1,34 @@
 //! Each warning of the client, raised and not raised.
 
-use inferometer_model::journal::ClockMapping;
-use inferometer_model::journal::NotSent;
-use inferometer_model::spec::{Arrivals, LoadShape};
+use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
+use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
 
 use super::*;
 use crate::fixture::{calm, ms, raised};
 
-fn with_sent_delay(shape: LoadShape, delay: u64) -> Observations {
+fn with_sent_delay(shape: &LoadShape, delay: u64) -> Observations {
     let mut observations = calm();
-    observations.manifest.spec.load.shape = shape;
+    observations.manifest.spec.load.shape = shape.clone();
     for record in &mut observations.records {
         let intended = record.intended.as_nanos() / 1_000_000;
-        record.admitted = ms(intended + delay);
-        record.sent = Some(record.admitted);
+        record.admitted = record.intended;
+        record.sent = Some(ms(intended + delay));
     }
     observations
 }
 
 #[test]
 fn late_sending_spoils_an_open_loop_and_not_a_closed_one() {
-    let open = LoadShape::Open { rate_per_s: 10.0, arrivals: Arrivals::Poisson };
-    assert_eq!(raised(&with_sent_delay(open, 10)), []);
-    assert_eq!(raised(&with_sent_delay(open, 11)), [("sent-late", Severity::Degraded)]);
-    assert!(raised(&with_sent_delay(open, 101)).contains(&("sent-late", Severity::Invalid)));
+    let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
+    for cap in [None, std::num::NonZeroU32::new(8)] {
+        let open = LoadShape::Open { rate: rate.clone(), arrivals, cap };
+        assert_eq!(raised(&with_sent_delay(&open, 10)), []);
+        assert_eq!(raised(&with_sent_delay(&open, 11)), [("sent-late", Severity::Degraded)]);
+        assert!(raised(&with_sent_delay(&open, 101)).contains(&("sent-late", Severity::Invalid)));
+    }
     let closed = calm().manifest.spec.load.shape;
-    assert_eq!(raised(&with_sent_delay(closed, 40)), []);
+    assert_eq!(raised(&with_sent_delay(&closed, 40)), []);
 }
 
 fn with_client_lag(lag_ns: u64) -> Observations {
@@ -164,4 +166,31 @@ fn texts_name_their_numbers() {
         ClientWarning::NoKernelStamps { share: 0.25 }.to_string(),
         "75.0 % of the reads have no kernel stamp; the moment of the read is used"
     );
+}
+
+#[test]
+fn processor_time_that_went_elsewhere_is_doubted() {
+    let stolen = |stolen_ticks| {
+        let mut observations = calm();
+        let cpu = CpuFacts { process_ns: 1, ticks: 1_000, stolen_ticks };
+        observations.ending.client.cpu = Some(cpu);
+        raised(&observations)
+    };
+    assert_eq!(stolen(20), []);
+    assert_eq!(stolen(21), [("cpu-stolen", Severity::Degraded)]);
+    assert_eq!(stolen(101), [("cpu-stolen", Severity::Invalid)]);
+}
+
+#[test]
+fn what_a_cap_held_back_is_told_and_is_not_late() {
+    let mut observations = calm();
+    let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
+    let cap = std::num::NonZeroU32::new(2);
+    observations.manifest.spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+    for record in &mut observations.records {
+        // The cap let it go when it was sent, long after it was due.
+        record.intended = ms(0);
+        record.admitted = record.sent.unwrap();
+    }
+    assert_eq!(raised(&observations), [("held-by-cap", Severity::Note)]);
 }

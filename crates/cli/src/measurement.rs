@@ -1,0 +1,161 @@
+//! One measurement: warm up, drive the plan, write what happens, and sum it up.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use inferometer_analysis::Summary;
+use inferometer_load::{Control, Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
+use inferometer_model::journal::JournalBatch;
+use inferometer_model::observations::WarmUpFacts;
+use inferometer_model::plan::Fingerprints;
+use inferometer_model::spec::ClientSpec;
+use inferometer_model::{Plan, RunEnding, Spec};
+use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
+use inferometer_workload::{SyntheticPlan, make_warm_up};
+
+use crate::commands::seal_summary;
+use crate::environment;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::preflight::Found;
+use crate::signals::{self, Interruption};
+use crate::warm_up::Tally;
+use crate::watch::Watch;
+
+/// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
+/// bound on memory.
+const JOURNAL_QUEUE: usize = 1 << 13;
+
+/// Everything is known; what is left is to do it.
+pub(crate) struct Measurement {
+    pub(crate) spec: Spec,
+    pub(crate) plan: Arc<SyntheticPlan>,
+    pub(crate) fingerprints: Fingerprints,
+    pub(crate) ceiling: usize,
+    pub(crate) quiet: bool,
+}
+
+pub(crate) struct Measured {
+    pub(crate) directory: RunDirectory,
+    pub(crate) summary: Summary,
+    pub(crate) interruption: Interruption,
+}
+
+impl Measurement {
+    /// Measures, or says by which signal it was stopped before it began.
+    pub(crate) fn make(
+        self,
+        store: &RunStore,
+        found: Found,
+    ) -> Result<Result<Measured, Exit>, Failure> {
+        let control = Control::default();
+        let interruption = signals::listen(control.clone(), self.quiet)?;
+        let warmed_up = make_warm_up(&self.spec)
+            .map(|plan| self.warm_up(plan, found.target.clone(), &control))
+            .transpose()?;
+        if let Some(exit) = interruption.exit() {
+            return Ok(Err(exit));
+        }
+        let clock = SystemClock::new();
+        let writer = store.create(NewRun {
+            spec: self.spec.clone(),
+            bounds: self.plan.bounds(),
+            fingerprints: self.fingerprints.clone(),
+            endpoint: found.endpoint,
+            warm_up: warmed_up,
+            environment: environment::capture(),
+            clock: clock.anchor(),
+        })?;
+        let directory = writer.directory().clone();
+        let request_id_prefix = format!("inferometer-{}", directory.id());
+        let target = Target { request_id_prefix, ..found.target };
+        let writer = self.play(writer, target, clock, control, &directory)?;
+        let stored = writer.seal()?;
+        let summary = seal_summary(&directory, &stored)?;
+        Ok(Ok(Measured { directory, summary, interruption }))
+    }
+
+    /// Sends what is not counted. Its records go nowhere but into a few facts.
+    fn warm_up(
+        &self,
+        plan: SyntheticPlan,
+        target: Target,
+        control: &Control,
+    ) -> Result<WarmUpFacts, Failure> {
+        let clock = SystemClock::new();
+        let bounds = plan.bounds();
+        if !self.quiet {
+            let requests = bounds.requests.unwrap_or_default();
+            output::talk(&format!("warming up with {requests} requests …"));
+        }
+        let (journal, entries) = sync_channel(JOURNAL_QUEUE);
+        let counting = std::thread::spawn(move || Tally::of(entries.into_iter().flatten()));
+        let request_id_prefix = "inferometer-warm-up".to_owned();
+        let target = Target { request_id_prefix, ..target };
+        let driven = self.drive(Arc::new(plan), target, clock, control.clone(), journal);
+        let ending = driven.map_err(|error| Failure::internal(error.to_string()))?;
+        let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
+        tally.facts(&ending)
+    }
+
+    /// Drives the plan and writes what comes back.
+    fn play(
+        &self,
+        writer: RunWriter,
+        target: Target,
+        clock: SystemClock,
+        control: Control,
+        directory: &RunDirectory,
+    ) -> Result<RunWriter, Failure> {
+        let (journal, batches) = sync_channel(JOURNAL_QUEUE);
+        let writing = spawn_writer(writer, batches)?;
+        let plan = Arc::clone(&self.plan);
+        let driven = self.drive(plan, target, clock, control, journal);
+        let written = writing.join();
+        let unfinished = |what: String| {
+            Failure::internal(what).hint(format!(
+                "what was recorded is kept; finish it with: inferometer recover {}",
+                directory.path().display()
+            ))
+        };
+        // A writer that failed is the reason why a driver found its journal closed: it goes first.
+        let writer = match written {
+            Ok(Ok(writer)) => writer,
+            Ok(Err(error)) => return Err(unfinished(error.to_string())),
+            Err(_) => return Err(unfinished("the journal's writer ended abnormally".to_owned())),
+        };
+        driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
+    }
+
+    fn drive(
+        &self,
+        plan: Arc<SyntheticPlan>,
+        target: Target,
+        clock: SystemClock,
+        control: Control,
+        journal: SyncSender<JournalBatch>,
+    ) -> Result<RunEnding, LoadError> {
+        let progress = Arc::new(Progress::default());
+        let bounds = plan.bounds();
+        let watch = (!self.quiet).then(|| Watch::start(Arc::clone(&progress), bounds, clock));
+        let ended = drive(Drive {
+            plan,
+            target: Arc::new(target),
+            clock,
+            control,
+            progress,
+            ceiling: self.ceiling,
+            drivers: drivers(&self.spec.client),
+            journal,
+        });
+        drop(watch);
+        ended
+    }
+}
+
+/// The threads that a spec asks for.
+pub(crate) fn drivers(client: &ClientSpec) -> Drivers {
+    let count = NonZeroUsize::try_from(client.drivers).unwrap_or(NonZeroUsize::MIN);
+    Drivers { count, cores: client.cores.iter().map(|core| *core as usize).collect() }
+}

@@ -1,0 +1,115 @@
+//! Why a spec is refused: which input, and what to do.
+
+use std::time::Duration;
+
+use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX};
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    #[error(
+        "an open loop (--rate, --ramp) and a closed one (--concurrency) are both set: an open loop \
+         sends on schedule whatever is in flight, a closed loop keeps a number in flight; set one, \
+         or cap an open loop with --max-concurrency"
+    )]
+    TwoShapes,
+    #[error("--rate and --ramp are both set; a rate that changes is a --ramp alone, so set one")]
+    TwoRates,
+    #[error(
+        "--rate must be a number of requests per second above zero and at most {RATE_MAX}, or \
+         `inf` to send everything at once"
+    )]
+    BadRate,
+    #[error(
+        "--max-concurrency caps an open loop, so it needs --rate or --ramp; for a closed loop that \
+         keeps a number in flight use --concurrency"
+    )]
+    CapWithoutRate,
+    #[error("{0} shapes an open loop; set --rate or --ramp too, or leave {0} out")]
+    ArrivalsWithoutRate(&'static str),
+    #[error(
+        "--rate inf sends everything as soon as it may leave, so {0} has nothing to space out; leave one out"
+    )]
+    ArrivalsAtOnce(&'static str),
+    #[error("--arrivals gamma needs a shape: set --burstiness (1 is Poisson, below 1 is burstier)")]
+    GammaWithoutBurstiness,
+    #[error(
+        "--burstiness is the shape of gamma arrivals, and --arrivals asks for others; leave one out"
+    )]
+    BurstinessOfOthers,
+    #[error(
+        "--burstiness must be from {} to {}; for evenly spaced requests use --arrivals constant",
+        BURSTINESS.start(),
+        BURSTINESS.end()
+    )]
+    BadBurstiness,
+    #[error("--ramp-curve bends a --ramp; set --ramp too, or leave --ramp-curve out")]
+    CurveWithoutRamp,
+    #[error("--ramp has {0} segments; give it 1 to {SEGMENTS_MAX}")]
+    RampSegments(usize),
+    #[error(
+        "--ramp segment {0}: its rates must be requests per second, zero or above and at most \
+         {RATE_MAX}"
+    )]
+    RampRate(usize),
+    #[error(
+        "--ramp segment {0}: an exponential ramp cannot begin or end at zero; use a small rate, or \
+         --ramp-curve linear"
+    )]
+    RampZero(usize),
+    #[error("--ramp segment {0}: its time must be longer than zero")]
+    RampNoTime(usize),
+    #[error("--ramp lasts longer than the bound of {0:?}")]
+    RampTooLong(Duration),
+    #[error("--ramp is at zero all the time, so nothing would ever be sent")]
+    RampOfNothing,
+    #[error(
+        "--ramp ends at a rate of zero, so --requests might never be reached; set --duration \
+         (alone, or with --until first)"
+    )]
+    RampEndsAtZero,
+    #[error(
+        "--rate inf sends everything at once, so only --requests can end it; set --requests alone, \
+         or keep a number in flight with --max-concurrency"
+    )]
+    UnlimitedByTime,
+    #[error(
+        "--think-time rests the slots of a closed loop, and an open loop has none; leave it out, or \
+         use --concurrency"
+    )]
+    ThinkOnOpenLoop,
+    #[error("--think says how --think-time varies; set --think-time too, or leave --think out")]
+    ThinkWithoutTime,
+    #[error("--think-time is above the bound of {0:?}")]
+    ThinkTooLong(Duration),
+    #[error(
+        "--until says how --requests and --duration end a run together; set both, or leave --until \
+         out"
+    )]
+    UntilWithoutBoth,
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    #[error("{name} {value} is above the bound of {bound}")]
+    TooLarge { name: &'static str, value: u64, bound: u64 },
+    #[error("--duration must be longer than zero and at most {0:?}")]
+    BadDuration(Duration),
+    #[error("{0} must be longer than zero")]
+    NoTime(&'static str),
+    #[error("core {0} is not one that this process may use")]
+    NoSuchCore(u32),
+    #[error(
+        "--insecure leaves the server's certificate unchecked, but this target has none; leave it \
+         out, or use https://"
+    )]
+    InsecureWithoutTls,
+    #[error("--http2 needs a server: the embedded engine speaks HTTP/1.1")]
+    EmbeddedHttp2,
+    #[error("--connections per-user and --http2 exclude each other: HTTP/2 shares connections")]
+    PerUserHttp2,
+    #[error(
+        "--connections per-user needs users who come back: use --concurrency, or --max-concurrency \
+         with --rate"
+    )]
+    PerUserWithoutUsers,
+    #[error("--model is empty; name a model, or leave it out to take the one the server lists")]
+    EmptyModel,
+}

@@ -1,0 +1,261 @@
+//! What was typed about the load, and what it comes to. Every contradiction is refused by name.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use super::SpecError;
+use super::bounds::{
+    ARRIVALS_MAX, BURSTINESS, CONCURRENCY, CONCURRENCY_MAX, DURATION_MAX, RATE_MAX, RATE_MIN,
+    REQUESTS, REQUESTS_MAX, SEGMENTS_MAX, THINK_MAX, WARM_UP_MAX, at_most,
+};
+use super::load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
+
+/// Everything about the load that the user may leave out.
+#[derive(Clone, Debug, Default)]
+pub struct LoadDraft {
+    pub concurrency: Option<u32>,
+    /// Infinite is everything at once.
+    pub rate_per_s: Option<f64>,
+    pub ramp: Option<Vec<RampSegment>>,
+    pub ramp_curve: Option<RampCurve>,
+    pub max_concurrency: Option<u32>,
+    pub arrivals: Option<ArrivalsKind>,
+    pub burstiness: Option<f64>,
+    pub think_time: Option<Duration>,
+    pub think: Option<ThinkKind>,
+    pub requests: Option<u64>,
+    pub duration: Option<Duration>,
+    pub until: Option<Until>,
+    pub warm_up: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrivalsKind {
+    Constant,
+    Poisson,
+    Gamma,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinkKind {
+    Fixed,
+    Exponential,
+}
+
+/// Which of `--requests` and `--duration` ends a run that has both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    Both,
+    First,
+}
+
+impl LoadDraft {
+    pub(super) fn resolve(&self) -> Result<Load, SpecError> {
+        let shape = self.shape()?;
+        let extent = self.extent(&shape)?;
+        if let LoadShape::Open { rate, .. } = &shape {
+            check_schedule(rate, extent)?;
+        }
+        let warm_up = self.warm_up.unwrap_or(0);
+        at_most("--warm-up", warm_up, WARM_UP_MAX)?;
+        Ok(Load { shape, extent, warm_up })
+    }
+
+    fn shape(&self) -> Result<LoadShape, SpecError> {
+        match (self.rate()?, self.max_concurrency) {
+            (Some(_), _) if self.concurrency.is_some() => Err(SpecError::TwoShapes),
+            (Some(Rate::Unlimited), Some(slots)) => {
+                self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
+                self.closed("--max-concurrency", slots)
+            }
+            (Some(rate), cap) => self.open(rate, cap),
+            (None, Some(_)) => Err(SpecError::CapWithoutRate),
+            (None, None) => {
+                self.refuse_arrivals(SpecError::ArrivalsWithoutRate)?;
+                self.closed("--concurrency", self.concurrency.unwrap_or(CONCURRENCY))
+            }
+        }
+    }
+
+    fn closed(&self, name: &'static str, slots: u32) -> Result<LoadShape, SpecError> {
+        Ok(LoadShape::Closed { concurrency: in_flight(name, slots)?, think: self.think()? })
+    }
+
+    fn open(&self, rate: Rate, cap: Option<u32>) -> Result<LoadShape, SpecError> {
+        if self.think_time.is_some() || self.think.is_some() {
+            return Err(SpecError::ThinkOnOpenLoop);
+        }
+        let arrivals = match rate {
+            Rate::Unlimited => {
+                self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
+                Arrivals::Constant
+            }
+            Rate::Steady { .. } | Rate::Ramp { .. } => self.arrivals()?,
+        };
+        let cap = cap.map(|cap| in_flight("--max-concurrency", cap)).transpose()?;
+        Ok(LoadShape::Open { rate, arrivals, cap })
+    }
+
+    fn refuse_arrivals(&self, why: fn(&'static str) -> SpecError) -> Result<(), SpecError> {
+        match (self.arrivals, self.burstiness) {
+            (Some(_), _) => Err(why("--arrivals")),
+            (None, Some(_)) => Err(why("--burstiness")),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn arrivals(&self) -> Result<Arrivals, SpecError> {
+        match (self.arrivals, self.burstiness) {
+            (None | Some(ArrivalsKind::Poisson), None) => Ok(Arrivals::Poisson),
+            (Some(ArrivalsKind::Constant), None) => Ok(Arrivals::Constant),
+            (Some(ArrivalsKind::Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
+            (Some(ArrivalsKind::Constant | ArrivalsKind::Poisson), Some(_)) => {
+                Err(SpecError::BurstinessOfOthers)
+            }
+            (None | Some(ArrivalsKind::Gamma), Some(burstiness)) => {
+                match burstiness {
+                    // One name for one thing: equal workloads have equal fingerprints.
+                    1.0 => Ok(Arrivals::Poisson),
+                    _ if BURSTINESS.contains(&burstiness) => Ok(Arrivals::Gamma { burstiness }),
+                    _ => Err(SpecError::BadBurstiness),
+                }
+            }
+        }
+    }
+
+    fn rate(&self) -> Result<Option<Rate>, SpecError> {
+        match (self.rate_per_s, &self.ramp) {
+            (Some(_), Some(_)) => Err(SpecError::TwoRates),
+            (None, Some(segments)) => self.checked_ramp(segments).map(Some),
+            (_, None) if self.ramp_curve.is_some() => Err(SpecError::CurveWithoutRamp),
+            (None, None) => Ok(None),
+            (Some(f64::INFINITY), None) => Ok(Some(Rate::Unlimited)),
+            (Some(per_s), None) if (RATE_MIN..=RATE_MAX).contains(&per_s) => {
+                Ok(Some(Rate::Steady { per_s }))
+            }
+            (Some(_), None) => Err(SpecError::BadRate),
+        }
+    }
+
+    fn checked_ramp(&self, segments: &[RampSegment]) -> Result<Rate, SpecError> {
+        let curve = self.ramp_curve.unwrap_or(RampCurve::Linear);
+        if segments.is_empty() || SEGMENTS_MAX < segments.len() {
+            return Err(SpecError::RampSegments(segments.len()));
+        }
+        let mut length = Duration::ZERO;
+        for (number, segment) in (1..).zip(segments) {
+            let ends = [segment.from_per_s, segment.to_per_s];
+            let is_rate = |rate: &f64| *rate == 0.0 || (RATE_MIN..=RATE_MAX).contains(rate);
+            if !ends.iter().all(is_rate) {
+                return Err(SpecError::RampRate(number));
+            }
+            if curve == RampCurve::Exponential && ends.contains(&0.0) {
+                return Err(SpecError::RampZero(number));
+            }
+            if segment.over.is_zero() {
+                return Err(SpecError::RampNoTime(number));
+            }
+            length = length.saturating_add(segment.over);
+        }
+        if DURATION_MAX < length {
+            return Err(SpecError::RampTooLong(DURATION_MAX));
+        }
+        if segments.iter().all(|segment| segment.from_per_s == 0.0 && segment.to_per_s == 0.0) {
+            return Err(SpecError::RampOfNothing);
+        }
+        Ok(Rate::Ramp { segments: segments.to_vec(), curve })
+    }
+
+    fn think(&self) -> Result<Think, SpecError> {
+        match (self.think_time, self.think) {
+            (None, Some(_)) => Err(SpecError::ThinkWithoutTime),
+            (Some(time), _) if THINK_MAX < time => Err(SpecError::ThinkTooLong(THINK_MAX)),
+            (None | Some(Duration::ZERO), _) => Ok(Think::None),
+            (Some(time), None | Some(ThinkKind::Fixed)) => Ok(Think::Fixed(time)),
+            (Some(mean), Some(ThinkKind::Exponential)) => Ok(Think::Exponential { mean }),
+        }
+    }
+
+    fn extent(&self, shape: &LoadShape) -> Result<Extent, SpecError> {
+        let requests = self.requests.map(checked_requests).transpose()?;
+        let duration = self.duration.map(checked_duration).transpose()?;
+        match (requests, duration, self.until) {
+            (Some(requests), Some(duration), None | Some(Until::Both)) => {
+                Ok(Extent::UntilBoth { requests, duration })
+            }
+            (Some(requests), Some(duration), Some(Until::First)) => {
+                Ok(Extent::UntilFirst { requests, duration })
+            }
+            (_, _, Some(_)) => Err(SpecError::UntilWithoutBoth),
+            (Some(requests), None, None) => Ok(Extent::Requests(requests)),
+            (None, Some(duration), None) => Ok(Extent::Duration(duration)),
+            (None, None, None) => default_extent(shape),
+        }
+    }
+}
+
+/// A ramp is played to its end; everything else sends a number of requests.
+fn default_extent(shape: &LoadShape) -> Result<Extent, SpecError> {
+    match shape {
+        LoadShape::Open { rate: Rate::Ramp { segments, .. }, .. } => {
+            Ok(Extent::Duration(segments.iter().map(|segment| segment.over).sum()))
+        }
+        LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. }
+        | LoadShape::Closed { .. } => checked_requests(REQUESTS).map(Extent::Requests),
+    }
+}
+
+fn checked_requests(requests: u64) -> Result<NonZeroU64, SpecError> {
+    at_most("--requests", requests, REQUESTS_MAX)?;
+    NonZeroU64::new(requests).ok_or(SpecError::Zero("--requests"))
+}
+
+fn checked_duration(duration: Duration) -> Result<Duration, SpecError> {
+    if duration.is_zero() || DURATION_MAX < duration {
+        return Err(SpecError::BadDuration(DURATION_MAX));
+    }
+    Ok(duration)
+}
+
+fn in_flight(name: &'static str, count: u32) -> Result<NonZeroU32, SpecError> {
+    at_most(name, count.into(), CONCURRENCY_MAX.into())?;
+    NonZeroU32::new(count).ok_or(SpecError::Zero(name))
+}
+
+/// A schedule is drawn whole: it must have an end, and fit into memory.
+fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
+    let by_requests = matches!(extent, Extent::Requests(_) | Extent::UntilBoth { .. });
+    if by_requests && rate.per_s_in_the_end() == 0.0 {
+        return Err(SpecError::RampEndsAtZero);
+    }
+    let by_time = matches!(extent, Extent::Duration(_) | Extent::UntilBoth { .. });
+    if by_time && *rate == Rate::Unlimited {
+        return Err(SpecError::UnlimitedByTime);
+    }
+    let expected = match extent {
+        Extent::Requests(requests) => requests.get() as f64,
+        Extent::Duration(duration) => rate.expected_within(duration),
+        Extent::UntilBoth { requests, duration } => {
+            rate.expected_within(duration).max(requests.get() as f64)
+        }
+        Extent::UntilFirst { requests, duration } => {
+            rate.expected_within(duration).min(requests.get() as f64)
+        }
+    };
+    if expected <= ARRIVALS_MAX {
+        return Ok(());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shown in a message, and bounded by the rate and the duration"
+    )]
+    Err(SpecError::TooLarge {
+        name: "the number of requests in the schedule",
+        value: expected as u64,
+        bound: ARRIVALS_MAX as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests;

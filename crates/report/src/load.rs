@@ -1,0 +1,180 @@
+//! The load in plain words, for pages and for plans.
+
+use inferometer_analysis::{
+    ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts,
+};
+use inferometer_model::spec::{Arrivals, RampCurve};
+
+use crate::number::{count, figure};
+
+/// A ramp of more segments is told by its ends.
+const SEGMENTS_TOLD: usize = 4;
+
+/// Numbers stand as they were typed.
+pub fn shape(load: &LoadFacts) -> String {
+    match load {
+        LoadFacts::Closed { concurrency, think } => {
+            format!("closed loop, {} in flight{}", count((*concurrency).into()), thinking(*think))
+        }
+        LoadFacts::Open { rate, arrivals, max_concurrency } => {
+            let cap = max_concurrency.map_or_else(String::new, |cap| {
+                format!(", at most {} in flight (capped-open)", count(cap.into()))
+            });
+            match rate {
+                RateFacts::Steady { per_s } => {
+                    format!("open loop, {per_s} requests/s, {}{cap}", spacing(*arrivals))
+                }
+                RateFacts::Ramp { segments, curve } => {
+                    let ramp = ramp(segments, *curve);
+                    format!("open loop, {ramp}, {}{cap}", spacing(*arrivals))
+                }
+                RateFacts::Unlimited => format!("open loop, everything at once{cap}"),
+            }
+        }
+    }
+}
+
+pub fn extent(extent: &ExtentFacts) -> String {
+    match extent {
+        ExtentFacts::Requests(requests) => format!("{} requests", count(*requests)),
+        ExtentFacts::DurationS(seconds) => format!("for {seconds} s"),
+        ExtentFacts::UntilBoth { requests, duration_s } => {
+            format!("until {} requests and {duration_s} s are both reached", count(*requests))
+        }
+        ExtentFacts::UntilFirst { requests, duration_s } => {
+            format!("until {} requests or {duration_s} s, whichever is first", count(*requests))
+        }
+    }
+}
+
+pub fn warm_up(facts: &WarmUpFacts) -> String {
+    format!(
+        "warm-up, not counted: {} requests in {} s, {} ok, {} failed",
+        count(facts.requests),
+        figure(Some(facts.took_s)),
+        count(facts.ok),
+        count(facts.failed),
+    )
+}
+
+fn thinking(think: ThinkFacts) -> String {
+    match think {
+        ThinkFacts::None => String::new(),
+        ThinkFacts::Fixed { time_s } => format!(", think time {time_s} s"),
+        ThinkFacts::Exponential { mean_s } => {
+            format!(", think time {mean_s} s on average (exponential)")
+        }
+    }
+}
+
+fn spacing(arrivals: Arrivals) -> String {
+    match arrivals {
+        Arrivals::Constant => "evenly spaced".to_owned(),
+        Arrivals::Poisson => "Poisson arrivals".to_owned(),
+        Arrivals::Gamma { burstiness } => format!("gamma arrivals (burstiness {burstiness})"),
+    }
+}
+
+fn ramp(segments: &[RampSegmentFacts], curve: RampCurve) -> String {
+    let curve = match curve {
+        RampCurve::Linear => "linear",
+        RampCurve::Exponential => "exponential",
+    };
+    let told = |segment: &RampSegmentFacts| {
+        let RampSegmentFacts { from_per_s, to_per_s, over_s } = segment;
+        format!("{from_per_s} to {to_per_s} requests/s over {over_s} s")
+    };
+    match segments {
+        [first, .., last] if SEGMENTS_TOLD < segments.len() => {
+            let over_s = segments.iter().map(|segment| segment.over_s).sum();
+            let whole = RampSegmentFacts { over_s, to_per_s: last.to_per_s, ..*first };
+            format!("{curve} ramp of {} segments from {}", segments.len(), told(&whole))
+        }
+        _ => {
+            let parts: Vec<String> = segments.iter().map(told).collect();
+            format!("{curve} ramp from {}", parts.join(", then "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(from_per_s: f64, to_per_s: f64, over_s: f64) -> RampSegmentFacts {
+        RampSegmentFacts { from_per_s, to_per_s, over_s }
+    }
+
+    #[test]
+    fn every_closed_loop_has_its_words() {
+        let words = |think| shape(&LoadFacts::Closed { concurrency: 8, think });
+        assert_eq!(words(ThinkFacts::None), "closed loop, 8 in flight");
+        assert_eq!(
+            words(ThinkFacts::Fixed { time_s: 2.0 }),
+            "closed loop, 8 in flight, think time 2 s"
+        );
+        assert_eq!(
+            words(ThinkFacts::Exponential { mean_s: 0.5 }),
+            "closed loop, 8 in flight, think time 0.5 s on average (exponential)"
+        );
+    }
+
+    #[test]
+    fn every_open_loop_has_its_words() {
+        let words = |rate, arrivals, max_concurrency| {
+            shape(&LoadFacts::Open { rate, arrivals, max_concurrency })
+        };
+        let steady = || RateFacts::Steady { per_s: 20.0 };
+        let gamma = Arrivals::Gamma { burstiness: 0.5 };
+        assert_eq!(
+            words(steady(), gamma, Some(64)),
+            "open loop, 20 requests/s, gamma arrivals (burstiness 0.5), at most 64 in flight \
+             (capped-open)"
+        );
+        assert_eq!(
+            words(steady(), Arrivals::Poisson, None),
+            "open loop, 20 requests/s, Poisson arrivals"
+        );
+        assert_eq!(
+            words(RateFacts::Unlimited, Arrivals::Constant, None),
+            "open loop, everything at once"
+        );
+        let up_and_down = vec![segment(2.0, 20.0, 60.0), segment(20.0, 5.0, 30.0)];
+        assert_eq!(
+            words(
+                RateFacts::Ramp { segments: up_and_down, curve: RampCurve::Linear },
+                Arrivals::Constant,
+                None
+            ),
+            "open loop, linear ramp from 2 to 20 requests/s over 60 s, then 20 to 5 requests/s \
+             over 30 s, evenly spaced"
+        );
+        let stairs = vec![segment(1.5, 2.5, 10.0); 12];
+        assert_eq!(
+            words(
+                RateFacts::Ramp { segments: stairs, curve: RampCurve::Exponential },
+                Arrivals::Poisson,
+                None
+            ),
+            "open loop, exponential ramp of 12 segments from 1.5 to 2.5 requests/s over 120 s, \
+             Poisson arrivals"
+        );
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        assert_eq!(extent(&ExtentFacts::Requests(1_500)), "1,500 requests");
+        assert_eq!(extent(&ExtentFacts::DurationS(1.5)), "for 1.5 s");
+        let (requests, duration_s) = (300, 60.0);
+        assert_eq!(
+            extent(&ExtentFacts::UntilBoth { requests, duration_s }),
+            "until 300 requests and 60 s are both reached"
+        );
+        assert_eq!(
+            extent(&ExtentFacts::UntilFirst { requests, duration_s }),
+            "until 300 requests or 60 s, whichever is first"
+        );
+        let facts = WarmUpFacts { requests: 16, ok: 15, failed: 1, took_s: 2.3 };
+        assert_eq!(warm_up(&facts), "warm-up, not counted: 16 requests in 2.30 s, 15 ok, 1 failed");
+    }
+}
