@@ -73,6 +73,7 @@ fn bare_target(
         limits: spec.limits,
         credentials,
         request_id_prefix: "inferometer-probe".to_owned(),
+        kernel_stamps: true,
         tls: base.tls.then(tls_connector),
     }
 }
