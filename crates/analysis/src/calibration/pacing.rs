@@ -10,7 +10,11 @@ use crate::sample::{Percentile, Sample};
 pub struct PacingRow {
     /// The rate that was asked for.
     pub rate_per_s: f64,
+    /// All requests of the plan.
     pub requests: u64,
+    /// Those that this machine could not hold in flight.
+    pub not_sent: u64,
+    /// Share of all that ended `ok`.
     pub success: Option<f64>,
     /// The rate that the plan drew: of a few seconds of Poisson arrivals, not quite the asked one.
     pub planned_per_s: Option<f64>,
@@ -31,8 +35,9 @@ pub struct SendDelay {
 }
 
 impl PacingRow {
-    /// `records` are all of an open loop at `rate_per_s`.
-    pub fn of(rate_per_s: f64, records: &[RequestRecord]) -> Self {
+    /// `records` are all of an open loop at `rate_per_s`, besides those that were not sent.
+    pub fn of(rate_per_s: f64, records: &[RequestRecord], not_sent: u64) -> Self {
+        let requests = records.len() as u64 + not_sent;
         let ok = records.iter().filter(|record| record.ending.outcome == Outcome::Ok).count();
         let departures =
             || records.iter().filter_map(|record| record.sent.map(|sent| (record.intended, sent)));
@@ -41,8 +46,9 @@ impl PacingRow {
         let sent = Gaps::between(departures().map(|(_, sent)| sent));
         Self {
             rate_per_s,
-            requests: records.len() as u64,
-            success: share(ok as u64, records.len() as u64),
+            requests,
+            not_sent,
+            success: share(ok as u64, requests),
             planned_per_s: planned.as_ref().and_then(Gaps::per_second),
             sent_per_s: sent.as_ref().and_then(Gaps::per_second),
             delay_ms: Sample::new(delays.collect()).map(|sample| SendDelay {
@@ -90,8 +96,8 @@ mod tests {
         never_sent.sent = None;
         never_sent.ending.outcome = Outcome::TransportError;
         let records = [left(0, 10, 11), left(1, 20, 21), left(2, 30, 35), never_sent];
-        let row = PacingRow::of(100.0, &records);
-        assert_eq!((row.requests, row.success), (4, Some(0.75)));
+        let row = PacingRow::of(100.0, &records, 2);
+        assert_eq!((row.requests, row.not_sent, row.success), (6, 2, Some(0.5)));
         let delay = row.delay_ms.unwrap();
         assert!((delay.p50 - 1.0).abs() < 1e-9 && (delay.max - 5.0).abs() < 1e-9);
         assert_eq!(row.planned_per_s, Some(100.0));
@@ -103,9 +109,9 @@ mod tests {
 
     #[test]
     fn nothing_sent_has_no_delay() {
-        let row = PacingRow::of(100.0, &[]);
+        let row = PacingRow::of(100.0, &[], 0);
         assert_eq!((row.delay_ms, row.sent_per_s, row.sent_gap_cv), (None, None, None));
-        let one = PacingRow::of(100.0, &[Given::ok(0).moments(5, 5, 5).record()]);
+        let one = PacingRow::of(100.0, &[Given::ok(0).moments(5, 5, 5).record()], 0);
         assert!(one.delay_ms.is_some() && one.sent_gap_cv.is_none());
     }
 }
