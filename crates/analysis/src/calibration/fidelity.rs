@@ -6,6 +6,7 @@ use inferometer_model::{Moment, Outcome, RequestId, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Output;
+use crate::client::share;
 use crate::concurrency::{Concurrency, Flight};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
@@ -31,6 +32,14 @@ pub struct FidelityAsk {
     pub kernel_stamps: bool,
 }
 
+/// What the engine says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineTruth<'a> {
+    pub answers: &'a [TrueAnswer],
+    /// How late it made its writes.
+    pub late_ms_p99: Option<f64>,
+}
+
 /// Streams in flight, and how far what was reported of them is off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FidelityRow {
@@ -46,10 +55,15 @@ pub struct FidelityRow {
     pub requests_unmatched: u64,
     /// Gaps between tokens that were compared.
     pub gaps: u64,
+    /// Gaps that the client could not see, because the stream's first tokens came together.
+    pub gaps_unseen: u64,
     /// `None` when there was nothing to compare.
     pub error: Option<FidelityError>,
     /// The widest that an arrival of several events admits to be; zero when none was coalesced.
     pub width_ms_max: Option<f64>,
+    /// How late the engine itself was. The comparison is with what it did, but an engine that is
+    /// late by more than a gap writes its tokens in heaps, and heaps are easy to report.
+    pub engine_late_ms_p99: Option<f64>,
 }
 
 /// Reported less true.
@@ -67,10 +81,10 @@ pub struct AbsoluteError {
 }
 
 impl FidelityRow {
-    /// `records` and `truths` are all of a closed loop with as many slots as streams were asked.
-    pub fn of(asked: FidelityAsk, records: &[RequestRecord], truths: &[TrueAnswer]) -> Self {
+    /// `records` and the truth are all of a closed loop with as many slots as streams were asked.
+    pub fn of(asked: FidelityAsk, records: &[RequestRecord], truth: EngineTruth<'_>) -> Self {
         let by_id: HashMap<RequestId, &TrueAnswer> =
-            truths.iter().map(|truth| (truth.id, truth)).collect();
+            truth.answers.iter().map(|truth| (truth.id, truth)).collect();
         let mut comparison = Comparison::default();
         let is_first = |record: &RequestRecord| record.id.0 < u64::from(asked.streams);
         for record in records.iter().filter(|record| !is_first(record)) {
@@ -80,7 +94,7 @@ impl FidelityRow {
                 None => comparison.requests_unmatched += 1,
             }
         }
-        let flights: Vec<Flight> = truths.iter().filter_map(flight).collect();
+        let flights: Vec<Flight> = truth.answers.iter().filter_map(flight).collect();
         Self {
             streams: asked.streams,
             kernel_stamps: asked.kernel_stamps,
@@ -89,9 +103,22 @@ impl FidelityRow {
             requests: comparison.requests,
             requests_unmatched: comparison.requests_unmatched,
             gaps: comparison.itl_errors_ms.len() as u64,
+            gaps_unseen: comparison.gaps_unseen,
+            engine_late_ms_p99: truth.late_ms_p99,
             width_ms_max: (0 < comparison.requests).then_some(comparison.width_ms_max),
             error: comparison.error(),
         }
+    }
+}
+
+impl FidelityRow {
+    /// Whether the row shows what the client can do with so many streams: the engine kept its pace,
+    /// and hardly a gap went unseen. Otherwise its errors are of what little could be compared.
+    pub fn is_sound(&self, gap_ms: f64) -> bool {
+        const UNSEEN_SHARE_MAX: f64 = 0.01;
+        let unseen = share(self.gaps_unseen, self.gaps + self.gaps_unseen);
+        self.engine_late_ms_p99.is_none_or(|late| late <= gap_ms)
+            && unseen.is_some_and(|unseen| unseen <= UNSEEN_SHARE_MAX)
     }
 }
 
@@ -169,6 +196,7 @@ struct Comparison {
     requests_unmatched: u64,
     ttft_errors_ms: Vec<f64>,
     itl_errors_ms: Vec<f64>,
+    gaps_unseen: u64,
     width_ms_max: f64,
 }
 
@@ -176,7 +204,9 @@ impl Comparison {
     fn add(&mut self, record: &RequestRecord, answer: &Answer) {
         self.requests += 1;
         self.ttft_errors_ms.push(answer.ttft_error_ms());
-        self.itl_errors_ms.extend(answer.itl_errors_ms());
+        let itl_errors_ms = answer.itl_errors_ms();
+        self.gaps_unseen += (answer.tokens.len() - 1).saturating_sub(itl_errors_ms.len()) as u64;
+        self.itl_errors_ms.extend(itl_errors_ms);
         self.width_ms_max = self.width_ms_max.max(width_ms_max(record));
     }
 
@@ -219,6 +249,10 @@ mod tests {
 
     const ASKED: FidelityAsk = FidelityAsk { streams: 1, tokens: 3, kernel_stamps: true };
 
+    fn row(records: &[RequestRecord], answers: &[TrueAnswer]) -> FidelityRow {
+        FidelityRow::of(ASKED, records, EngineTruth { answers, late_ms_p99: Some(0.1) })
+    }
+
     /// Sent at 100 ms; tokens at 205, 216 and 225 ms.
     fn record(id: u64) -> RequestRecord {
         Given::ok(id)
@@ -233,7 +267,7 @@ mod tests {
     fn errors_are_reported_less_true() {
         let records = [record(0), record(1)];
         let truths = [truth(0, 0, &[1, 2, 3]), truth(1, 101, &[203, 213, 223])];
-        let row = FidelityRow::of(ASKED, &records, &truths);
+        let row = row(&records, &truths);
         assert_eq!((row.requests, row.requests_unmatched, row.gaps), (1, 0, 2));
         let error = row.error.unwrap();
         assert!((error.ttft_ms.p50 - 3.0).abs() < 1e-9, "105 reported, 102 true");
@@ -251,7 +285,7 @@ mod tests {
             .arrival(130, &[Some(1); 2])
             .record();
         coalesced.reads[1].turn = ms(110);
-        let row = FidelityRow::of(ASKED, &[coalesced], &[truth(1, 0, &[100, 110, 130])]);
+        let row = row(&[coalesced], &[truth(1, 0, &[100, 110, 130])]);
         let error = row.error.unwrap();
         // 15 and 15 reported, 10 and 20 true.
         assert!((error.itl_ms.p99 - 5.0).abs() < 1e-9);
@@ -264,7 +298,7 @@ mod tests {
         failed.ending.outcome = Outcome::Truncated;
         let records = [record(1), failed, record(3)];
         let truths = [truth(1, 0, &[1]), truth(2, 0, &[1, 2, 3])];
-        let row = FidelityRow::of(ASKED, &records, &truths);
+        let row = row(&records, &truths);
         assert_eq!((row.requests, row.requests_unmatched), (0, 3));
         assert_eq!((row.error, row.width_ms_max), (None, None));
     }
@@ -272,7 +306,22 @@ mod tests {
     #[test]
     fn streams_in_flight_are_the_engines_count() {
         let truths = [truth(1, 0, &[10]), truth(2, 5, &[20]), truth(3, 12, &[30])];
-        assert_eq!(FidelityRow::of(ASKED, &[], &truths).in_flight, Some(2));
-        assert_eq!(FidelityRow::of(ASKED, &[], &[]).in_flight, None);
+        assert_eq!(row(&[], &truths).in_flight, Some(2));
+        assert_eq!(row(&[], &[]).in_flight, None);
+    }
+
+    #[test]
+    fn tokens_that_come_together_first_hide_their_gaps() {
+        let heap = Given::ok(1).arrival(100, &[Some(1); 3]).arrival(120, &[Some(1)]).record();
+        let row = row(&[heap], &[truth(1, 0, &[80, 90, 100, 120])]);
+        assert_eq!((row.gaps, row.gaps_unseen), (1, 2));
+        assert!(!row.is_sound(10.0));
+    }
+
+    #[test]
+    fn a_late_engine_proves_nothing() {
+        let sound = row(&[record(1)], &[truth(1, 101, &[203, 213, 223])]);
+        assert!(sound.is_sound(10.0));
+        assert!(!FidelityRow { engine_late_ms_p99: Some(11.0), ..sound }.is_sound(10.0));
     }
 }

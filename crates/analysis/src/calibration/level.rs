@@ -1,5 +1,6 @@
 //! One level of the ladder: a closed loop against a server that answers at once.
 
+use inferometer_model::record::Event;
 use inferometer_model::{Moment, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,8 @@ pub struct Capacity {
 ///
 /// Rates are of the *steady* time alone: it begins when every slot has ended its first request,
 /// which had to open a connection, and ends when the last request was let go, so that all slots
-/// were full.
+/// were full. What was taken in during that time counts: a request that reaches over its edge
+/// counts with the share of its events that lie inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
     pub concurrency: u32,
@@ -74,16 +76,15 @@ impl Level {
         let steady = SteadyTime::of(concurrency, records);
         let mut counts = Counts::default();
         if let Some(steady) = steady {
-            let ended = |record: &&RequestRecord| steady.holds(record.ending.at);
-            records.iter().filter(is_ok).filter(ended).for_each(|record| counts.add(record));
+            records.iter().filter(is_ok).for_each(|record| counts.add(record, steady));
         }
         let steady_s = steady.map(SteadyTime::seconds);
-        let rate = |count: u64| steady_s.map(|seconds| count as f64 / seconds);
+        let rate = |count: f64| steady_s.map(|seconds| count / seconds);
         Self {
             concurrency,
             requests: records.len() as u64,
             success: share(ok, records.len() as u64),
-            steady_requests: counts.requests,
+            steady_requests: counts.ended,
             steady_s,
             requests_per_s: rate(counts.requests),
             tokens_per_s: rate(counts.tokens),
@@ -124,21 +125,33 @@ impl SteadyTime {
 
 #[derive(Debug, Default)]
 struct Counts {
-    requests: u64,
-    tokens: u64,
-    events: u64,
+    ended: u64,
+    requests: f64,
+    tokens: f64,
+    events: f64,
     latency_ms: Vec<f64>,
 }
 
 impl Counts {
-    fn add(&mut self, record: &RequestRecord) {
-        let mut output = Output::default();
-        output.read(record, &mut Ruler::new(0));
-        self.requests += 1;
-        self.tokens += OutputTokens::of(record, &output).count;
-        self.events += record.events.len() as u64;
-        let took = record.ending.at.as_nanos().checked_sub(record.admitted.as_nanos());
-        self.latency_ms.extend(took.map(ns_to_ms));
+    fn add(&mut self, record: &RequestRecord, steady: SteadyTime) {
+        let taken_in = |event: &&Event| {
+            let read = record.reads.get(event.read as usize);
+            read.is_some_and(|read| steady.holds(read.user))
+        };
+        let inside = record.events.iter().filter(taken_in).count() as f64;
+        if 0.0 < inside {
+            let mut output = Output::default();
+            output.read(record, &mut Ruler::new(0));
+            let share = inside / record.events.len() as f64;
+            self.events += inside;
+            self.requests += share;
+            self.tokens += share * OutputTokens::of(record, &output).count as f64;
+        }
+        if steady.holds(record.ending.at) {
+            self.ended += 1;
+            let took = record.ending.at.as_nanos().checked_sub(record.admitted.as_nanos());
+            self.latency_ms.extend(took.map(ns_to_ms));
+        }
     }
 }
 
@@ -177,6 +190,23 @@ mod tests {
         assert_eq!(level.events_per_s, Some(20.0));
         let latency = level.latency_ms.unwrap();
         assert!((latency.p50 - 100.0).abs() < 1e-9 && (latency.p99 - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_stream_over_the_edge_counts_with_what_lies_inside() {
+        let first = Given::ok(0).arrival(100, &[Some(1)]).usage(10, 1).record();
+        let over_the_edge = Given::ok(1)
+            .moments(100, 100, 100)
+            .arrival(150, &[Some(2)])
+            .arrival(250, &[Some(2)])
+            .usage(10, 4)
+            .record();
+        let last = Given::ok(2).moments(200, 200, 200).arrival(300, &[Some(1)]).record();
+        let level = Level::of(1, &[first, over_the_edge, last]);
+        assert_eq!((level.steady_s, level.steady_requests), (Some(0.1), 0));
+        assert_eq!(level.requests_per_s, Some(5.0));
+        assert_eq!(level.events_per_s, Some(10.0));
+        assert_eq!(level.tokens_per_s, Some(20.0));
     }
 
     #[test]

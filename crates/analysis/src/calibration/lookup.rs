@@ -16,7 +16,8 @@ pub struct ClientLoad {
 pub struct ClientCapacity {
     /// Share of the capacity in use: above one, the client was the bottleneck.
     pub used: f64,
-    /// How far off the client was with at least this many streams; `None` beyond the table.
+    /// How far off the client was with at least this many streams; `None` beyond the table, or
+    /// where the row proves nothing.
     pub error: Option<FidelityError>,
 }
 
@@ -30,7 +31,8 @@ impl Calibration {
             .filter(|row| row.kernel_stamps == load.kernel_stamps)
             .filter(|row| load.streams_in_flight <= u64::from(row.streams))
             .min_by_key(|row| row.streams);
-        ClientCapacity { used: requests.max(events), error: row.and_then(|row| row.error) }
+        let sound = row.filter(|row| row.is_sound(self.method.gap_ms));
+        ClientCapacity { used: requests.max(events), error: sound.and_then(|row| row.error) }
     }
 }
 
@@ -50,6 +52,8 @@ mod tests {
             requests: 100,
             requests_unmatched: 0,
             gaps: 1_000,
+            gaps_unseen: 0,
+            engine_late_ms_p99: Some(0.1),
             error: Some(FidelityError { ttft_ms: error, itl_ms: error }),
             width_ms_max: Some(0.0),
         }
@@ -78,6 +82,9 @@ mod tests {
         assert_eq!(p99(load(1.0, 1.0, 64)), Some(0.1));
         assert_eq!(p99(load(1.0, 1.0, 65)), Some(0.2));
         assert_eq!(p99(load(1.0, 1.0, 257)), None, "beyond the table");
+        let mut unsound = calibration.clone();
+        unsound.fidelity[1].engine_late_ms_p99 = Some(50.0);
+        assert_eq!(unsound.at(load(1.0, 1.0, 3)).error, None, "its engine was late");
         let unstamped = ClientLoad { kernel_stamps: false, ..load(1.0, 1.0, 64) };
         assert_eq!(p99(unstamped), Some(0.7));
         let too_many = ClientLoad { kernel_stamps: false, ..load(1.0, 1.0, 65) };

@@ -14,7 +14,9 @@ mod memory;
 mod pacing;
 
 pub use document::{Calibration, CalibrationError, Machine, Method, SCHEMA};
-pub use fidelity::{AbsoluteError, FidelityAsk, FidelityError, FidelityRow, TrueAnswer};
+pub use fidelity::{
+    AbsoluteError, EngineTruth, FidelityAsk, FidelityError, FidelityRow, TrueAnswer,
+};
 pub use level::{Capacity, Ladder, Level, LevelLatency};
 pub use lookup::{ClientCapacity, ClientLoad};
 pub use memory::{MemorySample, StreamMemory};

@@ -1,6 +1,6 @@
 //! Fidelity: what the client reports of paced streams, against what the engine did.
 
-use inferometer_analysis::calibration::{FidelityAsk, FidelityRow};
+use inferometer_analysis::calibration::{EngineTruth, FidelityAsk, FidelityRow};
 
 use super::drive::{Ask, Load};
 use super::scope::{GAP, Scope, TTFT};
@@ -38,6 +38,9 @@ fn measure_row(client: &Client, asked: FidelityAsk) -> Result<FidelityRow, Failu
     let load = Load::Closed { slots: asked.streams, requests };
     let ask = Ask { streaming: true, output_tokens: asked.tokens, load };
     let driven = client.drive(&server, ask)?;
-    let truths = truth::answers(&server.truth()?, driven.clock);
-    Ok(FidelityRow::of(asked, &driven.records, &truths))
+    let truth = server.truth()?;
+    let answers = truth::answers(&truth, driven.clock);
+    let late_ms_p99 = truth.lateness.p99_ns.map(|ns| ns as f64 / 1e6);
+    let truth = EngineTruth { answers: &answers, late_ms_p99 };
+    Ok(FidelityRow::of(asked, &driven.records, truth))
 }

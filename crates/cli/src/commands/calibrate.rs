@@ -2,8 +2,11 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::calibration::{Calibration, Method, SCHEMA};
+use inferometer_analysis::calibration::{Calibration, Machine, Method, SCHEMA};
 use inferometer_load::{SystemClock, resources};
+use inferometer_report::calibration::{self, CalibrationFiles};
+use inferometer_report::escape;
+use inferometer_report::terminal::Style;
 
 use crate::arguments::CalibrateArguments;
 use crate::calibration::cache::CalibrationFolder;
@@ -15,29 +18,69 @@ use crate::output;
 const TOOL_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
-    let machine = machine::this();
-    let calibration = measure(arguments, machine)?;
-    output::result(&String::from_utf8_lossy(&calibration.to_json_bytes()))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn measure(
-    arguments: &CalibrateArguments,
-    machine: inferometer_analysis::calibration::Machine,
-) -> Result<Calibration, Failure> {
     let talk = |line: &str| {
         if !arguments.quiet {
             output::talk(line);
         }
     };
+    let machine = machine::this();
+    let folder = CalibrationFolder::of(&machine::key(&machine, TOOL_VERSION)).ok_or_else(|| {
+        Failure::usage(
+            "there is no place to keep a calibration: neither XDG_CACHE_HOME nor HOME is set",
+        )
+    })?;
+    folder.create()?;
+    let warn = |why: String| output::talk(&format!("warning: {}", escape::terminal(&why)));
+    if let Some(before) = folder.read(warn) {
+        talk(&format!("replacing the calibration of {}", escape::terminal(&before.when)));
+    }
     let scope = if arguments.quick { Scope::QUICK } else { Scope::FULL };
+    let calibration = measure(&scope, machine, arguments.quick, talk)?;
+    keep(&folder, &calibration)?;
+    let files = files(&folder);
+    if arguments.json {
+        output::result(&calibration::json(&calibration, &files))?;
+    } else {
+        let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
+        output::result(&calibration::terminal(&calibration, &files, style))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The document goes last: where it lies, the others do.
+fn keep(folder: &CalibrationFolder, measured: &Calibration) -> Result<(), Failure> {
+    let (throughput, latency) = (CalibrationFolder::THROUGHPUT, CalibrationFolder::LATENCY);
+    folder.write(throughput, calibration::throughput(measured).as_bytes())?;
+    folder.write(latency, calibration::latency(measured).as_bytes())?;
+    let page = calibration::markdown(measured, throughput, latency);
+    folder.write(CalibrationFolder::PAGE, page.as_bytes())?;
+    folder.write(CalibrationFolder::DOCUMENT, &measured.to_json_bytes())
+}
+
+fn files(folder: &CalibrationFolder) -> CalibrationFiles {
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    CalibrationFiles {
+        folder: folder.path().display().to_string(),
+        document: path(CalibrationFolder::DOCUMENT),
+        page: path(CalibrationFolder::PAGE),
+        throughput: path(CalibrationFolder::THROUGHPUT),
+        latency: path(CalibrationFolder::LATENCY),
+    }
+}
+
+fn measure(
+    scope: &Scope,
+    machine: Machine,
+    quick: bool,
+    talk: impl Fn(&str) + Copy,
+) -> Result<Calibration, Failure> {
     let client =
         Client { options: DriveOptions::default(), ceiling: resources::raise_in_flight_ceiling() };
     let when = wall_time()?;
-    let memory = memory::measure(&client, &scope, talk)?;
-    let ladder = ladder::measure(&client, &scope, talk)?;
-    let pacing = pacing::measure(&client, &scope, talk)?;
-    let fidelity = fidelity::measure(&client, &scope, talk)?;
+    let memory = memory::measure(&client, scope, talk)?;
+    let ladder = ladder::measure(&client, scope, talk)?;
+    let pacing = pacing::measure(&client, scope, talk)?;
+    let fidelity = fidelity::measure(&client, scope, talk)?;
     let capacity = ladder.capacity().ok_or_else(|| {
         Failure::internal("no level of the ladder was steady, so there is no capacity to tell")
     })?;
@@ -47,7 +90,7 @@ fn measure(
         tool_version: TOOL_VERSION.to_owned(),
         machine,
         method: Method {
-            quick: arguments.quick,
+            quick,
             input_tokens: scope::INPUT_TOKENS,
             ladder_tokens: scope::LADDER_TOKENS,
             ttft_ms: scope::TTFT.as_secs_f64() * 1e3,
@@ -58,7 +101,7 @@ fn measure(
         fidelity,
         pacing,
         memory,
-        notes: [memory::note(&client, &scope), ladder::note(&client, &scope)]
+        notes: [memory::note(&client, scope), ladder::note(&client, scope)]
             .into_iter()
             .flatten()
             .collect(),
