@@ -3,6 +3,8 @@
 mod charts;
 mod sections;
 
+use std::fmt::Write;
+
 use inferometer_analysis::calibration::Calibration;
 use serde::Serialize;
 
@@ -32,11 +34,11 @@ pub fn terminal(calibration: &Calibration, files: &CalibrationFiles, style: Styl
     let tables = sections::tables(calibration).map(|table| table.to_terminal(style));
     let memory =
         format!("{}\n  {}\n", style.paint(Ink::Bold, "Memory"), sections::memory(calibration));
-    let notes: String = calibration
-        .notes
-        .iter()
-        .map(|note| format!("{}: {}\n", style.paint(Ink::Doubtful, "note"), escape::terminal(note)))
-        .collect();
+    let mut notes = String::new();
+    for note in &calibration.notes {
+        let head = style.paint(Ink::Doubtful, "note");
+        let _ = writeln!(notes, "{head}: {}", escape::terminal(note));
+    }
     let folder = escape::terminal(&files.folder);
     let place = format!("{}  {folder}\n", style.paint(Ink::Bold, "files"));
     let sections = [vec![head, capacity], tables.to_vec(), vec![memory, notes, place]].concat();

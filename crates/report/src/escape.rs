@@ -50,7 +50,10 @@ pub fn xml(text: &str) -> String {
 pub fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in terminal(text).chars() {
-        if matches!(character, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&') {
+        if matches!(
+            character,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~'
+        ) {
             safe.push('\\');
         }
         safe.push(character);

@@ -16,6 +16,15 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Takes a column out, where it would only repeat another.
+    pub(crate) fn remove_column(&mut self, head: &str) {
+        let Some(column) = self.heads.iter().position(|found| *found == head) else { return };
+        self.heads.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+    }
+
     pub(crate) fn to_terminal(&self, style: Style) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column)).map(String::as_str);

@@ -5,7 +5,7 @@ use inferometer_analysis::calibration::{EngineTruth, FidelityAsk, FidelityRow};
 use super::drive::{Ask, Load};
 use super::scope::{GAP, Scope, TTFT};
 use super::server::Server;
-use super::{Client, DriveOptions, truth};
+use super::{Client, truth};
 use crate::failure::Failure;
 
 /// Requests of each slot. The first opens its connection while others do too; it is left out.
@@ -18,8 +18,8 @@ pub(crate) fn measure(
 ) -> Result<Vec<FidelityRow>, Failure> {
     let mut rows = Vec::new();
     for kernel_stamps in [true, false] {
-        let options = DriveOptions { kernel_stamps, ..client.options };
-        let client = Client { options, ..*client };
+        let mut client = *client;
+        client.options.kernel_stamps = kernel_stamps;
         let fitting = |streams: &&u32| **streams as usize <= client.ceiling;
         for streams in scope.fidelity_streams.iter().copied().filter(|streams| fitting(&streams)) {
             let stamps = if kernel_stamps { "with" } else { "without" };

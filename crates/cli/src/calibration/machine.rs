@@ -35,6 +35,20 @@ pub(crate) fn key(machine: &Machine, tool_version: &str) -> String {
     })
 }
 
+/// Whatever else runs takes from the client and from the engine, and that is said.
+pub(crate) fn busy_note(machine: &Machine) -> Option<String> {
+    const IDLE_SHARE: f64 = 0.25;
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let load: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    let cpus = machine.cpus?;
+    (f64::from(cpus) * IDLE_SHARE < load).then(|| {
+        format!(
+            "the machine was busy before this began (load {load} on {cpus} CPUs): the client can do \
+             better than this; calibrate again when nothing else runs"
+        )
+    })
+}
+
 fn memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

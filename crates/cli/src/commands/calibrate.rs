@@ -77,6 +77,8 @@ fn measure(
     let client =
         Client { options: DriveOptions::default(), ceiling: resources::raise_in_flight_ceiling() };
     let when = wall_time()?;
+    let notes =
+        [machine::busy_note(&machine), memory::note(&client, scope), ladder::note(&client, scope)];
     let memory = memory::measure(&client, scope, talk)?;
     let ladder = ladder::measure(&client, scope, talk)?;
     let pacing = pacing::measure(&client, scope, talk)?;
@@ -101,10 +103,7 @@ fn measure(
         fidelity,
         pacing,
         memory,
-        notes: [memory::note(&client, scope), ladder::note(&client, scope)]
-            .into_iter()
-            .flatten()
-            .collect(),
+        notes: notes.into_iter().flatten().collect(),
     })
 }
 

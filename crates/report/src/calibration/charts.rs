@@ -3,6 +3,7 @@
 use inferometer_analysis::calibration::{Calibration, Level, LevelLatency};
 
 use crate::chart::{Axis, Callout, Figure, LinePanel, Mark, Series, Ticks};
+use crate::escape;
 use crate::number::{count, figure, whole};
 
 /// Requests per second against requests in flight.
@@ -87,21 +88,27 @@ fn latency_finding(levels: &[Level]) -> String {
     };
     match (levels.first().and_then(described), levels.last().and_then(described)) {
         (Some(first), Some(last)) if 1 < levels.len() => {
-            format!("A one-shot answer takes {first}, {last}.")
+            format!("A one-shot answer takes {first} and {last}.")
         }
         (Some(only), _) | (_, Some(only)) => format!("A one-shot answer takes {only}."),
         (None, None) => "No level was measured.".to_owned(),
     }
 }
 
-/// A chart without its machine says nothing.
+/// A chart without its machine says nothing. What does not fit the width is cut.
 fn footnote(calibration: &Calibration) -> String {
-    format!(
-        "Against an engine that answers at once, on the same machine: {}. Inferometer {}, {}.",
-        super::sections::machine(calibration),
+    const CHARACTERS_MAX: usize = 130;
+    let machine = &calibration.machine;
+    let cpus = machine.cpus.map(|cpus| format!(", {cpus} CPUs")).unwrap_or_default();
+    let text = format!(
+        "Echo engine on the same machine: {}{cpus}  ·  {} {}  ·  Inferometer {}  ·  {}",
+        machine.cpu_model.as_deref().unwrap_or("unknown CPU"),
+        machine.os,
+        machine.kernel.as_deref().unwrap_or_default(),
         calibration.tool_version,
-        calibration.when,
-    )
+        calibration.when.split('T').next().unwrap_or_default(),
+    );
+    escape::terminal_line(&text, CHARACTERS_MAX)
 }
 
 fn points(levels: &[Level], of: impl Fn(&Level) -> Option<f64>) -> Vec<(f64, f64)> {

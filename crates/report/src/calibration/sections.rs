@@ -35,21 +35,13 @@ pub(super) fn capacity(calibration: &Calibration) -> String {
 pub(super) fn tables(calibration: &Calibration) -> [Table; 4] {
     let tokens = calibration.method.ladder_tokens;
     let ladder = &calibration.ladder;
-    [
-        levels(
-            format!("One-shot answers of {tokens} tokens, as fast as they go"),
-            &ladder.one_shot,
-        ),
-        levels(
-            format!("Streamed answers of {tokens} tokens, as fast as they go"),
-            &ladder.streamed,
-        ),
-        fidelity(calibration),
-        pacing(&calibration.pacing),
-    ]
+    let mut one_shot = levels("One-shot", tokens, &ladder.one_shot);
+    one_shot.remove_column("events/s");
+    let streamed = levels("Streamed", tokens, &ladder.streamed);
+    [one_shot, streamed, fidelity(calibration), pacing(&calibration.pacing)]
 }
 
-fn levels(title: String, levels: &[Level]) -> Table {
+fn levels(kind: &str, tokens: u32, levels: &[Level]) -> Table {
     let heads = vec![
         "in flight",
         "requests/s",
@@ -73,24 +65,33 @@ fn levels(title: String, levels: &[Level]) -> Table {
             percent(level.success),
         ]
     };
-    Table { title, heads, rows: levels.iter().map(row).collect(), remarks: Vec::new() }
+    Table {
+        title: format!("{kind} answers of {tokens} tokens, as fast as they go"),
+        heads,
+        rows: levels.iter().map(row).collect(),
+        remarks: Vec::new(),
+    }
 }
 
 fn fidelity(calibration: &Calibration) -> Table {
     let method = calibration.method;
     let rows = &calibration.fidelity;
     let unsound = rows.iter().any(|row| !row.is_sound(method.gap_ms));
-    let mut remarks = Vec::new();
+    let mut remarks = vec![
+        "width: what the records admit at worst; unseen: gaps hidden by tokens that came together; \
+         late: the engine's own p99"
+            .to_owned(),
+    ];
     if unsound {
         remarks.push(
-            "~ the engine itself was late, or tokens came in heaps: this machine has no room for \
-             both at this pace, and these errors prove nothing"
+            "~ proves nothing: the engine itself was late, or tokens came in heaps; this machine \
+             has no room for both at this pace"
                 .to_owned(),
         );
     }
     Table {
         title: format!(
-            "Error of what is reported: engine with TTFT {} ms and a token every {} ms",
+            "Error of what is reported, in ms: TTFT {} ms, a token every {} ms",
             whole(Some(method.ttft_ms)),
             whole(Some(method.gap_ms)),
         ),
@@ -98,13 +99,13 @@ fn fidelity(calibration: &Calibration) -> Table {
             "streams",
             "in flight",
             "stamps",
-            "TTFT p50 ms",
-            "TTFT p99 ms",
-            "ITL p50 ms",
-            "ITL p99 ms",
-            "width max ms",
-            "gaps unseen",
-            "engine late p99 ms",
+            "TTFT p50",
+            "TTFT p99",
+            "ITL p50",
+            "ITL p99",
+            "width",
+            "unseen",
+            "late",
         ],
         rows: rows.iter().map(|row| fidelity_row(row, method.gap_ms)).collect(),
         remarks,
@@ -136,7 +137,7 @@ fn fidelity_row(row: &FidelityRow, gap_ms: f64) -> Vec<String> {
 fn pacing(rows: &[PacingRow]) -> Table {
     let row = |row: &PacingRow| {
         vec![
-            figure(Some(row.rate_per_s)),
+            whole(Some(row.rate_per_s)),
             figure(row.planned_per_s),
             figure(row.sent_per_s),
             small(row.delay_ms.map(|delay| delay.p50)),
