@@ -43,7 +43,7 @@ pub(crate) fn busy_note(machine: &Machine) -> Option<String> {
     let cpus = machine.cpus?;
     (f64::from(cpus) * IDLE_SHARE < load).then(|| {
         format!(
-            "the machine was busy before this began (load {load} on {cpus} CPUs): the client can do \
+            "the machine was busy before this began (load {load} on {cpus} CPUs): the client may do \
              better than this; calibrate again when nothing else runs"
         )
     })
