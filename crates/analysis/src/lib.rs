@@ -8,6 +8,7 @@
 //! pages round.
 
 mod arrivals;
+pub mod calibration;
 mod cap;
 mod client;
 mod concurrency;

@@ -24,6 +24,13 @@ pub(crate) enum Command {
     /// Measure one server once
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
+    /// Measure this client on this machine: how fast it is, and how exact
+    ///
+    /// Starts the embedded engine and compares what the client reports with what the engine did:
+    /// a ladder of concurrency levels, the errors of TTFT and ITL, the pacing of an open loop, and
+    /// the memory of a stream. Takes about two minutes; nothing else should run meanwhile. The
+    /// result is kept in the cache folder of the user, for this machine, kernel and version.
+    Calibrate(CalibrateArguments),
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
     Engine(EngineArguments),
@@ -233,6 +240,21 @@ impl PageArguments {
     pub(crate) fn format(&self) -> PageFormat {
         self.asked().unwrap_or(PageFormat::Page)
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CalibrateArguments {
+    /// Fewer levels and less time: a quarter of a minute, and rougher numbers
+    #[arg(long)]
+    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientArguments,
+    /// Print one JSON document instead of the page
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress; results and errors only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Args, Debug)]

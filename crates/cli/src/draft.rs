@@ -10,8 +10,8 @@ use inferometer_model::spec::{
 use inferometer_model::{BaseUrl, SpecDraft};
 
 use crate::arguments::{
-    ApiName, ArrivalsName, ConnectionsName, LimitArguments, LoadArguments, RampCurveName,
-    RunArguments, ThinkName, UntilName,
+    ApiName, ArrivalsName, ClientArguments, ConnectionsName, LimitArguments, LoadArguments,
+    RampCurveName, RunArguments, ThinkName, UntilName,
 };
 use crate::failure::Failure;
 use crate::secrets::Secrets;
@@ -31,7 +31,11 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
         output_tokens: arguments.workload.output_tokens,
         seed: arguments.workload.seed,
         connections: arguments.access.connections.map(connections),
-        client: client(arguments),
+        client: ClientDraft {
+            http: arguments.access.http2.then_some(HttpVersion::Http2),
+            insecure: arguments.access.insecure,
+            ..client(&arguments.client)
+        },
         limits: limits(&arguments.limits),
         header_names: secrets.header_names(),
         metadata: metadata(&arguments.results.metadata, secrets)?,
@@ -112,15 +116,14 @@ fn until(name: UntilName) -> Until {
     }
 }
 
-fn client(arguments: &RunArguments) -> ClientDraft {
-    let typed = &arguments.client;
+/// What was typed about the client's own threads.
+pub(crate) fn client(typed: &ClientArguments) -> ClientDraft {
     let allowed = inferometer_load::cores::allowed();
     ClientDraft {
         drivers: typed.client_cores,
         cores: typed.pin_cores.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
         cores_allowed: allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect(),
-        http: arguments.access.http2.then_some(HttpVersion::Http2),
-        insecure: arguments.access.insecure,
+        ..ClientDraft::default()
     }
 }
 

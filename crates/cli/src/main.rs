@@ -1,6 +1,7 @@
 //! Inferometer: measures LLM inference servers, and says how far its numbers can be believed.
 
 mod arguments;
+mod calibration;
 mod commands;
 mod cores;
 mod draft;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::recover::run(&arguments),

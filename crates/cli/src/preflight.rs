@@ -76,6 +76,7 @@ fn bare_target(
         limits: spec.limits,
         credentials,
         request_id_prefix: "inferometer-probe".to_owned(),
+        kernel_stamps: true,
         http: spec.client.http,
         tls: base.tls.then(|| tls::connector(check, spec.client.http)),
     }

@@ -157,7 +157,8 @@ async fn open(
     let started = clock.system.now();
     stage.set(Stage::Connect);
     let tcp = TcpStream::connect(target.address).await.map_err(|error| connect_failure(&error))?;
-    let stamped = StampedSocket::new(tcp, wire.clone()).map_err(|error| connect_failure(&error))?;
+    let stamped = StampedSocket::new(tcp, wire.clone(), target.kernel_stamps)
+        .map_err(|error| connect_failure(&error))?;
     let connected = clock.system.now();
     let mut secured = None;
     let socket = match &target.tls {

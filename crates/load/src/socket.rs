@@ -19,9 +19,9 @@ pub(crate) struct StampedSocket {
 }
 
 impl StampedSocket {
-    pub(crate) fn new(tcp: TcpStream, wire: Wire) -> io::Result<Self> {
+    pub(crate) fn new(tcp: TcpStream, wire: Wire, kernel_stamps: bool) -> io::Result<Self> {
         tcp.set_nodelay(true)?;
-        let stamped = stamps::enable(&tcp);
+        let stamped = kernel_stamps && stamps::enable(&tcp);
         Ok(Self { tcp, wire, control: stamps::control_room(), stamped })
     }
 }

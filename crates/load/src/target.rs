@@ -26,6 +26,9 @@ pub struct Target {
     pub credentials: Credentials,
     /// Begins each request's `x-request-id`, so that server logs can be matched with records.
     pub request_id_prefix: String,
+    /// Whether to ask the kernel when bytes came. Without its stamps a read's own moment counts; a
+    /// calibration measures what that costs.
+    pub kernel_stamps: bool,
     /// Present when the base URL is https.
     pub tls: Option<TlsConnector>,
 }

@@ -29,6 +29,38 @@ pub fn terminal_line(text: &str, limit: usize) -> String {
     cut
 }
 
+/// For XML and HTML, in text and in quoted attributes. Characters that XML forbids are shown as the
+/// terminal shows them.
+pub fn xml(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in terminal(text).chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+/// For a cell or a line of Markdown: nothing of it is markup.
+pub fn markdown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in terminal(text).chars() {
+        if matches!(
+            character,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~'
+        ) {
+            safe.push('\\');
+        }
+        safe.push(character);
+    }
+    safe
+}
+
 /// Controls, and the invisible characters that reorder or hide text.
 fn is_unsafe(character: char) -> bool {
     character.is_control()
@@ -47,6 +79,12 @@ mod tests {
         assert_eq!(terminal("one\r\ntwo"), "one  two");
         assert_eq!(terminal("abc\u{202e}cba"), "abc\\u{202e}cba");
         assert_eq!(terminal("模型 — ok"), "模型 — ok");
+    }
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(xml("a<b & \"c\"\u{0}"), "a&lt;b &amp; &quot;c&quot;\\u{0}");
+        assert_eq!(markdown("a|b *c*"), "a\\|b \\*c\\*");
     }
 
     #[test]

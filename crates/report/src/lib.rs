@@ -1,11 +1,14 @@
 //! Summary to pages. A page computes nothing and opens nothing: all it shows is in the summary.
 
 pub mod block;
+pub mod calibration;
+pub mod chart;
 pub mod escape;
 pub mod json;
 pub mod load;
 pub mod number;
 pub mod reference;
+mod table;
 pub mod terminal;
 
 use serde::Serialize;

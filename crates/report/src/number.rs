@@ -45,7 +45,7 @@ pub fn percent(share: Option<f64>) -> String {
     }
 }
 
-fn separated(digits: &str) -> String {
+pub(crate) fn separated(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     text.push_str(sign);

@@ -6,6 +6,7 @@ mod style;
 use inferometer_analysis::Summary;
 
 use crate::Files;
+pub(crate) use style::Ink;
 pub use style::Style;
 
 /// Verdict, failures and warnings alone, for beside a page that has no place for them.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::StoreError;
 
 /// Replaces the file at `path`, and returns when the new bytes would survive a power cut.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let draft = draft_path(path);
     let written = write_durably(&draft, bytes)
         .and_then(|()| fs::rename(&draft, path))
@@ -21,7 +21,7 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreErr
 }
 
 /// The file's bytes, or `None` when there is no such file.
-pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
+pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreError> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -20,6 +20,7 @@ mod writer_thread;
 
 pub use directory::{RunDirectory, RunState, StoredRun};
 pub use error::StoreError;
+pub use files::{read_at_most, write_atomically};
 pub use frame::{Damage, PAYLOAD_BYTES_MAX};
 pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
 pub use ledger::LedgerError;

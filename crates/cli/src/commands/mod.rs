@@ -1,5 +1,6 @@
 //! One file per command; each reads like a sentence.
 
+pub(crate) mod calibrate;
 pub(crate) mod engine;
 mod plan;
 pub(crate) mod recover;

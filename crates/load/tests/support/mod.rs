@@ -147,6 +147,7 @@ pub(crate) fn target_with(
         limits,
         credentials: Credentials::default(),
         request_id_prefix: "test".to_owned(),
+        kernel_stamps: true,
         tls: None,
     })
 }

@@ -9,7 +9,7 @@ pub enum Style {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ink {
+pub(crate) enum Ink {
     Bold,
     Dim,
     Good,
@@ -46,7 +46,7 @@ impl Ink {
 }
 
 impl Style {
-    pub(super) fn paint(self, ink: Ink, text: &str) -> String {
+    pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
             Self::Coloured => format!("\u{1b}[{}m{text}\u{1b}[0m", ink.code()),
