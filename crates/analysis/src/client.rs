@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use inferometer_model::Observations;
 use serde::{Deserialize, Serialize};
 
-use crate::oddities::Oddities;
+use crate::capacity::ClientCapacity;
+use crate::measured::Measured;
 use crate::ruler::ns_to_ms;
 
 /// The instrument's view of itself.
@@ -27,6 +28,8 @@ pub struct ClientHealth {
     /// Share of the machine's processor time that its host gave to others; null likewise.
     pub cpu_stolen: Option<f64>,
     pub connections_opened: u64,
+    /// What the client's calibration says about this load; null when it was never calibrated.
+    pub capacity: Option<ClientCapacity>,
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
 }
@@ -40,7 +43,10 @@ pub struct LoopLag {
 }
 
 impl ClientHealth {
-    pub(crate) fn of(observations: &Observations, oddities: &Oddities) -> Self {
+    pub(crate) fn of(observations: &Observations, measured: &Measured) -> Self {
+        let oddities = &measured.oddities;
+        let kernel_stamps = share(oddities.reads_stamped, oddities.reads);
+        let streams = measured.concurrency.map_or(0, |concurrency| concurrency.peak);
         let facts = &observations.ending.client;
         let lag_at = |share| facts.loop_lag.quantile_ns_at_most(share).map(ns_to_ms);
         let connections =
@@ -57,7 +63,8 @@ impl ClientHealth {
             drivers: facts.drivers,
             cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
             cpu_stolen: facts.cpu.and_then(|cpu| share(cpu.stolen_ticks, cpu.ticks)),
-            kernel_stamps: share(oddities.reads_stamped, oddities.reads),
+            kernel_stamps,
+            capacity: ClientCapacity::of(observations, streams, kernel_stamps == Some(1.0)),
             clock_error_us_max: facts.mapping.map(|mapping| mapping.error_ns_max as f64 / 1e3),
             clock_jumps: facts.mapping.map(|mapping| mapping.jumps),
             loop_lag_ms: LoopLag {
@@ -83,10 +90,9 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Given, run};
-    use crate::measured::Measured;
 
     fn health(observations: &Observations) -> ClientHealth {
-        ClientHealth::of(observations, &Measured::of(observations).oddities)
+        ClientHealth::of(observations, &Measured::of(observations))
     }
 
     #[test]

@@ -175,6 +175,7 @@ fn manifest() -> Manifest {
             embedded: false,
         },
         warm_up: None,
+        calibration: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "Linux".to_owned(),

@@ -10,6 +10,7 @@
 mod arrivals;
 pub mod calibration;
 mod cap;
+mod capacity;
 mod client;
 mod concurrency;
 pub mod definitions;
@@ -33,6 +34,7 @@ mod verdict;
 mod warning;
 
 pub use cap::HeldByCap;
+pub use capacity::{ClientCapacity, ClientError};
 pub use client::{ClientHealth, LoopLag};
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;

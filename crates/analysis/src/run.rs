@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named in JSON")]
 pub struct RunFacts {
     pub id: String,
     /// RFC 3339, UTC.

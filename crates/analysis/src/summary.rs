@@ -82,7 +82,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         metrics: MetricValues::new(
             METRICS.iter().map(|metric| (metric, metric.value(&measured))).collect(),
         ),
-        client: ClientHealth::of(observations, &measured.oddities),
+        client: ClientHealth::of(observations, &measured),
         vllm: VllmResult::of(&measured),
         tokens: measured.tokens,
     }

@@ -14,6 +14,7 @@ use inferometer_model::{Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
 use inferometer_workload::{SyntheticPlan, make_warm_up};
 
+use crate::calibration;
 use crate::commands::seal_summary;
 use crate::environment;
 use crate::failure::{Exit, Failure};
@@ -64,6 +65,7 @@ impl Measurement {
             fingerprints: self.fingerprints.clone(),
             endpoint: found.endpoint,
             warm_up: warmed_up,
+            calibration: calibration::known(self.quiet),
             environment: environment::capture(),
             clock: clock.anchor(),
         })?;

@@ -166,6 +166,7 @@ async fn open(
         Some(connector) => {
             stage.set(Stage::Tls);
             let tls = secure(target, connector, stamped).await?;
+            wire.secured();
             secured = Some(clock.system.now());
             tls
         }

@@ -135,13 +135,11 @@ impl Dispatcher {
         } else {
             taken.claim.take_if(|claim| claim.admitted <= now)
         };
-        match departure {
-            Some(departure) => self.send(lane, departure),
-            None => {
-                let due = [claimed, follow_up, look_again].into_iter().flatten().min();
-                self.lanes[lane].wait_or_done(due)
-            }
+        if let Some(departure) = departure {
+            return self.send(lane, departure);
         }
+        let due = [claimed, follow_up, look_again].into_iter().flatten().min();
+        self.lanes[lane].wait_or_done(due)
     }
 
     /// Takes the request at the cursor for this lane, if it has a slot for it. Says when to look

@@ -81,6 +81,10 @@ impl From<JournalClosed> for LoadError {
 const STALL_GRACE: Duration = Duration::from_mins(1);
 
 /// Plays the plan to its end, or to the user's.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the journal's sender ends with the drive, and with it the writer"
+)]
 pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     switch_stamps_on();
     let bodies = Arc::new(Bodies::start(Arc::clone(&drive.plan), Arc::clone(&drive.target))?);
@@ -109,8 +113,8 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     for thread in threads {
         thread.join().map_err(|_| LoadError::Driver)?;
     }
-    let mut client = ClientFacts::default();
-    client.cpu = cpu_before.and_then(CpuReading::until_now);
+    let cpu = cpu_before.and_then(CpuReading::until_now);
+    let mut client = ClientFacts { cpu, ..ClientFacts::default() };
     for report in reports {
         client.merge(&report?);
     }

@@ -32,6 +32,7 @@ pub(crate) struct Exchanges {
     pub(crate) clock: Rc<DriverClock>,
     template: RequestTemplate,
     /// Idle connections, the most recently used last.
+    #[expect(clippy::vec_box, reason = "a connection is large, and moves with every request")]
     pool: RefCell<Vec<Box<Connection>>>,
     /// Idle connections that belong to one user each.
     own: RefCell<HashMap<SlotId, Box<Connection>>>,

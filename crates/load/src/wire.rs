@@ -118,6 +118,7 @@ struct Notes {
     emptied: Cell<Option<Moment>>,
     reads: RefCell<Vec<Read>>,
     is_shared: Cell<bool>,
+    is_secured: Cell<bool>,
 }
 
 impl Wire {
@@ -130,6 +131,11 @@ impl Wire {
         let wire = Self::new(clock);
         wire.notes.is_shared.set(true);
         wire
+    }
+
+    /// The socket below speaks TLS, which has words of its own.
+    pub(crate) fn secured(&self) {
+        self.notes.is_secured.set(true);
     }
 
     /// Called when a part of an answer was handed over by a shared socket.
@@ -150,8 +156,10 @@ impl Wire {
         if self.notes.sent.get().is_none() {
             let now = self.clock.system.now();
             self.notes.sent.set(Some(now));
-            // An answer cannot come before its request.
-            self.notes.emptied.set(Some(now));
+            // An answer cannot come before its request; a TLS session ticket can.
+            if !self.notes.is_secured.get() {
+                self.notes.emptied.set(Some(now));
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 //! traits [`Clock`], [`Fetch`] and [`Plan`] let the other crates speak of those things without
 //! knowing each other.
 
+pub mod calibration;
 pub mod clock;
 pub mod endpoint;
 pub mod environment;

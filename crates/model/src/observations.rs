@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::CalibrationFacts;
 use crate::journal::{NotSent, RunEnding};
 use crate::outcome::Outcome;
 use crate::plan::{Bounds, Fingerprints};
@@ -25,6 +26,8 @@ pub struct Manifest {
     pub endpoint: Endpoint,
     /// What was sent before the run to warm the server up; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
+    /// How fast and exact this client is on this machine; `None` when nobody had measured it.
+    pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
 }
 

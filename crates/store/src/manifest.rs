@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::observations::{ClockAnchor, Endpoint, WarmUpFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, Manifest, Spec};
@@ -25,6 +26,7 @@ pub struct NewRun {
     pub endpoint: Endpoint,
     /// What was sent before the run; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
+    pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
     /// Its wall time names the run.
     pub clock: ClockAnchor,
@@ -56,6 +58,7 @@ impl NewRun {
             fingerprints: self.fingerprints,
             endpoint: self.endpoint,
             warm_up: self.warm_up,
+            calibration: self.calibration,
             environment: self.environment,
         }
     }

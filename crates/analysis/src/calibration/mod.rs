@@ -18,6 +18,5 @@ pub use fidelity::{
     AbsoluteError, EngineTruth, FidelityAsk, FidelityError, FidelityRow, TrueAnswer,
 };
 pub use level::{Capacity, Ladder, Level, LevelLatency};
-pub use lookup::{ClientCapacity, ClientLoad};
 pub use memory::{MemorySample, StreamMemory};
 pub use pacing::{PacingRow, SendDelay};

@@ -38,6 +38,10 @@ pub enum ClientWarning {
     CpuStolen {
         share: f64,
     },
+    /// Of what its calibration says it can carry.
+    CapacityUsed {
+        share: f64,
+    },
     JournalWaits {
         waits: u64,
         attempted: u64,
@@ -66,6 +70,8 @@ const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
 const PAUSE_MS: Limit = Limit { degraded: 100.0, invalid: 1_000.0 };
 /// The share of the machine's processor time that its host gave away.
 const STOLEN_SHARE: Limit = Limit { degraded: 0.02, invalid: 0.10 };
+/// The share of its capacity from which on a client adds its own queueing.
+const CAPACITY_SHARE: Limit = Limit { degraded: 0.5, invalid: 0.8 };
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
 
@@ -81,9 +87,11 @@ impl Limit {
 
 impl ClientWarning {
     pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
-        let health = ClientHealth::of(observations, &measured.oddities);
+        let health = ClientHealth::of(observations, measured);
         let mut found = lags(observations, measured, &health);
         found.extend(STOLEN_SHARE.passed(health.cpu_stolen).map(|share| Self::CpuStolen { share }));
+        let used = health.capacity.as_ref().map(|capacity| capacity.used);
+        found.extend(CAPACITY_SHARE.passed(used).map(|share| Self::CapacityUsed { share }));
         let jumps = health.clock_jumps.unwrap_or(0);
         let distances = measured.out_of_order;
         let waits = health.journal_waits;
@@ -112,6 +120,7 @@ impl ClientWarning {
             Self::ClockJump { .. } => "clock-jump",
             Self::ClockOrder { .. } => "clock-order",
             Self::CpuStolen { .. } => "cpu-stolen",
+            Self::CapacityUsed { .. } => "capacity-used",
             Self::JournalWaits { .. } => "journal-waits",
             Self::ClientResource { .. } => "client-resource",
             Self::NoKernelStamps { .. } => "no-kernel-stamps",
@@ -127,6 +136,7 @@ impl ClientWarning {
             Self::LoopLag { p99_ms_at_most } => CLIENT_MS.severity(*p99_ms_at_most),
             Self::LoopPaused { max_ms } => PAUSE_MS.severity(*max_ms),
             Self::CpuStolen { share } => STOLEN_SHARE.severity(*share),
+            Self::CapacityUsed { share } => CAPACITY_SHARE.severity(*share),
             Self::ClockJump { .. } => Severity::Degraded,
             Self::ClockOrder { .. } | Self::ClientResource { .. } => Severity::Invalid,
             Self::JournalWaits { waits, attempted } => {
@@ -139,7 +149,10 @@ impl ClientWarning {
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::SentLate { .. } => "give the client more cores, or lower the rate",
-            Self::ClientLag { .. } | Self::LoopLag { .. } | Self::ArrivalWidth { .. } => {
+            Self::ClientLag { .. }
+            | Self::LoopLag { .. }
+            | Self::ArrivalWidth { .. }
+            | Self::CapacityUsed { .. } => {
                 "give the client more cores or a machine of its own, or lower the load"
             }
             Self::LoopPaused { .. } => {
@@ -246,6 +259,11 @@ impl fmt::Display for ClientWarning {
             Self::CpuStolen { share } => write!(
                 f,
                 "{} of this machine's processor time went to others on the same host",
+                Percent(*share)
+            ),
+            Self::CapacityUsed { share } => write!(
+                f,
+                "this load used {} of what the client can carry on this machine",
                 Percent(*share)
             ),
             Self::JournalWaits { waits, attempted } => write!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
+use inferometer_analysis::{ClientHealth, Distribution, MetricValue, Percentile, Summary, Verdict};
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 
@@ -190,13 +190,32 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
         .map(|error| format!(", clock error at most {} µs", figure(Some(error))))
         .unwrap_or_default();
     let line = format!(
-        "  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
+        "  {}\n  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
+        calibrated(client),
         milliseconds(p99("send_lag")),
         milliseconds(p99("client_lag")),
         milliseconds(client.loop_lag_ms.p99_at_most),
         milliseconds(p99("arrival_width")),
     );
     style.paint(Ink::Bold, "client") + "\n" + &line
+}
+
+/// The client's error at this load, and how much of its capacity the load took.
+fn calibrated(client: &ClientHealth) -> String {
+    let Some(capacity) = &client.capacity else {
+        return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
+            .to_owned();
+    };
+    let used = percent(Some(capacity.used));
+    let error = capacity.error_ms.map_or_else(
+        || "not known with so many streams".to_owned(),
+        |error| {
+            let ms = |value| figure(Some(value));
+            let (ttft, itl) = (error.ttft_p99, error.itl_p99);
+            format!("TTFT {} ms, ITL {} ms (p99)", ms(ttft), ms(itl))
+        },
+    );
+    format!("client error at this load: {error}; client capacity used: {used}")
 }
 
 pub(super) fn warnings(summary: &Summary, style: Style) -> String {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
 use inferometer_model::observations::WarmUpFacts;
 use inferometer_model::spec::{LoadDraft, RampSegment};
 use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft};
@@ -43,6 +44,24 @@ fn spec() -> Spec {
     SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()
 }
 
+fn calibration() -> CalibrationFacts {
+    let error = ErrorFacts {
+        streams: 64,
+        kernel_stamps: true,
+        ttft_ms_p50: 0.005,
+        ttft_ms_p99: 0.036,
+        itl_ms_p50: 0.0004,
+        itl_ms_p99: 0.012,
+    };
+    CalibrationFacts {
+        when: "2026-01-01T10:00:00Z".to_owned(),
+        drivers: 1,
+        requests_per_s: 61_023.5,
+        events_per_s: 421_411.0,
+        errors: vec![error],
+    }
+}
+
 fn manifest() -> Manifest {
     let new = new_run(Some(5));
     Manifest {
@@ -55,6 +74,7 @@ fn manifest() -> Manifest {
         fingerprints: new.fingerprints,
         endpoint: new.endpoint,
         warm_up: Some(WarmUpFacts { requests: 3, ok: 2, failed: 1, took: OVER }),
+        calibration: Some(calibration()),
         environment: new.environment,
     }
 }

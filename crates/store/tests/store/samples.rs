@@ -48,6 +48,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             embedded: false,
         },
         warm_up: None,
+        calibration: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "linux".to_owned(),

@@ -1,5 +1,6 @@
 //! Each warning of the client, raised and not raised.
 
+use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::journal::{ClockMapping, CpuFacts, NotSent};
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
@@ -193,4 +194,28 @@ fn what_a_cap_held_back_is_told_and_is_not_late() {
         record.admitted = record.sent.unwrap();
     }
     assert_eq!(raised(&observations), [("held-by-cap", Severity::Note)]);
+}
+
+#[test]
+fn a_client_near_its_capacity_is_doubted() {
+    let with_capacity = |requests_per_s| {
+        let mut observations = calm();
+        let calibration = CalibrationFacts {
+            when: "2026-01-02T03:04:05Z".to_owned(),
+            drivers: 1,
+            requests_per_s,
+            events_per_s: 1e9,
+            errors: Vec::new(),
+        };
+        observations.manifest.calibration = Some(calibration);
+        observations
+    };
+    // Of a client that can carry one request per second, the load uses as many times that.
+    let alone = with_capacity(1.0);
+    let health = ClientHealth::of(&alone, &Measured::of(&alone));
+    let busiest = health.capacity.unwrap().used;
+    let used = |requests_per_s| raised(&with_capacity(requests_per_s));
+    assert_eq!(used(busiest / 0.49), []);
+    assert_eq!(used(busiest / 0.51), [("capacity-used", Severity::Degraded)]);
+    assert_eq!(used(busiest / 0.81), [("capacity-used", Severity::Invalid)]);
 }
