@@ -110,8 +110,14 @@ struct Played {
     in_flight_max: usize,
 }
 
+enum Turn {
+    WaitsUntil(Moment),
+    WaitsForReply,
+    Done,
+}
+
 /// A plan played in simulated time.
-struct Play<'a> {
+struct Stage<'a> {
     dispatcher: Dispatcher,
     flying: HashMap<RequestId, Departure>,
     service_ms: &'a [u64],
@@ -120,9 +126,9 @@ struct Play<'a> {
     played: Played,
 }
 
-impl Play<'_> {
-    /// What a lane does until it must wait; `None` when it is done.
-    fn turn(&mut self, lane: usize) -> Option<Option<Moment>> {
+impl Stage<'_> {
+    /// What a lane does until it must wait, or is done.
+    fn turn(&mut self, lane: usize) -> Turn {
         loop {
             match self.dispatcher.next(lane, self.now) {
                 Command::Send(departure) => {
@@ -138,9 +144,9 @@ impl Play<'_> {
                     self.played.in_flight_max = self.played.in_flight_max.max(in_flight);
                 }
                 Command::Refuse { .. } => self.played.refused += 1,
-                Command::WaitUntil(moment) => return Some(Some(moment)),
-                Command::WaitForReply => return Some(None),
-                Command::Done => return None,
+                Command::WaitUntil(moment) => return Turn::WaitsUntil(moment),
+                Command::WaitForReply => return Turn::WaitsForReply,
+                Command::Done => return Turn::Done,
             }
         }
     }
@@ -168,27 +174,28 @@ fn play(
     let played =
         Played { released: Vec::new(), refused: 0, not_sent: Vec::new(), in_flight_max: 0 };
     let (replies, now) = (BinaryHeap::new(), Moment::ZERO);
-    let mut play = Play { dispatcher, flying: HashMap::new(), service_ms, replies, now, played };
+    let mut stage = Stage { dispatcher, flying: HashMap::new(), service_ms, replies, now, played };
     let mut stop_at = stop_at.map(millis);
     for _ in 0..100_000 {
-        if stop_at.is_some_and(|at| at <= play.now) {
-            play.played.not_sent = play.dispatcher.stop(play.now);
+        if stop_at.is_some_and(|at| at <= stage.now) {
+            stage.played.not_sent = stage.dispatcher.stop(stage.now);
             stop_at = None;
         }
         let mut wake = None;
-        lanes.retain(|lane| match play.turn(*lane) {
-            Some(moment) => {
-                wake = wake.into_iter().chain(moment).min();
+        lanes.retain(|lane| match stage.turn(*lane) {
+            Turn::WaitsUntil(moment) => {
+                wake = wake.into_iter().chain([moment]).min();
                 true
             }
-            None => false,
+            Turn::WaitsForReply => true,
+            Turn::Done => false,
         });
         if lanes.is_empty() {
-            return play.played;
+            return stage.played;
         }
-        let reply = play.replies.peek().map(|reply| reply.0.0);
-        play.now = [wake, reply, stop_at].into_iter().flatten().min().unwrap().max(play.now);
-        play.take_replies();
+        let reply = stage.replies.peek().map(|reply| reply.0.0);
+        stage.now = [wake, reply, stop_at].into_iter().flatten().min().unwrap().max(stage.now);
+        stage.take_replies();
     }
     panic!("the dispatcher never came to an end");
 }

@@ -1,3 +1,5 @@
+//! Plans as lists, replies by hand: what the dispatcher says, and when.
+
 use std::num::NonZeroU32;
 
 use super::*;
