@@ -123,18 +123,37 @@ impl Connection {
 const HEADER_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 128;
 
+/// How head and body of a request go to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    /// Copied together, in one piece: cheaper where they are short.
+    Joined,
+    /// As they are, in one call.
+    Apart,
+}
+
+impl Writing {
+    /// A connection is made for requests like its first.
+    pub(crate) fn of(body_bytes: usize) -> Self {
+        const SHORT_BYTES: usize = 4 << 10;
+        if body_bytes < SHORT_BYTES { Self::Joined } else { Self::Apart }
+    }
+}
+
 /// Opens an HTTP/1.1 connection.
 pub(crate) async fn dial(
     target: &Target,
     clock: &Rc<DriverClock>,
     ordinal: u32,
     stage: &Cell<Stage>,
+    writing: Writing,
 ) -> Result<Box<Connection>, Failure> {
     let wire = Wire::new(Rc::clone(clock));
     let (socket, dial) = open(target, clock, &wire, stage).await?;
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(HEADER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
+        .writev(writing == Writing::Apart)
         .handshake(TokioIo::new(socket))
         .await
         .map_err(|error| http_failure(&error, Stage::Connect, false))?;

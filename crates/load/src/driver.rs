@@ -40,6 +40,8 @@ pub(crate) struct Driver {
     places: Vec<Option<InFlight>>,
     free_places: Vec<usize>,
     landings: Rc<Landings>,
+    /// Room for what has come down, used again each turn.
+    landed: Vec<(usize, Landed)>,
     limits: Limits,
     /// No limit of a request can come sooner after anything than this.
     limit_min: Duration,
@@ -105,6 +107,7 @@ impl Driver {
             places: Vec::new(),
             free_places: Vec::new(),
             landings: Rc::default(),
+            landed: Vec::new(),
             limits: Limits::default(),
             limit_min: limits.connect.min(limits.first_token).min(limits.idle),
             pacer: Pacer::new(drive.clock)?,
@@ -174,9 +177,12 @@ impl Driver {
 
     fn take_in(&mut self) -> Result<(), LoadError> {
         if !self.landings.is_empty() {
-            for (place, landed) in self.landings.take() {
+            let mut landed = std::mem::take(&mut self.landed);
+            self.landings.take(&mut landed);
+            for (place, landed) in landed.drain(..) {
                 self.land(place, landed)?;
             }
+            self.landed = landed;
         }
         if self.conductor.is_cut() && !self.is_cut {
             self.is_cut = true;

@@ -17,7 +17,7 @@ use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, ResponseHead};
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, Response, dial, http_failure};
+use crate::connection::{Connection, Links, Response, Writing, dial, http_failure};
 use crate::deadline::before;
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::SlotId;
@@ -72,17 +72,20 @@ impl Exchanges {
     /// Makes the attempt and says how it failed, if it did. It may be dropped at any point: the
     /// flight then holds what was known.
     pub(crate) async fn attempt(&self, flight: &Flight, body: Bytes) -> Option<Failure> {
-        let (mut connection, failure) = match self.exchange(flight, body).await {
-            Ok(kept) => kept,
-            Err(failure) => return Some(failure),
-        };
-        if self.target.connections != Connections::New && connection.is_reusable().await {
-            self.put_back(connection, flight.departure.slot);
+        match self.exchange(flight, body).await {
+            Ok((connection, failure)) => {
+                // Whether it is fit for use is looked at by whoever takes it.
+                self.put_back(connection, flight.departure.slot);
+                failure
+            }
+            Err(failure) => Some(failure),
         }
-        failure
     }
 
     fn put_back(&self, connection: Box<Connection>, slot: Option<SlotId>) {
+        if self.target.http == HttpVersion::Http2 {
+            return;
+        }
         match (self.target.connections, slot) {
             (Connections::PerUser, Some(slot)) => {
                 self.own.borrow_mut().insert(slot, connection);
@@ -136,7 +139,7 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
-        let mut connection = self.connection(flight).await?;
+        let mut connection = self.connection(flight, body.len()).await?;
         let request = self.template.request(body, flight.request().id);
         *flight.wire.borrow_mut() = Some(connection.wire.clone());
         flight.stage.set(Stage::Headers);
@@ -195,7 +198,11 @@ impl Exchanges {
     }
 
     /// An idle connection that the server has not closed, or a new one.
-    async fn connection(&self, flight: &Flight) -> Result<Box<Connection>, Failure> {
+    async fn connection(
+        &self,
+        flight: &Flight,
+        body_bytes: usize,
+    ) -> Result<Box<Connection>, Failure> {
         if let Some(connection) = self.open_connection(flight.departure.slot).await {
             let ordinal = connection.ordinal;
             flight.facts.set(Some(ConnectionFacts { ordinal, reused: true, dial: None }));
@@ -205,7 +212,10 @@ impl Exchanges {
         self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
         let (target, clock) = (&self.target, &self.clock);
         let mut connection = match target.http {
-            HttpVersion::Http1 => Box::pin(dial(target, clock, ordinal, &flight.stage)).await?,
+            HttpVersion::Http1 => {
+                let writing = Writing::of(body_bytes);
+                Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
+            }
             HttpVersion::Http2 => {
                 Box::pin(self.links.dial(target, clock, ordinal, &flight.stage)).await?
             }

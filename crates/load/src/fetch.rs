@@ -14,7 +14,7 @@ use inferometer_model::outcome::{Outcome, Stage};
 
 use crate::answer::Failure;
 use crate::clock::SystemClock;
-use crate::connection::{Links, dial, http_failure};
+use crate::connection::{Links, Writing, dial, http_failure};
 use crate::deadline::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Turn};
@@ -40,7 +40,9 @@ impl HttpFetch {
         let stage = Cell::new(Stage::Connect);
         let links = Links::default();
         let mut connection = match self.target.http {
-            HttpVersion::Http1 => dial(&self.target, &self.clock, ordinal, &stage).await?,
+            HttpVersion::Http1 => {
+                dial(&self.target, &self.clock, ordinal, &stage, Writing::Joined).await?
+            }
             HttpVersion::Http2 => links.dial(&self.target, &self.clock, ordinal, &stage).await?,
         };
         let path = self.target.base.path(request.path);

@@ -36,9 +36,11 @@ impl Landings {
         self.landed.borrow().is_empty()
     }
 
-    /// Takes all, in the order in which they came down.
-    pub(crate) fn take(&self) -> Vec<(usize, Landed)> {
-        std::mem::take(&mut *self.landed.borrow_mut())
+    /// Takes all, in the order in which they came down, in exchange for an empty list: two lists
+    /// take turns, and neither grows anew.
+    pub(crate) fn take(&self, taken: &mut Vec<(usize, Landed)>) {
+        debug_assert!(taken.is_empty(), "what was taken before is dealt with");
+        std::mem::swap(taken, &mut self.landed.borrow_mut());
     }
 
     /// Wakes `waker` with the next landing.
