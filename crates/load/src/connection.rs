@@ -33,6 +33,7 @@ use crate::wire::{DriverClock, Wire};
 
 pub(crate) type Request = http::Request<Full<Bytes>>;
 pub(crate) type Response = http::Response<Incoming>;
+type Answered = Result<Response, hyper::Error>;
 
 /// What one exchange needs: a connection of its own, or its part of a shared one.
 pub(crate) struct Connection {
@@ -47,6 +48,12 @@ pub(crate) struct Connection {
 enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::Lease),
+}
+
+/// The answer to come, by either protocol.
+enum Pending<A, B> {
+    Http1(A),
+    Http2(B),
 }
 
 /// hyper's half of the connection, which must be polled for anything to move. A shared one is
@@ -91,11 +98,21 @@ impl Pump {
 
 impl Connection {
     /// Sends a request, and returns with the head of its answer.
-    pub(crate) async fn send(&mut self, request: Request) -> Result<Response, hyper::Error> {
-        self.wire.begin();
-        match &mut self.sender {
-            Sender::Http1(sender) => self.pump.with(sender.send_request(request)).await,
-            Sender::Http2(lease) => lease.send(request, &self.wire).await,
+    ///
+    /// The request is handed on at once and not kept in what is returned: every exchange in flight
+    /// would have room for it.
+    pub(crate) fn send(&mut self, request: Request) -> impl Future<Output = Answered> + '_ {
+        let Self { sender, pump, wire, .. } = self;
+        wire.begin();
+        let answer = match sender {
+            Sender::Http1(sender) => Pending::Http1(sender.send_request(request)),
+            Sender::Http2(lease) => Pending::Http2(Box::pin(lease.send(request, wire))),
+        };
+        async move {
+            match answer {
+                Pending::Http1(answer) => pump.with(answer).await,
+                Pending::Http2(answer) => answer.await,
+            }
         }
     }
 

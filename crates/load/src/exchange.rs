@@ -143,32 +143,31 @@ impl Exchanges {
         let request = self.template.request(body, flight.request().id);
         *flight.wire.borrow_mut() = Some(connection.wire.clone());
         flight.stage.set(Stage::Headers);
-        let response = connection.send(request).await.map_err(|error| {
+        let streaming = self.target.streaming;
+        let opening = connection.send(request).await.map(|answer| Opening::of(answer, streaming));
+        let Opening { status, framing, mut body } = opening.map_err(|error| {
             let now = self.clock.system.now();
             http_failure(&error, Stage::Headers, flight.is_stale(&connection.wire, now))
         })?;
-        let head = ResponseHead {
-            status: response.status().as_u16(),
-            read: connection.wire.current_read(),
-            streamed: false,
-        };
+        let read = connection.wire.current_read();
+        let head = ResponseHead { status: status.as_u16(), read, streamed: false };
         flight.head.set(Some(head));
         flight.stage.set(Stage::FirstToken);
-        if !response.status().is_success() {
+        if !status.is_success() {
             // What seldom happens is boxed: every request's task has room for it otherwise.
-            let failure = Box::pin(self.error_answer(&mut connection, response)).await;
+            let failure = Box::pin(self.error_answer(&mut connection, status, body)).await;
             return Ok((connection, Some(failure)));
         }
-        let framing = match framing(&response, self.target.streaming) {
+        let framing = match framing {
             Ok(framing) => framing,
             Err(failure) => {
-                return Err(Box::pin(self.with_title(&mut connection, response, failure)).await);
+                return Err(Box::pin(self.with_title(&mut connection, body, failure)).await);
             }
         };
         let streamed = framing == Framing::EventStream;
         flight.head.set(Some(ResponseHead { streamed, ..head }));
         *flight.reader.borrow_mut() = Some(AnswerReader::new(self.target.api, framing));
-        self.read_body(&mut connection, response.into_body(), flight).await?;
+        self.read_body(&mut connection, &mut body, flight).await?;
         flight.stage.set(Stage::End);
         Ok((connection, None))
     }
@@ -176,7 +175,7 @@ impl Exchanges {
     async fn read_body(
         &self,
         connection: &mut Connection,
-        mut body: Incoming,
+        body: &mut Incoming,
         flight: &Flight,
     ) -> Result<(), Failure> {
         while let Some(frame) = connection.pump.with(body.frame()).await {
@@ -240,8 +239,12 @@ impl Exchanges {
         None
     }
     /// An error status is an answer too: its words are kept.
-    async fn error_answer(&self, connection: &mut Connection, response: Response) -> Failure {
-        let status = response.status();
+    async fn error_answer(
+        &self,
+        connection: &mut Connection,
+        status: StatusCode,
+        body: Incoming,
+    ) -> Failure {
         let (outcome, cause) = match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 (Outcome::Rejected, None)
@@ -249,7 +252,7 @@ impl Exchanges {
             status if status.is_redirection() => (Outcome::HttpError, Some(Cause::Redirect)),
             _ => (Outcome::HttpError, None),
         };
-        let text = error_body_text(&self.beginning(connection, response.into_body()).await);
+        let text = error_body_text(&self.beginning(connection, body).await);
         let message =
             if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
         Failure { outcome, cause, message: Some(message) }
@@ -259,10 +262,10 @@ impl Exchanges {
     async fn with_title(
         &self,
         connection: &mut Connection,
-        response: Response,
+        body: Incoming,
         failure: Failure,
     ) -> Failure {
-        let page = self.beginning(connection, response.into_body()).await;
+        let page = self.beginning(connection, body).await;
         let page = String::from_utf8_lossy(&page);
         let title = title(&page);
         let message = failure.message.map(|message| match title {
@@ -286,6 +289,20 @@ impl Exchanges {
         before(clock, clock.now() + ERROR_BODY_WAIT, reading).await;
         bytes.truncate(ERROR_BODY_BYTES_READ);
         bytes
+    }
+}
+
+/// The head of an answer, as far as it matters, and what follows it.
+struct Opening {
+    status: StatusCode,
+    framing: Result<Framing, Failure>,
+    body: Incoming,
+}
+
+impl Opening {
+    fn of(response: Response, streaming: bool) -> Self {
+        let framing = framing(&response, streaming);
+        Self { status: response.status(), framing, body: response.into_body() }
     }
 }
 
