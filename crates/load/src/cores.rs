@@ -7,7 +7,7 @@ pub fn allowed() -> Vec<usize> {
 
 /// Keeps the calling thread on one core. A core that is not there leaves it where it was: the
 /// cores were checked when they were chosen.
-pub(crate) fn pin_to(core: usize) {
+pub fn pin_to(core: usize) {
     affinity::pin_to(core);
 }
 
