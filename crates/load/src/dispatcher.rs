@@ -1,7 +1,7 @@
 //! The dispatcher: a value that is told the time and the replies, and says what to do next.
 //!
 //! It knows nothing of sockets, threads or runtimes, so a simulation drives it as well as the wire
-//! does. Several drivers may ask it; each has a [`Lane`]: its share of the slots, and the requests
+//! does. Several drivers may ask it; each has a lane: its share of the slots, and the requests
 //! that it has taken. All take from one cursor, so the load is the same for any number of drivers.
 
 mod lane;

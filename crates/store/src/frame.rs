@@ -13,7 +13,7 @@
 //! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] holds.
 
 use inferometer_model::JournalEntry;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// No frame is longer, so a damaged length cannot ask for more memory than this.
 pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
@@ -94,24 +94,61 @@ impl Head {
 /// Adds the frame of `entry`, which will stand at `offset` of the file. On an error `into` is as
 /// it was.
 pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
-    let (kind, payload) = match entry {
-        JournalEntry::Started(started) => (Kind::Started, postcard::to_stdvec(started)),
-        JournalEntry::Ended(record) => (Kind::Ended, postcard::to_stdvec(record)),
-        JournalEntry::NotSent(part) => (Kind::NotSent, postcard::to_stdvec(part)),
-        JournalEntry::RunEnded(ending) => (Kind::RunEnded, postcard::to_stdvec(ending)),
+    let start = into.len();
+    let encoded = append(entry, offset, into);
+    if encoded.is_err() {
+        into.truncate(start);
+    }
+    encoded
+}
+
+fn append(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
+    let head_at = into.len();
+    let payload_at = head_at + HEAD_BYTES;
+    // The length is known when the payload stands; it is written where it belongs, not copied.
+    into.extend_from_slice(&[0; HEAD_BYTES]);
+    let (kind, written) = match entry {
+        JournalEntry::Started(started) => (Kind::Started, write(started, into)),
+        JournalEntry::Ended(record) => (Kind::Ended, write(record, into)),
+        JournalEntry::NotSent(part) => (Kind::NotSent, write(part, into)),
+        JournalEntry::RunEnded(ending) => (Kind::RunEnded, write(ending, into)),
     };
-    let payload = payload.map_err(|error| error.to_string())?;
-    let length = u32::try_from(payload.len())
+    written.map_err(|error| error.to_string())?;
+    let bytes = into.len() - payload_at;
+    let length = u32::try_from(bytes)
         .ok()
         .filter(|length| *length <= PAYLOAD_BYTES_MAX)
-        .ok_or_else(|| {
-            format!("it has {} bytes, and the bound is {PAYLOAD_BYTES_MAX}", payload.len())
-        })?;
+        .ok_or_else(|| format!("it has {bytes} bytes, and the bound is {PAYLOAD_BYTES_MAX}"))?;
     let head = Head::new(length, kind);
-    into.extend_from_slice(&head.bytes);
-    into.extend_from_slice(&payload);
-    into.extend_from_slice(&head.checksum(offset, &payload).to_le_bytes());
+    into[head_at..payload_at].copy_from_slice(&head.bytes);
+    let checksum = head.checksum(offset, &into[payload_at..]);
+    into.extend_from_slice(&checksum.to_le_bytes());
     Ok(())
+}
+
+fn write(value: &impl Serialize, into: &mut Vec<u8>) -> postcard::Result<()> {
+    postcard::serialize_with_flavor(value, Behind(into))
+}
+
+/// Writes a payload behind what is there.
+struct Behind<'a>(&'a mut Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Behind<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
 }
 
 /// The entry that a frame with a good checksum holds.
