@@ -9,7 +9,7 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target};
 use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
-use inferometer_model::observations::{Connections, Endpoint, UsageAsk};
+use inferometer_model::observations::{Connections, Endpoint, HttpVersion, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, RequestRecord, Spec};
@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub(crate) endpoint: Endpoint,
 }
 
+const HTTP2_HINT: &str = "does this server speak HTTP/2, over TLS by ALPN, else at once? Most \
+                          inference servers speak HTTP/1.1: leave --http2 out";
 const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
 
@@ -94,6 +96,9 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");
+        }
+        if target.http == HttpVersion::Http2 {
+            return failure.hint(HTTP2_HINT);
         }
         failure
     })?;
@@ -189,6 +194,7 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             Some((flag, limit)) => {
                 failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
             }
+            None if target.http == HttpVersion::Http2 => failure.hint(HTTP2_HINT),
             None => failure.hint("nothing was measured; does the server answer a request by hand?"),
         },
     }
