@@ -10,14 +10,16 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use inferometer_model::Clock;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, ResponseHead};
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, Response, Writing, dial, http_failure};
+use crate::connection::{
+    Connection, Links, NotAnswered, Request, Response, Writing, dial, http_failure,
+};
 use crate::deadline::before;
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::SlotId;
@@ -139,14 +141,9 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
-        let mut connection = self.connection(flight, body.len()).await?;
+        let body_bytes = body.len();
         let request = self.template.request(body, flight.request().id);
-        *flight.wire.borrow_mut() = Some(connection.wire.clone());
-        flight.stage.set(Stage::Headers);
-        let response = connection.send(request).await.map_err(|error| {
-            let now = self.clock.system.now();
-            http_failure(&error, Stage::Headers, flight.is_stale(&connection.wire, now))
-        })?;
+        let (mut connection, response) = self.send(flight, request, body_bytes).await?;
         let head = ResponseHead {
             status: response.status().as_u16(),
             read: connection.wire.current_read(),
@@ -173,6 +170,32 @@ impl Exchanges {
         Ok((connection, None))
     }
 
+    /// Sends the request. A shared connection may be found closed before a byte has left, and then
+    /// the request goes over another, once: that is no second attempt, as nothing was tried.
+    async fn send(
+        &self,
+        flight: &Flight,
+        mut request: Request,
+        body_bytes: usize,
+    ) -> Result<(Box<Connection>, Response), Failure> {
+        let mut connections_left = 2;
+        loop {
+            let mut connection = self.connection(flight, body_bytes).await?;
+            *flight.wire.borrow_mut() = Some(connection.wire.clone());
+            flight.stage.set(Stage::Headers);
+            connections_left -= 1;
+            match connection.send(request).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
+                Err(not_answered) => {
+                    let now = self.clock.system.now();
+                    let was_closed = flight.is_stale(&connection.wire, now);
+                    return Err(not_answered.failure(Stage::Headers, was_closed));
+                }
+            }
+        }
+    }
+
     async fn read_body(
         &self,
         connection: &mut Connection,
@@ -188,12 +211,27 @@ impl Exchanges {
             reader.push(bytes, connection.wire.current_read())?;
             if reader.has_output() {
                 flight.stage.set(Stage::Stream);
-                self.clock.turn.output_came();
+                self.note_output(connection);
             }
         }
-        match flight.reader.borrow_mut().as_mut() {
-            Some(reader) => reader.end(connection.wire.current_read()),
-            None => Ok(()),
+        // hyper takes a stream that the server gave up without an error for one that ended.
+        if self.target.http == HttpVersion::Http2 && !body.is_end_stream() {
+            return Err(Failure::new(Outcome::Truncated, Cause::NoFinalChunk));
+        }
+        let mut reader = flight.reader.borrow_mut();
+        let Some(reader) = reader.as_mut() else { return Ok(()) };
+        reader.end(connection.wire.current_read())?;
+        if reader.has_output() {
+            self.note_output(connection);
+        }
+        Ok(())
+    }
+
+    /// Output is a sign of life. The turn's own moment would not do: a driver that always has
+    /// something to do never begins a new turn.
+    fn note_output(&self, connection: &Connection) {
+        if let Some(at) = connection.wire.last_read() {
+            self.clock.turn.output_came(at);
         }
     }
 
@@ -203,35 +241,32 @@ impl Exchanges {
         flight: &Flight,
         body_bytes: usize,
     ) -> Result<Box<Connection>, Failure> {
-        if let Some(connection) = self.open_connection(flight.departure.slot).await {
-            let ordinal = connection.ordinal;
-            flight.facts.set(Some(ConnectionFacts { ordinal, reused: true, dial: None }));
-            return Ok(connection);
-        }
-        let ordinal = self.ordinal.get();
-        self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
+        let slot = flight.departure.slot;
         let (target, clock) = (&self.target, &self.clock);
         let mut connection = match target.http {
+            HttpVersion::Http2 => Box::pin(self.shared_connection(&flight.stage)).await?,
             HttpVersion::Http1 => {
-                let writing = Writing::of(body_bytes);
-                Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
-            }
-            HttpVersion::Http2 => {
-                Box::pin(self.links.dial(target, clock, ordinal, &flight.stage)).await?
+                if let Some(connection) = self.open_connection(slot).await {
+                    connection
+                } else {
+                    let (ordinal, writing) = (self.next_ordinal(), Writing::of(body_bytes));
+                    Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
+                }
             }
         };
         let dial = connection.dial.take();
-        flight.facts.set(Some(ConnectionFacts { ordinal, reused: false, dial }));
+        let (ordinal, reused) = (connection.ordinal, dial.is_none());
+        flight.facts.set(Some(ConnectionFacts { ordinal, reused, dial }));
         Ok(connection)
     }
 
+    fn next_ordinal(&self) -> u32 {
+        let ordinal = self.ordinal.get();
+        self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
+        ordinal
+    }
+
     async fn open_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
-        if self.target.http == HttpVersion::Http2 {
-            if self.target.connections == Connections::New {
-                self.links.clear();
-            }
-            return self.links.place(&self.clock);
-        }
         while let Some(mut connection) = self.idle_connection(slot) {
             if connection.is_reusable().await {
                 return Some(connection);
@@ -239,6 +274,24 @@ impl Exchanges {
         }
         None
     }
+
+    /// A place on a connection that requests share.
+    async fn shared_connection(&self, stage: &Cell<Stage>) -> Result<Box<Connection>, Failure> {
+        let turn = if self.target.connections == Connections::New {
+            self.links.clear();
+            None
+        } else {
+            match self.links.place_or_turn(&self.clock).await {
+                Ok(connection) => return Ok(connection),
+                Err(turn) => Some(turn),
+            }
+        };
+        let ordinal = self.next_ordinal();
+        let dialled = self.links.dial(&self.target, &self.clock, ordinal, stage).await;
+        drop(turn);
+        dialled
+    }
+
     /// An error status is an answer too: its words are kept.
     async fn error_answer(&self, connection: &mut Connection, response: Response) -> Failure {
         let status = response.status();
