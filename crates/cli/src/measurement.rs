@@ -52,8 +52,8 @@ impl Measurement {
     ) -> Result<Result<Measured, Exit>, Failure> {
         let control = Control::default();
         let interruption = signals::listen(control.clone(), self.quiet)?;
-        let warmed_up = make_warm_up(&self.spec)
-            .map(|plan| self.warm_up(plan, found.target.clone(), &control));
+        let warmed_up =
+            make_warm_up(&self.spec).map(|plan| self.warm_up(plan, found.target.clone(), &control));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
         if let Some(exit) = interruption.exit() {
             return Ok(Err(exit));

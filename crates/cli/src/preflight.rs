@@ -9,7 +9,7 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target};
 use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
-use inferometer_model::observations::{Connections, Endpoint, UsageAsk};
+use inferometer_model::observations::{Connections, Endpoint, HttpVersion, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, RequestRecord, Spec};
@@ -27,6 +27,7 @@ pub(crate) struct Found {
 
 const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
+const IS_IT_HTTP2: &str = "does this server speak HTTP/2? Most want HTTP/1.1: leave --http2 out";
 
 pub(crate) fn preflight(
     spec: &Spec,
@@ -94,6 +95,9 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");
+        }
+        if target.http == HttpVersion::Http2 && matches!(error, DiscoveryError::NoAnswer(_)) {
+            return failure.hint(IS_IT_HTTP2);
         }
         failure
     })?;
@@ -185,6 +189,9 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             "the certificate must be valid for this host and trusted by this system \
              (SSL_CERT_FILE may name another store); --insecure measures without the check",
         ),
+        (_, Some(Cause::BadFraming)) if target.http == HttpVersion::Http2 => {
+            failure.hint(IS_IT_HTTP2)
+        }
         _ => match met_limit(outcome, &target.limits) {
             Some((flag, limit)) => {
                 failure.hint(format!("it was given {limit:?}; allow more with {flag}"))

@@ -1,7 +1,5 @@
 //! A run that brings no output any more is ended; one that does is left alone, however long.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 mod support;
 
 use std::time::Duration;
