@@ -105,6 +105,7 @@ impl Server {
             progress: Arc::new(Progress::default()),
             ceiling: load.slots as usize,
             drivers: Drivers { cores: self.client_core.into_iter().collect(), ..Drivers::ONE },
+            stall_grace: Drive::STALL_GRACE,
             journal,
         };
         let driving = thread::spawn(move || drive(run));

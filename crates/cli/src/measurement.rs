@@ -52,12 +52,13 @@ impl Measurement {
     ) -> Result<Result<Measured, Exit>, Failure> {
         let control = Control::default();
         let interruption = signals::listen(control.clone(), self.quiet)?;
-        let warmed_up = make_warm_up(&self.spec)
-            .map(|plan| self.warm_up(plan, found.target.clone(), &control))
-            .transpose()?;
+        let warmed_up =
+            make_warm_up(&self.spec).map(|plan| self.warm_up(plan, found.target.clone(), &control));
+        // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
         if let Some(exit) = interruption.exit() {
             return Ok(Err(exit));
         }
+        let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
         let writer = store.create(NewRun {
             spec: self.spec.clone(),
@@ -149,6 +150,7 @@ impl Measurement {
             progress,
             ceiling: self.ceiling,
             drivers: drivers(&self.spec.client),
+            stall_grace: Drive::STALL_GRACE,
             journal,
         });
         drop(watch);

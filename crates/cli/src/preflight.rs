@@ -25,10 +25,9 @@ pub(crate) struct Found {
     pub(crate) endpoint: Endpoint,
 }
 
-const HTTP2_HINT: &str = "does this server speak HTTP/2, over TLS by ALPN, else at once? Most \
-                          inference servers speak HTTP/1.1: leave --http2 out";
 const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
+const IS_IT_HTTP2: &str = "does this server speak HTTP/2? Most want HTTP/1.1: leave --http2 out";
 
 pub(crate) fn preflight(
     spec: &Spec,
@@ -97,8 +96,8 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");
         }
-        if target.http == HttpVersion::Http2 {
-            return failure.hint(HTTP2_HINT);
+        if target.http == HttpVersion::Http2 && matches!(error, DiscoveryError::NoAnswer(_)) {
+            return failure.hint(IS_IT_HTTP2);
         }
         failure
     })?;
@@ -190,11 +189,14 @@ fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> 
             "the certificate must be valid for this host and trusted by this system \
              (SSL_CERT_FILE may name another store); --insecure measures without the check",
         ),
+        (_, Some(Cause::BadFraming)) if target.http == HttpVersion::Http2 => {
+            failure.hint(IS_IT_HTTP2)
+        }
         _ => match met_limit(outcome, &target.limits) {
             Some((flag, limit)) => {
                 failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
             }
-            None if target.http == HttpVersion::Http2 => failure.hint(HTTP2_HINT),
+            None if target.http == HttpVersion::Http2 => failure.hint(IS_IT_HTTP2),
             None => failure.hint("nothing was measured; does the server answer a request by hand?"),
         },
     }

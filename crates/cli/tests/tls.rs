@@ -124,6 +124,31 @@ fn certificates_that_nobody_vouches_for_are_refused() {
     assert!(text(&ran.stderr).contains("another.example"), "{}", text(&ran.stderr));
 }
 
+/// Anybody may answer then, and nothing hides it.
+#[test]
+fn a_certificate_that_is_not_checked_is_measured_and_said_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&["another.example"]);
+    let url = format!("https://{}", server.address);
+    let arguments = ["run", &url, "-q", "--model", "tiny", "--requests", "3"];
+    let ran = output(&arguments, folder.path());
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("--insecure"), "the remedy: {}", text(&ran.stderr));
+
+    let ran = output(&[&arguments[..], &["--insecure"]].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let page = text(&ran.stdout);
+    assert!(page.contains("NOT checked (--insecure)"), "{page}");
+    assert_eq!(observations(folder.path()).records.len(), 3);
+
+    let ran = output(&[&arguments[..], &["--insecure", "--json"]].concat(), folder.path());
+    let document: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(document["run"]["insecure"], true);
+    assert_eq!(document["outcomes"]["ok"], 3);
+    let warnings = document["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["key"] == "insecure"), "{warnings:?}");
+}
+
 #[test]
 fn a_plain_port_is_not_blamed_on_its_certificate() {
     let folder = tempfile::tempdir().unwrap();

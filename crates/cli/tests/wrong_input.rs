@@ -6,6 +6,7 @@
 mod support;
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::{Engine, http, output, server_saying, text};
 
@@ -184,4 +185,20 @@ fn an_answer_that_is_not_the_one_to_measure_is_refused_before_the_run() {
     let event = r#"data: {"model":"large","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
     let other = answering(http("200 OK", "text/event-stream", &format!("{event}\n\n")));
     assert_says(&run_against(other), 3, &["`tiny`", "`large`", "--model"]);
+}
+
+#[test]
+fn a_warm_up_in_which_everything_fails_ends_with_the_reason() {
+    let asked = AtomicU32::new(0);
+    let event = r#"data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+    let stream = http("200 OK", "text/event-stream", &format!("{event}\n\n"));
+    let broken = http("500 Internal Server Error", "text/plain", "out of memory");
+    // Only the probe is answered.
+    let address = server_saying(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => stream.clone(),
+        _ => broken.clone(),
+    });
+    let url = format!("http://{address}");
+    let found = refused(&["run", &url, "-q", "--model", "tiny", "--warm-up", "3"]);
+    assert_says(&found, 3, &["3 warm-up requests", "http_error", "500", "out of memory", "hint:"]);
 }

@@ -22,7 +22,7 @@ use inferometer_model::record::Dial;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 
-use self::breakage::{connect_failure, tls_failure};
+use self::breakage::{connect_failure, not_offered, tls_failure};
 pub(crate) use self::breakage::{http_failure, io_failure};
 pub(crate) use self::http2::Links;
 use self::socket::Socket;
@@ -33,7 +33,27 @@ use crate::wire::{DriverClock, Wire};
 
 pub(crate) type Request = http::Request<Full<Bytes>>;
 pub(crate) type Response = http::Response<Incoming>;
-type Answered = Result<Response, hyper::Error>;
+type Answered = Result<Response, NotAnswered>;
+
+/// Why a request that was to be sent has no answer.
+pub(crate) enum NotAnswered {
+    Failed(hyper::Error),
+    Ended(Failure),
+    /// The connection was found closed before a byte of the request had left.
+    Unsent(Box<Request>),
+}
+
+impl NotAnswered {
+    /// What it means, where the request is not sent another way. For `was_closed` see
+    /// [`http_failure`].
+    pub(crate) fn failure(self, stage: Stage, was_closed: bool) -> Failure {
+        match self {
+            Self::Failed(error) => http_failure(&error, stage, was_closed),
+            Self::Ended(failure) => failure,
+            Self::Unsent(_) => Failure::new(Outcome::TransportError, Cause::StalePool),
+        }
+    }
+}
 
 /// What one exchange needs: a connection of its own, or its part of a shared one.
 pub(crate) struct Connection {
@@ -110,7 +130,7 @@ impl Connection {
         };
         async move {
             match answer {
-                Pending::Http1(answer) => pump.with(answer).await,
+                Pending::Http1(answer) => pump.with(answer).await.map_err(NotAnswered::Failed),
                 Pending::Http2(answer) => answer.await,
             }
         }
@@ -219,12 +239,12 @@ async fn secure(
     let name = ServerName::try_from(host).map_err(|error| {
         Failure::saying(Outcome::TlsError, Cause::Certificate, error.to_string())
     })?;
-    let secured = connector.connect(name, socket).await.map_err(|error| tls_failure(&error))?;
+    let secured =
+        connector.connect(name, socket).await.map_err(|error| tls_failure(&error, target.http))?;
     // Whoever offers only HTTP/2 must not be answered in HTTP/1: the bytes would mean nothing.
     let agreed = secured.get_ref().1.alpn_protocol();
     if target.http == HttpVersion::Http2 && agreed != Some(b"h2") {
-        let words = "the server does not offer HTTP/2";
-        return Err(Failure::saying(Outcome::TlsError, Cause::Handshake, words));
+        return Err(not_offered(target.http));
     }
     Ok(Socket::Tls(Box::new(secured)))
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -38,7 +39,14 @@ pub struct Drive {
     /// Requests that this machine can hold in flight.
     pub ceiling: usize,
     pub drivers: Drivers,
+    /// How much longer than a request's own limits a run without output may go on.
+    pub stall_grace: Duration,
     pub journal: SyncSender<JournalBatch>,
+}
+
+impl Drive {
+    /// The usual grace: long enough for any server that is only slow.
+    pub const STALL_GRACE: Duration = Duration::from_mins(1);
 }
 
 /// How many threads drive, and where.
@@ -77,9 +85,6 @@ impl From<JournalClosed> for LoadError {
     }
 }
 
-/// Added to the longest wait that a request may have, before a run without output counts as dead.
-const STALL_GRACE: Duration = Duration::from_mins(1);
-
 /// Plays the plan to its end, or to the user's.
 #[expect(
     clippy::needless_pass_by_value,
@@ -106,7 +111,7 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
         threads.push(start(drive.clone(), part, prepared, sender.clone())?);
     }
     drop(sender);
-    let limits = (drive.target.limits.drain, stall_limit(&drive.target));
+    let limits = (drive.target.limits.drain, output_limit(&drive.target) + drive.stall_grace);
     let feed = Feed::new(drive.journal.clone());
     let mut watch = Watch::new(&conductor, drive.clock, &drive.control, turns, limits, feed);
     let reports = conducting.block_on(watch.until_all_reported(reports))?;
@@ -143,14 +148,17 @@ fn start(
         if let Some(core) = core {
             pin_to(core);
         }
+        let playing = AssertUnwindSafe(|| play(&runtime, drive, part, turn));
+        // A driver that panics must say so: the others would play on for a run that is lost.
+        let report = catch_unwind(playing).unwrap_or(Err(LoadError::Driver));
         // A closed channel means that nobody waits for the report.
-        let _ = reports.send(play(&runtime, drive, part, turn));
+        let _ = reports.send(report);
     })
 }
 
-/// How long nothing may come before the run is ended: longer than any request may wait for output.
-fn stall_limit(target: &Target) -> Duration {
+/// How long the limits let a request wait for output.
+fn output_limit(target: &Target) -> Duration {
     let Limits { connect, first_token, idle, total, .. } = target.limits;
     let longest = if target.streaming { connect + first_token.max(idle) } else { total };
-    longest.min(total) + STALL_GRACE
+    longest.min(total)
 }

@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use inferometer_model::Clock;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::{ConnectionFacts, ResponseHead};
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, Response, Writing, dial, http_failure};
+use crate::connection::{Connection, Links, NotAnswered, Request, Writing, dial, http_failure};
 use crate::deadline::before;
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::SlotId;
 use crate::flight::Flight;
 use crate::landings::Landed;
+use crate::opening::{Opening, title};
 use crate::target::{RequestTemplate, Target};
 use crate::wire::DriverClock;
 
@@ -139,22 +139,17 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
-        let mut connection = self.connection(flight, body.len()).await?;
-        let request = self.template.request(body, flight.request().id);
-        *flight.wire.borrow_mut() = Some(connection.wire.clone());
-        flight.stage.set(Stage::Headers);
-        let streaming = self.target.streaming;
-        let opening = connection.send(request).await.map(|answer| Opening::of(answer, streaming));
-        let Opening { status, framing, mut body } = opening.map_err(|error| {
-            let now = self.clock.system.now();
-            http_failure(&error, Stage::Headers, flight.is_stale(&connection.wire, now))
-        })?;
+        let (mut connection, opening) = match self.target.http {
+            HttpVersion::Http1 => self.send(flight, body).await?,
+            // What seldom happens is boxed: every request's task has room for it otherwise.
+            HttpVersion::Http2 => Box::pin(self.send_shared(flight, body)).await?,
+        };
+        let Opening { status, framing, mut body } = opening;
         let read = connection.wire.current_read();
         let head = ResponseHead { status: status.as_u16(), read, streamed: false };
         flight.head.set(Some(head));
         flight.stage.set(Stage::FirstToken);
         if !status.is_success() {
-            // What seldom happens is boxed: every request's task has room for it otherwise.
             let failure = Box::pin(self.error_answer(&mut connection, status, body)).await;
             return Ok((connection, Some(failure)));
         }
@@ -172,6 +167,61 @@ impl Exchanges {
         Ok((connection, None))
     }
 
+    /// Sends the request over a connection of its own.
+    async fn send(
+        &self,
+        flight: &Flight,
+        body: Bytes,
+    ) -> Result<(Box<Connection>, Opening), Failure> {
+        let mut connection = self.connection(flight, body.len()).await?;
+        let request = self.template.request(body, flight.request().id);
+        match self.send_over(flight, &mut connection, request).await {
+            Ok(opening) => Ok((connection, opening)),
+            Err(not_answered) => Err(self.failure(flight, &connection, not_answered)),
+        }
+    }
+
+    /// Sends the request over a shared connection. It may be found closed before a byte has left,
+    /// and then the request goes over another, once: that is no second attempt, as nothing was
+    /// tried.
+    async fn send_shared(
+        &self,
+        flight: &Flight,
+        body: Bytes,
+    ) -> Result<(Box<Connection>, Opening), Failure> {
+        let body_bytes = body.len();
+        let mut request = self.template.request(body, flight.request().id);
+        let mut connections_left = 2;
+        loop {
+            let mut connection = self.connection(flight, body_bytes).await?;
+            connections_left -= 1;
+            match self.send_over(flight, &mut connection, request).await {
+                Ok(opening) => return Ok((connection, opening)),
+                Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
+                Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),
+            }
+        }
+    }
+
+    /// The request is handed on at once, and not kept in what is returned.
+    fn send_over<'a>(
+        &self,
+        flight: &Flight,
+        connection: &'a mut Connection,
+        request: Request,
+    ) -> impl Future<Output = Result<Opening, NotAnswered>> + use<'a> {
+        *flight.wire.borrow_mut() = Some(connection.wire.clone());
+        flight.stage.set(Stage::Headers);
+        let streaming = self.target.streaming;
+        let answer = connection.send(request);
+        async move { answer.await.map(|answer| Opening::of(answer, streaming)) }
+    }
+
+    fn failure(&self, flight: &Flight, connection: &Connection, why: NotAnswered) -> Failure {
+        let was_closed = flight.is_stale(&connection.wire, self.clock.system.now());
+        why.failure(Stage::Headers, was_closed)
+    }
+
     async fn read_body(
         &self,
         connection: &mut Connection,
@@ -187,12 +237,27 @@ impl Exchanges {
             reader.push(bytes, connection.wire.current_read())?;
             if reader.has_output() {
                 flight.stage.set(Stage::Stream);
-                self.clock.turn.output_came();
+                self.note_output(connection);
             }
         }
-        match flight.reader.borrow_mut().as_mut() {
-            Some(reader) => reader.end(connection.wire.current_read()),
-            None => Ok(()),
+        // hyper takes a stream that the server gave up without an error for one that ended.
+        if self.target.http == HttpVersion::Http2 && !body.is_end_stream() {
+            return Err(Failure::new(Outcome::Truncated, Cause::NoFinalChunk));
+        }
+        let mut reader = flight.reader.borrow_mut();
+        let Some(reader) = reader.as_mut() else { return Ok(()) };
+        reader.end(connection.wire.current_read())?;
+        if reader.has_output() {
+            self.note_output(connection);
+        }
+        Ok(())
+    }
+
+    /// Output is a sign of life. The turn's own moment would not do: a driver that always has
+    /// something to do never begins a new turn.
+    fn note_output(&self, connection: &Connection) {
+        if let Some(at) = connection.wire.last_read() {
+            self.clock.turn.output_came(at);
         }
     }
 
@@ -202,35 +267,32 @@ impl Exchanges {
         flight: &Flight,
         body_bytes: usize,
     ) -> Result<Box<Connection>, Failure> {
-        if let Some(connection) = self.open_connection(flight.departure.slot).await {
-            let ordinal = connection.ordinal;
-            flight.facts.set(Some(ConnectionFacts { ordinal, reused: true, dial: None }));
-            return Ok(connection);
-        }
-        let ordinal = self.ordinal.get();
-        self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
+        let slot = flight.departure.slot;
         let (target, clock) = (&self.target, &self.clock);
         let mut connection = match target.http {
+            HttpVersion::Http2 => Box::pin(self.shared_connection(&flight.stage)).await?,
             HttpVersion::Http1 => {
-                let writing = Writing::of(body_bytes);
-                Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
-            }
-            HttpVersion::Http2 => {
-                Box::pin(self.links.dial(target, clock, ordinal, &flight.stage)).await?
+                if let Some(connection) = self.open_connection(slot).await {
+                    connection
+                } else {
+                    let (ordinal, writing) = (self.next_ordinal(), Writing::of(body_bytes));
+                    Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
+                }
             }
         };
         let dial = connection.dial.take();
-        flight.facts.set(Some(ConnectionFacts { ordinal, reused: false, dial }));
+        let (ordinal, reused) = (connection.ordinal, dial.is_none());
+        flight.facts.set(Some(ConnectionFacts { ordinal, reused, dial }));
         Ok(connection)
     }
 
+    fn next_ordinal(&self) -> u32 {
+        let ordinal = self.ordinal.get();
+        self.ordinal.set(ordinal.saturating_add(self.ordinal_step));
+        ordinal
+    }
+
     async fn open_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
-        if self.target.http == HttpVersion::Http2 {
-            if self.target.connections == Connections::New {
-                self.links.clear();
-            }
-            return self.links.place(&self.clock);
-        }
         while let Some(mut connection) = self.idle_connection(slot) {
             if connection.is_reusable().await {
                 return Some(connection);
@@ -238,6 +300,24 @@ impl Exchanges {
         }
         None
     }
+
+    /// A place on a connection that requests share.
+    async fn shared_connection(&self, stage: &Cell<Stage>) -> Result<Box<Connection>, Failure> {
+        let turn = if self.target.connections == Connections::New {
+            self.links.clear();
+            None
+        } else {
+            match self.links.place_or_turn(&self.clock).await {
+                Ok(connection) => return Ok(connection),
+                Err(turn) => Some(turn),
+            }
+        };
+        let ordinal = self.next_ordinal();
+        let dialled = self.links.dial(&self.target, &self.clock, ordinal, stage).await;
+        drop(turn);
+        dialled
+    }
+
     /// An error status is an answer too: its words are kept.
     async fn error_answer(
         &self,
@@ -290,45 +370,4 @@ impl Exchanges {
         bytes.truncate(ERROR_BODY_BYTES_READ);
         bytes
     }
-}
-
-/// The head of an answer, as far as it matters, and what follows it.
-struct Opening {
-    status: StatusCode,
-    framing: Result<Framing, Failure>,
-    body: Incoming,
-}
-
-impl Opening {
-    fn of(response: Response, streaming: bool) -> Self {
-        let framing = framing(&response, streaming);
-        Self { status: response.status(), framing, body: response.into_body() }
-    }
-}
-
-/// How to read a successful answer, or why not to.
-fn framing(response: &Response, streaming: bool) -> Result<Framing, Failure> {
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    if let Some(encoding) = text(header::CONTENT_ENCODING)
-        && !encoding.eq_ignore_ascii_case("identity")
-    {
-        let cause = Cause::ContentEncoding;
-        return Err(Failure::saying(Outcome::ProtocolError, cause, encoding));
-    }
-    let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match essence.as_str() {
-        "text/event-stream" => Ok(Framing::EventStream),
-        "" if streaming => Ok(Framing::EventStream),
-        "application/json" | "" => Ok(Framing::Whole),
-        _ => Err(Failure::saying(Outcome::ProtocolError, Cause::ContentType, content_type)),
-    }
-}
-
-fn title(page: &str) -> Option<&str> {
-    // ASCII case changes no byte offset.
-    let lower = page.to_ascii_lowercase();
-    let start = lower.find("<title>")? + "<title>".len();
-    let length = lower.get(start..)?.find('<')?;
-    page.get(start..start + length).map(str::trim).filter(|title| !title.is_empty())
 }

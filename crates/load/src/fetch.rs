@@ -14,7 +14,7 @@ use inferometer_model::outcome::{Outcome, Stage};
 
 use crate::answer::Failure;
 use crate::clock::SystemClock;
-use crate::connection::{Links, Writing, dial, http_failure};
+use crate::connection::{Links, Writing, dial};
 use crate::deadline::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Turn};
@@ -50,7 +50,7 @@ impl HttpFetch {
         let response = connection
             .send(wire_request)
             .await
-            .map_err(|error| http_failure(&error, Stage::Headers, false))?;
+            .map_err(|not_answered| not_answered.failure(Stage::Headers, false))?;
         let status = response.status().as_u16();
         let content_type = response
             .headers()

@@ -24,6 +24,7 @@ mod flight;
 mod hopes;
 mod landings;
 mod limits;
+mod opening;
 mod pacer;
 mod probe;
 pub mod progress;

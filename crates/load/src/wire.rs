@@ -28,7 +28,7 @@ struct TurnMoments {
     woke_ns: AtomicU64,
     /// When the next tick is due; zero while nothing ticks.
     tick_due_ns: AtomicU64,
-    /// When the loop woke that last brought output; zero before the first.
+    /// When output was last read; zero before the first.
     output_ns: AtomicU64,
 }
 
@@ -67,9 +67,9 @@ impl Turn {
         self.0.tick_due_ns.store(due.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Output came in this turn: a sign of life for whoever watches the run.
-    pub(crate) fn output_came(&self) {
-        self.0.output_ns.store(self.0.since_ns.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// Output came: a sign of life for whoever watches the run.
+    pub(crate) fn output_came(&self, at: Moment) {
+        self.0.output_ns.store(at.as_nanos(), Ordering::Relaxed);
     }
 
     pub(crate) fn last_output(&self) -> Moment {

@@ -278,6 +278,7 @@ proptest! {
             progress: Arc::new(Progress::default()),
             ceiling: 100,
             drivers: Drivers { count: NonZeroUsize::new(drivers).unwrap(), cores: Vec::new() },
+            stall_grace: Drive::STALL_GRACE,
             journal,
         };
         let ended = Arc::new(Mutex::new(Vec::new()));
@@ -334,6 +335,7 @@ fn a_stop_before_the_drive_began_is_not_forgotten() {
         progress: Arc::new(Progress::default()),
         ceiling: 100,
         drivers: Drivers::ONE,
+        stall_grace: Drive::STALL_GRACE,
         journal,
     };
     assert_eq!(drive(run).unwrap().stop, RunStop::Drained);

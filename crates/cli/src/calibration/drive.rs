@@ -77,6 +77,7 @@ impl Client {
             progress: Arc::new(Progress::default()),
             ceiling: self.ceiling,
             drivers: self.options.drivers.clone(),
+            stall_grace: Drive::STALL_GRACE,
             journal,
         };
         let driving = std::thread::Builder::new()

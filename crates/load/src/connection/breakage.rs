@@ -3,18 +3,23 @@
 use std::error::Error as _;
 use std::io;
 
+use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use nix::errno::Errno;
+use rustls::AlertDescription;
 
 use crate::answer::Failure;
 
-pub(super) fn tls_failure(error: &io::Error) -> Failure {
+pub(super) fn tls_failure(error: &io::Error, asked: HttpVersion) -> Failure {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(tls @ rustls::Error::InvalidCertificate(_)) => {
             Failure::saying(Outcome::TlsError, Cause::Certificate, tls.to_string())
         }
         Some(rustls::Error::InvalidMessage(_)) => {
             Failure::saying(Outcome::TlsError, Cause::Handshake, "the server answered without TLS")
+        }
+        Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
+            not_offered(asked)
         }
         Some(tls) => Failure::saying(Outcome::TlsError, Cause::Handshake, tls.to_string()),
         None => Failure {
@@ -23,6 +28,15 @@ pub(super) fn tls_failure(error: &io::Error) -> Failure {
             message: Some(error.to_string()),
         },
     }
+}
+
+/// The server speaks TLS, but not the HTTP that was asked for.
+pub(super) fn not_offered(asked: HttpVersion) -> Failure {
+    let words = match asked {
+        HttpVersion::Http1 => "the server does not offer HTTP/1.1",
+        HttpVersion::Http2 => "the server does not offer HTTP/2",
+    };
+    Failure::saying(Outcome::TlsError, Cause::Handshake, words)
 }
 
 /// What a socket's error means, in our words.
@@ -38,7 +52,8 @@ pub(crate) fn io_failure(error: &io::Error) -> Failure {
             Some(Cause::Unreachable)
         }
         Some(Errno::ECONNRESET | Errno::EPIPE | Errno::ECONNABORTED) => Some(Cause::Reset),
-        _ => None,
+        // Libraries may pass the kind on, and lose the number.
+        _ => is_breakage(error.kind()).then_some(Cause::Reset),
     };
     Failure { outcome: Outcome::TransportError, cause, message: Some(error.to_string()) }
 }
@@ -54,6 +69,10 @@ pub(super) fn connect_failure(error: &io::Error) -> Failure {
 /// What hyper's error means, in our words. `was_closed` is a reused connection that broke at once,
 /// without a byte for this request: the server had closed it before.
 pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool) -> Failure {
+    // A frame that ends one stream of a shared connection says so itself.
+    if let Some(h2) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
+        return http2_failure(h2);
+    }
     if was_closed && !error.is_parse() {
         return Failure::new(Outcome::TransportError, Cause::StalePool);
     }
@@ -61,9 +80,6 @@ pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool)
         return Failure::saying(Outcome::ProtocolError, Cause::Headers, error.to_string());
     }
     let in_body = Stage::FirstToken <= stage;
-    if let Some(h2) = error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
-        return http2_failure(h2);
-    }
     if let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
         return body_io_failure(io, in_body);
     }
@@ -77,8 +93,24 @@ fn http2_failure(error: &h2::Error) -> Failure {
     if let Some(io) = error.get_io() {
         return io_failure(io);
     }
-    let cause = if error.is_go_away() && error.is_remote() { Cause::GoAway } else { Cause::Reset };
-    Failure::saying(Outcome::TransportError, cause, error.to_string())
+    let (outcome, cause) = if error.is_library() {
+        // What the server sent is not HTTP/2 as we read it.
+        (Outcome::ProtocolError, Cause::BadFraming)
+    } else if error.is_go_away() && error.is_remote() {
+        (Outcome::TransportError, Cause::GoAway)
+    } else {
+        (Outcome::TransportError, Cause::Reset)
+    };
+    Failure::saying(outcome, cause, error.to_string())
+}
+
+fn is_breakage(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+    )
 }
 
 fn body_io_failure(error: &io::Error, in_body: bool) -> Failure {

@@ -4,35 +4,48 @@
 //! answer are those at which its frames were handed over, by the client's own clock.
 
 use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use inferometer_model::outcome::Stage;
 use inferometer_model::record::Dial;
 
-use super::{Connection, HEADER_BYTES_MAX, Pump, Request, Response, Sender, http_failure, open};
+use super::{
+    Connection, HEADER_BYTES_MAX, NotAnswered, Pump, Request, Response, Sender, http_failure, open,
+};
 use crate::answer::Failure;
 use crate::target::Target;
 use crate::wire::{DriverClock, Wire};
 
 /// The shared connections of one driver.
 #[derive(Default)]
-pub(crate) struct Links(RefCell<Vec<Rc<Link>>>);
+pub(crate) struct Links {
+    links: RefCell<Vec<Rc<Link>>>,
+    /// Held while a link is opened: whoever waits for it may find a place on the new one.
+    opening: tokio::sync::Mutex<()>,
+}
 
 struct Link {
-    sender: http2::SendRequest<Full<Bytes>>,
+    sender: http2::SendRequest<Leaving>,
     /// Requests that are on it now.
     requests: Cell<u32>,
     ordinal: u32,
+    /// How the connection as a whole broke.
+    broke: Rc<RefCell<Option<Failure>>>,
 }
 
 /// One request's place on a link.
 pub(super) struct Lease {
     link: Rc<Link>,
-    sender: http2::SendRequest<Full<Bytes>>,
+    sender: http2::SendRequest<Leaving>,
 }
 
 /// What most servers allow at least; beyond it another connection is opened.
@@ -44,10 +57,23 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 impl Links {
     /// A place on a link that has one, or `None`.
     pub(crate) fn place(&self, clock: &Rc<DriverClock>) -> Option<Box<Connection>> {
-        let mut links = self.0.borrow_mut();
+        let mut links = self.links.borrow_mut();
         links.retain(|link| !link.sender.is_closed());
         let link = links.iter().find(|link| link.requests.get() < REQUESTS_PER_LINK)?;
         Some(Link::lease(link, clock, None))
+    }
+
+    /// A place on a link, after the one that is being opened. `Err` is the right to open another:
+    /// many requests that begin at once must not open a connection each.
+    pub(crate) async fn place_or_turn(
+        &self,
+        clock: &Rc<DriverClock>,
+    ) -> Result<Box<Connection>, tokio::sync::MutexGuard<'_, ()>> {
+        if let Some(connection) = self.place(clock) {
+            return Ok(connection);
+        }
+        let turn = self.opening.lock().await;
+        self.place(clock).ok_or(turn)
     }
 
     /// Opens another link, and takes a place on it.
@@ -63,26 +89,34 @@ impl Links {
         let (sender, connection) = http2::Builder::new(LocalTasks)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
+            // None before the server has said how many it allows: it may refuse the others.
+            .initial_max_send_streams(0)
             .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .handshake(TokioIo::new(socket))
             .await
             .map_err(|error| http_failure(&error, Stage::Connect, false))?;
-        // Its errors reach every request that is on it.
-        tokio::task::spawn_local(connection);
-        let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal });
+        let broke: Rc<RefCell<Option<Failure>>> = Rc::default();
+        let noted = Rc::clone(&broke);
+        // Its errors reach every request that is on it, but not those that wait for a stream.
+        tokio::task::spawn_local(async move {
+            if let Err(error) = connection.await {
+                *noted.borrow_mut() = Some(http_failure(&error, Stage::Connect, false));
+            }
+        });
+        let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal, broke });
         let leased = Link::lease(&link, clock, Some(dial));
-        self.0.borrow_mut().push(link);
+        self.links.borrow_mut().push(link);
         Ok(leased)
     }
 
     /// Whether the server leaves the connections open.
     pub(crate) fn are_open(&self) -> bool {
-        self.0.borrow().iter().any(|link| !link.sender.is_closed())
+        self.links.borrow().iter().any(|link| !link.sender.is_closed())
     }
 
     /// Forgets the connections, so that the next request opens one.
     pub(crate) fn clear(&self) {
-        self.0.borrow_mut().clear();
+        self.links.borrow_mut().clear();
     }
 }
 
@@ -105,13 +139,56 @@ impl Lease {
         &mut self,
         request: Request,
         wire: &Wire,
-    ) -> Result<Response, hyper::Error> {
-        // Where the server allows no more streams we wait here: that is not yet sending.
-        self.sender.ready().await?;
-        wire.writing();
-        let response = self.sender.send_request(request).await?;
-        wire.handed(0);
-        Ok(response)
+    ) -> Result<Response, NotAnswered> {
+        let request = request.map(|body| Leaving { body, wire: wire.clone() });
+        match self.sender.try_send_request(request).await {
+            Ok(response) => {
+                wire.handed(0);
+                Ok(response)
+            }
+            Err(mut error) => Err(match error.take_message() {
+                Some(request) => NotAnswered::Unsent(Box::new(request.map(|leaving| leaving.body))),
+                None => NotAnswered::Ended(self.failure(&error.into_error())),
+            }),
+        }
+    }
+
+    /// What a request's own error means, or the connection's where it only followed from that.
+    fn failure(&self, error: &hyper::Error) -> Failure {
+        match &*self.link.broke.borrow() {
+            Some(broke) if error.source().is_none_or(|source| !source.is::<h2::Error>()) => {
+                broke.clone()
+            }
+            _ => http_failure(error, Stage::Headers, false),
+        }
+    }
+}
+
+/// A request's body, which notes when it leaves: hyper asks for it once the server has allowed the
+/// stream. Waiting for that is not yet sending.
+struct Leaving {
+    body: Full<Bytes>,
+    wire: Wire,
+}
+
+impl Body for Leaving {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.wire.writing();
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

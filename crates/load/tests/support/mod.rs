@@ -2,20 +2,25 @@
 
 #![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
 
+pub(crate) mod http2;
+pub(crate) mod noting;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_load::target::Credentials;
-use inferometer_load::{Control, Drive, Drivers, SystemClock, Target, drive};
+use inferometer_load::{Control, Drive, Drivers, LoadError, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
-use inferometer_model::{JournalEntry, Plan, PlannedRequest, Release, RequestId, RequestRecord};
+use inferometer_model::{
+    JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId, RequestRecord, RunEnding,
+};
 
 /// What the server does on one connection, after it has read one request.
 #[derive(Clone)]
@@ -69,7 +74,7 @@ impl Drop for Scripted {
 
 fn play(mut stream: TcpStream, script: &[Step]) {
     stream.set_nodelay(true).unwrap();
-    if !read_request(&mut stream) {
+    if read_request(&mut stream).is_none() {
         return;
     }
     for step in script {
@@ -80,7 +85,7 @@ fn play(mut stream: TcpStream, script: &[Step]) {
                 }
             }
             Step::NextRequest => {
-                if !read_request(&mut stream) {
+                if read_request(&mut stream).is_none() {
                     return;
                 }
             }
@@ -106,23 +111,33 @@ fn play(mut stream: TcpStream, script: &[Step]) {
     let _ = stream.read(&mut [0; 1]);
 }
 
-/// Reads one request with a Content-Length body; `false` when the client left.
-fn read_request(stream: &mut TcpStream) -> bool {
+/// The head of a request, in lower case, and its body.
+struct Heard {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Heard {
+    fn header(&self, name: &str) -> Option<&str> {
+        let line = self.head.lines().find_map(|line| line.strip_prefix(name))?;
+        line.strip_prefix(':').map(str::trim)
+    }
+}
+
+/// Reads one request with a Content-Length body; `None` when the client left.
+fn read_request(stream: &mut TcpStream) -> Option<Heard> {
     let mut bytes = Vec::new();
     let mut byte = [0];
     while !bytes.ends_with(b"\r\n\r\n") {
-        match stream.read(&mut byte) {
-            Ok(1) => bytes.push(byte[0]),
-            _ => return false,
-        }
+        stream.read_exact(&mut byte).ok()?;
+        bytes.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length:"))
-        .map_or(0, |value| value.trim().parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).is_ok()
+    let mut request = Heard { head, body: Vec::new() };
+    let length = request.header("content-length").map_or(0, |value| value.parse().unwrap());
+    request.body = vec![0; length];
+    stream.read_exact(&mut request.body).ok()?;
+    Some(request)
 }
 
 pub(crate) fn target(address: SocketAddr, api: Api, streaming: bool) -> Arc<Target> {
@@ -154,49 +169,108 @@ pub(crate) fn target_with(
 
 /// So many requests, one after the other, through the whole driver; their records by id.
 pub(crate) fn drive_all(target: &Arc<Target>, requests: u64) -> Vec<RequestRecord> {
-    let (journal, entries) = std::sync::mpsc::sync_channel(1_000);
+    drive_plan(Closed { requests, slots: 1 }, target, 1).records
+}
+
+/// What a plan came to.
+pub(crate) struct Driven {
+    /// By id.
+    pub(crate) records: Vec<RequestRecord>,
+    pub(crate) not_sent: u64,
+    pub(crate) ending: RunEnding,
+}
+
+pub(crate) fn drive_plan(
+    plan: impl Plan + 'static,
+    target: &Arc<Target>,
+    drivers: usize,
+) -> Driven {
+    drive_within(plan, target, drivers, Drive::STALL_GRACE).unwrap()
+}
+
+pub(crate) fn drive_within(
+    plan: impl Plan + 'static,
+    target: &Arc<Target>,
+    drivers: usize,
+    stall_grace: Duration,
+) -> Result<Driven, LoadError> {
+    let (journal, entries) = std::sync::mpsc::sync_channel(10_000);
     let run = Drive {
-        plan: Arc::new(OneAfterAnother(requests)),
+        plan: Arc::new(plan),
         target: Arc::clone(target),
         clock: SystemClock::new(),
         control: Control::default(),
         progress: Arc::default(),
-        ceiling: 100,
-        drivers: Drivers::ONE,
+        ceiling: 1_000,
+        drivers: Drivers { count: NonZeroUsize::new(drivers).unwrap(), cores: Vec::new() },
+        stall_grace,
         journal,
     };
-    drive(run).unwrap();
-    let records = entries.into_iter().flatten().filter_map(|entry| match entry {
-        JournalEntry::Ended(record) => Some(*record),
-        JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => None,
-    });
-    records.collect()
+    let ending = drive(run)?;
+    let entries: Vec<JournalEntry> = entries.into_iter().flatten().collect();
+    assert_eq!(entries.last(), Some(&JournalEntry::RunEnded(ending.clone())));
+    let mut driven = Driven { records: Vec::new(), not_sent: 0, ending };
+    for entry in entries {
+        match entry {
+            JournalEntry::Ended(record) => driven.records.push(*record),
+            JournalEntry::NotSent(part) => driven.not_sent += part.count,
+            JournalEntry::Started(_) | JournalEntry::RunEnded(_) => {}
+        }
+    }
+    driven.records.sort_by_key(|record| record.id);
+    Ok(driven)
 }
 
-struct OneAfterAnother(u64);
+/// A closed loop of so many slots. Every prompt names its request.
+#[derive(Clone, Copy)]
+pub(crate) struct Closed {
+    pub(crate) requests: u64,
+    pub(crate) slots: u32,
+}
 
-impl Plan for OneAfterAnother {
+impl Plan for Closed {
     fn bounds(&self) -> Bounds {
         Bounds {
-            requests: Some(self.0),
+            requests: Some(self.requests),
             release_before: None,
             requests_min: 0,
-            slots: NonZeroU32::new(1),
+            slots: NonZeroU32::new(self.slots),
         }
     }
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
-        (id.0 < self.0).then_some(PlannedRequest {
-            id,
-            release: Release::WhenSlotFree,
-            prompt_seed: 0,
-            input_tokens: 1,
-            output_tokens: 1,
-            think: Duration::ZERO,
-        })
+        (id.0 < self.requests).then_some(planned(id, Release::WhenSlotFree))
     }
 
-    fn prompt(&self, _: &PlannedRequest) -> String {
-        "hello".to_owned()
+    fn prompt(&self, request: &PlannedRequest) -> String {
+        format!("prompt {}", request.id)
     }
+}
+
+/// An open loop: a request each so many microseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Open {
+    pub(crate) requests: u64,
+    pub(crate) gap_us: u64,
+}
+
+impl Plan for Open {
+    fn bounds(&self) -> Bounds {
+        let requests = Some(self.requests);
+        Bounds { requests, release_before: None, requests_min: 0, slots: None }
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        let moment = Moment::from_nanos(id.0 * self.gap_us * 1_000);
+        (id.0 < self.requests).then_some(planned(id, Release::At(moment)))
+    }
+
+    fn prompt(&self, request: &PlannedRequest) -> String {
+        format!("prompt {}", request.id)
+    }
+}
+
+fn planned(id: RequestId, release: Release) -> PlannedRequest {
+    let think = Duration::ZERO;
+    PlannedRequest { id, release, prompt_seed: 0, input_tokens: 1, output_tokens: 1, think }
 }

@@ -1,0 +1,84 @@
+//! The client's own side: protocols, connections and cores, and what is refused before a run.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use serde_json::Value;
+
+use support::{Engine, observations, output, text};
+
+/// Refused with this code, in words that hold these parts; no run is made.
+#[track_caller]
+fn assert_refused(arguments: &[&str], code: i32, parts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = output(arguments, folder.path());
+    let words = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(code), "{words}");
+    for part in parts {
+        assert!(words.contains(part), "{words:?} lacks {part:?}");
+    }
+    let made = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
+    assert_eq!(made, 0, "no run may be made");
+}
+
+#[test]
+fn what_the_wire_cannot_do_is_refused() {
+    assert_refused(&["run", "--http2"], 2, &["--http2", "embedded"]);
+    let per_user = ["run", "--rate", "3", "--connections", "per-user"];
+    assert_refused(&per_user, 2, &["per-user", "--concurrency"]);
+    let both = ["run", "http://localhost:1", "--http2", "--connections", "per-user"];
+    assert_refused(&both, 2, &["per-user", "--http2"]);
+    assert_refused(&["run", "--insecure"], 2, &["--insecure", "https://"]);
+    let insecure = ["run", "http://localhost:1", "--insecure"];
+    assert_refused(&insecure, 2, &["--insecure", "https://"]);
+}
+
+#[test]
+fn a_server_without_http2_is_named_as_one() {
+    let engine = Engine::start(&[]);
+    let url = engine.url();
+    assert_refused(&["run", &url, "-q", "--http2"], 3, &["hint:", "--http2"]);
+    let named = ["run", &url, "-q", "--http2", "--model", "paced"];
+    assert_refused(&named, 3, &["protocol_error", "hint:", "--http2"]);
+}
+
+#[test]
+fn cores_that_are_not_there_are_refused() {
+    assert_refused(&["run", "--pin-cores", "60000"], 2, &["core 60000"]);
+    assert_refused(&["run", "--client-cores", "0"], 2, &["--client-cores"]);
+}
+
+#[test]
+fn the_drivers_that_were_asked_for_do_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "4ms", "--gap", "1ms"]);
+    let arguments = ["--client-cores", "2", "--requests", "40", "--output-tokens", "4"];
+    let url = engine.url();
+    let ran = output(&[&["run", &url, "--json"], &arguments[..]].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(document["client"]["drivers"], 2);
+    assert_eq!(document["outcomes"]["ok"], 40);
+    let dialled: Vec<u32> = observations(folder.path())
+        .records
+        .iter()
+        .map(|record| record.connection.unwrap().ordinal)
+        .collect();
+    // Drivers take turns in numbering their connections.
+    assert!([0, 1].iter().all(|driver| dialled.iter().any(|ordinal| ordinal % 2 == *driver)));
+}
+
+#[test]
+fn each_user_has_a_connection_where_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "2ms", "--gap", "1ms"]);
+    let url = engine.url();
+    let arguments = ["--connections", "per-user", "--concurrency", "3", "--requests", "30"];
+    let size = ["--output-tokens", "2"];
+    let ran = output(&[&["run", &url, "-q"], &arguments[..], &size].concat(), folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let observations = observations(folder.path());
+    let fresh = observations.records.iter().filter(|record| !record.connection.unwrap().reused);
+    assert_eq!(fresh.count(), 3);
+}

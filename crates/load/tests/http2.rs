@@ -1,0 +1,353 @@
+//! HTTP/2 on the wire: streams that share connections, and what each of its faults comes to.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use inferometer_load::tls::{CertificateCheck, connector};
+use inferometer_load::{SystemClock, Target, probe};
+use inferometer_model::RequestRecord;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::{Connections, HttpVersion};
+use inferometer_model::outcome::{Cause, Outcome, Stage};
+use inferometer_model::record::Event;
+use inferometer_model::spec::Limits;
+
+use support::http2::{
+    FINISH, Frames, Heard, Http2Server, INITIAL_WINDOW_SIZE, INTERNAL_ERROR,
+    MAX_CONCURRENT_STREAMS, NO_ERROR, REFUSED_STREAM, TOKEN,
+};
+use support::{Closed, Scripted, Step, drive_all, drive_plan, target_with};
+
+/// Longer than any answer of these servers takes, and not long to wait for.
+const BRIEF: Duration = Duration::from_millis(600);
+
+fn target(server: &Http2Server) -> Arc<Target> {
+    let limits = Limits { first_token: BRIEF, idle: BRIEF, ..Limits::default() };
+    let target = target_with(server.address, Api::Chat, true, limits);
+    Arc::new(Target { http: HttpVersion::Http2, ..(*target).clone() })
+}
+
+fn secured(server: &Http2Server) -> Arc<Target> {
+    let plain = target(server);
+    Arc::new(Target {
+        base: format!("https://{}", server.address).parse().unwrap(),
+        tls: Some(connector(CertificateCheck::None, HttpVersion::Http2)),
+        ..(*plain).clone()
+    })
+}
+
+#[track_caller]
+fn assert_ended(record: &RequestRecord, outcome: Outcome, cause: impl Into<Option<Cause>>) {
+    let ending = &record.ending;
+    assert_eq!((ending.outcome, ending.cause), (outcome, cause.into()), "{ending:?}");
+}
+
+#[track_caller]
+fn assert_all_ok(records: &[RequestRecord]) {
+    for record in records {
+        assert_ended(record, Outcome::Ok, None);
+    }
+}
+
+fn outputs(record: &RequestRecord) -> usize {
+    record.events.iter().filter(|event| Event::is_output(event)).count()
+}
+
+fn ordinals(records: &[RequestRecord]) -> BTreeSet<u32> {
+    records.iter().map(|record| record.connection.unwrap().ordinal).collect()
+}
+
+/// Answers everything at once.
+fn answering(frames: &mut Frames, heard: Heard) {
+    if let Heard::Asked(stream) = heard {
+        frames.answer(stream, 3);
+    }
+}
+
+#[test]
+fn clean_streams_are_recorded_by_our_own_clock_and_share_a_connection() {
+    let server = Http2Server::serve(&[], answering);
+    let driven = drive_plan(Closed { requests: 20, slots: 4 }, &target(&server), 1);
+    assert_eq!(driven.records.len(), 20);
+    assert_all_ok(&driven.records);
+    assert_eq!(server.connections(), 1);
+    assert_eq!(ordinals(&driven.records), BTreeSet::from([0]));
+    let opened: Vec<&RequestRecord> =
+        driven.records.iter().filter(|record| !record.connection.unwrap().reused).collect();
+    assert_eq!(opened.len(), 1);
+    assert!(opened[0].connection.unwrap().dial.unwrap().connected <= opened[0].sent.unwrap());
+    for record in &driven.records {
+        assert_eq!(outputs(record), 3);
+        assert!(record.done.seen);
+        let sent = record.sent.unwrap();
+        assert!(record.intended <= record.admitted && record.admitted <= sent);
+        assert!(record.reads.iter().all(|read| read.kernel.is_none()), "they belong to many");
+        assert!(record.reads.is_sorted_by_key(|read| read.user) && sent <= record.reads[0].user);
+        assert!(record.events.is_sorted_by_key(|event| event.read));
+        assert_eq!(record.ending.at, record.reads.last().unwrap().user);
+    }
+}
+
+#[test]
+fn streams_that_begin_at_once_share_few_connections() {
+    // Nothing is answered before all have asked: they are in flight together.
+    let asked = AtomicUsize::new(0);
+    let waiting = Mutex::new(Vec::new());
+    let server = Http2Server::serve(&[], move |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        waiting.lock().unwrap().push(stream);
+        if asked.fetch_add(1, Ordering::SeqCst) + 1 == 64 {
+            for stream in waiting.lock().unwrap().drain(..) {
+                frames.answer(stream, 3);
+            }
+        }
+    });
+    let driven = drive_plan(Closed { requests: 64, slots: 64 }, &target(&server), 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn a_hundred_streams_fill_a_connection() {
+    let server = Http2Server::serve(&[], answering);
+    let driven = drive_plan(Closed { requests: 250, slots: 250 }, &target(&server), 2);
+    assert_all_ok(&driven.records);
+    let expected = 2..=4;
+    assert!(expected.contains(&server.connections()), "{} connections", server.connections());
+    assert_eq!(ordinals(&driven.records).len(), server.connections());
+}
+
+#[test]
+fn connections_that_are_not_reused_carry_one_stream_each() {
+    let server = Http2Server::serve(&[], answering);
+    let shared = target(&server);
+    let fresh = Arc::new(Target { connections: Connections::New, ..(*shared).clone() });
+    let driven = drive_plan(Closed { requests: 8, slots: 3 }, &fresh, 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(ordinals(&driven.records).len(), 8);
+    assert!(driven.records.iter().all(|record| !record.connection.unwrap().reused));
+}
+
+#[test]
+fn going_away_ends_the_streams_above_its_number_and_no_others() {
+    for code in [NO_ERROR, INTERNAL_ERROR] {
+        // Four are asked for; the last two were not looked at, the first two are answered after.
+        let server = Http2Server::serve(&[], move |frames, heard| {
+            let Heard::Asked(stream) = heard else { return };
+            if frames.connection != 0 {
+                frames.answer(stream, 3);
+            } else if frames.asked.len() == 4 {
+                let asked = frames.asked.clone();
+                frames.go_away(asked[1], code);
+                frames.answer(asked[0], 3);
+                frames.answer(asked[1], 3);
+            }
+        });
+        let driven = drive_plan(Closed { requests: 12, slots: 4 }, &target(&server), 1);
+        let failed: Vec<&RequestRecord> =
+            driven.records.iter().filter(|record| record.ending.outcome != Outcome::Ok).collect();
+        assert_eq!(failed.len(), 2, "{failed:?}");
+        for record in failed {
+            assert_ended(record, Outcome::TransportError, Cause::GoAway);
+        }
+        let over_first = driven.records.iter().filter(|r| r.connection.unwrap().ordinal == 0);
+        assert_eq!(over_first.count(), 4, "nothing more goes over it");
+        assert_eq!(server.connections(), 2);
+    }
+}
+
+#[test]
+fn going_away_between_requests_costs_no_request() {
+    // The first answer of each connection is followed by its end, as servers do when they restart.
+    let server = Http2Server::serve(&[], |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        frames.answer(stream, 1);
+        frames.go_away(stream, NO_ERROR);
+    });
+    let driven = drive_plan(Closed { requests: 5, slots: 1 }, &target(&server), 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(server.connections(), 5);
+}
+
+#[test]
+fn a_stream_given_up_by_going_away_is_not_whole() {
+    let server = Http2Server::serve(&[], |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        frames.head(stream);
+        frames.data(stream, TOKEN);
+        frames.data(stream, FINISH);
+        frames.go_away(0, NO_ERROR);
+    });
+    let records = drive_all(&target(&server), 1);
+    assert_ended(&records[0], Outcome::Truncated, Cause::NoFinalChunk);
+    assert_eq!(outputs(&records[0]), 1);
+}
+
+#[test]
+fn a_reset_stream_fails_alone() {
+    let server = Http2Server::serve(&[], |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        match frames.asked.len() {
+            2 => frames.reset(stream, REFUSED_STREAM),
+            4 => {
+                frames.head(stream);
+                frames.data(stream, TOKEN);
+                frames.reset(stream, INTERNAL_ERROR);
+            }
+            6 => {
+                frames.head(stream);
+                frames.data(stream, TOKEN);
+                frames.data(stream, FINISH);
+                frames.reset(stream, NO_ERROR);
+            }
+            _ => frames.answer(stream, 3),
+        }
+    });
+    let records = drive_all(&target(&server), 8);
+    assert_eq!(server.connections(), 1);
+    assert_ended(&records[1], Outcome::TransportError, Cause::Reset);
+    assert_eq!(records[1].ending.stage, Stage::Headers);
+    assert_ended(&records[3], Outcome::TransportError, Cause::Reset);
+    assert_eq!(outputs(&records[3]), 1, "what came before is kept");
+    assert_ended(&records[5], Outcome::Truncated, Cause::NoFinalChunk);
+    for whole in [0, 2, 4, 6, 7] {
+        assert_ended(&records[whole], Outcome::Ok, None);
+    }
+}
+
+#[test]
+fn silent_streams_meet_our_limits_and_the_others_do_not_notice() {
+    let server = Http2Server::serve(&[], |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        match frames.asked.len() {
+            1 => {}
+            2 => {
+                frames.head(stream);
+                frames.data(stream, TOKEN);
+            }
+            _ => frames.answer(stream, 3),
+        }
+    });
+    let driven = drive_plan(Closed { requests: 20, slots: 4 }, &target(&server), 1);
+    assert_ended(&driven.records[0], Outcome::TimeoutFirstToken, None);
+    assert_ended(&driven.records[1], Outcome::TimeoutIdle, None);
+    assert_all_ok(&driven.records[2..]);
+    assert_eq!(server.connections(), 1);
+}
+
+#[test]
+fn a_window_that_never_opens_holds_one_request_only() {
+    let gave_up = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&gave_up);
+    let first = AtomicU32::new(0);
+    let server =
+        Http2Server::serve(&[(INITIAL_WINDOW_SIZE, 0)], move |frames, heard| match heard {
+            Heard::Opened(stream) => {
+                let held = first.compare_exchange(0, stream, Ordering::SeqCst, Ordering::SeqCst);
+                if held.is_err() {
+                    frames.open_window(stream, 1 << 16);
+                }
+            }
+            Heard::Asked(stream) => frames.answer(stream, 3),
+            Heard::GaveUp(_) => {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+    let driven = drive_plan(Closed { requests: 12, slots: 3 }, &target(&server), 1);
+    assert_ended(&driven.records[0], Outcome::TimeoutFirstToken, None);
+    assert_all_ok(&driven.records[1..]);
+    assert_eq!(server.connections(), 1);
+    assert!(gave_up.load(Ordering::SeqCst) <= 1);
+}
+
+#[test]
+fn a_server_that_allows_one_stream_gets_one_after_the_other() {
+    const SERVICE: Duration = Duration::from_millis(10);
+    let most = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&most);
+    let open = AtomicUsize::new(0);
+    let server = Http2Server::serve(&[(MAX_CONCURRENT_STREAMS, 1)], move |frames, heard| {
+        match heard {
+            Heard::Opened(_) => {
+                noted.fetch_max(open.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            }
+            Heard::Asked(stream) => {
+                std::thread::sleep(SERVICE);
+                // Counted down first: the client may open the next as soon as it has read this.
+                open.fetch_sub(1, Ordering::SeqCst);
+                frames.answer(stream, 3);
+            }
+            Heard::GaveUp(_) => {}
+        }
+    });
+    let driven = drive_plan(Closed { requests: 20, slots: 5 }, &target(&server), 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(most.load(Ordering::SeqCst), 1, "more streams than the server allows");
+    assert_eq!(server.connections(), 1);
+    // Whoever waits for a place has not been sent.
+    let mut sent: Vec<_> = driven.records.iter().map(|record| record.sent.unwrap()).collect();
+    sent.sort_unstable();
+    assert!(sent.windows(2).all(|pair| pair[0] + SERVICE <= pair[1]), "{sent:?}");
+    assert!(driven.records[4].admitted + SERVICE <= driven.records[4].sent.unwrap());
+}
+
+#[test]
+fn a_connection_that_breaks_fails_what_was_on_it_and_the_next_is_new() {
+    let server = Http2Server::serve(&[], |frames, heard| {
+        let Heard::Asked(stream) = heard else { return };
+        if frames.connection != 0 {
+            frames.answer(stream, 3);
+        } else if frames.asked.len() == 3 {
+            frames.head(frames.asked[0]);
+            frames.data(frames.asked[0], TOKEN);
+            frames.leaves = true;
+        }
+    });
+    let driven = drive_plan(Closed { requests: 9, slots: 3 }, &target(&server), 1);
+    let broken: Vec<&RequestRecord> =
+        driven.records.iter().filter(|record| record.ending.outcome != Outcome::Ok).collect();
+    assert_eq!(broken.len(), 3);
+    for record in broken {
+        assert_ended(record, Outcome::TransportError, Cause::Reset);
+    }
+    assert_eq!(server.connections(), 2);
+}
+
+#[test]
+fn http2_is_agreed_on_over_tls() {
+    let server = Http2Server::serve_secured(&["h2", "http/1.1"], answering);
+    let driven = drive_plan(Closed { requests: 10, slots: 2 }, &secured(&server), 1);
+    assert_all_ok(&driven.records);
+    assert_eq!(server.connections(), 1);
+    let dial = driven.records[0].connection.unwrap().dial.unwrap();
+    assert!(dial.connected < dial.secured.unwrap());
+    assert!(dial.secured.unwrap() <= driven.records[0].sent.unwrap());
+}
+
+#[test]
+fn a_secured_server_without_http2_is_refused_in_words() {
+    let silent: [&[&str]; 2] = [&["http/1.1"], &[]];
+    for protocols in silent {
+        let server = Http2Server::serve_secured(protocols, |_, _| {});
+        let record = probe(&secured(&server), SystemClock::new(), "hello", 4).unwrap().record;
+        assert_ended(&record, Outcome::TlsError, Cause::Handshake);
+        let words = record.ending.message.unwrap();
+        assert!(words.contains("does not offer HTTP/2"), "{words}");
+    }
+}
+
+#[test]
+fn a_plain_server_without_http2_is_a_protocol_error() {
+    let refusal = "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let server = Scripted::serve(vec![vec![Step::Write(refusal.as_bytes().to_vec())]]);
+    let plain = target_with(server.address, Api::Chat, true, Limits::default());
+    let target = Arc::new(Target { http: HttpVersion::Http2, ..(*plain).clone() });
+    let record = probe(&target, SystemClock::new(), "hello", 4).unwrap().record;
+    assert_ended(&record, Outcome::ProtocolError, Cause::BadFraming);
+}
