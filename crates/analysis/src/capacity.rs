@@ -1,6 +1,7 @@
 //! Whether a load was within what this client was measured to bear.
 
 use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
+use inferometer_model::observations::HttpVersion;
 use inferometer_model::record::Read;
 use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
@@ -36,9 +37,13 @@ struct ClientLoad {
 }
 
 impl ClientCapacity {
-    /// `None` when nobody had calibrated this client.
+    /// `None` when nobody had calibrated this client, or not for such a wire: TLS and HTTP/2 cost
+    /// more than what was measured.
     pub(crate) fn of(observations: &Observations, streams: u64, stamped: bool) -> Option<Self> {
-        let facts = observations.manifest.calibration.as_ref()?;
+        let manifest = &observations.manifest;
+        let is_plain =
+            !manifest.endpoint.base.tls && manifest.spec.client.http == HttpVersion::Http1;
+        let facts = manifest.calibration.as_ref().filter(|_| is_plain)?;
         let load = ClientLoad {
             requests_per_s: busiest_second(observations, sent_moments(observations)),
             events_per_s: busiest_second(observations, event_moments(observations)),

@@ -20,7 +20,7 @@ pub struct ClientHealth {
     pub clock_error_us_max: Option<f64>,
     pub clock_jumps: Option<u64>,
     pub loop_lag_ms: LoopLag,
-    /// Times that a driver found the journal's queue full and had to wait.
+    /// Entries that found the journal's queue full, so that a driver had to wait.
     pub journal_waits: u64,
     /// Processor seconds of this process per second of the run; null where the system does not
     /// say.
@@ -33,6 +33,9 @@ pub struct ClientHealth {
     /// Share of the requests with a connection that found it open; null when none had one.
     pub connections_reused: Option<f64>,
 }
+
+/// Below this the errors of a client without kernel stamps are the ones that apply.
+const STAMPED_SHARE: f64 = 0.99;
 
 /// How late the driver's loop woke. The quantiles are upper limits; null when nothing was noted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +67,11 @@ impl ClientHealth {
             cores_used: facts.cpu.zip(played_ns).map(|(cpu, ns)| cpu.process_ns as f64 / ns),
             cpu_stolen: facts.cpu.and_then(|cpu| share(cpu.stolen_ticks, cpu.ticks)),
             kernel_stamps,
-            capacity: ClientCapacity::of(observations, streams, kernel_stamps == Some(1.0)),
+            capacity: ClientCapacity::of(
+                observations,
+                streams,
+                kernel_stamps.is_some_and(|share| STAMPED_SHARE <= share),
+            ),
             clock_error_us_max: facts.mapping.map(|mapping| mapping.error_ns_max as f64 / 1e3),
             clock_jumps: facts.mapping.map(|mapping| mapping.jumps),
             loop_lag_ms: LoopLag {

@@ -29,7 +29,6 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    inferometer_load::resources::keep_pages_small();
     let arguments = Arguments::parse();
     match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,

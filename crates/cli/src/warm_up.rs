@@ -12,8 +12,9 @@ use crate::failure::Failure;
 pub(crate) struct Tally {
     requests: u64,
     ok: u64,
-    /// How requests failed, and how often.
-    failures: BTreeMap<String, u64>,
+    /// How requests failed, how often, and the words of the first: a server may say something
+    /// else each time.
+    failures: BTreeMap<Outcome, (u64, String)>,
 }
 
 impl Tally {
@@ -28,8 +29,10 @@ impl Tally {
                 continue;
             }
             let (outcome, cause) = (ending.outcome, ending.cause);
-            let words = LoadFailure { outcome, cause, message: ending.message }.words();
-            *tally.failures.entry(format!("{outcome}: {words}")).or_default() += 1;
+            let (count, _) = tally.failures.entry(outcome).or_insert_with(|| {
+                (0, LoadFailure { outcome, cause, message: ending.message }.words())
+            });
+            *count += 1;
         }
         tally
     }
@@ -37,9 +40,12 @@ impl Tally {
     /// The facts; or a failure where not one request ended well, unless it was stopped.
     pub(crate) fn facts(self, ending: &RunEnding) -> Result<WarmUpFacts, Failure> {
         if self.ok == 0
-            && let Some((words, _)) = self.failures.iter().max_by_key(|(_, count)| **count)
+            && let Some((outcome, (_, words))) =
+                self.failures.iter().max_by_key(|(_, (count, _))| *count)
         {
-            let message = format!("none of {} warm-up requests ended ok ({words})", self.requests);
+            let requests = self.requests;
+            let message =
+                format!("none of {requests} warm-up requests ended ok ({outcome}: {words})");
             return Err(Failure::target(message)
                 .hint("nothing was measured; mend the server, or leave --warm-up out"));
         }

@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use inferometer_model::journal::{ClientFacts, RunStop};
-use inferometer_model::plan::Bounds;
 use inferometer_model::{Clock, JournalEntry, Moment, NotSent, RunEnding};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -46,19 +45,17 @@ struct Score {
     dispatcher: Dispatcher,
     hopes: Hopes,
     stop: RunStop,
-    /// What a stop left unsent, until it is written down.
+    /// What a stop or the end of the time left unsent, until it is written down.
     not_sent: Vec<NotSent>,
-    bounds: Bounds,
 }
 
 impl Conductor {
-    pub(crate) fn new(dispatcher: Dispatcher, bounds: Bounds) -> Self {
+    pub(crate) fn new(dispatcher: Dispatcher) -> Self {
         let score = Score {
             dispatcher,
             hopes: Hopes::default(),
             stop: RunStop::PlanDone,
             not_sent: Vec::new(),
-            bounds,
         };
         Self {
             score: Mutex::new(score),
@@ -106,13 +103,21 @@ impl Score {
         if self.stop.is_partial() {
             return;
         }
-        let parts = self.dispatcher.stop(now);
         // Whoever stops a run that has sent all of its requests only waits less for the rest.
-        let nothing_lost = parts.is_empty() && self.bounds.requests.is_some();
-        if !nothing_lost {
+        if !self.dispatcher.has_released_all(now) {
             self.stop = why;
         }
-        self.not_sent.extend(parts);
+        self.not_sent.extend(self.dispatcher.stop(now));
+    }
+}
+
+impl Score {
+    /// What is in flight will not end by itself.
+    fn cut_by_user(&mut self) {
+        let is_ours = matches!(self.stop, RunStop::PlanDone | RunStop::Drained);
+        if is_ours && 0 < self.dispatcher.in_flight() {
+            self.stop = RunStop::Cut;
+        }
     }
 }
 
@@ -205,11 +210,7 @@ impl<'a> Watch<'a> {
             Stop::Drain => self.release_nothing_more(RunStop::Drained),
             Stop::Cut => {
                 self.release_nothing_more(RunStop::Cut);
-                let mut score = self.conductor.score();
-                if score.stop == RunStop::Drained {
-                    score.stop = RunStop::Cut;
-                }
-                drop(score);
+                self.conductor.score().cut_by_user();
                 self.conductor.cut();
             }
         }
@@ -228,16 +229,21 @@ impl<'a> Watch<'a> {
 
     fn look(&mut self) {
         let now = self.clock.now();
-        let score = self.conductor.score();
+        let mut score = self.conductor.score();
+        let held_back = score.dispatcher.expire(now);
+        score.not_sent.extend(held_back);
         let in_flight = score.dispatcher.in_flight();
         // A run by time waits for its last requests as long as one that the user stops.
-        let time_is_over =
-            score.bounds.release_before.is_some() && score.dispatcher.has_released_all(now);
+        let is_over = score.dispatcher.is_time_over(now) && score.dispatcher.has_released_all(now);
+        let drained = self.drain_until.is_some_and(|until| until <= now);
+        if drained && score.stop == RunStop::Drained {
+            score.cut_by_user();
+        }
         drop(score);
-        if self.drain_until.is_none() && time_is_over {
+        if self.drain_until.is_none() && is_over {
             self.drain_from(now);
         }
-        if self.drain_until.is_some_and(|until| until <= now) {
+        if drained {
             self.conductor.cut();
         }
         self.end_if_stalled(now, in_flight);

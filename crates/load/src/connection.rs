@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use inferometer_model::Clock;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
-use inferometer_model::record::Dial;
+use inferometer_model::record::{ConnectionFacts, Dial};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 
@@ -136,6 +136,12 @@ impl Connection {
         }
     }
 
+    /// How the request that now takes it came by it.
+    pub(crate) fn facts(&mut self) -> ConnectionFacts {
+        let dial = self.dial.take();
+        ConnectionFacts { ordinal: self.ordinal, reused: dial.is_none(), dial }
+    }
+
     /// Called with each part of a body, before it is decoded. What a shared connection reads
     /// belongs to many, so a part counts as read when it is handed to its exchange.
     pub(crate) fn handed(&self, bytes: &[u8]) {
@@ -145,15 +151,14 @@ impl Connection {
         }
     }
 
-    /// Whether another request may go over it. Looks once and does not wait.
-    pub(crate) async fn is_reusable(&mut self) -> bool {
+    /// Whether another request may go over it. Looks once and does not wait: nobody is woken for
+    /// an idle connection, and whoever uses it looks again.
+    pub(crate) fn is_reusable(&mut self) -> bool {
         let Sender::Http1(sender) = &mut self.sender else { return false };
-        std::future::poll_fn(|cx| {
-            self.pump.poll(cx);
-            let ready = matches!(sender.poll_ready(cx), Poll::Ready(Ok(())));
-            Poll::Ready(ready && !self.pump.ended)
-        })
-        .await
+        let mut cx = Context::from_waker(Waker::noop());
+        self.pump.poll(&mut cx);
+        let ready = matches!(sender.poll_ready(&mut cx), Poll::Ready(Ok(())));
+        ready && !self.pump.ended
     }
 }
 

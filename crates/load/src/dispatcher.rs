@@ -76,17 +76,17 @@ impl std::fmt::Debug for Dispatcher {
 }
 
 impl Dispatcher {
-    /// One lane per driver, but none without a slot.
     pub fn new(plan: Arc<dyn Plan>, ceiling: usize, begin: Moment, drivers: usize) -> Self {
         let bounds = plan.bounds();
         let peeked = plan.request(RequestId(0));
         let slots = bounds.slots.map(NonZeroU32::get);
-        let count = u32::try_from(drivers).unwrap_or(u32::MAX).min(slots.unwrap_or(u32::MAX));
-        let lanes: Vec<Lane> = (0..count.max(1))
+        let count = Self::lanes_of(&bounds, drivers);
+        let lanes: Vec<Lane> = (0..)
+            .take(count)
             .map(|lane| match slots {
                 None => Lane::without_slots(),
                 // Slots are dealt like cards, so that no lane has two more than another.
-                Some(slots) => Lane::with_slots((lane..slots).step_by(count as usize), begin),
+                Some(slots) => Lane::with_slots((lane..slots).step_by(count), begin),
             })
             .collect();
         Self {
@@ -108,6 +108,33 @@ impl Dispatcher {
 
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// How many lanes a plan has for so many drivers: none is without a slot.
+    pub fn lanes_of(bounds: &Bounds, drivers: usize) -> usize {
+        let slots = bounds.slots.map_or(usize::MAX, |slots| slots.get() as usize);
+        drivers.clamp(1, slots)
+    }
+
+    /// Whether the plan's time, if it has one, has passed.
+    pub fn is_time_over(&self, now: Moment) -> bool {
+        self.bounds.release_before.is_some_and(|end| self.on_clock(end) <= now)
+    }
+
+    /// Gives up what a cap still holds back when the time is over. What a driver has taken is as
+    /// good as sent.
+    pub fn expire(&mut self, now: Moment) -> Option<NotSent> {
+        let is_scheduled =
+            self.peeked.is_some_and(|request| matches!(request.release, Release::At(_)));
+        let promised = self.bounds.requests?;
+        let first = self.cursor.0.max(self.bounds.requests_min);
+        if !is_scheduled || !self.is_time_over(now) || self.cursor.0 < first || promised <= first {
+            return None;
+        }
+        self.peeked = None;
+        self.cursor = RequestId(promised);
+        let cause = Cause::HeldByCap;
+        Some(NotSent { first: RequestId(first), count: promised - first, cause, at: now })
     }
 
     /// Whether the plan has nothing more to release from `now` on.
@@ -199,7 +226,7 @@ impl Dispatcher {
     fn is_over(&self, request: &PlannedRequest, now: Moment) -> bool {
         matches!(request.release, Release::WhenSlotFree)
             && self.bounds.requests_min <= request.id.0
-            && self.bounds.release_before.is_some_and(|end| self.on_clock(end) <= now)
+            && self.is_time_over(now)
     }
 
     fn send(&mut self, lane: usize, departure: Departure) -> Command {

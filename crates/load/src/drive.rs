@@ -23,7 +23,7 @@ use crate::dispatcher::Dispatcher;
 use crate::driver::{Part, play, runtime};
 use crate::feed::{Feed, JournalClosed};
 use crate::progress::Progress;
-use crate::resources::CpuReading;
+use crate::resources::{CpuReading, SmallPages};
 use crate::socket::switch_stamps_on;
 use crate::target::Target;
 use crate::wire::Turn;
@@ -92,20 +92,20 @@ impl From<JournalClosed> for LoadError {
 )]
 pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
     switch_stamps_on();
+    let _small_pages = SmallPages::keep();
     let bodies = Arc::new(Bodies::start(Arc::clone(&drive.plan), Arc::clone(&drive.target))?);
     let conducting = runtime(drive.clock, Turn::default())?;
-    let bounds = drive.plan.bounds();
-    let prepared = prepare(&drive)?;
-    // The plan's moments count from here: what came before is preparation.
-    let began = drive.clock.now();
+    let drivers = Dispatcher::lanes_of(&drive.plan.bounds(), drive.drivers.count.get());
+    let prepared = prepare(&drive, drivers)?;
     let cpu_before = CpuReading::take();
-    let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, prepared.len());
-    let drivers = dispatcher.lane_count();
-    let conductor = Arc::new(Conductor::new(dispatcher, bounds));
+    // The plan's moments count from here: a little ahead, so that every driver is there by then.
+    let began = drive.clock.now() + START_AHEAD + START_AHEAD_PER_DRIVER * part_count(drivers);
+    let dispatcher = Dispatcher::new(Arc::clone(&drive.plan), drive.ceiling, began, drivers);
+    let conductor = Arc::new(Conductor::new(dispatcher));
     let turns: Vec<Turn> = prepared.iter().map(|(_, turn)| turn.clone()).collect();
     let (sender, reports) = tokio::sync::mpsc::unbounded_channel();
     let mut threads = Vec::new();
-    for (lane, prepared) in prepared.into_iter().take(drivers).enumerate() {
+    for (lane, prepared) in prepared.into_iter().enumerate() {
         let (conductor, bodies) = (Arc::clone(&conductor), Arc::clone(&bodies));
         let part = Part { lane, drivers, conductor, bodies };
         threads.push(start(drive.clone(), part, prepared, sender.clone())?);
@@ -128,12 +128,20 @@ pub fn drive(drive: Drive) -> Result<RunEnding, LoadError> {
 
 type Prepared = (Runtime, Turn);
 
-fn prepare(drive: &Drive) -> io::Result<Vec<Prepared>> {
+/// What starting a thread and making its driver takes, generously.
+const START_AHEAD: Duration = Duration::from_millis(2);
+const START_AHEAD_PER_DRIVER: Duration = Duration::from_micros(500);
+
+fn part_count(drivers: usize) -> u32 {
+    u32::try_from(drivers).unwrap_or(u32::MAX)
+}
+
+fn prepare(drive: &Drive, drivers: usize) -> io::Result<Vec<Prepared>> {
     let prepare_one = |_| {
         let turn = Turn::default();
         Ok((runtime(drive.clock, turn.clone())?, turn))
     };
-    (0..drive.drivers.count.get()).map(prepare_one).collect()
+    (0..drivers).map(prepare_one).collect()
 }
 
 fn start(

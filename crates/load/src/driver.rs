@@ -48,6 +48,7 @@ pub(crate) struct Driver {
     pacer: Pacer,
     ticker: Pacer,
     tick_due: Moment,
+    ticks: u64,
     turn: Turn,
     feed: Feed,
     loop_lag: LagHistogram,
@@ -63,6 +64,8 @@ struct InFlight {
 
 /// The tick whose lateness is the loop's lag. An absence shorter than this may go unnoticed.
 const TICK: Duration = Duration::from_millis(2);
+/// Ticks between two hand-overs of what has been noted.
+const HAND_OVER_TICKS: u64 = 5;
 /// Commands in a row before others get their turn.
 const BURST_MAX: u32 = 32;
 
@@ -109,10 +112,14 @@ impl Driver {
             landings: Rc::default(),
             landed: Vec::new(),
             limits: Limits::default(),
-            limit_min: limits.connect.min(limits.first_token).min(limits.idle),
+            limit_min: [limits.connect, limits.first_token, limits.idle, limits.total]
+                .into_iter()
+                .min()
+                .unwrap_or_default(),
             pacer: Pacer::new(drive.clock)?,
             ticker: Pacer::new(drive.clock)?,
             tick_due: Moment::ZERO,
+            ticks: 0,
             turn,
             feed: Feed::new(drive.journal.clone()),
             loop_lag: LagHistogram::default(),
@@ -170,7 +177,7 @@ impl Driver {
             // Before anything else runs: the connection may carry another request from here on.
             strip.land(exchanges.landed(&flying, failure));
         });
-        self.limits.arm(place, self.drive.clock.now() + self.limit_min);
+        self.limits.arm(place, departure.admitted + self.limit_min);
         self.places[place] = Some(InFlight { flight, task: task.abort_handle() });
         Ok(())
     }
@@ -220,7 +227,11 @@ impl Driver {
         while let Some(place) = self.limits.due(now) {
             self.check_limit(place, now)?;
         }
-        self.feed.hand_over()?;
+        // Batches are for the writer's sake: a small one goes out now and then.
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(HAND_OVER_TICKS) {
+            self.feed.hand_over()?;
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use hyper::body::{Body as _, Incoming};
 use inferometer_model::Clock;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
-use inferometer_model::record::{ConnectionFacts, ResponseHead};
+use inferometer_model::record::ResponseHead;
 
 use crate::answer::{AnswerReader, Failure, Framing};
 use crate::connection::{Connection, Links, NotAnswered, Request, Writing, dial, http_failure};
@@ -139,9 +139,22 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
+        // What seldom happens is boxed: every request's task has room for it otherwise.
         let (mut connection, opening) = match self.target.http {
-            HttpVersion::Http1 => self.send(flight, body).await?,
-            // What seldom happens is boxed: every request's task has room for it otherwise.
+            HttpVersion::Http1 => {
+                let mut connection = match self.open_connection(flight.departure.slot) {
+                    Some(connection) => connection,
+                    None => Box::pin(self.dial(flight, body.len())).await?,
+                };
+                flight.facts.set(Some(connection.facts()));
+                let request = self.template.request(body, flight.request().id);
+                match self.send_over(flight, &mut connection, request).await {
+                    Ok(opening) => (connection, opening),
+                    Err(not_answered) => {
+                        return Err(self.failure(flight, &connection, not_answered));
+                    }
+                }
+            }
             HttpVersion::Http2 => Box::pin(self.send_shared(flight, body)).await?,
         };
         let Opening { status, framing, mut body } = opening;
@@ -167,20 +180,6 @@ impl Exchanges {
         Ok((connection, None))
     }
 
-    /// Sends the request over a connection of its own.
-    async fn send(
-        &self,
-        flight: &Flight,
-        body: Bytes,
-    ) -> Result<(Box<Connection>, Opening), Failure> {
-        let mut connection = self.connection(flight, body.len()).await?;
-        let request = self.template.request(body, flight.request().id);
-        match self.send_over(flight, &mut connection, request).await {
-            Ok(opening) => Ok((connection, opening)),
-            Err(not_answered) => Err(self.failure(flight, &connection, not_answered)),
-        }
-    }
-
     /// Sends the request over a shared connection. It may be found closed before a byte has left,
     /// and then the request goes over another, once: that is no second attempt, as nothing was
     /// tried.
@@ -189,11 +188,11 @@ impl Exchanges {
         flight: &Flight,
         body: Bytes,
     ) -> Result<(Box<Connection>, Opening), Failure> {
-        let body_bytes = body.len();
         let mut request = self.template.request(body, flight.request().id);
         let mut connections_left = 2;
         loop {
-            let mut connection = self.connection(flight, body_bytes).await?;
+            let mut connection = self.shared_connection(&flight.stage).await?;
+            flight.facts.set(Some(connection.facts()));
             connections_left -= 1;
             match self.send_over(flight, &mut connection, request).await {
                 Ok(opening) => return Ok((connection, opening)),
@@ -261,29 +260,9 @@ impl Exchanges {
         }
     }
 
-    /// An idle connection that the server has not closed, or a new one.
-    async fn connection(
-        &self,
-        flight: &Flight,
-        body_bytes: usize,
-    ) -> Result<Box<Connection>, Failure> {
-        let slot = flight.departure.slot;
-        let (target, clock) = (&self.target, &self.clock);
-        let mut connection = match target.http {
-            HttpVersion::Http2 => Box::pin(self.shared_connection(&flight.stage)).await?,
-            HttpVersion::Http1 => {
-                if let Some(connection) = self.open_connection(slot).await {
-                    connection
-                } else {
-                    let (ordinal, writing) = (self.next_ordinal(), Writing::of(body_bytes));
-                    Box::pin(dial(target, clock, ordinal, &flight.stage, writing)).await?
-                }
-            }
-        };
-        let dial = connection.dial.take();
-        let (ordinal, reused) = (connection.ordinal, dial.is_none());
-        flight.facts.set(Some(ConnectionFacts { ordinal, reused, dial }));
-        Ok(connection)
+    async fn dial(&self, flight: &Flight, body_bytes: usize) -> Result<Box<Connection>, Failure> {
+        let (ordinal, writing) = (self.next_ordinal(), Writing::of(body_bytes));
+        dial(&self.target, &self.clock, ordinal, &flight.stage, writing).await
     }
 
     fn next_ordinal(&self) -> u32 {
@@ -292,9 +271,10 @@ impl Exchanges {
         ordinal
     }
 
-    async fn open_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
+    /// An idle connection that the server has not closed.
+    fn open_connection(&self, slot: Option<SlotId>) -> Option<Box<Connection>> {
         while let Some(mut connection) = self.idle_connection(slot) {
-            if connection.is_reusable().await {
+            if connection.is_reusable() {
                 return Some(connection);
             }
         }

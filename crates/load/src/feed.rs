@@ -46,14 +46,14 @@ impl Feed {
         match self.queue.try_send(batch) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(batch)) => {
-                self.waits += 1;
+                self.waits += room as u64;
                 self.queue.send(batch).map_err(|_| JournalClosed)
             }
             Err(TrySendError::Disconnected(_)) => Err(JournalClosed),
         }
     }
 
-    /// Times that the queue was found full.
+    /// Entries that found the queue full.
     pub(crate) fn waits(&self) -> u64 {
         self.waits
     }

@@ -1,24 +1,50 @@
 //! What this machine can hold and what it gives: file descriptors bound the requests in flight,
 //! and processor time may go elsewhere.
 
+use std::num::NonZeroU32;
+
 use inferometer_model::journal::CpuFacts;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
 
-/// Refuses huge pages for this process. The kernel wipes two megabytes at the touch of one byte,
-/// which stops a driver for milliseconds in the middle of a stream, and ten thousand streams that
-/// need little each would hold twice what they use.
-pub fn keep_pages_small() {
-    // Where it cannot be said, nothing is lost but a little of both.
+/// Refuses huge pages for this process, as long as it lives. The kernel wipes two megabytes at the
+/// touch of one byte, which stops a driver for milliseconds in the middle of a stream, and ten
+/// thousand streams that need little each would hold twice what they use.
+///
+/// What is started meanwhile inherits the refusal, so it lasts no longer than the drive.
+#[derive(Debug)]
+pub(crate) struct SmallPages(());
+
+impl SmallPages {
+    pub(crate) fn keep() -> Self {
+        set_small_pages(true);
+        Self(())
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        set_small_pages(false);
+    }
+}
+
+/// Where it cannot be said, nothing is lost but a little of both.
+fn set_small_pages(small: bool) {
     #[cfg(target_os = "linux")]
-    let _ = nix::sys::prctl::set_thp_disable(true);
+    let _ = nix::sys::prctl::set_thp_disable(small);
+    #[cfg(not(target_os = "linux"))]
+    let _ = small;
 }
 
 /// Kept for files, timers, the runtime and the terminal.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// Raises the soft limit to the hard one and returns how many requests can be in flight.
-pub fn raise_in_flight_ceiling() -> usize {
+/// For each driver: its runtime and its timers.
+const DESCRIPTORS_PER_DRIVER: u64 = 8;
+
+/// Raises the soft limit to the hard one and returns how many requests can be in flight beside so
+/// many drivers.
+pub fn raise_in_flight_ceiling(drivers: NonZeroU32) -> usize {
     let ceiling = match getrlimit(Resource::RLIMIT_NOFILE) {
         Ok((soft, hard)) if soft < hard => {
             let raised = setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok();
@@ -27,7 +53,8 @@ pub fn raise_in_flight_ceiling() -> usize {
         Ok((soft, _)) => soft,
         Err(_) => 1_024,
     };
-    usize::try_from(ceiling.saturating_sub(RESERVED_DESCRIPTORS)).unwrap_or(usize::MAX)
+    let reserved = RESERVED_DESCRIPTORS + DESCRIPTORS_PER_DRIVER * u64::from(drivers.get());
+    usize::try_from(ceiling.saturating_sub(reserved)).unwrap_or(usize::MAX)
 }
 
 /// Processor time up to a moment.

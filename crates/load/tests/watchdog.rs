@@ -76,3 +76,32 @@ fn output_keeps_a_run_alive_streamed_or_not() {
         assert!(limit + GRACE < took, "too short to prove anything: {took:?}");
     }
 }
+
+#[test]
+fn each_limit_is_kept_by_the_drivers_whichever_is_the_shortest() {
+    let brief = Duration::from_millis(250);
+    let default = Limits::default();
+    let cases = [
+        (Limits { total: brief, ..default }, Outcome::TimeoutTotal),
+        (Limits { first_token: brief, ..default }, Outcome::TimeoutFirstToken),
+        (Limits { idle: brief, ..default }, Outcome::TimeoutIdle),
+    ];
+    for (limits, outcome) in cases {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+        let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
+        let event = format!("{:x}\r\n{event}\r\n", event.len());
+        let said =
+            if outcome == Outcome::TimeoutIdle { head.to_owned() + &event } else { head.into() };
+        let server = Scripted::serve(vec![vec![Step::Write(said.into_bytes()), Step::Stall]]);
+        let target = target_with(server.address, Api::Chat, true, limits);
+        let plan = Closed { requests: 2, slots: 2 };
+        let driven = drive_within(plan, &target, 1, GRACE).unwrap();
+        for record in &driven.records {
+            assert_eq!(record.ending.outcome, outcome);
+            let took = record.ending.at.since(record.admitted).unwrap();
+            assert!(brief <= took && took < brief * 8, "{outcome} after {took:?}");
+        }
+        assert_eq!(driven.records.len(), 2);
+    }
+}

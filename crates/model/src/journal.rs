@@ -98,7 +98,7 @@ pub struct ClientFacts {
     pub mapping: Option<ClockMapping>,
     /// How late the driver's loop woke, from a regular tick.
     pub loop_lag: LagHistogram,
-    /// Times the driver found the journal's queue full and had to wait.
+    /// Entries that found the journal's queue full, so that a driver had to wait.
     pub journal_waits: u64,
     /// `None` where the system does not say.
     pub cpu: Option<CpuFacts>,

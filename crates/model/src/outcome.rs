@@ -143,6 +143,8 @@ pub enum Cause {
     RunCrashed,
     /// HTTP/2: the server closes the connection, and this request came too late for it.
     GoAway,
+    /// The concurrency cap of an open loop held it back until the run's time was over.
+    HeldByCap,
 }
 
 impl Cause {
@@ -154,6 +156,7 @@ impl Cause {
             Self::StalePool => "the server had closed the pooled connection",
             Self::ClientResource => "this machine ran out of descriptors, ports or memory",
             Self::GoAway => "the server is closing this HTTP/2 connection",
+            Self::HeldByCap => "held back by the concurrency cap until the time was over",
             Self::Redirect => "a redirect, which is never followed",
             Self::ContentType => "not an event stream or JSON",
             Self::ContentEncoding => "a compressed body although identity was asked for",

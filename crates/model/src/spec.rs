@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, SEED, TOKENS_MAX, at_most};
+use bounds::{DURATION_MAX, INPUT_TOKENS, OUTPUT_TOKENS, SEED, TOKENS_MAX, at_most};
 pub use client::{ClientDraft, ClientSpec};
 pub use error::SpecError;
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
@@ -117,6 +117,12 @@ impl Limits {
             if limit.is_zero() {
                 return Err(SpecError::NoTime(name));
             }
+            if DURATION_MAX < limit {
+                return Err(SpecError::LimitTooLong(name, DURATION_MAX));
+            }
+        }
+        if DURATION_MAX < self.drain {
+            return Err(SpecError::LimitTooLong("--drain-timeout", DURATION_MAX));
         }
         Ok(())
     }
@@ -212,6 +218,11 @@ mod tests {
         let draft = SpecDraft::default;
         let limits = Limits { total: Duration::ZERO, ..Limits::default() };
         assert_eq!(refused(SpecDraft { limits, ..draft() }), SpecError::NoTime("--total-timeout"));
+        let limits = Limits { drain: Duration::MAX, ..Limits::default() };
+        assert_eq!(
+            refused(SpecDraft { limits, ..draft() }),
+            SpecError::LimitTooLong("--drain-timeout", DURATION_MAX)
+        );
         assert_eq!(
             refused(SpecDraft { input_tokens: Some(0), ..draft() }),
             SpecError::Zero("--input-tokens")

@@ -134,7 +134,12 @@ fn bounds_of_open(extent: Extent, schedule: &Schedule) -> Bounds {
             Some(schedule.last().map_or(end, |last| end.max(last + Duration::from_nanos(1))))
         }
     };
-    Bounds { requests: Some(schedule.len()), release_before, ..NO_BOUNDS }
+    // What a cap still holds back when the time is over is given up, but for a number to be reached.
+    let requests_min = match extent {
+        Extent::UntilBoth { requests, .. } => requests.get(),
+        Extent::Requests(_) | Extent::Duration(_) | Extent::UntilFirst { .. } => 0,
+    };
+    Bounds { requests: Some(schedule.len()), release_before, requests_min, ..NO_BOUNDS }
 }
 
 impl Plan for SyntheticPlan {

@@ -107,8 +107,12 @@ struct SteadyTime {
 impl SteadyTime {
     /// `None` when the slots were never all past their first request and full.
     fn of(concurrency: u32, records: &[RequestRecord]) -> Option<Self> {
-        // Slots are filled in the order of the plan, so these ids are the first of their slots.
-        let is_first = |record: &&RequestRecord| record.id.0 < u64::from(concurrency);
+        // The first request of a slot is among the first ids, or it had to open a connection:
+        // where several threads drive, one may be past its first before another has begun.
+        let is_first = |record: &&RequestRecord| {
+            let opened = record.connection.is_some_and(|connection| !connection.reused);
+            opened || record.id.0 < u64::from(concurrency)
+        };
         let from = records.iter().filter(is_first).map(|record| record.ending.at).max()?;
         let to = records.iter().map(|record| record.admitted).max()?;
         (from < to).then_some(Self { from, to })

@@ -268,7 +268,7 @@ impl fmt::Display for ClientWarning {
             ),
             Self::JournalWaits { waits, attempted } => write!(
                 f,
-                "the client waited {waits} times for its own journal, over {attempted} requests"
+                "{waits} entries of the journal had to wait for its writer, over {attempted} requests"
             ),
             Self::ClientResource { requests } => write!(
                 f,

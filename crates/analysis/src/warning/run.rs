@@ -3,6 +3,7 @@
 use std::fmt;
 
 use inferometer_model::journal::RunStop;
+use inferometer_model::outcome::Cause;
 use inferometer_model::{Observations, Outcome};
 
 use super::{Percent, degraded_above};
@@ -38,6 +39,10 @@ pub enum RunWarning {
     HeldByCap {
         requests: u64,
         attempted: u64,
+    },
+    /// Scheduled requests that the cap still held when the time was over.
+    Backlog {
+        requests: u64,
     },
     /// Nobody checked whose answers these are.
     Insecure,
@@ -77,6 +82,13 @@ impl RunWarning {
         found.extend((0 < stale).then_some(Self::StalePool { requests: stale }));
         let held = HeldByCap::of(observations).map_or(0, |held| held.requests);
         found.extend((0 < held).then_some(Self::HeldByCap { requests: held, attempted }));
+        let backlog: u64 = observations
+            .not_sent
+            .iter()
+            .filter(|part| part.cause == Cause::HeldByCap)
+            .map(|part| part.count)
+            .sum();
+        found.extend((0 < backlog).then_some(Self::Backlog { requests: backlog }));
         found.extend(observations.manifest.spec.client.insecure.then_some(Self::Insecure));
         found
             .extend((!proxies.is_empty()).then(|| Self::ProxyVariables { names: proxies.clone() }));
@@ -93,6 +105,7 @@ impl RunWarning {
             Self::CutAtLimit { .. } => "cut-at-limit",
             Self::StalePool { .. } => "stale-pool",
             Self::HeldByCap { .. } => "held-by-cap",
+            Self::Backlog { .. } => "backlog",
             Self::Insecure => "insecure",
             Self::ProxyVariables { .. } => "proxy-variables",
             Self::FewRequests { .. } => "few-requests",
@@ -105,7 +118,7 @@ impl RunWarning {
             Self::Errors { failed, attempted } if *attempted < failed * 2 => Severity::Invalid,
             Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
             Self::Partial { stop } => stop_severity(*stop),
-            Self::CutAtLimit { .. } => Severity::Degraded,
+            Self::CutAtLimit { .. } | Self::Backlog { .. } => Severity::Degraded,
             Self::StalePool { .. }
             | Self::HeldByCap { .. }
             | Self::Insecure
@@ -139,6 +152,9 @@ impl RunWarning {
             Self::HeldByCap { .. } => {
                 "this is a capped-open result and no open-loop one: latencies from schedule count \
                  the waiting; raise --max-concurrency, or lower the rate, to measure an open loop"
+            }
+            Self::Backlog { .. } => {
+                "the server does not keep up with this rate: lower it, or raise --max-concurrency"
             }
             Self::Insecure => {
                 "have the server's certificate trusted by this system, and leave --insecure out"
@@ -186,6 +202,10 @@ impl fmt::Display for RunWarning {
                 f,
                 "the concurrency cap held back {requests} of {attempted} requests ({})",
                 Percent(*requests as f64 / (*attempted).max(1) as f64)
+            ),
+            Self::Backlog { requests } => write!(
+                f,
+                "{requests} scheduled requests were still held back by the cap when the time was over"
             ),
             Self::Insecure => {
                 f.write_str("the server's TLS certificate was not checked (--insecure)")

@@ -35,14 +35,20 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
     })?;
     folder.create()?;
     let warn = |why: String| output::talk(&format!("warning: {}", escape::terminal(&why)));
-    if let Some(before) = folder.read(warn) {
-        talk(&format!("replacing the calibration of {}", escape::terminal(&before.when)));
+    let before = folder.read(warn);
+    // A rough answer must not take the place of a good one.
+    let keeps = !(arguments.quick && before.as_ref().is_some_and(|before| !before.method.quick));
+    if let Some(before) = &before {
+        let what = if keeps { "replacing" } else { "quick: only shown, and keeping" };
+        talk(&format!("{what} the calibration of {}", escape::terminal(&before.when)));
     }
     let scope = if arguments.quick { Scope::QUICK } else { Scope::FULL };
     let spec = SpecDraft { client: client(&arguments.client), ..SpecDraft::default() }.resolve()?;
     let measured = Measuring { scope, quick: arguments.quick, client: spec.client };
     let calibration = measured.measure(machine, talk)?;
-    keep(&folder, &calibration)?;
+    if keeps {
+        keep(&folder, &calibration)?;
+    }
     let files = files(&folder);
     if arguments.json {
         output::result(&calibration::json(&calibration, &files))?;
@@ -89,7 +95,8 @@ impl Measuring {
     ) -> Result<Calibration, Failure> {
         let scope = &self.scope;
         let options = DriveOptions { kernel_stamps: true, drivers: drivers(&self.client) };
-        let client = Client { options, ceiling: resources::raise_in_flight_ceiling() };
+        let client =
+            Client { options, ceiling: resources::raise_in_flight_ceiling(self.client.drivers) };
         let when = wall_time()?;
         let notes = [
             machine::busy_note(&machine),

@@ -14,7 +14,7 @@ use crate::output;
 const PORT: u16 = 8_000;
 
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
-    inferometer_load::resources::raise_in_flight_ceiling();
+    inferometer_load::resources::raise_in_flight_ceiling(std::num::NonZeroU32::MIN);
     let options = options(arguments)?;
     let stop = Stop::new().map_err(failure)?;
     if arguments.until_stdin_closes {

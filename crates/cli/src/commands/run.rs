@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_load::resources;
-use inferometer_model::spec::{LoadShape, TargetSpec};
+use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
 use inferometer_workload::make_plan;
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("no request falls into --duration at this rate")
             .hint("run longer, raise the rate, or give a number with --requests"));
     }
-    let ceiling = resources::raise_in_flight_ceiling();
+    let ceiling = resources::raise_in_flight_ceiling(spec.client.drivers);
     check_ceiling(&spec, ceiling)?;
     let store = store(&arguments.results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
@@ -69,17 +69,24 @@ fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCod
     }
 }
 
+/// What is certain to be in flight at once must find its descriptors.
 fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
-    match &spec.load.shape {
-        LoadShape::Closed { concurrency, .. } if ceiling < concurrency.get() as usize => {
-            Err(Failure::usage(format!(
-                "--concurrency {concurrency} needs more file descriptors than this system gives: \
-                 {ceiling} requests can be in flight"
-            ))
-            .hint("raise the limit with `ulimit -n`, or lower --concurrency"))
+    let (flag, wanted) = match (&spec.load.shape, spec.load.extent) {
+        (LoadShape::Closed { concurrency, .. }, _) => ("--concurrency", concurrency.get().into()),
+        (LoadShape::Open { cap: Some(cap), .. }, _) => ("--max-concurrency", cap.get().into()),
+        (LoadShape::Open { rate: Rate::Unlimited, .. }, Extent::Requests(requests)) => {
+            ("--rate inf with --requests", requests.get())
         }
-        LoadShape::Closed { .. } | LoadShape::Open { .. } => Ok(()),
+        (LoadShape::Open { .. }, _) => return Ok(()),
+    };
+    if wanted <= ceiling as u64 {
+        return Ok(());
     }
+    Err(Failure::usage(format!(
+        "{flag} {wanted} needs more file descriptors than this system gives: {ceiling} requests \
+         can be in flight"
+    ))
+    .hint(format!("raise the limit with `ulimit -n`, or lower {flag}")))
 }
 
 fn opening(spec: &Spec, found: &Found) -> String {

@@ -48,14 +48,23 @@ fn summary(listing: &RunListing) -> Option<Summary> {
 fn load(listing: &RunListing) -> String {
     match listing.manifest.as_ref().map(|manifest| &manifest.spec.load.shape) {
         Some(LoadShape::Closed { concurrency, .. }) => format!("{concurrency} in flight"),
-        Some(LoadShape::Open { rate: Rate::Steady { per_s }, .. }) => format!("{per_s}/s"),
-        Some(LoadShape::Open { rate: Rate::Ramp { segments, .. }, .. }) => {
+        Some(LoadShape::Open { rate, cap, .. }) => {
+            // Capped-open: neither loop, and never shown as one.
+            rate_of(rate) + &cap.map_or_else(String::new, |cap| format!(" ≤{cap}"))
+        }
+        None => "–".to_owned(),
+    }
+}
+
+fn rate_of(rate: &Rate) -> String {
+    match rate {
+        Rate::Steady { per_s } => format!("{per_s}/s"),
+        Rate::Ramp { segments, .. } => {
             let from = segments.first().map_or(0.0, |segment| segment.from_per_s);
             let to = segments.last().map_or(0.0, |segment| segment.to_per_s);
             format!("{from}..{to}/s")
         }
-        Some(LoadShape::Open { rate: Rate::Unlimited, .. }) => "all at once".to_owned(),
-        None => "–".to_owned(),
+        Rate::Unlimited => "all at once".to_owned(),
     }
 }
 

@@ -300,3 +300,33 @@ fn a_slot_keeps_its_number_through_a_conversation() {
     let follow_up = departed(dispatcher.next(0, ms(5))).unwrap();
     assert_eq!(follow_up.slot, first.slot);
 }
+
+#[test]
+fn what_a_cap_still_holds_when_the_time_is_over_is_given_up() {
+    let mut plan = open(&[0, 10, 20, 30]);
+    plan.slots = Some(1);
+    plan.release_before = Some(ms(40));
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(dispatcher.expire(ms(39)), None, "there is time yet");
+    let given_up = dispatcher.expire(ms(40)).unwrap();
+    assert_eq!((given_up.first, given_up.count), (RequestId(1), 3));
+    assert_eq!(given_up.cause, Cause::HeldByCap);
+    assert_eq!(dispatcher.expire(ms(41)), None, "said once");
+    assert!(dispatcher.has_released_all(ms(41)));
+    reply(&mut dispatcher, 0, ms(50));
+    assert_eq!(dispatcher.next(0, ms(50)), Command::Done);
+}
+
+#[test]
+fn a_number_that_must_be_reached_is_not_given_up() {
+    let mut plan = open(&[0, 10]);
+    plan.slots = Some(1);
+    plan.release_before = Some(ms(20));
+    plan.requests_min = 2;
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    assert_eq!(dispatcher.expire(ms(30)), None);
+    reply(&mut dispatcher, 0, ms(30));
+    assert_eq!(sent(dispatcher.next(0, ms(30))), Some((1, ms(10))));
+}

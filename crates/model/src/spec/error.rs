@@ -94,6 +94,8 @@ pub enum SpecError {
     BadDuration(Duration),
     #[error("{0} must be longer than zero")]
     NoTime(&'static str),
+    #[error("{0} is above the bound of {1:?}")]
+    LimitTooLong(&'static str, Duration),
     #[error("core {0} is not one that this process may use")]
     NoSuchCore(u32),
     #[error(

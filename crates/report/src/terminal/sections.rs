@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{ClientHealth, Distribution, MetricValue, Percentile, Summary, Verdict};
+use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 
@@ -191,7 +191,7 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
         .unwrap_or_default();
     let line = format!(
         "  {}\n  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
-        calibrated(client),
+        calibrated(summary),
         milliseconds(p99("send_lag")),
         milliseconds(p99("client_lag")),
         milliseconds(client.loop_lag_ms.p99_at_most),
@@ -201,8 +201,12 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
 }
 
 /// The client's error at this load, and how much of its capacity the load took.
-fn calibrated(client: &ClientHealth) -> String {
-    let Some(capacity) = &client.capacity else {
+fn calibrated(summary: &Summary) -> String {
+    let run = &summary.run;
+    if run.http == HttpVersion::Http2 || run.target.starts_with("https:") {
+        return "a calibration speaks for plain HTTP/1.1 only; judged by its own lags".to_owned();
+    }
+    let Some(capacity) = &summary.client.capacity else {
         return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
             .to_owned();
     };

@@ -45,7 +45,7 @@ fn an_open_loop_knows_its_number_whatever_ends_it() {
     let open = |until| LoadDraft { rate_per_s: Some(10.0), ..both(until) };
     let until_both = plan(open(Until::Both));
     let bounds = until_both.bounds();
-    assert_eq!((bounds.requests, bounds.requests_min), (Some(50), 0));
+    assert_eq!((bounds.requests, bounds.requests_min), (Some(50), 50));
     let last = until_both.request(RequestId(49)).unwrap();
     let Release::At(last) = last.release else { panic!("not on a schedule") };
     assert!(END < last && Some(last) < bounds.release_before, "the number came last");
