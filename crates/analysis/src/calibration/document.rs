@@ -46,9 +46,8 @@ pub struct Method {
     pub input_tokens: u32,
     /// Tokens of every answer on the ladder, one-shot or streamed.
     pub ladder_tokens: u32,
-    /// The pace of the engine that fidelity is measured against.
+    /// The TTFT of the engine that fidelity is measured against.
     pub ttft_ms: f64,
-    pub gap_ms: f64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +112,6 @@ pub(super) mod tests {
                 input_tokens: 128,
                 ladder_tokens: 64,
                 ttft_ms: 100.0,
-                gap_ms: 10.0,
             },
             capacity: Capacity { requests_per_s: 20_000.0, events_per_s: 400_000.0 },
             ladder: Ladder::default(),

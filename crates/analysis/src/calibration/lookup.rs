@@ -7,7 +7,7 @@ use super::Calibration;
 impl Calibration {
     /// The facts that a run's verdict needs. Rows that prove nothing are left out.
     pub fn facts(&self) -> CalibrationFacts {
-        let sound = self.fidelity.iter().filter(|row| row.is_sound(self.method.gap_ms));
+        let sound = self.fidelity.iter().filter(|row| row.is_sound());
         let errors = sound.filter_map(|row| {
             let error = row.error?;
             Some(ErrorFacts {
@@ -39,6 +39,7 @@ mod tests {
         let error = AbsoluteError { p50: 0.01, p99: 0.2 };
         FidelityRow {
             streams,
+            gap_ms: 10.0,
             kernel_stamps: true,
             tokens: 200,
             in_flight: Some(u64::from(streams)),

@@ -1,9 +1,11 @@
 //! Fidelity: what the client reports of paced streams, against what the engine did.
 
+use std::time::Duration;
+
 use inferometer_analysis::calibration::{EngineTruth, FidelityAsk, FidelityRow};
 
 use super::drive::{Ask, Load};
-use super::scope::{GAP, Scope, TTFT};
+use super::scope::{Scope, TTFT};
 use super::server::Server;
 use super::{Client, truth};
 use crate::failure::Failure;
@@ -25,15 +27,18 @@ pub(crate) fn measure(
             let stamps = if kernel_stamps { "with" } else { "without" };
             talk(&format!("fidelity: {streams} streams, {stamps} kernel stamps …"));
             let tokens = scope.fidelity_tokens(streams);
-            rows.push(measure_row(&client, FidelityAsk { streams, tokens, kernel_stamps })?);
+            let gap = Scope::fidelity_gap(streams);
+            let gap_ms = gap.as_secs_f64() * 1e3;
+            let ask = FidelityAsk { streams, gap_ms, tokens, kernel_stamps };
+            rows.push(measure_row(&client, ask, gap)?);
         }
     }
     Ok(rows)
 }
 
 /// A fresh engine for every row, so that its truth is of this row alone.
-fn measure_row(client: &Client, asked: FidelityAsk) -> Result<FidelityRow, Failure> {
-    let server = Server::paced(&[("--ttft", format!("{TTFT:?}")), ("--gap", format!("{GAP:?}"))])?;
+fn measure_row(client: &Client, asked: FidelityAsk, gap: Duration) -> Result<FidelityRow, Failure> {
+    let server = Server::paced(&[("--ttft", format!("{TTFT:?}")), ("--gap", format!("{gap:?}"))])?;
     let requests = u64::from(asked.streams) * u64::from(WAVES);
     let load = Load::Closed { slots: asked.streams, requests };
     let ask = Ask { streaming: true, output_tokens: asked.tokens, load };

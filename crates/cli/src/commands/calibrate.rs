@@ -121,7 +121,6 @@ impl Measuring {
                 input_tokens: scope::INPUT_TOKENS,
                 ladder_tokens: scope::LADDER_TOKENS,
                 ttft_ms: scope::TTFT.as_secs_f64() * 1e3,
-                gap_ms: scope::GAP.as_secs_f64() * 1e3,
             },
             capacity,
             ladder,

@@ -76,7 +76,7 @@ fn levels(kind: &str, tokens: u32, levels: &[Level]) -> Table {
 fn fidelity(calibration: &Calibration) -> Table {
     let method = calibration.method;
     let rows = &calibration.fidelity;
-    let unsound = rows.iter().any(|row| !row.is_sound(method.gap_ms));
+    let unsound = rows.iter().any(|row| !row.is_sound());
     let mut remarks = vec![
         "width: what the records admit at worst; unseen: gaps hidden by tokens that came together; \
          late: the engine's own p99"
@@ -91,12 +91,12 @@ fn fidelity(calibration: &Calibration) -> Table {
     }
     Table {
         title: format!(
-            "Error of what is reported, in ms: TTFT {} ms, a token every {} ms",
+            "Error of what is reported, in ms: TTFT {} ms, then a token every gap",
             whole(Some(method.ttft_ms)),
-            whole(Some(method.gap_ms)),
         ),
         heads: vec![
             "streams",
+            "gap",
             "in flight",
             "stamps",
             "TTFT p50",
@@ -107,13 +107,13 @@ fn fidelity(calibration: &Calibration) -> Table {
             "unseen",
             "late",
         ],
-        rows: rows.iter().map(|row| fidelity_row(row, method.gap_ms)).collect(),
+        rows: rows.iter().map(fidelity_row).collect(),
         remarks,
     }
 }
 
-fn fidelity_row(row: &FidelityRow, gap_ms: f64) -> Vec<String> {
-    let mark = if row.is_sound(gap_ms) { "" } else { "~" };
+fn fidelity_row(row: &FidelityRow) -> Vec<String> {
+    let mark = if row.is_sound() { "" } else { "~" };
     let error = |value: Option<f64>| match value {
         Some(_) => format!("{mark}{}", small(value)),
         None => NOTHING.to_owned(),
@@ -122,6 +122,7 @@ fn fidelity_row(row: &FidelityRow, gap_ms: f64) -> Vec<String> {
     let unseen = (0 < seen_or_not).then(|| row.gaps_unseen as f64 / seen_or_not as f64);
     vec![
         count(row.streams.into()),
+        whole(Some(row.gap_ms)),
         row.in_flight.map_or_else(|| NOTHING.to_owned(), count),
         if row.kernel_stamps { "kernel" } else { "read" }.to_owned(),
         error(row.error.map(|error| error.ttft_ms.p50)),
