@@ -6,7 +6,7 @@ mod socket;
 
 use std::cell::Cell;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -88,13 +88,14 @@ impl Pump {
 
     /// Runs `work` and the connection in the same task: a token passes no queue and no second
     /// wake-up between the socket and its reader.
-    pub(crate) async fn with<F: Future>(&mut self, work: F) -> F::Output {
-        let mut work = std::pin::pin!(work);
-        std::future::poll_fn(|cx| {
+    pub(crate) fn with<'a, F: Future>(
+        &'a mut self,
+        mut work: Pin<&'a mut F>,
+    ) -> impl Future<Output = F::Output> + use<'a, F> {
+        std::future::poll_fn(move |cx| {
             self.poll(cx);
             work.as_mut().poll(cx)
         })
-        .await
     }
 
     /// Returns when the other side has closed the connection.
@@ -130,7 +131,9 @@ impl Connection {
         };
         async move {
             match answer {
-                Pending::Http1(answer) => pump.with(answer).await.map_err(NotAnswered::Failed),
+                Pending::Http1(answer) => {
+                    pump.with(pin!(answer)).await.map_err(NotAnswered::Failed)
+                }
                 Pending::Http2(answer) => answer.await,
             }
         }

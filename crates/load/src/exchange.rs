@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::ResponseHead;
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, NotAnswered, Request, Writing, dial, http_failure};
+use crate::connection::{Connection, Links, NotAnswered, Writing, dial, http_failure};
 use crate::deadline::before;
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::SlotId;
@@ -148,7 +149,9 @@ impl Exchanges {
                 };
                 flight.facts.set(Some(connection.facts()));
                 let request = self.template.request(body, flight.request().id);
-                match self.send_over(flight, &mut connection, request).await {
+                flight.departs_over(&connection.wire);
+                let answer = connection.send(request).await;
+                match answer.map(|answer| Opening::of(answer, self.target.streaming)) {
                     Ok(opening) => (connection, opening),
                     Err(not_answered) => {
                         return Err(self.failure(flight, &connection, not_answered));
@@ -194,26 +197,15 @@ impl Exchanges {
             let mut connection = self.shared_connection(&flight.stage).await?;
             flight.facts.set(Some(connection.facts()));
             connections_left -= 1;
-            match self.send_over(flight, &mut connection, request).await {
-                Ok(opening) => return Ok((connection, opening)),
+            flight.departs_over(&connection.wire);
+            match connection.send(request).await {
+                Ok(answer) => {
+                    return Ok((connection, Opening::of(answer, self.target.streaming)));
+                }
                 Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
                 Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),
             }
         }
-    }
-
-    /// The request is handed on at once, and not kept in what is returned.
-    fn send_over<'a>(
-        &self,
-        flight: &Flight,
-        connection: &'a mut Connection,
-        request: Request,
-    ) -> impl Future<Output = Result<Opening, NotAnswered>> + use<'a> {
-        *flight.wire.borrow_mut() = Some(connection.wire.clone());
-        flight.stage.set(Stage::Headers);
-        let streaming = self.target.streaming;
-        let answer = connection.send(request);
-        async move { answer.await.map(|answer| Opening::of(answer, streaming)) }
     }
 
     fn failure(&self, flight: &Flight, connection: &Connection, why: NotAnswered) -> Failure {
@@ -227,7 +219,7 @@ impl Exchanges {
         body: &mut Incoming,
         flight: &Flight,
     ) -> Result<(), Failure> {
-        while let Some(frame) = connection.pump.with(body.frame()).await {
+        while let Some(frame) = connection.pump.with(pin!(body.frame())).await {
             let frame = frame.map_err(|error| http_failure(&error, flight.stage.get(), false))?;
             let Some(bytes) = frame.data_ref() else { continue };
             connection.handed(bytes);
@@ -341,7 +333,7 @@ impl Exchanges {
         let clock = self.clock.system;
         let reading = async {
             while bytes.len() < ERROR_BODY_BYTES_READ
-                && let Some(Ok(frame)) = connection.pump.with(body.frame()).await
+                && let Some(Ok(frame)) = connection.pump.with(pin!(body.frame())).await
             {
                 bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             }

@@ -1,6 +1,7 @@
 //! The program's one HTTP client, for everything that is not measured.
 
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,11 +59,12 @@ impl HttpFetch {
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
         let limited = http_body_util::Limited::new(response.into_body(), request.body_limit);
-        let body = connection.pump.with(limited.collect()).await.map_err(|error| Failure {
-            outcome: Outcome::ProtocolError,
-            cause: None,
-            message: Some(error.to_string()),
-        })?;
+        let body =
+            connection.pump.with(pin!(limited.collect())).await.map_err(|error| Failure {
+                outcome: Outcome::ProtocolError,
+                cause: None,
+                message: Some(error.to_string()),
+            })?;
         Ok(FetchReply { status, content_type, body: body.to_bytes().to_vec() })
     }
 }

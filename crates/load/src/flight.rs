@@ -50,6 +50,12 @@ impl Flight {
         StartedRequest { id: request.id, intended, admitted, asked: request.asked() }
     }
 
+    /// From here on its moments are those of this wire.
+    pub(crate) fn departs_over(&self, wire: &Wire) {
+        *self.wire.borrow_mut() = Some(wire.clone());
+        self.stage.set(Stage::Headers);
+    }
+
     pub(crate) fn standing(&self, streaming: bool) -> Standing {
         let wire = self.wire.borrow();
         Standing {
