@@ -57,7 +57,7 @@ impl ClientCapacity {
 
 fn look_up(facts: &CalibrationFacts, load: ClientLoad) -> ClientCapacity {
     // Fewer threads carry less; whether more would carry more was not measured.
-    let scale = (f64::from(load.drivers) / f64::from(facts.drivers.max(1))).min(1.0);
+    let scale = (f64::from(load.drivers.max(1)) / f64::from(facts.drivers.max(1))).min(1.0);
     let of_requests = load.requests_per_s / (facts.requests_per_s * scale);
     let of_events = load.events_per_s / (facts.events_per_s * scale);
     let row = facts
@@ -163,6 +163,8 @@ mod tests {
         close(used(30_000.0, 0.0, 2), 1.5);
         close(used(2_000.0, 4_000.0, 1), 0.2);
         close(used(2_000.0, 4_000.0, 8), 0.1);
+        // A run that died did not say how many it had; what is shown stays a number.
+        close(used(2_000.0, 4_000.0, 0), 0.2);
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Measurement {
             make_warm_up(&self.spec).map(|plan| self.warm_up(plan, found.target.clone(), &control));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
         if let Some(exit) = interruption.exit() {
+            output::talk("stopped in the warm-up: nothing was measured, and nothing is stored");
             return Ok(Err(exit));
         }
         let warmed_up = warmed_up.transpose()?;

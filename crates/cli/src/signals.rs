@@ -83,7 +83,9 @@ async fn obey(
             Stop::Run => talk(
                 "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
             ),
-            Stop::Drain => talk("\ncutting the requests in flight; the run is being saved"),
+            Stop::Drain => {
+                talk("\ncutting the requests in flight; what was measured is being saved");
+            }
             Stop::Cut => leave(kind),
         }
     }

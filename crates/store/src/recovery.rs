@@ -77,7 +77,8 @@ impl RunDirectory {
         }
 
         let (cancelled, not_sent) = (lost.records.len() as u64, lost.not_sent_count);
-        let ending = recovered_ending(earlier.as_ref(), ledger.last());
+        let drivers = manifest.spec.client.drivers.get();
+        let ending = recovered_ending(earlier.as_ref(), ledger.last(), drivers);
         let entries = lost.into_entries(ending.clone(), earlier.is_some());
         for entry in &entries {
             ledger.note(entry.clone());
@@ -190,8 +191,9 @@ fn cancelled_record(started: &StartedRequest, at: Moment) -> RequestRecord {
 }
 
 /// What the client said of itself is kept; a run that died said nothing.
-fn recovered_ending(earlier: Option<&RunEnding>, last: Moment) -> RunEnding {
-    let client = earlier.map_or_else(ClientFacts::default, |ending| ending.client.clone());
+fn recovered_ending(earlier: Option<&RunEnding>, last: Moment, drivers: u32) -> RunEnding {
+    let silent = || ClientFacts { drivers, ..ClientFacts::default() };
+    let client = earlier.map_or_else(silent, |ending| ending.client.clone());
     let began = earlier.and_then(|ending| ending.began);
     RunEnding { began, at: last, stop: RunStop::Recovered, client }
 }

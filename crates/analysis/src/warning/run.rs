@@ -19,6 +19,7 @@ pub enum RunWarning {
     /// None of them had the time to end.
     AllCut {
         attempted: u64,
+        by_user: bool,
     },
     /// Attempted requests that neither ended `ok` nor were ended by us.
     Errors {
@@ -74,7 +75,8 @@ impl RunWarning {
         let mut found = Vec::new();
         let all_cut = 0 < attempted && cancelled == attempted;
         found.extend((ok == 0 && !all_cut).then_some(Self::NothingOk { attempted }));
-        found.extend(all_cut.then_some(Self::AllCut { attempted }));
+        let by_user = stop == RunStop::Cut;
+        found.extend(all_cut.then_some(Self::AllCut { attempted, by_user }));
         found.extend((0 < failed).then_some(Self::Errors { failed, attempted }));
         found.extend(stop.is_partial().then_some(Self::Partial { stop }));
         let cut_at_limit = !stop.is_partial() && 0 < cancelled;
@@ -132,6 +134,7 @@ impl RunWarning {
             Self::NothingOk { .. } => {
                 "look at the failures, and check that the server answers a single request"
             }
+            Self::AllCut { by_user: true, .. } => "run it again, to its end",
             Self::AllCut { .. } => {
                 "run longer, ask for shorter answers, or give the last requests more time \
                  (--drain-timeout)"
@@ -183,7 +186,7 @@ impl fmt::Display for RunWarning {
             Self::NothingOk { attempted } => {
                 write!(f, "none of {attempted} attempted requests ended ok")
             }
-            Self::AllCut { attempted } => {
+            Self::AllCut { attempted, .. } => {
                 write!(f, "all {attempted} requests were cut before they could end")
             }
             Self::Errors { failed, attempted } => {

@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
             output::talk(line);
         }
     };
+    let spec = SpecDraft { client: client(&arguments.client), ..SpecDraft::default() }.resolve()?;
     let machine = machine::this();
     let folder = CalibrationFolder::of(&machine::key(&machine, TOOL_VERSION)).ok_or_else(|| {
         Failure::usage(
@@ -39,11 +40,10 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
     // A rough answer must not take the place of a good one.
     let keeps = !(arguments.quick && before.as_ref().is_some_and(|before| !before.method.quick));
     if let Some(before) = &before {
-        let what = if keeps { "replacing" } else { "quick: only shown, and keeping" };
+        let what = if keeps { "will replace" } else { "quick: only shown, and keeping" };
         talk(&format!("{what} the calibration of {}", escape::terminal(&before.when)));
     }
     let scope = if arguments.quick { Scope::QUICK } else { Scope::FULL };
-    let spec = SpecDraft { client: client(&arguments.client), ..SpecDraft::default() }.resolve()?;
     let measured = Measuring { scope, quick: arguments.quick, client: spec.client };
     let calibration = measured.measure(machine, talk)?;
     if keeps {

@@ -86,7 +86,7 @@ fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
         "{flag} {wanted} needs more file descriptors than this system gives: {ceiling} requests \
          can be in flight"
     ))
-    .hint(format!("raise the limit with `ulimit -n`, or lower {flag}")))
+    .hint("raise the limit with `ulimit -n`, or ask for fewer requests at once"))
 }
 
 fn opening(spec: &Spec, found: &Found) -> String {

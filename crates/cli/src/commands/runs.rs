@@ -60,9 +60,10 @@ fn rate_of(rate: &Rate) -> String {
     match rate {
         Rate::Steady { per_s } => format!("{per_s}/s"),
         Rate::Ramp { segments, .. } => {
-            let from = segments.first().map_or(0.0, |segment| segment.from_per_s);
-            let to = segments.last().map_or(0.0, |segment| segment.to_per_s);
-            format!("{from}..{to}/s")
+            let rates = segments.iter().flat_map(|segment| [segment.from_per_s, segment.to_per_s]);
+            let least = rates.clone().fold(f64::INFINITY, f64::min);
+            let most = rates.fold(0.0, f64::max);
+            format!("ramp {least}–{most}/s")
         }
         Rate::Unlimited => "all at once".to_owned(),
     }

@@ -9,19 +9,25 @@ use std::error::Error as _;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use inferometer_model::outcome::Stage;
+use inferometer_model::Clock;
+use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::Dial;
+use tokio::sync::watch;
 
+use super::socket::Socket;
 use super::{
     Connection, HEADER_BYTES_MAX, NotAnswered, Pump, Request, Response, Sender, http_failure, open,
 };
 use crate::answer::Failure;
+use crate::clock::SystemClock;
+use crate::deadline::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Wire};
 
@@ -38,6 +44,8 @@ struct Link {
     /// Requests that are on it now.
     requests: Cell<u32>,
     ordinal: u32,
+    /// Requests that the server allows at once; zero before it has said so.
+    allowed: watch::Receiver<usize>,
     /// How the connection as a whole broke.
     broke: Rc<RefCell<Option<Failure>>>,
 }
@@ -50,6 +58,8 @@ pub(super) struct Lease {
 
 /// What most servers allow at least; beyond it another connection is opened.
 const REQUESTS_PER_LINK: u32 = 100;
+/// How soon the number of streams that a server allows is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Wide enough that the server never waits for us: its pace is what is measured.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
@@ -59,7 +69,7 @@ impl Links {
     pub(crate) fn place(&self, clock: &Rc<DriverClock>) -> Option<Box<Connection>> {
         let mut links = self.links.borrow_mut();
         links.retain(|link| !link.sender.is_closed());
-        let link = links.iter().find(|link| link.requests.get() < REQUESTS_PER_LINK)?;
+        let link = links.iter().find(|link| link.requests.get() < link.places())?;
         Some(Link::lease(link, clock, None))
     }
 
@@ -97,13 +107,21 @@ impl Links {
             .map_err(|error| http_failure(&error, Stage::Connect, false))?;
         let broke: Rc<RefCell<Option<Failure>>> = Rc::default();
         let noted = Rc::clone(&broke);
+        let (say_allowed, mut allowed) = watch::channel(0);
+        let system = clock.system;
         // Its errors reach every request that is on it, but not those that wait for a stream.
         tokio::task::spawn_local(async move {
-            if let Err(error) = connection.await {
+            if let Err(error) = pumped(connection, &say_allowed, system).await {
                 *noted.borrow_mut() = Some(http_failure(&error, Stage::Connect, false));
             }
         });
-        let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal, broke });
+        // Streams that the server does not allow would wait where nobody sees them.
+        let said = allowed.wait_for(|allowed| 0 < *allowed).await.is_ok();
+        if !said {
+            let broken = || Failure::new(Outcome::TransportError, Cause::Reset);
+            return Err(broke.take().unwrap_or_else(broken));
+        }
+        let link = Rc::new(Link { sender, requests: Cell::new(0), ordinal, allowed, broke });
         let leased = Link::lease(&link, clock, Some(dial));
         self.links.borrow_mut().push(link);
         Ok(leased)
@@ -120,7 +138,34 @@ impl Links {
     }
 }
 
+/// Moves the connection, and says how many streams the server allows whenever that changes.
+async fn pumped(
+    mut connection: http2::Connection<TokioIo<Socket>, Leaving, LocalTasks>,
+    say_allowed: &watch::Sender<usize>,
+    clock: SystemClock,
+) -> Result<(), hyper::Error> {
+    // hyper reads the socket in a task of its own and wakes nobody when the server has said it.
+    while connection.current_max_send_streams() == 0 {
+        if let Some(ended) = before(clock, clock.now() + LOOK_EVERY, &mut connection).await {
+            return ended;
+        }
+    }
+    std::future::poll_fn(|cx| {
+        let polled = Pin::new(&mut connection).poll(cx);
+        let allowed = connection.current_max_send_streams();
+        say_allowed.send_if_modified(|said| std::mem::replace(said, allowed) != allowed);
+        polled
+    })
+    .await
+}
+
 impl Link {
+    /// Requests that may be on it at once: beyond them another connection is opened, so that the
+    /// load is the one that was asked for.
+    fn places(&self) -> u32 {
+        u32::try_from(*self.allowed.borrow()).unwrap_or(u32::MAX).min(REQUESTS_PER_LINK)
+    }
+
     fn lease(link: &Rc<Self>, clock: &Rc<DriverClock>, dial: Option<Dial>) -> Box<Connection> {
         link.requests.set(link.requests.get() + 1);
         let lease = Lease { link: Rc::clone(link), sender: link.sender.clone() };

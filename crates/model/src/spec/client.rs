@@ -48,6 +48,9 @@ impl ClientDraft {
         let unless_said = if self.cores.is_empty() { by_default } else { self.cores.len() };
         let drivers = self.drivers.unwrap_or(u32::try_from(unless_said).unwrap_or(u32::MAX));
         at_most("--client-cores", drivers.into(), DRIVERS_MAX.into())?;
+        if !self.cores.is_empty() && self.cores.len() < drivers as usize {
+            return Err(SpecError::FewCores { drivers, cores: self.cores.len() });
+        }
         Ok(ClientSpec {
             drivers: NonZeroU32::new(drivers).ok_or(SpecError::Zero("--client-cores"))?,
             cores: self.cores,
@@ -78,6 +81,8 @@ mod tests {
         assert_eq!(drivers(ClientDraft { cores: vec![1, 3], ..on_four() }), 2);
         let elsewhere = ClientDraft { cores: vec![1, 9], ..on_four() };
         assert_eq!(elsewhere.resolve(), Err(SpecError::NoSuchCore(9)));
+        let crowded = ClientDraft { drivers: Some(3), cores: vec![1, 3], ..on_four() };
+        assert_eq!(crowded.resolve(), Err(SpecError::FewCores { drivers: 3, cores: 2 }));
         let none = ClientDraft { drivers: Some(0), ..on_four() };
         assert_eq!(none.resolve(), Err(SpecError::Zero("--client-cores")));
     }

@@ -96,6 +96,11 @@ pub enum SpecError {
     NoTime(&'static str),
     #[error("{0} is above the bound of {1:?}")]
     LimitTooLong(&'static str, Duration),
+    #[error(
+        "--client-cores {drivers} wants a core for each thread, and --pin-cores names {cores}; name \
+         as many, or leave one of the two out"
+    )]
+    FewCores { drivers: u32, cores: usize },
     #[error("core {0} is not one that this process may use")]
     NoSuchCore(u32),
     #[error(

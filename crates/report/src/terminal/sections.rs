@@ -211,6 +211,10 @@ fn calibrated(summary: &Summary) -> String {
             .to_owned();
     };
     let used = percent(Some(capacity.used));
+    if !run.streaming {
+        // One moment per answer: what a stream's error was measured on is not here.
+        return format!("client capacity used: {used}");
+    }
     let error = capacity.error_ms.map_or_else(
         || "not known with so many streams".to_owned(),
         |error| {
