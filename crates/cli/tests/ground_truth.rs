@@ -8,7 +8,9 @@
 //! the width of its arrival, or 3.5 ms, the longest absence of the driver that may go unnoticed.
 //!
 //! Exact: at most one event in fifty lies more than one millisecond after its write. A client that
-//! was not there when the bytes came does not pass; one whose machine is busy may try again.
+//! was not there when the bytes came does not pass; one whose machine is busy may try again. So may
+//! one that seems to hide: a starved kernel delivers late, which neither side can tell. A client that
+//! hides of itself does so every time, and an early stamp or a wrong count is never forgiven.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]

@@ -3,7 +3,7 @@
 //! Drivers come here once or twice per request, never per token. The thread that conducts stands
 //! beside them: it hears the user, keeps the drain's deadline, and ends a run that stands still.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,18 +23,11 @@ use crate::wire::Turn;
 /// What a driver brings back.
 pub(crate) type Report = Result<ClientFacts, LoadError>;
 
-/// What the drivers are told. They look each turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    Play,
-    /// End everything in flight.
-    Cut,
-}
-
 #[derive(Debug)]
 pub(crate) struct Conductor {
     score: Mutex<Score>,
-    order: AtomicU8,
+    /// Whether drivers must end everything in flight. They look each turn.
+    is_cut: AtomicBool,
     /// Drivers ended their part of the run by themselves, as far as they know.
     gave_up: Notify,
 }
@@ -57,11 +50,7 @@ impl Conductor {
             stop: RunStop::PlanDone,
             not_sent: Vec::new(),
         };
-        Self {
-            score: Mutex::new(score),
-            order: AtomicU8::new(Order::Play as u8),
-            gave_up: Notify::new(),
-        }
+        Self { score: Mutex::new(score), is_cut: AtomicBool::new(false), gave_up: Notify::new() }
     }
 
     pub(crate) fn next(&self, lane: usize, now: Moment) -> Command {
@@ -85,11 +74,11 @@ impl Conductor {
     }
 
     pub(crate) fn is_cut(&self) -> bool {
-        self.order.load(Ordering::Relaxed) == Order::Cut as u8
+        self.is_cut.load(Ordering::Relaxed)
     }
 
     fn cut(&self) {
-        self.order.store(Order::Cut as u8, Ordering::Relaxed);
+        self.is_cut.store(true, Ordering::Relaxed);
     }
 
     fn score(&self) -> MutexGuard<'_, Score> {
@@ -109,11 +98,9 @@ impl Score {
         }
         self.not_sent.extend(self.dispatcher.stop(now));
     }
-}
 
-impl Score {
     /// What is in flight will not end by itself.
-    fn cut_by_user(&mut self) {
+    fn cut_short(&mut self) {
         let is_ours = matches!(self.stop, RunStop::PlanDone | RunStop::Drained);
         if is_ours && 0 < self.dispatcher.in_flight() {
             self.stop = RunStop::Cut;
@@ -210,7 +197,7 @@ impl<'a> Watch<'a> {
             Stop::Drain => self.release_nothing_more(RunStop::Drained),
             Stop::Cut => {
                 self.release_nothing_more(RunStop::Cut);
-                self.conductor.score().cut_by_user();
+                self.conductor.score().cut_short();
                 self.conductor.cut();
             }
         }
@@ -237,7 +224,7 @@ impl<'a> Watch<'a> {
         let is_over = score.dispatcher.is_time_over(now) && score.dispatcher.has_released_all(now);
         let drained = self.drain_until.is_some_and(|until| until <= now);
         if drained && score.stop == RunStop::Drained {
-            score.cut_by_user();
+            score.cut_short();
         }
         drop(score);
         if self.drain_until.is_none() && is_over {
