@@ -8,6 +8,9 @@ use super::scope::{LADDER_TOKENS, Scope};
 use super::server::Server;
 use crate::failure::Failure;
 
+/// How often a level that never was steady is measured again, four times as long each time.
+const LONGER_TRIES: u32 = 3;
+
 pub(crate) fn measure(
     client: &Client,
     scope: &Scope,
@@ -41,9 +44,18 @@ fn measure_level(
     if scope.level_requests_min <= by_time.steady_requests {
         return Ok(by_time);
     }
-    // Too slow for its time. The first request of each slot is not counted, nor is its last.
-    let requests = scope.level_requests_min + 2 * u64::from(slots);
-    level(Load::Closed { slots, requests })
+    // Too slow for its time. The first request of each slot is not counted, nor is its last; and
+    // one slot that is slow to connect may see the others use up what was planned for all.
+    let mut requests = scope.level_requests_min + 2 * u64::from(slots);
+    let mut by_number = level(Load::Closed { slots, requests })?;
+    for _ in 0..LONGER_TRIES {
+        if scope.level_requests_min <= by_number.steady_requests {
+            break;
+        }
+        requests *= 4;
+        by_number = level(Load::Closed { slots, requests })?;
+    }
+    Ok(by_number)
 }
 
 /// Levels that this machine cannot hold are left out, and that is said.
