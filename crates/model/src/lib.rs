@@ -17,6 +17,7 @@ pub mod plan;
 pub mod record;
 pub mod secret;
 pub mod spec;
+pub mod tokens;
 
 pub use clock::Clock;
 pub use endpoint::BaseUrl;
@@ -26,7 +27,8 @@ pub use journal::{JournalEntry, NotSent, RunEnding, StartedRequest};
 pub use moment::Moment;
 pub use observations::{Manifest, Observations};
 pub use outcome::{Ending, Outcome};
-pub use plan::{Plan, PlannedRequest, Release, RequestId};
+pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId};
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
+pub use tokens::TokenCounter;

@@ -23,12 +23,63 @@ pub struct Manifest {
     pub spec: Spec,
     pub bounds: Bounds,
     pub fingerprints: Fingerprints,
+    pub materials: Materials,
     pub endpoint: Endpoint,
     /// What was sent before the run to warm the server up; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
     /// How fast and exact this client is on this machine; `None` when nobody had measured it.
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
+}
+
+/// What a workload was made from: facts about files and counting that the spec only names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Materials {
+    pub tokenizer: Option<TokenizerFacts>,
+    pub files: Vec<FileFacts>,
+    pub input_length: InputLength,
+    /// What was done to the data, in words for the reader.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenizerFacts {
+    /// As it was asked for.
+    pub name: String,
+    /// Of `tokenizer.json`.
+    pub sha256: String,
+}
+
+/// A file that prompts or moments came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// Its name without its folder.
+    pub name: String,
+    pub kind: String,
+    pub sha256: String,
+    pub items: u64,
+    /// Items that were left out, by the reason.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+/// Whether a prompt's length is exact or an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputLength {
+    /// Counted with the model's tokenizer.
+    Exact,
+    /// By words, as if each were a token.
+    #[default]
+    Estimated,
+    /// By words, with what the server's usage said about how it counts them.
+    Corrected(Correction),
+}
+
+/// How a server counts a prompt of ours: `tokens = overhead + tokens_per_word * words`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Correction {
+    pub tokens_per_word: f64,
+    pub overhead_tokens: f64,
 }
 
 /// Where the run's zero lies on the machine's clocks.
@@ -207,7 +258,7 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 1 },
+            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         };
         RequestRecord::without_answer(&started, Ending::ok(Moment::ZERO))
     }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::Moment;
 use crate::record::Asked;
@@ -44,11 +45,82 @@ pub struct PlannedRequest {
     pub prompt_seed: u64,
     pub input_tokens: u32,
     pub output_tokens: u32,
+    /// Where it stands in its source: the line of a dataset, the entry of a trace.
+    pub item: u32,
+    /// Which part of a mix it belongs to; zero without a mix.
+    pub part: u16,
+    /// Which turn of its conversation it is, from zero; the first request of a conversation has
+    /// its number less this.
+    pub turn: u16,
 }
 
 impl PlannedRequest {
     pub fn asked(&self) -> Asked {
-        Asked { input_tokens: self.input_tokens, output_tokens: self.output_tokens }
+        let Self { input_tokens, output_tokens, part, turn, .. } = *self;
+        Asked { input_tokens, output_tokens, part, turn }
+    }
+
+    /// The first request of its conversation: itself, where there is none.
+    pub fn conversation(&self) -> RequestId {
+        RequestId(self.id.0 - u64::from(self.turn))
+    }
+}
+
+/// What a request says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    pub prompt: Prompt,
+    /// Pictures, as `data:` URLs.
+    pub images: Vec<String>,
+    /// Fields of this body alone; they win over those that all bodies carry.
+    pub fields: Map<String, Value>,
+    /// The model to ask for instead of the target's: an adapter's name.
+    pub model: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prompt {
+    Text(String),
+    Messages(Vec<Message>),
+    /// Token ids, for servers that take them.
+    Tokens(Vec<u32>),
+}
+
+impl Content {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Prompt::Text(text.into()))
+    }
+
+    pub fn of(prompt: Prompt) -> Self {
+        Self { prompt, images: Vec::new(), fields: Map::new(), model: None }
+    }
+}
+
+/// One message of a chat, as it is sent: whatever fields it has are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Message(pub Map<String, Value>);
+
+impl Message {
+    pub fn new(role: &str, text: impl Into<String>) -> Self {
+        let fields = [("role", role.into()), ("content", text.into())];
+        let fields = fields.map(|(name, text): (&str, String)| (name.to_owned(), text.into()));
+        Self(fields.into_iter().collect())
+    }
+
+    pub fn role(&self) -> &str {
+        self.0.get("role").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its words: plain, or those of its text parts one after the other.
+    pub fn text(&self) -> String {
+        match self.0.get("content") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => {
+                parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+            }
+            _ => String::new(),
+        }
     }
 }
 
@@ -83,8 +155,9 @@ pub trait Plan: Send + Sync {
     /// the id.
     fn request(&self, id: RequestId) -> Option<PlannedRequest>;
 
-    /// The prompt's text, equal for equal recipes on every machine.
-    fn prompt(&self, request: &PlannedRequest) -> String;
+    /// What a request says, equal for equal recipes on every machine. Of a conversation it is the
+    /// new turn alone: what was said before depends on the server.
+    fn content(&self, request: &PlannedRequest) -> Content;
 }
 
 /// Names for "the same": what is asked, and exactly what was sent.

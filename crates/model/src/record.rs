@@ -61,8 +61,13 @@ impl RequestRecord {
 /// What the plan asked of this request; lengths may be estimates (the spec says so).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
+    /// Of a conversation's turn: of what is new in it.
     pub input_tokens: u32,
     pub output_tokens: u32,
+    /// Which part of a mix it belongs to; zero without a mix.
+    pub part: u16,
+    /// Which turn of a conversation it is, from zero.
+    pub turn: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

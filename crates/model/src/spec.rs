@@ -4,8 +4,11 @@
 mod bounds;
 mod client;
 mod error;
+mod lengths;
 mod load;
 mod load_draft;
+mod workload;
+mod workload_draft;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +18,18 @@ use serde::{Deserialize, Serialize};
 use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-use bounds::{DURATION_MAX, INPUT_TOKENS, OUTPUT_TOKENS, SEED, TOKENS_MAX, at_most};
+use bounds::{DURATION_MAX, SEED};
 pub use client::{ClientDraft, ClientSpec};
 pub use error::SpecError;
+pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
 pub use load_draft::{ArrivalsKind, LoadDraft, ThinkKind, Until};
+pub use workload::{
+    AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
+    FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, Synthetic, Ticks,
+    TraceKind, TraceSpec, VllmRandom, Workload,
+};
+pub use workload_draft::{BodyDraft, MixDraft, SourceDraft, WorkloadDraft};
 
 /// Everything the user may leave out.
 #[derive(Clone, Debug, Default)]
@@ -28,10 +38,10 @@ pub struct SpecDraft {
     pub url: Option<BaseUrl>,
     pub api: Option<Api>,
     pub model: Option<String>,
-    pub streaming: Option<bool>,
+    pub workload: WorkloadDraft,
     pub load: LoadDraft,
-    pub input_tokens: Option<u32>,
-    pub output_tokens: Option<u32>,
+    /// The load of a saved plan, which is played as it is.
+    pub saved_load: Option<Load>,
     pub seed: Option<u64>,
     /// `None` finds out whether the server keeps connections open.
     pub connections: Option<Connections>,
@@ -66,22 +76,6 @@ pub struct Spec {
 pub enum TargetSpec {
     Embedded,
     Url(BaseUrl),
-}
-
-/// What is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Workload {
-    pub streaming: bool,
-    pub input_tokens: u32,
-    pub output_tokens: u32,
-    /// Whether a prompt's length is exact or an estimate; without a tokenizer it is an estimate.
-    pub input_length: LengthKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LengthKind {
-    Estimated,
 }
 
 /// How long we wait before we call it a failure.
@@ -130,15 +124,13 @@ impl Limits {
 
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
-        let load = self.load.resolve()?;
+        let workload = self.workload.resolve()?;
+        let load = match self.saved_load {
+            Some(load) => load,
+            None => self.load.resolve(matches!(workload.source, Source::Trace(_)))?,
+        };
         let client = self.client.resolve()?;
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
-        let workload = Workload {
-            streaming: self.streaming.unwrap_or(true),
-            input_tokens: tokens("--input-tokens", self.input_tokens, INPUT_TOKENS)?,
-            output_tokens: tokens("--output-tokens", self.output_tokens, OUTPUT_TOKENS)?,
-            input_length: LengthKind::Estimated,
-        };
         self.limits.check()?;
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
             return Err(SpecError::EmptyModel);
@@ -182,13 +174,6 @@ fn check_wire(
     }
 }
 
-fn tokens(name: &'static str, typed: Option<u32>, default: u32) -> Result<u32, SpecError> {
-    match typed.unwrap_or(default) {
-        0 => Err(SpecError::Zero(name)),
-        count => at_most(name, count.into(), TOKENS_MAX.into()).map(|()| count),
-    }
-}
-
 impl Spec {
     /// Whether requests leave on a schedule, capped or not: then there are moments to be late for.
     pub fn is_open_loop(&self) -> bool {
@@ -222,10 +207,6 @@ mod tests {
         assert_eq!(
             refused(SpecDraft { limits, ..draft() }),
             SpecError::LimitTooLong("--drain-timeout", DURATION_MAX)
-        );
-        assert_eq!(
-            refused(SpecDraft { input_tokens: Some(0), ..draft() }),
-            SpecError::Zero("--input-tokens")
         );
         assert_eq!(
             refused(SpecDraft { model: Some(" ".into()), ..draft() }),

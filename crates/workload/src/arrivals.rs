@@ -14,7 +14,7 @@ pub struct Schedule(Vec<u64>);
 impl Schedule {
     pub fn draw(rate: &Rate, arrivals: Arrivals, extent: Extent, seed: u64) -> Self {
         match (rate, Gaps::new(arrivals, seed)) {
-            (Rate::Unlimited, _) => Self::collect(std::iter::repeat(0), extent),
+            (Rate::Unlimited | Rate::Recorded(_), _) => Self::collect(std::iter::repeat(0), extent),
             (Rate::Steady { per_s }, None) => Self::collect(even(*per_s), extent),
             (Rate::Steady { per_s }, Some(gaps)) => Self::collect(steady(*per_s, gaps), extent),
             (Rate::Ramp { segments, curve }, gaps) => {
@@ -27,8 +27,14 @@ impl Schedule {
         }
     }
 
+    /// Moments that were recorded, as far as the extent reaches.
+    pub fn recorded(moments_ns: &[u64], extent: Extent) -> Self {
+        Self::collect(moments_ns.iter().copied(), extent)
+    }
+
     fn collect(moments_ns: impl Iterator<Item = u64>, extent: Extent) -> Self {
         let (requests, duration) = match extent {
+            Extent::Whole => (u64::MAX, None),
             Extent::Requests(requests) => (requests.get(), None),
             Extent::Duration(duration) => (u64::MAX, Some(duration)),
             Extent::UntilBoth { requests, duration }

@@ -1,41 +1,62 @@
 //! Names for "the same": of what is asked, and of exactly what is sent.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::spec::{Load, Workload};
-use inferometer_model::{Plan, Release, RequestId, Spec};
+use inferometer_model::observations::Materials;
+use inferometer_model::plan::Content;
+use inferometer_model::spec::{Load, Source, Workload};
+use inferometer_model::{Plan, Prompt, Release, RequestId, Spec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-
-use crate::prompt;
 
 /// What makes two runs comparable. The server, the model and the seed are not in it.
 #[derive(Serialize)]
 struct Stimulus<'a> {
     version: u32,
-    prompts: &'static str,
     api: Api,
-    workload: &'a Workload,
+    workload: Workload,
     load: &'a Load,
+    /// What the named files hold stands for their names.
+    files: Vec<&'a str>,
+    tokenizer: Option<&'a str>,
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Recipes that go into a plan's fingerprint; beyond these the seed speaks for the rest.
 const RECIPES_MAX: u64 = 1_000_000;
 /// Prompts whose very text goes into it, so that a changed word list shows.
 const TEXTS_MAX: u64 = 16;
 
-pub fn of_workload(spec: &Spec) -> String {
+pub fn of_workload(spec: &Spec, materials: &Materials) -> String {
+    let mut workload = spec.workload.clone();
+    workload.tokenizer = None;
+    forget_paths(&mut workload.source);
     let stimulus = Stimulus {
         version: VERSION,
-        prompts: prompt::SOURCE,
         api: spec.api,
-        workload: &spec.workload,
+        workload,
         load: &spec.load,
+        files: materials.files.iter().map(|file| file.sha256.as_str()).collect(),
+        tokenizer: materials.tokenizer.as_ref().map(|tokenizer| tokenizer.sha256.as_str()),
     };
     let json = serde_json::to_vec(&stimulus).unwrap_or_default();
     hex(Sha256::new_with_prefix(json))
+}
+
+/// The same file is the same wherever it lies.
+fn forget_paths(source: &mut Source) {
+    match source {
+        Source::Dataset(dataset) => dataset.path = PathBuf::new(),
+        Source::Trace(trace) => trace.path = PathBuf::new(),
+        Source::Saved { path } => *path = PathBuf::new(),
+        Source::Mix(parts) => parts.iter_mut().for_each(|part| forget_paths(&mut part.source)),
+        Source::Synthetic(_)
+        | Source::VllmRandom(_)
+        | Source::Fixed(_)
+        | Source::Conversations(_) => {}
+    }
 }
 
 pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
@@ -57,11 +78,27 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
         hash.update(request.prompt_seed.to_le_bytes());
         hash.update(request.input_tokens.to_le_bytes());
         hash.update(request.output_tokens.to_le_bytes());
+        hash.update(request.item.to_le_bytes());
+        hash.update(request.part.to_le_bytes());
+        hash.update(request.turn.to_le_bytes());
         if request.id.0 < TEXTS_MAX {
-            hash.update(plan.prompt(&request).as_bytes());
+            add_content(&mut hash, &plan.content(&request));
         }
     }
     hex(hash)
+}
+
+fn add_content(hash: &mut Sha256, content: &Content) {
+    match &content.prompt {
+        Prompt::Text(text) => hash.update(text.as_bytes()),
+        Prompt::Messages(messages) => {
+            hash.update(serde_json::to_vec(messages).unwrap_or_default());
+        }
+        Prompt::Tokens(ids) => ids.iter().for_each(|id| hash.update(id.to_le_bytes())),
+    }
+    content.images.iter().for_each(|image| hash.update(image.as_bytes()));
+    hash.update(serde_json::to_vec(&content.fields).unwrap_or_default());
+    hash.update(content.model.as_deref().unwrap_or_default().as_bytes());
 }
 
 fn nanos(length: Duration) -> u64 {

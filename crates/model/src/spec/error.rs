@@ -117,6 +117,36 @@ pub enum SpecError {
          with --rate"
     )]
     PerUserWithoutUsers,
+    #[error("{0} and {1} both say where prompts come from; set one")]
+    TwoSources(&'static str, &'static str),
+    #[error("{flag} has no effect here: it belongs to {needs}; set that too, or leave it out")]
+    Stray { flag: &'static str, needs: &'static str },
+    #[error("a mix names its sources part by part; leave the source and its lengths beside it out")]
+    MixAndSource,
+    #[error("mix part `{0}`: its weight must be a number above zero")]
+    MixWeight(String),
+    #[error("mix part `{0}` is of the kind `{1}`, which has its own order and cannot be mixed")]
+    MixOf(String, &'static str),
+    #[error("--keep is the share of a trace's requests that are sent: above 0 and at most 1")]
+    BadKeep,
+    #[error("{0} must be an exponent from 0 to 10; 0 makes all equally popular")]
+    BadZipf(&'static str),
+    #[error("--count with-template renders the model's chat template, so it needs --tokenizer")]
+    TemplateWithoutTokenizer,
+    #[error(
+        "--source vllm-random draws token ids of the model's vocabulary, so it needs --tokenizer"
+    )]
+    VllmRandomWithoutTokenizer,
+    #[error(
+        "the body field `{0}` is set by the measurement itself; leave it out of the extra fields"
+    )]
+    OwnField(&'static str),
+    #[error("--speed must be above 0 and at most 1000")]
+    BadSpeed,
+    #[error(
+        "{0} plays recorded moments, so it needs --trace, and no --rate, --ramp or --concurrency"
+    )]
+    ReplayWithoutTrace(&'static str),
     #[error("--model is empty; name a model, or leave it out to take the one the server lists")]
     EmptyModel,
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::workload::Replay;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     pub shape: LoadShape,
@@ -46,6 +48,8 @@ pub enum Rate {
     },
     /// Everything at moment zero.
     Unlimited,
+    /// At the moments of a trace.
+    Recorded(Replay),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +84,8 @@ pub enum Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
+    /// To the end of what was recorded.
+    Whole,
     Requests(NonZeroU64),
     Duration(Duration),
     /// Until both are reached.
@@ -102,6 +108,8 @@ impl Rate {
     pub fn expected_within(&self, time: Duration) -> f64 {
         match self {
             Self::Steady { per_s } => per_s * time.as_secs_f64(),
+            // What was recorded is in memory already.
+            Self::Recorded(_) => 0.0,
             Self::Unlimited => f64::INFINITY,
             Self::Ramp { segments, curve } => {
                 let mut left = time;
@@ -120,7 +128,7 @@ impl Rate {
         match self {
             Self::Steady { per_s } => *per_s,
             Self::Ramp { segments, .. } => segments.last().map_or(0.0, |last| last.to_per_s),
-            Self::Unlimited => f64::INFINITY,
+            Self::Unlimited | Self::Recorded(_) => f64::INFINITY,
         }
     }
 }

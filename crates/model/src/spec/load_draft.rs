@@ -9,6 +9,7 @@ use super::bounds::{
     REQUESTS, REQUESTS_MAX, SEGMENTS_MAX, THINK_MAX, WARM_UP_MAX, at_most,
 };
 use super::load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
+use super::workload::{Replay, Ticks};
 
 /// Everything about the load that the user may leave out.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,9 @@ pub struct LoadDraft {
     pub duration: Option<Duration>,
     pub until: Option<Until>,
     pub warm_up: Option<u64>,
+    /// Of a recorded load.
+    pub speed: Option<f64>,
+    pub ticks: Option<Ticks>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +54,9 @@ pub enum Until {
 }
 
 impl LoadDraft {
-    pub(super) fn resolve(&self) -> Result<Load, SpecError> {
-        let shape = self.shape()?;
+    /// `recorded` says whether the workload brings moments of its own.
+    pub(super) fn resolve(&self, recorded: bool) -> Result<Load, SpecError> {
+        let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
         if let LoadShape::Open { rate, .. } = &shape {
             check_schedule(rate, extent)?;
@@ -61,8 +66,18 @@ impl LoadDraft {
         Ok(Load { shape, extent, warm_up })
     }
 
-    fn shape(&self) -> Result<LoadShape, SpecError> {
-        match (self.rate()?, self.max_concurrency) {
+    fn shape(&self, recorded: bool) -> Result<LoadShape, SpecError> {
+        let rate = self.rate()?;
+        let replays = recorded && rate.is_none() && self.concurrency.is_none();
+        if replays {
+            self.refuse_arrivals(SpecError::ArrivalsWithoutRate)?;
+            return self.open(self.replay()?, self.max_concurrency);
+        }
+        let stray = [(self.speed.is_some(), "--speed"), (self.ticks.is_some(), "--ticks")];
+        if let Some((_, flag)) = stray.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(SpecError::ReplayWithoutTrace(flag));
+        }
+        match (rate, self.max_concurrency) {
             (Some(_), _) if self.concurrency.is_some() => Err(SpecError::TwoShapes),
             (Some(Rate::Unlimited), Some(slots)) => {
                 self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
@@ -75,6 +90,14 @@ impl LoadDraft {
                 self.closed("--concurrency", self.concurrency.unwrap_or(CONCURRENCY))
             }
         }
+    }
+
+    fn replay(&self) -> Result<Rate, SpecError> {
+        let speed = self.speed.unwrap_or(1.0);
+        if !(0.0 < speed && speed <= SPEED_MAX) {
+            return Err(SpecError::BadSpeed);
+        }
+        Ok(Rate::Recorded(Replay { speed, ticks: self.ticks.unwrap_or_default() }))
     }
 
     fn closed(&self, name: &'static str, slots: u32) -> Result<LoadShape, SpecError> {
@@ -90,6 +113,7 @@ impl LoadDraft {
                 self.refuse_arrivals(SpecError::ArrivalsAtOnce)?;
                 Arrivals::Constant
             }
+            Rate::Recorded(_) => Arrivals::Constant,
             Rate::Steady { .. } | Rate::Ramp { .. } => self.arrivals()?,
         };
         let cap = cap.map(|cap| in_flight("--max-concurrency", cap)).transpose()?;
@@ -194,12 +218,15 @@ impl LoadDraft {
     }
 }
 
-/// A ramp is played to its end; everything else sends a number of requests.
+const SPEED_MAX: f64 = 1_000.0;
+
+/// A ramp and a recording are played to their end; everything else sends a number of requests.
 fn default_extent(shape: &LoadShape) -> Result<Extent, SpecError> {
     match shape {
         LoadShape::Open { rate: Rate::Ramp { segments, .. }, .. } => {
             Ok(Extent::Duration(segments.iter().map(|segment| segment.over).sum()))
         }
+        LoadShape::Open { rate: Rate::Recorded(_), .. } => Ok(Extent::Whole),
         LoadShape::Open { rate: Rate::Steady { .. } | Rate::Unlimited, .. }
         | LoadShape::Closed { .. } => checked_requests(REQUESTS).map(Extent::Requests),
     }
@@ -233,6 +260,7 @@ fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
         return Err(SpecError::UnlimitedByTime);
     }
     let expected = match extent {
+        Extent::Whole => 0.0,
         Extent::Requests(requests) => requests.get() as f64,
         Extent::Duration(duration) => rate.expected_within(duration),
         Extent::UntilBoth { requests, duration } => {

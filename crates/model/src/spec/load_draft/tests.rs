@@ -21,17 +21,17 @@ fn ramp_draft(segments: &[(f64, f64, u64)]) -> LoadDraft {
 
 #[track_caller]
 fn shape(draft: &LoadDraft) -> LoadShape {
-    draft.resolve().unwrap().shape
+    draft.resolve(false).unwrap().shape
 }
 
 #[track_caller]
 fn extent(draft: &LoadDraft) -> Extent {
-    draft.resolve().unwrap().extent
+    draft.resolve(false).unwrap().extent
 }
 
 #[track_caller]
 fn refused(draft: &LoadDraft) -> SpecError {
-    draft.resolve().unwrap_err()
+    draft.resolve(false).unwrap_err()
 }
 
 fn slots(count: u32) -> NonZeroU32 {
@@ -161,11 +161,11 @@ fn a_ramp_that_makes_no_sense_is_refused_by_its_segment() {
     assert_eq!(refused(&long), SpecError::RampTooLong(DURATION_MAX));
     assert_eq!(refused(&ramp_draft(&[(0.0, 0.0, 9)])), SpecError::RampOfNothing);
     let from_zero = ramp_draft(&[(0.0, 2.0, 9)]);
-    assert!(from_zero.resolve().is_ok());
+    assert!(from_zero.resolve(false).is_ok());
     let bent = LoadDraft { ramp_curve: curve, ..from_zero };
     assert_eq!(refused(&bent), SpecError::RampZero(1));
     let to_zero = ramp_draft(&[(2.0, 0.0, 9)]);
-    assert!(to_zero.resolve().is_ok());
+    assert!(to_zero.resolve(false).is_ok());
     let counted = LoadDraft { requests: Some(9), ..to_zero };
     assert_eq!(refused(&counted), SpecError::RampEndsAtZero);
 }
@@ -180,8 +180,11 @@ fn a_schedule_fits_into_memory() {
     assert!(too_large(&steep));
     assert!(too_large(&LoadDraft { requests: Some(9), ..steep.clone() }), "until both");
     let first = LoadDraft { requests: Some(9), until: Some(Until::First), ..steep };
-    assert!(first.resolve().is_ok());
-    assert!(ramp_draft(&[(0.0, 1e6, 60)]).resolve().is_ok(), "thirty million are not too many");
+    assert!(first.resolve(false).is_ok());
+    assert!(
+        ramp_draft(&[(0.0, 1e6, 60)]).resolve(false).is_ok(),
+        "thirty million are not too many"
+    );
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Words of our own: unique from the first on, or behind a prefix that others share.
+
+use std::sync::Arc;
+
+use inferometer_model::spec::SharedPrefix;
+use inferometer_model::{Content, Message, PlannedRequest, Prompt};
+
+use super::{Place, Prompts, Recipe};
+use crate::lengths::{Draw, Zipf};
+use crate::stream::Stream;
+use crate::text::{Segment, TextMaker};
+
+/// Single prompts, or the turns of conversations.
+#[derive(Debug)]
+pub(crate) struct Synthetic {
+    pub(crate) seed: u64,
+    pub(crate) text: Arc<TextMaker>,
+    pub(crate) input: Draw,
+    pub(crate) output: Draw,
+    pub(crate) prefixes: Option<Prefixes>,
+    /// Whether a shared prefix is a message of its own, as conversations begin.
+    pub(crate) prefix_is_system: bool,
+}
+
+/// Beginnings that prompts share.
+#[derive(Debug)]
+pub(crate) struct Prefixes {
+    seed: u64,
+    tokens: u32,
+    popularity: Zipf,
+}
+
+impl Prefixes {
+    pub(crate) fn new(spec: SharedPrefix, seed: u64) -> Self {
+        Self { seed, tokens: spec.tokens, popularity: Zipf::new(spec.count, spec.zipf) }
+    }
+
+    fn segment(&self, id: u64) -> Segment {
+        let number = self.popularity.draw(&mut Stream::new(self.seed, "prefix", id));
+        let seed = Stream::new(self.seed, "prefix-text", number.into()).bits();
+        Segment { seed, tokens: self.tokens }
+    }
+}
+
+impl Prompts for Synthetic {
+    fn recipe(&self, place: Place) -> Recipe {
+        Recipe {
+            prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
+            input_tokens: self.input.draw(&mut Stream::new(self.seed, "input", place.id)),
+            output_tokens: self.output.draw(&mut Stream::new(self.seed, "output", place.id)),
+            ..Recipe::default()
+        }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens };
+        if 0 < request.turn {
+            return Content::text(self.text.bare(&[own]));
+        }
+        let Some(prefixes) = &self.prefixes else {
+            return Content::text(self.text.framed(&[own]));
+        };
+        let prefix = prefixes.segment(request.conversation().0);
+        if self.prefix_is_system {
+            let system = Message::new("system", self.text.bare(&[prefix]));
+            let user = Message::new("user", self.text.bare(&[own]));
+            return Content::of(Prompt::Messages(vec![system, user]));
+        }
+        // A prompt that is no longer than its prefix is a part of it, and a word of its own.
+        let tokens = prefix.tokens.min(own.tokens.saturating_sub(1));
+        let prefix = Segment { tokens, ..prefix };
+        let own = Segment { tokens: own.tokens - tokens, ..own };
+        Content::text(self.text.framed(&[prefix, own]))
+    }
+}

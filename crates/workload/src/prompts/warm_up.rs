@@ -1,0 +1,35 @@
+//! Prompts as long as the run's, and unlike any of them: a warm-up must not fill a prefix cache
+//! with what is measured next.
+
+use std::sync::Arc;
+
+use inferometer_model::{Content, PlannedRequest};
+
+use super::{Place, Prompts, Recipe};
+use crate::stream::Stream;
+use crate::text::{Segment, TextMaker};
+
+#[derive(Debug)]
+pub(crate) struct WarmUp {
+    lengths: Arc<dyn Prompts>,
+    text: Arc<TextMaker>,
+    seed: u64,
+}
+
+impl WarmUp {
+    pub(crate) fn new(lengths: Arc<dyn Prompts>, text: Arc<TextMaker>, seed: u64) -> Self {
+        Self { lengths, text, seed }
+    }
+}
+
+impl Prompts for WarmUp {
+    fn recipe(&self, place: Place) -> Recipe {
+        let prompt_seed = Stream::new(self.seed, "warm-up", place.id).bits();
+        Recipe { prompt_seed, ..self.lengths.recipe(place) }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens.max(1) };
+        Content::text(self.text.framed(&[own]))
+    }
+}
