@@ -13,7 +13,7 @@ use std::time::Duration;
 use divan::counter::ItemsCount;
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher};
 use inferometer_model::plan::Bounds;
-use inferometer_model::{Moment, Plan, PlannedRequest, Release, RequestId};
+use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId};
 
 /// The allocator of the binary that ships.
 #[global_allocator]
@@ -74,7 +74,7 @@ fn play(load: Load, lanes: usize) -> u64 {
             now = now + TURN;
             let replies = departed.len().min(REPLIES_PER_TURN as usize);
             for departure in departed.drain(..replies) {
-                dispatcher.replied(lane, &departure, now);
+                dispatcher.replied(lane, &departure, Reply { at: now, ok: true });
             }
             let before = departed.len();
             done += usize::from(let_go(&mut dispatcher, lane, now, departed) == Command::Done);
@@ -139,16 +139,13 @@ impl Plan for Load {
 
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         (id.0 < REQUESTS).then(|| PlannedRequest {
-            id,
-            release: self.release(id),
-            think: Duration::ZERO,
-            prompt_seed: id.0,
             input_tokens: 512,
             output_tokens: 256,
+            ..PlannedRequest::alone(id, self.release(id))
         })
     }
 
-    fn prompt(&self, _: &PlannedRequest) -> String {
-        String::new()
+    fn content(&self, _: &PlannedRequest) -> Content {
+        Content::text("")
     }
 }

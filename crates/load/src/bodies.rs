@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use inferometer_model::{Plan, PlannedRequest, RequestId};
+use inferometer_model::{Content, Message, Plan, PlannedRequest, RequestId};
 
 use crate::dialect::{self, BodyRecipe};
 use crate::target::Target;
@@ -21,7 +21,8 @@ pub(crate) struct Bodies {
 /// Bodies travel in batches: one at a time would wake two threads for each request.
 struct Batch {
     first: RequestId,
-    bodies: Vec<Bytes>,
+    /// `None` for what must wait until its conversation has come so far.
+    bodies: Vec<Option<Bytes>>,
 }
 
 /// A batch ends with the first of these.
@@ -36,7 +37,7 @@ const BEHIND_MAX: u64 = 64;
 impl Bodies {
     pub(crate) fn start(plan: Arc<dyn Plan>, target: Arc<Target>) -> std::io::Result<Self> {
         let first = plan.request(RequestId(0));
-        let size = first.map_or(1, |request| body_of(plan.as_ref(), &target, &request).len());
+        let size = first.map_or(1, |request| body_of(plan.as_ref(), &target, &request, &[]).len());
         let batches = (READY_BYTES_MAX / size.max(BATCH_BYTES)).clamp(2, READY_BATCHES_MAX);
         let (sender, ready) = sync_channel(batches);
         let (making_plan, making_target) = (Arc::clone(&plan), Arc::clone(&target));
@@ -46,10 +47,11 @@ impl Bodies {
         Ok(Self { plan, target, shelf: Mutex::new(Shelf::new(ready)) })
     }
 
-    /// The body of a request: the one that lies ready, or one made now.
-    pub(crate) fn take(&self, request: &PlannedRequest) -> Bytes {
+    /// The body of a request: the one that lies ready, or one made now. `history` is what was
+    /// said before in its conversation.
+    pub(crate) fn take(&self, request: &PlannedRequest, history: &[Message]) -> Bytes {
         let ready = self.shelf.lock().unwrap_or_else(PoisonError::into_inner).take(request.id);
-        ready.unwrap_or_else(|| body_of(self.plan.as_ref(), &self.target, request))
+        ready.unwrap_or_else(|| body_of(self.plan.as_ref(), &self.target, request, history))
     }
 }
 
@@ -82,7 +84,7 @@ impl Shelf {
 
     fn put(&mut self, batch: Batch) {
         debug_assert_eq!(self.first + self.bodies.len() as u64, batch.first.0, "in plan order");
-        self.bodies.extend(batch.bodies.into_iter().map(Some));
+        self.bodies.extend(batch.bodies);
     }
 }
 
@@ -94,8 +96,8 @@ fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
         while bodies.len() < BATCH_COUNT && bytes < BATCH_BYTES {
             let id = RequestId(first.0 + bodies.len() as u64);
             let Some(request) = plan.request(id) else { break };
-            let body = body_of(plan, target, &request);
-            bytes += body.len();
+            let body = (request.turn == 0).then(|| body_of(plan, target, &request, &[]));
+            bytes += body.as_ref().map_or(0, Bytes::len);
             bodies.push(body);
         }
         let count = bodies.len() as u64;
@@ -106,19 +108,32 @@ fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
     }
 }
 
-fn body_of(plan: &dyn Plan, target: &Target, request: &PlannedRequest) -> Bytes {
-    body(target, &plan.prompt(request), request.output_tokens)
+fn body_of(
+    plan: &dyn Plan,
+    target: &Target,
+    request: &PlannedRequest,
+    history: &[Message],
+) -> Bytes {
+    body(target, &plan.content(request), history, request.output_tokens)
 }
 
-/// The body for a prompt, in the target's dialect.
-pub(crate) fn body(target: &Target, prompt: &str, output_tokens: u32) -> Bytes {
+/// The body for a content, in the target's dialect.
+pub(crate) fn body(
+    target: &Target,
+    content: &Content,
+    history: &[Message],
+    output_tokens: u32,
+) -> Bytes {
     Bytes::from(dialect::body(&BodyRecipe {
         api: target.api,
-        model: &target.model,
-        prompt,
+        model: content.model.as_deref().unwrap_or(&target.model),
+        content,
+        history,
         output_tokens,
         streaming: target.streaming,
         usage: target.usage,
+        fields: &target.fields,
+        pinned: target.pinned,
     }))
 }
 
@@ -129,7 +144,8 @@ mod tests {
     fn shelf(batches: &[(u64, &[&'static str])]) -> Shelf {
         let (sender, ready) = sync_channel(8);
         for (first, bodies) in batches {
-            let bodies = bodies.iter().map(|body| Bytes::from_static(body.as_bytes())).collect();
+            let made = |body: &&'static str| Some(Bytes::from_static(body.as_bytes()));
+            let bodies = bodies.iter().map(made).collect();
             sender.send(Batch { first: RequestId(*first), bodies }).unwrap();
         }
         Shelf::new(ready)

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::clock::SystemClock;
 use crate::control::{Control, Stop};
 use crate::deadline::before;
-use crate::dispatcher::{Command, Departure, Dispatcher};
+use crate::dispatcher::{Command, Departure, Dispatcher, Reply};
 use crate::drive::LoadError;
 use crate::feed::{Feed, JournalClosed};
 use crate::hopes::{Hopeless, Hopes};
@@ -57,18 +57,18 @@ impl Conductor {
         self.score().dispatcher.next(lane, now)
     }
 
-    /// A request of this lane ended at `at`, with a sign of hopelessness or without.
+    /// A request of this lane ended, with a sign of hopelessness or without.
     pub(crate) fn ended(
         &self,
         lane: usize,
         departure: &Departure,
-        at: Moment,
+        reply: Reply,
         sign: Option<Hopeless>,
     ) {
         let mut score = self.score();
-        score.dispatcher.replied(lane, departure, at);
+        score.dispatcher.replied(lane, departure, reply);
         if let Some(why) = score.hopes.after(sign) {
-            score.release_nothing_more(why, at);
+            score.release_nothing_more(why, reply.at);
             self.gave_up.notify_one();
         }
     }

@@ -21,9 +21,11 @@ use self::lane::Lane;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     Send(Departure),
-    /// It was scheduled, but this machine cannot hold another request in flight.
+    /// It was scheduled and will not be sent: this machine cannot hold another request in flight,
+    /// or its conversation came to an end before it.
     Refuse {
         id: RequestId,
+        cause: Cause,
     },
     WaitUntil(Moment),
     WaitForReply,
@@ -40,6 +42,13 @@ pub struct Departure {
     pub admitted: Moment,
     /// The slot that it holds, where slots count: a closed loop's user.
     pub slot: Option<SlotId>,
+}
+
+/// How a request ended, as far as it matters for the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    pub at: Moment,
+    pub ok: bool,
 }
 
 /// A slot's number, from zero, over all drivers.
@@ -139,7 +148,9 @@ impl Dispatcher {
 
     /// Whether the plan has nothing more to release from `now` on.
     pub fn has_released_all(&self, now: Moment) -> bool {
-        let waiting = self.lanes.iter().any(Lane::has_waiting);
+        // What would follow an answer that comes after the end is not waited for.
+        let over = self.is_time_over(now).then_some(self.bounds.requests_min);
+        let waiting = self.lanes.iter().any(|lane| lane.has_waiting(over));
         let planned = self.peeked.is_some_and(|request| !self.is_over(&request, now));
         self.stopped || !waiting && !planned
     }
@@ -149,8 +160,8 @@ impl Dispatcher {
         if self.stopped {
             return self.lanes[lane].wait_or_done(None);
         }
-        if let Some(id) = self.lanes[lane].orphans.pop_front() {
-            return Command::Refuse { id };
+        if let Some((id, cause)) = self.lanes[lane].orphans.pop_front() {
+            return Command::Refuse { id, cause };
         }
         let look_again = self.claim(lane, now);
         let taken = &mut self.lanes[lane];
@@ -234,21 +245,34 @@ impl Dispatcher {
         if self.ceiling <= self.in_flight {
             let lane = &mut self.lanes[lane];
             lane.free_slot(departure.slot, departure.admitted);
-            lane.orphan_follow_ups(id);
-            return Command::Refuse { id };
+            let cause = Cause::ClientResource;
+            lane.orphan_follow_ups(id, cause);
+            return Command::Refuse { id, cause };
         }
         self.in_flight += 1;
         self.lanes[lane].in_flight += 1;
         Command::Send(departure)
     }
 
-    /// The reply to a request of this lane ended at `at`. A conversation keeps its slot from its
-    /// first request to the end of its last.
-    pub fn replied(&mut self, lane: usize, departure: &Departure, at: Moment) {
+    /// The reply to a request of this lane ended. A conversation keeps its slot from its first
+    /// request to the end of its last. It ends early when a turn fails, as there is no answer to
+    /// go on from, and when the next turn would leave after the time is over.
+    pub fn replied(&mut self, lane: usize, departure: &Departure, reply: Reply) {
         self.in_flight -= 1;
+        let over = self.bounds.release_before.map(|end| self.on_clock(end));
+        let requests_min = self.bounds.requests_min;
         let lane = &mut self.lanes[lane];
         lane.in_flight -= 1;
-        if self.stopped || !lane.release_follow_up(departure, at) {
+        let Reply { at, ok } = reply;
+        let next = lane.follow_up_of(departure.request.id).filter(|_| !self.stopped);
+        let cause = next.and_then(|(id, think)| {
+            let too_late = over.is_some_and(|over| over <= at + think) && requests_min <= id.0;
+            if ok { too_late.then_some(Cause::TimeOver) } else { Some(Cause::ConversationBroken) }
+        });
+        if let Some(cause) = cause {
+            lane.orphan_follow_ups(departure.request.id, cause);
+        }
+        if next.is_none() || cause.is_some() || !lane.release_follow_up(departure, at) {
             lane.free_slot(departure.slot, at + departure.request.think);
         }
     }

@@ -20,11 +20,12 @@ use crate::answer::Failure;
 use crate::bodies::Bodies;
 use crate::clock::SystemClock;
 use crate::conductor::Conductor;
-use crate::dispatcher::{Command, Departure};
+use crate::dispatcher::{Command, Departure, Reply};
 use crate::drive::{Drive, LoadError};
 use crate::exchange::Exchanges;
 use crate::feed::Feed;
 use crate::flight::Flight;
+use crate::histories::Histories;
 use crate::hopes::Hopeless;
 use crate::landings::{Landed, Landings, Strip};
 use crate::limits::Limits;
@@ -52,7 +53,8 @@ pub(crate) struct Driver {
     turn: Turn,
     feed: Feed,
     loop_lag: LagHistogram,
-    /// Requests in a row that this machine could not hold: one fact, not one each.
+    histories: Histories,
+    /// Requests in a row that were given up for one reason: one fact, not one each.
     refused: Option<NotSent>,
     is_cut: bool,
 }
@@ -123,6 +125,7 @@ impl Driver {
             turn,
             feed: Feed::new(drive.journal.clone()),
             loop_lag: LagHistogram::default(),
+            histories: Histories::default(),
             refused: None,
             is_cut: false,
             drive,
@@ -138,7 +141,7 @@ impl Driver {
             self.take_in()?;
             match self.conductor.next(self.lane, self.drive.clock.now()) {
                 Command::Send(departure) => self.start(departure)?,
-                Command::Refuse { id } => self.refuse(id)?,
+                Command::Refuse { id, cause } => self.refuse(id, cause)?,
                 Command::WaitUntil(moment) => self.wait(Some(moment)).await?,
                 Command::WaitForReply => self.wait(None).await?,
                 Command::Done => break,
@@ -165,7 +168,7 @@ impl Driver {
         let flight = Rc::new(Flight::new(departure));
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
-        let body = self.bodies.take(flight.request());
+        let body = self.bodies.take(flight.request(), self.histories.before(flight.request()));
         let place = self.free_places.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() - 1
@@ -273,14 +276,18 @@ impl Driver {
                 let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
                 self.drive.progress.end(ok, outputs as u64);
                 let sign = sign_of(&record).filter(|_| !self.is_cut);
-                self.conductor.ended(self.lane, &flight.departure, record.ending.at, sign);
+                self.histories.landed(self.drive.plan.as_ref(), &flight, ok);
+                let ending = Reply { at: record.ending.at, ok };
+                self.conductor.ended(self.lane, &flight.departure, ending, sign);
                 self.feed.note(JournalEntry::Ended(record))?;
             }
             Landed::NotSent(cause) => {
                 self.drive.progress.end(false, 0);
                 let now = self.drive.clock.now();
                 let sign = Some(Hopeless::ClientExhausted);
-                self.conductor.ended(self.lane, &flight.departure, now, sign);
+                self.histories.landed(self.drive.plan.as_ref(), &flight, false);
+                let ending = Reply { at: now, ok: false };
+                self.conductor.ended(self.lane, &flight.departure, ending, sign);
                 let part = NotSent { first: request.id, count: 1, cause, at: now };
                 self.feed.note(JournalEntry::NotSent(part))?;
             }
@@ -289,16 +296,15 @@ impl Driver {
         Ok(())
     }
 
-    fn refuse(&mut self, id: RequestId) -> Result<(), LoadError> {
+    fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
         match &mut self.refused {
-            Some(part) if part.first.0 + part.count == id.0 => {
+            Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
                 part.count += 1;
                 Ok(())
             }
             _ => {
                 self.note_refused()?;
                 let at = self.drive.clock.now();
-                let cause = Cause::ClientResource;
                 self.refused = Some(NotSent { first: id, count: 1, cause, at });
                 Ok(())
             }

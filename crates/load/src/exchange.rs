@@ -177,7 +177,10 @@ impl Exchanges {
         };
         let streamed = framing == Framing::EventStream;
         flight.head.set(Some(ResponseHead { streamed, ..head }));
-        *flight.reader.borrow_mut() = Some(AnswerReader::new(self.target.api, framing));
+        let reader = AnswerReader::new(self.target.api, framing);
+        let keeps_text = flight.request().continues;
+        let reader = if keeps_text { reader.keeping_text() } else { reader };
+        *flight.reader.borrow_mut() = Some(reader);
         self.read_body(&mut connection, &mut body, flight).await?;
         flight.stage.set(Stage::End);
         Ok((connection, None))

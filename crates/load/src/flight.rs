@@ -23,6 +23,8 @@ pub(crate) struct Flight {
     pub(crate) wire: RefCell<Option<Wire>>,
     pub(crate) head: Cell<Option<ResponseHead>>,
     pub(crate) reader: RefCell<Option<AnswerReader>>,
+    /// What was answered, where the conversation goes on.
+    pub(crate) reply: RefCell<String>,
 }
 
 const ERROR_BODY_BYTES_MAX: usize = 4 << 10;
@@ -38,6 +40,7 @@ impl Flight {
             wire: RefCell::default(),
             head: Cell::new(None),
             reader: RefCell::default(),
+            reply: RefCell::default(),
         }
     }
 
@@ -84,8 +87,11 @@ impl Flight {
     ) -> RequestRecord {
         let wire = self.wire.take();
         let answer = self.reader.take().map(AnswerReader::into_answer);
-        let Answer { events, comments, usage, finishes, done, model, texts: _ } =
+        let Answer { events, comments, usage, finishes, done, model, texts } =
             answer.unwrap_or_default();
+        if let Some(first) = texts.first() {
+            *self.reply.borrow_mut() = String::from_utf8_lossy(&first.content).into_owned();
+        }
         let ending = match failure {
             None => Ending::ok(wire.as_ref().and_then(Wire::last_arrival).unwrap_or(now)),
             Some(failure) => Ending {

@@ -21,6 +21,7 @@ mod exchange;
 mod feed;
 pub mod fetch;
 mod flight;
+mod histories;
 mod hopes;
 mod landings;
 mod limits;

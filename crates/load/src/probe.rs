@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use inferometer_model::observations::Connections;
-use inferometer_model::{Clock, PlannedRequest, Release, RequestId, RequestRecord};
+use inferometer_model::{Clock, Content, PlannedRequest, Release, RequestId, RequestRecord};
 
 use tokio::task::LocalSet;
 
@@ -40,7 +40,7 @@ const KEEP_OPEN_WATCH: Duration = Duration::from_millis(200);
 pub fn probe(
     target: &Arc<Target>,
     clock: SystemClock,
-    prompt: &str,
+    content: &Content,
     output_tokens: u32,
 ) -> Result<Probe, LoadError> {
     let turn = Turn::default();
@@ -48,15 +48,9 @@ pub fn probe(
     LocalSet::new().block_on(&runtime, async move {
         let clock = Rc::new(DriverClock::new(clock, turn));
         let now = clock.system.now();
-        let request = PlannedRequest {
-            id: RequestId(0),
-            release: Release::At(now),
-            prompt_seed: 0,
-            input_tokens: 0,
-            output_tokens,
-            think: Duration::ZERO,
-        };
-        let body = body(target, prompt, output_tokens);
+        let alone = PlannedRequest::alone(RequestId(0), Release::At(now));
+        let request = PlannedRequest { input_tokens: 0, output_tokens, ..alone };
+        let body = body(target, content, &[], output_tokens);
         let exchanges = Exchanges::new(Arc::clone(target), clock, 0, 1);
         let flight = Flight::new(Departure { request, intended: now, admitted: now, slot: None });
         let failure = attempt_within_limits(&exchanges, &flight, body).await;

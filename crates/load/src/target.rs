@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
+use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
+use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
 
 #[derive(Clone)]
@@ -20,6 +21,9 @@ pub struct Target {
     pub model: String,
     pub streaming: bool,
     pub usage: UsageAsk,
+    /// Fields of every body: sampling, tools and the like.
+    pub fields: Map<String, Value>,
+    pub pinned: PinnedOutput,
     pub connections: Connections,
     pub http: HttpVersion,
     pub limits: Limits,

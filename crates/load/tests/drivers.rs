@@ -15,7 +15,7 @@ use inferometer_model::observations::Connections;
 use inferometer_model::outcome::Outcome;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
-use inferometer_model::{Clock, Moment, Plan, PlannedRequest, RequestId, RequestRecord};
+use inferometer_model::{Clock, Content, Moment, Plan, PlannedRequest, RequestId, RequestRecord};
 
 use support::noting::{Manners, NotingServer};
 use support::{Closed, Driven, Open, Scripted, Step, drive_plan, drive_within, target};
@@ -126,7 +126,7 @@ fn every_request_carries_its_own_prompt() {
         assert_eq!(asked, (0..600).collect());
         for noted in notes {
             let request = plan.request(RequestId(noted.request)).unwrap();
-            assert_eq!(noted.prompt, plan.prompt(&request));
+            assert_eq!(Content::text(noted.prompt), plan.content(&request));
         }
     }
 }
@@ -143,9 +143,9 @@ impl Plan for Broken {
         self.0.request(id)
     }
 
-    fn prompt(&self, request: &PlannedRequest) -> String {
+    fn content(&self, request: &PlannedRequest) -> Content {
         assert!(request.id.0 < 5, "a prompt that cannot be written");
-        self.0.prompt(request)
+        self.0.content(request)
     }
 }
 

@@ -18,7 +18,9 @@ use inferometer_model::journal::RunStop;
 use inferometer_model::outcome::Outcome;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
-use inferometer_model::{JournalEntry, Moment, NotSent, Plan, PlannedRequest, Release, RequestId};
+use inferometer_model::{
+    Content, JournalEntry, Moment, NotSent, Plan, PlannedRequest, Release, RequestId,
+};
 use proptest::prelude::*;
 
 use support::{Scripted, Step, target_with};
@@ -42,18 +44,11 @@ impl Plan for Listed {
         let position = usize::try_from(id.0).unwrap();
         let endless = self.release_before.is_some();
         let release = self.releases.get(position).or(self.releases.last().filter(|_| endless))?;
-        Some(PlannedRequest {
-            id,
-            release: *release,
-            prompt_seed: 0,
-            input_tokens: 1,
-            output_tokens: 1,
-            think: self.think,
-        })
+        Some(PlannedRequest { think: self.think, ..PlannedRequest::alone(id, *release) })
     }
 
-    fn prompt(&self, _: &PlannedRequest) -> String {
-        "hello".to_owned()
+    fn content(&self, _: &PlannedRequest) -> Content {
+        Content::text("hello")
     }
 }
 
@@ -156,7 +151,11 @@ impl Stage<'_> {
             && at <= self.now
         {
             self.replies.pop();
-            self.dispatcher.replied(lane, &self.flying.remove(&id).unwrap(), at);
+            self.dispatcher.replied(
+                lane,
+                &self.flying.remove(&id).unwrap(),
+                Reply { at, ok: true },
+            );
         }
     }
 }

@@ -98,8 +98,16 @@ pub struct Endpoint {
     pub model: String,
     pub usage: UsageAsk,
     pub connections: Connections,
+    pub pinned: PinnedOutput,
     /// Whether the server is the embedded engine, started by us.
     pub embedded: bool,
+}
+
+/// What makes a server go on until an answer has its length, as far as it was asked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedOutput {
+    pub ignore_eos: bool,
+    pub min_tokens: bool,
 }
 
 /// What happened in the warm-up. Its requests are in no other number of the run.

@@ -145,6 +145,10 @@ pub enum Cause {
     GoAway,
     /// The concurrency cap of an open loop held it back until the run's time was over.
     HeldByCap,
+    /// The run's time was over before its conversation came to it.
+    TimeOver,
+    /// An earlier turn of its conversation failed, so there is no answer to go on from.
+    ConversationBroken,
 }
 
 impl Cause {
@@ -157,6 +161,8 @@ impl Cause {
             Self::ClientResource => "this machine ran out of descriptors, ports or memory",
             Self::GoAway => "the server is closing this HTTP/2 connection",
             Self::HeldByCap => "held back by the concurrency cap until the time was over",
+            Self::TimeOver => "the time was over before its conversation came to it",
+            Self::ConversationBroken => "an earlier turn of its conversation failed",
             Self::Redirect => "a redirect, which is never followed",
             Self::ContentType => "not an event stream or JSON",
             Self::ContentEncoding => "a compressed body although identity was asked for",

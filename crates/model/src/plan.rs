@@ -52,9 +52,27 @@ pub struct PlannedRequest {
     /// Which turn of its conversation it is, from zero; the first request of a conversation has
     /// its number less this.
     pub turn: u16,
+    /// Whether the next request of the plan goes on where this one ends.
+    pub continues: bool,
 }
 
 impl PlannedRequest {
+    /// A request that stands alone, of one token each way.
+    pub const fn alone(id: RequestId, release: Release) -> Self {
+        Self {
+            id,
+            release,
+            think: Duration::ZERO,
+            prompt_seed: 0,
+            input_tokens: 1,
+            output_tokens: 1,
+            item: 0,
+            part: 0,
+            turn: 0,
+            continues: false,
+        }
+    }
+
     pub fn asked(&self) -> Asked {
         let Self { input_tokens, output_tokens, part, turn, .. } = *self;
         Asked { input_tokens, output_tokens, part, turn }
@@ -82,8 +100,6 @@ pub struct Content {
 pub enum Prompt {
     Text(String),
     Messages(Vec<Message>),
-    /// Token ids, for servers that take them.
-    Tokens(Vec<u32>),
 }
 
 impl Content {

@@ -94,7 +94,6 @@ fn add_content(hash: &mut Sha256, content: &Content) {
         Prompt::Messages(messages) => {
             hash.update(serde_json::to_vec(messages).unwrap_or_default());
         }
-        Prompt::Tokens(ids) => ids.iter().for_each(|id| hash.update(id.to_le_bytes())),
     }
     content.images.iter().for_each(|image| hash.update(image.as_bytes()));
     hash.update(serde_json::to_vec(&content.fields).unwrap_or_default());

@@ -139,7 +139,7 @@ impl WorkloadPlan {
 
     fn standing(&self, id: RequestId) -> Standing {
         match &self.conversations {
-            None => Standing { conversation: id.0, turn: 0 },
+            None => Standing { conversation: id.0, turn: 0, is_last: true },
             Some(talk) => talk.turns.of(id),
         }
     }
@@ -249,6 +249,7 @@ impl Plan for WorkloadPlan {
             item: recipe.item,
             part: recipe.part,
             turn: standing.turn,
+            continues: !standing.is_last,
         })
     }
 

@@ -18,6 +18,7 @@ pub(crate) struct Standing {
     /// The conversation, from zero.
     pub(crate) conversation: u64,
     pub(crate) turn: u16,
+    pub(crate) is_last: bool,
 }
 
 const CYCLE: u64 = 1 << 16;
@@ -43,7 +44,8 @@ impl Turns {
         let (cycles, within) = (id.0 / self.cycle(), id.0 % self.cycle());
         let place = self.firsts.partition_point(|first| *first <= within) - 1;
         let turn = u16::try_from(within - self.firsts[place]).unwrap_or(u16::MAX);
-        Standing { conversation: cycles * CYCLE + place as u64, turn }
+        let is_last = self.firsts.get(place + 1) == Some(&(within + 1));
+        Standing { conversation: cycles * CYCLE + place as u64, turn, is_last }
     }
 
     /// How many requests so many conversations have.

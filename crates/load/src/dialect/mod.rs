@@ -8,6 +8,7 @@ mod agreement;
 pub mod bounds;
 mod chunk;
 mod cursor;
+mod fields;
 pub mod openai;
 mod quick;
 mod wire;
@@ -15,19 +16,26 @@ mod wire;
 use std::borrow::Cow;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::UsageAsk;
+use inferometer_model::observations::{PinnedOutput, UsageAsk};
 use inferometer_model::outcome::Cause;
 use inferometer_model::record::Usage;
+use inferometer_model::{Content, Message};
+use serde_json::{Map, Value};
 
 /// What a body is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRecipe<'a> {
     pub api: Api,
     pub model: &'a str,
-    pub prompt: &'a str,
+    pub content: &'a Content,
+    /// What was said before in this conversation.
+    pub history: &'a [Message],
     pub output_tokens: u32,
     pub streaming: bool,
     pub usage: UsageAsk,
+    /// Fields that every body carries; those of the content win over them.
+    pub fields: &'a Map<String, Value>,
+    pub pinned: PinnedOutput,
 }
 
 /// What one event, or one whole answer, says.

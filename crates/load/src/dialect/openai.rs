@@ -1,29 +1,45 @@
 //! OpenAI chat and completions, as vLLM, SGLang, llama.cpp, transformers and others speak them.
 
+use std::borrow::Cow;
+
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::UsageAsk;
+use inferometer_model::{Message, Prompt};
 use serde::Serialize;
+use serde_json::json;
 
 use super::chunk::Document;
 use super::cursor::NotOrdinary;
-use super::{BodyRecipe, Saying, SayingError, bounds, quick};
+use super::{BodyRecipe, Saying, SayingError, bounds, fields, quick};
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<[Message<'a>; 1]>,
+    messages: Option<Messages<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<&'a str>,
+    prompt: Option<Cow<'a, str>>,
     /// `max_completion_tokens` is newer, but several servers ignore it in silence.
     max_tokens: u32,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ignore_eos: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_tokens: Option<u32>,
+}
+
+/// A chat: mostly one message of the user's, which is written without being taken apart.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Messages<'a> {
+    One([Plain<'a>; 1]),
+    Many(Vec<Cow<'a, Message>>),
 }
 
 #[derive(Serialize)]
-struct Message<'a> {
+struct Plain<'a> {
     role: &'static str,
     content: &'a str,
 }
@@ -46,8 +62,8 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         UsageAsk::None => None,
     };
     let (messages, prompt) = match recipe.api {
-        Api::Chat => (Some([Message { role: "user", content: recipe.prompt }]), None),
-        Api::Completions => (None, Some(recipe.prompt)),
+        Api::Chat => (Some(messages(recipe)), None),
+        Api::Completions => (None, Some(fields::prompt_text(recipe))),
     };
     let body = Body {
         model: recipe.model,
@@ -56,8 +72,22 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         max_tokens: recipe.output_tokens,
         stream: recipe.streaming,
         stream_options: stream_options.filter(|_| recipe.streaming),
+        ignore_eos: recipe.pinned.ignore_eos,
+        min_tokens: recipe.pinned.min_tokens.then_some(recipe.output_tokens),
     };
-    serde_json::to_vec(&body).unwrap_or_default()
+    fields::body(&body, recipe)
+}
+
+fn messages<'a>(recipe: &BodyRecipe<'a>) -> Messages<'a> {
+    if let Prompt::Text(text) = &recipe.content.prompt
+        && recipe.history.is_empty()
+        && recipe.content.images.is_empty()
+    {
+        return Messages::One([Plain { role: "user", content: text }]);
+    }
+    let images = recipe.content.images.iter();
+    let parts = images.map(|url| json!({"type": "image_url", "image_url": {"url": url}})).collect();
+    Messages::Many(fields::messages(recipe, parts))
 }
 
 pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
@@ -98,10 +128,29 @@ fn error_text(error: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use inferometer_model::Content;
+    use inferometer_model::observations::PinnedOutput;
+    use serde_json::{Map, Value};
+
     use super::*;
 
+    static HI: LazyLock<Content> = LazyLock::new(|| Content::text("hi"));
+    static NO_FIELDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
     fn recipe(api: Api, usage: UsageAsk) -> BodyRecipe<'static> {
-        BodyRecipe { api, model: "m\"x", prompt: "hi", output_tokens: 5, streaming: true, usage }
+        BodyRecipe {
+            api,
+            model: "m\"x",
+            content: &HI,
+            history: &[],
+            output_tokens: 5,
+            streaming: true,
+            usage,
+            fields: &NO_FIELDS,
+            pinned: PinnedOutput::default(),
+        }
     }
 
     fn body_text(recipe: &BodyRecipe<'_>) -> String {
@@ -122,6 +171,36 @@ mod tests {
         assert_eq!(
             body_text(&whole),
             r#"{"model":"m\"x","prompt":"hi","max_tokens":5,"stream":false}"#
+        );
+    }
+
+    #[test]
+    fn a_conversation_and_fields_of_its_own_go_into_the_body() {
+        let mut content = Content::text("and now?");
+        content.images.push("data:image/png;base64,AA==".to_owned());
+        content.fields.insert("temperature".to_owned(), json!(0.5));
+        let shared = json!({"temperature": 1, "top_p": 0.9, "stream": false});
+        let history = [Message::new("user", "hi"), Message::new("assistant", "ho")];
+        let pinned = PinnedOutput { ignore_eos: true, min_tokens: true };
+        let recipe = BodyRecipe {
+            content: &content,
+            history: &history,
+            fields: shared.as_object().unwrap(),
+            pinned,
+            ..recipe(Api::Chat, UsageAsk::None)
+        };
+        let body: Value = serde_json::from_slice(&body(&recipe)).unwrap();
+        assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "ho"}));
+        assert_eq!(body["messages"][2]["content"][0], json!({"type": "text", "text": "and now?"}));
+        assert_eq!(body["messages"][2]["content"][1]["type"], "image_url");
+        assert_eq!((&body["temperature"], &body["top_p"]), (&json!(0.5), &json!(0.9)));
+        assert_eq!((&body["ignore_eos"], &body["min_tokens"]), (&json!(true), &json!(5)));
+        assert_eq!(body["stream"], json!(true), "the measurement's own fields win");
+        let text = BodyRecipe { api: Api::Completions, ..recipe };
+        assert!(
+            body_text(&text).contains(r#""prompt":"hi\nho\nand now?""#),
+            "{}",
+            body_text(&text)
         );
     }
 

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::time::Duration;
 
+use inferometer_model::outcome::Cause;
 use inferometer_model::{Moment, PlannedRequest, Release, RequestId};
 
 use super::{Command, Departure, SlotId};
@@ -19,8 +21,8 @@ pub(super) struct Lane {
     pub(super) waiting: HashMap<RequestId, PlannedRequest>,
     /// Follow-ups that are not waiting any more, by id, with the slot that they keep.
     released: HashMap<RequestId, (PlannedRequest, Option<SlotId>)>,
-    /// Follow-ups of refused requests: nothing will ever answer their predecessor.
-    pub(super) orphans: VecDeque<RequestId>,
+    /// Follow-ups that will never leave, and why.
+    pub(super) orphans: VecDeque<(RequestId, Cause)>,
     pub(super) in_flight: usize,
 }
 
@@ -63,9 +65,12 @@ impl Lane {
         }
     }
 
-    pub(super) fn has_waiting(&self) -> bool {
+    /// Whether something is still to leave. When the time is over, what waits for an answer is
+    /// not, unless it belongs to the first `over` requests.
+    pub(super) fn has_waiting(&self, over: Option<u64>) -> bool {
+        let counts = |request: &PlannedRequest| over.is_none_or(|first| request.id.0 < first);
         self.claim.is_some()
-            || !self.waiting.is_empty()
+            || self.waiting.values().any(counts)
             || !self.released.is_empty()
             || !self.orphans.is_empty()
     }
@@ -78,6 +83,18 @@ impl Lane {
         let Reverse((at, id)) = self.timed.pop()?;
         let (request, slot) = self.released.remove(&id)?;
         Some(Departure { request, intended: at, admitted: at, slot })
+    }
+
+    /// The follow-up that waits for a reply, and how long it thinks.
+    pub(super) fn follow_up_of(&self, answered: RequestId) -> Option<(RequestId, Duration)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let request = self.waiting.get(&answered)?;
+        match request.release {
+            Release::After { think, .. } => Some((request.id, think)),
+            Release::At(_) | Release::WhenSlotFree => None,
+        }
     }
 
     /// Lets the follow-up of a request think; `false` when there is none.
@@ -93,10 +110,10 @@ impl Lane {
         true
     }
 
-    pub(super) fn orphan_follow_ups(&mut self, mut refused: RequestId) {
+    pub(super) fn orphan_follow_ups(&mut self, mut refused: RequestId, cause: Cause) {
         while let Some(follow_up) = self.waiting.remove(&refused) {
             refused = follow_up.id;
-            self.orphans.push_back(refused);
+            self.orphans.push_back((refused, cause));
         }
     }
 
@@ -108,7 +125,7 @@ impl Lane {
         let released = self.released.drain().map(|(_, (request, _))| request);
         let requests = claimed.into_iter().chain(set_aside).chain(released);
         let ids: Vec<u64> = requests.map(|request| request.id.0).collect();
-        ids.into_iter().chain(self.orphans.drain(..).map(|id| id.0)).collect()
+        ids.into_iter().chain(self.orphans.drain(..).map(|(id, _)| id.0)).collect()
     }
 
     pub(super) fn wait_or_done(&self, due: Option<Moment>) -> Command {

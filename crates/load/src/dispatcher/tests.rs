@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 
+use inferometer_model::Content;
+
 use super::*;
 
 /// A plan that is a list.
@@ -32,17 +34,13 @@ impl Plan for Listed {
             self.releases.get(position)
         };
         release.map(|release| PlannedRequest {
-            id,
-            release: *release,
-            prompt_seed: 0,
-            input_tokens: 1,
-            output_tokens: 1,
             think: self.think,
+            ..PlannedRequest::alone(id, *release)
         })
     }
 
-    fn prompt(&self, _: &PlannedRequest) -> String {
-        String::new()
+    fn content(&self, _: &PlannedRequest) -> Content {
+        Content::text("")
     }
 }
 
@@ -100,7 +98,7 @@ fn reply_on(dispatcher: &mut Dispatcher, lane: usize, id: u64, at: Moment) {
     // Which slot it was does not matter to these tests, only that it was one.
     let slot = dispatcher.bounds.slots.map(|_| SlotId(0));
     let departure = Departure { request, intended: at, admitted: at, slot };
-    dispatcher.replied(lane, &departure, at);
+    dispatcher.replied(lane, &departure, Reply { at, ok: true });
 }
 
 #[test]
@@ -174,7 +172,10 @@ fn what_this_machine_cannot_hold_is_refused_and_not_queued() {
     let plan = open(&[0, 0, 0]);
     let mut dispatcher = Dispatcher::new(Arc::new(plan), 1, Moment::ZERO, 1);
     assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
-    assert_eq!(dispatcher.next(0, ms(0)), Command::Refuse { id: RequestId(1) });
+    assert_eq!(
+        dispatcher.next(0, ms(0)),
+        Command::Refuse { id: RequestId(1), cause: Cause::ClientResource }
+    );
     reply(&mut dispatcher, 0, ms(1));
     assert_eq!(sent(dispatcher.next(0, ms(1))), Some((2, ms(0))));
 }
@@ -296,7 +297,7 @@ fn a_slot_keeps_its_number_through_a_conversation() {
     let first = departed(dispatcher.next(0, ms(0))).unwrap();
     let other = departed(dispatcher.next(0, ms(0))).unwrap();
     assert_ne!(first.slot, other.slot);
-    dispatcher.replied(0, &first, ms(5));
+    dispatcher.replied(0, &first, Reply { at: ms(5), ok: true });
     let follow_up = departed(dispatcher.next(0, ms(5))).unwrap();
     assert_eq!(follow_up.slot, first.slot);
 }

@@ -15,11 +15,12 @@ use std::time::Duration;
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, LoadError, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
+use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::Limits;
 use inferometer_model::{
-    JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId, RequestRecord, RunEnding,
+    Content, JournalEntry, Moment, Plan, PlannedRequest, Release, RequestId, RequestRecord,
+    RunEnding,
 };
 
 /// What the server does on one connection, after it has read one request.
@@ -157,6 +158,8 @@ pub(crate) fn target_with(
         model: "tiny".to_owned(),
         streaming,
         usage: UsageAsk::Final,
+        fields: serde_json::Map::new(),
+        pinned: PinnedOutput::default(),
         connections: Connections::Reuse,
         http: HttpVersion::Http1,
         limits,
@@ -242,8 +245,8 @@ impl Plan for Closed {
         (id.0 < self.requests).then_some(planned(id, Release::WhenSlotFree))
     }
 
-    fn prompt(&self, request: &PlannedRequest) -> String {
-        format!("prompt {}", request.id)
+    fn content(&self, request: &PlannedRequest) -> Content {
+        Content::text(format!("prompt {}", request.id))
     }
 }
 
@@ -265,12 +268,12 @@ impl Plan for Open {
         (id.0 < self.requests).then_some(planned(id, Release::At(moment)))
     }
 
-    fn prompt(&self, request: &PlannedRequest) -> String {
-        format!("prompt {}", request.id)
+    fn content(&self, request: &PlannedRequest) -> Content {
+        Content::text(format!("prompt {}", request.id))
     }
 }
 
 fn planned(id: RequestId, release: Release) -> PlannedRequest {
     let think = Duration::ZERO;
-    PlannedRequest { id, release, prompt_seed: 0, input_tokens: 1, output_tokens: 1, think }
+    PlannedRequest { think, ..PlannedRequest::alone(id, release) }
 }

@@ -1,0 +1,69 @@
+//! What the bodies of all dialects have in common: a conversation, and fields beside the prompt.
+
+use std::borrow::Cow;
+
+use inferometer_model::{Message, Prompt};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::BodyRecipe;
+
+/// The JSON of a body and behind it the fields that it carries besides: the content's own, then
+/// those of all bodies that it does not have. A field that the body has already is never repeated.
+pub(super) fn body(body: &impl Serialize, recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    let mut json = serde_json::to_vec(body).unwrap_or_default();
+    let own = &recipe.content.fields;
+    if own.is_empty() && recipe.fields.is_empty() {
+        return json;
+    }
+    let written = written_names(&json);
+    let shared = recipe.fields.iter().filter(|(name, _)| !own.contains_key(*name));
+    for (name, value) in own.iter().chain(shared).filter(|(name, _)| !written.contains(*name)) {
+        if json.pop() != Some(b'}') {
+            return json;
+        }
+        let comma: &[u8] = if json.ends_with(b"{") { b"" } else { b"," };
+        json.extend_from_slice(comma);
+        // Names and values came out of JSON, so they go into it.
+        json.extend(serde_json::to_vec(name).unwrap_or_default());
+        json.push(b':');
+        json.extend(serde_json::to_vec(value).unwrap_or_default());
+        json.push(b'}');
+    }
+    json
+}
+
+fn written_names(json: &[u8]) -> std::collections::BTreeSet<String> {
+    let object: std::collections::BTreeMap<String, &serde_json::value::RawValue> =
+        serde_json::from_slice(json).unwrap_or_default();
+    object.into_keys().collect()
+}
+
+/// The conversation so far and the new turn. `pictures` go into the last message of the user.
+pub(super) fn messages<'a>(recipe: &BodyRecipe<'a>, pictures: Vec<Value>) -> Vec<Cow<'a, Message>> {
+    let history = recipe.history.iter().map(Cow::Borrowed);
+    let new: Vec<Cow<'a, Message>> = match &recipe.content.prompt {
+        Prompt::Text(text) => vec![Cow::Owned(Message::new("user", text.as_str()))],
+        Prompt::Messages(messages) => messages.iter().map(Cow::Borrowed).collect(),
+    };
+    let mut messages: Vec<Cow<'a, Message>> = history.chain(new).collect();
+    let last = messages.iter_mut().rfind(|message| message.role() == "user");
+    if let Some(last) = last.filter(|_| !pictures.is_empty()) {
+        let text = json!({"type": "text", "text": last.text()});
+        let parts: Vec<Value> = std::iter::once(text).chain(pictures).collect();
+        last.to_mut().0.insert("content".to_owned(), Value::Array(parts));
+    }
+    messages
+}
+
+/// The prompt as one text, for APIs that know no messages.
+pub(super) fn prompt_text<'a>(recipe: &BodyRecipe<'a>) -> Cow<'a, str> {
+    if recipe.history.is_empty()
+        && let Prompt::Text(text) = &recipe.content.prompt
+    {
+        return Cow::Borrowed(text);
+    }
+    let messages = messages(recipe, Vec::new());
+    let texts: Vec<String> = messages.iter().map(|message| message.text()).collect();
+    Cow::Owned(texts.join("\n"))
+}
