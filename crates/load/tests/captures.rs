@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use inferometer_load::answer::{AnswerReader, Framing};
 use inferometer_load::{SystemClock, probe};
+use inferometer_model::Content;
 use inferometer_model::RequestRecord;
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::{Carried, Event};
@@ -68,7 +69,7 @@ fn api(expected: &Expected) -> Api {
 fn replay(script: Vec<Step>, expected: &Expected) -> RequestRecord {
     let server = Scripted::serve(vec![script]);
     let target = target(server.address, api(expected), expected.stream);
-    probe(&target, SystemClock::new(), "hello", 24).unwrap().record
+    probe(&target, SystemClock::new(), &Content::text("hello"), 24).unwrap().record
 }
 
 fn count(record: &RequestRecord, of: impl Fn(&Event) -> bool) -> usize {
