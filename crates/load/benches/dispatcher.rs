@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use divan::counter::ItemsCount;
-use inferometer_load::dispatcher::{Command, Departure, Dispatcher};
+use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_model::plan::Bounds;
 use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId};
 

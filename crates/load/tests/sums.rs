@@ -11,7 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use inferometer_load::dispatcher::{Command, Departure, Dispatcher};
+use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
