@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use inferometer_load::target::Credentials;
 use inferometer_load::{SystemClock, Target, probe};
+use inferometer_model::Content;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::outcome::{Cause, Outcome, Stage};
@@ -55,7 +56,7 @@ fn short_limits() -> Limits {
 fn attempt(script: Vec<Step>) -> RequestRecord {
     let server = Scripted::serve(vec![script]);
     let target = target_with(server.address, Api::Chat, true, short_limits());
-    probe(&target, SystemClock::new(), "hello", 8).unwrap().record
+    probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record
 }
 
 fn said(text: &str) -> RequestRecord {
@@ -76,7 +77,7 @@ fn outputs(record: &RequestRecord) -> usize {
 fn refused_connections_are_transport_errors() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = target_with(address, Api::Chat, true, short_limits());
-    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
     assert_ended(&record, Outcome::TransportError, Cause::Refused);
     assert_eq!(record.ending.stage, Stage::Connect);
     assert_eq!(record.sent, None);
@@ -265,7 +266,7 @@ fn a_server_that_closes_after_its_answer_is_found_out() {
     let connections = |script: Vec<Step>| {
         let server = Scripted::serve(vec![script]);
         let target = target_with(server.address, Api::Chat, true, short_limits());
-        probe(&target, SystemClock::new(), "hello", 8).unwrap().connections
+        probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().connections
     };
     assert_eq!(connections(vec![write(&answer)]), Connections::New);
     assert_eq!(connections(vec![write(&answer), Step::NextRequest]), Connections::Reuse);
@@ -277,7 +278,7 @@ fn an_error_status_keeps_its_outcome_although_its_body_stalls() {
     let server =
         Scripted::serve(vec![vec![write(&(head.to_owned() + &chunk("busy"))), Step::Stall]]);
     let target = target_with(server.address, Api::Chat, true, Limits::default());
-    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
     assert_ended(&record, Outcome::Rejected, None);
     assert!(record.ending.message.unwrap().contains("busy"));
 }
@@ -310,7 +311,7 @@ fn what_a_server_echoes_is_redacted_and_bounded() {
         let target = target_with(server.address, Api::Chat, true, short_limits());
         let credentials = Credentials::new(Some(&key), &[]).unwrap();
         let target = Arc::new(Target { credentials, ..(*target).clone() });
-        let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+        let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
         assert_ended(&record, Outcome::Ok, None);
         let kept = format!("{record:?}");
         assert!(!kept.contains("0123456789-abc"), "{kept}");
@@ -326,7 +327,7 @@ fn what_a_server_echoes_is_redacted_and_bounded() {
     let target = target_with(server.address, Api::Chat, true, short_limits());
     let credentials = Credentials::new(Some(&key), &[]).unwrap();
     let target = Arc::new(Target { credentials, ..(*target).clone() });
-    let record = probe(&target, SystemClock::new(), "hello", 8).unwrap().record;
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 8).unwrap().record;
     let message = record.ending.message.unwrap();
     assert!(message.len() <= 4_096 && !message.contains("sk-"), "{}", &message[4_000..]);
 }

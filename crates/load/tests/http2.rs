@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use inferometer_load::tls::{CertificateCheck, connector};
 use inferometer_load::{SystemClock, Target, probe};
+use inferometer_model::Content;
 use inferometer_model::RequestRecord;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
@@ -336,7 +337,9 @@ fn a_secured_server_without_http2_is_refused_in_words() {
     let silent: [&[&str]; 2] = [&["http/1.1"], &[]];
     for protocols in silent {
         let server = Http2Server::serve_secured(protocols, |_, _| {});
-        let record = probe(&secured(&server), SystemClock::new(), "hello", 4).unwrap().record;
+        let record = probe(&secured(&server), SystemClock::new(), &Content::text("hello"), 4)
+            .unwrap()
+            .record;
         assert_ended(&record, Outcome::TlsError, Cause::Handshake);
         let words = record.ending.message.unwrap();
         assert!(words.contains("does not offer HTTP/2"), "{words}");
@@ -349,7 +352,7 @@ fn a_plain_server_without_http2_is_no_success() {
     let server = Scripted::serve(vec![vec![Step::Write(refusal.as_bytes().to_vec())]]);
     let plain = target_with(server.address, Api::Chat, true, Limits::default());
     let target = Arc::new(Target { http: HttpVersion::Http2, ..(*plain).clone() });
-    let record = probe(&target, SystemClock::new(), "hello", 4).unwrap().record;
+    let record = probe(&target, SystemClock::new(), &Content::text("hello"), 4).unwrap().record;
     // Whichever is noticed first: that its words are no frames, or that it has hung up.
     let (outcome, cause) = (record.ending.outcome, record.ending.cause.unwrap());
     let noticed =
