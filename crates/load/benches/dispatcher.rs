@@ -94,7 +94,7 @@ fn let_go(
     loop {
         match dispatcher.next(lane, now) {
             Command::Send(departure) => departed.push_back(departure),
-            Command::Refuse { id } => panic!("request {id} was refused without a ceiling"),
+            Command::Refuse { id, .. } => panic!("request {id} was refused without a ceiling"),
             wait @ (Command::WaitUntil(_) | Command::WaitForReply | Command::Done) => return wait,
         }
     }
