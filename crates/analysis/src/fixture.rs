@@ -34,7 +34,7 @@ impl Given {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 512, output_tokens: 3 },
+            asked: Asked { input_tokens: 512, output_tokens: 3, part: 0, turn: 0 },
         };
         Self(RequestRecord {
             sent: Some(Moment::ZERO),

@@ -8,7 +8,8 @@ use inferometer_model::Observations;
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
-use inferometer_model::spec::LengthKind;
+use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
+use inferometer_model::spec::{Lengths, Source};
 use serde::{Deserialize, Serialize};
 
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
@@ -41,13 +42,22 @@ pub struct RunFacts {
 }
 
 /// What was asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadFacts {
     /// Without the seed: runs are comparable when it is equal.
     pub fingerprint: String,
-    pub input_tokens: u32,
-    pub output_tokens: u32,
-    pub input_length: LengthKind,
+    /// Where prompts came from.
+    pub source: String,
+    /// As asked; null where the data says it. A number, or a distribution such as `512±20%`.
+    pub input_tokens: Option<Lengths>,
+    pub output_tokens: Option<Lengths>,
+    /// Turns of a conversation; null where there are none.
+    pub turns: Option<Lengths>,
+    pub input_length: InputLength,
+    pub tokenizer: Option<TokenizerFacts>,
+    pub files: Vec<FileFacts>,
+    /// What was done to the data.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,13 +93,43 @@ impl RunFacts {
 
 impl WorkloadFacts {
     pub(crate) fn of(observations: &Observations) -> Self {
-        let workload = &observations.manifest.spec.workload;
+        let manifest = &observations.manifest;
+        let source = &manifest.spec.workload.source;
+        let materials = &manifest.materials;
+        let (input_tokens, output_tokens) = asked_lengths(source);
+        let turns = match source {
+            Source::Conversations(talk) => Some(talk.turns.clone()),
+            Source::Synthetic(_)
+            | Source::VllmRandom(_)
+            | Source::Dataset(_)
+            | Source::Fixed(_)
+            | Source::Trace(_)
+            | Source::Mix(_)
+            | Source::Saved { .. } => None,
+        };
         Self {
             fingerprint: observations.manifest.fingerprints.workload.clone(),
-            input_tokens: workload.input_tokens,
-            output_tokens: workload.output_tokens,
-            input_length: workload.input_length,
+            source: source.name().to_owned(),
+            input_tokens,
+            output_tokens,
+            turns,
+            input_length: materials.input_length,
+            tokenizer: materials.tokenizer.clone(),
+            files: materials.files.clone(),
+            notes: materials.notes.clone(),
         }
+    }
+}
+
+/// How long prompts and answers were asked to be, as far as the workload says it itself.
+fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths>) {
+    match source {
+        Source::Synthetic(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
+        Source::VllmRandom(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
+        Source::Conversations(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
+        Source::Dataset(spec) => (spec.input.clone(), spec.output.clone()),
+        Source::Fixed(spec) => (None, Some(spec.output.clone())),
+        Source::Trace(_) | Source::Mix(_) | Source::Saved { .. } => (None, None),
     }
 }
 

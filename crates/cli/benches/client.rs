@@ -21,11 +21,11 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
-use inferometer_model::spec::{Limits, LoadDraft};
+use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
+use inferometer_model::spec::{Limits, LoadDraft, SourceDraft, WorkloadDraft};
 use inferometer_model::{JournalEntry, Outcome, Plan, SpecDraft};
 use inferometer_target::EngineProcess;
-use inferometer_workload::make_plan;
+use inferometer_workload::{Ingredients, make_plan};
 
 /// The allocator of the binary that ships.
 #[global_allocator]
@@ -124,6 +124,8 @@ impl Server {
             model: "echo".to_owned(),
             streaming,
             usage: if streaming { UsageAsk::Final } else { UsageAsk::None },
+            fields: serde_json::Map::new(),
+            pinned: PinnedOutput::default(),
             connections: Connections::Reuse,
             limits,
             credentials: Credentials::default(),
@@ -138,9 +140,15 @@ impl Server {
 impl Load {
     fn plan(self) -> impl Plan {
         let draft = SpecDraft {
-            streaming: Some(self.streaming),
-            input_tokens: Some(INPUT_TOKENS),
-            output_tokens: Some(self.output_tokens),
+            workload: WorkloadDraft {
+                streaming: Some(self.streaming),
+                source: SourceDraft {
+                    input: Some(INPUT_TOKENS.into()),
+                    output: Some(self.output_tokens.into()),
+                    ..SourceDraft::default()
+                },
+                ..WorkloadDraft::default()
+            },
             load: LoadDraft {
                 concurrency: Some(self.slots),
                 requests: Some(self.requests),
@@ -148,7 +156,9 @@ impl Load {
             },
             ..SpecDraft::default()
         };
-        make_plan(&draft.resolve().expect("a plain spec")).0
+        let spec = draft.resolve().expect("a plain spec");
+        let ingredients = Ingredients::gather(&spec).expect("nothing to read");
+        make_plan(&spec, &ingredients).expect("a plain plan").0
     }
 }
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use inferometer_model::spec::Lengths;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cores::{self, CoreList};
@@ -79,10 +81,10 @@ pub(crate) struct WorkloadArguments {
     pub(crate) model: Option<String>,
     /// Prompt length, an estimate without a tokenizer [default: 512]
     #[arg(long, value_name = "N")]
-    pub(crate) input_tokens: Option<u32>,
+    pub(crate) input_tokens: Option<Lengths>,
     /// Answer length to ask for [default: 128]
     #[arg(long, value_name = "N")]
-    pub(crate) output_tokens: Option<u32>,
+    pub(crate) output_tokens: Option<Lengths>,
     /// Ask for whole answers instead of streams
     #[arg(long)]
     pub(crate) no_stream: bool,

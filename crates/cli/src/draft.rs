@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::spec::{
-    ArrivalsKind, ClientDraft, Limits, LoadDraft, RampCurve, ThinkKind, Until,
+    ArrivalsKind, ClientDraft, Limits, LoadDraft, RampCurve, SourceDraft, ThinkKind, Until,
+    WorkloadDraft,
 };
 use inferometer_model::{BaseUrl, SpecDraft};
 
@@ -25,10 +26,17 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
         api: arguments.workload.api.map(api).or_else(|| typed_api(arguments.url.as_deref())),
         url,
         model: arguments.workload.model.clone(),
-        streaming: Some(!arguments.workload.no_stream),
+        workload: WorkloadDraft {
+            streaming: Some(!arguments.workload.no_stream),
+            source: SourceDraft {
+                input: arguments.workload.input_tokens.clone(),
+                output: arguments.workload.output_tokens.clone(),
+                ..SourceDraft::default()
+            },
+            ..WorkloadDraft::default()
+        },
         load: load(&arguments.load),
-        input_tokens: arguments.workload.input_tokens,
-        output_tokens: arguments.workload.output_tokens,
+        saved_load: None,
         seed: arguments.workload.seed,
         connections: arguments.access.connections.map(connections),
         client: ClientDraft {
@@ -37,6 +45,7 @@ pub(crate) fn draft(arguments: &RunArguments, secrets: &Secrets) -> Result<SpecD
             ..client(&arguments.client)
         },
         limits: limits(&arguments.limits),
+        slos: Vec::new(),
         header_names: secrets.header_names(),
         metadata: metadata(&arguments.results.metadata, secrets)?,
     })
@@ -84,6 +93,8 @@ fn load(typed: &LoadArguments) -> LoadDraft {
         duration: typed.duration,
         until: typed.until.map(until),
         warm_up: typed.warm_up,
+        speed: None,
+        ticks: None,
     }
 }
 

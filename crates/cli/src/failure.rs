@@ -67,6 +67,12 @@ impl From<inferometer_model::spec::SpecError> for Failure {
     }
 }
 
+impl From<inferometer_workload::WorkloadError> for Failure {
+    fn from(error: inferometer_workload::WorkloadError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
 impl From<inferometer_store::StoreError> for Failure {
     fn from(error: inferometer_store::StoreError) -> Self {
         Self::internal(error.to_string())

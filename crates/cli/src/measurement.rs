@@ -7,12 +7,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use inferometer_analysis::Summary;
 use inferometer_load::{Control, Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
 use inferometer_model::journal::JournalBatch;
-use inferometer_model::observations::WarmUpFacts;
+use inferometer_model::observations::{Materials, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
 use inferometer_model::{Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
-use inferometer_workload::{SyntheticPlan, make_warm_up};
+use inferometer_workload::WorkloadPlan;
 
 use crate::calibration;
 use crate::commands::seal_summary;
@@ -31,8 +31,10 @@ const JOURNAL_QUEUE: usize = 1 << 13;
 /// Everything is known; what is left is to do it.
 pub(crate) struct Measurement {
     pub(crate) spec: Spec,
-    pub(crate) plan: Arc<SyntheticPlan>,
+    pub(crate) plan: Arc<WorkloadPlan>,
+    pub(crate) warm_up: Option<WorkloadPlan>,
     pub(crate) fingerprints: Fingerprints,
+    pub(crate) materials: Materials,
     pub(crate) ceiling: usize,
     pub(crate) quiet: bool,
 }
@@ -46,14 +48,14 @@ pub(crate) struct Measured {
 impl Measurement {
     /// Measures, or says by which signal it was stopped before it began.
     pub(crate) fn make(
-        self,
+        mut self,
         store: &RunStore,
         found: Found,
     ) -> Result<Result<Measured, Exit>, Failure> {
         let control = Control::default();
         let interruption = signals::listen(control.clone(), self.quiet)?;
         let warmed_up =
-            make_warm_up(&self.spec).map(|plan| self.warm_up(plan, found.target.clone(), &control));
+            self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), &control));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
         if let Some(exit) = interruption.exit() {
             output::talk("stopped in the warm-up: nothing was measured, and nothing is stored");
@@ -65,6 +67,7 @@ impl Measurement {
             spec: self.spec.clone(),
             bounds: self.plan.bounds(),
             fingerprints: self.fingerprints.clone(),
+            materials: self.materials.clone(),
             endpoint: found.endpoint,
             warm_up: warmed_up,
             calibration: calibration::known(self.quiet),
@@ -83,7 +86,7 @@ impl Measurement {
     /// Sends what is not counted. Its records go nowhere but into a few facts.
     fn warm_up(
         &self,
-        plan: SyntheticPlan,
+        plan: WorkloadPlan,
         target: Target,
         control: &Control,
     ) -> Result<WarmUpFacts, Failure> {
@@ -134,7 +137,7 @@ impl Measurement {
 
     fn drive(
         &self,
-        plan: Arc<SyntheticPlan>,
+        plan: Arc<WorkloadPlan>,
         target: Target,
         clock: SystemClock,
         control: Control,

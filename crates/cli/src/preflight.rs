@@ -9,10 +9,10 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target};
 use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
-use inferometer_model::observations::{Connections, Endpoint, HttpVersion, UsageAsk};
+use inferometer_model::observations::{Connections, Endpoint, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, RequestRecord, Spec};
+use inferometer_model::{BaseUrl, Content, RequestRecord, Spec};
 use inferometer_target::{DiscoveryError, discover_models};
 
 use crate::failure::Failure;
@@ -53,6 +53,7 @@ pub(crate) fn preflight(
         model: target.model.clone(),
         usage: target.usage,
         connections: target.connections,
+        pinned: target.pinned,
         embedded,
     };
     Ok(Found { target, endpoint })
@@ -73,6 +74,8 @@ fn bare_target(
         model: String::new(),
         streaming: spec.workload.streaming,
         usage: UsageAsk::Final,
+        fields: spec.workload.body.fields.clone(),
+        pinned: PinnedOutput::default(),
         connections: Connections::Reuse,
         limits: spec.limits,
         credentials,
@@ -117,7 +120,7 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
     for ask in asks {
         let asking = Arc::new(Target { usage: *ask, ..target.clone() });
         let Probe { record, connections } =
-            probe(&asking, SystemClock::new(), PROBE_PROMPT, PROBE_TOKENS)
+            probe(&asking, SystemClock::new(), &Content::text(PROBE_PROMPT), PROBE_TOKENS)
                 .map_err(|error| Failure::internal(error.to_string()))?;
         if record.ending.outcome == Outcome::Ok {
             check_answer(target, &record)?;

@@ -7,6 +7,7 @@ mod error;
 mod lengths;
 mod load;
 mod load_draft;
+mod slo;
 mod workload;
 mod workload_draft;
 
@@ -24,6 +25,7 @@ pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
 pub use load_draft::{ArrivalsKind, LoadDraft, ThinkKind, Until};
+pub use slo::{Limit, Relation, Slo, SloError};
 pub use workload::{
     AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
     FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, Synthetic, Ticks,
@@ -47,6 +49,7 @@ pub struct SpecDraft {
     pub connections: Option<Connections>,
     pub client: ClientDraft,
     pub limits: Limits,
+    pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
 }
@@ -66,6 +69,8 @@ pub struct Spec {
     pub connections: Option<Connections>,
     pub client: ClientSpec,
     pub limits: Limits,
+    /// What the service promises.
+    pub slos: Vec<Slo>,
     /// Names only: values may be secret.
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -145,6 +150,7 @@ impl SpecDraft {
             connections: self.connections,
             client,
             limits: self.limits,
+            slos: self.slos,
             header_names: self.header_names,
             metadata: self.metadata,
         })

@@ -10,6 +10,7 @@ pub mod number;
 pub mod reference;
 mod table;
 pub mod terminal;
+pub mod workload;
 
 use serde::Serialize;
 

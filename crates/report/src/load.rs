@@ -29,6 +29,12 @@ pub fn shape(load: &LoadFacts) -> String {
                     format!("open loop, {ramp}, {}{cap}", spacing(*arrivals))
                 }
                 RateFacts::Unlimited => format!("open loop, everything at once{cap}"),
+                RateFacts::Recorded { speed: 1.0, .. } => {
+                    format!("open loop, at the trace's moments{cap}")
+                }
+                RateFacts::Recorded { speed, .. } => {
+                    format!("open loop, at the trace's moments, {speed} times as fast{cap}")
+                }
             }
         }
     }
@@ -36,6 +42,7 @@ pub fn shape(load: &LoadFacts) -> String {
 
 pub fn extent(extent: &ExtentFacts) -> String {
     match extent {
+        ExtentFacts::Whole => "all of it".to_owned(),
         ExtentFacts::Requests(requests) => format!("{} requests", count(*requests)),
         ExtentFacts::DurationS(seconds) => format!("for {seconds} s"),
         ExtentFacts::UntilBoth { requests, duration_s } => {

@@ -180,7 +180,7 @@ mod tests {
             id: RequestId(1),
             intended: Moment::from_nanos(2),
             admitted: Moment::from_nanos(300),
-            asked: Asked { input_tokens: 5, output_tokens: 6 },
+            asked: Asked { input_tokens: 5, output_tokens: 6, part: 0, turn: 0 },
         })
     }
 

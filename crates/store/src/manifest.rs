@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use inferometer_model::calibration::CalibrationFacts;
-use inferometer_model::observations::{ClockAnchor, Endpoint, WarmUpFacts};
+use inferometer_model::observations::{ClockAnchor, Endpoint, Materials, WarmUpFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, Manifest, Spec};
 use jiff::Timestamp;
@@ -23,6 +23,7 @@ pub struct NewRun {
     pub spec: Spec,
     pub bounds: Bounds,
     pub fingerprints: Fingerprints,
+    pub materials: Materials,
     pub endpoint: Endpoint,
     /// What was sent before the run; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
@@ -56,6 +57,7 @@ impl NewRun {
             spec: self.spec,
             bounds: self.bounds,
             fingerprints: self.fingerprints,
+            materials: self.materials,
             endpoint: self.endpoint,
             warm_up: self.warm_up,
             calibration: self.calibration,

@@ -206,7 +206,7 @@ mod tests {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::from_nanos(id),
-            asked: Asked { input_tokens: 1, output_tokens: 1 },
+            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         })
     }
 

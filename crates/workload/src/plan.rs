@@ -88,7 +88,13 @@ impl WorkloadPlan {
                 turns: Turns::draw(&Draw::new(&talk.turns), spec.seed),
                 think: talk.think,
             }),
-            _ => None,
+            Source::Synthetic(_)
+            | Source::VllmRandom(_)
+            | Source::Dataset(_)
+            | Source::Fixed(_)
+            | Source::Trace(_)
+            | Source::Mix(_)
+            | Source::Saved { .. } => None,
         };
         let turns = talk.as_ref().map(|talk| &talk.turns);
         let extent = spec.load.extent;

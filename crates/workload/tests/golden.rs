@@ -7,12 +7,18 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{ArrivalsKind, LoadDraft, RampCurve, RampSegment, ThinkKind, Until};
-use inferometer_model::{Plan, Release, RequestId, SpecDraft};
-use inferometer_workload::make_plan;
+use inferometer_model::spec::{
+    ArrivalsKind, LoadDraft, RampCurve, RampSegment, SourceDraft, ThinkKind, Until, WorkloadDraft,
+};
+use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
+use inferometer_workload::{Ingredients, WorkloadPlan, make_plan};
 
 fn fingerprints(draft: SpecDraft) -> Fingerprints {
-    make_plan(&draft.resolve().unwrap()).1
+    made(&draft.resolve().unwrap()).1
+}
+
+fn made(spec: &Spec) -> (WorkloadPlan, Fingerprints) {
+    make_plan(spec, &Ingredients::gather(spec).unwrap()).unwrap()
 }
 
 fn drafts() -> Vec<(&'static str, SpecDraft)> {
@@ -21,12 +27,25 @@ fn drafts() -> Vec<(&'static str, SpecDraft)> {
         ("defaults", draft()),
         ("another seed", SpecDraft { seed: Some(2), ..draft() }),
         ("completions", SpecDraft { api: Some(Api::Completions), ..draft() }),
-        ("not streamed", SpecDraft { streaming: Some(false), ..draft() }),
-        ("lengths", SpecDraft { input_tokens: Some(9), output_tokens: Some(3), ..draft() }),
+        ("not streamed", SpecDraft { workload: not_streamed(), ..draft() }),
+        ("lengths", SpecDraft { workload: lengths("9", "3"), ..draft() }),
     ];
     let loads = closed_loads().into_iter().chain(open_loads());
     drafts.extend(loads.map(|(name, load)| (name, SpecDraft { load, ..draft() })));
     drafts
+}
+
+fn not_streamed() -> WorkloadDraft {
+    WorkloadDraft { streaming: Some(false), ..WorkloadDraft::default() }
+}
+
+fn lengths(input: &str, output: &str) -> WorkloadDraft {
+    let source = SourceDraft {
+        input: Some(input.parse().unwrap()),
+        output: Some(output.parse().unwrap()),
+        ..SourceDraft::default()
+    };
+    WorkloadDraft { source, ..WorkloadDraft::default() }
 }
 
 const MINUTE: Option<Duration> = Some(Duration::from_mins(1));
@@ -98,7 +117,7 @@ const CONSTANT: [u64; 5] = [0, 133_333_333, 266_666_667, 6_666_666_667, 13_200_0
 fn arrivals_of_the_first_shapes_never_move() {
     let moments = |arrivals| {
         let load = LoadDraft { rate_per_s: Some(7.5), arrivals, ..LoadDraft::default() };
-        let plan = make_plan(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0;
+        let plan = made(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0;
         [0, 1, 2, 50, 99].map(|id| match plan.request(RequestId(id)).unwrap().release {
             Release::At(moment) => moment.as_nanos(),
             Release::WhenSlotFree | Release::After { .. } => panic!("not on a schedule"),
@@ -128,7 +147,7 @@ fn another_arrival_process_keeps_the_prompts() {
     let closed = SpecDraft::default().resolve().unwrap();
     let load = LoadDraft { rate_per_s: Some(5.0), ..LoadDraft::default() };
     let open = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
-    let (closed, open) = (make_plan(&closed).0, make_plan(&open).0);
+    let (closed, open) = (made(&closed).0, made(&open).0);
     for id in 0..100 {
         let seed = |plan: &dyn Plan| plan.request(RequestId(id)).unwrap().prompt_seed;
         assert_eq!(seed(&closed), seed(&open));

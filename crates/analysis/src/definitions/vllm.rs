@@ -73,8 +73,12 @@ impl VllmResult {
         let (max_concurrency, request_rate) = match &measured.shape {
             LoadShape::Closed { concurrency, .. } => (Some(*concurrency), None),
             LoadShape::Open { rate: Rate::Steady { per_s }, cap, .. } => (*cap, Some(*per_s)),
-            // A ramp has no one rate, and everything at once has none at all.
-            LoadShape::Open { rate: Rate::Ramp { .. } | Rate::Unlimited, cap, .. } => (*cap, None),
+            // A ramp and a trace have no one rate, and everything at once has none at all.
+            LoadShape::Open {
+                rate: Rate::Ramp { .. } | Rate::Recorded(_) | Rate::Unlimited,
+                cap,
+                ..
+            } => (*cap, None),
         };
         let max_concurrency = max_concurrency.map(std::num::NonZeroU32::get);
         Self {

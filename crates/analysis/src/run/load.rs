@@ -1,7 +1,7 @@
 //! When it was asked, as the summary repeats it: lengths of time are seconds.
 
 use inferometer_model::observations;
-use inferometer_model::spec::{Arrivals, Extent, LoadShape, RampCurve, Rate, Think};
+use inferometer_model::spec::{Arrivals, Extent, LoadShape, RampCurve, Rate, Replay, Think, Ticks};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,9 +31,19 @@ pub enum ThinkFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RateFacts {
-    Steady { per_s: f64 },
-    Ramp { segments: Vec<RampSegmentFacts>, curve: RampCurve },
+    Steady {
+        per_s: f64,
+    },
+    Ramp {
+        segments: Vec<RampSegmentFacts>,
+        curve: RampCurve,
+    },
     Unlimited,
+    /// At the moments of a trace.
+    Recorded {
+        speed: f64,
+        ticks: Ticks,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,10 +56,18 @@ pub struct RampSegmentFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExtentFacts {
+    /// To the end of what was recorded.
+    Whole,
     Requests(u64),
     DurationS(f64),
-    UntilBoth { requests: u64, duration_s: f64 },
-    UntilFirst { requests: u64, duration_s: f64 },
+    UntilBoth {
+        requests: u64,
+        duration_s: f64,
+    },
+    UntilFirst {
+        requests: u64,
+        duration_s: f64,
+    },
 }
 
 /// What was sent before the run. It is in no other number of the summary.
@@ -96,6 +114,9 @@ impl RateFacts {
         match rate {
             Rate::Steady { per_s } => Self::Steady { per_s: *per_s },
             Rate::Unlimited => Self::Unlimited,
+            Rate::Recorded(Replay { speed, ticks }) => {
+                Self::Recorded { speed: *speed, ticks: *ticks }
+            }
             Rate::Ramp { segments, curve } => {
                 let facts = segments.iter().map(|segment| RampSegmentFacts {
                     from_per_s: segment.from_per_s,
@@ -111,6 +132,7 @@ impl RateFacts {
 impl ExtentFacts {
     pub fn of(extent: Extent) -> Self {
         match extent {
+            Extent::Whole => Self::Whole,
             Extent::Requests(requests) => Self::Requests(requests.get()),
             Extent::Duration(duration) => Self::DurationS(duration.as_secs_f64()),
             Extent::UntilBoth { requests, duration } => {

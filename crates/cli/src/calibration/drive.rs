@@ -5,9 +5,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, drive};
-use inferometer_model::spec::LoadDraft;
+use inferometer_model::spec::{LoadDraft, SourceDraft, WorkloadDraft};
 use inferometer_model::{JournalEntry, Plan, RequestRecord, SpecDraft};
-use inferometer_workload::make_plan;
+use inferometer_workload::{Ingredients, make_plan};
 
 use super::scope::INPUT_TOKENS;
 use super::server::Server;
@@ -67,7 +67,8 @@ impl Client {
         server: &Server,
         ask: Ask,
     ) -> Result<Driven, Failure> {
-        let (plan, _) = make_plan(&ask.draft().resolve()?);
+        let spec = ask.draft().resolve()?;
+        let (plan, _) = make_plan(&spec, &Ingredients::gather(&spec)?)?;
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
             plan: Arc::new(plan) as Arc<dyn Plan>,
@@ -118,9 +119,15 @@ impl Ask {
             }
         };
         SpecDraft {
-            streaming: Some(self.streaming),
-            input_tokens: Some(INPUT_TOKENS),
-            output_tokens: Some(self.output_tokens),
+            workload: WorkloadDraft {
+                streaming: Some(self.streaming),
+                source: SourceDraft {
+                    input: Some(INPUT_TOKENS.into()),
+                    output: Some(self.output_tokens.into()),
+                    ..SourceDraft::default()
+                },
+                ..WorkloadDraft::default()
+            },
             load,
             ..SpecDraft::default()
         }

@@ -10,7 +10,7 @@ use inferometer_load::{HttpFetch, SystemClock, Target};
 use inferometer_model::Fetch;
 use inferometer_model::endpoint::Api;
 use inferometer_model::fetch::FetchRequest;
-use inferometer_model::observations::{Connections, HttpVersion, UsageAsk};
+use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
 use inferometer_target::EngineProcess;
 
@@ -66,6 +66,8 @@ impl Server {
             model: self.mode.to_owned(),
             streaming,
             usage,
+            fields: serde_json::Map::new(),
+            pinned: PinnedOutput::default(),
             connections: Connections::Reuse,
             limits: Limits::default(),
             credentials: Credentials::default(),

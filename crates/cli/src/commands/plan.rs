@@ -41,12 +41,6 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
     };
     let model = spec.model.as_deref().unwrap_or("the first that /v1/models lists");
     let workload = &spec.workload;
-    let total = |tokens: u32| {
-        plan.bounds().requests.map_or_else(
-            || "as many as the time allows".to_owned(),
-            |requests| (u64::from(tokens) * requests).to_string(),
-        )
-    };
     format!(
         "plan (dry run: nothing was sent)\n\
          target     {target}\n\
@@ -55,8 +49,6 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
          load       {}\n\
          requests   {}\n\
          warm-up    {}\n\
-         input      about {} tokens each (estimated, no tokenizer), {} in all\n\
-         output     at most {} tokens each, {} in all\n\
          seed       {}\n\
          workload   {}\n\
          plan       {}\n",
@@ -66,10 +58,6 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         load::shape(&LoadFacts::of(&spec.load.shape)),
         requests(spec, plan.bounds()),
         warm_up(spec.load.warm_up),
-        workload.input_tokens,
-        total(workload.input_tokens),
-        workload.output_tokens,
-        total(workload.output_tokens),
         spec.seed,
         fingerprints.workload,
         fingerprints.plan,
@@ -88,6 +76,8 @@ fn requests(spec: &Spec, bounds: Bounds) -> String {
     let extent = spec.load.extent;
     let words = load::extent(&ExtentFacts::of(extent));
     match (extent, bounds.requests) {
+        (Extent::Whole, Some(requests)) => format!("{requests} ({words})"),
+        (Extent::Whole, None) => words,
         (Extent::Requests(requests), _) => requests.to_string(),
         (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),
         (Extent::Duration(duration), None) => format!("as many as end in {duration:?}"),

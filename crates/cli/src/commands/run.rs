@@ -8,7 +8,7 @@ use inferometer_load::resources;
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
-use inferometer_workload::make_plan;
+use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
 use super::{show, store};
 use crate::arguments::RunArguments;
@@ -26,7 +26,8 @@ const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let secrets = Secrets::read(&arguments.access)?;
     let spec = draft(arguments, &secrets)?.resolve()?;
-    let (plan, fingerprints) = make_plan(&spec);
+    let ingredients = Ingredients::gather(&spec)?;
+    let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
     if arguments.results.dry_run {
         super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format())?;
         return Ok(ExitCode::SUCCESS);
@@ -48,7 +49,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if !quiet {
         output::talk(&opening(&spec, &found));
     }
-    let measurement = Measurement { spec, plan: Arc::new(plan), fingerprints, ceiling, quiet };
+    let warm_up = make_warm_up(&spec, &ingredients)?;
+    let materials = ingredients.materials().clone();
+    let plan = Arc::new(plan);
+    let measurement = Measurement { spec, plan, warm_up, fingerprints, materials, ceiling, quiet };
     let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {
         Ok(measured) => measured,
         // Stopped before anything was measured: there is nothing to save.

@@ -66,6 +66,7 @@ fn rate_of(rate: &Rate) -> String {
             format!("ramp {least}–{most}/s")
         }
         Rate::Unlimited => "all at once".to_owned(),
+        Rate::Recorded(replay) => format!("trace ×{}", replay.speed),
     }
 }
 

@@ -3,15 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bounds::TOKENS_MAX;
 
 /// A distribution of whole numbers from 1 on. Written as text: `512`, `512±20%` (or `512+-20%`),
 /// `uniform:256..1024`, `normal:512,128`, `lognormal:512,0.8`, `zipf:1.2,16..4096`,
 /// `histogram:128=3,512=1`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Lengths {
     Fixed(u32),
     /// Uniform between `mean` minus and plus this share of it, rounded outwards.
@@ -195,17 +194,29 @@ impl fmt::Display for Lengths {
     }
 }
 
-impl From<Lengths> for String {
-    fn from(lengths: Lengths) -> Self {
-        lengths.to_string()
+/// In files one length is a number, and a distribution is text.
+impl Serialize for Lengths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.fixed() {
+            Some(length) => serializer.serialize_u32(length),
+            None => serializer.collect_str(self),
+        }
     }
 }
 
-impl TryFrom<String> for Lengths {
-    type Error = LengthsError;
-
-    fn try_from(text: String) -> Result<Self, LengthsError> {
-        text.parse()
+impl<'de> Deserialize<'de> for Lengths {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a number of tokens, or a distribution such as `512±20%`")]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        };
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 

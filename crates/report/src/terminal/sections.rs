@@ -11,6 +11,7 @@ use crate::Files;
 use crate::escape::{terminal, terminal_line};
 use crate::load;
 use crate::number::{NOTHING, count, figure, percent, whole};
+use crate::workload;
 
 const NAME_WIDTH: usize = 22;
 const FIGURE_WIDTH: usize = 10;
@@ -40,13 +41,12 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{shape}, {extent}, about {} tokens in, {} out, \
+        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{shape}, {extent}, {}, \
          seed {}\n{cap}{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),
-        count(summary.workload.input_tokens.into()),
-        count(summary.workload.output_tokens.into()),
+        workload::lengths(&summary.workload),
         run.seed,
     )
 }

@@ -134,7 +134,7 @@ fn a_frame_inside_a_message_is_not_an_entry() {
             id: RequestId(id),
             intended: Moment::ZERO,
             admitted: Moment::ZERO,
-            asked: Asked { input_tokens: 1, output_tokens: 1 },
+            asked: Asked { input_tokens: 1, output_tokens: 1, part: 0, turn: 0 },
         };
         journal_bytes(&[JournalEntry::Started(small)]).split_off(HEADER_BYTES)
     };

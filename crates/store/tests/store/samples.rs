@@ -67,7 +67,7 @@ pub(crate) fn store() -> (TempDir, RunStore) {
 }
 
 pub(crate) fn started(id: u64) -> JournalEntry {
-    let asked = Asked { input_tokens: 512, output_tokens: 128 };
+    let asked = Asked { input_tokens: 512, output_tokens: 128, part: 0, turn: 0 };
     JournalEntry::Started(StartedRequest {
         id: RequestId(id),
         intended: ms(id),
@@ -84,7 +84,7 @@ pub(crate) fn record(id: u64) -> RequestRecord {
         intended: ms(id),
         admitted: ms(id + 1),
         sent: Some(ms(id + 2)),
-        asked: Asked { input_tokens: 512, output_tokens: 2 },
+        asked: Asked { input_tokens: 512, output_tokens: 2, part: 0, turn: 0 },
         connection: Some(ConnectionFacts {
             ordinal: 3,
             reused: false,

@@ -73,8 +73,12 @@ fn request() -> impl Strategy<Value = RequestId> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    (any::<u32>(), any::<u32>())
-        .prop_map(|(input_tokens, output_tokens)| Asked { input_tokens, output_tokens })
+    (any::<u32>(), any::<u32>()).prop_map(|(input_tokens, output_tokens)| Asked {
+        input_tokens,
+        output_tokens,
+        part: 0,
+        turn: 0,
+    })
 }
 
 fn connection() -> impl Strategy<Value = ConnectionFacts> {

@@ -5,8 +5,13 @@ use inferometer_model::spec::{LoadDraft, ThinkKind, Until};
 
 use super::*;
 
-fn plan(load: LoadDraft) -> SyntheticPlan {
-    make_plan(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0
+fn plan(load: LoadDraft) -> WorkloadPlan {
+    plan_of(SpecDraft { load, ..SpecDraft::default() })
+}
+
+fn plan_of(draft: SpecDraft) -> WorkloadPlan {
+    let spec = draft.resolve().unwrap();
+    make_plan(&spec, &Ingredients::gather(&spec).unwrap()).unwrap().0
 }
 
 fn both(until: Until) -> LoadDraft {

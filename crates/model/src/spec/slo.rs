@@ -1,0 +1,139 @@
+//! What a service promises: `ttft<500ms` of each request, `ttft.p99<500ms` of the whole run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// One promise. Written as text, in files too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Slo {
+    /// The name of a metric, such as `ttft`.
+    pub metric: String,
+    /// `p99`, `mean` and the like: a promise about the run. `None` is one about each request.
+    pub statistic: Option<String>,
+    pub relation: Relation,
+    pub limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// At most.
+    Below,
+    /// At least.
+    Above,
+}
+
+/// A number with the unit that it was typed with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    Milliseconds(f64),
+    /// From 0 to 1, typed as per cent.
+    Share(f64),
+    Plain(f64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a promise: write it as ttft<500ms (of each request), ttft.p99<500ms (of the run) \
+     or output_throughput>1000"
+)]
+pub struct SloError(String);
+
+impl FromStr for Slo {
+    type Err = SloError;
+
+    fn from_str(text: &str) -> Result<Self, SloError> {
+        parse(text).ok_or_else(|| SloError(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Slo> {
+    let (relation, sign) = match (text.find('<'), text.find('>')) {
+        (Some(place), None) => (Relation::Below, place),
+        (None, Some(place)) => (Relation::Above, place),
+        (Some(_), Some(_)) | (None, None) => return None,
+    };
+    let (name, limit) = (&text[..sign], text[sign + 1..].trim_start_matches('='));
+    let (metric, statistic) = match name.trim().split_once('.') {
+        Some((metric, statistic)) => (metric, Some(statistic.to_owned())),
+        None => (name.trim(), None),
+    };
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let is_statistic = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.')
+    };
+    if !is_name(metric) || !statistic.as_deref().is_none_or(is_statistic) {
+        return None;
+    }
+    Some(Slo { metric: metric.to_owned(), statistic, relation, limit: parse_limit(limit.trim())? })
+}
+
+fn parse_limit(text: &str) -> Option<Limit> {
+    let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+    match unit.trim() {
+        "us" | "µs" => Some(Limit::Milliseconds(number / 1e3)),
+        "ms" => Some(Limit::Milliseconds(number)),
+        "s" => Some(Limit::Milliseconds(number * 1e3)),
+        "%" => Some(Limit::Share(number / 100.0)),
+        "" => Some(Limit::Plain(number)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Slo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.metric)?;
+        if let Some(statistic) = &self.statistic {
+            write!(f, ".{statistic}")?;
+        }
+        f.write_str(match self.relation {
+            Relation::Below => "<",
+            Relation::Above => ">",
+        })?;
+        match self.limit {
+            Limit::Milliseconds(ms) => write!(f, "{ms}ms"),
+            Limit::Share(share) => write!(f, "{}%", (share * 100.0 * 1e10).round() / 1e10),
+            Limit::Plain(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl From<Slo> for String {
+    fn from(slo: Slo) -> Self {
+        slo.to_string()
+    }
+}
+
+impl TryFrom<String> for Slo {
+    type Error = SloError;
+
+    fn try_from(text: String) -> Result<Self, SloError> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promises_are_read_and_written_alike() {
+        for text in ["ttft<500ms", "ttft.p99<500ms", "output_throughput>1000", "error_rate<1.5%"] {
+            assert_eq!(text.parse::<Slo>().unwrap().to_string(), text);
+        }
+        assert_eq!("e2e.p99.9 <= 2s".parse::<Slo>().unwrap().to_string(), "e2e.p99.9<2000ms");
+    }
+
+    #[test]
+    fn what_is_no_promise_is_refused() {
+        for text in ["", "ttft", "ttft<", "<5ms", "ttft<5min", "a b<5ms", "ttft<5ms<6ms", "x<inf"] {
+            assert!(text.parse::<Slo>().is_err(), "{text}");
+        }
+    }
+}
