@@ -16,7 +16,7 @@ use crate::draft::draft;
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
-use crate::preflight::{Found, preflight};
+use crate::preflight::{Found, counting, preflight};
 use crate::secrets::Secrets;
 use crate::signals::Interruption;
 
@@ -26,7 +26,7 @@ const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let secrets = Secrets::read(&arguments.access)?;
     let spec = draft(arguments, &secrets)?.resolve()?;
-    let ingredients = Ingredients::gather(&spec)?;
+    let mut ingredients = Ingredients::gather(&spec)?;
     let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
     if arguments.results.dry_run {
         super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format())?;
@@ -45,6 +45,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         output::talk(&format!("asking {} what it serves …", server.base()));
     }
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
+    if ingredients.wants_correction()
+        && let Some(correction) = counting::correction(&found.target)?
+    {
+        ingredients.correct(correction);
+    }
+    let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
     let quiet = arguments.results.quiet;
     if !quiet {
         output::talk(&opening(&spec, &found));

@@ -1,20 +1,22 @@
 //! Before the run: is there a server, what does it serve, and does it answer as it should?
 
+pub(crate) mod counting;
+mod explain;
+pub(crate) mod pinning;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target};
 use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
 use inferometer_model::observations::{Connections, Endpoint, HttpVersion, PinnedOutput, UsageAsk};
-use inferometer_model::outcome::{Cause, Outcome};
-use inferometer_model::spec::Limits;
+use inferometer_model::outcome::Outcome;
 use inferometer_model::{BaseUrl, Content, RequestRecord, Spec};
 use inferometer_target::{DiscoveryError, discover_models};
 
+use self::explain::{IS_IT_HTTP2, probe_failure};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -25,9 +27,8 @@ pub(crate) struct Found {
     pub(crate) endpoint: Endpoint,
 }
 
-const PROBE_PROMPT: &str = "Count from one to ten.";
+pub(crate) const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
-const IS_IT_HTTP2: &str = "does this server speak HTTP/2? Most want HTTP/1.1: leave --http2 out";
 
 pub(crate) fn preflight(
     spec: &Spec,
@@ -47,6 +48,7 @@ pub(crate) fn preflight(
     let (usage, connections) = answers(&target, secrets)?;
     target.usage = usage;
     target.connections = spec.connections.unwrap_or(connections);
+    target.pinned = pinning::find(&target, &spec.workload)?;
     let endpoint = Endpoint {
         base: base.clone(),
         address,
@@ -118,17 +120,15 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
     };
     let mut last = None;
     for ask in asks {
-        let asking = Arc::new(Target { usage: *ask, ..target.clone() });
-        let Probe { record, connections } =
-            probe(&asking, SystemClock::new(), &Content::text(PROBE_PROMPT), PROBE_TOKENS)
-                .map_err(|error| Failure::internal(error.to_string()))?;
+        let asking = Target { usage: *ask, ..target.clone() };
+        let Probe { record, connections } = ask_once(asking, PROBE_PROMPT, PROBE_TOKENS)?;
         if record.ending.outcome == Outcome::Ok {
             check_answer(target, &record)?;
             let counted = record.events.iter().any(|event| event.tokens.is_some());
             let useless = *ask == UsageAsk::Continuous && !counted;
             return Ok((if useless { UsageAsk::Final } else { *ask }, connections));
         }
-        let refused = record.head.is_some_and(|head| matches!(head.status, 400 | 422));
+        let refused = is_refusal(&record);
         last = Some(record);
         if !refused {
             break;
@@ -138,6 +138,17 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
         Some(record) => Err(probe_failure(target, secrets, &record)),
         None => Err(Failure::internal("the probe asked nothing")),
     }
+}
+
+/// One question, outside of any run.
+pub(crate) fn ask_once(target: Target, prompt: &str, tokens: u32) -> Result<Probe, Failure> {
+    probe(&Arc::new(target), SystemClock::new(), &Content::text(prompt), tokens)
+        .map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// Whether the server refused the fields of a request, and not the request.
+pub(crate) fn is_refusal(record: &RequestRecord) -> bool {
+    record.head.is_some_and(|head| matches!(head.status, 400 | 422))
 }
 
 /// An answer that is fine by itself may still not be the one to measure.
@@ -158,70 +169,4 @@ fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> 
         .hint("the server or a proxy does not stream: measure whole answers with --no-stream"));
     }
     Ok(())
-}
-
-fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
-    let ending = &record.ending;
-    let path = target.base.path(target.api.path());
-    let (outcome, cause) = (ending.outcome, ending.cause);
-    let words = LoadFailure { outcome, cause, message: ending.message.clone() }.words();
-    let failure = Failure::target(format!(
-        "{}: a probe of {path} for model `{}` ended as {}: {words}",
-        target.base, target.model, ending.outcome
-    ));
-    let status = record.head.map(|head| head.status);
-    match (status, ending.cause) {
-        (Some(401 | 403), _) if secrets.has_key => {
-            failure.hint("the server refused the key that was sent; is it the right one?")
-        }
-        (Some(401 | 403), _) => {
-            failure.hint("the server wants a key: use --api-key-file FILE or OPENAI_API_KEY")
-        }
-        (Some(429 | 503), _) => failure
-            .hint("the server is busy or still loading; wait until it answers, then run again"),
-        (Some(404), _) => failure.hint(
-            "either the path is wrong (give the base URL, with its prefix if it has one) \
-             or the server does not serve that model (see --model)",
-        ),
-        (_, Some(Cause::ContentType)) => failure.hint(
-            "this does not look like an inference API: a proxy or a login page may be in the way",
-        ),
-        (_, Some(Cause::Handshake)) => failure
-            .hint("does this port speak TLS? A plain server wants http:// instead of https://"),
-        (_, Some(Cause::Certificate)) => failure.hint(
-            "the certificate must be valid for this host and trusted by this system \
-             (SSL_CERT_FILE may name another store); --insecure measures without the check",
-        ),
-        (_, Some(Cause::BadFraming)) if target.http == HttpVersion::Http2 => {
-            failure.hint(IS_IT_HTTP2)
-        }
-        _ => match met_limit(outcome, &target.limits) {
-            Some((flag, limit)) => {
-                failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
-            }
-            None if target.http == HttpVersion::Http2 => failure.hint(IS_IT_HTTP2),
-            None => failure.hint("nothing was measured; does the server answer a request by hand?"),
-        },
-    }
-}
-
-/// The flag that sets the limit which was met, and its value.
-fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duration)> {
-    match outcome {
-        Outcome::TimeoutConnect => Some(("--connect-timeout", limits.connect)),
-        Outcome::TimeoutFirstToken => Some(("--first-token-timeout", limits.first_token)),
-        Outcome::TimeoutIdle => Some(("--idle-timeout", limits.idle)),
-        Outcome::TimeoutTotal => Some(("--total-timeout", limits.total)),
-        Outcome::Ok
-        | Outcome::HttpError
-        | Outcome::Rejected
-        | Outcome::StreamError
-        | Outcome::Truncated
-        | Outcome::ProtocolError
-        | Outcome::TransportError
-        | Outcome::TlsError
-        | Outcome::DnsError
-        | Outcome::Cancelled
-        | Outcome::NotSent => None,
-    }
 }
