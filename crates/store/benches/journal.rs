@@ -9,7 +9,9 @@ use std::io::Cursor;
 use std::path::PathBuf;
 
 use divan::counter::{BytesCount, ItemsCount};
-use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk};
+use inferometer_model::observations::{
+    ClockAnchor, Connections, Endpoint, Materials, PinnedOutput, UsageAsk,
+};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, JournalEntry, SpecDraft};
 use inferometer_store::{JournalReader, JournalWriter, NewRun, RunStore, StoreError};
@@ -97,12 +99,14 @@ fn new_run() -> NewRun {
         spec: SpecDraft::default().resolve().expect("the defaults make a spec"),
         bounds: Bounds { requests: None, release_before: None, requests_min: 0, slots: None },
         fingerprints: Fingerprints { workload: String::new(), plan: String::new() },
+        materials: Materials::default(),
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().expect("a URL"),
             address: ([127, 0, 0, 1], 8000).into(),
             model: "tiny".to_owned(),
             usage: UsageAsk::Final,
             connections: Connections::Reuse,
+            pinned: PinnedOutput::default(),
             embedded: false,
         },
         warm_up: None,

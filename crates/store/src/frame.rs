@@ -180,7 +180,7 @@ mod tests {
             id: RequestId(1),
             intended: Moment::from_nanos(2),
             admitted: Moment::from_nanos(300),
-            asked: Asked { input_tokens: 5, output_tokens: 6, part: 0, turn: 0 },
+            asked: Asked { input_tokens: 5, output_tokens: 6, part: 7, turn: 8 },
         })
     }
 
@@ -188,23 +188,23 @@ mod tests {
     fn a_frame_has_the_documented_bytes() {
         let mut bytes = Vec::new();
         encode(&started(), 10, &mut bytes).unwrap();
-        assert_eq!(bytes[..11], [6, 0, 0, 0, 1, 1, 2, 0xac, 0x02, 5, 6]);
-        let covered = [&10_u64.to_le_bytes()[..], &bytes[..11]].concat();
-        assert_eq!(bytes[11..], crc32c::crc32c(&covered).to_le_bytes());
+        assert_eq!(bytes[..13], [8, 0, 0, 0, 1, 1, 2, 0xac, 0x02, 5, 6, 7, 8]);
+        let covered = [&10_u64.to_le_bytes()[..], &bytes[..13]].concat();
+        assert_eq!(bytes[13..], crc32c::crc32c(&covered).to_le_bytes());
     }
 
     #[test]
     fn a_payload_with_bytes_left_over_is_no_entry() {
-        assert!(decode(1, &[1, 2, 3, 4, 5]).is_ok());
+        assert!(decode(1, &[1, 2, 3, 4, 5, 6, 7]).is_ok());
+        assert_eq!(decode(1, &[1, 2, 3, 4, 5, 6, 7, 8]), Err(Damage::Payload));
         assert_eq!(decode(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
-        assert_eq!(decode(1, &[1, 2, 3, 4]), Err(Damage::Payload));
         assert_eq!(decode(9, &[1, 2, 3]), Err(Damage::Kind(9)));
     }
 
     #[test]
     fn a_hostile_count_of_elements_allocates_little_and_fails() {
         // A record that claims 2^64 - 1 reads after its fixed fields.
-        let mut payload = vec![0; 9];
+        let mut payload = vec![0; 11];
         payload.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
         assert_eq!(decode(2, &payload), Err(Damage::Payload));
     }

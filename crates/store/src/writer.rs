@@ -231,7 +231,7 @@ mod tests {
                     .unwrap()
                     .collect::<Result<_, _>>()
                     .unwrap();
-            let whole_frames = space.saturating_sub(journal::HEADER_BYTES) / 14;
+            let whole_frames = space.saturating_sub(journal::HEADER_BYTES) / 16;
             assert_eq!(entries, (0..whole_frames as u64).map(started).collect::<Vec<_>>());
         }
     }

@@ -72,6 +72,7 @@ fn manifest() -> Manifest {
         spec: spec(),
         bounds: new.bounds,
         fingerprints: new.fingerprints,
+        materials: new.materials,
         endpoint: new.endpoint,
         warm_up: Some(WarmUpFacts { requests: 3, ok: 2, failed: 1, took: OVER }),
         calibration: Some(calibration()),

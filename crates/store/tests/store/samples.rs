@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use inferometer_model::journal::{
     ClientFacts, ClockMapping, CpuFacts, LagHistogram, NotSent, RunStop, StartedRequest,
 };
-use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, UsageAsk};
+use inferometer_model::observations::{
+    ClockAnchor, Connections, Correction, Endpoint, FileFacts, InputLength, Materials,
+    PinnedOutput, TokenizerFacts, UsageAsk,
+};
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
@@ -28,6 +31,22 @@ pub(crate) fn ms(count: u64) -> Moment {
     Moment::from_nanos(count * 1_000_000)
 }
 
+fn materials() -> Materials {
+    let correction = Correction { tokens_per_word: 1.0 / 3.0, overhead_tokens: 30.0 };
+    Materials {
+        tokenizer: Some(TokenizerFacts { name: "tiny".to_owned(), sha256: "ab12".to_owned() }),
+        files: vec![FileFacts {
+            name: "sharegpt.json".to_owned(),
+            kind: "share-gpt".to_owned(),
+            sha256: "cd34".to_owned(),
+            items: 1_024,
+            dropped: [("too long".to_owned(), 7)].into(),
+        }],
+        input_length: InputLength::Corrected(correction),
+        notes: vec!["moments lie on a grid of 3 s".to_owned()],
+    }
+}
+
 pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
     let load = LoadDraft { rate_per_s: Some(0.1 + 0.2), ..LoadDraft::default() };
     NewRun {
@@ -39,12 +58,14 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             slots: NonZeroU32::new(8),
         },
         fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
+        materials: materials(),
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().unwrap(),
             address: "127.0.0.1:8000".parse().unwrap(),
             model: "tiny".to_owned(),
             usage: UsageAsk::Final,
             connections: Connections::Reuse,
+            pinned: PinnedOutput::default(),
             embedded: false,
         },
         warm_up: None,

@@ -73,12 +73,14 @@ fn request() -> impl Strategy<Value = RequestId> {
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
-    (any::<u32>(), any::<u32>()).prop_map(|(input_tokens, output_tokens)| Asked {
-        input_tokens,
-        output_tokens,
-        part: 0,
-        turn: 0,
-    })
+    (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>()).prop_map(
+        |(input_tokens, output_tokens, part, turn)| Asked {
+            input_tokens,
+            output_tokens,
+            part,
+            turn,
+        },
+    )
 }
 
 fn connection() -> impl Strategy<Value = ConnectionFacts> {
