@@ -167,6 +167,44 @@ fn a_conversation_keeps_its_slot_while_it_thinks() {
     assert_eq!(sent(dispatcher.next(0, ms(70))), Some((2, ms(70))));
 }
 
+/// One slot; a conversation of three turns that thinks 50 ms between them, then another.
+fn talk(release_before: Option<Moment>) -> Dispatcher {
+    let think = Duration::from_millis(50);
+    let after = |previous| Release::After { previous: RequestId(previous), think };
+    let plan = Listed {
+        releases: vec![Release::WhenSlotFree, after(0), after(1), Release::WhenSlotFree],
+        release_before,
+        ..closed(0, 1)
+    };
+    dispatcher(plan)
+}
+
+#[test]
+fn a_failed_turn_ends_its_conversation_and_frees_the_slot() {
+    let mut dispatcher = talk(None);
+    let first = departed(dispatcher.next(0, ms(0))).unwrap();
+    dispatcher.replied(0, &first, Reply { at: ms(10), ok: false });
+    let cause = Cause::ConversationBroken;
+    for id in [1, 2] {
+        assert_eq!(dispatcher.next(0, ms(10)), Command::Refuse { id: RequestId(id), cause });
+    }
+    assert_eq!(sent(dispatcher.next(0, ms(10))), Some((3, ms(10))));
+}
+
+#[test]
+fn a_turn_that_would_leave_after_the_end_is_given_up() {
+    let mut dispatcher = talk(Some(ms(100)));
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    reply(&mut dispatcher, 0, ms(10));
+    assert_eq!(sent(dispatcher.next(0, ms(60))), Some((1, ms(60))));
+    assert!(!dispatcher.has_released_all(ms(70)));
+    assert!(dispatcher.has_released_all(ms(100)), "what follows an answer is not waited for");
+    reply(&mut dispatcher, 1, ms(70));
+    let cause = Cause::TimeOver;
+    assert_eq!(dispatcher.next(0, ms(70)), Command::Refuse { id: RequestId(2), cause });
+    assert_eq!(sent(dispatcher.next(0, ms(70))), Some((3, ms(70))), "there is time for another");
+}
+
 #[test]
 fn what_this_machine_cannot_hold_is_refused_and_not_queued() {
     let plan = open(&[0, 0, 0]);

@@ -14,6 +14,8 @@ pub(crate) struct Noted {
     /// Of the client's `x-request-id`.
     pub(crate) request: u64,
     pub(crate) prompt: String,
+    /// Roles and words of all its messages.
+    pub(crate) messages: Vec<(String, String)>,
 }
 
 /// Serves until the test's process ends.
@@ -58,23 +60,31 @@ fn answer_all(mut tcp: TcpStream, connection: usize, manners: Manners, notes: &M
         let Some(heard) = read_request(&mut tcp) else { return };
         let body: serde_json::Value = serde_json::from_slice(&heard.body).unwrap();
         let id = heard.header("x-request-id").unwrap();
-        notes.lock().unwrap().push(Noted {
-            connection,
-            request: id.rsplit('-').next().unwrap().parse().unwrap(),
-            prompt: body["messages"][0]["content"].as_str().unwrap().to_owned(),
-        });
+        let request = id.rsplit('-').next().unwrap().parse().unwrap();
+        let messages = messages(&body);
+        let prompt = messages[0].1.clone();
+        notes.lock().unwrap().push(Noted { connection, request, prompt, messages });
         std::thread::sleep(manners.service);
         let closes = if answer == manners.answers { "connection: close\r\n" } else { "" };
-        let reply = if body["stream"] == true { stream(closes) } else { whole(closes) };
+        let reply = if body["stream"] == true { stream(closes, request) } else { whole(closes) };
         if tcp.write_all(reply.as_bytes()).is_err() {
             return;
         }
     }
 }
 
-fn stream(closes: &str) -> String {
-    let event = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\
-                 \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+fn messages(body: &serde_json::Value) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let messages = body["messages"].as_array().unwrap().iter();
+    messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+}
+
+/// The answer names its request.
+fn stream(closes: &str, request: u64) -> String {
+    let event = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"answer {request}\"}},\
+         \"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
+    );
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{closes}\
          transfer-encoding: chunked\r\n\r\n{:x}\r\n{event}\r\n0\r\n\r\n",
