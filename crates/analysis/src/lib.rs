@@ -20,6 +20,7 @@ mod measured;
 mod metric;
 mod oddities;
 mod outcomes;
+pub mod outline;
 #[cfg(test)]
 mod properties;
 mod request_metrics;

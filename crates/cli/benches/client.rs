@@ -98,7 +98,7 @@ impl Server {
     fn answer(&self, load: Load) {
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
-            plan: Arc::new(load.plan()),
+            plan: load.plan(),
             target: Arc::new(self.target(load.streaming)),
             clock: SystemClock::new(),
             control: Control::default(),
@@ -138,7 +138,7 @@ impl Server {
 }
 
 impl Load {
-    fn plan(self) -> impl Plan {
+    fn plan(self) -> Arc<dyn Plan> {
         let draft = SpecDraft {
             workload: WorkloadDraft {
                 streaming: Some(self.streaming),

@@ -12,7 +12,6 @@ use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
 use inferometer_model::{Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
-use inferometer_workload::WorkloadPlan;
 
 use crate::calibration;
 use crate::commands::seal_summary;
@@ -31,8 +30,8 @@ const JOURNAL_QUEUE: usize = 1 << 13;
 /// Everything is known; what is left is to do it.
 pub(crate) struct Measurement {
     pub(crate) spec: Spec,
-    pub(crate) plan: Arc<WorkloadPlan>,
-    pub(crate) warm_up: Option<WorkloadPlan>,
+    pub(crate) plan: Arc<dyn Plan>,
+    pub(crate) warm_up: Option<Arc<dyn Plan>>,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) materials: Materials,
     pub(crate) ceiling: usize,
@@ -86,7 +85,7 @@ impl Measurement {
     /// Sends what is not counted. Its records go nowhere but into a few facts.
     fn warm_up(
         &self,
-        plan: WorkloadPlan,
+        plan: Arc<dyn Plan>,
         target: Target,
         control: &Control,
     ) -> Result<WarmUpFacts, Failure> {
@@ -100,7 +99,7 @@ impl Measurement {
         let counting = std::thread::spawn(move || Tally::of(entries.into_iter().flatten()));
         let request_id_prefix = "inferometer-warm-up".to_owned();
         let target = Target { request_id_prefix, ..target };
-        let driven = self.drive(Arc::new(plan), target, clock, control.clone(), journal);
+        let driven = self.drive(plan, target, clock, control.clone(), journal);
         let ending = driven.map_err(|error| Failure::internal(error.to_string()))?;
         let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
         tally.facts(&ending)
@@ -137,7 +136,7 @@ impl Measurement {
 
     fn drive(
         &self,
-        plan: Arc<WorkloadPlan>,
+        plan: Arc<dyn Plan>,
         target: Target,
         clock: SystemClock,
         control: Control,

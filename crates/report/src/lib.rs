@@ -7,6 +7,7 @@ pub mod escape;
 pub mod json;
 pub mod load;
 pub mod number;
+pub mod outline;
 pub mod reference;
 mod table;
 pub mod terminal;

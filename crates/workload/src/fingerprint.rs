@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Materials;
-use inferometer_model::plan::Content;
+use inferometer_model::plan::{Content, Fingerprints};
 use inferometer_model::spec::{Load, Source, Workload};
 use inferometer_model::{Plan, Prompt, Release, RequestId, Spec};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+
+use crate::saved::SavedPlan;
 
 /// What makes two runs comparable. The server, the model and the seed are not in it.
 #[derive(Serialize)]
@@ -88,6 +90,20 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
     hex(hash)
 }
 
+/// A plan that was saved is the same plan, unless somebody changed it.
+pub fn of_saved(saved: &SavedPlan) -> Fingerprints {
+    let known = &saved.header.fingerprints;
+    if !saved.is_changed {
+        return known.clone();
+    }
+    let changed = |print: &str| {
+        let mut hash = Sha256::new_with_prefix(print.as_bytes());
+        hash.update(saved.sha256.as_bytes());
+        hex(hash)
+    };
+    Fingerprints { workload: changed(&known.workload), plan: changed(&known.plan) }
+}
+
 fn add_content(hash: &mut Sha256, content: &Content) {
     match &content.prompt {
         Prompt::Text(text) => hash.update(text.as_bytes()),
@@ -105,7 +121,7 @@ fn nanos(length: Duration) -> u64 {
 }
 
 /// Half of a SHA-256: enough to never meet, short enough to read aloud.
-fn hex(hash: Sha256) -> String {
+pub(crate) fn hex(hash: Sha256) -> String {
     use std::fmt::Write;
     hash.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

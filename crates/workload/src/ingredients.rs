@@ -9,12 +9,14 @@ use inferometer_model::spec::Source;
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::prompts::{Fixed, Prefixes, Prompts, Synthetic};
+use crate::saved::SavedPlan;
 use crate::text::TextMaker;
 
 /// Everything that is read from outside, once.
 #[derive(Clone, Debug)]
 pub struct Ingredients {
     text: Arc<TextMaker>,
+    saved: Option<Arc<SavedPlan>>,
     materials: Materials,
 }
 
@@ -23,11 +25,15 @@ impl Ingredients {
     pub fn gather(_spec: &Spec) -> Result<Self, WorkloadError> {
         let text = Arc::new(TextMaker::estimating(None));
         let materials = Materials { input_length: text.input_length(), ..Materials::default() };
-        Ok(Self { text, materials })
+        Ok(Self { text, saved: None, materials })
     }
 
     pub(crate) fn text(&self) -> Arc<TextMaker> {
         Arc::clone(&self.text)
+    }
+
+    pub(crate) fn saved(&self) -> Option<&Arc<SavedPlan>> {
+        self.saved.as_ref()
     }
 
     /// The moments of recorded traffic, in nanoseconds from its beginning, never decreasing.

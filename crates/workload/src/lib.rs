@@ -10,10 +10,11 @@ pub mod ingredients;
 mod lengths;
 pub mod plan;
 mod prompts;
+pub mod saved;
 pub mod stream;
 pub mod text;
 mod turns;
 
 pub use error::WorkloadError;
 pub use ingredients::Ingredients;
-pub use plan::{WorkloadPlan, make_plan, make_warm_up};
+pub use plan::{make_plan, make_warm_up};

@@ -21,7 +21,7 @@ use crate::turns::{Standing, Turns};
 /// Prompts of a source, released by a schedule or as slots become free. A request's recipe follows
 /// from its id alone, so a plan of any length takes no memory but its schedule's.
 #[derive(Clone, Debug)]
-pub struct WorkloadPlan {
+pub(crate) struct WorkloadPlan {
     seed: u64,
     prompts: Arc<dyn Prompts>,
     releases: Releases,
@@ -52,11 +52,15 @@ struct Talk {
 pub fn make_plan(
     spec: &Spec,
     ingredients: &Ingredients,
-) -> Result<(WorkloadPlan, Fingerprints), WorkloadError> {
+) -> Result<(Arc<dyn Plan>, Fingerprints), WorkloadError> {
+    if let Some(saved) = ingredients.saved() {
+        let fingerprints = fingerprint::of_saved(saved);
+        return Ok((Arc::clone(saved) as Arc<dyn Plan>, fingerprints));
+    }
     let plan = WorkloadPlan::new(spec, ingredients)?;
     let workload = fingerprint::of_workload(spec, ingredients.materials());
     let plan_fingerprint = fingerprint::of_plan(&workload, spec.seed, &plan);
-    Ok((plan, Fingerprints { workload, plan: plan_fingerprint }))
+    Ok((Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint }))
 }
 
 /// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
@@ -64,7 +68,7 @@ pub fn make_plan(
 pub fn make_warm_up(
     spec: &Spec,
     ingredients: &Ingredients,
-) -> Result<Option<WorkloadPlan>, WorkloadError> {
+) -> Result<Option<Arc<dyn Plan>>, WorkloadError> {
     let Some(requests) = NonZeroU64::new(spec.load.warm_up) else { return Ok(None) };
     let concurrency = match &spec.load.shape {
         LoadShape::Closed { concurrency, .. } => *concurrency,
@@ -75,7 +79,8 @@ pub fn make_warm_up(
     let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
     let lengths = ingredients.prompts(&spec.workload.source, spec.seed)?;
     let prompts = Arc::new(WarmUp::new(lengths, ingredients.text(), spec.seed));
-    Ok(Some(WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds }))
+    let plan = WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds };
+    Ok(Some(Arc::new(plan)))
 }
 
 /// In flight during the warm-up of a load that names no number itself.

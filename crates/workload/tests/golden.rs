@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
@@ -11,13 +12,13 @@ use inferometer_model::spec::{
     ArrivalsKind, LoadDraft, RampCurve, RampSegment, SourceDraft, ThinkKind, Until, WorkloadDraft,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
-use inferometer_workload::{Ingredients, WorkloadPlan, make_plan};
+use inferometer_workload::{Ingredients, make_plan};
 
 fn fingerprints(draft: SpecDraft) -> Fingerprints {
     made(&draft.resolve().unwrap()).1
 }
 
-fn made(spec: &Spec) -> (WorkloadPlan, Fingerprints) {
+fn made(spec: &Spec) -> (Arc<dyn Plan>, Fingerprints) {
     make_plan(spec, &Ingredients::gather(spec).unwrap()).unwrap()
 }
 
@@ -150,6 +151,6 @@ fn another_arrival_process_keeps_the_prompts() {
     let (closed, open) = (made(&closed).0, made(&open).0);
     for id in 0..100 {
         let seed = |plan: &dyn Plan| plan.request(RequestId(id)).unwrap().prompt_seed;
-        assert_eq!(seed(&closed), seed(&open));
+        assert_eq!(seed(closed.as_ref()), seed(open.as_ref()));
     }
 }

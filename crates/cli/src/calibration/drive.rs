@@ -71,7 +71,7 @@ impl Client {
         let (plan, _) = make_plan(&spec, &Ingredients::gather(&spec)?)?;
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
-            plan: Arc::new(plan) as Arc<dyn Plan>,
+            plan,
             target: Arc::new(server.target(ask.streaming, self.options.kernel_stamps)),
             clock,
             control: Control::default(),

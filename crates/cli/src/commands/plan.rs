@@ -1,10 +1,13 @@
-//! What would be sent, for `--dry-run`.
+//! What would be sent: `inferometer plan`, and `run --dry-run`.
 
+use inferometer_analysis::outline::Outline;
 use inferometer_analysis::{ExtentFacts, LoadFacts};
+use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, TargetSpec};
 use inferometer_model::{Plan, Spec};
-use inferometer_report::load;
+use inferometer_report::escape::terminal;
+use inferometer_report::{load, outline};
 
 use crate::arguments::PageFormat;
 use crate::failure::Failure;
@@ -13,55 +16,95 @@ use crate::output;
 pub(super) fn show(
     spec: &Spec,
     plan: &dyn Plan,
+    materials: &Materials,
     fingerprints: &Fingerprints,
     format: PageFormat,
 ) -> Result<(), Failure> {
+    let outlined = Outline::of(plan);
     match format {
-        PageFormat::Json => output::result(&json(spec, plan, fingerprints)),
-        PageFormat::Page | PageFormat::Vllm => output::result(&page(spec, plan, fingerprints)),
+        PageFormat::Json => output::result(&json(spec, materials, fingerprints, &outlined)),
+        PageFormat::Page | PageFormat::Vllm => {
+            let facts = page(spec, plan.bounds(), materials, fingerprints);
+            output::result(&format!("{facts}\n{}", outline::render(&outlined)))
+        }
     }
 }
 
-fn json(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+fn json(
+    spec: &Spec,
+    materials: &Materials,
+    fingerprints: &Fingerprints,
+    outlined: &Outline,
+) -> String {
     let document = serde_json::json!({
-        "schema": "inferometer.plan/1",
+        "schema": "inferometer.plan-summary/1",
         "dry_run": true,
+        "fingerprint": fingerprints.plan,
         "spec": spec,
-        "requests": plan.bounds().requests,
+        "requests": (!outlined.more).then_some(outlined.requests),
         "workload": { "fingerprint": fingerprints.workload },
         "plan": { "fingerprint": fingerprints.plan },
+        "materials": materials,
+        "outline": outlined,
     });
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+fn page(spec: &Spec, bounds: Bounds, materials: &Materials, fingerprints: &Fingerprints) -> String {
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Url(base) => base.to_string(),
     };
-    let model = spec.model.as_deref().unwrap_or("the first that /v1/models lists");
-    let workload = &spec.workload;
-    format!(
-        "plan (dry run: nothing was sent)\n\
-         target     {target}\n\
-         model      {}\n\
-         api        {}, {}\n\
-         load       {}\n\
-         requests   {}\n\
-         warm-up    {}\n\
-         seed       {}\n\
-         workload   {}\n\
-         plan       {}\n",
-        inferometer_report::escape::terminal(model),
-        spec.api,
-        if workload.streaming { "streamed" } else { "not streamed" },
-        load::shape(&LoadFacts::of(&spec.load.shape)),
-        requests(spec, plan.bounds()),
-        warm_up(spec.load.warm_up),
-        spec.seed,
-        fingerprints.workload,
-        fingerprints.plan,
-    )
+    let model = spec.model.as_deref().unwrap_or("the first that the server lists");
+    let streamed = if spec.workload.streaming { "streamed" } else { "not streamed" };
+    let mut lines = vec![
+        ("target", target),
+        ("model", terminal(model)),
+        ("api", format!("{}, {streamed}", spec.api)),
+        ("load", load::shape(&LoadFacts::of(&spec.load.shape))),
+        ("requests", requests(spec, bounds)),
+        ("warm-up", warm_up(spec.load.warm_up)),
+        ("prompts", terminal(&prompts(spec, materials))),
+        ("lengths", lengths(materials)),
+    ];
+    lines.extend(materials.files.iter().map(|file| {
+        let dropped: u64 = file.dropped.values().sum();
+        let left_out = if dropped == 0 { String::new() } else { format!(", {dropped} left out") };
+        (
+            "file",
+            terminal(&format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items)),
+        )
+    }));
+    lines.extend(materials.notes.iter().map(|note| ("note", terminal(note))));
+    lines.extend([
+        ("seed", spec.seed.to_string()),
+        ("workload", fingerprints.workload.clone()),
+        ("plan", fingerprints.plan.clone()),
+    ]);
+    let lines: Vec<String> =
+        lines.into_iter().map(|(name, words)| format!("{name:<10} {words}\n")).collect();
+    format!("plan (nothing was sent)\n{}", lines.concat())
+}
+
+fn prompts(spec: &Spec, materials: &Materials) -> String {
+    let source = spec.workload.source.name();
+    match &materials.tokenizer {
+        Some(tokenizer) => format!("{source}, tokenizer {}", tokenizer.name),
+        None => source.to_owned(),
+    }
+}
+
+fn lengths(materials: &Materials) -> String {
+    match materials.input_length {
+        InputLength::Exact => "exact, by the tokenizer".to_owned(),
+        InputLength::Estimated => {
+            "estimated by words (no tokenizer); a run asks the server how it counts".to_owned()
+        }
+        InputLength::Corrected(correction) => format!(
+            "estimated: the server counts {:.2} tokens for a word, and {} besides",
+            correction.tokens_per_word, correction.overhead_tokens
+        ),
+    }
 }
 
 fn warm_up(requests: u64) -> String {
@@ -76,14 +119,16 @@ fn requests(spec: &Spec, bounds: Bounds) -> String {
     let extent = spec.load.extent;
     let words = load::extent(&ExtentFacts::of(extent));
     match (extent, bounds.requests) {
-        (Extent::Whole, Some(requests)) => format!("{requests} ({words})"),
+        (Extent::Whole | Extent::UntilBoth { .. } | Extent::UntilFirst { .. }, Some(requests)) => {
+            format!("{requests} ({words})")
+        }
         (Extent::Whole, None) => words,
+        (Extent::Requests(asked), Some(requests)) if asked.get() != requests => {
+            format!("{requests} (asked: {asked})")
+        }
         (Extent::Requests(requests), _) => requests.to_string(),
         (Extent::Duration(duration), Some(requests)) => format!("{requests} in {duration:?}"),
         (Extent::Duration(duration), None) => format!("as many as end in {duration:?}"),
-        (Extent::UntilBoth { .. } | Extent::UntilFirst { .. }, Some(requests)) => {
-            format!("{requests} ({words})")
-        }
         (Extent::UntilBoth { requests, .. }, None) => format!("{requests} or more ({words})"),
         (Extent::UntilFirst { requests, .. }, None) => format!("{requests} or fewer ({words})"),
     }

@@ -29,7 +29,13 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let mut ingredients = Ingredients::gather(&spec)?;
     let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
     if arguments.results.dry_run {
-        super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format())?;
+        super::plan::show(
+            &spec,
+            plan.as_ref(),
+            ingredients.materials(),
+            &fingerprints,
+            arguments.results.page.format(),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
@@ -57,7 +63,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     let warm_up = make_warm_up(&spec, &ingredients)?;
     let materials = ingredients.materials().clone();
-    let plan = Arc::new(plan);
     let measurement = Measurement { spec, plan, warm_up, fingerprints, materials, ceiling, quiet };
     let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {
         Ok(measured) => measured,

@@ -5,11 +5,11 @@ use inferometer_model::spec::{LoadDraft, ThinkKind, Until};
 
 use super::*;
 
-fn plan(load: LoadDraft) -> WorkloadPlan {
+fn plan(load: LoadDraft) -> Arc<dyn Plan> {
     plan_of(SpecDraft { load, ..SpecDraft::default() })
 }
 
-fn plan_of(draft: SpecDraft) -> WorkloadPlan {
+fn plan_of(draft: SpecDraft) -> Arc<dyn Plan> {
     let spec = draft.resolve().unwrap();
     make_plan(&spec, &Ingredients::gather(&spec).unwrap()).unwrap().0
 }

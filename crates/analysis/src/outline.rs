@@ -1,0 +1,209 @@
+//! A plan at a glance, before anything is sent: how long its requests are, and when they leave.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::{Plan, Release, RequestId};
+use serde::Serialize;
+
+/// What the recipes of a plan come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outline {
+    /// Requests that were looked at: all, or the first of a plan without an end.
+    pub requests: u64,
+    /// Whether the plan goes on beyond them.
+    pub more: bool,
+    /// First turns: as many as requests where there are no conversations.
+    pub conversations: u64,
+    /// Null when the plan is empty.
+    pub input_tokens: Option<LengthOutline>,
+    pub output_tokens: Option<LengthOutline>,
+    /// Requests that leave in each stretch of a schedule; null where slots or answers decide.
+    pub load_curve: Option<LoadCurve>,
+    /// Requests of each part of a mix, by its place; empty without a mix.
+    pub parts: BTreeMap<u16, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LengthOutline {
+    pub total: u64,
+    pub min: u32,
+    pub mean: f64,
+    pub p50: u32,
+    pub p90: u32,
+    pub p99: u32,
+    pub max: u32,
+    /// At most [`BARS`] bars of equal width; one where all are equal.
+    pub histogram: Vec<Bar>,
+}
+
+/// Lengths from `low` to `high`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Bar {
+    pub low: u32,
+    pub high: u32,
+    pub requests: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoadCurve {
+    /// Length of a stretch.
+    pub step_s: f64,
+    pub requests: Vec<u64>,
+    pub mean_per_s: Option<f64>,
+}
+
+const BARS: u32 = 16;
+const STRETCHES: usize = 60;
+/// A plan without an end is told by its beginning.
+const ENDLESS_MAX: u64 = 10_000;
+
+impl Outline {
+    /// Looks at every recipe once; no text is made.
+    pub fn of(plan: &dyn Plan) -> Self {
+        let end = plan.bounds().requests;
+        let mut lengths = (Vec::new(), Vec::new());
+        let mut moments_ns = Vec::new();
+        let mut parts = BTreeMap::new();
+        let (mut requests, mut conversations) = (0, 0);
+        let looked_at = (0..end.unwrap_or(ENDLESS_MAX)).map_while(|id| plan.request(RequestId(id)));
+        for request in looked_at {
+            requests += 1;
+            conversations += u64::from(request.turn == 0);
+            lengths.0.push(request.input_tokens);
+            lengths.1.push(request.output_tokens);
+            *parts.entry(request.part).or_insert(0) += 1;
+            if let Release::At(moment) = request.release {
+                moments_ns.push(moment.as_nanos());
+            }
+        }
+        if parts.keys().all(|part| *part == 0) {
+            parts.clear();
+        }
+        Self {
+            requests,
+            more: end.is_none() && plan.request(RequestId(requests)).is_some(),
+            conversations,
+            input_tokens: LengthOutline::of(lengths.0),
+            output_tokens: LengthOutline::of(lengths.1),
+            load_curve: LoadCurve::of(&moments_ns),
+            parts,
+        }
+    }
+}
+
+impl LengthOutline {
+    fn of(mut lengths: Vec<u32>) -> Option<Self> {
+        lengths.sort_unstable();
+        let (min, max) = (*lengths.first()?, *lengths.last()?);
+        let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
+        let rank = |per_cent: usize| lengths[(lengths.len() * per_cent).div_ceil(100).max(1) - 1];
+        Some(Self {
+            total,
+            min,
+            mean: total as f64 / lengths.len() as f64,
+            p50: rank(50),
+            p90: rank(90),
+            p99: rank(99),
+            max,
+            histogram: histogram(&lengths, min, max),
+        })
+    }
+}
+
+/// Of sorted lengths.
+fn histogram(lengths: &[u32], min: u32, max: u32) -> Vec<Bar> {
+    let width = (max - min).div_ceil(BARS).max(1);
+    let mut bars = Vec::new();
+    let mut low = min;
+    let mut counted = 0;
+    loop {
+        let high = low.saturating_add(width - 1).min(max);
+        let through = lengths.partition_point(|length| *length <= high);
+        bars.push(Bar { low, high, requests: (through - counted) as u64 });
+        counted = through;
+        if high == max {
+            return bars;
+        }
+        low = high + 1;
+    }
+}
+
+impl LoadCurve {
+    fn of(moments_ns: &[u64]) -> Option<Self> {
+        let last = *moments_ns.last()?;
+        let step_ns = step(last);
+        let stretches = usize::try_from(last / step_ns).unwrap_or(STRETCHES) + 1;
+        let mut requests = vec![0; stretches];
+        for moment in moments_ns {
+            if let Some(stretch) =
+                usize::try_from(moment / step_ns).ok().filter(|at| *at < stretches)
+            {
+                requests[stretch] += 1;
+            }
+        }
+        let mean_per_s = (0 < last).then(|| moments_ns.len() as f64 / (last as f64 / 1e9));
+        Some(Self { step_s: step_ns as f64 / 1e9, requests, mean_per_s })
+    }
+}
+
+/// A round length of time of which at most [`STRETCHES`] reach the end.
+fn step(end_ns: u64) -> u64 {
+    const ROUND_S: [u64; 12] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 86_400];
+    let fits = |seconds: &u64| end_ns / (seconds * 1_000_000_000) < STRETCHES as u64;
+    let seconds = ROUND_S.iter().find(|seconds| fits(seconds)).copied().unwrap_or(604_800);
+    seconds * 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::plan::Bounds;
+    use inferometer_model::{Content, Moment, PlannedRequest};
+
+    use super::*;
+
+    /// A request each half second; the n-th is n + 1 tokens long.
+    struct Stairs {
+        end: Option<u64>,
+    }
+
+    impl Plan for Stairs {
+        fn bounds(&self) -> Bounds {
+            let requests = self.end;
+            Bounds { requests, release_before: None, requests_min: 0, slots: None }
+        }
+
+        fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+            let release = Release::At(Moment::from_nanos(id.0 * 500_000_000));
+            let input_tokens = u32::try_from(id.0 + 1).unwrap();
+            let request = PlannedRequest { input_tokens, ..PlannedRequest::alone(id, release) };
+            self.end.is_none_or(|end| id.0 < end).then_some(request)
+        }
+
+        fn content(&self, _: &PlannedRequest) -> Content {
+            panic!("an outline makes no text")
+        }
+    }
+
+    #[test]
+    fn lengths_and_moments_are_counted() {
+        let outline = Outline::of(&Stairs { end: Some(100) });
+        assert_eq!((outline.requests, outline.more, outline.conversations), (100, false, 100));
+        let input = outline.input_tokens.unwrap();
+        assert_eq!((input.min, input.p50, input.p99, input.max), (1, 50, 99, 100));
+        assert_eq!((input.total, input.mean), (5_050, 50.5));
+        assert!(input.histogram.len() <= BARS as usize);
+        assert_eq!(input.histogram.iter().map(|bar| bar.requests).sum::<u64>(), 100);
+        let curve = outline.load_curve.unwrap();
+        assert_eq!((curve.step_s, &curve.requests[..]), (1.0, &[2; 50][..]));
+        let output = outline.output_tokens.unwrap();
+        assert_eq!(output.histogram, [Bar { low: 1, high: 1, requests: 100 }]);
+    }
+
+    #[test]
+    fn an_empty_plan_and_an_endless_one_have_outlines_too() {
+        let nothing = Outline::of(&Stairs { end: Some(0) });
+        assert_eq!((nothing.requests, nothing.input_tokens, nothing.load_curve), (0, None, None));
+        let endless = Outline::of(&Stairs { end: None });
+        assert_eq!((endless.requests, endless.more), (ENDLESS_MAX, true));
+    }
+}
