@@ -1,10 +1,12 @@
 //! What a workload is made from: tokenizers and files, read and checked before anything is planned.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use inferometer_model::Spec;
-use inferometer_model::observations::{Correction, InputLength, Materials};
+use inferometer_model::observations::{Correction, FileFacts, InputLength, Materials};
 use inferometer_model::spec::Source;
+use inferometer_model::{Plan, Spec};
 
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
@@ -22,13 +24,37 @@ pub struct Ingredients {
 
 impl Ingredients {
     /// Reads what the spec names.
-    pub fn gather(_spec: &Spec) -> Result<Self, WorkloadError> {
+    pub fn gather(spec: &Spec) -> Result<Self, WorkloadError> {
+        if let Source::Saved { path } = &spec.workload.source {
+            return Self::of_saved(path);
+        }
         let text = Arc::new(TextMaker::estimating(None));
         let materials = Materials { input_length: text.input_length(), ..Materials::default() };
         Ok(Self { text, saved: None, materials })
     }
 
-    pub(crate) fn text(&self) -> Arc<TextMaker> {
+    /// A saved plan has its words already; what they were made from is written in it.
+    fn of_saved(path: &Path) -> Result<Self, WorkloadError> {
+        let saved = SavedPlan::open(path)?;
+        let mut materials = saved.header.materials.clone();
+        materials.files.push(FileFacts {
+            name: file_name(path),
+            kind: "saved plan".to_owned(),
+            sha256: saved.sha256.clone(),
+            items: saved.bounds().requests.unwrap_or(0),
+            dropped: BTreeMap::new(),
+        });
+        if saved.is_changed {
+            materials.notes.push(
+                "the saved plan was changed by hand after it was saved: it has fingerprints of its own"
+                    .to_owned(),
+            );
+        }
+        let text = Arc::new(TextMaker::estimating(None));
+        Ok(Self { text, saved: Some(Arc::new(saved)), materials })
+    }
+
+    pub fn text(&self) -> Arc<TextMaker> {
         Arc::clone(&self.text)
     }
 
@@ -47,7 +73,7 @@ impl Ingredients {
 
     /// Whether the server should be asked how it counts: lengths are estimates so far.
     pub fn wants_correction(&self) -> bool {
-        self.materials.input_length == InputLength::Estimated
+        self.saved.is_none() && self.materials.input_length == InputLength::Estimated
     }
 
     /// Takes in how the server counts.
@@ -62,6 +88,9 @@ impl Ingredients {
         source: &Source,
         seed: u64,
     ) -> Result<Arc<dyn Prompts>, WorkloadError> {
+        if let Some(saved) = &self.saved {
+            return Ok(Arc::clone(saved) as Arc<dyn Prompts>);
+        }
         Ok(match source {
             Source::Synthetic(spec) => Arc::new(Synthetic {
                 seed,
@@ -93,4 +122,9 @@ impl Ingredients {
             | Source::Saved { .. } => return Err(WorkloadError::NotYet(source.name())),
         })
     }
+}
+
+/// A file's name without its folder: results travel, and folders tell too much.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::fingerprint::hex;
+use crate::prompts::{Place, Prompts, Recipe};
 
 pub const SCHEMA: &str = "inferometer.plan/1";
 
@@ -296,6 +297,25 @@ impl Plan for SavedPlan {
     fn content(&self, request: &PlannedRequest) -> Content {
         let entry = usize::try_from(request.id.0).ok().and_then(|place| self.entries.get(place));
         entry.and_then(|entry| self.line(entry)).map_or_else(|| Content::text(""), Line::content)
+    }
+}
+
+/// A warm-up is as long as the saved requests.
+impl Prompts for SavedPlan {
+    fn recipe(&self, place: Place) -> Recipe {
+        let number = place.id % (self.entries.len() as u64).max(1);
+        let request = self.request(RequestId(number));
+        request.map_or_else(Recipe::default, |request| Recipe {
+            prompt_seed: request.prompt_seed,
+            input_tokens: request.input_tokens,
+            output_tokens: request.output_tokens,
+            item: request.item,
+            part: request.part,
+        })
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        Plan::content(self, request)
     }
 }
 

@@ -1,0 +1,55 @@
+//! What else the server answers: its metrics, its version, other APIs.
+
+use std::sync::Arc;
+
+use inferometer_load::target::Target;
+use inferometer_load::{HttpFetch, SystemClock};
+use inferometer_model::Fetch;
+use inferometer_model::fetch::{FetchReply, FetchRequest};
+
+use super::Finding;
+use crate::failure::Failure;
+
+const BODY_LIMIT: usize = 16 << 20;
+
+pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
+    let metrics = get(target, "/metrics")?;
+    let mut findings = vec![match metrics.as_ref().map(server_of) {
+        Some(server) => Finding::good("/metrics", server),
+        None => Finding::note("/metrics", "none: the server's own queue and cache stay unseen")
+            .remedy("llama-server wants --metrics; vLLM and SGLang serve it by default or by flag"),
+    }];
+    if let Some(version) = get(target, "/version")? {
+        let words = String::from_utf8_lossy(&version.body).trim().to_owned();
+        findings.push(Finding::good("/version", words));
+    }
+    Ok(findings)
+}
+
+/// Whose metrics these are, by their names.
+fn server_of(reply: &FetchReply) -> String {
+    let text = String::from_utf8_lossy(&reply.body);
+    let known = [
+        ("vllm:", "vLLM's"),
+        ("sglang:", "SGLang's"),
+        ("llamacpp:", "llama.cpp's"),
+        ("tgi_", "TGI's"),
+        ("nv_inference", "Triton's"),
+    ];
+    match known.iter().find(|(prefix, _)| text.contains(prefix)) {
+        Some((_, whose)) => format!("{whose} metrics"),
+        None => "served, in no vocabulary that is known here".to_owned(),
+    }
+}
+
+/// A page that is there; anything else is `None`.
+fn get(target: &Target, path: &str) -> Result<Option<FetchReply>, Failure> {
+    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(error.to_string()))?;
+    let request = FetchRequest { path, body_limit: BODY_LIMIT };
+    let reply = tokio::task::LocalSet::new().block_on(&runtime, fetch.fetch(request));
+    Ok(reply.ok().filter(|reply| (200..300).contains(&reply.status)))
+}

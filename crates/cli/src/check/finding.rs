@@ -1,0 +1,60 @@
+//! One line of what was found.
+
+use inferometer_report::escape::terminal_line;
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    Good,
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// A measurement will suffer from it.
+    Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) subject: &'static str,
+    pub(crate) state: State,
+    pub(crate) finding: String,
+    pub(crate) remedy: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn good(subject: &'static str, finding: impl Into<String>) -> Self {
+        Self { subject, state: State::Good, finding: finding.into(), remedy: None }
+    }
+
+    pub(crate) fn note(subject: &'static str, finding: impl Into<String>) -> Self {
+        Self { state: State::Note, ..Self::good(subject, finding) }
+    }
+
+    pub(crate) fn problem(
+        subject: &'static str,
+        finding: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let remedy = Some(remedy.into());
+        Self { state: State::Problem, remedy, ..Self::good(subject, finding) }
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The finding, and below it what to do. Words may be a server's.
+    pub(crate) fn lines(&self) -> String {
+        let mark = match self.state {
+            State::Good => "ok     ",
+            State::Note => "note   ",
+            State::Problem => "PROBLEM",
+        };
+        let line = format!("{mark}  {:<14} {}\n", self.subject, terminal_line(&self.finding, 300));
+        match &self.remedy {
+            Some(remedy) => format!("{line}{:<25}→ {}\n", "", terminal_line(remedy, 300)),
+            None => line,
+        }
+    }
+}
