@@ -1,7 +1,14 @@
 //! Why a workload cannot be made: which input, and what to do.
 
+use crate::dataset::DatasetError;
+use crate::trace::TraceError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     #[error("{0} is not built yet")]
     NotYet(&'static str),
 }
