@@ -1,8 +1,12 @@
 //! Where prompts come from. Every source answers the same two questions: how long is the request
 //! at a place, and what does it say. Everything follows from the seed and the place.
 
+mod dataset;
+mod decorated;
 mod fixed;
+mod mix;
 mod synthetic;
+mod trace;
 mod warm_up;
 
 use std::fmt;
@@ -37,4 +41,21 @@ pub(crate) struct Recipe {
     pub(crate) output_tokens: u32,
     pub(crate) item: u32,
     pub(crate) part: u16,
+}
+
+/// A request of a plan that releases it as a slot becomes free.
+#[cfg(test)]
+pub(crate) fn planned(prompts: &dyn Prompts, id: u64) -> PlannedRequest {
+    let recipe = prompts.recipe(Place { id, turn: 0 });
+    PlannedRequest {
+        id: inferometer_model::RequestId(id),
+        release: inferometer_model::Release::WhenSlotFree,
+        think: std::time::Duration::ZERO,
+        prompt_seed: recipe.prompt_seed,
+        input_tokens: recipe.input_tokens,
+        output_tokens: recipe.output_tokens,
+        item: recipe.item,
+        part: recipe.part,
+        turn: 0,
+    }
 }
