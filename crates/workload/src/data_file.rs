@@ -74,7 +74,8 @@ pub(crate) struct DataFile {
     check: Utf8Check,
 }
 
-const HEAD_BYTES: u64 = 1 << 16;
+/// More than the longest first line by which a kind is told.
+const HEAD_BYTES: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl DataFile {

@@ -90,6 +90,7 @@ fn read_within(
     let sha256 = file.finish()?;
     let block_tokens = block_tokens(kind);
     recording.put_in_order();
+    recording.rebase();
     recording.judge_blocks(block_tokens);
     let grid = replay.and_then(|_| Grid::find(&recording.entries));
     recording.thin(spec.keep, seed)?;

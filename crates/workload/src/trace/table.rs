@@ -50,12 +50,8 @@ pub(super) fn read_burst_gpt(
 
 /// Whose columns these are.
 pub(super) fn kind_of(header: &str) -> Option<TraceKind> {
-    let has = |name: &str| {
-        let names = header.split(',').map(|name| name.trim().trim_matches('"'));
-        names
-            .into_iter()
-            .any(|found| found.trim_start_matches('\u{feff}').eq_ignore_ascii_case(name))
-    };
+    let names = || header.split(',').map(|name| name.trim().trim_matches('"'));
+    let has = |name: &str| names().any(|found| found.eq_ignore_ascii_case(name));
     if has("ContextTokens") {
         Some(TraceKind::Azure)
     } else if has("Request tokens") {

@@ -246,6 +246,28 @@ fn thinning_keeps_the_asked_share_and_says_so() {
 }
 
 #[test]
+fn moments_at_the_ends_of_the_clock_are_borne() {
+    let text = "Timestamp,Request tokens,Response tokens\n-9000000000,1,1\n9000000000,2,1\n9000000000,3,1\n";
+    for ticks in [Ticks::Auto, Ticks::Keep, Ticks::Uniform, Ticks::Poisson] {
+        let trace =
+            read(&made("t.csv", text).spec, Some(&Replay { speed: 0.01, ticks }), 1).unwrap();
+        assert_eq!(trace.entries.len(), 3);
+        assert!(trace.entries.is_sorted_by_key(|entry| entry.at_ns));
+    }
+}
+
+#[test]
+fn a_long_first_line_and_a_byte_order_mark_tell_the_kind_as_well() {
+    let ids: Vec<u64> = (0..20_000).collect();
+    let line =
+        json!({ "timestamp": 1, "input_length": 320_000, "output_length": 8, "hash_ids": ids });
+    assert_eq!(made("t", format!("{line}\n")).read().facts.kind, "bailian");
+    let table = "\u{feff}\"TIMESTAMP\",\"ContextTokens\",\"GeneratedTokens\"\r\n\
+                 2023-11-16 18:17:03,1,1\r\n";
+    assert_eq!(entries(&made("t", table).read()), [(0, 1, 1)]);
+}
+
+#[test]
 fn without_a_replay_moments_stay_as_recorded() {
     let trace = read(&seconds([1.0, 1.0, 1.0, 2.0, 2.0, 2.0]).spec, None, 1).unwrap();
     let moments: Vec<_> = trace.entries.iter().map(|entry| entry.at_ns).collect();
