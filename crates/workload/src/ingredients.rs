@@ -5,21 +5,53 @@ use std::path::Path;
 use std::sync::Arc;
 
 use inferometer_model::observations::{Correction, FileFacts, InputLength, Materials};
-use inferometer_model::spec::Source;
-use inferometer_model::{Plan, Spec};
+use inferometer_model::spec::{self, LoadShape, Rate, Replay, Source};
+use inferometer_model::{Plan, Spec, TokenCounter};
 
+use crate::dataset::{self, Dataset};
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
-use crate::prompts::{Fixed, Prefixes, Prompts, Synthetic};
+use crate::prompts::{
+    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Synthetic, TracePrompts,
+};
 use crate::saved::SavedPlan;
+use crate::stream::Stream;
 use crate::text::TextMaker;
+use crate::trace::{self, Trace};
 
 /// Everything that is read from outside, once.
 #[derive(Clone, Debug)]
 pub struct Ingredients {
     text: Arc<TextMaker>,
-    saved: Option<Arc<SavedPlan>>,
+    loaded: Loaded,
+    /// The moments of recorded traffic, in nanoseconds from its beginning, never decreasing.
+    recorded: Option<Arc<[u64]>>,
     materials: Materials,
+}
+
+/// A source with all that it needs.
+#[derive(Clone, Debug)]
+enum Loaded {
+    /// Prompts of our own, which need nothing.
+    Synthetic(spec::Synthetic),
+    Conversations(spec::Conversations),
+    /// With its length.
+    Fixed(spec::FixedPrompt, u32),
+    Dataset(spec::DatasetSpec, Arc<Dataset>),
+    Trace(Arc<Trace>),
+    /// With their weights.
+    Mix(Vec<(f64, Loaded)>),
+    Saved(Arc<SavedPlan>),
+}
+
+/// Words, as if each were a token.
+#[derive(Debug)]
+struct Words;
+
+impl TokenCounter for Words {
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
 }
 
 impl Ingredients {
@@ -30,7 +62,15 @@ impl Ingredients {
         }
         let text = Arc::new(TextMaker::estimating(None));
         let materials = Materials { input_length: text.input_length(), ..Materials::default() };
-        Ok(Self { text, saved: None, materials })
+        let mut reader = Reader { counter: &Words, spec, materials };
+        let loaded = reader.load(&spec.workload.source)?;
+        let materials = reader.materials;
+        let recorded = if let Loaded::Trace(trace) = &loaded {
+            Some(trace.entries.iter().map(|entry| entry.at_ns).collect())
+        } else {
+            None
+        };
+        Ok(Self { text, loaded, recorded, materials })
     }
 
     /// A saved plan has its words already; what they were made from is written in it.
@@ -51,7 +91,7 @@ impl Ingredients {
             );
         }
         let text = Arc::new(TextMaker::estimating(None));
-        Ok(Self { text, saved: Some(Arc::new(saved)), materials })
+        Ok(Self { text, loaded: Loaded::Saved(Arc::new(saved)), recorded: None, materials })
     }
 
     pub fn text(&self) -> Arc<TextMaker> {
@@ -59,21 +99,21 @@ impl Ingredients {
     }
 
     pub(crate) fn saved(&self) -> Option<&Arc<SavedPlan>> {
-        self.saved.as_ref()
+        if let Loaded::Saved(saved) = &self.loaded { Some(saved) } else { None }
     }
 
-    /// The moments of recorded traffic, in nanoseconds from its beginning, never decreasing.
     pub(crate) fn recorded(&self) -> Option<&[u64]> {
-        None
+        self.recorded.as_deref()
     }
 
     pub fn materials(&self) -> &Materials {
         &self.materials
     }
 
-    /// Whether the server should be asked how it counts: lengths are estimates so far.
+    /// Whether the server should be asked how it counts: we write the words, and their number is
+    /// an estimate so far.
     pub fn wants_correction(&self) -> bool {
-        self.saved.is_none() && self.materials.input_length == InputLength::Estimated
+        self.materials.input_length == InputLength::Estimated && self.loaded.writes_words()
     }
 
     /// Takes in how the server counts.
@@ -82,45 +122,111 @@ impl Ingredients {
         self.materials.input_length = self.text.input_length();
     }
 
-    /// The source of prompts for a seed.
-    pub(crate) fn prompts(
-        &self,
-        source: &Source,
-        seed: u64,
-    ) -> Result<Arc<dyn Prompts>, WorkloadError> {
-        if let Some(saved) = &self.saved {
-            return Ok(Arc::clone(saved) as Arc<dyn Prompts>);
+    /// The source of prompts for a seed, with all that its bodies carry.
+    pub(crate) fn prompts(&self, spec: &Spec) -> Arc<dyn Prompts> {
+        let prompts = self.source(&self.loaded, spec.seed);
+        let body = &spec.workload.body;
+        if body.images.is_none() && body.adapters.is_none() || self.saved().is_some() {
+            return prompts;
         }
-        Ok(match source {
-            Source::Synthetic(spec) => Arc::new(Synthetic {
+        Arc::new(Decorated::new(prompts, body.images, body.adapters.as_ref(), spec.seed))
+    }
+
+    fn source(&self, loaded: &Loaded, seed: u64) -> Arc<dyn Prompts> {
+        match loaded {
+            Loaded::Synthetic(spec) => Arc::new(Synthetic {
                 seed,
-                text: Arc::clone(&self.text),
+                text: self.text(),
                 input: Draw::new(&spec.input),
                 output: Draw::new(&spec.output),
                 prefixes: spec.prefix.map(|prefix| Prefixes::new(prefix, seed)),
                 prefix_is_system: false,
             }),
-            Source::Conversations(spec) => Arc::new(Synthetic {
+            Loaded::Conversations(spec) => Arc::new(Synthetic {
                 seed,
-                text: Arc::clone(&self.text),
+                text: self.text(),
                 input: Draw::new(&spec.input),
                 output: Draw::new(&spec.output),
                 prefixes: spec.prefix.map(|prefix| Prefixes::new(prefix, seed)),
                 prefix_is_system: true,
             }),
-            Source::Fixed(spec) => Arc::new(Fixed {
+            Loaded::Fixed(spec, input_tokens) => Arc::new(Fixed {
                 seed,
                 prompt: spec.prompt.clone(),
-                input_tokens: u32::try_from(spec.prompt.split_whitespace().count())
-                    .unwrap_or(u32::MAX),
+                input_tokens: *input_tokens,
                 output: Draw::new(&spec.output),
             }),
-            Source::VllmRandom(_)
-            | Source::Dataset(_)
-            | Source::Trace(_)
-            | Source::Mix(_)
-            | Source::Saved { .. } => return Err(WorkloadError::NotYet(source.name())),
+            Loaded::Dataset(spec, dataset) => {
+                Arc::new(DatasetPrompts::new(spec, Arc::clone(dataset), seed))
+            }
+            Loaded::Trace(trace) => {
+                Arc::new(TracePrompts { seed, text: self.text(), trace: Arc::clone(trace) })
+            }
+            Loaded::Mix(parts) => {
+                let parts = (0..).zip(parts).map(|(number, (weight, loaded))| {
+                    // Parts of the same kind must not say the same.
+                    let seed = Stream::new(seed, "part", number).bits();
+                    (*weight, self.source(loaded, seed))
+                });
+                Arc::new(Mix { seed, parts: parts.collect() })
+            }
+            Loaded::Saved(saved) => Arc::clone(saved) as Arc<dyn Prompts>,
+        }
+    }
+}
+
+impl Loaded {
+    /// Whether the words of its prompts are ours.
+    fn writes_words(&self) -> bool {
+        match self {
+            Self::Synthetic(_) | Self::Conversations(_) | Self::Trace(_) => true,
+            Self::Mix(parts) => parts.iter().any(|(_, part)| part.writes_words()),
+            Self::Fixed(..) | Self::Dataset(..) | Self::Saved(_) => false,
+        }
+    }
+}
+
+/// Reads files and writes down what they were.
+struct Reader<'a> {
+    counter: &'a dyn TokenCounter,
+    spec: &'a Spec,
+    materials: Materials,
+}
+
+impl Reader<'_> {
+    fn load(&mut self, source: &Source) -> Result<Loaded, WorkloadError> {
+        Ok(match source {
+            Source::Synthetic(spec) => Loaded::Synthetic(spec.clone()),
+            Source::Conversations(spec) => Loaded::Conversations(spec.clone()),
+            Source::Fixed(spec) => {
+                let tokens = self.counter.count(&spec.prompt);
+                Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
+            }
+            Source::Dataset(spec) => {
+                let dataset = dataset::read(spec, self.counter)?;
+                self.materials.files.push(dataset.facts.clone());
+                Loaded::Dataset(spec.clone(), Arc::new(dataset))
+            }
+            Source::Trace(spec) => {
+                let trace = trace::read(spec, self.replay(), self.spec.seed)?;
+                self.materials.files.push(trace.facts.clone());
+                self.materials.notes.extend(trace.notes.iter().cloned());
+                Loaded::Trace(Arc::new(trace))
+            }
+            Source::Mix(parts) => {
+                let loaded = parts.iter().map(|part| Ok((part.weight, self.load(&part.source)?)));
+                Loaded::Mix(loaded.collect::<Result<_, WorkloadError>>()?)
+            }
+            Source::Saved { path } => Loaded::Saved(Arc::new(SavedPlan::open(path)?)),
+            Source::VllmRandom(_) => return Err(WorkloadError::NotYet(source.name())),
         })
+    }
+
+    fn replay(&self) -> Option<&Replay> {
+        match &self.spec.load.shape {
+            LoadShape::Open { rate: Rate::Recorded(replay), .. } => Some(replay),
+            LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
+        }
     }
 }
 

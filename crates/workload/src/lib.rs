@@ -3,6 +3,8 @@
 
 pub mod arrivals;
 pub mod curve;
+mod data_file;
+mod dataset;
 pub mod error;
 pub mod fingerprint;
 pub mod gamma;
@@ -13,8 +15,12 @@ mod prompts;
 pub mod saved;
 pub mod stream;
 pub mod text;
+mod trace;
 mod turns;
 
+pub use data_file::DataFileError;
+pub use dataset::DatasetError;
 pub use error::WorkloadError;
 pub use ingredients::Ingredients;
 pub use plan::{make_plan, make_warm_up};
+pub use trace::TraceError;

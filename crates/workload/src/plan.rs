@@ -10,7 +10,6 @@ use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestI
 
 use crate::arrivals::Schedule;
 use crate::curve::nanos;
-use crate::error::WorkloadError;
 use crate::fingerprint;
 use crate::ingredients::Ingredients;
 use crate::lengths::Draw;
@@ -49,27 +48,21 @@ struct Talk {
 }
 
 /// Makes the plan, and names it. It is complete before the first byte is sent.
-pub fn make_plan(
-    spec: &Spec,
-    ingredients: &Ingredients,
-) -> Result<(Arc<dyn Plan>, Fingerprints), WorkloadError> {
+pub fn make_plan(spec: &Spec, ingredients: &Ingredients) -> (Arc<dyn Plan>, Fingerprints) {
     if let Some(saved) = ingredients.saved() {
         let fingerprints = fingerprint::of_saved(saved);
-        return Ok((Arc::clone(saved) as Arc<dyn Plan>, fingerprints));
+        return (Arc::clone(saved) as Arc<dyn Plan>, fingerprints);
     }
-    let plan = WorkloadPlan::new(spec, ingredients)?;
+    let plan = WorkloadPlan::new(spec, ingredients);
     let workload = fingerprint::of_workload(spec, ingredients.materials());
     let plan_fingerprint = fingerprint::of_plan(&workload, spec.seed, &plan);
-    Ok((Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint }))
+    (Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint })
 }
 
 /// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
 /// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's.
-pub fn make_warm_up(
-    spec: &Spec,
-    ingredients: &Ingredients,
-) -> Result<Option<Arc<dyn Plan>>, WorkloadError> {
-    let Some(requests) = NonZeroU64::new(spec.load.warm_up) else { return Ok(None) };
+pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Plan>> {
+    let requests = NonZeroU64::new(spec.load.warm_up)?;
     let concurrency = match &spec.load.shape {
         LoadShape::Closed { concurrency, .. } => *concurrency,
         LoadShape::Open { cap, .. } => cap.unwrap_or(WARM_UP_CONCURRENCY),
@@ -77,17 +70,17 @@ pub fn make_warm_up(
     let extent = Extent::Requests(requests);
     let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent, None) };
     let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
-    let lengths = ingredients.prompts(&spec.workload.source, spec.seed)?;
+    let lengths = ingredients.prompts(spec);
     let prompts = Arc::new(WarmUp::new(lengths, ingredients.text(), spec.seed));
     let plan = WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds };
-    Ok(Some(Arc::new(plan)))
+    Some(Arc::new(plan))
 }
 
 /// In flight during the warm-up of a load that names no number itself.
 const WARM_UP_CONCURRENCY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 
 impl WorkloadPlan {
-    fn new(spec: &Spec, ingredients: &Ingredients) -> Result<Self, WorkloadError> {
+    fn new(spec: &Spec, ingredients: &Ingredients) -> Self {
         let talk = match &spec.workload.source {
             Source::Conversations(talk) => Some(Talk {
                 turns: Turns::draw(&Draw::new(&talk.turns), spec.seed),
@@ -133,8 +126,8 @@ impl WorkloadPlan {
                 (Releases::Scheduled(schedule), bounds)
             }
         };
-        let prompts = ingredients.prompts(&spec.workload.source, spec.seed)?;
-        Ok(Self { seed: spec.seed, prompts, releases, conversations: talk, bounds })
+        let prompts = ingredients.prompts(spec);
+        Self { seed: spec.seed, prompts, releases, conversations: talk, bounds }
     }
 
     fn think(&self, stream: &str, think: Think, id: RequestId) -> Duration {
@@ -257,7 +250,11 @@ impl Plan for WorkloadPlan {
             prompt_seed: recipe.prompt_seed,
             input_tokens: recipe.input_tokens,
             output_tokens: recipe.output_tokens,
-            item: recipe.item,
+            // The turns of a conversation have its number in common.
+            item: match &self.conversations {
+                Some(_) => u32::try_from(standing.conversation).unwrap_or(u32::MAX),
+                None => recipe.item,
+            },
             part: recipe.part,
             turn: standing.turn,
             continues: !standing.is_last,

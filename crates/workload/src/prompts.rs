@@ -1,16 +1,24 @@
 //! Where prompts come from. Every source answers the same two questions: how long is the request
 //! at a place, and what does it say. Everything follows from the seed and the place.
 
+mod dataset;
+mod decorated;
 mod fixed;
+mod mix;
 mod synthetic;
+mod trace;
 mod warm_up;
 
 use std::fmt;
 
 use inferometer_model::{Content, PlannedRequest};
 
+pub(crate) use dataset::DatasetPrompts;
+pub(crate) use decorated::Decorated;
 pub(crate) use fixed::Fixed;
+pub(crate) use mix::Mix;
 pub(crate) use synthetic::{Prefixes, Synthetic};
+pub(crate) use trace::TracePrompts;
 pub(crate) use warm_up::WarmUp;
 
 /// A source of prompts, made for one seed.
@@ -37,4 +45,19 @@ pub(crate) struct Recipe {
     pub(crate) output_tokens: u32,
     pub(crate) item: u32,
     pub(crate) part: u16,
+}
+
+/// A request of a plan that releases it as a slot becomes free.
+#[cfg(test)]
+pub(crate) fn planned(prompts: &dyn Prompts, id: u64) -> PlannedRequest {
+    let id = inferometer_model::RequestId(id);
+    let recipe = prompts.recipe(Place { id: id.0, turn: 0 });
+    PlannedRequest {
+        prompt_seed: recipe.prompt_seed,
+        input_tokens: recipe.input_tokens,
+        output_tokens: recipe.output_tokens,
+        item: recipe.item,
+        part: recipe.part,
+        ..PlannedRequest::alone(id, inferometer_model::Release::WhenSlotFree)
+    }
 }

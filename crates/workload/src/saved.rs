@@ -87,7 +87,7 @@ struct End {
 #[serde(rename_all = "snake_case")]
 enum When {
     AtNs(u64),
-    WhenSlotFree,
+    SlotFree,
     /// After the answer to the request before it.
     AfterNs(u64),
 }
@@ -323,7 +323,7 @@ impl Line {
     fn of(request: &PlannedRequest, content: Content) -> Self {
         let release = match request.release {
             Release::At(moment) => When::AtNs(moment.as_nanos()),
-            Release::WhenSlotFree => When::WhenSlotFree,
+            Release::WhenSlotFree => When::SlotFree,
             Release::After { think, .. } => When::AfterNs(nanos(think)),
         };
         let (prompt, messages) = match content.prompt {
@@ -352,7 +352,7 @@ impl Line {
     fn request(&self) -> PlannedRequest {
         let release = match self.release {
             When::AtNs(ns) => Release::At(Moment::from_nanos(ns)),
-            When::WhenSlotFree => Release::WhenSlotFree,
+            When::SlotFree => Release::WhenSlotFree,
             When::AfterNs(ns) => Release::After {
                 previous: RequestId(self.id.saturating_sub(1)),
                 think: Duration::from_nanos(ns),

@@ -19,7 +19,7 @@ fn fingerprints(draft: SpecDraft) -> Fingerprints {
 }
 
 fn made(spec: &Spec) -> (Arc<dyn Plan>, Fingerprints) {
-    make_plan(spec, &Ingredients::gather(spec).unwrap()).unwrap()
+    make_plan(spec, &Ingredients::gather(spec).unwrap())
 }
 
 fn drafts() -> Vec<(&'static str, SpecDraft)> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, drive};
 use inferometer_model::spec::{LoadDraft, SourceDraft, WorkloadDraft};
-use inferometer_model::{JournalEntry, Plan, RequestRecord, SpecDraft};
+use inferometer_model::{JournalEntry, RequestRecord, SpecDraft};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::scope::INPUT_TOKENS;
@@ -68,7 +68,7 @@ impl Client {
         ask: Ask,
     ) -> Result<Driven, Failure> {
         let spec = ask.draft().resolve()?;
-        let (plan, _) = make_plan(&spec, &Ingredients::gather(&spec)?)?;
+        let (plan, _) = make_plan(&spec, &Ingredients::gather(&spec)?);
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let run = Drive {
             plan,

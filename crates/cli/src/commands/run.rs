@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let secrets = Secrets::read(&arguments.access)?;
     let spec = draft(arguments, &secrets)?.resolve()?;
     let mut ingredients = Ingredients::gather(&spec)?;
-    let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
+    let (plan, fingerprints) = make_plan(&spec, &ingredients);
     if arguments.results.dry_run {
         super::plan::show(
             &spec,
@@ -56,12 +56,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     {
         ingredients.correct(correction);
     }
-    let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
+    let (plan, fingerprints) = make_plan(&spec, &ingredients);
     let quiet = arguments.results.quiet;
     if !quiet {
         output::talk(&opening(&spec, &found));
     }
-    let warm_up = make_warm_up(&spec, &ingredients)?;
+    let warm_up = make_warm_up(&spec, &ingredients);
     let materials = ingredients.materials().clone();
     let measurement = Measurement { spec, plan, warm_up, fingerprints, materials, ceiling, quiet };
     let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {

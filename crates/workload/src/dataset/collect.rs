@@ -1,0 +1,204 @@
+//! Gathering items: counted in batches on all cores, and what is left out is counted by its reason.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use inferometer_model::{Message, Prompt, TokenCounter};
+use serde_json::{Map, Value};
+
+use super::Item;
+use crate::data_file::DataFileError;
+
+/// An item before its tokens are counted.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) prompt: Prompt,
+    pub(super) output: Output,
+    pub(super) fields: Map<String, Value>,
+}
+
+/// What is known of an answer's length.
+#[derive(Debug)]
+pub(super) enum Output {
+    Unknown,
+    Tokens(u32),
+    /// As long as this one.
+    Reference(String),
+    /// What is asked of all, whatever the data says; `None` is drawn for each request.
+    Chosen(Option<u32>),
+}
+
+/// Which lengths are used.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    prompt: RangeInclusive<usize>,
+    reference_min: usize,
+    sum_max: usize,
+}
+
+impl Limits {
+    pub(super) const NONE: Self =
+        Self { prompt: 0..=usize::MAX, reference_min: 0, sum_max: usize::MAX };
+    /// As the client that made this data set the usual one has them: results compare only when the
+    /// same prompts are left out.
+    pub(super) const SHARE_GPT: Self = Self { prompt: 4..=1_024, reference_min: 4, sum_max: 2_048 };
+
+    fn refuse(&self, prompt: usize, output: &Output, answer: Option<u32>) -> Option<String> {
+        let reference = matches!(output, Output::Reference(_));
+        let answer = answer.map_or(0, |tokens| tokens as usize);
+        if prompt < *self.prompt.start() {
+            Some(format!("prompt below {} tokens", self.prompt.start()))
+        } else if reference && answer < self.reference_min {
+            Some(format!("answer below {} tokens", self.reference_min))
+        } else if *self.prompt.end() < prompt {
+            Some(format!("prompt above {} tokens", self.prompt.end()))
+        } else if self.sum_max < prompt.saturating_add(answer) {
+            Some(format!("prompt and answer above {} tokens", self.sum_max))
+        } else {
+            None
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Collector<'c> {
+    path: PathBuf,
+    counter: &'c dyn TokenCounter,
+    limits: Limits,
+    items_max: u64,
+    waiting: Vec<Raw>,
+    items: Vec<Item>,
+    dropped: BTreeMap<String, u64>,
+    strangers: usize,
+}
+
+const BATCH: usize = 4_096;
+/// Names of unknown keys that are told apart: a file of keys only must not fill the memory.
+const STRANGERS_MAX: usize = 32;
+
+impl<'c> Collector<'c> {
+    pub(super) fn new(
+        path: &Path,
+        counter: &'c dyn TokenCounter,
+        limits: Limits,
+        items_max: u64,
+    ) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            counter,
+            limits,
+            items_max,
+            waiting: Vec::new(),
+            items: Vec::new(),
+            dropped: BTreeMap::new(),
+            strangers: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, raw: Raw) -> Result<(), DataFileError> {
+        let is_empty = match &raw.prompt {
+            Prompt::Text(text) => text.is_empty(),
+            Prompt::Messages(messages) => messages.is_empty(),
+        };
+        if is_empty {
+            self.leave_out("empty prompt");
+            return Ok(());
+        }
+        self.waiting.push(raw);
+        if self.waiting.len() < BATCH { Ok(()) } else { self.count_waiting() }
+    }
+
+    pub(super) fn leave_out(&mut self, reason: &str) {
+        *self.dropped.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    /// A key or column that means nothing to us: ignored, and said.
+    pub(super) fn ignore(&mut self, what: &'static str, name: &str) {
+        let reason = format!("unknown {what} `{name}`");
+        if let Some(count) = self.dropped.get_mut(&reason) {
+            *count += 1;
+        } else if self.strangers < STRANGERS_MAX {
+            self.strangers += 1;
+            self.dropped.insert(reason, 1);
+        } else {
+            self.leave_out(&format!("another unknown {what}"));
+        }
+    }
+
+    fn count_waiting(&mut self) -> Result<(), DataFileError> {
+        let batch = std::mem::take(&mut self.waiting);
+        let counts = count_all(&batch, self.counter);
+        for (raw, (input, answer)) in batch.into_iter().zip(counts) {
+            if let Some(reason) = self.limits.refuse(input, &raw.output, answer) {
+                self.leave_out(&reason);
+                continue;
+            }
+            if self.items_max <= self.items.len() as u64 {
+                let (path, bound) = (self.path.clone(), self.items_max);
+                return Err(DataFileError::TooMany { path, bound, what: "prompts" });
+            }
+            let output_tokens = if matches!(raw.output, Output::Chosen(_)) { None } else { answer };
+            self.items.push(Item {
+                prompt: raw.prompt,
+                input_tokens: whole(input),
+                output_tokens,
+                fields: raw.fields,
+            });
+        }
+        Ok(())
+    }
+
+    /// The items, and what was left out.
+    pub(super) fn finish(mut self) -> Result<(Vec<Item>, BTreeMap<String, u64>), DataFileError> {
+        self.count_waiting()?;
+        if !self.items.is_empty() {
+            return Ok((self.items, self.dropped));
+        }
+        Err(DataFileError::nothing_left(&self.path, &self.dropped))
+    }
+}
+
+/// Tokenizers are slow and files are long, so all cores help; the order does not depend on them.
+fn count_all(batch: &[Raw], counter: &dyn TokenCounter) -> Vec<(usize, Option<u32>)> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = batch.len().div_ceil(cores).max(SHARE_MIN);
+    if batch.len() <= share {
+        return batch.iter().map(|raw| count(raw, counter)).collect();
+    }
+    thread::scope(|scope| {
+        let shares = batch.chunks(share).map(|share| {
+            scope.spawn(move || share.iter().map(|raw| count(raw, counter)).collect::<Vec<_>>())
+        });
+        let shares: Vec<_> = shares.collect();
+        let joined = shares.into_iter().map(|share| match share.join() {
+            Ok(counts) => counts,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    })
+}
+
+/// Fewer are not worth a thread.
+const SHARE_MIN: usize = 64;
+
+fn count(raw: &Raw, counter: &dyn TokenCounter) -> (usize, Option<u32>) {
+    let of_message = |message: &Message| counter.count(&message.text());
+    let input = match &raw.prompt {
+        Prompt::Text(text) => counter.count(text),
+        Prompt::Messages(messages) => messages.iter().map(of_message).sum(),
+    };
+    let answer = match &raw.output {
+        Output::Unknown => None,
+        Output::Tokens(tokens) => Some(*tokens),
+        Output::Chosen(tokens) => *tokens,
+        Output::Reference(text) => Some(whole(counter.count(text))),
+    };
+    (input, answer)
+}
+
+pub(super) fn whole(tokens: usize) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,84 @@
+//! Pictures are decoded again, and adapters are counted.
+
+use std::io::Cursor;
+
+use super::*;
+use crate::lengths::Draw;
+use crate::prompts::{Fixed, planned};
+
+const IMAGES: Images = Images { count: 2, width: 33, height: 17 };
+
+fn plain() -> Arc<dyn Prompts> {
+    let (prompt, output) = ("hello".to_owned(), Draw::Fixed(1));
+    Arc::new(Fixed { seed: 1, prompt, input_tokens: 1, output })
+}
+
+fn pictures(seed: u64, id: u64) -> Vec<String> {
+    let decorated = Decorated::new(plain(), Some(IMAGES), None, seed);
+    decorated.content(&planned(&decorated, id)).images
+}
+
+#[test]
+fn pictures_are_noise_of_the_asked_size() {
+    let mut pixels_of_all = Vec::new();
+    for url in pictures(1, 0) {
+        let encoded = url.strip_prefix("data:image/png;base64,").unwrap();
+        let file = BASE64_STANDARD.decode(encoded).unwrap();
+        let mut reader = png::Decoder::new(Cursor::new(file)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let frame = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((frame.width, frame.height), (33, 17));
+        assert_eq!(pixels.len(), 33 * 17 * 3);
+        let mean = pixels.iter().map(|byte| f64::from(*byte)).sum::<f64>() / pixels.len() as f64;
+        // Four standard errors: 74 / sqrt(1,683) is 1.8.
+        assert!((mean - 127.5).abs() < 7.3, "{mean}");
+        pixels_of_all.push(pixels);
+    }
+    assert_eq!(pixels_of_all.len(), 2);
+    assert_ne!(pixels_of_all[0], pixels_of_all[1]);
+}
+
+#[test]
+fn pictures_differ_by_request_and_seed_and_are_made_again_alike() {
+    assert_eq!(pictures(1, 0), pictures(1, 0));
+    assert_ne!(pictures(1, 0), pictures(1, 1));
+    assert_ne!(pictures(1, 0), pictures(2, 0));
+}
+
+fn asked_of_each(choice: AdapterChoice) -> [u32; 3] {
+    let names = ["a", "b", "c"].map(str::to_owned);
+    let adapters = Adapters { names: names.to_vec(), choice };
+    let decorated = Decorated::new(plain(), None, Some(&adapters), 1);
+    let mut counts = [0; 3];
+    for id in 0..3_000 {
+        let content = decorated.content(&planned(&decorated, id));
+        let model = content.model.unwrap();
+        counts[names.iter().position(|name| *name == model).unwrap()] += 1;
+        assert!(content.images.is_empty());
+    }
+    counts
+}
+
+#[test]
+fn adapters_come_in_turn_or_as_drawn() {
+    assert_eq!(asked_of_each(AdapterChoice::RoundRobin), [1_000; 3]);
+    let random = asked_of_each(AdapterChoice::Random);
+    // Four standard deviations: sqrt(3,000 * 1/3 * 2/3) is 26.
+    assert!(random.iter().all(|count| count.abs_diff(1_000) < 104), "{random:?}");
+    let popular = asked_of_each(AdapterChoice::Zipf(1.0));
+    assert!(popular[1] < popular[0] && popular[2] <= popular[1], "{popular:?}");
+}
+
+#[test]
+fn a_drawn_adapter_stays_with_its_conversation() {
+    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let adapters = Adapters { names, choice: AdapterChoice::Random };
+    let decorated = Decorated::new(plain(), None, Some(&adapters), 1);
+    for first in 0..50 {
+        let models = [0_u16, 1, 2].map(|turn| {
+            let request = planned(&decorated, first + u64::from(turn));
+            decorated.content(&PlannedRequest { turn, ..request }).model
+        });
+        assert!(models.iter().all(|model| *model == models[0]), "{models:?}");
+    }
+}
