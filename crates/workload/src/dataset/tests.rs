@@ -193,7 +193,7 @@ fn a_broken_line_is_refused_by_its_number() {
         ("{\"conversations\":[]}", "it has `conversations`"),
         ("{\"prompt\":\"a\",\"messages\":[]}", "both `prompt` and `messages`"),
         ("{\"prompt\":3}", "`prompt` must be a text"),
-        ("{\"prompt\":[\"a\"]}", "not of token ids"),
+        ("{\"prompt\":[\"a\"]}", "`prompt` must be a text"),
         ("{\"messages\":\"hello\"}", "`messages` must be a list"),
         ("{\"messages\":[{\"content\":\"a\"}]}", "message 1 has no `role`"),
         ("{\"prompt\":\"a\",\"max_tokens\":0}", "`max_tokens` is 0, not a whole number from 1"),
