@@ -12,6 +12,7 @@ use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
 use inferometer_model::spec::{Lengths, Source};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::Audit;
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +59,8 @@ pub struct WorkloadFacts {
     pub files: Vec<FileFacts>,
     /// What was done to the data.
     pub notes: Vec<String>,
+    /// What was planned against what the server counted.
+    pub audit: Audit,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +95,7 @@ impl RunFacts {
 }
 
 impl WorkloadFacts {
-    pub(crate) fn of(observations: &Observations) -> Self {
+    pub(crate) fn of(observations: &Observations, audit: Audit) -> Self {
         let manifest = &observations.manifest;
         let source = &manifest.spec.workload.source;
         let materials = &manifest.materials;
@@ -117,6 +120,7 @@ impl WorkloadFacts {
             tokenizer: materials.tokenizer.clone(),
             files: materials.files.clone(),
             notes: materials.notes.clone(),
+            audit,
         }
     }
 }
