@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use inferometer_analysis::Summary;
+use inferometer_model::Outcome;
+use inferometer_model::outcome::Cause;
 use inferometer_report::terminal::Style;
 use inferometer_report::{Files, block, json, terminal};
 
@@ -24,6 +26,54 @@ fn files() -> Files {
 #[test]
 fn the_terminal_page() {
     insta::assert_snapshot!(terminal::render(&summary(), &files(), Style::Plain));
+}
+
+#[test]
+fn a_page_is_at_most_a_hundred_columns_wide() {
+    let mut long = summary();
+    long.workload.notes = vec!["a note that goes on ".repeat(12), "x".repeat(400)];
+    long.slos[2].reason = Some("a reason that goes on ".repeat(9));
+    long.slos[2].promise = format!("ttft.p99<{}ms", "9".repeat(90));
+    for line in terminal::render(&long, &files(), Style::Plain).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn who_promised_nothing_reads_nothing_of_promises() {
+    let mut bare = summary();
+    (bare.request_slos, bare.slos) = (None, Vec::new());
+    (bare.turns, bare.parts) = (Vec::new(), Vec::new());
+    let page = terminal::render(&bare, &files(), Style::Plain);
+    for word in ["promises", "Goodput", "Attainment", "turns (ms)", "parts (ms)"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.contains("audit\n"));
+}
+
+#[test]
+fn turns_that_the_time_cut_off_are_no_failures() {
+    let mut cut = summary();
+    cut.failures.retain(|group| group.cause == Some(Cause::TimeOver));
+    let page = terminal::render(&cut, &files(), Style::Plain);
+    assert!(page.contains("57 of 60 requests ok") && page.contains("no fault"));
+    assert!(!page.contains("\nfailures\n"));
+}
+
+#[test]
+fn a_broken_conversation_is_told_in_words() {
+    let mut broken = summary();
+    broken.failures[1].outcome = Outcome::NotSent;
+    broken.failures[1].cause = Some(Cause::ConversationBroken);
+    let page = terminal::render(&broken, &files(), Style::Plain);
+    assert!(page.contains("an earlier turn of its conversation failed"), "{page}");
+}
+
+#[test]
+fn a_run_without_an_answer_has_nothing_to_audit() {
+    let mut failed = summary();
+    failed.outcomes.insert(Outcome::Ok, 0);
+    assert!(!terminal::render(&failed, &files(), Style::Plain).contains("audit\n"));
 }
 
 #[test]

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
+use inferometer_analysis::{
+    Distribution, FailureGroup, MetricValue, Percentile, Summary, Unit, Verdict,
+};
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
+use inferometer_model::outcome::Cause;
 
 use super::style::{Ink, Style};
 use crate::Files;
@@ -64,7 +67,8 @@ pub(super) fn verdict(summary: &Summary, style: Style) -> String {
         "{}  {} of {} requests ok in {duration} s{partial}\n",
         style.paint(Ink::of_verdict(verdict), word),
         count(summary.count(Outcome::Ok)),
-        count(summary.scheduled),
+        // Turns that the end of the run cut off were never due.
+        count(summary.scheduled.saturating_sub(summary.time_over)),
     )
 }
 
@@ -128,12 +132,16 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
     let mut reasons = String::new();
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Scalar(scalar) = value else { continue };
-        let (number, unit) = match metric.name {
-            "error_rate" => {
+        // Who promised nothing need not read that nothing was kept.
+        if matches!(metric.name, "goodput" | "attainment") && summary.request_slos.is_none() {
+            continue;
+        }
+        let (number, unit) = match (metric.unit, metric.name) {
+            (Unit::Share, _) => {
                 let share = percent(scalar.value);
                 (share.trim_end_matches(" %").to_owned(), "%")
             }
-            "concurrency_peak" => (whole(scalar.value), scalar.unit.as_str()),
+            (_, "concurrency_peak") => (whole(scalar.value), scalar.unit.as_str()),
             _ => (figure(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
@@ -147,12 +155,19 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
 }
 
 pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
-    let failed = summary.failures.iter().map(|group| group.count).sum::<u64>();
-    if failed == 0 {
-        return String::new();
+    let is_failure = |group: &&FailureGroup| group.cause != Some(Cause::TimeOver);
+    let failures: Vec<&FailureGroup> = summary.failures.iter().filter(is_failure).collect();
+    let mut text = String::new();
+    if 0 < summary.time_over {
+        let turns = count(summary.time_over);
+        text += &(style.paint(Ink::Bold, "not sent") + "\n");
+        let _ = writeln!(text, "  {turns:>6} × turns for which the time was over: no fault");
     }
-    let mut text = style.paint(Ink::Bold, "failures") + "\n";
-    for group in &summary.failures {
+    if failures.is_empty() {
+        return text;
+    }
+    text += &(style.paint(Ink::Bold, "failures") + "\n");
+    for group in failures {
         let status = group.status.map(|status| format!(" HTTP {status}")).unwrap_or_default();
         let cause = group.cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
         let _ = writeln!(
