@@ -32,6 +32,9 @@ fn the_terminal_page() {
 fn a_page_is_at_most_a_hundred_columns_wide() {
     let mut long = summary();
     long.workload.notes = vec!["a note that goes on ".repeat(12), "x".repeat(400)];
+    long.warnings[0].text = "a doubt that goes on ".repeat(9);
+    long.warnings[1].remedy = "a remedy that goes on ".repeat(9);
+    long.failures[0].example = Some("words that go on ".repeat(30));
     long.slos[2].reason = Some("a reason that goes on ".repeat(9));
     long.slos[2].promise = format!("ttft.p99<{}ms", "9".repeat(90));
     for line in terminal::render(&long, &files(), Style::Plain).lines() {

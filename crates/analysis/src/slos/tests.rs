@@ -63,6 +63,14 @@ fn goodput_counts_what_kept_every_promise_and_attainment_shares_all_that_was_sch
 }
 
 #[test]
+fn attainment_itself_may_be_promised_of_the_run() {
+    let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms", "attainment>10%", "goodput>1"]));
+    let verdicts: Vec<SloVerdict> = summary.slos.iter().map(|slo| slo.verdict).collect();
+    assert_eq!(verdicts, [SloVerdict::Met, SloVerdict::Missed]);
+    assert_eq!(summary.slos[0].value, Some(1.0 / 7.0));
+}
+
+#[test]
 fn without_a_promise_of_each_request_there_is_no_goodput() {
     for slos in [&[][..], &["error_rate<1%"]] {
         let summary = summarize(&promising(calm(), slos));

@@ -1,4 +1,4 @@
-//! Lines with a label, broken before they leave the page.
+//! Lines that are broken before they leave the page.
 
 use std::fmt::Write;
 
@@ -9,11 +9,18 @@ const LABEL_WIDTH: usize = 9;
 
 /// The text behind its label, going on below itself. It must be safe for the page already.
 pub(super) fn labelled(label: &str, text: &str) -> String {
+    let head = format!("{:INDENT$}{label:<LABEL_WIDTH$}", "");
+    hanging(&head, INDENT + LABEL_WIDTH, text)
+}
+
+/// The text behind a head of `indent` columns, which may be painted; it goes on below itself.
+pub(super) fn hanging(head: &str, indent: usize, text: &str) -> String {
     let mut page = String::new();
-    let room = PAGE_WIDTH - INDENT - LABEL_WIDTH;
-    for (place, line) in broken(text, room).into_iter().enumerate() {
-        let label = if place == 0 { label } else { "" };
-        let _ = writeln!(page, "{:INDENT$}{label:<LABEL_WIDTH$}{line}", "");
+    for (place, line) in broken(text, PAGE_WIDTH.saturating_sub(indent)).into_iter().enumerate() {
+        let _ = match place {
+            0 => writeln!(page, "{head}{line}"),
+            _ => writeln!(page, "{:indent$}{line}", ""),
+        };
     }
     page
 }

@@ -9,6 +9,7 @@ use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::Cause;
 
+use super::lines::hanging;
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
@@ -43,14 +44,13 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     });
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
+    let lengths = workload::lengths(&summary.workload);
+    let load = hanging("", 0, &format!("{shape}, {extent}, {lengths}, seed {}", run.seed));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{shape}, {extent}, {}, \
-         seed {}\n{cap}{warm_up}",
+        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{cap}{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),
-        workload::lengths(&summary.workload),
-        run.seed,
     )
 }
 
@@ -179,7 +179,8 @@ pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
             figure(Some(group.last_ms / 1e3)),
         );
         if let Some(example) = &group.example {
-            let _ = writeln!(text, "           “{}”", terminal_line(example, WORDS_MAX));
+            let words = format!("{}”", terminal_line(example, WORDS_MAX));
+            text += &hanging("           “", 12, &words);
         }
     }
     if 0 < summary.failures_not_listed {
@@ -245,8 +246,9 @@ pub(super) fn warnings(summary: &Summary, style: Style) -> String {
     let mut text = String::new();
     for warning in &summary.warnings {
         let key = style.paint(Ink::of_severity(warning.severity), warning.severity.key());
-        let _ = writeln!(text, "{key}: {}", terminal(&warning.text));
-        let _ = writeln!(text, "  → {}", terminal(&warning.remedy));
+        let indent = warning.severity.key().len() + 2;
+        text += &hanging(&format!("{key}: "), indent, &terminal(&warning.text));
+        text += &hanging("  → ", 4, &terminal(&warning.remedy));
     }
     text
 }
