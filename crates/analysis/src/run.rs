@@ -9,7 +9,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
-use inferometer_model::spec::{Lengths, Source};
+use inferometer_model::spec::{Counting, Images, Lengths, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::Audit;
@@ -54,6 +54,10 @@ pub struct WorkloadFacts {
     pub output_tokens: Option<Lengths>,
     /// Turns of a conversation; null where there are none.
     pub turns: Option<Lengths>,
+    /// Whether a chat prompt's length is of its words alone.
+    pub counting: Counting,
+    /// On every prompt; null without.
+    pub images: Option<Images>,
     pub input_length: InputLength,
     pub tokenizer: Option<TokenizerFacts>,
     pub files: Vec<FileFacts>,
@@ -116,6 +120,8 @@ impl WorkloadFacts {
             input_tokens,
             output_tokens,
             turns,
+            counting: manifest.spec.workload.counting,
+            images: manifest.spec.workload.body.images,
             input_length: materials.input_length,
             tokenizer: materials.tokenizer.clone(),
             files: materials.files.clone(),

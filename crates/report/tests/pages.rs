@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::Summary;
+use inferometer_analysis::{Difference, Summary};
 use inferometer_model::Outcome;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::InputLength;
 use inferometer_model::outcome::Cause;
+use inferometer_model::spec::{Counting, Images};
 use inferometer_report::terminal::Style;
 use inferometer_report::{Files, block, json, terminal};
 
@@ -70,6 +73,37 @@ fn a_broken_conversation_is_told_in_words() {
     broken.failures[1].cause = Some(Cause::ConversationBroken);
     let page = terminal::render(&broken, &files(), Style::Plain);
     assert!(page.contains("an earlier turn of its conversation failed"), "{page}");
+}
+
+#[test]
+fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
+    let explained = |change: fn(&mut Summary)| {
+        let mut constant = summary();
+        constant.workload.input_length = InputLength::Exact;
+        constant.workload.audit.follow_ups = 0;
+        let input = &mut constant.workload.audit.input;
+        (input.actual_tokens, input.exact) = (Some(2_560 + 40 * 30), Some(0));
+        input.difference = Some(Difference { min: 30, mean: 30.0, max: 30 });
+        change(&mut constant);
+        let page = terminal::render(&constant, &files(), Style::Plain);
+        let line = page.lines().find(|line| line.starts_with("  input"));
+        line.unwrap().trim_start_matches("  input    asked ").to_owned()
+    };
+    assert_eq!(explained(|_| ()), "64, server counted 94 (+30 on each: its chat template)");
+    for (found, expected) in [
+        (explained(|s| s.workload.counting = Counting::WithTemplate), "(+30 on each)"),
+        (explained(|s| s.run.api = Api::Completions), "(+30 on each)"),
+        (
+            explained(|s| s.workload.images = Some(Images { count: 1, width: 8, height: 8 })),
+            "(+30 on each: its chat template and the pictures)",
+        ),
+        (
+            explained(|s| s.workload.input_length = InputLength::Estimated),
+            "(+30 on each); sized by words, as if each were a token",
+        ),
+    ] {
+        assert!(found.ends_with(expected), "{found}");
+    }
 }
 
 #[test]

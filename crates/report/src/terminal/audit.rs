@@ -6,7 +6,7 @@ use inferometer_analysis::{CacheAudit, LengthAudit, Summary, WorkloadFacts};
 use inferometer_model::Outcome;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{FileFacts, InputLength};
-use inferometer_model::spec::Lengths;
+use inferometer_model::spec::{Counting, Lengths};
 
 use super::lines::labelled;
 use super::style::{Ink, Style};
@@ -43,16 +43,16 @@ pub(super) fn audit(summary: &Summary, style: Style) -> String {
 
 fn input(workload: &WorkloadFacts, api: Api) -> String {
     let audit = &workload.audit;
-    let cause = match (workload.input_length, api) {
-        (InputLength::Exact, Api::Chat) => ": its chat template",
-        (InputLength::Exact, Api::Completions)
-        | (InputLength::Estimated | InputLength::Corrected(_), _) => "",
-    };
     let about = match workload.input_length {
         InputLength::Exact => "",
         InputLength::Estimated | InputLength::Corrected(_) => "about ",
     };
-    let mut text = compared(&audit.input, about, is_fixed(workload.input_tokens.as_ref()), cause);
+    let mut text = compared(
+        &audit.input,
+        about,
+        is_fixed(workload.input_tokens.as_ref()),
+        cause(workload, api),
+    );
     if audit.input.exact != Some(audit.input.requests) && audit.input.reason.is_none() {
         text += &sizing(workload.input_length);
     }
@@ -61,6 +61,19 @@ fn input(workload: &WorkloadFacts, api: Api) -> String {
         let _ = write!(text, "; {turns} with history not compared");
     }
     text
+}
+
+/// What every prompt has more of than was asked for, where that can be known: an estimate has
+/// other reasons to be off.
+fn cause(workload: &WorkloadFacts, api: Api) -> &'static str {
+    let is_exact = workload.input_length == InputLength::Exact;
+    let has_template = api == Api::Chat && workload.counting == Counting::Prompt;
+    match (is_exact, has_template, workload.images) {
+        (true, true, None) => ": its chat template",
+        (true, true, Some(_)) => ": its chat template and the pictures",
+        (true, false, Some(_)) => ": the pictures",
+        (true, false, None) | (false, ..) => "",
+    }
 }
 
 fn output(workload: &WorkloadFacts) -> String {
