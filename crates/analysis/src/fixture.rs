@@ -5,12 +5,15 @@ use std::num::NonZeroU32;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunEnding, RunStop};
-use inferometer_model::observations::{ClockAnchor, Connections, Endpoint, Manifest, UsageAsk};
+use inferometer_model::observations::{
+    ClockAnchor, Connections, Endpoint, InputLength, Manifest, Materials, PinnedOutput, UsageAsk,
+};
 use inferometer_model::outcome::Stage;
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
 };
+use inferometer_model::spec::{Lengths, SourceDraft, WorkloadDraft};
 use inferometer_model::{
     Ending, Environment, Moment, Observations, Outcome, RequestId, RequestRecord, SpecDraft,
     StartedRequest,
@@ -85,6 +88,28 @@ impl Given {
         self
     }
 
+    pub(crate) fn cached(mut self, tokens: u64) -> Self {
+        if let Some(usage) = &mut self.0.usage {
+            usage.cached_tokens = Some(tokens);
+        }
+        self
+    }
+
+    pub(crate) fn asked(mut self, input_tokens: u32, output_tokens: u32) -> Self {
+        (self.0.asked.input_tokens, self.0.asked.output_tokens) = (input_tokens, output_tokens);
+        self
+    }
+
+    pub(crate) fn turn(mut self, turn: u16) -> Self {
+        self.0.asked.turn = turn;
+        self
+    }
+
+    pub(crate) fn part(mut self, part: u16) -> Self {
+        self.0.asked.part = part;
+        self
+    }
+
     pub(crate) fn no_usage(mut self) -> Self {
         self.0.usage = None;
         self
@@ -146,8 +171,14 @@ fn manifest() -> Manifest {
     let spec = SpecDraft {
         url: Some("http://127.0.0.1:8000".parse().unwrap()),
         api: Some(Api::Completions),
-        input_tokens: Some(512),
-        output_tokens: Some(3),
+        workload: WorkloadDraft {
+            source: SourceDraft {
+                input: Some(Lengths::Fixed(512)),
+                output: Some(Lengths::Fixed(3)),
+                ..SourceDraft::default()
+            },
+            ..WorkloadDraft::default()
+        },
         seed: Some(7),
         metadata: BTreeMap::from([("site".to_owned(), "lab".to_owned())]),
         ..SpecDraft::default()
@@ -166,12 +197,14 @@ fn manifest() -> Manifest {
             slots: NonZeroU32::new(8),
         },
         fingerprints: Fingerprints { workload: "w-1".to_owned(), plan: "p-1".to_owned() },
+        materials: Materials { input_length: InputLength::Exact, ..Materials::default() },
         endpoint: Endpoint {
             base: "http://127.0.0.1:8000".parse().unwrap(),
             address: "127.0.0.1:8000".parse().unwrap(),
             model: "model".to_owned(),
             usage: UsageAsk::Continuous,
             connections: Connections::Reuse,
+            pinned: PinnedOutput::default(),
             embedded: false,
         },
         warm_up: None,

@@ -8,6 +8,7 @@
 //! pages round.
 
 mod arrivals;
+mod audit;
 pub mod calibration;
 mod cap;
 mod capacity;
@@ -16,17 +17,20 @@ mod concurrency;
 pub mod definitions;
 #[cfg(test)]
 mod fixture;
+mod groups;
 mod measured;
 mod metric;
 mod oddities;
 mod outcomes;
 pub mod outline;
+mod promise;
 #[cfg(test)]
 mod properties;
 mod request_metrics;
 mod ruler;
 mod run;
 mod sample;
+mod slos;
 mod summary;
 mod throughput;
 mod tokens;
@@ -34,19 +38,25 @@ mod value;
 mod verdict;
 mod warning;
 
+pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
 pub use cap::HeldByCap;
 pub use capacity::{ClientCapacity, ClientError};
 pub use client::{ClientHealth, LoopLag};
+pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
+pub use promise::{SloProblem, check_slos};
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
 };
 pub use sample::{Percentile, Probability, Sample};
+pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use value::{Distribution, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
-pub use warning::{AnswerWarning, ClientWarning, Notice, RunWarning, Warning};
+pub use warning::{
+    AnswerWarning, ClientWarning, NewPrompts, Notice, RunWarning, Warning, WorkloadWarning,
+};

@@ -1,16 +1,20 @@
 //! The one pass over the records: everything that metrics and warnings are made of.
 
+use inferometer_model::observations::Manifest;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
+use crate::audit::{Audit, Tally};
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
+use crate::groups::{Groups, PartFigures, TurnFigures};
 use crate::metric::{Missing, NOTHING_OK, NOTHING_SENT};
-use crate::oddities::Oddities;
+use crate::oddities::{Oddities, OutputAsk};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
 use crate::sample::Sample;
+use crate::slos::{Keeping, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, OutputTokens, Tokens};
 use crate::value::Note;
@@ -22,6 +26,13 @@ pub(crate) struct Series {
     pub(crate) note: Option<Note>,
     /// Why there is no sample, when it is not the usual reason of the metric.
     pub(crate) missing: Option<Missing>,
+}
+
+impl Series {
+    /// The values, or why there are none: for `absent` when it is the usual reason.
+    pub(crate) fn sample(&self, absent: Missing) -> Result<&Sample, Missing> {
+        self.sample.as_ref().ok_or(self.missing.unwrap_or(absent))
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +60,11 @@ pub(crate) struct Measured {
     pub(crate) client_lag: Series,
     pub(crate) arrival_width: Series,
     pub(crate) event_width: Series,
+    pub(crate) audit: Audit,
+    /// `None` when nothing was promised of each request.
+    pub(crate) request_slos: Option<RequestSlos>,
+    pub(crate) turns: Vec<TurnFigures>,
+    pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
     pub(crate) vllm: vllm::Gathered,
     /// Distances between moments that made no sense.
@@ -119,6 +135,18 @@ impl Measured {
         }
     }
 
+    pub(crate) fn goodput(&self) -> Result<f64, Missing> {
+        self.per_second(self.request_slos.as_ref().ok_or(NO_SLO)?.met as f64)
+    }
+
+    pub(crate) fn attainment(&self) -> Result<f64, Missing> {
+        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
+        match slos.scheduled {
+            0 => Err(Missing("no request was scheduled")),
+            scheduled => Ok(slos.met as f64 / scheduled as f64),
+        }
+    }
+
     pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
         let no_ttft = Missing("there is no TTFT to divide by");
         let ttft = self.ttft.sample.as_ref().ok_or(no_ttft)?;
@@ -145,13 +173,15 @@ fn per_ms(count: f64, ms: f64) -> Option<f64> {
     (0.0 < ms).then(|| count / (ms / 1e3))
 }
 
+const NO_SLO: Missing = Missing("no SLO was set for each request");
 const NO_TIME: Missing = Missing("the window has no length");
 const NOT_STREAMED: Missing = Missing("the answers were not streamed, so only their end is seen");
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
 /// What grows while the records are read.
-struct Pass {
+struct Pass<'run> {
+    manifest: &'run Manifest,
     streaming: bool,
     ruler: Ruler,
     output: Output,
@@ -160,17 +190,21 @@ struct Pass {
     deliveries: Deliveries,
     flights: Vec<Flight>,
     extremes: Extremes,
+    audit: Tally,
+    keeping: Keeping,
+    groups: Groups,
     oddities: Oddities,
     vllm: vllm::Pass,
     prefilled: u128,
     ok: u64,
 }
 
-impl Pass {
-    fn new(observations: &Observations) -> Self {
+impl<'run> Pass<'run> {
+    fn new(observations: &'run Observations) -> Self {
         let mapping = observations.ending.client.mapping;
         let error_ns = mapping.map_or(0, |mapping| mapping.error_ns_max);
         Self {
+            manifest: &observations.manifest,
             streaming: observations.manifest.spec.workload.streaming,
             ruler: Ruler::new(error_ns),
             output: Output::default(),
@@ -179,6 +213,9 @@ impl Pass {
             deliveries: Deliveries::default(),
             flights: Vec::with_capacity(observations.records.len()),
             extremes: Extremes::default(),
+            audit: Tally::default(),
+            keeping: Keeping::new(observations),
+            groups: Groups::new(observations),
             oddities: Oddities::default(),
             vllm: vllm::Pass::new(observations, error_ns),
             prefilled: 0,
@@ -193,19 +230,25 @@ impl Pass {
         self.latencies.add_attempt(record, &mut self.ruler);
         self.oddities.add_attempt(record);
         self.vllm.add_attempt(record);
+        self.groups.add_attempt(record);
         self.add_flight(record);
         if record.ending.outcome != Outcome::Ok {
             return;
         }
         self.ok += 1;
         let with_ttft = self.latencies.ttft.len();
-        self.latencies.add_ok(record, &self.output, counted, &mut self.ruler);
+        let answer = self.latencies.add_ok(record, &self.output, counted, &mut self.ruler);
+        let answer = if self.streaming { answer } else { answer.of_end() };
         if with_ttft < self.latencies.ttft.len() {
             self.prefilled += u128::from(InputTokens::of(record).count);
         }
         self.deliveries.add(&self.output, counted);
         self.vllm.add_ok(record, counted.count);
-        self.oddities.add_ok(record, &self.output, counted);
+        self.audit.add_ok(record, counted);
+        self.keeping.add_ok(&answer);
+        self.groups.add_ok(record, &answer);
+        let asked = OutputAsk::of(self.manifest, record);
+        self.oddities.add_ok(record, &self.output, counted, asked);
         if self.streaming {
             self.oddities.add_stream(record, &self.output, counted);
         }
@@ -224,6 +267,7 @@ impl Pass {
 
     fn finish(self, observations: &Observations) -> Measured {
         let ok = self.ok;
+        let (turns, parts) = self.groups.finish();
         let latencies = self.latencies;
         let of_ok = |values: Vec<f64>| Series {
             sample: Sample::new(values),
@@ -275,6 +319,10 @@ impl Pass {
                 sample: Sample::counted(latencies.event_width),
                 ..Series::default()
             },
+            audit: self.audit.finish(),
+            request_slos: self.keeping.finish(),
+            turns,
+            parts,
             oddities: self.oddities,
             vllm: self.vllm.finish(),
             out_of_order: self.ruler.out_of_order(),

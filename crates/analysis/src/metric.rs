@@ -12,6 +12,7 @@ mod table;
 pub use self::table::METRICS;
 
 use crate::measured::{Measured, Series};
+use crate::sample::Sample;
 use crate::value::{Distribution, MetricValue, Scalar};
 
 /// A quantity that a run is described by.
@@ -95,16 +96,22 @@ impl Metric {
 
     pub(crate) fn value(&self, measured: &Measured) -> MetricValue {
         match self.formula {
-            Formula::Distribution(series, Missing(absent)) => {
+            Formula::Distribution(series, absent) => {
                 let series = series(measured);
-                let Some(sample) = &series.sample else {
-                    let reason = series.missing.map_or(absent, |Missing(reason)| reason);
-                    return MetricValue::Distribution(Distribution::nothing(reason));
-                };
-                let note = series.note;
-                MetricValue::Distribution(Distribution { note, ..Distribution::of(sample) })
+                MetricValue::Distribution(match series.sample(absent) {
+                    Ok(sample) => Distribution { note: series.note, ..Distribution::of(sample) },
+                    Err(Missing(reason)) => Distribution::nothing(reason),
+                })
             }
             Formula::Scalar(formula) => MetricValue::Scalar(self.scalar(formula(measured))),
+        }
+    }
+
+    /// The values of a distribution, or why there are none; `None` for a single number.
+    pub(crate) fn sample<'m>(&self, measured: &'m Measured) -> Option<Result<&'m Sample, Missing>> {
+        match self.formula {
+            Formula::Distribution(series, absent) => Some(series(measured).sample(absent)),
+            Formula::Scalar(_) => None,
         }
     }
 

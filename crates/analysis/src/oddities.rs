@@ -1,10 +1,13 @@
 //! What is odd about the answers, counted. Whether it is a reason to doubt, `warning.rs` judges.
 
 use inferometer_model::RequestRecord;
+use inferometer_model::observations::Manifest;
 use inferometer_model::outcome::Cause;
+use inferometer_model::record::FinishReason;
+use inferometer_model::spec::Source;
 
 use crate::arrivals::Output;
-use crate::tokens::{InputTokens, OutputTokens, TokenSource};
+use crate::tokens::{OutputTokens, TokenSource};
 
 #[derive(Debug, Default)]
 pub(crate) struct Oddities {
@@ -17,10 +20,6 @@ pub(crate) struct Oddities {
     pub(crate) streams_in_one_arrival: u64,
     /// Answers whose length is off by more than [`LENGTH_TOLERANCE`] of what was asked.
     pub(crate) output_off: u64,
-    /// Requests whose input the server counted, what it counted, and what was asked.
-    pub(crate) input_reported: u64,
-    pub(crate) input_reported_tokens: u128,
-    pub(crate) input_asked_tokens: u128,
     pub(crate) done_seen: u64,
     pub(crate) done_missing: u64,
     pub(crate) data_after_done: u64,
@@ -35,6 +34,44 @@ pub(crate) struct Oddities {
 
 /// Beyond this share of the asked length an answer is of another length.
 pub(crate) const LENGTH_TOLERANCE: f64 = 0.10;
+
+/// What the length that was asked of an answer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputAsk {
+    /// The workload wants this many tokens.
+    Exactly,
+    /// The data says how long its answer was, and nobody made the server go on to that length: an
+    /// answer that comes to its own end before it is as asked.
+    AtMost,
+}
+
+impl OutputAsk {
+    pub(crate) fn of(manifest: &Manifest, record: &RequestRecord) -> Self {
+        let mut source = Some(&manifest.spec.workload.source);
+        if let Some(Source::Mix(parts)) = source {
+            source = parts.get(usize::from(record.asked.part)).map(|part| &part.source);
+        }
+        let pinned = manifest.endpoint.pinned;
+        let chosen = source.is_none_or(Source::chooses_output);
+        if chosen || pinned.ignore_eos || pinned.min_tokens { Self::Exactly } else { Self::AtMost }
+    }
+
+    fn is_kept(self, record: &RequestRecord, tokens: OutputTokens) -> bool {
+        let asked = f64::from(record.asked.output_tokens);
+        let off = tokens.count as f64 - asked;
+        if off.abs() <= LENGTH_TOLERANCE * asked {
+            return true;
+        }
+        self == Self::AtMost && off < 0.0 && came_to_its_end(record)
+    }
+}
+
+/// Whether the model said that it was done, as against being cut off.
+fn came_to_its_end(record: &RequestRecord) -> bool {
+    let is_end =
+        |reason: &FinishReason| matches!(reason, FinishReason::Stop | FinishReason::ToolCalls);
+    !record.finishes.is_empty() && record.finishes.iter().all(|finish| is_end(&finish.reason))
+}
 
 impl Oddities {
     /// On a request that ended in any way.
@@ -54,7 +91,13 @@ impl Oddities {
     }
 
     /// On an answer that is whole.
-    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
+    pub(crate) fn add_ok(
+        &mut self,
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+        asked: OutputAsk,
+    ) {
         self.zero_usage += u64::from(tokens.zero_usage);
         // An unbelieved zero has been counted already.
         if tokens.source == TokenSource::Usage
@@ -62,15 +105,7 @@ impl Oddities {
         {
             self.usage_mismatch += u64::from(tokens.count != marked);
         }
-        let asked = f64::from(record.asked.output_tokens);
-        let off = (tokens.count as f64 - asked).abs();
-        self.output_off += u64::from(LENGTH_TOLERANCE * asked < off);
-        let input = InputTokens::of(record);
-        if input.reported {
-            self.input_reported += 1;
-            self.input_reported_tokens += u128::from(input.count);
-            self.input_asked_tokens += u128::from(record.asked.input_tokens);
-        }
+        self.output_off += u64::from(!asked.is_kept(record, tokens));
     }
 
     /// On a whole answer that was asked for as a stream.

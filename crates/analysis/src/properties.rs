@@ -43,8 +43,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn record() -> impl Strategy<Value = RequestRecord> {
     let moments = (0_u64..5_000, 0_u64..5_000, prop::option::of(0_u64..5_000), 0_u64..5_000);
     let stream = (prop::collection::vec(read(), 0..5), prop::collection::vec(event(), 0..8));
-    (moments, stream, prop::option::of(usage()), outcome()).prop_map(
-        |((intended, admitted, sent, end), (reads, events), usage, outcome)| {
+    let place = (0_u16..3, 0_u16..14);
+    (moments, stream, prop::option::of(usage()), outcome(), place).prop_map(
+        |((intended, admitted, sent, end), (reads, events), usage, outcome, (part, turn))| {
             let mut record = Given::failed(0, outcome).record();
             record.intended = ms(intended);
             record.admitted = ms(admitted);
@@ -52,6 +53,7 @@ fn record() -> impl Strategy<Value = RequestRecord> {
             record.ending.at = ms(end);
             record.ending.message = Some(format!("ended at {end}"));
             (record.reads, record.events, record.usage) = (reads, events, usage);
+            (record.asked.part, record.asked.turn) = (part, turn);
             record
         },
     )
@@ -63,6 +65,8 @@ fn observations() -> impl Strategy<Value = Observations> {
             record.id = RequestId(id);
         }
         let mut observations = run(records);
+        let slos = ["ttft<900ms", "tpot<300ms", "e2e.p50<2s", "output_throughput>1"];
+        observations.manifest.spec.slos = slos.map(|slo| slo.parse().unwrap()).to_vec();
         observations.not_sent = vec![NotSent {
             first: RequestId(observations.records.len() as u64),
             count: not_sent,
@@ -106,6 +110,22 @@ proptest! {
             serde_json::from_slice(&summarize(&observations).to_json_bytes()).unwrap();
         for (key, value) in document["metrics"].as_object().unwrap() {
             check_metric(key, value);
+        }
+    }
+
+    #[test]
+    fn groups_add_up_to_the_run_and_no_promise_is_kept_more_often_than_all_requests_are_ok(
+        observations in observations(),
+    ) {
+        let summary = summarize(&observations);
+        let ok = summary.count(Outcome::Ok);
+        let of_turns: u64 = summary.turns.iter().map(|turn| turn.figures.requests).sum();
+        prop_assert!(summary.turns.is_empty() || of_turns == summary.attempted);
+        let of_parts: u64 = summary.parts.iter().map(|part| part.figures.ok).sum();
+        prop_assert!(summary.parts.is_empty() || of_parts == ok);
+        let slos = summary.request_slos.unwrap();
+        for promise in &slos.promises {
+            prop_assert!(slos.met <= promise.met && promise.met <= ok);
         }
     }
 

@@ -34,6 +34,24 @@ pub(crate) struct Latencies {
     pub(crate) tpot_assumed: bool,
 }
 
+/// The latencies of one answer, in milliseconds; what cannot be measured on it is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct AnswerLatencies {
+    pub(crate) ttft: Option<f64>,
+    pub(crate) ttft_schedule: Option<f64>,
+    pub(crate) ttfc: Option<f64>,
+    pub(crate) tpot: Option<f64>,
+    pub(crate) e2e: Option<f64>,
+    pub(crate) e2e_schedule: Option<f64>,
+}
+
+impl AnswerLatencies {
+    /// Of an answer that was not asked for as a stream: only its end is seen.
+    pub(crate) fn of_end(self) -> Self {
+        Self { e2e: self.e2e, e2e_schedule: self.e2e_schedule, ..Self::default() }
+    }
+}
+
 impl Latencies {
     /// What the client did, on a request that ended in any way.
     pub(crate) fn add_attempt(&mut self, record: &RequestRecord, ruler: &mut Ruler) {
@@ -54,47 +72,59 @@ impl Latencies {
         output: &Output,
         tokens: OutputTokens,
         ruler: &mut Ruler,
-    ) {
+    ) -> AnswerLatencies {
+        let mut answer = AnswerLatencies::default();
         let Some(sent) = record.sent else {
             // An answer to a request that was never sent: the record contradicts itself.
             ruler.note_missing();
-            return;
+            return answer;
         };
-        let [first, ..] = output.arrivals.as_slice() else { return };
+        let [first, ..] = output.arrivals.as_slice() else { return answer };
         let last = output.arrivals.last().unwrap_or(first);
         // The first token of an answer that comes whole is not to be seen.
         let streamed = record.head.is_none_or(|head| head.streamed);
         if streamed {
-            self.ttft.extend(ruler.ms(sent, first.at));
-            self.ttft_schedule.extend(ruler.ms(record.intended, first.at));
+            answer.ttft = ruler.ms(sent, first.at);
+            answer.ttft_schedule = ruler.ms(record.intended, first.at);
         }
-        self.e2e.extend(ruler.ms(sent, last.at));
-        self.e2e_schedule.extend(ruler.ms(record.intended, last.at));
+        answer.e2e = ruler.ms(sent, last.at);
+        answer.e2e_schedule = ruler.ms(record.intended, last.at);
         if let Some(content) = output.first_content.filter(|_| streamed) {
-            self.ttfc.extend(ruler.ms(sent, content));
+            answer.ttfc = ruler.ms(sent, content);
         }
         self.add_widths(record, &output.arrivals, ruler);
         if 1 < output.arrivals.len() {
-            self.add_tpot(first, last, tokens, ruler);
+            answer.tpot = self.tpot(first, last, tokens, ruler);
             self.add_gaps(&output.arrivals, ruler);
         }
+        self.add_answer(answer);
+        answer
+    }
+
+    fn add_answer(&mut self, answer: AnswerLatencies) {
+        self.ttft.extend(answer.ttft);
+        self.ttft_schedule.extend(answer.ttft_schedule);
+        self.ttfc.extend(answer.ttfc);
+        self.tpot.extend(answer.tpot);
+        self.e2e.extend(answer.e2e);
+        self.e2e_schedule.extend(answer.e2e_schedule);
     }
 
     /// The time after the first arrival, over the tokens after it.
-    fn add_tpot(
+    fn tpot(
         &mut self,
         first: &Arrival,
         last: &Arrival,
         tokens: OutputTokens,
         ruler: &mut Ruler,
-    ) {
+    ) -> Option<f64> {
         let after_first = tokens.count.saturating_sub(first.tokens.unwrap_or(1));
         if after_first == 0 {
-            return;
+            return None;
         }
-        let Some(span) = ruler.ms(first.at, last.at) else { return };
-        self.tpot.push(span / after_first as f64);
+        let span = ruler.ms(first.at, last.at)?;
         self.tpot_assumed |= first.tokens.is_none();
+        Some(span / after_first as f64)
     }
 
     fn add_gaps(&mut self, arrivals: &[Arrival], ruler: &mut Ruler) {

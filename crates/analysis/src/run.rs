@@ -9,9 +9,10 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
-use inferometer_model::spec::{Lengths, Source};
+use inferometer_model::spec::{Counting, Images, Lengths, Source};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::Audit;
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,11 +54,17 @@ pub struct WorkloadFacts {
     pub output_tokens: Option<Lengths>,
     /// Turns of a conversation; null where there are none.
     pub turns: Option<Lengths>,
+    /// Whether a chat prompt's length is of its words alone.
+    pub counting: Counting,
+    /// On every prompt; null without.
+    pub images: Option<Images>,
     pub input_length: InputLength,
     pub tokenizer: Option<TokenizerFacts>,
     pub files: Vec<FileFacts>,
     /// What was done to the data.
     pub notes: Vec<String>,
+    /// What was planned against what the server counted.
+    pub audit: Audit,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +99,7 @@ impl RunFacts {
 }
 
 impl WorkloadFacts {
-    pub(crate) fn of(observations: &Observations) -> Self {
+    pub(crate) fn of(observations: &Observations, audit: Audit) -> Self {
         let manifest = &observations.manifest;
         let source = &manifest.spec.workload.source;
         let materials = &manifest.materials;
@@ -113,10 +120,13 @@ impl WorkloadFacts {
             input_tokens,
             output_tokens,
             turns,
+            counting: manifest.spec.workload.counting,
+            images: manifest.spec.workload.body.images,
             input_length: materials.input_length,
             tokenizer: materials.tokenizer.clone(),
             files: materials.files.clone(),
             notes: materials.notes.clone(),
+            audit,
         }
     }
 }

@@ -164,6 +164,8 @@ fn swapped(bits: i64) -> i64 {
 }
 
 impl Probability {
+    pub const P999: Self = Self(0.999);
+
     /// Returns `None` outside of 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))

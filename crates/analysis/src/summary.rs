@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::cap::HeldByCap;
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
+use crate::groups::{PartFigures, TurnFigures};
 use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
+use crate::slos::{self, RequestSlos, SloOutcome};
 use crate::throughput::Window;
 use crate::tokens::Tokens;
 use crate::value::MetricValues;
@@ -31,6 +33,8 @@ pub struct Summary {
     pub warnings: Vec<Notice>,
     pub scheduled: u64,
     pub attempted: u64,
+    /// Scheduled turns that the run's end cut off: not sent, and nobody's fault.
+    pub time_over: u64,
     /// What the cap of a capped-open load held back; null where there is none.
     pub held_by_cap: Option<HeldByCap>,
     /// Every outcome, zeroes included; they add up to `scheduled`.
@@ -45,6 +49,14 @@ pub struct Summary {
     pub tokens: Tokens,
     pub window: Window,
     pub metrics: MetricValues,
+    /// What was promised of each request; null when nothing was.
+    pub request_slos: Option<RequestSlos>,
+    /// What became of the promises about the whole run.
+    pub slos: Vec<SloOutcome>,
+    /// Of conversations; empty without them.
+    pub turns: Vec<TurnFigures>,
+    /// Of a mix; empty without one.
+    pub parts: Vec<PartFigures>,
     pub client: ClientHealth,
     pub vllm: VllmResult,
 }
@@ -71,19 +83,24 @@ pub fn summarize(observations: &Observations) -> Summary {
         warnings,
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
+        time_over: slos::time_over(observations),
         held_by_cap: HeldByCap::of(observations),
         outcomes: observations.outcome_counts(),
         failures: failures.groups,
         failures_not_listed: failures.not_listed,
         finish_reasons: finish_reasons(&observations.records),
-        workload: WorkloadFacts::of(observations),
+        workload: WorkloadFacts::of(observations, measured.audit.clone()),
         plan: PlanFacts::of(observations),
         window: measured.extremes.window(),
         metrics: MetricValues::new(
             METRICS.iter().map(|metric| (metric, metric.value(&measured))).collect(),
         ),
+        slos: slos::judged(observations, &measured),
         client: ClientHealth::of(observations, &measured),
         vllm: VllmResult::of(&measured),
+        request_slos: measured.request_slos,
+        turns: measured.turns,
+        parts: measured.parts,
         tokens: measured.tokens,
     }
 }

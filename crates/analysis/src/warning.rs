@@ -1,12 +1,13 @@
 //! Reasons to doubt a run: each is data, has a text, and says what to do about it.
 //!
-//! To add a warning: its variant in the enum of its kind (`run`, `client` or `answers`), then key,
+//! To add a warning: its variant in the enum of its kind (`run`, `client`, `workload` or `answers`), then key,
 //! severity, text and remedy, which the compiler asks for, its check in `found` beside them, and
 //! tests that raise it and that do not.
 
 mod answers;
 mod client;
 mod run;
+mod workload;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use self::answers::AnswerWarning;
 pub use self::client::ClientWarning;
 pub use self::run::RunWarning;
+pub use self::workload::{NewPrompts, WorkloadWarning};
 use crate::measured::Measured;
 use crate::verdict::Severity;
 
@@ -26,6 +28,8 @@ pub enum Warning {
     Run(RunWarning),
     /// The instrument doubts itself.
     Client(ClientWarning),
+    /// Whether the server met what it was meant to meet.
+    Workload(WorkloadWarning),
     /// What the server said.
     Answers(AnswerWarning),
 }
@@ -44,8 +48,10 @@ impl Warning {
     pub(crate) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
         let run = RunWarning::found(observations, measured).into_iter().map(Self::Run);
         let client = ClientWarning::found(observations, measured).into_iter().map(Self::Client);
+        let workload = WorkloadWarning::found(observations, measured).into_iter();
+        let workload = workload.map(Self::Workload);
         let answers = AnswerWarning::found(observations, measured).into_iter().map(Self::Answers);
-        let mut warnings: Vec<Self> = run.chain(client).chain(answers).collect();
+        let mut warnings: Vec<Self> = run.chain(client).chain(workload).chain(answers).collect();
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         warnings
     }
@@ -54,6 +60,7 @@ impl Warning {
         match self {
             Self::Run(warning) => warning.key(),
             Self::Client(warning) => warning.key(),
+            Self::Workload(warning) => warning.key(),
             Self::Answers(warning) => warning.key(),
         }
     }
@@ -62,6 +69,7 @@ impl Warning {
         match self {
             Self::Run(warning) => warning.severity(),
             Self::Client(warning) => warning.severity(),
+            Self::Workload(warning) => warning.severity(),
             Self::Answers(warning) => warning.severity(),
         }
     }
@@ -71,6 +79,7 @@ impl Warning {
         match self {
             Self::Run(warning) => warning.remedy(),
             Self::Client(warning) => warning.remedy(),
+            Self::Workload(warning) => warning.remedy(),
             Self::Answers(warning) => warning.remedy(),
         }
     }
@@ -90,6 +99,7 @@ impl fmt::Display for Warning {
         match self {
             Self::Run(warning) => warning.fmt(f),
             Self::Client(warning) => warning.fmt(f),
+            Self::Workload(warning) => warning.fmt(f),
             Self::Answers(warning) => warning.fmt(f),
         }
     }

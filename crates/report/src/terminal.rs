@@ -1,5 +1,9 @@
 //! The page for a terminal: verdict first, then the numbers, then the reasons to doubt them.
 
+mod audit;
+mod groups;
+mod lines;
+mod promises;
 mod sections;
 mod style;
 
@@ -9,10 +13,11 @@ use crate::Files;
 pub(crate) use style::Ink;
 pub use style::Style;
 
-/// Verdict, failures and warnings alone, for beside a page that has no place for them.
+/// Verdict, promises, failures and warnings alone, for beside a page that has no place for them.
 pub fn doubts(summary: &Summary, files: &Files) -> String {
     [
         sections::verdict(summary, Style::Plain),
+        promises::promises(summary, Style::Plain),
         sections::outcomes(summary, Style::Plain),
         sections::warnings(summary, Style::Plain),
         sections::files(files, Style::Plain),
@@ -27,6 +32,10 @@ pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
         sections::verdict(summary, style),
         sections::latencies(summary, style),
         sections::throughputs(summary, style),
+        promises::promises(summary, style),
+        groups::turns(summary, style),
+        groups::parts(summary, style),
+        audit::audit(summary, style),
         sections::outcomes(summary, style),
         sections::client(summary, style),
         sections::warnings(summary, style),

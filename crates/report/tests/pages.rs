@@ -2,7 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::Summary;
+use inferometer_analysis::{Difference, Summary};
+use inferometer_model::Outcome;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::InputLength;
+use inferometer_model::outcome::Cause;
+use inferometer_model::spec::{Counting, Images};
 use inferometer_report::terminal::Style;
 use inferometer_report::{Files, block, json, terminal};
 
@@ -24,6 +29,88 @@ fn files() -> Files {
 #[test]
 fn the_terminal_page() {
     insta::assert_snapshot!(terminal::render(&summary(), &files(), Style::Plain));
+}
+
+#[test]
+fn a_page_is_at_most_a_hundred_columns_wide() {
+    let mut long = summary();
+    long.workload.notes = vec!["a note that goes on ".repeat(12), "x".repeat(400)];
+    long.warnings[0].text = "a doubt that goes on ".repeat(9);
+    long.warnings[1].remedy = "a remedy that goes on ".repeat(9);
+    long.failures[0].example = Some("words that go on ".repeat(30));
+    long.slos[2].reason = Some("a reason that goes on ".repeat(9));
+    long.slos[2].promise = format!("ttft.p99<{}ms", "9".repeat(90));
+    for line in terminal::render(&long, &files(), Style::Plain).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn who_promised_nothing_reads_nothing_of_promises() {
+    let mut bare = summary();
+    (bare.request_slos, bare.slos) = (None, Vec::new());
+    (bare.turns, bare.parts) = (Vec::new(), Vec::new());
+    let page = terminal::render(&bare, &files(), Style::Plain);
+    for word in ["promises", "Goodput", "Attainment", "turns (ms)", "parts (ms)"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    assert!(page.contains("audit\n"));
+}
+
+#[test]
+fn turns_that_the_time_cut_off_are_no_failures() {
+    let mut cut = summary();
+    cut.failures.retain(|group| group.cause == Some(Cause::TimeOver));
+    let page = terminal::render(&cut, &files(), Style::Plain);
+    assert!(page.contains("57 of 60 requests ok") && page.contains("no fault"));
+    assert!(!page.contains("\nfailures\n"));
+}
+
+#[test]
+fn a_broken_conversation_is_told_in_words() {
+    let mut broken = summary();
+    broken.failures[1].outcome = Outcome::NotSent;
+    broken.failures[1].cause = Some(Cause::ConversationBroken);
+    let page = terminal::render(&broken, &files(), Style::Plain);
+    assert!(page.contains("an earlier turn of its conversation failed"), "{page}");
+}
+
+#[test]
+fn a_constant_difference_is_explained_only_where_its_cause_is_known() {
+    let explained = |change: fn(&mut Summary)| {
+        let mut constant = summary();
+        constant.workload.input_length = InputLength::Exact;
+        constant.workload.audit.follow_ups = 0;
+        let input = &mut constant.workload.audit.input;
+        (input.actual_tokens, input.exact) = (Some(2_560 + 40 * 30), Some(0));
+        input.difference = Some(Difference { min: 30, mean: 30.0, max: 30 });
+        change(&mut constant);
+        let page = terminal::render(&constant, &files(), Style::Plain);
+        let line = page.lines().find(|line| line.starts_with("  input"));
+        line.unwrap().trim_start_matches("  input    asked ").to_owned()
+    };
+    assert_eq!(explained(|_| ()), "64, server counted 94 (+30 on each: its chat template)");
+    for (found, expected) in [
+        (explained(|s| s.workload.counting = Counting::WithTemplate), "(+30 on each)"),
+        (explained(|s| s.run.api = Api::Completions), "(+30 on each)"),
+        (
+            explained(|s| s.workload.images = Some(Images { count: 1, width: 8, height: 8 })),
+            "(+30 on each: its chat template and the pictures)",
+        ),
+        (
+            explained(|s| s.workload.input_length = InputLength::Estimated),
+            "(+30 on each); sized by words, as if each were a token",
+        ),
+    ] {
+        assert!(found.ends_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_run_without_an_answer_has_nothing_to_audit() {
+    let mut failed = summary();
+    failed.outcomes.insert(Outcome::Ok, 0);
+    assert!(!terminal::render(&failed, &files(), Style::Plain).contains("audit\n"));
 }
 
 #[test]

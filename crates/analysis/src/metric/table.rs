@@ -204,6 +204,24 @@ pub static METRICS: &[Metric] = &[
         formula: Formula::Scalar(Measured::error_rate),
     },
     Metric {
+        name: "goodput",
+        title: "Goodput",
+        help: "requests that kept every promise made of each / window",
+        unit: Unit::RequestsPerSecond,
+        better: Better::Higher,
+        headline: Headline::Always,
+        formula: Formula::Scalar(Measured::goodput),
+    },
+    Metric {
+        name: "attainment",
+        title: "Attainment",
+        help: "their share of all scheduled requests, turns that the run's end cut off left out",
+        unit: Unit::Share,
+        better: Better::Higher,
+        headline: Headline::Always,
+        formula: Formula::Scalar(Measured::attainment),
+    },
+    Metric {
         name: "pp",
         title: "Prefill speed (PP)",
         help: "prefill speed: mean input tokens / mean TTFT",
@@ -260,6 +278,8 @@ mod tests {
                 "concurrency_mean",
                 "concurrency_peak",
                 "error_rate",
+                "goodput",
+                "attainment",
                 "pp",
                 "tg",
             ]

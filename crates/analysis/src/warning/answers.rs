@@ -5,9 +5,10 @@ use std::fmt;
 use inferometer_model::Observations;
 
 use super::Percent;
+use crate::audit::LengthAudit;
 use crate::client::share;
 use crate::measured::Measured;
-use crate::oddities::{LENGTH_TOLERANCE, Oddities};
+use crate::oddities::LENGTH_TOLERANCE;
 use crate::verdict::Severity;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +81,7 @@ impl AnswerWarning {
                 .filter(|share| OUTPUT_OFF_SHARE < *share)
                 .map(|share| Self::OutputLength { share }),
         );
-        found.extend(Self::input_length(odd));
+        found.extend(Self::input_length(observations, &measured.audit.input));
         for (requests, warning) in [
             (odd.zero_usage, Self::UsageZero { requests: odd.zero_usage }),
             (odd.usage_mismatch, Self::UsageMismatch { requests: odd.usage_mismatch }),
@@ -97,12 +98,13 @@ impl AnswerWarning {
         found
     }
 
-    fn input_length(odd: &Oddities) -> Option<Self> {
-        if odd.input_reported == 0 {
+    fn input_length(observations: &Observations, input: &LengthAudit) -> Option<Self> {
+        // Pictures are tokens, too, and how many is the server's affair.
+        if observations.manifest.spec.workload.body.images.is_some() {
             return None;
         }
-        let asked_mean = odd.input_asked_tokens as f64 / odd.input_reported as f64;
-        let reported_mean = odd.input_reported_tokens as f64 / odd.input_reported as f64;
+        let asked_mean = input.planned_tokens? as f64 / input.requests as f64;
+        let reported_mean = input.actual_tokens? as f64 / input.requests as f64;
         let off = (reported_mean - asked_mean).abs();
         (INPUT_TOLERANCE * asked_mean < off)
             .then_some(Self::InputLength { asked_mean, reported_mean })

@@ -2,10 +2,14 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Distribution, MetricValue, Percentile, Summary, Verdict};
+use inferometer_analysis::{
+    Distribution, FailureGroup, MetricValue, Percentile, Summary, Unit, Verdict,
+};
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
+use inferometer_model::outcome::Cause;
 
+use super::lines::hanging;
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
@@ -40,14 +44,13 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     });
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
+    let lengths = workload::lengths(&summary.workload);
+    let load = hanging("", 0, &format!("{shape}, {extent}, {lengths}, seed {}", run.seed));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{shape}, {extent}, {}, \
-         seed {}\n{cap}{warm_up}",
+        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{cap}{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),
-        workload::lengths(&summary.workload),
-        run.seed,
     )
 }
 
@@ -64,7 +67,8 @@ pub(super) fn verdict(summary: &Summary, style: Style) -> String {
         "{}  {} of {} requests ok in {duration} s{partial}\n",
         style.paint(Ink::of_verdict(verdict), word),
         count(summary.count(Outcome::Ok)),
-        count(summary.scheduled),
+        // Turns that the end of the run cut off were never due.
+        count(summary.scheduled.saturating_sub(summary.time_over)),
     )
 }
 
@@ -128,12 +132,16 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
     let mut reasons = String::new();
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Scalar(scalar) = value else { continue };
-        let (number, unit) = match metric.name {
-            "error_rate" => {
+        // Who promised nothing need not read that nothing was kept.
+        if matches!(metric.name, "goodput" | "attainment") && summary.request_slos.is_none() {
+            continue;
+        }
+        let (number, unit) = match (metric.unit, metric.name) {
+            (Unit::Share, _) => {
                 let share = percent(scalar.value);
                 (share.trim_end_matches(" %").to_owned(), "%")
             }
-            "concurrency_peak" => (whole(scalar.value), scalar.unit.as_str()),
+            (_, "concurrency_peak") => (whole(scalar.value), scalar.unit.as_str()),
             _ => (figure(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
@@ -147,12 +155,19 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
 }
 
 pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
-    let failed = summary.failures.iter().map(|group| group.count).sum::<u64>();
-    if failed == 0 {
-        return String::new();
+    let is_failure = |group: &&FailureGroup| group.cause != Some(Cause::TimeOver);
+    let failures: Vec<&FailureGroup> = summary.failures.iter().filter(is_failure).collect();
+    let mut text = String::new();
+    if 0 < summary.time_over {
+        let turns = count(summary.time_over);
+        text += &(style.paint(Ink::Bold, "not sent") + "\n");
+        let _ = writeln!(text, "  {turns:>6} × turns for which the time was over: no fault");
     }
-    let mut text = style.paint(Ink::Bold, "failures") + "\n";
-    for group in &summary.failures {
+    if failures.is_empty() {
+        return text;
+    }
+    text += &(style.paint(Ink::Bold, "failures") + "\n");
+    for group in failures {
         let status = group.status.map(|status| format!(" HTTP {status}")).unwrap_or_default();
         let cause = group.cause.map(|cause| format!(": {}", cause.text())).unwrap_or_default();
         let _ = writeln!(
@@ -164,7 +179,8 @@ pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
             figure(Some(group.last_ms / 1e3)),
         );
         if let Some(example) = &group.example {
-            let _ = writeln!(text, "           “{}”", terminal_line(example, WORDS_MAX));
+            let words = format!("{}”", terminal_line(example, WORDS_MAX));
+            text += &hanging("           “", 12, &words);
         }
     }
     if 0 < summary.failures_not_listed {
@@ -230,8 +246,9 @@ pub(super) fn warnings(summary: &Summary, style: Style) -> String {
     let mut text = String::new();
     for warning in &summary.warnings {
         let key = style.paint(Ink::of_severity(warning.severity), warning.severity.key());
-        let _ = writeln!(text, "{key}: {}", terminal(&warning.text));
-        let _ = writeln!(text, "  → {}", terminal(&warning.remedy));
+        let indent = warning.severity.key().len() + 2;
+        text += &hanging(&format!("{key}: "), indent, &terminal(&warning.text));
+        text += &hanging("  → ", 4, &terminal(&warning.remedy));
     }
     text
 }

@@ -1,6 +1,8 @@
 //! Each warning about the answers, raised and not raised.
 
 use inferometer_model::RequestRecord;
+use inferometer_model::record::FinishReason;
+use inferometer_model::spec::{DatasetSpec, Images, Lengths, MixPart, Source};
 
 use super::*;
 use crate::fixture::{Given, calm, raised};
@@ -68,6 +70,68 @@ fn a_length_within_a_tenth_is_as_asked() {
         record.usage.as_mut().unwrap().completion_tokens = Some(90);
         record.events.iter_mut().for_each(|event| event.tokens = Some(30));
     }
+    assert_eq!(raised(&observations), []);
+}
+
+fn dataset(output: Option<Lengths>) -> Source {
+    let path = "prompts.jsonl".into();
+    Source::Dataset(DatasetSpec { path, kind: None, input: None, output, keep_order: true })
+}
+
+/// A run in which every answer is of three tokens where eight were asked for.
+fn shorter(source: Source, reason: &FinishReason) -> Observations {
+    let mut observations = calm();
+    observations.manifest.spec.workload.source = source;
+    for record in &mut observations.records {
+        record.asked.output_tokens = 8;
+        record.finishes[0].reason = reason.clone();
+    }
+    observations
+}
+
+const OFF: [(&str, Severity); 1] = [("output-length", Severity::Note)];
+
+#[test]
+fn an_answer_of_the_data_may_end_by_itself() {
+    let stop = &FinishReason::Stop;
+    assert_eq!(raised(&shorter(dataset(None), stop)), []);
+    assert_eq!(raised(&shorter(dataset(None), &FinishReason::ToolCalls)), []);
+    // Cut off before its length, for whatever reason: that is not what was asked.
+    assert_eq!(raised(&shorter(dataset(None), &FinishReason::Length)), OFF);
+    assert_eq!(raised(&shorter(dataset(None), &FinishReason::ContentFilter)), OFF);
+    // The workload chose the length itself.
+    assert_eq!(raised(&shorter(dataset(Some(Lengths::Fixed(8))), stop)), OFF);
+    let synthetic = calm().manifest.spec.workload.source;
+    assert_eq!(raised(&shorter(synthetic.clone(), stop)), OFF);
+    let part = |source| MixPart { name: "a".to_owned(), weight: 1.0, source };
+    let mix = Source::Mix(vec![part(dataset(None)), part(synthetic)]);
+    assert_eq!(raised(&shorter(mix, stop)), []);
+}
+
+#[test]
+fn an_answer_that_was_to_go_on_or_went_on_too_long_is_off() {
+    let mut pinned = shorter(dataset(None), &FinishReason::Stop);
+    pinned.manifest.endpoint.pinned.ignore_eos = true;
+    assert_eq!(raised(&pinned), OFF);
+    let mut longer = shorter(dataset(None), &FinishReason::Stop);
+    longer.records.iter_mut().for_each(|record| record.asked.output_tokens = 2);
+    assert_eq!(raised(&longer), OFF);
+}
+
+#[test]
+fn the_history_of_a_later_turn_and_pictures_are_no_wrong_input() {
+    let long = |record: &mut RequestRecord| {
+        record.usage.as_mut().unwrap().prompt_tokens = Some(900);
+        record.asked.turn = 1;
+    };
+    assert_eq!(with(20, long), []);
+    let mut observations = calm();
+    for record in &mut observations.records {
+        record.usage.as_mut().unwrap().prompt_tokens = Some(900);
+    }
+    assert_eq!(raised(&observations), [("input-length", Severity::Note)]);
+    let images = Some(Images { count: 1, width: 512, height: 512 });
+    observations.manifest.spec.workload.body.images = images;
     assert_eq!(raised(&observations), []);
 }
 

@@ -1,0 +1,267 @@
+//! Planned against actual: whether the server was asked what the workload says, by its own counts.
+//! Over `ok` requests.
+
+use inferometer_model::RequestRecord;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Missing, NOTHING_OK};
+use crate::tokens::{InputTokens, OutputTokens, TokenSource};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Audit {
+    /// Of first turns: a later one carries the history, so its prompt is longer than its new words.
+    pub input: LengthAudit,
+    /// Later turns of conversations, which `input` leaves out.
+    pub follow_ups: u64,
+    pub output: LengthAudit,
+    pub cache: CacheAudit,
+}
+
+/// Of the requests whose length the server reported.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthAudit {
+    pub requests: u64,
+    pub planned_tokens: Option<u64>,
+    pub actual_tokens: Option<u64>,
+    /// Requests whose count equals the plan.
+    pub exact: Option<u64>,
+    pub difference: Option<Difference>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Actual less planned tokens of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    pub min: i64,
+    pub mean: f64,
+    pub max: i64,
+}
+
+/// What the server took from its prefix cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheAudit {
+    /// Requests that reported it. Some servers keep silent about a request that found nothing.
+    pub requests: u64,
+    pub cached_tokens: Option<u64>,
+    /// Of the input tokens of all `ok` requests, so that silence counts as nothing found.
+    pub share: Option<f64>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+const INPUT_UNKNOWN: Missing = Missing("the server did not report how long its prompts were");
+const NO_FIRST_TURN: Missing = Missing("no first turn of a conversation ended ok");
+const OUTPUT_UNKNOWN: Missing = Missing("the server did not report how long its answers were");
+const CACHE_UNKNOWN: Missing =
+    Missing("the server does not say what it took from its prefix cache");
+
+impl Difference {
+    /// The same on every request, if it is.
+    pub fn constant(&self) -> Option<i64> {
+        (self.min == self.max).then_some(self.min)
+    }
+}
+
+/// What grows while the records are read.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    ok: u64,
+    first_turns: u64,
+    input: Lengths,
+    output: Lengths,
+    cache_requests: u64,
+    cached: u128,
+    input_total: u128,
+}
+
+#[derive(Debug, Default)]
+struct Lengths {
+    requests: u64,
+    planned: u128,
+    actual: u128,
+    exact: u64,
+    /// The least and the greatest.
+    differences: Option<(i128, i128)>,
+}
+
+impl Tally {
+    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output: OutputTokens) {
+        let input = InputTokens::of(record);
+        self.ok += 1;
+        self.input_total += u128::from(input.count);
+        if record.asked.turn == 0 {
+            self.first_turns += 1;
+            if input.reported {
+                self.input.add(record.asked.input_tokens, input.count);
+            }
+        }
+        if output.source == TokenSource::Usage {
+            self.output.add(record.asked.output_tokens, output.count);
+        }
+        if let Some(cached) = record.usage.and_then(|usage| usage.cached_tokens) {
+            self.cache_requests += 1;
+            self.cached += u128::from(cached);
+        }
+    }
+
+    pub(crate) fn finish(&self) -> Audit {
+        let or_nothing_ok = |missing| if self.ok == 0 { NOTHING_OK } else { missing };
+        let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
+        Audit {
+            input: self.input.finish(or_nothing_ok(no_input)),
+            follow_ups: self.ok - self.first_turns,
+            output: self.output.finish(or_nothing_ok(OUTPUT_UNKNOWN)),
+            cache: self.cache(or_nothing_ok(CACHE_UNKNOWN)),
+        }
+    }
+
+    fn cache(&self, missing: Missing) -> CacheAudit {
+        let reported = 0 < self.cache_requests;
+        let share = self.cached as f64 / self.input_total.max(1) as f64;
+        CacheAudit {
+            requests: self.cache_requests,
+            cached_tokens: reported.then(|| bounded(self.cached)),
+            share: reported.then_some(share),
+            reason: (!reported).then(|| missing.0.to_owned()),
+        }
+    }
+}
+
+impl Lengths {
+    fn add(&mut self, planned: u32, actual: u64) {
+        let difference = i128::from(actual) - i128::from(planned);
+        self.requests += 1;
+        self.planned += u128::from(planned);
+        self.actual += u128::from(actual);
+        self.exact += u64::from(difference == 0);
+        let (least, greatest) = self.differences.unwrap_or((difference, difference));
+        self.differences = Some((least.min(difference), greatest.max(difference)));
+    }
+
+    fn finish(&self, missing: Missing) -> LengthAudit {
+        let Some((least, greatest)) = self.differences else {
+            return LengthAudit {
+                requests: 0,
+                planned_tokens: None,
+                actual_tokens: None,
+                exact: None,
+                difference: None,
+                reason: Some(missing.0.to_owned()),
+            };
+        };
+        let mean = (self.actual as f64 - self.planned as f64) / self.requests as f64;
+        LengthAudit {
+            requests: self.requests,
+            planned_tokens: Some(bounded(self.planned)),
+            actual_tokens: Some(bounded(self.actual)),
+            exact: Some(self.exact),
+            difference: Some(Difference { min: signed(least), mean, max: signed(greatest) }),
+            reason: None,
+        }
+    }
+}
+
+/// Counts come from the server, which may say anything: they stop at the end of the numbers.
+fn bounded(count: u128) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn signed(difference: i128) -> i64 {
+    i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::Outcome;
+
+    use super::*;
+    use crate::fixture::{Given, run};
+    use crate::measured::Measured;
+
+    fn audit(records: Vec<RequestRecord>) -> Audit {
+        Measured::of(&run(records)).audit
+    }
+
+    #[test]
+    fn planned_and_actual_are_added_up_and_compared_request_by_request() {
+        let found = audit(vec![
+            Given::ok(0).asked(100, 8).arrival(50, &[None]).usage(130, 8).record(),
+            Given::ok(1).asked(200, 8).arrival(50, &[None]).usage(200, 5).record(),
+            Given::ok(2).asked(300, 8).arrival(50, &[None]).usage(285, 8).record(),
+            // Nothing reported, and a failure: neither is compared.
+            Given::ok(3).asked(900, 8).arrival(50, &[None]).no_usage().record(),
+            Given::failed(4, Outcome::Truncated).asked(900, 8).usage(1, 1).record(),
+        ]);
+        let input = found.input;
+        assert_eq!((input.requests, input.exact, input.reason), (3, Some(1), None));
+        assert_eq!((input.planned_tokens, input.actual_tokens), (Some(600), Some(615)));
+        assert_eq!(input.difference, Some(Difference { min: -15, mean: 5.0, max: 30 }));
+        let output = found.output;
+        assert_eq!((output.requests, output.exact), (3, Some(2)));
+        assert_eq!((output.planned_tokens, output.actual_tokens), (Some(24), Some(21)));
+        assert_eq!(output.difference, Some(Difference { min: -3, mean: -1.0, max: 0 }));
+    }
+
+    #[test]
+    fn a_chat_template_is_a_constant_difference() {
+        let records = (0..4).map(|id| Given::ok(id).usage(512 + 30, 0).record());
+        let difference = audit(records.collect()).input.difference.unwrap();
+        assert_eq!(difference.constant(), Some(30));
+        assert_eq!(Difference { min: 0, mean: 0.5, max: 1 }.constant(), None);
+    }
+
+    #[test]
+    fn later_turns_carry_history_and_are_counted_apart() {
+        let found = audit(vec![
+            Given::ok(0).asked(100, 3).usage(100, 3).record(),
+            Given::ok(1).asked(100, 3).turn(1).usage(203, 3).record(),
+        ]);
+        assert_eq!((found.input.requests, found.input.actual_tokens), (1, Some(100)));
+        assert_eq!((found.follow_ups, found.output.requests), (1, 2));
+        let alone = audit(vec![Given::ok(0).turn(1).usage(203, 3).record()]);
+        assert_eq!(alone.input.reason.as_deref(), Some(NO_FIRST_TURN.0));
+    }
+
+    #[test]
+    fn what_nobody_reported_is_null_with_a_reason() {
+        let found = audit(vec![Given::ok(0).arrival(50, &[Some(3)]).no_usage().record()]);
+        for (lengths, reason) in [(found.input, INPUT_UNKNOWN), (found.output, OUTPUT_UNKNOWN)] {
+            assert_eq!((lengths.requests, lengths.planned_tokens, lengths.exact), (0, None, None));
+            assert_eq!((lengths.actual_tokens, lengths.difference), (None, None));
+            assert_eq!(lengths.reason.as_deref(), Some(reason.0));
+        }
+        assert_eq!(
+            (found.cache.requests, found.cache.cached_tokens, found.cache.share),
+            (0, None, None)
+        );
+        assert_eq!(found.cache.reason.as_deref(), Some(CACHE_UNKNOWN.0));
+        let nothing = audit(vec![]);
+        let reasons = [nothing.input.reason, nothing.output.reason, nothing.cache.reason];
+        assert!(reasons.iter().all(|reason| reason.as_deref() == Some(NOTHING_OK.0)));
+    }
+
+    #[test]
+    fn the_cache_is_a_share_of_all_input_and_zero_is_not_silence() {
+        let found = audit(vec![
+            Given::ok(0).usage(100, 3).cached(50).record(),
+            Given::ok(1).usage(300, 3).record(),
+        ]);
+        let cache = found.cache;
+        assert_eq!((cache.requests, cache.cached_tokens, cache.share), (1, Some(50), Some(0.125)));
+        let none = audit(vec![Given::ok(0).usage(100, 3).cached(0).record()]).cache;
+        assert_eq!((none.cached_tokens, none.share, none.reason), (Some(0), Some(0.0), None));
+    }
+
+    #[test]
+    fn counts_past_all_bounds_stay_numbers() {
+        let given = |id| Given::ok(id).usage(u64::MAX, u64::MAX).cached(u64::MAX).record();
+        let found = audit(vec![given(0), given(1)]);
+        assert_eq!(found.input.actual_tokens, Some(u64::MAX));
+        assert_eq!(found.input.difference.unwrap().max, i64::MAX);
+        assert_eq!(found.cache.cached_tokens, Some(u64::MAX));
+        assert_eq!(found.cache.share, Some(1.0));
+    }
+}

@@ -1,0 +1,292 @@
+//! Promises as they are judged: an SLO's names, looked up in the table of metrics.
+
+use inferometer_model::spec::{Limit, Relation, Slo};
+
+use crate::metric::{Better, METRICS, Metric, Shape, Unit};
+use crate::request_metrics::AnswerLatencies;
+use crate::sample::{Percentile, Probability, Sample};
+
+/// An SLO that means something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promise {
+    pub(crate) metric: &'static Metric,
+    pub(crate) about: About,
+    relation: Relation,
+    limit: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum About {
+    EachRequest(fn(&AnswerLatencies) -> Option<f64>),
+    /// A statistic of the run's values.
+    Statistic(Statistic),
+    /// A metric that is one number by itself.
+    OneValue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statistic {
+    Mean,
+    Max,
+    Percentile(Percentile),
+    P999,
+}
+
+/// Where a bare `ttft` or `e2e` begins: on an open loop at its moment in the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zero {
+    Sent,
+    Schedule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SloProblem {
+    #[error(
+        "`{promise}`: there is no metric `{metric}`; the nearest is `{nearest}` \
+         (docs/metrics.md has them all)"
+    )]
+    UnknownMetric { promise: String, metric: String, nearest: &'static str },
+    #[error(
+        "`{promise}`: there is no statistic `{statistic}`; write p50, p90, p95, p99, p99.9, mean or \
+         max for the whole run, or none for each request"
+    )]
+    UnknownStatistic { promise: String, statistic: String },
+    #[error("`{promise}`: {metric} is one value for the whole run; leave out `.{statistic}`")]
+    OneValue { promise: String, metric: &'static str, statistic: String },
+    #[error(
+        "`{promise}`: {why}; write {metric}.p99 for the whole run, or promise {instead} of each \
+         request"
+    )]
+    NotPerRequest {
+        promise: String,
+        metric: &'static str,
+        why: &'static str,
+        instead: &'static str,
+    },
+    #[error("`{promise}`: {metric} is {unit}")]
+    WrongUnit { promise: String, metric: &'static str, unit: &'static str },
+    #[error(
+        "`{promise}` asks for a worse service: {better} is better for {metric}, so write `{sign}`"
+    )]
+    WrongDirection { promise: String, metric: &'static str, better: &'static str, sign: char },
+    #[error(
+        "`{promise}`: {metric} counts the requests that keep what is promised of each, and nothing \
+         is; add a promise such as ttft<500ms"
+    )]
+    NothingToAttain { promise: String, metric: &'static str },
+}
+
+/// Whether each promise can be judged, before a run is spent on it.
+pub fn check_slos(slos: &[Slo]) -> Result<(), SloProblem> {
+    // Where latencies begin changes which numbers are compared, and no name or unit.
+    let promises: Vec<Promise> =
+        slos.iter().map(|slo| Promise::of(slo, Zero::Sent)).collect::<Result<_, _>>()?;
+    if promises.iter().any(Promise::is_per_request) {
+        return Ok(());
+    }
+    match slos.iter().zip(&promises).find(|(_, promise)| is_of_goodput(promise.metric)) {
+        Some((slo, promise)) => Err(SloProblem::NothingToAttain {
+            promise: slo.to_string(),
+            metric: promise.metric.name,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn is_of_goodput(metric: &Metric) -> bool {
+    matches!(metric.name, "goodput" | "attainment")
+}
+
+impl Promise {
+    pub(crate) fn of(slo: &Slo, zero: Zero) -> Result<Self, SloProblem> {
+        let (said, statistic) = split_zero(slo.statistic.as_deref());
+        let has_zero = matches!(slo.metric.as_str(), "ttft" | "e2e");
+        if said.is_some() && !has_zero {
+            return Err(unknown_statistic(slo));
+        }
+        let from_schedule = has_zero && said.unwrap_or(zero) == Zero::Schedule;
+        let name =
+            if from_schedule { format!("{}_schedule", slo.metric) } else { slo.metric.clone() };
+        let metric = Metric::named(&name).ok_or_else(|| SloProblem::UnknownMetric {
+            promise: slo.to_string(),
+            metric: slo.metric.clone(),
+            nearest: nearest(&slo.metric),
+        })?;
+        let about = about(slo, metric, statistic)?;
+        let limit = limit(slo, metric)?;
+        check_direction(slo, metric)?;
+        Ok(Self { metric, about, relation: slo.relation, limit })
+    }
+
+    pub(crate) fn is_kept_by(&self, value: f64) -> bool {
+        match self.relation {
+            Relation::Below => value <= self.limit,
+            Relation::Above => self.limit <= value,
+        }
+    }
+
+    pub(crate) fn is_per_request(&self) -> bool {
+        matches!(self.about, About::EachRequest(_))
+    }
+}
+
+/// `schedule.p99` is a zero and a statistic; either may be alone.
+fn split_zero(text: Option<&str>) -> (Option<Zero>, Option<&str>) {
+    let Some(text) = text else { return (None, None) };
+    let (first, rest) = match text.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (text, None),
+    };
+    match first {
+        "sent" => (Some(Zero::Sent), rest),
+        "schedule" => (Some(Zero::Schedule), rest),
+        _ => (None, Some(text)),
+    }
+}
+
+fn about(slo: &Slo, metric: &'static Metric, statistic: Option<&str>) -> Result<About, SloProblem> {
+    match (metric.shape(), statistic) {
+        (Shape::Scalar, None) => Ok(About::OneValue),
+        (Shape::Scalar, Some(statistic)) => Err(SloProblem::OneValue {
+            promise: slo.to_string(),
+            metric: metric.name,
+            statistic: statistic.to_owned(),
+        }),
+        (Shape::Distribution, Some(statistic)) => {
+            Statistic::named(statistic).map(About::Statistic).ok_or_else(|| unknown_statistic(slo))
+        }
+        (Shape::Distribution, None) => of_each_request(slo, metric),
+    }
+}
+
+fn of_each_request(slo: &Slo, metric: &'static Metric) -> Result<About, SloProblem> {
+    let value: fn(&AnswerLatencies) -> Option<f64> = match metric.name {
+        "ttft" => |answer| answer.ttft,
+        "ttft_schedule" => |answer| answer.ttft_schedule,
+        "ttfc" => |answer| answer.ttfc,
+        "tpot" => |answer| answer.tpot,
+        "e2e" => |answer| answer.e2e,
+        "e2e_schedule" => |answer| answer.e2e_schedule,
+        name => {
+            let (why, instead) = match name {
+                "itl" | "icl" => {
+                    ("gaps are pooled over the run, so a request has no single one", "tpot")
+                }
+                _ => ("it is about the client, not about an answer", "ttft or e2e"),
+            };
+            let promise = slo.to_string();
+            return Err(SloProblem::NotPerRequest { promise, metric: name, why, instead });
+        }
+    };
+    Ok(About::EachRequest(value))
+}
+
+fn limit(slo: &Slo, metric: &'static Metric) -> Result<f64, SloProblem> {
+    let wrong =
+        |unit| SloProblem::WrongUnit { promise: slo.to_string(), metric: metric.name, unit };
+    match (metric.unit, slo.limit) {
+        (Unit::Milliseconds, Limit::Milliseconds(limit))
+        | (Unit::Share, Limit::Share(limit))
+        | (Unit::RequestsPerSecond | Unit::TokensPerSecond | Unit::Requests, Limit::Plain(limit)) => {
+            Ok(limit)
+        }
+        (Unit::Milliseconds, _) => {
+            Err(wrong("a time; write it with its unit, such as 500ms or 2s"))
+        }
+        (Unit::Share, _) => Err(wrong("a share; write it as per cent, such as 1%")),
+        (Unit::RequestsPerSecond, _) => {
+            Err(wrong("a number of requests per second; write it without a unit"))
+        }
+        (Unit::TokensPerSecond, _) => {
+            Err(wrong("a number of tokens per second; write it without a unit"))
+        }
+        (Unit::Requests, _) => Err(wrong("a number of requests; write it without a unit")),
+    }
+}
+
+/// A promise that a service is slow enough is a slip of the finger.
+fn check_direction(slo: &Slo, metric: &'static Metric) -> Result<(), SloProblem> {
+    let (better, sign) = match (metric.better, slo.relation) {
+        (Better::Lower, Relation::Above) => ("lower", '<'),
+        (Better::Higher, Relation::Below) => ("higher", '>'),
+        (Better::Lower, Relation::Below)
+        | (Better::Higher, Relation::Above)
+        | (Better::Neither, _) => return Ok(()),
+    };
+    let promise = slo.to_string();
+    Err(SloProblem::WrongDirection { promise, metric: metric.name, better, sign })
+}
+
+fn unknown_statistic(slo: &Slo) -> SloProblem {
+    SloProblem::UnknownStatistic {
+        promise: slo.to_string(),
+        statistic: slo.statistic.clone().unwrap_or_default(),
+    }
+}
+
+impl Statistic {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "mean" => Some(Self::Mean),
+            "max" => Some(Self::Max),
+            "p99.9" => Some(Self::P999),
+            _ => Percentile::ALL
+                .into_iter()
+                .find(|percentile| percentile.name() == name)
+                .map(Self::Percentile),
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Max => "max",
+            Self::Percentile(percentile) => percentile.name(),
+            Self::P999 => "p99.9",
+        }
+    }
+
+    pub(crate) fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Self::Mean => sample.mean(),
+            Self::Max => sample.max(),
+            Self::Percentile(percentile) => sample.percentile(percentile),
+            Self::P999 => sample.quantile(Probability::P999),
+        }
+    }
+
+    /// The fewest values that it can be judged from.
+    pub(crate) const fn certified_from(self) -> u64 {
+        match self {
+            Self::Mean | Self::Max => 1,
+            Self::Percentile(percentile) => percentile.certified_from(),
+            // By the same bound as the other percentiles.
+            Self::P999 => 6_636,
+        }
+    }
+}
+
+/// The metric whose name takes the fewest changes of a letter.
+fn nearest(typed: &str) -> &'static str {
+    let names = METRICS.iter().map(|metric| metric.name);
+    names.min_by_key(|name| changes(typed, name)).unwrap_or("ttft")
+}
+
+/// Letters to insert, take out or replace on the way from one name to the other.
+fn changes(from: &str, to: &str) -> usize {
+    let to = to.as_bytes();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (place, letter) in from.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = place + 1;
+        for column in 0..to.len() {
+            let replaced = diagonal + usize::from(letter != to[column]);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests;

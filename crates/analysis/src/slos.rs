@@ -1,0 +1,182 @@
+//! Whether promises were kept: by how many requests, and by the run.
+
+use inferometer_model::Observations;
+use inferometer_model::outcome::Cause;
+use inferometer_model::spec::Slo;
+use serde::{Deserialize, Serialize};
+
+use crate::measured::Measured;
+use crate::metric::Missing;
+use crate::promise::{About, Promise, SloProblem, Statistic, Zero};
+use crate::request_metrics::AnswerLatencies;
+use crate::value::MetricValue;
+
+/// What became of a promise about the whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SloOutcome {
+    /// As it was typed.
+    pub promise: String,
+    /// The metric that was compared; null when the promise names none.
+    pub metric: Option<String>,
+    pub verdict: SloVerdict,
+    /// In the unit of the metric. An undecided promise may have one, too.
+    pub value: Option<f64>,
+    /// Why it is undecided.
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SloVerdict {
+    Met,
+    Missed,
+    Undecided,
+}
+
+impl SloVerdict {
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// How many requests kept all that was promised of each. A failed request keeps nothing, nor does
+/// one on which a promised latency cannot be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSlos {
+    pub promises: Vec<RequestSlo>,
+    /// Without the turns that the run's end cut off.
+    pub scheduled: u64,
+    /// Requests that kept every promise.
+    pub met: u64,
+}
+
+/// One promise about each request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSlo {
+    /// As it was typed.
+    pub promise: String,
+    /// The metric that was compared.
+    pub metric: String,
+    /// Requests that kept it.
+    pub met: u64,
+}
+
+/// What grows while the records are read.
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    promises: Vec<(RequestSlo, Promise)>,
+    scheduled: u64,
+    met: u64,
+}
+
+impl Keeping {
+    pub(crate) fn new(observations: &Observations) -> Self {
+        let slos = observations.manifest.spec.slos.iter();
+        let zero = zero(observations);
+        let promises = slos.filter_map(|slo| {
+            let promise = Promise::of(slo, zero).ok().filter(Promise::is_per_request)?;
+            let metric = promise.metric.name.to_owned();
+            Some((RequestSlo { promise: slo.to_string(), metric, met: 0 }, promise))
+        });
+        let scheduled = observations.scheduled_count() - time_over(observations);
+        Self { promises: promises.collect(), scheduled, met: 0 }
+    }
+
+    pub(crate) fn add_ok(&mut self, answer: &AnswerLatencies) {
+        let mut kept_all = true;
+        for (found, promise) in &mut self.promises {
+            let About::EachRequest(value) = promise.about else { continue };
+            let kept = value(answer).is_some_and(|value| promise.is_kept_by(value));
+            found.met += u64::from(kept);
+            kept_all &= kept;
+        }
+        self.met += u64::from(kept_all);
+    }
+
+    /// `None` when nothing was promised of each request.
+    pub(crate) fn finish(self) -> Option<RequestSlos> {
+        let promises: Vec<RequestSlo> = self.promises.into_iter().map(|(found, _)| found).collect();
+        let Self { scheduled, met, .. } = self;
+        (!promises.is_empty()).then_some(RequestSlos { promises, scheduled, met })
+    }
+}
+
+/// Requests that were scheduled and not sent because the run's time was over before their
+/// conversation came to them.
+pub(crate) fn time_over(observations: &Observations) -> u64 {
+    let cut = observations.not_sent.iter().filter(|part| part.cause == Cause::TimeOver);
+    cut.map(|part| part.count).sum()
+}
+
+/// Judges every promise about the run, and names those that cannot be judged.
+pub(crate) fn judged(observations: &Observations, measured: &Measured) -> Vec<SloOutcome> {
+    let slos = observations.manifest.spec.slos.iter();
+    let zero = zero(observations);
+    slos.filter_map(|slo| judge(slo, Promise::of(slo, zero), measured)).collect()
+}
+
+/// `None` for a promise about each request.
+fn judge(
+    slo: &Slo,
+    promise: Result<Promise, SloProblem>,
+    measured: &Measured,
+) -> Option<SloOutcome> {
+    let promise = match promise {
+        Ok(promise) => promise,
+        Err(problem) => {
+            return Some(SloOutcome {
+                promise: slo.to_string(),
+                metric: None,
+                verdict: SloVerdict::Undecided,
+                value: None,
+                reason: Some(problem.to_string()),
+            });
+        }
+    };
+    let (value, doubt) = match promise.about {
+        About::EachRequest(_) => return None,
+        About::Statistic(statistic) => statistic_of(&promise, statistic, measured),
+        About::OneValue => one_value_of(&promise, measured),
+    };
+    let verdict = match value {
+        Some(value) if doubt.is_none() && promise.is_kept_by(value) => SloVerdict::Met,
+        Some(_) if doubt.is_none() => SloVerdict::Missed,
+        _ => SloVerdict::Undecided,
+    };
+    let metric = Some(promise.metric.name.to_owned());
+    Some(SloOutcome { promise: slo.to_string(), metric, verdict, value, reason: doubt })
+}
+
+/// The value, and why it decides nothing, if it does not.
+type Finding = (Option<f64>, Option<String>);
+
+fn statistic_of(promise: &Promise, statistic: Statistic, measured: &Measured) -> Finding {
+    let sample = match promise.metric.sample(measured) {
+        Some(Ok(sample)) => sample,
+        Some(Err(Missing(reason))) => return (None, Some(reason.to_owned())),
+        None => return (None, Some("it is no distribution".to_owned())),
+    };
+    let (count, needed) = (sample.count(), statistic.certified_from());
+    let doubt = (count < needed).then(|| {
+        format!("{} is certified from {needed} samples on, and there are {count}", statistic.name())
+    });
+    (Some(statistic.of(sample)), doubt)
+}
+
+fn one_value_of(promise: &Promise, measured: &Measured) -> Finding {
+    match promise.metric.value(measured) {
+        MetricValue::Scalar(scalar) => (scalar.value, scalar.reason),
+        MetricValue::Distribution(_) => (None, Some("it is no single number".to_owned())),
+    }
+}
+
+fn zero(observations: &Observations) -> Zero {
+    if observations.manifest.spec.is_open_loop() { Zero::Schedule } else { Zero::Sent }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Promises kept and broken, on hand-made runs.
+
+use inferometer_model::journal::NotSent;
+use inferometer_model::spec::{Arrivals, LoadShape, Rate};
+use inferometer_model::{Moment, Outcome, RequestId, RequestRecord};
+
+use super::*;
+use crate::fixture::{Given, calm, calm_record, run};
+use crate::{Summary, summarize};
+
+fn promising(mut observations: Observations, slos: &[&str]) -> Observations {
+    observations.manifest.spec.slos = slos.iter().map(|slo| slo.parse().unwrap()).collect();
+    observations
+}
+
+/// Sent at zero, first token at `ttft`, the third and last at `end`.
+fn answer(id: u64, ttft: u64, end: u64) -> RequestRecord {
+    Given::ok(id).arrival(ttft, &[Some(1)]).arrival(end, &[Some(2)]).usage(512, 3).record()
+}
+
+fn not_sent(first: u64, count: u64, cause: Cause) -> NotSent {
+    NotSent { first: RequestId(first), count, cause, at: Moment::ZERO }
+}
+
+/// Two seconds: one answer keeps both promises, one is slow to begin, one has a single token and
+/// so no TPOT, one failed fast; three were not sent, and two more had no time.
+fn mixed(slos: &[&str]) -> Observations {
+    let mut observations = run(vec![
+        answer(0, 100, 200),
+        answer(1, 600, 2_000),
+        Given::ok(2).arrival(50, &[Some(1)]).usage(512, 1).record(),
+        Given::failed(3, Outcome::Rejected).ends(10).record(),
+    ]);
+    observations.not_sent =
+        vec![not_sent(4, 3, Cause::ConversationBroken), not_sent(7, 2, Cause::TimeOver)];
+    promising(observations, slos)
+}
+
+fn scalar(summary: &Summary, name: &str) -> (Option<f64>, Option<String>) {
+    let scalar = summary.metrics.scalar(name).unwrap();
+    (scalar.value, scalar.reason.clone())
+}
+
+#[test]
+fn goodput_counts_what_kept_every_promise_and_attainment_shares_all_that_was_scheduled() {
+    let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms"]));
+    assert_eq!((summary.scheduled, summary.time_over), (9, 2));
+    assert_eq!(scalar(&summary, "goodput"), (Some(0.5), None));
+    assert_eq!(scalar(&summary, "request_throughput"), (Some(1.5), None));
+    assert_eq!(scalar(&summary, "attainment"), (Some(1.0 / 7.0), None));
+    let kept = |promise: &str, metric: &str, met| RequestSlo {
+        promise: promise.to_owned(),
+        metric: metric.to_owned(),
+        met,
+    };
+    let expected = RequestSlos {
+        promises: vec![kept("ttft<500ms", "ttft", 2), kept("tpot<100ms", "tpot", 1)],
+        scheduled: 7,
+        met: 1,
+    };
+    assert_eq!(summary.request_slos, Some(expected));
+    assert_eq!(summary.slos, []);
+}
+
+#[test]
+fn attainment_itself_may_be_promised_of_the_run() {
+    let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms", "attainment>10%", "goodput>1"]));
+    let verdicts: Vec<SloVerdict> = summary.slos.iter().map(|slo| slo.verdict).collect();
+    assert_eq!(verdicts, [SloVerdict::Met, SloVerdict::Missed]);
+    assert_eq!(summary.slos[0].value, Some(1.0 / 7.0));
+}
+
+#[test]
+fn without_a_promise_of_each_request_there_is_no_goodput() {
+    for slos in [&[][..], &["error_rate<1%"]] {
+        let summary = summarize(&promising(calm(), slos));
+        assert_eq!(summary.request_slos, None);
+        for name in ["goodput", "attainment"] {
+            let expected = (None, Some("no SLO was set for each request".to_owned()));
+            assert_eq!(scalar(&summary, name), expected);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_kept_nothing_attains_zero_and_one_without_requests_attains_nothing() {
+    let failed = promising(run(vec![Given::failed(0, Outcome::HttpError).record()]), &["e2e<1s"]);
+    let summary = summarize(&failed);
+    assert_eq!(scalar(&summary, "attainment"), (Some(0.0), None));
+    assert_eq!(scalar(&summary, "goodput"), (None, Some("no request ended ok".to_owned())));
+    let empty = summarize(&promising(run(vec![]), &["e2e<1s"]));
+    assert_eq!(scalar(&empty, "attainment"), (None, Some("no request was scheduled".to_owned())));
+}
+
+#[test]
+fn the_first_token_of_an_answer_that_was_not_streamed_keeps_nothing() {
+    let mut observations = promising(calm(), &["ttft<1s"]);
+    assert_eq!(summarize(&observations).request_slos.unwrap().met, 40);
+    observations.manifest.spec.workload.streaming = false;
+    assert_eq!(summarize(&observations).request_slos.unwrap().met, 0);
+    observations.manifest.spec.slos = vec!["e2e<1s".parse().unwrap()];
+    assert_eq!(summarize(&observations).request_slos.unwrap().met, 40);
+}
+
+#[test]
+fn a_bare_latency_counts_from_the_schedule_on_an_open_loop() {
+    let record = Given::ok(0).moments(0, 900, 900).arrival(1_000, &[Some(3)]).record();
+    let mut observations = promising(run(vec![record]), &["ttft<500ms", "ttft.max<500ms"]);
+    let closed = summarize(&observations);
+    assert_eq!(closed.request_slos.unwrap().met, 1);
+    assert_eq!((closed.slos[0].verdict, closed.slos[0].value), (SloVerdict::Met, Some(100.0)));
+    observations.manifest.spec.load.shape = LoadShape::Open {
+        rate: Rate::Steady { per_s: 10.0 },
+        arrivals: Arrivals::Constant,
+        cap: None,
+    };
+    let open = summarize(&observations);
+    let slos = open.request_slos.unwrap();
+    assert_eq!((slos.met, slos.promises[0].metric.as_str()), (0, "ttft_schedule"));
+    assert_eq!(open.slos[0].metric.as_deref(), Some("ttft_schedule"));
+    assert_eq!((open.slos[0].verdict, open.slos[0].value), (SloVerdict::Missed, Some(1_000.0)));
+}
+
+fn judged_alone(observations: Observations, slo: &str) -> SloOutcome {
+    let summary = summarize(&promising(observations, &[slo]));
+    let [outcome] = summary.slos.as_slice() else { panic!("one outcome") };
+    assert_eq!(outcome.promise, slo);
+    outcome.clone()
+}
+
+#[test]
+fn promises_about_the_run_are_met_or_missed() {
+    use SloVerdict::{Met, Missed};
+    // Forty answers with a TTFT of 50 ms, an E2E of 120 ms, and no error.
+    for (slo, verdict, value) in [
+        ("ttft.mean<50ms", Met, 50.0),
+        ("ttft.p50<49ms", Missed, 50.0),
+        ("e2e.max<120ms", Met, 120.0),
+        ("error_rate<1%", Met, 0.0),
+        ("concurrency_peak>3", Missed, 2.0),
+    ] {
+        let found = judged_alone(calm(), slo);
+        assert_eq!(
+            (found.verdict, found.value, found.reason),
+            (verdict, Some(value), None),
+            "{slo}"
+        );
+    }
+}
+
+#[test]
+fn a_percentile_without_its_samples_decides_nothing() {
+    let found = judged_alone(calm(), "ttft.p99<1ms");
+    assert_eq!((found.verdict, found.value), (SloVerdict::Undecided, Some(50.0)));
+    let reason = "p99 is certified from 662 samples on, and there are 40";
+    assert_eq!(found.reason.as_deref(), Some(reason));
+    let many = || run((0..6_635).map(calm_record).collect());
+    assert_eq!(judged_alone(many(), "ttft.p99<60ms").verdict, SloVerdict::Met);
+    assert_eq!(judged_alone(many(), "ttft.p99.9<60ms").verdict, SloVerdict::Undecided);
+    let enough = run((0..6_636).map(calm_record).collect());
+    assert_eq!(judged_alone(enough, "ttft.p99.9<60ms").verdict, SloVerdict::Met);
+}
+
+#[test]
+fn what_does_not_exist_is_neither_met_nor_missed() {
+    let nothing = || run(vec![Given::failed(0, Outcome::HttpError).record()]);
+    for slo in ["itl.mean<50ms", "output_throughput>5"] {
+        let found = judged_alone(nothing(), slo);
+        assert_eq!((found.verdict, found.value), (SloVerdict::Undecided, None), "{slo}");
+        assert_eq!(found.reason.as_deref(), Some("no request ended ok"), "{slo}");
+    }
+    let found = judged_alone(calm(), "goodput>5");
+    assert_eq!(found.reason.as_deref(), Some("no SLO was set for each request"));
+}
+
+#[test]
+fn a_stored_promise_that_means_nothing_is_named() {
+    let found = judged_alone(calm(), "tfft<5ms");
+    assert_eq!((found.verdict, found.metric), (SloVerdict::Undecided, None));
+    assert!(found.reason.unwrap().contains("nearest is `ttft`"));
+}

@@ -1,0 +1,282 @@
+//! Whether the server was asked what the workload says, in plain words.
+
+use std::fmt::Write;
+
+use inferometer_analysis::{CacheAudit, LengthAudit, Summary, WorkloadFacts};
+use inferometer_model::Outcome;
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::{FileFacts, InputLength};
+use inferometer_model::spec::{Counting, Lengths};
+
+use super::lines::labelled;
+use super::style::{Ink, Style};
+use crate::escape::{terminal, terminal_line};
+use crate::number::{NOTHING, count, figure, percent, separated};
+
+/// Notes about the data that a page has room for; the summary has them all.
+const NOTES_TOLD: usize = 4;
+/// Characters of a file's name or a note.
+const NAME_MAX: usize = 60;
+const NOTE_MAX: usize = 300;
+
+pub(super) fn audit(summary: &Summary, style: Style) -> String {
+    let workload = &summary.workload;
+    if summary.count(Outcome::Ok) == 0 {
+        return String::new();
+    }
+    let mut text = style.paint(Ink::Bold, "audit") + "\n";
+    text += &labelled("input", &input(workload, summary.run.api));
+    text += &labelled("output", &output(workload));
+    text += &labelled("cache", &cache(&workload.audit.cache));
+    for file in &workload.files {
+        text += &labelled("file", &told_file(file));
+    }
+    for note in workload.notes.iter().take(NOTES_TOLD) {
+        text += &labelled("note", &terminal_line(note, NOTE_MAX));
+    }
+    let more = workload.notes.len().saturating_sub(NOTES_TOLD);
+    if 0 < more {
+        text += &labelled("", &format!("{more} more notes are in the summary"));
+    }
+    text
+}
+
+fn input(workload: &WorkloadFacts, api: Api) -> String {
+    let audit = &workload.audit;
+    let about = match workload.input_length {
+        InputLength::Exact => "",
+        InputLength::Estimated | InputLength::Corrected(_) => "about ",
+    };
+    let mut text = compared(
+        &audit.input,
+        about,
+        is_fixed(workload.input_tokens.as_ref()),
+        cause(workload, api),
+    );
+    if audit.input.exact != Some(audit.input.requests) && audit.input.reason.is_none() {
+        text += &sizing(workload.input_length);
+    }
+    if 0 < audit.follow_ups {
+        let turns = counted(audit.follow_ups, "follow-up turn");
+        let _ = write!(text, "; {turns} with history not compared");
+    }
+    text
+}
+
+/// What every prompt has more of than was asked for, where that can be known: an estimate has
+/// other reasons to be off.
+fn cause(workload: &WorkloadFacts, api: Api) -> &'static str {
+    let is_exact = workload.input_length == InputLength::Exact;
+    let has_template = api == Api::Chat && workload.counting == Counting::Prompt;
+    match (is_exact, has_template, workload.images) {
+        (true, true, None) => ": its chat template",
+        (true, true, Some(_)) => ": its chat template and the pictures",
+        (true, false, Some(_)) => ": the pictures",
+        (true, false, None) | (false, ..) => "",
+    }
+}
+
+fn output(workload: &WorkloadFacts) -> String {
+    compared(&workload.audit.output, "", is_fixed(workload.output_tokens.as_ref()), "")
+}
+
+/// How prompts were brought to their length, where nobody could count them.
+fn sizing(input_length: InputLength) -> String {
+    match input_length {
+        InputLength::Exact => String::new(),
+        InputLength::Estimated => "; sized by words, as if each were a token".to_owned(),
+        InputLength::Corrected(correction) => format!(
+            "; sized by words, of {} tokens each and {} on top, as this server had counted",
+            figure(Some(correction.tokens_per_word)),
+            figure(Some(correction.overhead_tokens)),
+        ),
+    }
+}
+
+/// Whether all requests were asked the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    TheSame,
+    Various,
+}
+
+fn is_fixed(lengths: Option<&Lengths>) -> Asked {
+    match lengths.and_then(Lengths::fixed) {
+        Some(_) => Asked::TheSame,
+        None => Asked::Various,
+    }
+}
+
+fn compared(lengths: &LengthAudit, about: &str, asked: Asked, cause: &str) -> String {
+    let (Some(planned), Some(actual), Some(exact), Some(difference)) =
+        (lengths.planned_tokens, lengths.actual_tokens, lengths.exact, lengths.difference)
+    else {
+        return missing(lengths.reason.as_deref());
+    };
+    let requests = lengths.requests;
+    if exact == requests {
+        return match requests {
+            1 => "exact on the one request".to_owned(),
+            _ => format!("exact on all {} requests", count(requests)),
+        };
+    }
+    let mean = |tokens: u64| mean(tokens, requests);
+    let (planned, actual) = (mean(planned), mean(actual));
+    let on_average = if asked == Asked::TheSame { "" } else { " on average" };
+    let cause = if difference.min < 0 { "" } else { cause };
+    if let Some(constant) = difference.constant() {
+        let constant = signed(constant);
+        return format!(
+            "asked {about}{planned}{on_average}, server counted {actual} ({constant} on each{cause})"
+        );
+    }
+    let (least, greatest) = (signed(difference.min), signed(difference.max));
+    format!(
+        "asked {about}{planned}{on_average}, server counted {actual} on average ({least} to \
+         {greatest}, exact on {} of {})",
+        count(exact),
+        count(requests)
+    )
+}
+
+fn cache(cache: &CacheAudit) -> String {
+    match cache.share {
+        None => missing(cache.reason.as_deref()),
+        Some(0.0) => "nothing came from the prefix cache".to_owned(),
+        share => format!("{} of input tokens came from the prefix cache", percent(share)),
+    }
+}
+
+fn told_file(file: &FileFacts) -> String {
+    let mut text = format!(
+        "{}: {}, {}",
+        terminal_line(&file.name, NAME_MAX),
+        terminal_line(&file.kind, NAME_MAX),
+        counted(file.items, "item")
+    );
+    let dropped: Vec<String> = file
+        .dropped
+        .iter()
+        .map(|(reason, items)| format!("{} {}", count(*items), terminal_line(reason, NAME_MAX)))
+        .collect();
+    if !dropped.is_empty() {
+        let _ = write!(text, "; left out: {}", dropped.join(", "));
+    }
+    text
+}
+
+fn missing(reason: Option<&str>) -> String {
+    format!("{NOTHING} {}", terminal(reason.unwrap_or("not known")))
+}
+
+/// Whole where it is whole.
+fn mean(tokens: u64, requests: u64) -> String {
+    match tokens.checked_rem(requests) {
+        Some(0) => count(tokens / requests),
+        Some(_) => figure(Some(tokens as f64 / requests as f64)),
+        None => NOTHING.to_owned(),
+    }
+}
+
+fn signed(difference: i64) -> String {
+    let digits = separated(&difference.unsigned_abs().to_string());
+    match difference {
+        0 => digits,
+        1.. => format!("+{digits}"),
+        ..0 => format!("−{digits}"),
+    }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_analysis::Difference;
+
+    use super::*;
+
+    fn lengths(
+        requests: u64,
+        planned: u64,
+        actual: u64,
+        exact: u64,
+        ends: (i64, i64),
+    ) -> LengthAudit {
+        LengthAudit {
+            requests,
+            planned_tokens: Some(planned),
+            actual_tokens: Some(actual),
+            exact: Some(exact),
+            difference: Some(Difference { min: ends.0, mean: 0.0, max: ends.1 }),
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn every_way_to_be_off_has_its_words() {
+        let exact = lengths(100, 51_200, 51_200, 100, (0, 0));
+        assert_eq!(compared(&exact, "", Asked::TheSame, ""), "exact on all 100 requests");
+        let one = lengths(1, 512, 512, 1, (0, 0));
+        assert_eq!(compared(&one, "", Asked::TheSame, ""), "exact on the one request");
+        let template = lengths(100, 51_200, 54_200, 0, (30, 30));
+        assert_eq!(
+            compared(&template, "", Asked::TheSame, ": its chat template"),
+            "asked 512, server counted 542 (+30 on each: its chat template)"
+        );
+        assert_eq!(
+            compared(&template, "about ", Asked::Various, ""),
+            "asked about 512 on average, server counted 542 (+30 on each)"
+        );
+        let less = lengths(2, 1_024, 1_020, 0, (-2, -2));
+        assert_eq!(
+            compared(&less, "", Asked::TheSame, ": its chat template"),
+            "asked 512, server counted 510 (−2 on each)"
+        );
+        let various = lengths(3, 1_536, 1_600, 1, (-1_000, 40));
+        assert_eq!(
+            compared(&various, "about ", Asked::TheSame, ""),
+            "asked about 512, server counted 533.3 on average (−1,000 to +40, exact on 1 of 3)"
+        );
+    }
+
+    #[test]
+    fn what_was_not_reported_says_so() {
+        let nothing = LengthAudit {
+            requests: 0,
+            planned_tokens: None,
+            actual_tokens: None,
+            exact: None,
+            difference: None,
+            reason: Some("the server is \u{1b}[2Jmute".to_owned()),
+        };
+        let expected = "– the server is \\u{1b}[2Jmute";
+        assert_eq!(compared(&nothing, "", Asked::TheSame, ""), expected);
+    }
+
+    #[test]
+    fn the_cache_is_told_from_silence() {
+        let of = |share, reason: Option<&str>| {
+            let reason = reason.map(str::to_owned);
+            cache(&CacheAudit { requests: 1, cached_tokens: Some(1), share, reason })
+        };
+        assert_eq!(of(Some(0.125), None), "12.5 % of input tokens came from the prefix cache");
+        assert_eq!(of(Some(0.0), None), "nothing came from the prefix cache");
+        assert_eq!(of(None, Some("not said")), "– not said");
+    }
+
+    #[test]
+    fn a_file_is_told_with_what_was_left_out() {
+        let file = FileFacts {
+            name: "a\nb\u{7}.jsonl".to_owned(),
+            kind: "jsonl".to_owned(),
+            sha256: String::new(),
+            items: 1_000,
+            dropped: [("too long".to_owned(), 3), ("empty".to_owned(), 1)].into(),
+        };
+        let expected = "a b\\u{7}.jsonl: jsonl, 1,000 items; left out: 1 empty, 3 too long";
+        assert_eq!(told_file(&file), expected);
+    }
+}
