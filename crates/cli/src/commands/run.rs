@@ -1,12 +1,11 @@
 //! `inferometer run`: one measurement of one server.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_load::resources;
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
-use inferometer_model::{BaseUrl, Plan, Spec};
+use inferometer_model::{BaseUrl, Spec};
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
