@@ -23,6 +23,7 @@ pub mod fetch;
 mod flight;
 mod histories;
 mod hopes;
+pub mod json_lines;
 mod landings;
 mod limits;
 mod opening;

@@ -130,11 +130,31 @@ impl RequestTemplate {
     }
 }
 
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
 impl Target {
+    /// Whether answers are asked for piece by piece.
+    pub(crate) fn streams(&self) -> bool {
+        self.streaming && self.api.streams()
+    }
+
     /// What every request to the measured endpoint has in common.
     pub(crate) fn template(&self) -> RequestTemplate {
-        let path = self.base.path(self.api.path());
-        let (parts, _) = self.plain_request(http::Method::POST, &path, Bytes::new()).into_parts();
+        let path = self.base.path(&self.api.path(self.streams(), &self.model));
+        let request = self.plain_request(http::Method::POST, &path, Bytes::new());
+        let (mut parts, _) = request.into_parts();
+        match self.api {
+            Api::OllamaChat | Api::OllamaGenerate => {
+                let lines = HeaderValue::from_static("application/x-ndjson, application/json");
+                parts.headers.insert(header::ACCEPT, lines);
+            }
+            // Anthropic's own servers refuse a request without it; one that was set by hand stays.
+            Api::Messages => {
+                let version = parts.headers.entry(ANTHROPIC_VERSION);
+                version.or_insert(HeaderValue::from_static("2023-06-01"));
+            }
+            _ => {}
+        }
         RequestTemplate {
             uri: parts.uri,
             headers: parts.headers,

@@ -213,7 +213,7 @@ fn start(record: &RequestRecord) -> Option<Moment> {
 fn ends_latency(api: Api, event: &Event) -> bool {
     match api {
         Api::Completions => event.carried.contains(Carried::CHOICE),
-        Api::Chat => !event.carried.contains(Carried::DONE),
+        _ => !event.carried.contains(Carried::DONE),
     }
 }
 
