@@ -42,7 +42,7 @@ fn framing(response: &Response, api: Api, streaming: bool) -> Result<Framing, Fa
 /// The framing that a content type means, if it means one that the API has. Some proxies call
 /// JSON lines plain JSON, so that for their APIs what was asked counts.
 fn framing_of(essence: &str, api: Api, streaming: bool) -> Option<Framing> {
-    let streams_lines = matches!(api, Api::OllamaChat | Api::OllamaGenerate);
+    let streams_lines = api.streams_lines();
     match essence {
         "text/event-stream" => Some(Framing::EventStream),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" if streams_lines => {

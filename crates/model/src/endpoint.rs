@@ -94,6 +94,11 @@ impl Api {
     pub const fn streams(self) -> bool {
         !matches!(self, Self::Embeddings | Self::Rerank)
     }
+
+    /// Whether its streams are JSON documents in lines rather than events.
+    pub const fn streams_lines(self) -> bool {
+        matches!(self, Self::OllamaChat | Self::OllamaGenerate)
+    }
 }
 
 /// Endpoints whose paths are fixed, the more telling ones first.

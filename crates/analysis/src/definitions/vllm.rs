@@ -211,9 +211,10 @@ fn start(record: &RequestRecord) -> Option<Moment> {
 }
 
 fn ends_latency(api: Api, event: &Event) -> bool {
-    match api {
-        Api::Completions => event.carried.contains(Carried::CHOICE),
-        _ => !event.carried.contains(Carried::DONE),
+    if api == Api::Completions {
+        event.carried.contains(Carried::CHOICE)
+    } else {
+        !event.carried.contains(Carried::DONE)
     }
 }
 

@@ -28,7 +28,7 @@ enum Input<'a> {
 pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     let input = match &recipe.content.prompt {
         Prompt::Text(text) if recipe.history.is_empty() => Input::One(text),
-        _ => Input::Many(fields::texts(recipe)),
+        Prompt::Text(_) | Prompt::Messages(_) => Input::Many(fields::texts(recipe)),
     };
     fields::body(&Body { model: recipe.model, input }, recipe)
 }

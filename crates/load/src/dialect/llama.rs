@@ -48,13 +48,6 @@ struct Document<'a> {
     model: Option<Text<'a>>,
     #[serde(borrow, default)]
     stop_type: Option<Text<'a>>,
-    /// Older servers say it so.
-    #[serde(default)]
-    stopped_limit: bool,
-    #[serde(default)]
-    stopped_eos: bool,
-    #[serde(default)]
-    stopped_word: bool,
     #[serde(default)]
     tokens_predicted: Loose,
     #[serde(default)]
@@ -108,8 +101,6 @@ fn finish(document: &Document<'_>) -> Cow<'static, str> {
         Some(b"limit") => Cow::Borrowed("length"),
         Some(b"eos" | b"word") => Cow::Borrowed("stop"),
         Some(other) if other != b"none" => Cow::Owned(String::from_utf8_lossy(other).into_owned()),
-        _ if document.stopped_limit => Cow::Borrowed("length"),
-        _ if document.stopped_eos || document.stopped_word => Cow::Borrowed("stop"),
         _ => Cow::Borrowed(UNSTATED),
     }
 }

@@ -119,6 +119,7 @@ struct StopDelta<'a> {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the API calls them so")]
 struct WireUsage {
     #[serde(default)]
     input_tokens: Loose,

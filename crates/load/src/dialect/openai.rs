@@ -62,9 +62,10 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         }
         UsageAsk::None => None,
     };
-    let (messages, prompt) = match recipe.api {
-        Api::Chat => (Some(messages(recipe)), None),
-        _ => (None, Some(fields::prompt_text(recipe))),
+    let (messages, prompt) = if recipe.api == Api::Chat {
+        (Some(messages(recipe)), None)
+    } else {
+        (None, Some(fields::prompt_text(recipe)))
     };
     let body = Body {
         model: recipe.model,

@@ -28,7 +28,7 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 fn query_and_documents(recipe: &BodyRecipe<'_>) -> (String, Vec<String>) {
     let texts = match &recipe.content.prompt {
         Prompt::Text(text) if recipe.history.is_empty() => lines_or_sentences(text),
-        _ => fields::texts(recipe),
+        Prompt::Text(_) | Prompt::Messages(_) => fields::texts(recipe),
     };
     let (query, documents) = texts
         .split_first()
