@@ -161,9 +161,13 @@ pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
         b"content_block_delta" => Ok(grown(document::<BlockDelta<'_>>(json)?.delta)),
         b"message_delta" => {
             let MessageDelta { delta, usage } = document(json)?;
-            let part =
-                ChoicePart { finish: delta.stop_reason.map(finish), ..ChoicePart::default() };
-            Ok(Saying { usage: usage.map(Usage::from), ..Saying::from(part) })
+            let usage = usage.map(Usage::from);
+            // Usage without a reason is a sum on the way, of text that has come already.
+            let Some(reason) = delta.stop_reason else {
+                return Ok(Saying { usage, ..Saying::default() });
+            };
+            let part = ChoicePart { finish: Some(finish(reason)), ..ChoicePart::default() };
+            Ok(Saying { usage, ..Saying::from(part) })
         }
         b"message_stop" => Ok(Saying { ends: true, ..Saying::default() }),
         b"message" => Ok(whole(document(json)?)),

@@ -58,13 +58,21 @@ struct Document<'a> {
     error: Option<serde_json::Value>,
 }
 
+/// SGLang answers with the bare list of results.
 pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
+    if json.trim_ascii_start().starts_with(b"[") {
+        let results: Loose = document(json)?;
+        return Ok(if has_some(&results) { whole_answer(json) } else { Saying::default() });
+    }
     let document: Document<'_> = document(json)?;
     if let Some(error) = document.error {
         return Ok(Saying { error: Some(error_text(&error)), ..Saying::default() });
     }
-    let has_results = document.results.list_length().is_some_and(|length| 0 < length);
-    let saying = if has_results { whole_answer(json) } else { Saying::default() };
+    let saying = if has_some(&document.results) { whole_answer(json) } else { Saying::default() };
     let model = document.model.map(Text::into_name);
     Ok(Saying { usage: document.usage.map(Usage::from), model, ..saying })
+}
+
+fn has_some(results: &Loose) -> bool {
+    results.list_length().is_some_and(|length| 0 < length)
 }

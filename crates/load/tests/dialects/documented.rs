@@ -263,6 +263,32 @@ fn documented_messages_think_talk_and_call() {
     assert_eq!(answer.events[0].text_bytes, 4 + 2 + 11);
 }
 
+#[test]
+fn documented_sums_on_the_way_are_no_output() {
+    let delta = |stop: &str, tokens: u32| {
+        format!(
+            r#"{{"type":"message_delta","delta":{{"stop_reason":{stop}}},"usage":{{"output_tokens":{tokens}}}}}"#
+        )
+    };
+    let text = r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"Deep"}}"#;
+    let stop = r#"{"type":"message_stop"}"#;
+    let stream = events(&[text, &delta("null", 10), text, &delta("\"end_turn\"", 15), stop]);
+    let (answer, ended) = read(Api::Messages, &stream);
+    assert_eq!(ended, Ok(()));
+    assert_eq!((outputs(&answer), tokens(&answer)), (2, vec![None; 5]));
+    assert_eq!(answer.usage.unwrap().completion_tokens, Some(15));
+}
+
+#[test]
+fn documented_rerank_answers_may_be_bare_lists() {
+    let (answer, ended) = whole(
+        Api::Rerank,
+        r#"[{"score":0.9,"document":"Ada","index":1,"meta_info":{}},{"score":0.1,"document":"Bob","index":0}]"#,
+    );
+    assert_eq!((ended, outputs(&answer), finish(&answer)), (Ok(()), 1, "stop"));
+    assert_eq!(whole(Api::Rerank, "[]").1.unwrap_err().cause, Some(Cause::UnexpectedAnswer));
+}
+
 pub(crate) fn responses_stream() -> String {
     named(&[
         (
