@@ -4,13 +4,16 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, Usage};
 
-use crate::dialect::{self, ChoicePart, Saying};
+use crate::dialect::{self, ChoicePart, GrowingAnswer, Saying, SayingError};
+use crate::json_lines::JsonLines;
 use crate::sse::{SseBounds, SseDecoder, SseError, SseEvent};
 
 /// How the body is framed, by the response's content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     EventStream,
+    /// One JSON document per line.
+    JsonLines,
     /// One JSON document: not streamed, or a server that streams nothing although asked to.
     Whole,
 }
@@ -68,6 +71,9 @@ pub struct AnswerReader {
     api: Api,
     framing: Framing,
     decoder: SseDecoder,
+    lines: JsonLines,
+    /// Of a stream whose events repeat what came before.
+    growing: Option<Box<GrowingAnswer>>,
     /// The body of an answer that is not streamed.
     whole: Vec<u8>,
     body_bytes: usize,
@@ -91,10 +97,14 @@ const NAME_CHARS_MAX: usize = 256;
 
 impl AnswerReader {
     pub fn new(api: Api, framing: Framing) -> Self {
+        let bounds = SseBounds::default();
+        let is_growing = api == Api::SglangGenerate && framing != Framing::Whole;
         Self {
             api,
             framing,
-            decoder: SseDecoder::new(SseBounds::default()),
+            decoder: SseDecoder::new(bounds),
+            lines: JsonLines::new(bounds.line_bytes),
+            growing: is_growing.then(Box::default),
             whole: Vec::new(),
             body_bytes: 0,
             keep_text: false,
@@ -127,6 +137,24 @@ impl AnswerReader {
                 Ok(())
             }
             Framing::EventStream => self.push_stream(bytes, read),
+            Framing::JsonLines => self.push_lines(bytes, read),
+        }
+    }
+
+    fn push_lines(&mut self, bytes: &[u8], read: u32) -> Result<(), Failure> {
+        let mut lines = std::mem::replace(&mut self.lines, JsonLines::new(0));
+        let mut failure = None;
+        let pushed = lines.push(bytes, |line| {
+            if failure.is_none() {
+                failure = self.document(line, read).err();
+            }
+        });
+        self.lines = lines;
+        match failure {
+            Some(failure) => Err(failure),
+            None => pushed.map_err(|error| {
+                Failure::saying(Outcome::ProtocolError, Cause::LineTooLarge, error.to_string())
+            }),
         }
     }
 
@@ -165,13 +193,24 @@ impl AnswerReader {
             let words = dialect::openai::error_body_text(event.data);
             return Err(self.error_event(read, words));
         }
-        let saying = dialect::read(self.api, event.data).map_err(|error| {
-            Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
-        })?;
+        self.document(event.data, read)
+    }
+
+    /// The document of one event or line.
+    fn document(&mut self, json: &[u8], read: u32) -> Result<(), Failure> {
+        let saying = match &mut self.growing {
+            None => dialect::read(self.api, json),
+            Some(growing) => growing.read(json),
+        };
+        let saying = saying.map_err(|error| unreadable(&error))?;
         if let Some(words) = saying.error {
             return Err(self.error_event(read, words));
         }
         self.take(&saying, read);
+        if saying.ends {
+            self.answer.done.seen = true;
+            self.note(read, Carried::DONE);
+        }
         Ok(())
     }
 
@@ -195,7 +234,7 @@ impl AnswerReader {
             self.take_part(part, saying.usage, read);
         }
         if let Some(usage) = saying.usage {
-            self.answer.usage = Some(usage);
+            self.answer.usage = Some(completed(usage, self.answer.usage));
             if saying.choices.is_empty() {
                 self.note(read, Carried::USAGE);
             }
@@ -273,7 +312,8 @@ impl AnswerReader {
     /// The body ended as its framing promised: is the answer whole?
     pub fn end(&mut self, last_read: u32) -> Result<(), Failure> {
         match self.framing {
-            Framing::EventStream => self.check_finishes(Outcome::Truncated, Cause::NoFinishReason),
+            Framing::EventStream => self.end_stream(),
+            Framing::JsonLines => self.end_lines(last_read),
             Framing::Whole => {
                 let whole = std::mem::take(&mut self.whole);
                 self.end_whole(&whole, last_read)
@@ -281,10 +321,27 @@ impl AnswerReader {
         }
     }
 
+    fn end_stream(&self) -> Result<(), Failure> {
+        if self.api == Api::Messages && !self.answer.done.seen {
+            return Err(Failure::new(Outcome::Truncated, Cause::NoFinishReason));
+        }
+        self.check_finishes(Outcome::Truncated, Cause::NoFinishReason)
+    }
+
+    /// The last line may lack its end; what is half a document was cut off.
+    fn end_lines(&mut self, last_read: u32) -> Result<(), Failure> {
+        let rest = self.lines.take_rest();
+        if !rest.is_empty() {
+            self.document(&rest, last_read).map_err(|failure| match failure.cause {
+                Some(Cause::BadJson) => Failure { outcome: Outcome::Truncated, ..failure },
+                _ => failure,
+            })?;
+        }
+        self.end_stream()
+    }
+
     fn end_whole(&mut self, whole: &[u8], last_read: u32) -> Result<(), Failure> {
-        let saying = dialect::read(self.api, whole).map_err(|error| {
-            Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
-        })?;
+        let saying = dialect::read(self.api, whole).map_err(|error| unreadable(&error))?;
         if let Some(words) = &saying.error {
             return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words.clone()));
         }
@@ -297,9 +354,11 @@ impl AnswerReader {
         self.check_finishes(Outcome::ProtocolError, Cause::UnexpectedAnswer)
     }
 
+    /// Triton gives no reason: what began and ended cleanly is whole.
     fn check_finishes(&self, outcome: Outcome, cause: Cause) -> Result<(), Failure> {
+        let needs_reason = self.api != Api::TritonGenerate;
         let finished = |state: &ChoiceState| {
-            self.answer.finishes.iter().any(|finish| finish.choice == state.index)
+            !needs_reason || self.answer.finishes.iter().any(|finish| finish.choice == state.index)
         };
         if !self.choices.is_empty() && self.choices.iter().all(finished) {
             Ok(())
@@ -313,6 +372,21 @@ impl AnswerReader {
     }
 }
 
+fn unreadable(error: &SayingError) -> Failure {
+    Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
+}
+
+/// A usage with what it lacks taken from an earlier one: some APIs tell the input at the beginning
+/// and the output at the end.
+fn completed(usage: Usage, earlier: Option<Usage>) -> Usage {
+    let Some(earlier) = earlier else { return usage };
+    Usage {
+        prompt_tokens: usage.prompt_tokens.or(earlier.prompt_tokens),
+        completion_tokens: usage.completion_tokens.or(earlier.completion_tokens),
+        cached_tokens: usage.cached_tokens.or(earlier.cached_tokens),
+    }
+}
+
 fn bound_failure(error: &SseError) -> Failure {
     let cause = match error {
         SseError::LineTooLarge(_) => Cause::LineTooLarge,
@@ -322,87 +396,4 @@ fn bound_failure(error: &SseError) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read_stream(stream: &str) -> (Answer, Result<(), Failure>) {
-        let mut reader = AnswerReader::new(Api::Chat, Framing::EventStream);
-        let ended = reader.push(stream.as_bytes(), 0).and_then(|()| reader.end(0));
-        (reader.into_answer(), ended)
-    }
-
-    fn event(json: &str) -> String {
-        format!("data: {json}\n\n")
-    }
-
-    #[test]
-    fn growing_usage_counts_the_tokens_of_each_event() {
-        let chunk = |text: &str, total: u32, finish: &str| {
-            event(&format!(
-                r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":{finish}}}],"usage":{{"completion_tokens":{total}}}}}"#
-            ))
-        };
-        let stream = chunk("", 0, "null") + &chunk("a", 1, "null") + &chunk("b", 4, "\"length\"");
-        let (answer, ended) = read_stream(&stream);
-        assert_eq!(ended, Ok(()));
-        let tokens: Vec<_> = answer.events.iter().map(|event| event.tokens).collect();
-        assert_eq!(tokens, [Some(0), Some(1), Some(3)]);
-    }
-
-    #[test]
-    fn usage_on_the_finish_alone_is_a_total() {
-        let stream = event(r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#)
-            + &event(
-                r#"{"choices":[{"index":0,"delta":{},"finish_reason":"length"}],"usage":{"completion_tokens":24}}"#,
-            );
-        let (answer, ended) = read_stream(&stream);
-        assert_eq!(ended, Ok(()));
-        assert_eq!(answer.events[1].tokens, None);
-        assert_eq!(answer.usage.unwrap().completion_tokens, Some(24));
-    }
-
-    #[test]
-    fn done_without_a_finish_reason_is_truncated() {
-        let stream = event(r#"{"choices":[{"delta":{"content":"a"}}]}"#) + "data: [DONE]\n\n";
-        let (answer, ended) = read_stream(&stream);
-        assert!(answer.done.seen);
-        assert_eq!(ended, Err(Failure::new(Outcome::Truncated, Cause::NoFinishReason)));
-    }
-
-    #[test]
-    fn every_choice_that_appeared_must_finish() {
-        let stream =
-            event(r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#)
-                + &event(r#"{"choices":[{"index":1,"delta":{"content":"b"}}]}"#);
-        assert_eq!(read_stream(&stream).1.unwrap_err().outcome, Outcome::Truncated);
-    }
-
-    #[test]
-    fn an_error_event_keeps_what_came_before_it() {
-        let stream = event(r#"{"choices":[{"delta":{"content":"a"}}]}"#)
-            + "event: error\ndata: {\"x\":1}\n\n";
-        let (answer, ended) = read_stream(&stream);
-        assert_eq!(ended.unwrap_err().outcome, Outcome::StreamError);
-        assert_eq!(answer.events.iter().filter(|event| event.is_output()).count(), 1);
-    }
-
-    #[test]
-    fn data_after_done_is_ignored_and_counted() {
-        let chunk = event(r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#);
-        let (answer, ended) =
-            read_stream(&format!("{chunk}data: [DONE]\n\n{chunk}data: [DONE]\n\n"));
-        assert_eq!(ended, Ok(()));
-        assert_eq!(answer.done, DoneMark { seen: true, events_after: 1 });
-        assert_eq!(answer.finishes.len(), 1);
-    }
-
-    #[test]
-    fn an_answer_without_choices_is_not_an_answer() {
-        let mut reader = AnswerReader::new(Api::Chat, Framing::Whole);
-        reader.push(br#"{"object":"list","data":[]}"#, 0).unwrap();
-        assert_eq!(
-            reader.end(0),
-            Err(Failure::new(Outcome::ProtocolError, Cause::UnexpectedAnswer))
-        );
-    }
-}
+mod tests;

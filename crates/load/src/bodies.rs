@@ -130,7 +130,7 @@ pub(crate) fn body(
         content,
         history,
         output_tokens,
-        streaming: target.streaming,
+        streaming: target.streams(),
         usage: target.usage,
         fields: &target.fields,
         pinned: target.pinned,

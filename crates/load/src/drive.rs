@@ -167,6 +167,6 @@ fn start(
 /// How long the limits let a request wait for output.
 fn output_limit(target: &Target) -> Duration {
     let Limits { connect, first_token, idle, total, .. } = target.limits;
-    let longest = if target.streaming { connect + first_token.max(idle) } else { total };
+    let longest = if target.streams() { connect + first_token.max(idle) } else { total };
     longest.min(total)
 }

@@ -241,7 +241,7 @@ impl Driver {
     fn check_limit(&mut self, place: usize, now: Moment) -> Result<(), LoadError> {
         let Some(InFlight { flight, .. }) = &self.places[place] else { return Ok(()) };
         let target = &self.drive.target;
-        let (at, outcome) = flight.standing(target.streaming).next_limit(&target.limits);
+        let (at, outcome) = flight.standing(target.streams()).next_limit(&target.limits);
         if now < at {
             // The next stage may bring a limit that comes sooner.
             self.limits.arm(place, at.min(now + self.limit_min));

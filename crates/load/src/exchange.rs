@@ -151,7 +151,7 @@ impl Exchanges {
                 let request = self.template.request(body, flight.request().id);
                 flight.departs_over(&connection.wire);
                 let answer = connection.send(request).await;
-                match answer.map(|answer| Opening::of(answer, self.target.streaming)) {
+                match answer.map(|answer| Opening::of(answer, &self.target)) {
                     Ok(opening) => (connection, opening),
                     Err(not_answered) => {
                         return Err(self.failure(flight, &connection, not_answered));
@@ -175,7 +175,7 @@ impl Exchanges {
                 return Err(Box::pin(self.with_title(&mut connection, body, failure)).await);
             }
         };
-        let streamed = framing == Framing::EventStream;
+        let streamed = framing != Framing::Whole;
         flight.head.set(Some(ResponseHead { streamed, ..head }));
         let reader = AnswerReader::new(self.target.api, framing);
         let keeps_text = flight.request().continues;
@@ -203,7 +203,7 @@ impl Exchanges {
             flight.departs_over(&connection.wire);
             match connection.send(request).await {
                 Ok(answer) => {
-                    return Ok((connection, Opening::of(answer, self.target.streaming)));
+                    return Ok((connection, Opening::of(answer, &self.target)));
                 }
                 Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
                 Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),

@@ -1,9 +1,9 @@
 //! Plan to records: the instrument itself.
 //!
-//! What decides is pure and has no I/O: the [`dispatcher`], the event-stream decoder ([`sse`]), the
-//! [`dialect`]s and the [`answer`] reader. What acts decides nothing: [`clock`], `socket`,
-//! `connection`, `exchange` and the `driver`s around them. No metric is computed here; this crate
-//! cannot even see the crate that computes them.
+//! What decides is pure and has no I/O: the [`dispatcher`], the decoders of event streams ([`sse`])
+//! and of [`json_lines`], the [`dialect`]s and the [`answer`] reader. What acts decides nothing:
+//! [`clock`], `socket`, `connection`, `exchange` and the `driver`s around them. No metric is computed
+//! here; this crate cannot even see the crate that computes them.
 
 pub mod answer;
 mod bodies;
@@ -23,6 +23,7 @@ pub mod fetch;
 mod flight;
 mod histories;
 mod hopes;
+pub mod json_lines;
 mod landings;
 mod limits;
 mod opening;

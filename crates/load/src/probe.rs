@@ -74,7 +74,7 @@ async fn attempt_within_limits(
     body: Bytes,
 ) -> Option<Failure> {
     let target = &exchanges.target;
-    let next_limit = || flight.standing(target.streaming).next_limit(&target.limits);
+    let next_limit = || flight.standing(target.streams()).next_limit(&target.limits);
     let mut deadline = Deadline::new(exchanges.clock.system, next_limit().0);
     let mut attempt = std::pin::pin!(exchanges.attempt(flight, body));
     std::future::poll_fn(|cx| {

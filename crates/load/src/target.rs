@@ -130,11 +130,28 @@ impl RequestTemplate {
     }
 }
 
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
 impl Target {
+    /// Whether answers are asked for piece by piece.
+    pub(crate) fn streams(&self) -> bool {
+        self.streaming && self.api.streams()
+    }
+
     /// What every request to the measured endpoint has in common.
     pub(crate) fn template(&self) -> RequestTemplate {
-        let path = self.base.path(self.api.path());
-        let (parts, _) = self.plain_request(http::Method::POST, &path, Bytes::new()).into_parts();
+        let path = self.base.path(&self.api.path(self.streams(), &self.model));
+        let request = self.plain_request(http::Method::POST, &path, Bytes::new());
+        let (mut parts, _) = request.into_parts();
+        if self.api.streams_lines() {
+            let lines = HeaderValue::from_static("application/x-ndjson, application/json");
+            parts.headers.insert(header::ACCEPT, lines);
+        }
+        if self.api == Api::Messages {
+            // Anthropic's own servers refuse a request without it; one that was set by hand stays.
+            let version = parts.headers.entry(ANTHROPIC_VERSION);
+            version.or_insert(HeaderValue::from_static("2023-06-01"));
+        }
         RequestTemplate {
             uri: parts.uri,
             headers: parts.headers,
@@ -200,6 +217,54 @@ mod tests {
         assert_eq!(credentials.headers["authorization"], "Bearer sk-0123456789");
         assert!(!format!("{credentials:?}").contains("sk-0123456789"));
         assert_eq!(credentials.redactor().redact("bad key sk-0123456789"), "bad key [redacted]");
+    }
+
+    fn template(api: Api, headers: &[(String, Secret)]) -> RequestTemplate {
+        let target = Target {
+            base: "http://h:1/team".parse().unwrap(),
+            address: ([127, 0, 0, 1], 1).into(),
+            api,
+            model: "org/m".to_owned(),
+            streaming: true,
+            usage: UsageAsk::Final,
+            fields: Map::new(),
+            pinned: PinnedOutput::default(),
+            connections: Connections::Reuse,
+            http: HttpVersion::Http1,
+            limits: Limits::default(),
+            credentials: Credentials::new(None, headers).unwrap(),
+            request_id_prefix: String::new(),
+            kernel_stamps: false,
+            tls: None,
+        };
+        target.template()
+    }
+
+    #[test]
+    fn every_api_has_a_legal_address() {
+        for api in Api::ALL {
+            let path = template(api, &[]).uri.path().to_owned();
+            assert_eq!(path, format!("/team{}", api.path(api.streams(), "org/m")));
+        }
+        let triton = template(Api::TritonGenerate, &[]).uri;
+        assert_eq!(triton.path(), "/team/v2/models/org%2Fm/generate_stream");
+    }
+
+    #[test]
+    fn headers_that_an_api_wants_are_sent_unless_set_by_hand() {
+        let name = "anthropic-version".to_owned();
+        let sent = |api, headers: &[(String, Secret)]| {
+            let template = template(api, headers);
+            let value = template.headers.get(ANTHROPIC_VERSION).cloned();
+            value.map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(sent(Api::Messages, &[]).as_deref(), Some("2023-06-01"));
+        let own = [(name, Secret::new("2030-01-01"))];
+        assert_eq!(sent(Api::Messages, &own).as_deref(), Some("2030-01-01"));
+        assert_eq!(sent(Api::Chat, &[]), None);
+        let accept = |api| template(api, &[]).headers[header::ACCEPT].clone();
+        assert_eq!(accept(Api::OllamaChat), "application/x-ndjson, application/json");
+        assert_eq!(accept(Api::Chat), "text/event-stream, application/json");
     }
 
     #[test]

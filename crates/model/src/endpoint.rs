@@ -1,5 +1,6 @@
 //! Where the server is: a base URL, with or without a path prefix, with or without `/v1`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,25 +13,140 @@ use url::Url;
 pub enum Api {
     Chat,
     Completions,
+    Responses,
+    /// Anthropic's.
+    Messages,
+    Embeddings,
+    Rerank,
+    #[serde(rename = "tgi")]
+    TgiGenerate,
+    #[serde(rename = "sglang")]
+    SglangGenerate,
+    LlamaCompletion,
+    OllamaChat,
+    OllamaGenerate,
+    #[serde(rename = "triton")]
+    TritonGenerate,
 }
 
 impl Api {
-    pub const ALL: [Self; 2] = [Self::Chat, Self::Completions];
+    pub const ALL: [Self; 12] = [
+        Self::Chat,
+        Self::Completions,
+        Self::Responses,
+        Self::Messages,
+        Self::Embeddings,
+        Self::Rerank,
+        Self::TgiGenerate,
+        Self::SglangGenerate,
+        Self::LlamaCompletion,
+        Self::OllamaChat,
+        Self::OllamaGenerate,
+        Self::TritonGenerate,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
             Self::Completions => "completions",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Embeddings => "embeddings",
+            Self::Rerank => "rerank",
+            Self::TgiGenerate => "tgi",
+            Self::SglangGenerate => "sglang",
+            Self::LlamaCompletion => "llama-completion",
+            Self::OllamaChat => "ollama-chat",
+            Self::OllamaGenerate => "ollama-generate",
+            Self::TritonGenerate => "triton",
         }
     }
 
-    /// The path below the base URL.
-    pub const fn path(self) -> &'static str {
-        match self {
+    /// The path below the base URL. Some servers have another one for streams, and Triton names
+    /// the model in it.
+    pub fn path(self, streaming: bool, model: &str) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Chat => "/v1/chat/completions",
             Self::Completions => "/v1/completions",
+            Self::Responses => "/v1/responses",
+            Self::Messages => "/v1/messages",
+            Self::Embeddings => "/v1/embeddings",
+            Self::Rerank => "/v1/rerank",
+            Self::TgiGenerate if streaming => "/generate_stream",
+            Self::TgiGenerate | Self::SglangGenerate => "/generate",
+            Self::LlamaCompletion => "/completion",
+            Self::OllamaChat => "/api/chat",
+            Self::OllamaGenerate => "/api/generate",
+            Self::TritonGenerate => {
+                let ending = if streaming { "generate_stream" } else { "generate" };
+                return Cow::Owned(format!("/v2/models/{}/{ending}", path_segment(model)));
+            }
+        })
+    }
+
+    /// The API that a pasted path ends in. `/generate` alone is taken for SGLang's: TGI has that
+    /// path too, but streams are asked for at another.
+    pub fn of_path(path: &str) -> Option<Self> {
+        split_endpoint(path.trim_end_matches('/')).map(|(_prefix, api)| api)
+    }
+
+    /// Whether its answers can come piece by piece. Vectors and scores come whole.
+    pub const fn streams(self) -> bool {
+        !matches!(self, Self::Embeddings | Self::Rerank)
+    }
+
+    /// Whether its streams are JSON documents in lines rather than events.
+    pub const fn streams_lines(self) -> bool {
+        matches!(self, Self::OllamaChat | Self::OllamaGenerate)
+    }
+}
+
+/// Endpoints whose paths are fixed, the more telling ones first.
+const ENDPOINTS: [(&str, Api); 11] = [
+    ("/v1/chat/completions", Api::Chat),
+    ("/v1/completions", Api::Completions),
+    ("/v1/responses", Api::Responses),
+    ("/v1/messages", Api::Messages),
+    ("/v1/embeddings", Api::Embeddings),
+    ("/v1/rerank", Api::Rerank),
+    ("/api/chat", Api::OllamaChat),
+    ("/api/generate", Api::OllamaGenerate),
+    ("/generate_stream", Api::TgiGenerate),
+    ("/generate", Api::SglangGenerate),
+    ("/completion", Api::LlamaCompletion),
+];
+
+/// What stands before an endpoint, and which one it is.
+fn split_endpoint(path: &str) -> Option<(&str, Api)> {
+    triton_prefix(path).map(|prefix| (prefix, Api::TritonGenerate)).or_else(|| {
+        let mut endpoints = ENDPOINTS.iter();
+        endpoints.find_map(|(endpoint, api)| Some((path.strip_suffix(endpoint)?, *api)))
+    })
+}
+
+/// Triton's endpoint names a model, and sometimes one of its versions.
+fn triton_prefix(path: &str) -> Option<&str> {
+    let rest = path.strip_suffix("/generate").or_else(|| path.strip_suffix("/generate_stream"))?;
+    let (prefix, model) = rest.rsplit_once("/v2/models/")?;
+    let (model, version) = model.split_once("/versions/").unwrap_or((model, "1"));
+    let is_segment = |text: &str| !text.is_empty() && !text.contains('/');
+    (is_segment(model) && is_segment(version)).then_some(prefix)
+}
+
+/// A name as one segment of a path: all but the unreserved characters percent-encoded.
+fn path_segment(name: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            segment.push(char::from(byte));
+        } else {
+            // Writing to a `String` cannot fail.
+            let _ = write!(segment, "%{byte:02X}");
         }
     }
+    segment
 }
 
 impl fmt::Display for Api {
@@ -145,10 +261,10 @@ fn quotable(text: &str) -> String {
 /// Takes off what people paste along: a trailing slash, an endpoint's path, `/v1`.
 fn prefix_of(path: &str) -> String {
     let path = path.trim_end_matches('/');
-    let path = ["/chat/completions", "/completions", "/models"]
-        .iter()
-        .find_map(|endpoint| path.strip_suffix(endpoint).filter(|rest| rest.ends_with("/v1")))
-        .unwrap_or(path);
+    let path = match split_endpoint(path) {
+        Some((prefix, _api)) => prefix,
+        None => path.strip_suffix("/v1/models").unwrap_or(path),
+    };
     path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/').to_owned()
 }
 
@@ -201,7 +317,50 @@ mod tests {
     #[test]
     fn an_endpoint_is_joined_to_the_prefix() {
         let base: BaseUrl = "http://h:1/team/v1".parse().unwrap();
-        assert_eq!(base.path(Api::Chat.path()), "/team/v1/chat/completions");
+        assert_eq!(base.path(&Api::Chat.path(true, "m")), "/team/v1/chat/completions");
+    }
+
+    #[test]
+    fn names_are_the_stored_ones() {
+        for api in Api::ALL {
+            assert_eq!(serde_json::to_value(api).unwrap(), api.name());
+        }
+    }
+
+    #[test]
+    fn every_endpoint_is_found_again_in_its_own_path_and_taken_off_when_pasted() {
+        for api in Api::ALL {
+            for streaming in [true, false] {
+                let path = api.path(streaming, "org/a model");
+                let expected = match &*path {
+                    // Two servers have this path.
+                    "/generate" => Api::SglangGenerate,
+                    _ => api,
+                };
+                assert_eq!(Api::of_path(&path), Some(expected), "{path}");
+                assert_eq!(Api::of_path(&format!("/team{path}/")), Some(expected), "{path}");
+                assert_eq!(parsed(&format!("http://h:1/team{path}")), "http://h:1/team", "{path}");
+            }
+        }
+        assert_eq!(parsed("http://h:1/v1/models"), "http://h:1");
+    }
+
+    #[test]
+    fn what_is_no_endpoint_names_no_api() {
+        for path in ["", "/", "/v1", "/v1/models", "/v2/rerank", "/chat/completions", "/regenerate"]
+        {
+            assert_eq!(Api::of_path(path), None, "{path}");
+        }
+        assert_eq!(Api::of_path("/v2/models/m/versions/3/generate"), Some(Api::TritonGenerate));
+        assert_eq!(parsed("http://h/v2/models/m/versions/3/generate_stream"), "http://h");
+    }
+
+    #[test]
+    fn a_model_stays_one_segment_of_its_path() {
+        let path = |model| Api::TritonGenerate.path(true, model);
+        assert_eq!(path("llama-3.1_8b"), "/v2/models/llama-3.1_8b/generate_stream");
+        assert_eq!(path("org/ä b?x#%"), "/v2/models/org%2F%C3%A4%20b%3Fx%23%25/generate_stream");
+        assert_eq!(Api::TritonGenerate.path(false, "m"), "/v2/models/m/generate");
     }
 
     #[test]

@@ -215,9 +215,10 @@ fn start(record: &RequestRecord) -> Option<Moment> {
 }
 
 fn ends_latency(api: Api, event: &Event) -> bool {
-    match api {
-        Api::Completions => event.carried.contains(Carried::CHOICE),
-        Api::Chat => !event.carried.contains(Carried::DONE),
+    if api == Api::Completions {
+        event.carried.contains(Carried::CHOICE)
+    } else {
+        !event.carried.contains(Carried::DONE)
     }
 }
 

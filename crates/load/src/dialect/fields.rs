@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use inferometer_model::{Message, Prompt};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::BodyRecipe;
@@ -11,6 +12,16 @@ use super::BodyRecipe;
 /// The JSON of a body and behind it the fields that it carries besides: the content's own, then
 /// those of all bodies that it does not have. A field that the body has already is never repeated.
 pub(super) fn body(body: &impl Serialize, recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    body_with(body, recipe, |_| true)
+}
+
+/// The same with only the fields that `belongs` to the body itself; the others have a place
+/// further in.
+pub(super) fn body_with(
+    body: &impl Serialize,
+    recipe: &BodyRecipe<'_>,
+    belongs: impl Fn(&str) -> bool,
+) -> Vec<u8> {
     let mut json = serde_json::to_vec(body).unwrap_or_default();
     let own = &recipe.content.fields;
     if own.is_empty() && recipe.fields.is_empty() {
@@ -18,7 +29,8 @@ pub(super) fn body(body: &impl Serialize, recipe: &BodyRecipe<'_>) -> Vec<u8> {
     }
     let written = written_names(&json);
     let shared = recipe.fields.iter().filter(|(name, _)| !own.contains_key(*name));
-    for (name, value) in own.iter().chain(shared).filter(|(name, _)| !written.contains(*name)) {
+    let fields = own.iter().chain(shared);
+    for (name, value) in fields.filter(|(name, _)| belongs(name) && !written.contains(*name)) {
         if json.pop() != Some(b'}') {
             return json;
         }
@@ -33,8 +45,18 @@ pub(super) fn body(body: &impl Serialize, recipe: &BodyRecipe<'_>) -> Vec<u8> {
     json
 }
 
+/// An object inside a body, with the fields that `belongs` in it.
+pub(super) fn object_with(
+    object: &impl Serialize,
+    recipe: &BodyRecipe<'_>,
+    belongs: impl Fn(&str) -> bool,
+) -> Box<RawValue> {
+    let json = String::from_utf8(body_with(object, recipe, belongs)).ok();
+    json.and_then(|json| RawValue::from_string(json).ok()).unwrap_or_default()
+}
+
 fn written_names(json: &[u8]) -> std::collections::BTreeSet<String> {
-    let object: std::collections::BTreeMap<String, &serde_json::value::RawValue> =
+    let object: std::collections::BTreeMap<String, &RawValue> =
         serde_json::from_slice(json).unwrap_or_default();
     object.into_keys().collect()
 }
@@ -66,4 +88,20 @@ pub(super) fn prompt_text<'a>(recipe: &BodyRecipe<'a>) -> Cow<'a, str> {
     let messages = messages(recipe, Vec::new());
     let texts: Vec<String> = messages.iter().map(|message| message.text()).collect();
     Cow::Owned(texts.join("\n"))
+}
+
+/// The texts of a prompt, each for itself: what APIs take that answer several at once.
+pub(super) fn texts(recipe: &BodyRecipe<'_>) -> Vec<String> {
+    messages(recipe, Vec::new()).iter().map(|message| message.text()).collect()
+}
+
+/// What kind a picture in a `data:` URL is, and its Base64; `None` for a picture elsewhere.
+pub(super) fn embedded_picture(url: &str) -> Option<(&str, &str)> {
+    let (kind, base64) = url.strip_prefix("data:")?.split_once(',')?;
+    Some((kind.strip_suffix(";base64")?, base64))
+}
+
+/// Whether a message tells the model how to behave, rather than being part of the talk.
+pub(super) fn is_instruction(message: &Message) -> bool {
+    matches!(message.role(), "system" | "developer")
 }

@@ -8,10 +8,21 @@ mod agreement;
 pub mod bounds;
 mod chunk;
 mod cursor;
+mod embeddings;
 mod fields;
+mod llama;
+mod messages;
+mod ollama;
 pub mod openai;
 mod quick;
+mod rerank;
+mod responses;
+mod sglang;
+mod tgi;
+mod triton;
 mod wire;
+
+pub(crate) use sglang::GrowingAnswer;
 
 use std::borrow::Cow;
 
@@ -46,7 +57,12 @@ pub struct Saying<'a> {
     pub model: Option<Cow<'a, str>>,
     /// The server's words for an error that it put into the stream.
     pub error: Option<String>,
+    /// It is the API's own mark of the end, as `[DONE]` is for others.
+    pub ends: bool,
 }
+
+/// The finish of an answer whose end the server marks without a reason.
+const UNSTATED: &str = "unstated";
 
 /// One choice's part. Text is kept as the server's bytes: lone surrogates are legal JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +76,12 @@ pub struct ChoicePart<'a> {
     pub finish: Option<Cow<'a, str>>,
     /// Tokens by the server's own count of this part: token ids, else logprobs.
     pub marked_tokens: Option<u32>,
+}
+
+impl<'a> From<ChoicePart<'a>> for Saying<'a> {
+    fn from(part: ChoicePart<'a>) -> Self {
+        Self { choices: vec![part], ..Self::default() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +105,16 @@ impl SayingError {
 pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     match recipe.api {
         Api::Chat | Api::Completions => openai::body(recipe),
+        Api::Responses => responses::body(recipe),
+        Api::Messages => messages::body(recipe),
+        Api::Embeddings => embeddings::body(recipe),
+        Api::Rerank => rerank::body(recipe),
+        Api::TgiGenerate => tgi::body(recipe),
+        Api::SglangGenerate => sglang::body(recipe),
+        Api::LlamaCompletion => llama::body(recipe),
+        Api::OllamaChat => ollama::chat_body(recipe),
+        Api::OllamaGenerate => ollama::generate_body(recipe),
+        Api::TritonGenerate => triton::body(recipe),
     }
 }
 
@@ -90,5 +122,14 @@ pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 pub fn read(api: Api, json: &[u8]) -> Result<Saying<'_>, SayingError> {
     match api {
         Api::Chat | Api::Completions => openai::read(json),
+        Api::Responses => responses::read(json),
+        Api::Messages => messages::read(json),
+        Api::Embeddings => embeddings::read(json),
+        Api::Rerank => rerank::read(json),
+        Api::TgiGenerate => tgi::read(json),
+        Api::SglangGenerate => sglang::read(json),
+        Api::LlamaCompletion => llama::read(json),
+        Api::OllamaChat | Api::OllamaGenerate => ollama::read(json),
+        Api::TritonGenerate => triton::read(json),
     }
 }

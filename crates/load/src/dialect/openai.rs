@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::chunk::Document;
 use super::cursor::NotOrdinary;
-use super::{BodyRecipe, Saying, SayingError, bounds, fields, quick};
+use super::wire::document;
+use super::{BodyRecipe, Saying, SayingError, fields, quick};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -61,9 +62,10 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         }
         UsageAsk::None => None,
     };
-    let (messages, prompt) = match recipe.api {
-        Api::Chat => (Some(messages(recipe)), None),
-        Api::Completions => (None, Some(fields::prompt_text(recipe))),
+    let (messages, prompt) = if recipe.api == Api::Chat {
+        (Some(messages(recipe)), None)
+    } else {
+        (None, Some(fields::prompt_text(recipe)))
     };
     let body = Body {
         model: recipe.model,
@@ -96,9 +98,7 @@ pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
 
 /// Reads any document, within bounds, and says what is wrong with one that it refuses.
 pub(super) fn read_any(json: &[u8]) -> Result<Saying<'_>, SayingError> {
-    bounds::check(json)?;
-    let Document { mut saying, error } =
-        serde_json::from_slice(json).map_err(|error| SayingError::BadJson(error.to_string()))?;
+    let Document { mut saying, error } = document(json)?;
     saying.error = error.map(|error| error_text(&error));
     Ok(saying)
 }
@@ -112,7 +112,7 @@ pub fn error_body_text(body: &[u8]) -> String {
     error_text(error.unwrap_or(&value))
 }
 
-fn error_text(error: &serde_json::Value) -> String {
+pub(super) fn error_text(error: &serde_json::Value) -> String {
     if let Some(text) = error.as_str() {
         return text.to_owned();
     }

@@ -6,6 +6,14 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::{SayingError, bounds};
+
+/// One document within bounds.
+pub(super) fn document<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, SayingError> {
+    bounds::check(json)?;
+    serde_json::from_slice(json).map_err(|error| SayingError::BadJson(error.to_string()))
+}
+
 /// Text as bytes: borrowed when it has no escapes, and free to hold lone surrogates.
 #[derive(Debug, Default)]
 pub(super) struct Text<'a>(Cow<'a, [u8]>);
@@ -35,6 +43,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 impl<'a> Text<'a> {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    pub(super) fn into_bytes(self) -> Cow<'a, [u8]> {
+        self.0
     }
 
     /// As a name: what is not UTF-8 is replaced, because names are only compared and shown.

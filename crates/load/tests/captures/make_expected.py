@@ -2,9 +2,9 @@
 """Computes expected.json from the captured server replies beside this script.
 
 Each NAME.raw holds every byte one server sent for one request: status line, headers, chunk
-framing, body. The servers are vLLM 0.32 (vllm-*), transformers serve 5.22 (tf-*) and
-llama-cpp-python 0.3.36 (lcp-*), each with the same small random model, so the texts are noise,
-rich in characters that span several tokens.
+framing, body. The servers are vLLM 0.32 (vllm-*), transformers serve 5.22 (tf-*),
+llama-cpp-python 0.3.36 (lcp-*) and the llama.cpp server that comes with it (llama-*), each with
+the same small random model, so the texts are noise, rich in characters that span several tokens.
 
 This is an oracle: it shares no code with the crate it tests, uses the standard library only, and
 works on whole files, so none of the incremental parsing under test is repeated here. What no
@@ -19,6 +19,8 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import dialects
 
 HERE = Path(__file__).resolve().parent
 
@@ -42,6 +44,21 @@ CAPTURES = {
     "lcp-err-neg": ("chat", True, "max_tokens -5 accepted"),
     "lcp-err-nomsg": ("chat", True, "request without messages accepted"),
     "lcp-models": ("models", False, "lists tiny"),
+    "llama-completion": ("llama-completion", True, "several tokens at once, one id of them"),
+    "llama-completion-err": ("llama-completion", True, "a field of the wrong type"),
+    "llama-completion-nostream": ("llama-completion", False, ""),
+    "llama-completion-stop": ("llama-completion", True, "ended by a stop word, which is cut off"),
+    "llama-completion-tokens": ("llama-completion", True, "ignore_eos; token ids asked for"),
+    "llama-embeddings": ("embeddings", False, ""),
+    "llama-embeddings-batch": ("embeddings", False, "two inputs"),
+    "llama-messages": ("messages", True, "no message_start, so no count of the input"),
+    "llama-messages-err": ("messages", True, "request without messages"),
+    "llama-messages-nostream": ("messages", False, "8 of 9 input tokens from the cache"),
+    "llama-messages-sys": ("messages", True, "16 of 30 input tokens from the cache"),
+    "llama-rerank": ("rerank", False, ""),
+    "llama-responses": ("responses", True, "response.created several times; limit not told"),
+    "llama-responses-items": ("responses", True, "items without a type are refused"),
+    "llama-responses-nostream": ("responses", False, ""),
     "tf-chat": ("chat", True, "role chunk before prefill; usage on the finish chunk; no [DONE]"),
     "tf-chat-ignoreeos": ("chat", True, "ignore_eos and min_tokens refused; detail as a string"),
     "tf-chat-logprobs": ("chat", True, "logprobs ignored; three events in one HTTP chunk"),
@@ -54,6 +71,7 @@ CAPTURES = {
     "tf-err-model": ("chat", True, "unknown model name; detail as a string"),
     "tf-err-neg": ("chat", True, "role chunk, then an error event; error is a string"),
     "tf-err-nomsg": ("chat", True, "request without messages; plain-text body"),
+    "tf-responses": ("responses", True, "no event names; several events in one HTTP chunk"),
     "tf-models": ("models", False, "500 while the server has no hub cache folder"),
     "vllm-chat": ("chat", True, "empty deltas are held-back tokens, unmarked"),
     "vllm-chat-contusage": ("chat", True, "token ids and usage throughout; marked empty finish"),
@@ -68,13 +86,21 @@ CAPTURES = {
     "vllm-cmpl-logprobs": ("completions", True, "first and finish chunk empty, marked by logprobs"),
     "vllm-cmpl-nostream": ("completions", False, ""),
     "vllm-cmpl-usage": ("completions", True, "usage in its own chunk with empty choices"),
+    "vllm-embeddings": ("embeddings", False, "usage says zero completion tokens"),
+    "vllm-embeddings-base64": ("embeddings", False, "two vectors in Base64"),
     "vllm-err-404": ("chat", True, "unknown path; detail as a string"),
     "vllm-err-json": ("chat", True, "invalid JSON sent; error as an object"),
     "vllm-err-long": ("chat", True, "prompt over the context; error as an object"),
     "vllm-err-model": ("chat", True, "unknown model name; error as an object"),
     "vllm-err-neg": ("chat", True, "max_tokens -5; error as an object"),
     "vllm-err-nomsg": ("chat", True, "request without messages; error as an object"),
+    "vllm-messages": ("messages", True, "8 tokens in 4 deltas"),
+    "vllm-messages-nostream": ("messages", False, ""),
     "vllm-models": ("models", False, "lists tiny"),
+    "vllm-rerank": ("rerank", False, ""),
+    "vllm-responses": ("responses", True, "response.completed although incomplete"),
+    "vllm-responses-logprobs": ("responses", True, "logprobs of some tokens only"),
+    "vllm-responses-nostream": ("responses", False, ""),
 }
 
 # Captures from which whole HTTP chunks were deleted in the middle of the body, each of them one
@@ -181,6 +207,9 @@ def parse_sse(body: bytes) -> Sse:
 
 
 # ---- The OpenAI dialect -------------------------------------------------------------------------
+
+
+OPENAI = ("chat", "completions")
 
 
 @dataclass
@@ -292,6 +321,9 @@ def error_text(error: object) -> str:
 
 def read_stream(api: str, sse: Sse) -> Result:
     result = Result()
+    if api not in OPENAI:
+        dialects.read_stream(api, sse, result)
+        return result
     for name, data in sse.events:
         if data == "[DONE]":
             result.done = True
@@ -310,8 +342,11 @@ def read_stream(api: str, sse: Sse) -> Result:
 
 def read_whole(api: str, body: bytes) -> Result:
     """A reply that is not a stream. It has no events, so all event counts stay zero."""
-    reply = json.loads(body)
     result = Result()
+    if api not in OPENAI:
+        dialects.read_whole(api, body, result)
+        return result
+    reply = json.loads(body)
     take_usage(result, reply)
     for entry in reply["choices"]:
         choice = result.choice(entry["index"])
@@ -326,7 +361,7 @@ def read_whole(api: str, body: bytes) -> Result:
 
 def http_error_text(reply: Reply) -> str:
     text = reply.body.decode("utf-8")
-    if reply.headers["content-type"] != "application/json":
+    if not reply.headers["content-type"].startswith("application/json"):
         return text.strip()
     body = json.loads(text)
     return error_text(body["error"] if "error" in body else body["detail"])
