@@ -17,7 +17,7 @@ pub(super) const IS_IT_HTTP2: &str =
 
 pub(super) fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
     let ending = &record.ending;
-    let path = target.base.path(target.api.path());
+    let path = target.base.path(&target.api.path(target.streaming, &target.model));
     let (outcome, cause) = (ending.outcome, ending.cause);
     let words = LoadFailure { outcome, cause, message: ending.message.clone() }.words();
     let failure = Failure::target(format!(
