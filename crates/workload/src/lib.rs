@@ -12,6 +12,7 @@ pub mod plan;
 mod prompts;
 pub mod stream;
 pub mod text;
+pub mod tokenizer;
 mod turns;
 
 pub use error::WorkloadError;
