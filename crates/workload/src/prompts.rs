@@ -2,7 +2,10 @@
 //! at a place, and what does it say. Everything follows from the seed and the place.
 
 mod fixed;
+mod numpy_rng;
 mod synthetic;
+#[cfg_attr(not(test), expect(dead_code, reason = "no plan asks for it yet"))]
+mod vllm_random;
 mod warm_up;
 
 use std::fmt;
@@ -11,6 +14,8 @@ use inferometer_model::{Content, PlannedRequest};
 
 pub(crate) use fixed::Fixed;
 pub(crate) use synthetic::{Prefixes, Synthetic};
+#[expect(unused_imports, reason = "no plan asks for it yet")]
+pub(crate) use vllm_random::VllmRandom;
 pub(crate) use warm_up::WarmUp;
 
 /// A source of prompts, made for one seed.

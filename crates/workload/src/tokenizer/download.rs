@@ -169,3 +169,6 @@ fn agent() -> Agent {
         .build()
         .new_agent()
 }
+
+#[cfg(test)]
+mod tests;
