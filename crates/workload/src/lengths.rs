@@ -69,10 +69,10 @@ impl Draw {
             Self::Fixed(length) => *length,
             Self::Uniform { low, high } => low + below(high - low + 1, stream),
             Self::Normal { mean, deviation } => {
-                whole(mean + deviation * normal_quantile(share(stream)))
+                length(mean + deviation * normal_quantile(share(stream)))
             }
             Self::LogNormal { median, sigma } => {
-                whole(median * libm::exp(sigma * normal_quantile(share(stream))))
+                length(median * libm::exp(sigma * normal_quantile(share(stream))))
             }
             Self::Zipf { low, ranks } => low + ranks.draw(stream),
             Self::Histogram(bars) => {
@@ -88,11 +88,12 @@ impl Draw {
 /// The ends of a range around a mean, rounded outwards.
 pub(crate) fn ends_around(mean: u32, share: f64) -> (u32, u32) {
     let mean = f64::from(mean);
-    (libm::floor(mean * (1.0 - share)) as u32, libm::ceil(mean * (1.0 + share)) as u32)
+    (whole(libm::floor(mean * (1.0 - share))), whole(libm::ceil(mean * (1.0 + share))))
 }
 
 /// A whole number below `count`, from one draw: the product's upper half. Of 2^64 draws each
 /// number gets as many as any other, but for one.
+#[expect(clippy::cast_possible_truncation, reason = "half of the product is below `count`")]
 fn below(count: u32, stream: &mut Stream) -> u32 {
     ((u128::from(stream.bits()) * u128::from(count)) >> 64) as u32
 }
@@ -103,8 +104,17 @@ fn share(stream: &mut Stream) -> f64 {
     ((stream.bits() >> 12) as f64 + 0.5) * STEP
 }
 
-fn whole(length: f64) -> u32 {
-    libm::round(length).clamp(1.0, TOKENS_MAX) as u32
+fn length(drawn: f64) -> u32 {
+    whole(libm::round(drawn).clamp(1.0, TOKENS_MAX))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "callers have rounded it, and keep it between zero and the bounds of lengths"
+)]
+fn whole(number: f64) -> u32 {
+    number as u32
 }
 
 /// Where the standard normal distribution has this share below it.

@@ -64,7 +64,7 @@ impl TextMaker {
             Manner::Estimating(None) => 1,
             Manner::Estimating(Some(correction)) => {
                 let tokens = correction.overhead_tokens + correction.tokens_per_word;
-                libm::round(tokens).max(1.0) as u32
+                u32::try_from(whole(tokens)).unwrap_or(u32::MAX).max(1)
             }
             Manner::Exact(exact) => exact.shortest(),
         }
@@ -95,7 +95,16 @@ impl TextMaker {
 }
 
 fn words_for(tokens: u64, overhead: f64, correction: &Correction) -> u64 {
-    libm::round((tokens as f64 - overhead) / correction.tokens_per_word).max(0.0) as u64
+    whole((tokens as f64 - overhead) / correction.tokens_per_word)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded, and a cast keeps what is out of bounds at the nearest bound"
+)]
+fn whole(number: f64) -> u64 {
+    libm::round(number) as u64
 }
 
 /// Segments of as many words as their tokens, summed from the beginning, stand for: so the whole is

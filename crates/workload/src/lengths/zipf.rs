@@ -1,6 +1,6 @@
 //! Popularity by rank: the k-th of many has weight `k^-exponent`.
 
-use super::share;
+use super::{share, whole};
 use crate::stream::Stream;
 
 /// Ranks whose weights are summed one by one; those beyond are a smooth tail.
@@ -44,7 +44,7 @@ impl Zipf {
         }
         let from = area(f64::from(RANKS_SUMMED) + 0.5, self.exponent);
         let rank = libm::round(end_of_area(from + reached - summed, self.exponent));
-        (rank.clamp(f64::from(RANKS_SUMMED) + 1.0, self.count.into()) as u32) - 1
+        whole(rank.clamp(f64::from(RANKS_SUMMED) + 1.0, self.count.into())) - 1
     }
 }
 

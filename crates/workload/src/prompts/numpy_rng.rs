@@ -42,26 +42,32 @@ impl NumpyRng {
         }
         let unfair = count.wrapping_neg() % count;
         loop {
-            let product = u64::from(self.next_u32()) * u64::from(count);
-            if unfair <= product as u32 {
-                return low + (product >> 32) as u32;
+            let [rest, place] = halves(u64::from(self.next_u32()) * u64::from(count));
+            if unfair <= rest {
+                return low + place;
             }
         }
     }
 
     fn next_u32(&mut self) -> u32 {
         self.half.take().unwrap_or_else(|| {
-            let number = self.numbers.next_u64();
-            self.half = Some((number >> 32) as u32);
-            number as u32
+            let [low, high] = halves(self.numbers.next_u64());
+            self.half = Some(high);
+            low
         })
     }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a half is what is wanted")]
+fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
 }
 
 /// Eight words that a seed is spread over.
 fn seed_words(seed: u64) -> [u32; 2 * POOL] {
     let mut hash = Hash { constant: 0x43b0_d7e5, factor: 0x931e_8875 };
-    let mut pool = [seed as u32, (seed >> 32) as u32, 0, 0].map(|word| hash.mix(word));
+    let [low, high] = halves(seed);
+    let mut pool = [low, high, 0, 0].map(|word| hash.mix(word));
     for from in 0..POOL {
         for to in (0..POOL).filter(|to| *to != from) {
             let other = hash.mix(pool[from]);

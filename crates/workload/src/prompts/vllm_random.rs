@@ -57,7 +57,8 @@ impl VllmRandom {
         seed: u64,
         requests: Option<u64>,
     ) -> Result<Self, WorkloadError> {
-        let requests = requests.unwrap_or(REQUESTS_OPEN_ENDED).clamp(1, REQUESTS_MAX) as usize;
+        let requests = requests.unwrap_or(REQUESTS_OPEN_ENDED).clamp(1, REQUESTS_MAX);
+        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
         let vocabulary = tokenizer.vocabulary_size();
         let special = tokenizer.special_ids();
         let allowed: Vec<u32> = (0..vocabulary).filter(|id| !special.contains(id)).collect();
@@ -94,7 +95,7 @@ impl VllmRandom {
         if tokens == 0 {
             return Vec::new();
         }
-        let last = self.allowed.len() as u32 - 1;
+        let last = u32::try_from(self.allowed.len()).unwrap_or(u32::MAX) - 1;
         let places = rng.integers(0, last, tokens as usize);
         let ids = places.into_iter().map(|place| self.allowed[place as usize]).collect();
         self.settle(ids, tokens as usize, rng).1
@@ -126,6 +127,11 @@ impl VllmRandom {
             ids.truncate(tokens);
             tries -= 1;
         }
+    }
+
+    /// After the last of the requests that were drawn the first comes again.
+    fn place(&self, id: u64) -> usize {
+        usize::try_from(id % self.requests.len() as u64).unwrap_or(0)
     }
 
     fn prompt(&self, place: usize) -> String {
@@ -188,14 +194,13 @@ fn draw(
 
 impl Prompts for VllmRandom {
     fn recipe(&self, place: Place) -> Recipe {
-        let drawn = self.requests[(place.id % self.requests.len() as u64) as usize];
+        let drawn = self.requests[self.place(place.id)];
         let input_tokens = self.prefix_tokens + drawn.input;
         Recipe { input_tokens, output_tokens: drawn.output, ..Recipe::default() }
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
-        let place = (request.id.0 % self.requests.len() as u64) as usize;
-        Content::text(self.prompt(place))
+        Content::text(self.prompt(self.place(request.id.0)))
     }
 }
 

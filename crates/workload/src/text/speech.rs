@@ -17,8 +17,8 @@ pub(super) struct Speech<'a> {
 
 const DRAWS_PER_NUMBER: u32 = 4;
 const DRAW_BITS: u32 = u64::BITS / DRAWS_PER_NUMBER;
-const SENTENCE_WORDS_MIN: u32 = 6;
-const SENTENCE_WORDS_MORE: usize = 10;
+/// How many words a sentence can have behind its first.
+const SENTENCE_WORDS: [u32; 10] = [6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// Rare enough that tokenizers join them to little.
 const CRUMBS: [&str; 16] =
@@ -83,7 +83,8 @@ impl<'a> Speech<'a> {
         self.words_left = if self.units.enders.is_empty() {
             u32::MAX
         } else {
-            SENTENCE_WORDS_MIN + self.below(SENTENCE_WORDS_MORE) as u32
+            let lengths = SENTENCE_WORDS.len();
+            SENTENCE_WORDS[self.below(lengths)]
         };
     }
 

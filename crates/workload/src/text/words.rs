@@ -22,7 +22,7 @@ pub(super) const WORDS: [&str; 256] = [
 
 /// As common, and longer: for those who can check what they cost.
 #[rustfmt::skip]
-pub(super) const MORE_WORDS: [&str; 1185] = [
+pub(super) static MORE_WORDS: [&str; 1185] = [
     "able", "above", "accept", "across", "act", "action", "active", "actual", "address", "admit", "adult", "advice", "affect", "afraid",
     "afternoon", "age", "agree", "ahead", "aim", "alive", "allow", "almost", "alone", "already", "although", "among", "amount", "ancient",
     "anger", "angle", "angry", "animal", "announce", "annual", "anyone", "anything", "apart", "appear", "apple", "apply", "approach", "area",

@@ -110,6 +110,6 @@ fn source_in(config: &Value) -> Option<String> {
             .find(|one| one.get("name").and_then(Value::as_str) == Some("default"))
             .and_then(|one| one.get("template")?.as_str())
             .map(str::to_owned),
-        _ => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
     }
 }

@@ -60,7 +60,7 @@ fn random(input: &str, output: &str, prefix_tokens: u32, seed: u64) -> VllmRando
 
 fn hash(prompts: &[String]) -> String {
     let digest: [u8; 32] = Sha256::digest(prompts.join("\n")).into();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn prompts(random: &VllmRandom) -> Vec<String> {
