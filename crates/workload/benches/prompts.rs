@@ -1,8 +1,10 @@
 //! What a prompt costs to make: of exactly so many tokens, and of so many words.
 //!
 //! `cargo bench -p inferometer-workload` measures; `cargo test` makes a few of each. An item is a
-//! prompt of 1,024 tokens, so items per second are prompts per second. The tokenizer is a byte-level
-//! one that is trained here; INFEROMETER_TOKENIZER names another.
+//! prompt of 1,024 tokens, so items per second are prompts per second. The tokenizer is one of
+//! bytes that is trained here; `INFEROMETER_TOKENIZER` names another.
+
+#![expect(clippy::unwrap_used, reason = "a bench may fail by panicking")]
 
 use std::sync::{Arc, LazyLock};
 

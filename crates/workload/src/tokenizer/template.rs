@@ -34,7 +34,9 @@ pub enum TemplateError {
 }
 
 const NAME: &str = "chat";
-const TODAY: &str = "strftime_now has no date";
+/// Left out on purpose, so that a text is the same tomorrow: templates that ask whether it is there
+/// have a date of their own.
+const TODAY: &str = "strftime_now";
 
 impl ChatTemplate {
     /// From the files beside a tokenizer, in the order in which the models' own library looks.
@@ -57,9 +59,6 @@ impl ChatTemplate {
             .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
-        });
-        environment.add_function("strftime_now", |_form: String| -> Result<String, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, TODAY))
         });
         let unread = environment.add_template_owned(NAME, source).err();
         let broken = unsettled.or(unread).map(|error| error.to_string());
@@ -87,11 +86,18 @@ impl ChatTemplate {
         self.environment
             .get_template(NAME)
             .and_then(|template| {
-                template.render(context! { messages, add_generation_prompt, ..tokens })
+                // What is not given must be nothing rather than unknown, as templates ask for it.
+                let (tools, documents) = ((), ());
+                let given = context! { messages, add_generation_prompt, tools, documents };
+                template.render(context! { ..given, ..tokens })
             })
-            .map_err(|error| match error.detail() {
-                Some(TODAY) => TemplateError::Dated,
-                _ => TemplateError::Broken(error.to_string()),
+            .map_err(|error| {
+                let detail = error.detail().unwrap_or_default();
+                if error.kind() == ErrorKind::UnknownFunction && detail.contains(TODAY) {
+                    TemplateError::Dated
+                } else {
+                    TemplateError::Broken(error.to_string())
+                }
             })
     }
 }

@@ -11,7 +11,9 @@ use super::*;
 pub(super) fn small() -> String {
     json!({
         "version": "1.0",
-        "truncation": { "direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0 },
+        "truncation": {
+            "direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0,
+        },
         "padding": null,
         "added_tokens": [],
         "normalizer": null,
@@ -111,7 +113,9 @@ fn chats_are_rendered_as_the_models_were_trained() {
     let template = "{{ bos_token }}
 {%- set ns = namespace(first=true) %}
 {% for message in messages %}
-    {% if message.role not in ['system', 'user'] %}{{ raise_exception('no ' + message.role) }}{% endif %}
+    {% if message.role not in ['system', 'user'] %}
+{{ raise_exception('no ' + message.role) }}
+    {% endif %}
     {%- if loop.first %}{{ '[' }}{% endif %}
 {{ message['content'].strip().upper() | tojson }}{{ eos_token }}
     {%- if loop.last %}{{ ']' }}{% endif %}
@@ -135,7 +139,33 @@ fn a_template_that_cannot_be_used_says_why() {
         tokenizer.render_chat(&[Message::new("user", "x")], true).unwrap_err().to_string()
     };
     assert!(make("{{ strftime_now('%d %b %Y') }}").contains("today's date"));
+    assert!(make("{{ strftime_then('%Y') }}").contains("strftime_then"));
     assert!(make("{% for %}").contains("cannot be used"));
+}
+
+#[test]
+fn what_templates_of_our_day_make_use_of_is_there() {
+    let template =
+        "{%- if strftime_now is defined %}{{ strftime_now('%Y') }}{% else %}2024{% endif %}
+{%- if tools is not none or documents %}{{ raise_exception('tools') }}{% endif %}
+{%- set ns = namespace(last=-1) %}
+{%- for message in messages[::-1] %}
+    {%- set index = (messages|length - 1) - loop.index0 %}
+    {%- if message.role == 'user' and ns.last < 0 %}{% set ns.last = index %}{% endif %}
+{%- endfor %}
+{%- for message in messages %}
+    {%- if loop.index0 > ns.last %}{% break %}{% endif %}
+    {%- set content = message.content if message.content is string else '' %}
+    {{- ' ' + message.role + ':' + content.split('</think>')[-1].lstrip('\n').rstrip() }}
+    {%- if message.get('name') %}{{ message.name }}{% endif %}
+    {%- if content.startswith('a') and loop.previtem is defined %}!{% endif %}
+{%- endfor %}";
+    let tokenizer = Tokenizer::from_bytes("small", small().as_bytes()).unwrap();
+    let tokenizer = tokenizer.with_template(template, &json!({}));
+    let messages = [("user", "one "), ("assistant", "x</think>\ny"), ("user", "a"), ("tool", "z")];
+    let messages = messages.map(|(role, text)| Message::new(role, text));
+    let rendered = tokenizer.render_chat(&messages, true).unwrap().unwrap();
+    assert_eq!(rendered, "2024 user:one assistant:y user:a!");
 }
 
 #[test]
