@@ -32,7 +32,7 @@ struct Fetched {
 
 impl Hub {
     pub(super) fn download(&self, name: &str) -> Result<PathBuf, TokenizerError> {
-        let agent = agent();
+        let agent = agent(&self.endpoint);
         let url = |file: &str| format!("{}/{name}/resolve/main/{file}", self.endpoint);
         let failed = |file: &str, reason: String| TokenizerError::NotDownloaded {
             name: name.to_owned(),
@@ -150,7 +150,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TokenizerError> {
     })
 }
 
-fn agent() -> Agent {
+fn agent(endpoint: &str) -> Agent {
     let found = rustls_native_certs::load_native_certs();
     let roots: Vec<_> =
         found.certs.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
@@ -159,7 +159,11 @@ fn agent() -> Agent {
         .root_certs(RootCerts::new_with_certs(&roots))
         .unversioned_rustls_crypto_provider(provider)
         .build();
+    // A mirror on this machine is reached without the proxy that leads out of it.
+    let is_here = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+    let is_here = is_here.iter().any(|here| endpoint.starts_with(here));
     Agent::config_builder()
+        .proxy(if is_here { None } else { ureq::Proxy::try_from_env() })
         .tls_config(tls)
         .http_status_as_error(false)
         .max_redirects(0)
