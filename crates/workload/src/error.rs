@@ -2,6 +2,8 @@
 
 use crate::dataset::DatasetError;
 use crate::saved::SavedPlanError;
+use crate::text::TextError;
+use crate::tokenizer::TokenizerError;
 use crate::trace::TraceError;
 
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +14,17 @@ pub enum WorkloadError {
     Dataset(#[from] DatasetError),
     #[error(transparent)]
     Trace(#[from] TraceError),
-    #[error("{0} is not built yet")]
-    NotYet(&'static str),
+    #[error("prompts of the kind `vllm-random` are token ids, so they need --tokenizer")]
+    NoTokenizer,
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    Text(#[from] TextError),
+    #[error("the tokenizer `{0}` has no ordinary tokens to draw prompts from; give another")]
+    NoVocabulary(String),
+    #[error(
+        "an input of {input} tokens leaves none beside the {special} special ones that the \
+         tokenizer adds; ask for longer prompts, or for a prefix"
+    )]
+    InputTooShort { input: String, special: u32 },
 }

@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Correction, FileFacts, InputLength, Materials};
-use inferometer_model::spec::{self, LoadShape, Rate, Replay, Source};
+use inferometer_model::spec::{self, Counting, Extent, LoadShape, Rate, Replay, Source};
 use inferometer_model::{Plan, Spec, TokenCounter};
 
 use crate::dataset::{self, Dataset};
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::prompts::{
-    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Synthetic, TracePrompts,
+    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Synthetic, TracePrompts, VllmRandom,
 };
 use crate::saved::SavedPlan;
 use crate::stream::Stream;
-use crate::text::TextMaker;
+use crate::text::{Frame, TextMaker};
+use crate::tokenizer::Tokenizer;
 use crate::trace::{self, Trace};
 
 /// Everything that is read from outside, once.
@@ -39,6 +41,7 @@ enum Loaded {
     Fixed(spec::FixedPrompt, u32),
     Dataset(spec::DatasetSpec, Arc<Dataset>),
     Trace(Arc<Trace>),
+    VllmRandom(Arc<VllmRandom>),
     /// With their weights.
     Mix(Vec<(f64, Loaded)>),
     Saved(Arc<SavedPlan>),
@@ -60,9 +63,18 @@ impl Ingredients {
         if let Source::Saved { path } = &spec.workload.source {
             return Self::of_saved(path);
         }
-        let text = Arc::new(TextMaker::estimating(None));
-        let materials = Materials { input_length: text.input_length(), ..Materials::default() };
-        let mut reader = Reader { counter: &Words, spec, materials };
+        let tokenizer = spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?;
+        let tokenizer = tokenizer.map(Arc::new);
+        let text = Arc::new(match &tokenizer {
+            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame(spec))?,
+            None => TextMaker::estimating(None),
+        });
+        let materials = Materials {
+            tokenizer: tokenizer.as_deref().map(Tokenizer::facts),
+            input_length: text.input_length(),
+            ..Materials::default()
+        };
+        let mut reader = Reader { tokenizer, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
         let materials = reader.materials;
         let recorded = if let Loaded::Trace(trace) = &loaded {
@@ -162,6 +174,7 @@ impl Ingredients {
             Loaded::Trace(trace) => {
                 Arc::new(TracePrompts { seed, text: self.text(), trace: Arc::clone(trace) })
             }
+            Loaded::VllmRandom(prompts) => Arc::clone(prompts) as Arc<dyn Prompts>,
             Loaded::Mix(parts) => {
                 let parts = (0..).zip(parts).map(|(number, (weight, loaded))| {
                     // Parts of the same kind must not say the same.
@@ -181,14 +194,23 @@ impl Loaded {
         match self {
             Self::Synthetic(_) | Self::Conversations(_) | Self::Trace(_) => true,
             Self::Mix(parts) => parts.iter().any(|(_, part)| part.writes_words()),
-            Self::Fixed(..) | Self::Dataset(..) | Self::Saved(_) => false,
+            Self::Fixed(..) | Self::Dataset(..) | Self::VllmRandom(_) | Self::Saved(_) => false,
         }
+    }
+}
+
+/// What stands around a prompt and is part of its length.
+fn frame(spec: &Spec) -> Frame {
+    match (spec.workload.counting, spec.api) {
+        (Counting::WithTemplate, _) => Frame::Template,
+        (Counting::Prompt, Api::Completions) => Frame::SpecialTokens,
+        (Counting::Prompt, _) => Frame::None,
     }
 }
 
 /// Reads files and writes down what they were.
 struct Reader<'a> {
-    counter: &'a dyn TokenCounter,
+    tokenizer: Option<Arc<Tokenizer>>,
     spec: &'a Spec,
     materials: Materials,
 }
@@ -199,11 +221,11 @@ impl Reader<'_> {
             Source::Synthetic(spec) => Loaded::Synthetic(spec.clone()),
             Source::Conversations(spec) => Loaded::Conversations(spec.clone()),
             Source::Fixed(spec) => {
-                let tokens = self.counter.count(&spec.prompt);
+                let tokens = self.counter().count(&spec.prompt);
                 Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
             }
             Source::Dataset(spec) => {
-                let dataset = dataset::read(spec, self.counter)?;
+                let dataset = dataset::read(spec, self.counter())?;
                 self.materials.files.push(dataset.facts.clone());
                 Loaded::Dataset(spec.clone(), Arc::new(dataset))
             }
@@ -218,8 +240,24 @@ impl Reader<'_> {
                 Loaded::Mix(loaded.collect::<Result<_, WorkloadError>>()?)
             }
             Source::Saved { path } => Loaded::Saved(Arc::new(SavedPlan::open(path)?)),
-            Source::VllmRandom(_) => return Err(WorkloadError::NotYet(source.name())),
+            Source::VllmRandom(spec) => Loaded::VllmRandom(Arc::new(self.vllm_random(spec)?)),
         })
+    }
+
+    fn counter(&self) -> &dyn TokenCounter {
+        self.tokenizer.as_deref().map_or(&Words, |tokenizer| tokenizer)
+    }
+
+    fn vllm_random(&self, spec: &spec::VllmRandom) -> Result<VllmRandom, WorkloadError> {
+        let Some(tokenizer) = &self.tokenizer else { return Err(WorkloadError::NoTokenizer) };
+        // All lengths are drawn first, so their number is part of what is drawn.
+        let requests = match self.spec.load.extent {
+            Extent::Requests(requests) | Extent::UntilFirst { requests, .. } => {
+                Some(requests.get())
+            }
+            Extent::Whole | Extent::Duration(_) | Extent::UntilBoth { .. } => None,
+        };
+        VllmRandom::new(spec, Arc::clone(tokenizer), self.spec.seed, requests)
     }
 
     fn replay(&self) -> Option<&Replay> {

@@ -15,6 +15,7 @@ mod prompts;
 pub mod saved;
 pub mod stream;
 pub mod text;
+pub mod tokenizer;
 mod trace;
 mod turns;
 

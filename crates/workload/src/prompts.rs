@@ -5,8 +5,10 @@ mod dataset;
 mod decorated;
 mod fixed;
 mod mix;
+mod numpy_rng;
 mod synthetic;
 mod trace;
+mod vllm_random;
 mod warm_up;
 
 use std::fmt;
@@ -19,6 +21,7 @@ pub(crate) use fixed::Fixed;
 pub(crate) use mix::Mix;
 pub(crate) use synthetic::{Prefixes, Synthetic};
 pub(crate) use trace::TracePrompts;
+pub(crate) use vllm_random::VllmRandom;
 pub(crate) use warm_up::WarmUp;
 
 /// A source of prompts, made for one seed.

@@ -1,16 +1,26 @@
 //! Text of a requested length, in tokens.
 //!
-//! Without a tokenizer the number of words is an *estimate* of the number of tokens, and every
-//! result says so: the words are short and common, so that most tokenizers give one token for each.
+//! With the model's tokenizer a text has exactly as many tokens as were asked for. Without it the
+//! number of words is an *estimate* of the number of tokens, and every result says so: the words
+//! are short and common, so that most tokenizers give one token for each.
 
+mod exact;
+mod speech;
+mod units;
 mod words;
+
+use std::sync::Arc;
 
 use inferometer_model::observations::{Correction, InputLength};
 
 use crate::stream::Stream;
+use crate::tokenizer::Tokenizer;
+use exact::Exact;
+pub use exact::{Frame, TextError};
 use words::WORDS;
 
-/// A stretch of text that is determined by its seed and its length.
+/// A stretch of text that is determined by its seed and its length. Two with the same seed begin
+/// alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub seed: u64,
@@ -20,40 +30,105 @@ pub struct Segment {
 /// Makes texts of so many tokens.
 #[derive(Clone, Debug)]
 pub struct TextMaker {
-    correction: Option<Correction>,
+    manner: Manner,
+}
+
+#[derive(Clone, Debug)]
+enum Manner {
+    Estimating(Option<Correction>),
+    Exact(Arc<Exact>),
 }
 
 impl TextMaker {
     /// By words, as if each were a token, or as a probe has shown the server to count them.
     pub fn estimating(correction: Option<Correction>) -> Self {
-        Self { correction }
+        Self { manner: Manner::Estimating(correction) }
+    }
+
+    /// By the model's tokenizer, with what stands around a prompt as a part of its length.
+    pub fn exact(tokenizer: Arc<Tokenizer>, frame: Frame) -> Result<Self, TextError> {
+        Ok(Self { manner: Manner::Exact(Arc::new(Exact::new(tokenizer, frame)?)) })
     }
 
     pub fn input_length(&self) -> InputLength {
-        self.correction.map_or(InputLength::Estimated, InputLength::Corrected)
+        match &self.manner {
+            Manner::Estimating(None) => InputLength::Estimated,
+            Manner::Estimating(Some(correction)) => InputLength::Corrected(*correction),
+            Manner::Exact(_) => InputLength::Exact,
+        }
+    }
+
+    /// The fewest tokens that a whole prompt can have; one that is asked to be shorter has these.
+    pub fn shortest(&self) -> u32 {
+        match &self.manner {
+            Manner::Estimating(None) => 1,
+            Manner::Estimating(Some(correction)) => {
+                let tokens = correction.overhead_tokens + correction.tokens_per_word;
+                u32::try_from(whole(tokens)).unwrap_or(u32::MAX).max(1)
+            }
+            Manner::Exact(exact) => exact.shortest(),
+        }
     }
 
     /// A whole prompt: what the server adds around it is part of its length, where that is
     /// counted. Equal beginnings of the segments are equal beginnings of the text.
     pub fn framed(&self, segments: &[Segment]) -> String {
-        self.bare(segments)
+        match &self.manner {
+            Manner::Estimating(None) => by_words(segments, |tokens| tokens),
+            Manner::Estimating(Some(correction)) => by_words(segments, |tokens| {
+                words_for(tokens, correction.overhead_tokens, correction)
+            }),
+            Manner::Exact(exact) => exact.framed(segments),
+        }
     }
 
     /// Text that stands inside of a prompt.
     pub fn bare(&self, segments: &[Segment]) -> String {
-        let mut text = String::new();
-        for segment in segments {
-            write_words(&mut text, segment.seed, segment.tokens);
+        match &self.manner {
+            Manner::Estimating(None) => by_words(segments, |tokens| tokens),
+            Manner::Estimating(Some(correction)) => {
+                by_words(segments, |tokens| words_for(tokens, 0.0, correction))
+            }
+            Manner::Exact(exact) => exact.bare(segments),
         }
-        text
     }
 }
 
-fn write_words(text: &mut String, seed: u64, words: u32) {
+fn words_for(tokens: u64, overhead: f64, correction: &Correction) -> u64 {
+    whole((tokens as f64 - overhead) / correction.tokens_per_word)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded, and a cast keeps what is out of bounds at the nearest bound"
+)]
+fn whole(number: f64) -> u64 {
+    libm::round(number) as u64
+}
+
+/// Segments of as many words as their tokens, summed from the beginning, stand for: so the whole is
+/// as near as it can be, and what others share does not depend on what follows.
+fn by_words(segments: &[Segment], words_for: impl Fn(u64) -> u64) -> String {
+    let mut text = String::new();
+    let (mut tokens, mut words) = (0_u64, 0_u64);
+    for segment in segments {
+        tokens += u64::from(segment.tokens);
+        let reached = words_for(tokens).max(words);
+        write_words(&mut text, segment.seed, reached - words);
+        words = reached;
+    }
+    if let (true, Some(last)) = (text.is_empty() && 0 < tokens, segments.last()) {
+        write_words(&mut text, last.seed, 1);
+    }
+    text
+}
+
+fn write_words(text: &mut String, seed: u64, words: u64) {
     let mut stream = Stream::new(seed, "prompt-text", 0);
-    let mut left = words;
+    let mut left = usize::try_from(words).unwrap_or(usize::MAX);
     while 0 < left {
-        for byte in stream.bits().to_le_bytes().into_iter().take(left as usize) {
+        for byte in stream.bits().to_le_bytes().into_iter().take(left) {
             if !text.is_empty() {
                 text.push(' ');
             }
@@ -62,3 +137,6 @@ fn write_words(text: &mut String, seed: u64, words: u32) {
         left = left.saturating_sub(8);
     }
 }
+
+#[cfg(test)]
+mod tests;

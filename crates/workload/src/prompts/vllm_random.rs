@@ -1,0 +1,208 @@
+//! Prompts as `vllm bench serve` makes them from its `random` data: with the same seed, tokenizer
+//! and number of requests they are the same, byte for byte.
+//!
+//! Its rule: lengths and offsets of all requests are drawn first; a prompt is a run of consecutive
+//! ids, decoded, encoded again, and cut or filled with random ids until its length is right.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use inferometer_model::spec::{self, Lengths};
+use inferometer_model::{Content, PlannedRequest};
+
+use super::numpy_rng::NumpyRng;
+use super::{Place, Prompts, Recipe};
+use crate::error::WorkloadError;
+use crate::lengths::{Draw, ends_around};
+use crate::stream::Stream;
+use crate::tokenizer::Tokenizer;
+
+#[derive(Debug)]
+pub(crate) struct VllmRandom {
+    tokenizer: Arc<Tokenizer>,
+    /// Ids that prompts are made of, in their order.
+    allowed: Vec<u32>,
+    /// As long as was asked for; its ids may have come out fewer or more.
+    prefix_tokens: u32,
+    prefix: Vec<u32>,
+    requests: Vec<Drawn>,
+    fillings: Mutex<Fillings>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    input: u32,
+    output: u32,
+    offset: u32,
+}
+
+/// Random ids fill prompts in their order, so what one needs depends on all before it.
+#[derive(Debug)]
+struct Fillings {
+    /// The generator as it stood before a request, where it stood otherwise than before.
+    states: Vec<(usize, NumpyRng)>,
+    /// The first request that was not made yet.
+    next: usize,
+}
+
+/// Requests that are drawn when a plan has no end of its own; then they repeat.
+const REQUESTS_OPEN_ENDED: u64 = 1 << 16;
+const REQUESTS_MAX: u64 = 1 << 24;
+/// Tries to make a length right.
+const TRIES: usize = 10;
+
+impl VllmRandom {
+    pub(crate) fn new(
+        spec: &spec::VllmRandom,
+        tokenizer: Arc<Tokenizer>,
+        seed: u64,
+        requests: Option<u64>,
+    ) -> Result<Self, WorkloadError> {
+        let requests = requests.unwrap_or(REQUESTS_OPEN_ENDED).clamp(1, REQUESTS_MAX);
+        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
+        let vocabulary = tokenizer.vocabulary_size();
+        let special = tokenizer.special_ids();
+        let allowed: Vec<u32> = (0..vocabulary).filter(|id| !special.contains(id)).collect();
+        if allowed.is_empty() {
+            return Err(WorkloadError::NoVocabulary(tokenizer.facts().name));
+        }
+        let around = u32::try_from(tokenizer.special_tokens()).unwrap_or(u32::MAX);
+        let mut rng = NumpyRng::new(seed);
+        let inputs = draw(&spec.input, (around, 0), (seed, "input"), requests, &mut rng);
+        let outputs = draw(&spec.output, (0, 1), (seed, "output"), requests, &mut rng);
+        let offsets = rng.integers(0, vocabulary - 1, requests);
+        if spec.prefix_tokens == 0 && inputs.contains(&0) {
+            return Err(WorkloadError::InputTooShort {
+                input: spec.input.to_string(),
+                special: around,
+            });
+        }
+        let drawn = inputs.into_iter().zip(outputs).zip(offsets);
+        let drawn = drawn.map(|((input, output), offset)| Drawn { input, output, offset });
+        let mut made = Self {
+            tokenizer,
+            prefix_tokens: spec.prefix_tokens,
+            prefix: Vec::new(),
+            requests: drawn.collect(),
+            fillings: Mutex::new(Fillings { states: Vec::new(), next: 0 }),
+            allowed,
+        };
+        made.prefix = made.draw_prefix(spec.prefix_tokens, &mut rng);
+        made.fillings = Mutex::new(Fillings { states: vec![(0, rng)], next: 0 });
+        Ok(made)
+    }
+
+    fn draw_prefix(&self, tokens: u32, rng: &mut NumpyRng) -> Vec<u32> {
+        if tokens == 0 {
+            return Vec::new();
+        }
+        let last = u32::try_from(self.allowed.len()).unwrap_or(u32::MAX) - 1;
+        let places = rng.integers(0, last, tokens as usize);
+        let ids = places.into_iter().map(|place| self.allowed[place as usize]).collect();
+        self.settle(ids, tokens as usize, rng).1
+    }
+
+    /// The prompt of a request; the generator moves on where the prompt had to be filled.
+    fn make(&self, place: usize, rng: &mut NumpyRng) -> String {
+        let Drawn { input, offset, .. } = self.requests[place];
+        let first = offset as usize + place;
+        let own = (0..input as usize).map(|step| self.allowed[(first + step) % self.allowed.len()]);
+        let ids: Vec<u32> = self.prefix.iter().copied().chain(own).collect();
+        let tokens = (self.prefix_tokens + input) as usize;
+        self.settle(ids, tokens, rng).0
+    }
+
+    /// Decodes, encodes, and mends the length, until text and ids are of so many tokens.
+    fn settle(&self, mut ids: Vec<u32>, tokens: usize, rng: &mut NumpyRng) -> (String, Vec<u32>) {
+        let last = self.tokenizer.vocabulary_size() - 1;
+        let mut tries = TRIES;
+        loop {
+            let text = self.tokenizer.decode(&ids);
+            ids = self.tokenizer.encode(&text);
+            if tries == 0 || ids.len() == tokens {
+                return (text, ids);
+            }
+            if ids.len() < tokens {
+                ids.extend(rng.integers(0, last, tokens - ids.len()));
+            }
+            ids.truncate(tokens);
+            tries -= 1;
+        }
+    }
+
+    /// After the last of the requests that were drawn the first comes again.
+    fn place(&self, id: u64) -> usize {
+        usize::try_from(id % self.requests.len() as u64).unwrap_or(0)
+    }
+
+    fn prompt(&self, place: usize) -> String {
+        let mut fillings = self.fillings.lock().unwrap_or_else(PoisonError::into_inner);
+        while fillings.next < place {
+            self.make_next(&mut fillings);
+        }
+        if fillings.next == place {
+            return self.make_next(&mut fillings);
+        }
+        let mut rng = fillings.before(place);
+        drop(fillings);
+        self.make(place, &mut rng)
+    }
+
+    fn make_next(&self, fillings: &mut Fillings) -> String {
+        let place = fillings.next;
+        let before = fillings.before(place);
+        let mut rng = before.clone();
+        let prompt = self.make(place, &mut rng);
+        fillings.next += 1;
+        if rng != before {
+            fillings.states.push((fillings.next, rng));
+        }
+        prompt
+    }
+}
+
+impl Fillings {
+    fn before(&self, place: usize) -> NumpyRng {
+        let later = self.states.partition_point(|(first, _)| *first <= place);
+        self.states[later - 1].1.clone()
+    }
+}
+
+/// The lengths of all requests: by the other program's numbers where it knows the distribution,
+/// otherwise by ours. `less` is taken off first, and none is below `least`.
+fn draw(
+    lengths: &Lengths,
+    (less, least): (u32, u32),
+    (seed, stream): (u64, &str),
+    requests: usize,
+    rng: &mut NumpyRng,
+) -> Vec<u32> {
+    let (low, high) = match lengths {
+        Lengths::Fixed(length) => (length.saturating_sub(less), length.saturating_sub(less)),
+        Lengths::Around { mean, share } => ends_around(mean.saturating_sub(less), *share),
+        Lengths::Uniform { low, high } => (low.saturating_sub(less), high.saturating_sub(less)),
+        Lengths::Normal { .. }
+        | Lengths::LogNormal { .. }
+        | Lengths::Zipf { .. }
+        | Lengths::Histogram(_) => {
+            let draw = Draw::new(lengths);
+            let length = |id| draw.draw(&mut Stream::new(seed, stream, id)).saturating_sub(less);
+            return (0..requests as u64).map(|id| length(id).max(least)).collect();
+        }
+    };
+    rng.integers(low.max(least), high.max(least), requests)
+}
+
+impl Prompts for VllmRandom {
+    fn recipe(&self, place: Place) -> Recipe {
+        let drawn = self.requests[self.place(place.id)];
+        let input_tokens = self.prefix_tokens + drawn.input;
+        Recipe { input_tokens, output_tokens: drawn.output, ..Recipe::default() }
+    }
+
+    fn content(&self, request: &PlannedRequest) -> Content {
+        Content::text(self.prompt(self.place(request.id.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

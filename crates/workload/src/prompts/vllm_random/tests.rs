@@ -1,0 +1,105 @@
+//! The other program's own output is the truth here: hashes of what it made with a tokenizer of
+//! bytes, whose ids often decode to nothing that is encoded alike, so that most prompts are mended.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+
+use super::*;
+
+fn bytes() -> Arc<Tokenizer> {
+    let mut letters: Vec<char> = ByteLevel::alphabet().into_iter().collect();
+    letters.sort_unstable();
+    let letters = std::iter::once("<s>".to_owned()).chain(letters.iter().map(char::to_string));
+    let vocabulary: serde_json::Map<String, serde_json::Value> =
+        letters.zip(0..).map(|(letter, id): (String, u32)| (letter, id.into())).collect();
+    let byte_level = json!({
+        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true,
+    });
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": [{
+            "id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true,
+        }],
+        "normalizer": null,
+        "pre_tokenizer": byte_level,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [
+                { "SpecialToken": { "id": "<s>", "type_id": 0 } },
+                { "Sequence": { "id": "A", "type_id": 0 } },
+            ],
+            "pair": [
+                { "Sequence": { "id": "A", "type_id": 0 } },
+                { "Sequence": { "id": "B", "type_id": 1 } },
+            ],
+            "special_tokens": { "<s>": { "id": "<s>", "ids": [0], "tokens": ["<s>"] } },
+        },
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+            "ignore_merges": false, "vocab": vocabulary, "merges": [],
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let config = json!({ "bos_token": "<s>" });
+    std::fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+    Arc::new(Tokenizer::open(folder.path().to_str().unwrap()).unwrap())
+}
+
+fn random(input: &str, output: &str, prefix_tokens: u32, seed: u64) -> VllmRandom {
+    let [input, output] = [input, output].map(|lengths| lengths.parse().unwrap());
+    let spec = spec::VllmRandom { input, output, prefix_tokens };
+    VllmRandom::new(&spec, bytes(), seed, Some(40)).unwrap()
+}
+
+fn hash(prompts: &[String]) -> String {
+    let digest: [u8; 32] = Sha256::digest(prompts.join("\n")).into();
+    digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+fn prompts(random: &VllmRandom) -> Vec<String> {
+    (0..40).map(|place| random.prompt(place)).collect()
+}
+
+#[test]
+fn prompts_and_lengths_are_those_of_the_other_program() {
+    let spread = random("24±25%", "9±25%", 0, 3);
+    assert_eq!(
+        hash(&prompts(&spread)),
+        "610c46b48cec3b817abc84392494f3a086356c98cb021c4222c4263bf5c3d59f"
+    );
+    let recipe = |id| spread.recipe(Place { id, turn: 0 });
+    assert_eq!([0, 1, 2, 3, 4].map(|id| recipe(id).output_tokens), [12, 6, 6, 12, 12]);
+    assert_eq!(recipe(41), recipe(1), "after the last they repeat");
+    // The other program counts 939: 26 more than it asked for, which it warns of.
+    assert_eq!((0..40).map(|id| recipe(id).input_tokens).sum::<u32>(), 939 - 26);
+
+    let with_prefix = random("16", "5", 10, 0);
+    assert_eq!(
+        hash(&prompts(&with_prefix)),
+        "96be2e632b7f6e2a4e96cd662988c25acf3ca50194d77e36fd929523587c4f73"
+    );
+    assert_eq!(with_prefix.recipe(Place { id: 3, turn: 0 }).input_tokens, 25);
+}
+
+#[test]
+fn a_prompt_is_the_same_in_whatever_order_prompts_are_asked_for() {
+    let in_order = prompts(&random("24±25%", "9", 0, 3));
+    let other = random("24±25%", "9", 0, 3);
+    for place in [17, 3, 39, 3, 0, 18, 17] {
+        assert_eq!(other.prompt(place), in_order[place]);
+    }
+}
+
+#[test]
+fn inputs_that_are_all_special_tokens_are_refused() {
+    let spec = spec::VllmRandom { input: 1.into(), output: 5.into(), prefix_tokens: 0 };
+    let error = VllmRandom::new(&spec, bytes(), 0, None).unwrap_err().to_string();
+    assert!(error.contains("an input of 1 tokens") && error.contains("longer prompts"), "{error}");
+}
