@@ -95,6 +95,28 @@ impl Api {
         !matches!(self, Self::Embeddings | Self::Rerank)
     }
 
+    /// Which fields it has that make a server go on until an answer has its length:
+    /// `ignore_eos`, and a least number of tokens.
+    pub const fn pins(self) -> (bool, bool) {
+        match self {
+            Self::Chat | Self::Completions | Self::SglangGenerate => (true, true),
+            Self::LlamaCompletion => (true, false),
+            Self::Responses
+            | Self::Messages
+            | Self::Embeddings
+            | Self::Rerank
+            | Self::TgiGenerate
+            | Self::OllamaChat
+            | Self::OllamaGenerate
+            | Self::TritonGenerate => (false, false),
+        }
+    }
+
+    /// Whether a request must say which model it is for: some servers have only one.
+    pub const fn names_model(self) -> bool {
+        !matches!(self, Self::TgiGenerate | Self::SglangGenerate | Self::LlamaCompletion)
+    }
+
     /// Whether its streams are JSON documents in lines rather than events.
     pub const fn streams_lines(self) -> bool {
         matches!(self, Self::OllamaChat | Self::OllamaGenerate)

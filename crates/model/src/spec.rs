@@ -129,7 +129,9 @@ impl Limits {
 
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
-        let workload = self.workload.resolve()?;
+        let api = self.api.unwrap_or(Api::Chat);
+        let mut workload = self.workload.resolve()?;
+        workload.streaming &= api.streams();
         let load = match self.saved_load {
             Some(load) => load,
             None => self.load.resolve(matches!(workload.source, Source::Trace(_)))?,
@@ -142,7 +144,7 @@ impl SpecDraft {
         }
         Ok(Spec {
             target: self.url.map_or(TargetSpec::Embedded, TargetSpec::Url),
-            api: self.api.unwrap_or(Api::Chat),
+            api,
             model: self.model,
             workload,
             load,

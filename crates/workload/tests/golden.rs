@@ -9,7 +9,8 @@ use std::time::Duration;
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{
-    ArrivalsKind, LoadDraft, RampCurve, RampSegment, SourceDraft, ThinkKind, Until, WorkloadDraft,
+    AdapterChoice, ArrivalsKind, BodyDraft, LoadDraft, MixDraft, RampCurve, RampSegment,
+    SourceDraft, ThinkKind, Until, WorkloadDraft,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
 use inferometer_workload::{Ingredients, make_plan};
@@ -31,6 +32,15 @@ fn drafts() -> Vec<(&'static str, SpecDraft)> {
         ("not streamed", SpecDraft { workload: not_streamed(), ..draft() }),
         ("lengths", SpecDraft { workload: lengths("9", "3"), ..draft() }),
     ];
+    drafts.extend(sources().into_iter().map(|(name, source)| {
+        let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+        (name, SpecDraft { workload, ..draft() })
+    }));
+    drafts.extend(bodies().into_iter().map(|(name, body)| {
+        let workload = WorkloadDraft { body, ..WorkloadDraft::default() };
+        (name, SpecDraft { workload, ..draft() })
+    }));
+    drafts.push(("mix", SpecDraft { workload: mix(), ..draft() }));
     let loads = closed_loads().into_iter().chain(open_loads());
     drafts.extend(loads.map(|(name, load)| (name, SpecDraft { load, ..draft() })));
     drafts
@@ -47,6 +57,68 @@ fn lengths(input: &str, output: &str) -> WorkloadDraft {
         ..SourceDraft::default()
     };
     WorkloadDraft { source, ..WorkloadDraft::default() }
+}
+
+fn sources() -> Vec<(&'static str, SourceDraft)> {
+    let source = SourceDraft::default;
+    let lengths = |text: &str| Some(text.parse().unwrap());
+    let turns = SourceDraft { turns: lengths("uniform:2..6"), ..source() };
+    let mut sources = vec![
+        ("fixed prompt", SourceDraft { prompt: Some("Tell me a story.".to_owned()), ..source() }),
+        ("prefix", SourceDraft { prefix_tokens: Some(100), ..source() }),
+        (
+            "popular prefixes",
+            SourceDraft {
+                prefix_tokens: Some(100),
+                prefixes: Some(20),
+                prefix_zipf: Some(1.1),
+                ..source()
+            },
+        ),
+        (
+            "conversations",
+            SourceDraft {
+                turn_think_time: Some(Duration::from_secs(3)),
+                turn_think: Some(ThinkKind::Exponential),
+                ..turns.clone()
+            },
+        ),
+        ("conversations with a system", SourceDraft { prefix_tokens: Some(50), ..turns }),
+    ];
+    for written in
+        ["512±20%", "uniform:9..99", "normal:512,99", "lognormal:512,0.8", "zipf:1.2,16..4096"]
+    {
+        sources.push((written, SourceDraft { input: lengths(written), ..source() }));
+    }
+    let output = lengths("histogram:128=3,512=1");
+    sources.push(("histogram", SourceDraft { output, ..source() }));
+    sources
+}
+
+fn bodies() -> Vec<(&'static str, BodyDraft)> {
+    let body = BodyDraft::default;
+    let temperature = ("temperature".to_owned(), serde_json::json!(0.7));
+    let adapters = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    vec![
+        ("fields", BodyDraft { fields: [temperature].into_iter().collect(), ..body() }),
+        ("pictures", BodyDraft { images: Some(1), image_size: Some((16, 8)), ..body() }),
+        (
+            "adapters",
+            BodyDraft { adapters, adapter_choice: Some(AdapterChoice::Zipf(1.0)), ..body() },
+        ),
+    ]
+}
+
+fn mix() -> WorkloadDraft {
+    let part = |name: &str, weight, input: &str| MixDraft {
+        name: Some(name.to_owned()),
+        weight: Some(weight),
+        source: SourceDraft { input: Some(input.parse().unwrap()), ..SourceDraft::default() },
+    };
+    WorkloadDraft {
+        mix: vec![part("short", 3.0, "64"), part("long", 1.0, "uniform:512..1024")],
+        ..WorkloadDraft::default()
+    }
 }
 
 const MINUTE: Option<Duration> = Some(Duration::from_mins(1));
@@ -106,8 +178,13 @@ fn plans_are_the_same_on_every_machine_and_in_every_version() {
             format!("{name}: {} {}", prints.workload, prints.plan)
         })
         .collect();
-    let golden = include_str!("golden.txt");
-    assert_eq!(found.join("\n") + "\n", golden);
+    let found = found.join("\n") + "\n";
+    if std::env::var_os("INFEROMETER_REWRITE_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
+        std::fs::write(path, &found).unwrap();
+        return;
+    }
+    assert_eq!(found, include_str!("golden.txt"));
 }
 
 const POISSON: [u64; 5] = [194_530_966, 303_770_114, 305_027_675, 7_323_643_712, 13_254_654_783];

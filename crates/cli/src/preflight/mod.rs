@@ -11,6 +11,7 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::{Credentials, Target};
 use inferometer_load::tls::{self, CertificateCheck};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
+use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, Endpoint, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::outcome::Outcome;
 use inferometer_model::{BaseUrl, Content, RequestRecord, Spec};
@@ -29,6 +30,8 @@ pub(crate) struct Found {
 
 pub(crate) const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
+/// What a model is called whose server neither lists nor asks for a name.
+const UNNAMED: &str = "unnamed";
 
 pub(crate) fn preflight(
     spec: &Spec,
@@ -43,7 +46,10 @@ pub(crate) fn preflight(
     let mut target = bare_target(spec, secrets.credentials.clone(), base, address);
     target.model = match &spec.model {
         Some(model) => model.clone(),
-        None => discovered_model(&target, secrets)?,
+        None => discovered_model(&target, secrets).or_else(|failure| {
+            // A server with one model need not list it.
+            if spec.api.names_model() { Err(failure) } else { Ok(UNNAMED.to_owned()) }
+        })?,
     };
     let (usage, connections) = answers(&target, secrets)?;
     target.usage = usage;
@@ -113,7 +119,8 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
 /// Asks one small question, first with everything that helps to count tokens. Some servers refuse
 /// fields that they do not know, so what was refused is left out and the question asked again.
 fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections), Failure> {
-    let asks: &[UsageAsk] = if target.streaming {
+    let can_ask = matches!(target.api, Api::Chat | Api::Completions);
+    let asks: &[UsageAsk] = if target.streaming && can_ask {
         &[UsageAsk::Continuous, UsageAsk::Final, UsageAsk::None]
     } else {
         &[UsageAsk::None]
@@ -126,7 +133,10 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
             check_answer(target, &record)?;
             let counted = record.events.iter().any(|event| event.tokens.is_some());
             let useless = *ask == UsageAsk::Continuous && !counted;
-            return Ok((if useless { UsageAsk::Final } else { *ask }, connections));
+            // Other APIs report usage unasked.
+            let unasked = !can_ask && record.usage.is_some();
+            let usage = if useless || unasked { UsageAsk::Final } else { *ask };
+            return Ok((usage, connections));
         }
         let refused = is_refusal(&record);
         last = Some(record);

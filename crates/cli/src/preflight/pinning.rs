@@ -39,7 +39,11 @@ pub(super) fn find(target: &Target, workload: &Workload) -> Result<PinnedOutput,
 
 /// The most that the server accepts; `None` when it refuses every field.
 pub(crate) fn accepted(target: &Target) -> Result<Option<PinnedOutput>, Failure> {
-    for pinned in [BOTH, IGNORE_EOS, MIN_TOKENS] {
+    let (ignore_eos, min_tokens) = target.api.pins();
+    let has = |pinned: &PinnedOutput| {
+        (ignore_eos || !pinned.ignore_eos) && (min_tokens || !pinned.min_tokens)
+    };
+    for pinned in [BOTH, IGNORE_EOS, MIN_TOKENS].into_iter().filter(has) {
         let asking = Target { pinned, ..target.clone() };
         let record = ask_once(asking, PROBE_PROMPT, PROBE_TOKENS)?.record;
         if record.ending.outcome == Outcome::Ok {
