@@ -1,16 +1,23 @@
 //! What else the server answers: its metrics, its version, other APIs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use inferometer_load::target::Target;
 use inferometer_load::{HttpFetch, SystemClock};
-use inferometer_model::Fetch;
+use inferometer_model::endpoint::Api;
 use inferometer_model::fetch::{FetchReply, FetchRequest};
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::spec::Limits;
+use inferometer_model::{Fetch, Outcome};
 
 use super::Finding;
 use crate::failure::Failure;
+use crate::preflight::{PROBE_PROMPT, ask_once};
 
 const BODY_LIMIT: usize = 16 << 20;
+const TOKENS: u32 = 4;
+const OTHER_API_WAIT: Duration = Duration::from_secs(20);
 
 pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
     let metrics = get(target, "/metrics")?;
@@ -23,7 +30,27 @@ pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
         let words = String::from_utf8_lossy(&version.body).trim().to_owned();
         findings.push(Finding::good("/version", words));
     }
+    findings.push(other_apis(target)?);
     Ok(findings)
+}
+
+/// Which of the other APIs answer a small question.
+fn other_apis(target: &Target) -> Result<Finding, Failure> {
+    let mut served = Vec::new();
+    for api in Api::ALL.into_iter().filter(|api| *api != target.api) {
+        let limits =
+            Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
+        let usage = UsageAsk::None;
+        let asking = Target { api, streaming: false, usage, limits, ..target.clone() };
+        let record = ask_once(asking, PROBE_PROMPT, TOKENS)?.record;
+        if record.ending.outcome == Outcome::Ok {
+            served.push(api.name());
+        }
+    }
+    Ok(match served.is_empty() {
+        true => Finding::note("other APIs", "none of the others answered"),
+        false => Finding::good("other APIs", format!("also answered: {}", served.join(", "))),
+    })
 }
 
 /// Whose metrics these are, by their names.
