@@ -7,6 +7,7 @@ mod cores;
 mod draft;
 mod duration;
 mod environment;
+mod experiment;
 mod failure;
 mod measurement;
 mod output;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::recover::run(&arguments),
+        Command::Schema => commands::schema::run(),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     }
 }

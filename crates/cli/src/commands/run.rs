@@ -1,35 +1,37 @@
-//! `inferometer run`: one measurement of one server.
+//! `inferometer run`: one measurement of one server, or the same several times.
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_load::resources;
+use inferometer_load::{Control, resources};
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, Spec};
+use inferometer_store::RunStore;
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
-use super::{show, store};
-use crate::arguments::RunArguments;
-use crate::draft::draft;
+use super::{page, store};
+use crate::arguments::{PageFormat, ResultArguments, RunArguments};
+use crate::draft::{Drafted, Repeat, draft};
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
 use crate::preflight::{Found, preflight};
-use crate::secrets::Secrets;
-use crate::signals::Interruption;
+use crate::signals::{self, Interruption};
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let secrets = Secrets::read(&arguments.access)?;
-    let spec = draft(arguments, &secrets)?.resolve()?;
+    let Drafted { spec, secrets, repeat } = draft(&arguments.experiment)?;
+    let spec = spec.resolve()?;
     let ingredients = Ingredients::gather(&spec)?;
+    let results = &arguments.results;
     let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
-    if arguments.results.dry_run {
-        super::plan::show(&spec, &plan, &fingerprints, arguments.results.page.format())?;
+    if results.dry_run {
+        super::plan::show(&spec, &plan, &fingerprints, results.page.format())?;
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
@@ -38,38 +40,114 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     let ceiling = resources::raise_in_flight_ceiling(spec.client.drivers);
     check_ceiling(&spec, ceiling)?;
-    let store = store(&arguments.results.store)?;
+    let store = store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let server = Server::of(&spec)?;
-    if !arguments.results.quiet {
+    if !results.quiet {
         output::talk(&format!("asking {} what it serves …", server.base()));
     }
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
-    let quiet = arguments.results.quiet;
-    if !quiet {
-        output::talk(&opening(&spec, &found));
-    }
-    let warm_up = make_warm_up(&spec, &ingredients)?;
-    let materials = ingredients.materials().clone();
-    let plan = Arc::new(plan);
-    let measurement = Measurement { spec, plan, warm_up, fingerprints, materials, ceiling, quiet };
-    let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {
-        Ok(measured) => measured,
-        // Stopped before anything was measured: there is nothing to save.
-        Err(interrupted) => return Ok(interrupted.into()),
-    };
+    let control = Control::default();
+    let interruption = signals::listen(control.clone(), results.quiet)?;
+    let runs = Runs { spec, ingredients, store, found, ceiling, control, interruption, results };
+    let exit = runs.measure(repeat)?;
     drop(server);
-    show(&summary, &directory, arguments.results.page.format())?;
-    Ok(exit(&summary, &interruption, arguments.results.strict))
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// A run that a signal cut short says so first; otherwise the verdict speaks.
-fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCode {
-    match (interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
-        (Some(exit), _) => exit.into(),
-        (None, Verdict::Invalid) => Exit::RunInvalid.into(),
-        (None, Verdict::Degraded) if strict => Exit::RunInvalid.into(),
-        (None, Verdict::Degraded | Verdict::Valid) => ExitCode::SUCCESS,
+/// One experiment, measured once or several times.
+struct Runs<'arguments> {
+    spec: Spec,
+    ingredients: Ingredients,
+    store: RunStore,
+    found: Found,
+    ceiling: usize,
+    control: Control,
+    interruption: Interruption,
+    results: &'arguments ResultArguments,
+}
+
+impl Runs<'_> {
+    /// All of them, until a signal ends it. The exit code is the worst.
+    fn measure(&self, repeat: Repeat) -> Result<Option<Exit>, Failure> {
+        let format = self.results.page.format();
+        let as_list = format == PageFormat::Json && 1 < repeat.runs;
+        let mut worst = None;
+        let mut pages = Vec::new();
+        for number in 0..repeat.runs {
+            if 0 < number
+                && let Some(exit) = self.rest(number, repeat)
+            {
+                worst = Some(exit);
+                break;
+            }
+            let exit = match self.once(number)? {
+                Ok(Measured { directory, summary }) => {
+                    let page = page(&summary, &directory, format);
+                    if as_list {
+                        pages.push(page)
+                    } else {
+                        output::result(&page)?
+                    }
+                    self.exit(&summary)
+                }
+                // Stopped before anything was measured: there is nothing to save.
+                Err(interrupted) => Some(interrupted),
+            };
+            worst = worst.max(exit);
+            if self.interruption.exit().is_some() {
+                break;
+            }
+        }
+        if as_list {
+            let documents: Vec<&str> = pages.iter().map(|page| page.trim_end()).collect();
+            output::result(&format!("[{}]\n", documents.join(",\n")))?;
+        }
+        Ok(worst)
+    }
+
+    /// Each run has a seed of its own, so that no two ask the same.
+    fn once(&self, number: u32) -> Result<Result<Measured, Exit>, Failure> {
+        let seed = self.spec.seed.wrapping_add(number.into());
+        let spec = Spec { seed, ..self.spec.clone() };
+        let quiet = self.results.quiet;
+        if !quiet {
+            output::talk(&opening(&spec, &self.found));
+        }
+        let (plan, fingerprints) = make_plan(&spec, &self.ingredients)?;
+        let measurement = Measurement {
+            warm_up: make_warm_up(&spec, &self.ingredients)?,
+            spec,
+            plan: Arc::new(plan),
+            fingerprints,
+            materials: self.ingredients.materials().clone(),
+            ceiling: self.ceiling,
+            quiet,
+        };
+        measurement.make(&self.store, self.found.clone(), self.control.clone(), &self.interruption)
+    }
+
+    /// Lets the server cool down before the next run.
+    fn rest(&self, number: u32, repeat: Repeat) -> Option<Exit> {
+        if !self.results.quiet {
+            let (next, runs) = (number + 1, repeat.runs);
+            let rest = match repeat.cool_down {
+                Duration::ZERO => String::new(),
+                time => format!(", after a rest of {time:?}"),
+            };
+            output::talk(&format!("run {next} of {runs}{rest} …"));
+        }
+        self.interruption.wait(repeat.cool_down)
+    }
+
+    /// A run that a signal cut short says so first; otherwise the verdict speaks.
+    fn exit(&self, summary: &Summary) -> Option<Exit> {
+        match (self.interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
+            (Some(exit), _) => Some(exit),
+            (None, Verdict::Invalid) => Some(Exit::RunInvalid),
+            (None, Verdict::Degraded) if self.results.strict => Some(Exit::RunInvalid),
+            (None, Verdict::Degraded | Verdict::Valid) => None,
+        }
     }
 }
 

@@ -1,0 +1,100 @@
+//! One layer of what was said: a tree of values, and where each was written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
+
+use super::{check, overlay};
+use crate::failure::Failure;
+
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    pub(super) tree: Value,
+    /// By the path of the value, its keys joined with dots.
+    pub(super) origins: BTreeMap<String, Origin>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    Line { file: PathBuf, line: usize },
+    Set(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{}:{line}", file.display()),
+            Self::Set(typed) => write!(f, "--set {typed}"),
+        }
+    }
+}
+
+impl Default for Layer {
+    fn default() -> Self {
+        Self { tree: Value::Object(Map::new()), origins: BTreeMap::new() }
+    }
+}
+
+impl Layer {
+    /// Refuses what the schema does not know.
+    pub(super) fn checked(self) -> Result<Self, Failure> {
+        match check::check(&self.tree, &super::schema::document()) {
+            Ok(()) => Ok(self),
+            Err(wrong) => Err(self.refusal(&wrong.path, &wrong.what)),
+        }
+    }
+
+    /// Puts another layer on top.
+    pub(super) fn lay(&mut self, above: Self) -> Result<(), Failure> {
+        overlay::lay(&mut self.tree, above.tree).map_err(Failure::usage)?;
+        self.origins.extend(above.origins);
+        Ok(())
+    }
+
+    /// One table as its type; an absent one says nothing.
+    pub(super) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let nothing = Value::Object(Map::new());
+        let value = self.tree.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&nothing);
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let keys = error.path().iter().filter_map(|segment| match segment {
+                Segment::Map { key } => Some(key.clone()),
+                Segment::Seq { index } => Some(index.to_string()),
+                Segment::Enum { .. } | Segment::Unknown => None,
+            });
+            let path = [path.to_owned()].into_iter().chain(keys).collect::<Vec<_>>().join(".");
+            self.refusal(&path, &format!("`{path}`: {}", error.inner()))
+        })
+    }
+
+    fn refusal(&self, path: &str, what: &str) -> Failure {
+        match self.origin(path) {
+            Some(origin) => Failure::usage(format!("{origin}: {what}")),
+            None => Failure::usage(what),
+        }
+    }
+
+    /// Where a value was written, or the nearest table around it.
+    fn origin(&self, path: &str) -> Option<&Origin> {
+        let mut path = path;
+        loop {
+            if let Some(origin) = self.origins.get(path) {
+                return Some(origin);
+            }
+            path = path.rsplit_once('.')?.0;
+        }
+    }
+}
+
+/// Takes out what says nothing: flags that were not typed.
+pub(super) fn prune(tree: &mut Value) {
+    let Value::Object(table) = tree else { return };
+    // A null in the extra fields of a body is sent as one.
+    table.iter_mut().filter(|(key, _)| *key != "extra").for_each(|(_, value)| prune(value));
+    let says_nothing =
+        |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
+    table.retain(|_, value| !says_nothing(value));
+}

@@ -1,0 +1,1 @@
+//! Every key of the schema, by flag and by `--set`; every example.
