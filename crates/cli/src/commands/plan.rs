@@ -1,5 +1,7 @@
 //! What would be sent, for `--dry-run`.
 
+use std::time::Duration;
+
 use inferometer_analysis::{ExtentFacts, LoadFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, TargetSpec};
@@ -7,26 +9,31 @@ use inferometer_model::{Plan, Spec};
 use inferometer_report::load;
 
 use crate::arguments::PageFormat;
+use crate::draft::Repeat;
 use crate::failure::Failure;
 use crate::output;
 
 pub(super) fn show(
     spec: &Spec,
+    repeat: Repeat,
     plan: &dyn Plan,
     fingerprints: &Fingerprints,
     format: PageFormat,
 ) -> Result<(), Failure> {
     match format {
-        PageFormat::Json => output::result(&json(spec, plan, fingerprints)),
-        PageFormat::Page | PageFormat::Vllm => output::result(&page(spec, plan, fingerprints)),
+        PageFormat::Json => output::result(&json(spec, repeat, plan, fingerprints)),
+        PageFormat::Page | PageFormat::Vllm => {
+            output::result(&page(spec, repeat, plan, fingerprints))
+        }
     }
 }
 
-fn json(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+fn json(spec: &Spec, repeat: Repeat, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
     let document = serde_json::json!({
         "schema": "inferometer.plan/1",
         "dry_run": true,
         "spec": spec,
+        "repeat": { "runs": repeat.runs, "cool_down_s": repeat.cool_down.as_secs_f64() },
         "requests": plan.bounds().requests,
         "workload": { "fingerprint": fingerprints.workload },
         "plan": { "fingerprint": fingerprints.plan },
@@ -34,7 +41,7 @@ fn json(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
+fn page(spec: &Spec, repeat: Repeat, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Url(base) => base.to_string(),
@@ -49,6 +56,7 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
          load       {}\n\
          requests   {}\n\
          warm-up    {}\n\
+         runs       {}\n\
          seed       {}\n\
          workload   {}\n\
          plan       {}\n",
@@ -58,10 +66,19 @@ fn page(spec: &Spec, plan: &dyn Plan, fingerprints: &Fingerprints) -> String {
         load::shape(&LoadFacts::of(&spec.load.shape)),
         requests(spec, plan.bounds()),
         warm_up(spec.load.warm_up),
+        runs(repeat),
         spec.seed,
         fingerprints.workload,
         fingerprints.plan,
     )
+}
+
+fn runs(repeat: Repeat) -> String {
+    match (repeat.runs, repeat.cool_down) {
+        (1, _) => "1".to_owned(),
+        (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
+        (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),
+    }
 }
 
 fn warm_up(requests: u64) -> String {

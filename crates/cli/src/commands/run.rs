@@ -25,13 +25,14 @@ use crate::signals::{self, Interruption};
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let Drafted { spec, secrets, repeat } = draft(&arguments.experiment)?;
-    let spec = spec.resolve()?;
+    let drafted = draft(&arguments.experiment)?;
+    let spec = drafted.resolve()?;
+    let Drafted { secrets, repeat, .. } = drafted;
     let ingredients = Ingredients::gather(&spec)?;
     let results = &arguments.results;
     let (plan, fingerprints) = make_plan(&spec, &ingredients)?;
     if results.dry_run {
-        super::plan::show(&spec, &plan, &fingerprints, results.page.format())?;
+        super::plan::show(&spec, repeat, &plan, &fingerprints, results.page.format())?;
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
@@ -78,16 +79,16 @@ impl Runs<'_> {
             if 0 < number
                 && let Some(exit) = self.rest(number, repeat)
             {
-                worst = Some(exit);
+                worst = worst.max(Some(exit));
                 break;
             }
             let exit = match self.once(number)? {
                 Ok(Measured { directory, summary }) => {
                     let page = page(&summary, &directory, format);
                     if as_list {
-                        pages.push(page)
+                        pages.push(page);
                     } else {
-                        output::result(&page)?
+                        output::result(&page)?;
                     }
                     self.exit(&summary)
                 }
@@ -95,9 +96,6 @@ impl Runs<'_> {
                 Err(interrupted) => Some(interrupted),
             };
             worst = worst.max(exit);
-            if self.interruption.exit().is_some() {
-                break;
-            }
         }
         if as_list {
             let documents: Vec<&str> = pages.iter().map(|page| page.trim_end()).collect();
@@ -127,9 +125,9 @@ impl Runs<'_> {
         measurement.make(&self.store, self.found.clone(), self.control.clone(), &self.interruption)
     }
 
-    /// Lets the server cool down before the next run.
+    /// Lets the server cool down before the next run, unless a signal came or comes.
     fn rest(&self, number: u32, repeat: Repeat) -> Option<Exit> {
-        if !self.results.quiet {
+        if !self.results.quiet && self.interruption.exit().is_none() {
             let (next, runs) = (number + 1, repeat.runs);
             let rest = match repeat.cool_down {
                 Duration::ZERO => String::new(),

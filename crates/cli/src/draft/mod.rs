@@ -10,14 +10,14 @@ use std::time::Duration;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::spec::{ClientDraft, Limits, LoadDraft};
-use inferometer_model::{BaseUrl, SpecDraft};
+use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use serde_json::Value;
 
 use crate::arguments::{
     ClientTable, Experiment, ExperimentArguments, LimitTable, LoadTable, MetadataTable,
     RepeatTable, Written,
 };
-use crate::experiment;
+use crate::experiment::{self, Origins};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -28,6 +28,14 @@ pub(crate) struct Drafted {
     pub(crate) spec: SpecDraft,
     pub(crate) secrets: Secrets,
     pub(crate) repeat: Repeat,
+    origins: Origins,
+}
+
+impl Drafted {
+    /// The spec; what is refused is told with its place in the file.
+    pub(crate) fn resolve(&self) -> Result<Spec, Failure> {
+        self.spec.clone().resolve().map_err(|error| self.origins.explain(&error))
+    }
 }
 
 /// How often to measure, and how long to rest between.
@@ -41,14 +49,19 @@ const RUNS_MAX: u32 = 1_000;
 
 /// Merges the experiment file, `--set` and flags.
 pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure> {
-    let experiment = experiment::read(arguments)?;
+    let (experiment, origins) = experiment::read(arguments)?;
     let key_file = experiment.target.api_key_file.as_deref();
     let secrets = Secrets::read(key_file, &arguments.headers)?;
     let repeat = repeat(&experiment.repeat)?;
-    Ok(Drafted { spec: spec(experiment, &secrets)?, secrets, repeat })
+    let spec = spec(experiment, &origins, &secrets)?;
+    Ok(Drafted { spec, secrets, repeat, origins })
 }
 
-fn spec(experiment: Experiment, secrets: &Secrets) -> Result<SpecDraft, Failure> {
+fn spec(
+    experiment: Experiment,
+    origins: &Origins,
+    secrets: &Secrets,
+) -> Result<SpecDraft, Failure> {
     let Experiment { target, workload, load, slo, repeat: _, client, limits, metadata } =
         experiment;
     let url: Option<BaseUrl> = target
@@ -56,7 +69,7 @@ fn spec(experiment: Experiment, secrets: &Secrets) -> Result<SpecDraft, Failure>
         .as_deref()
         .map(str::parse)
         .transpose()
-        .map_err(|error: BaseUrlError| Failure::usage(error.to_string()))?;
+        .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
     Ok(SpecDraft {
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
@@ -72,7 +85,7 @@ fn spec(experiment: Experiment, secrets: &Secrets) -> Result<SpecDraft, Failure>
             ..self::client(&client)
         },
         limits: limits_of(limits),
-        slos: promises::read(slo)?,
+        slos: promises::read(slo, origins)?,
         header_names: secrets.header_names(),
         metadata: facts(metadata, secrets),
     })
@@ -138,7 +151,7 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
         return Err(Failure::usage(format!("--repeat must be from 1 to {RUNS_MAX}, not {runs}")));
     }
     let cool_down = plain(said.cool_down.clone());
-    if runs == 1 && cool_down.is_some() {
+    if said.runs.is_none() && cool_down.is_some() {
         return Err(Failure::usage(
             "--cool-down rests between repeated runs; set --repeat too, or leave it out",
         ));
@@ -148,10 +161,7 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
 
 fn facts(said: MetadataTable, secrets: &Secrets) -> BTreeMap<String, String> {
     let redactor = secrets.credentials.redactor();
-    let text = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     said.0
         .into_iter()
         .map(|(key, value)| (redactor.redact(&key), redactor.redact(&text(value))))

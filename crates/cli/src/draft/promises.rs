@@ -1,29 +1,32 @@
 //! Promises in both of their forms: `promises = ["ttft<500ms"]` and `ttft = "500ms"`.
 
-use inferometer_model::spec::Slo;
+use inferometer_model::spec::{Slo, SloError};
 use serde_json::Value;
 
 use crate::arguments::SloTable;
+use crate::experiment::Origins;
 use crate::failure::Failure;
 
-pub(super) fn read(said: SloTable) -> Result<Vec<Slo>, Failure> {
-    let texts = said.0.into_iter().flat_map(|(key, value)| match value {
-        Value::Array(promises) if key == "promises" => {
-            promises.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+pub(super) fn read(said: SloTable, origins: &Origins) -> Result<Vec<Slo>, Failure> {
+    let mut slos = Vec::new();
+    for (key, value) in said.0 {
+        for text in texts(&key, &value) {
+            let slo = text.parse().map_err(|error: SloError| {
+                origins.failure(&format!("slo.{key}"), &error.to_string())
+            })?;
+            slos.push(slo);
         }
-        Value::Object(statistics) => statistics
-            .iter()
-            .map(|(statistic, limit)| promise(&format!("{key}.{statistic}"), limit))
-            .collect(),
-        limit => vec![promise(&key, &limit)],
-    });
-    texts
-        .map(|text: String| {
-            text.parse().map_err(|error: inferometer_model::spec::SloError| {
-                Failure::usage(format!("[slo] {error}"))
-            })
-        })
-        .collect()
+    }
+    Ok(slos)
+}
+
+fn texts(key: &str, value: &Value) -> Vec<String> {
+    if let Value::Array(promises) = value {
+        return promises.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    }
+    let Value::Object(statistics) = value else { return vec![promise(key, value)] };
+    let of_statistic = |(statistic, limit)| promise(&format!("{key}.{statistic}"), limit);
+    statistics.iter().map(of_statistic).collect()
 }
 
 /// A limit without a sign is one from above.
@@ -40,7 +43,7 @@ mod tests {
     use super::*;
 
     fn written(table: Value) -> Vec<String> {
-        let slos = read(serde_json::from_value(table).unwrap()).unwrap();
+        let slos = read(serde_json::from_value(table).unwrap(), &Origins::default()).unwrap();
         slos.iter().map(Slo::to_string).collect()
     }
 
@@ -60,7 +63,8 @@ mod tests {
     #[test]
     fn what_is_no_promise_is_refused() {
         for wrong in [json!({ "ttft": "soon" }), json!({ "promises": ["ttft"] })] {
-            assert!(read(serde_json::from_value(wrong).unwrap()).is_err());
+            let said = serde_json::from_value(wrong).unwrap();
+            assert!(read(said, &Origins::default()).is_err());
         }
     }
 }

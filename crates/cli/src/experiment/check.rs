@@ -16,29 +16,38 @@ pub(super) fn check(tree: &Value, schema: &Value) -> Result<(), Wrong> {
 }
 
 fn check_value(value: &Value, schema: &Value, path: &str) -> Result<(), Wrong> {
-    let wrong = |what: String| Err(Wrong { path: path.to_owned(), what });
     let kinds = kinds(schema);
-    match value {
-        Value::Object(table) if kinds.contains(&"object") => check_table(table, schema, path),
-        Value::Array(items) if kinds.contains(&"array") => {
-            let items = items.iter().enumerate();
-            check_items(items.map(|(place, item)| (place.to_string(), item)), schema, path)
-        }
-        // Parts of a list by their place, as `--set` names them.
-        Value::Object(table) if kinds.contains(&"array") && is_by_place(table) => {
-            check_items(table.iter().map(|(place, item)| (place.clone(), item)), schema, path)
-        }
-        _ if kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind)) => {
-            match unfit(value, schema) {
-                Some(what) => wrong(format!("`{path}` {what}")),
-                None => Ok(()),
-            }
-        }
-        _ => {
-            let wanted: Vec<&str> = kinds.iter().map(|kind| words(kind)).collect();
-            wrong(format!("`{path}` must be {}, not {}", wanted.join(" or "), found(value)))
-        }
+    let is = |kind: &str| kinds.contains(&kind);
+    if let Some(table) = value.as_object().filter(|_| is("object")) {
+        return check_table(table, schema, path);
     }
+    if is("array")
+        && let Some(items) = items(value)
+    {
+        let Some(of) = schema.get("items") else { return Ok(()) };
+        let check = |(place, item)| check_value(item, of, &format!("{path}.{place}"));
+        return items.into_iter().try_for_each(check);
+    }
+    let what = if kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind)) {
+        unfit(value, schema)
+    } else {
+        let wanted: Vec<&str> = kinds.iter().map(|kind| words(kind)).collect();
+        Some(format!("must be {}, not {}", wanted.join(" or "), found(value)))
+    };
+    match what {
+        Some(what) => Err(Wrong { path: path.to_owned(), what: format!("`{path}` {what}") }),
+        None => Ok(()),
+    }
+}
+
+/// The parts of a list with their places; `--set` names parts by their place alone.
+fn items(value: &Value) -> Option<Vec<(String, &Value)>> {
+    if let Some(items) = value.as_array() {
+        return Some((0..).map(|place: usize| place.to_string()).zip(items).collect());
+    }
+    let parts = value.as_object()?;
+    let by_place = parts.keys().all(|key| key.parse::<usize>().is_ok());
+    by_place.then(|| parts.iter().map(|(place, item)| (place.clone(), item)).collect())
 }
 
 fn check_table(table: &Map<String, Value>, schema: &Value, path: &str) -> Result<(), Wrong> {
@@ -56,21 +65,6 @@ fn check_table(table: &Map<String, Value>, schema: &Value, path: &str) -> Result
         }
     }
     Ok(())
-}
-
-fn check_items<'tree>(
-    items: impl Iterator<Item = (String, &'tree Value)>,
-    schema: &Value,
-    path: &str,
-) -> Result<(), Wrong> {
-    let Some(of) = schema.get("items") else { return Ok(()) };
-    items
-        .into_iter()
-        .try_for_each(|(place, item)| check_value(item, of, &format!("{path}.{place}")))
-}
-
-fn is_by_place(table: &Map<String, Value>) -> bool {
-    table.keys().all(|key| key.parse::<usize>().is_ok())
 }
 
 fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String {

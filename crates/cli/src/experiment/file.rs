@@ -1,6 +1,5 @@
 //! Reads an experiment file: TOML to a tree, and on which line each key stands.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,8 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::layer::{Layer, Origin};
+use super::layer::Layer;
+use super::origins::Origin;
 use crate::failure::Failure;
 
 /// A slip of the hand, such as the name of a dataset, is not read to its end.
@@ -29,10 +29,9 @@ pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
         file: path.to_path_buf(),
         line: line_and_column(&text, span.start).0,
     };
-    let mut origins = BTreeMap::new();
-    let tree = plain_table(table.get_ref(), "", &mut |key, span| {
-        origins.insert(key, origin(span));
-    });
+    let mut origins = Vec::new();
+    let tree = plain_table(table.get_ref(), "", &mut |key, span| origins.push((key, origin(span))));
+    let origins = origins.into_iter().collect();
     let mut layer = Layer { tree, origins }.checked()?;
     if let Some(folder) = path.parent() {
         find_beside(&mut layer.tree, folder);
@@ -46,10 +45,12 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
     let words = text.lines().nth(line - 1).unwrap_or_default();
     let number = line.to_string();
     let margin = " ".repeat(number.len());
-    Failure::usage(format!("{}:{line}:{column}: {}", path.display(), error.message())).shown(vec![
-        format!(" {number} | {words}"),
-        format!(" {margin} | {}^", " ".repeat(column - 1)),
-    ])
+    Failure::usage(format!("{}:{line}:{column}: {}", path.display(), error.message()))
+        .shown(vec![
+            format!(" {number} | {words}"),
+            format!(" {margin} | {}^", " ".repeat(column - 1)),
+        ])
+        .hint("this is no TOML; text and times are written in quotes, such as duration = \"30s\"")
 }
 
 /// Both counted from one, the column in characters.

@@ -1,41 +1,22 @@
 //! One layer of what was said: a tree of values, and where each was written.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
-
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
+use super::origins::Origins;
 use super::{check, overlay};
 use crate::failure::Failure;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Layer {
     pub(super) tree: Value,
-    /// By the path of the value, its keys joined with dots.
-    pub(super) origins: BTreeMap<String, Origin>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Origin {
-    Line { file: PathBuf, line: usize },
-    Set(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line { file, line } => write!(f, "{}:{line}", file.display()),
-            Self::Set(typed) => write!(f, "--set {typed}"),
-        }
-    }
+    pub(super) origins: Origins,
 }
 
 impl Default for Layer {
     fn default() -> Self {
-        Self { tree: Value::Object(Map::new()), origins: BTreeMap::new() }
+        Self { tree: Value::Object(Map::new()), origins: Origins::default() }
     }
 }
 
@@ -44,14 +25,14 @@ impl Layer {
     pub(super) fn checked(self) -> Result<Self, Failure> {
         match check::check(&self.tree, &super::schema::document()) {
             Ok(()) => Ok(self),
-            Err(wrong) => Err(self.refusal(&wrong.path, &wrong.what)),
+            Err(wrong) => Err(self.origins.failure(&wrong.path, &wrong.what)),
         }
     }
 
     /// Puts another layer on top.
     pub(super) fn lay(&mut self, above: Self) -> Result<(), Failure> {
-        overlay::lay(&mut self.tree, above.tree).map_err(Failure::usage)?;
-        self.origins.extend(above.origins);
+        overlay::lay(&mut self.tree, above.tree.clone()).map_err(Failure::usage)?;
+        self.origins.lay(&self.tree, &above.tree, above.origins);
         Ok(())
     }
 
@@ -66,26 +47,8 @@ impl Layer {
                 Segment::Enum { .. } | Segment::Unknown => None,
             });
             let path = [path.to_owned()].into_iter().chain(keys).collect::<Vec<_>>().join(".");
-            self.refusal(&path, &format!("`{path}`: {}", error.inner()))
+            self.origins.failure(&path, &format!("`{path}`: {}", error.inner()))
         })
-    }
-
-    fn refusal(&self, path: &str, what: &str) -> Failure {
-        match self.origin(path) {
-            Some(origin) => Failure::usage(format!("{origin}: {what}")),
-            None => Failure::usage(what),
-        }
-    }
-
-    /// Where a value was written, or the nearest table around it.
-    fn origin(&self, path: &str) -> Option<&Origin> {
-        let mut path = path;
-        loop {
-            if let Some(origin) = self.origins.get(path) {
-                return Some(origin);
-            }
-            path = path.rsplit_once('.')?.0;
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod check;
 mod file;
 mod layer;
+mod origins;
 mod overlay;
 pub(crate) mod schema;
 mod set;
@@ -21,9 +22,10 @@ use crate::arguments::{Experiment, ExperimentArguments, MixTable, WorkloadTable}
 use crate::draft::typed_api;
 use crate::failure::Failure;
 use layer::Layer;
+pub(crate) use origins::Origins;
 
-/// Reads and merges all that was said.
-pub(crate) fn read(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
+/// Reads and merges all that was said, and knows where it was.
+pub(crate) fn read(arguments: &ExperimentArguments) -> Result<(Experiment, Origins), Failure> {
     let Places { file, url } = places(arguments)?;
     let mut said = match file {
         Some(path) => file::read(&path)?,
@@ -33,7 +35,7 @@ pub(crate) fn read(arguments: &ExperimentArguments) -> Result<Experiment, Failur
         said.lay(set::read(&arguments.sets)?)?;
     }
     said.lay(flags(arguments, url)?)?;
-    experiment(&said)
+    Ok((experiment(&said)?, said.origins))
 }
 
 struct Places {

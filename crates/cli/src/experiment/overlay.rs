@@ -96,8 +96,11 @@ fn drop_rivals(below: &mut Value, above: &Value, group: &[Choice]) {
     }
 }
 
-fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> {
-    path.split('.').try_fold(tree, |tree, key| tree.get(key))
+pub(super) fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> {
+    path.split('.').try_fold(tree, |tree, key| match tree.as_array() {
+        Some(items) => items.get(key.parse::<usize>().ok()?),
+        None => tree.get(key),
+    })
 }
 
 fn remove(tree: &mut Value, path: &str) {

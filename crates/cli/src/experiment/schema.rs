@@ -28,6 +28,9 @@ fn simplify(schema: &mut Value) {
             if let Some(Value::Array(names)) = keys.get_mut("enum") {
                 names.retain(|name| !name.is_null());
             }
+            if let Some(Value::String(words)) = keys.get_mut("description") {
+                *words = words.replace('\n', " ");
+            }
             keys.remove("format");
             if keys.get("properties").is_some_and(Value::is_object) {
                 keys.remove("required");
@@ -43,4 +46,20 @@ fn simplify(schema: &mut Value) {
 /// The schemas of a table's keys.
 pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
     schema.get("properties")?.as_object()
+}
+
+/// The flag that sets a key, by a rule: the key in the manner of flags, and a few that would say
+/// too little without their table. What has no flag of its own is within the reach of `--set`.
+pub(crate) fn flag(path: &str) -> Option<String> {
+    let name = match path.split('.').collect::<Vec<_>>()[..] {
+        ["target", "url"] | ["workload", "mix" | "body"] | ["metadata", _] => return None,
+        ["limits", limit] => format!("{limit}-timeout"),
+        ["client", "cores"] => "client-cores".to_owned(),
+        ["repeat", "runs"] => "repeat".to_owned(),
+        ["slo", key] => (key == "promises").then(|| "slo".to_owned())?,
+        ["workload", "body", "extra"] => "extra-body".to_owned(),
+        ["workload", "body", key] | [_, key] => key.to_owned(),
+        _ => return None,
+    };
+    Some(format!("--{}", name.replace('_', "-")))
 }

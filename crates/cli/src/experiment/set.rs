@@ -1,12 +1,11 @@
 //! `--set KEY=VALUE`: any value of the file, in the file's own words.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use toml::de::DeTable;
 
 use super::file::plain_table;
-use super::layer::{Layer, Origin};
+use super::layer::Layer;
+use super::origins::Origin;
 use super::overlay::merge;
 use crate::failure::Failure;
 
@@ -15,8 +14,8 @@ pub(super) fn read(sets: &[String]) -> Result<Layer, Failure> {
     let mut all = Layer::default();
     for typed in sets {
         let one = one(typed)?.checked()?;
-        merge(&mut all.tree, one.tree, "").map_err(Failure::usage)?;
-        all.origins.extend(one.origins);
+        merge(&mut all.tree, one.tree.clone(), "").map_err(Failure::usage)?;
+        all.origins.lay(&all.tree, &one.tree, one.origins);
     }
     Ok(all)
 }
@@ -37,7 +36,7 @@ fn one(typed: &str) -> Result<Layer, Failure> {
         .or_else(|| parse(key, &quoted))
         .ok_or_else(|| wanted(&format!("`{key}` is not a key")))?;
     let origins = keys.into_iter().map(|key| (key, Origin::Set(typed.to_owned())));
-    Ok(Layer { tree, origins: origins.collect::<BTreeMap<_, _>>() })
+    Ok(Layer { tree, origins: origins.collect() })
 }
 
 fn parse(key: &str, value: &str) -> Option<(Value, Vec<String>)> {
