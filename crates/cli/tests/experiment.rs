@@ -4,11 +4,15 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use support::{Engine, output, text};
+use support::{Engine, inferometer, output, text};
 
 const FILE: &str = r#"
 [target]
@@ -127,7 +131,8 @@ fn flags_win_over_the_file() {
         "e2e<3s",
         "--metadata",
         "site=field",
-        "--repeat", "1",
+        "--repeat",
+        "1",
     ];
     let plan = planned(folder.path(), &words);
     let spec = &plan["spec"];
@@ -289,4 +294,26 @@ fn repeated_runs_are_stored_one_by_one_and_printed_as_a_list() {
         assert!(folder.path().join(path).exists(), "{path}");
     }
     assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 2);
+}
+
+#[test]
+fn ctrl_c_ends_the_rest_between_runs_and_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "2ms", "--gap", "1ms"]);
+    let mut run = inferometer()
+        .args(["run", &engine.url(), "--json", "--requests", "4", "--output-tokens", "2"])
+        .args(["--repeat", "3", "--cool-down", "1h"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("run 2 of 3")), "it rests");
+    kill(Pid::from_raw(i32::try_from(run.id()).unwrap()), Signal::SIGINT).unwrap();
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let summaries: Vec<Value> = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(summaries.len(), 1);
+    assert_eq!(summaries[0]["run"]["partial"], false);
 }
