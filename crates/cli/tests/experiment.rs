@@ -161,6 +161,8 @@ fn set_reaches_every_table_and_flags_win_over_it() {
         "--set",
         "slo.ttft=300ms",
         "--set",
+        "slo.ttft.p99=1s",
+        "--set",
         "workload.body.extra.user=you",
         "--set",
         "limits.idle=9s",
@@ -171,7 +173,7 @@ fn set_reaches_every_table_and_flags_win_over_it() {
     ];
     let spec = &planned(folder.path(), &sets)["spec"];
     assert_eq!(spec["load"]["shape"]["open"]["rate"], "unlimited");
-    assert_eq!(spec["slos"], json!(["tpot.p99<50ms", "ttft<300ms"]));
+    assert_eq!(spec["slos"], json!(["tpot.p99<50ms", "ttft<300ms", "ttft.p99<1000ms"]));
     assert_eq!(spec["workload"]["body"]["fields"]["user"], "you");
     assert_eq!(spec["limits"]["idle"]["secs"], 9);
     assert_eq!(spec["seed"], 1);
@@ -186,7 +188,7 @@ fn a_misspelt_key_is_named_with_its_line_and_the_nearest() {
     assert_refused("[lod]\nrate = 1\n", &[], &["e.toml:1", "table `lod`", "did you mean `load`?"]);
     let file = "[[workload.mix]]\nweight = 1\n\n[[workload.mix]]\nwieght = 2\n";
     assert_refused(file, &[], &["e.toml:5", "wieght", "did you mean `weight`?"]);
-    assert_refused("", &["--set", "load.rat=5"], &["--set load.rat=5", "did you mean `rate`?"]);
+    assert_refused("", &["--set", "load.rat=5"], &["--set load.rat: ", "did you mean `rate`?"]);
 }
 
 #[test]

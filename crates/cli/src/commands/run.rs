@@ -72,34 +72,45 @@ impl Runs<'_> {
     /// All of them, until a signal ends it. The exit code is the worst.
     fn measure(&self, repeat: Repeat) -> Result<Option<Exit>, Failure> {
         let format = self.results.page.format();
-        let as_list = format == PageFormat::Json && 1 < repeat.runs;
+        if format != PageFormat::Json || repeat.runs == 1 {
+            return self.one_by_one(repeat, |measured| {
+                output::result(&page(&measured.summary, &measured.directory, format))
+            });
+        }
+        let mut documents = Vec::new();
+        let ended = self.one_by_one(repeat, |measured| {
+            let document = page(&measured.summary, &measured.directory, format);
+            documents.push(document.trim_end().to_owned());
+            Ok(())
+        });
+        // A failure in a later run takes nothing from the earlier ones.
+        if ended.is_ok() || !documents.is_empty() {
+            output::result(&format!("[{}]\n", documents.join(",\n")))?;
+        }
+        ended
+    }
+
+    fn one_by_one(
+        &self,
+        repeat: Repeat,
+        mut show: impl FnMut(&Measured) -> Result<(), Failure>,
+    ) -> Result<Option<Exit>, Failure> {
         let mut worst = None;
-        let mut pages = Vec::new();
         for number in 0..repeat.runs {
             if 0 < number
                 && let Some(exit) = self.rest(number, repeat)
             {
-                worst = worst.max(Some(exit));
-                break;
+                return Ok(worst.max(Some(exit)));
             }
             let exit = match self.once(number)? {
-                Ok(Measured { directory, summary }) => {
-                    let page = page(&summary, &directory, format);
-                    if as_list {
-                        pages.push(page);
-                    } else {
-                        output::result(&page)?;
-                    }
-                    self.exit(&summary)
+                Ok(measured) => {
+                    show(&measured)?;
+                    self.exit(&measured.summary)
                 }
                 // Stopped before anything was measured: there is nothing to save.
                 Err(interrupted) => Some(interrupted),
             };
             worst = worst.max(exit);
-        }
-        if as_list {
-            let documents: Vec<&str> = pages.iter().map(|page| page.trim_end()).collect();
-            output::result(&format!("[{}]\n", documents.join(",\n")))?;
         }
         Ok(worst)
     }

@@ -20,13 +20,11 @@ pub(super) fn read(said: SloTable, origins: &Origins) -> Result<Vec<Slo>, Failur
     Ok(slos)
 }
 
-fn texts(key: &str, value: &Value) -> Vec<String> {
-    if let Value::Array(promises) = value {
-        return promises.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+fn texts(metric: &str, said: &Value) -> Vec<String> {
+    match said.as_array() {
+        Some(promises) => promises.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        None => vec![promise(metric, said)],
     }
-    let Value::Object(statistics) = value else { return vec![promise(key, value)] };
-    let of_statistic = |(statistic, limit)| promise(&format!("{key}.{statistic}"), limit);
-    statistics.iter().map(of_statistic).collect()
 }
 
 /// A limit without a sign is one from above.
@@ -52,7 +50,7 @@ mod tests {
         let keys = json!({
             "ttft": "500ms",
             "tpot.p99": "50ms",
-            "e2e": { "p95": "<= 2s" },
+            "e2e.p95": "<= 2s",
             "output_throughput": "> 1000",
         });
         let wanted = ["e2e.p95<2000ms", "output_throughput>1000", "tpot.p99<50ms", "ttft<500ms"];

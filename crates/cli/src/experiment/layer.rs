@@ -22,11 +22,12 @@ impl Default for Layer {
 
 impl Layer {
     /// Refuses what the schema does not know.
-    pub(super) fn checked(self) -> Result<Self, Failure> {
-        match check::check(&self.tree, &super::schema::document()) {
-            Ok(()) => Ok(self),
-            Err(wrong) => Err(self.origins.failure(&wrong.path, &wrong.what)),
+    pub(super) fn checked(mut self) -> Result<Self, Failure> {
+        if let Err(wrong) = check::check(&self.tree, &super::schema::document()) {
+            return Err(self.origins.failure(&wrong.path, &wrong.what));
         }
+        join_promises(&mut self.tree);
+        Ok(self)
     }
 
     /// Puts another layer on top.
@@ -50,6 +51,21 @@ impl Layer {
             self.origins.failure(&path, &format!("`{path}`: {}", error.inner()))
         })
     }
+}
+
+/// `ttft.p99 = "1s"` is the promise "ttft.p99", however it was written, and not one of "ttft".
+fn join_promises(tree: &mut Value) {
+    let Some(Value::Object(promises)) = tree.get_mut("slo") else { return };
+    let mut joined = Map::new();
+    for (metric, limit) in std::mem::take(promises) {
+        if let Value::Object(statistics) = limit {
+            let name = |(statistic, limit)| (format!("{metric}.{statistic}"), limit);
+            joined.extend(statistics.into_iter().map(name));
+        } else {
+            joined.insert(metric, limit);
+        }
+    }
+    *promises = joined;
 }
 
 /// Takes out what says nothing: flags that were not typed.

@@ -97,9 +97,14 @@ fn drop_rivals(below: &mut Value, above: &Value, group: &[Choice]) {
 }
 
 pub(super) fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> {
-    path.split('.').try_fold(tree, |tree, key| match tree.as_array() {
+    let child = |key: &str| match tree.as_array() {
         Some(items) => items.get(key.parse::<usize>().ok()?),
         None => tree.get(key),
+    };
+    // A key may have a dot itself: the promise `ttft.p99`.
+    child(path).or_else(|| {
+        let (key, rest) = path.split_once('.')?;
+        at(child(key)?, rest)
     })
 }
 

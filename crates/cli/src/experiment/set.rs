@@ -21,21 +21,22 @@ pub(super) fn read(sets: &[String]) -> Result<Layer, Failure> {
 }
 
 fn one(typed: &str) -> Result<Layer, Failure> {
+    let (path, value) = typed.split_once('=').unwrap_or((typed, ""));
+    let (path, value) = (path.trim(), value.trim());
+    // Only the key is repeated: a value may hold what should not be shown.
     let wanted = |why: &str| {
-        Failure::usage(format!("--set {typed}: {why}"))
+        Failure::usage(format!("--set {path}: {why}"))
             .hint("write it as TABLE.KEY=VALUE, such as --set load.rate=5")
     };
-    let (key, value) = typed.split_once('=').ok_or_else(|| wanted("there is no `=`"))?;
-    let (key, value) = (key.trim(), value.trim());
-    if key.is_empty() {
-        return Err(wanted("there is no key before the `=`"));
+    if !typed.contains('=') {
+        return Err(wanted("there is no `=`"));
     }
     // What is not a value of TOML is text without its quotes: most shells eat them.
     let quoted = Value::from(value).to_string();
-    let (tree, keys) = parse(key, value)
-        .or_else(|| parse(key, &quoted))
-        .ok_or_else(|| wanted(&format!("`{key}` is not a key")))?;
-    let origins = keys.into_iter().map(|key| (key, Origin::Set(typed.to_owned())));
+    let (tree, keys) = parse(path, value)
+        .or_else(|| parse(path, &quoted))
+        .ok_or_else(|| wanted("this is not a key"))?;
+    let origins = keys.into_iter().map(|key| (key, Origin::Set(path.to_owned())));
     Ok(Layer { tree, origins: origins.collect() })
 }
 
