@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure one server once
+    /// Measure one server, once or several times
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
     /// Measure this client on this machine: how fast it is, and how exact

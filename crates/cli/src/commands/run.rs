@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_load::{Control, resources};
+use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_store::RunStore;
 use inferometer_target::EngineProcess;
-use inferometer_workload::{Ingredients, make_plan, make_warm_up};
+use inferometer_workload::{Ingredients, WorkloadPlan, make_plan, make_warm_up};
 
 use super::{page, store};
 use crate::arguments::{PageFormat, ResultArguments, RunArguments};
@@ -51,10 +52,12 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let control = Control::default();
     let interruption = signals::listen(control.clone(), results.quiet)?;
     let runs = Runs { spec, ingredients, store, found, ceiling, control, interruption, results };
-    let exit = runs.measure(repeat)?;
+    let exit = runs.measure(repeat, (plan, fingerprints))?;
     drop(server);
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
+
+type Planned = (WorkloadPlan, Fingerprints);
 
 /// One experiment, measured once or several times.
 struct Runs<'arguments> {
@@ -70,15 +73,15 @@ struct Runs<'arguments> {
 
 impl Runs<'_> {
     /// All of them, until a signal ends it. The exit code is the worst.
-    fn measure(&self, repeat: Repeat) -> Result<Option<Exit>, Failure> {
+    fn measure(&self, repeat: Repeat, first: Planned) -> Result<Option<Exit>, Failure> {
         let format = self.results.page.format();
         if format != PageFormat::Json || repeat.runs == 1 {
-            return self.one_by_one(repeat, |measured| {
+            return self.one_by_one(repeat, first, |measured| {
                 output::result(&page(&measured.summary, &measured.directory, format))
             });
         }
         let mut documents = Vec::new();
-        let ended = self.one_by_one(repeat, |measured| {
+        let ended = self.one_by_one(repeat, first, |measured| {
             let document = page(&measured.summary, &measured.directory, format);
             documents.push(document.trim_end().to_owned());
             Ok(())
@@ -93,16 +96,18 @@ impl Runs<'_> {
     fn one_by_one(
         &self,
         repeat: Repeat,
+        first: Planned,
         mut show: impl FnMut(&Measured) -> Result<(), Failure>,
     ) -> Result<Option<Exit>, Failure> {
         let mut worst = None;
+        let mut first = Some(first);
         for number in 0..repeat.runs {
             if 0 < number
                 && let Some(exit) = self.rest(number, repeat)
             {
                 return Ok(worst.max(Some(exit)));
             }
-            let exit = match self.once(number)? {
+            let exit = match self.once(number, first.take())? {
                 Ok(measured) => {
                     show(&measured)?;
                     self.exit(&measured.summary)
@@ -116,14 +121,19 @@ impl Runs<'_> {
     }
 
     /// Each run has a seed of its own, so that no two ask the same.
-    fn once(&self, number: u32) -> Result<Result<Measured, Exit>, Failure> {
+    fn once(
+        &self,
+        number: u32,
+        planned: Option<Planned>,
+    ) -> Result<Result<Measured, Exit>, Failure> {
         let seed = self.spec.seed.wrapping_add(number.into());
         let spec = Spec { seed, ..self.spec.clone() };
         let quiet = self.results.quiet;
         if !quiet {
             output::talk(&opening(&spec, &self.found));
         }
-        let (plan, fingerprints) = make_plan(&spec, &self.ingredients)?;
+        let (plan, fingerprints) =
+            planned.map_or_else(|| make_plan(&spec, &self.ingredients), Ok)?;
         let measurement = Measurement {
             warm_up: make_warm_up(&spec, &self.ingredients)?,
             spec,
