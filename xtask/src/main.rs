@@ -40,8 +40,12 @@ fn test() -> bool {
 }
 
 fn docs() -> bool {
-    run(cargo_command(["test", "--package", "inferometer-report", "--test", "docs"])
-        .env("INFEROMETER_REWRITE_DOCS", "1"))
+    let rewrite = |package, tests: [&str; 2]| {
+        let arguments = ["test", "--package", package].into_iter().chain(tests);
+        run(cargo_command(arguments).env("INFEROMETER_REWRITE_DOCS", "1"))
+    };
+    rewrite("inferometer-report", ["--test", "docs"])
+        && rewrite("inferometer-cli", ["--bins", "the_page_about_the_file"])
 }
 
 /// Every API and framing against one server; a run that is not valid enough fails the chore.

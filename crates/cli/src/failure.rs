@@ -4,13 +4,14 @@ use std::process::ExitCode;
 
 use crate::output;
 
-/// The exit codes that scripts may rely on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The exit codes that scripts may rely on, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     Internal = 1,
     Usage = 2,
     TargetNotUsable = 3,
     RunInvalid = 4,
+    PromiseMissed = 99,
     Interrupted = 130,
     Terminated = 143,
 }
@@ -25,24 +26,26 @@ impl From<Exit> for ExitCode {
 pub(crate) struct Failure {
     exit: Exit,
     message: String,
+    /// Lines of the input that it is about.
+    shown: Vec<String>,
     hint: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), hint: None }
+        Self { exit: Exit::Usage, message: message.into(), shown: Vec::new(), hint: None }
     }
 
     pub(crate) fn target(message: impl Into<String>) -> Self {
-        Self { exit: Exit::TargetNotUsable, message: message.into(), hint: None }
+        Self { exit: Exit::TargetNotUsable, message: message.into(), shown: Vec::new(), hint: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { exit: Exit::RunInvalid, message: message.into(), hint: None }
+        Self { exit: Exit::RunInvalid, message: message.into(), shown: Vec::new(), hint: None }
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Internal, message: message.into(), hint: None }
+        Self { exit: Exit::Internal, message: message.into(), shown: Vec::new(), hint: None }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -50,10 +53,19 @@ impl Failure {
         self
     }
 
+    /// Lines of the input, to be shown below the message.
+    pub(crate) fn shown(mut self, lines: Vec<String>) -> Self {
+        self.shown = lines;
+        self
+    }
+
     /// Says it on standard error and gives the code to exit with.
     pub(crate) fn report(&self) -> ExitCode {
         // The message may quote a server: its control characters must not reach the terminal.
         output::talk(&format!("error: {}", inferometer_report::escape::terminal(&self.message)));
+        for line in &self.shown {
+            output::talk(&inferometer_report::escape::terminal(line));
+        }
         if let Some(hint) = &self.hint {
             output::talk(&format!("hint: {}", inferometer_report::escape::terminal(hint)));
         }

@@ -2,11 +2,13 @@
 
 mod arguments;
 mod calibration;
+mod check;
 mod commands;
 mod cores;
 mod draft;
 mod duration;
 mod environment;
+mod experiment;
 mod failure;
 mod measurement;
 mod output;
@@ -43,6 +45,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::recover::run(&arguments),
+        Command::Plan(arguments) => commands::plan::run(&arguments),
+        Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Schema => commands::schema::run(),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     }
 }

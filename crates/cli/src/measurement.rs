@@ -19,7 +19,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::preflight::Found;
-use crate::signals::{self, Interruption};
+use crate::signals::Interruption;
 use crate::warm_up::Tally;
 use crate::watch::Watch;
 
@@ -41,7 +41,6 @@ pub(crate) struct Measurement {
 pub(crate) struct Measured {
     pub(crate) directory: RunDirectory,
     pub(crate) summary: Summary,
-    pub(crate) interruption: Interruption,
 }
 
 impl Measurement {
@@ -50,9 +49,9 @@ impl Measurement {
         mut self,
         store: &RunStore,
         found: Found,
+        control: Control,
+        interruption: &Interruption,
     ) -> Result<Result<Measured, Exit>, Failure> {
-        let control = Control::default();
-        let interruption = signals::listen(control.clone(), self.quiet)?;
         let warmed_up =
             self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), &control));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
@@ -79,7 +78,7 @@ impl Measurement {
         let writer = self.play(writer, target, clock, control, &directory)?;
         let stored = writer.seal()?;
         let summary = seal_summary(&directory, &stored)?;
-        Ok(Ok(Measured { directory, summary, interruption }))
+        Ok(Ok(Measured { directory, summary }))
     }
 
     /// Sends what is not counted. Its records go nowhere but into a few facts.

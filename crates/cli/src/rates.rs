@@ -4,11 +4,14 @@ use inferometer_model::spec::RampSegment;
 
 use crate::duration;
 
+/// Requests per second; infinite when everything may leave at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PerSecond(pub(crate) f64);
+
 /// Segments of a ramp, in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ramp(pub(crate) Vec<RampSegment>);
 
-/// Requests per second; infinite when everything may leave at once.
 pub(crate) fn parse(text: &str) -> Result<f64, String> {
     match text.trim().to_ascii_lowercase().as_str() {
         "inf" | "unlimited" => Ok(f64::INFINITY),

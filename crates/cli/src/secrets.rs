@@ -5,7 +5,6 @@ use std::path::Path;
 use inferometer_load::target::Credentials;
 use inferometer_model::Secret;
 
-use crate::arguments::AccessArguments;
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -19,8 +18,8 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 impl Secrets {
-    pub(crate) fn read(arguments: &AccessArguments) -> Result<Self, Failure> {
-        let (key, source) = match &arguments.api_key_file {
+    pub(crate) fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
+        let (key, source) = match key_file {
             Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
             None => (key_in_environment()?, KEY_VARIABLE.to_owned()),
         };
@@ -28,7 +27,7 @@ impl Secrets {
             Failure::usage(format!("{source}: the key holds characters that no key can have"))
         })?;
         let headers: Vec<(String, Secret)> =
-            arguments.headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
+            headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
         let credentials = Credentials::new(key.as_ref(), &headers)
             .map_err(|error| Failure::usage(format!("--header: {error}")))?;
         let header_names = headers.into_iter().map(|(name, _)| name).collect();

@@ -1,7 +1,6 @@
 //! Ctrl-C once drains and saves, twice cuts and saves. Being told to terminate drains for a while.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use inferometer_load::{Control, Stop};
@@ -12,14 +11,28 @@ use crate::output;
 
 /// Which signal ended the run, if one did.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interruption(Arc<AtomicI32>);
+pub(crate) struct Interruption(Arc<(Mutex<Option<i32>>, Condvar)>);
 
 impl Interruption {
     pub(crate) fn exit(&self) -> Option<Exit> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            number => Some(exit_of(number)),
-        }
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for this long, or until a signal comes.
+    pub(crate) fn wait(&self, time: Duration) -> Option<Exit> {
+        let (signal, came) = &*self.0;
+        let signal = signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let (signal, _) = came
+            .wait_timeout_while(signal, time, |signal| signal.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        signal.map(exit_of)
+    }
+
+    /// The first signal names the exit code.
+    fn note(&self, kind: SignalKind) {
+        let (signal, came) = &*self.0;
+        signal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(kind.as_raw_value());
+        came.notify_all();
     }
 }
 
@@ -75,9 +88,7 @@ async fn obey(
                 continue;
             }
         };
-        // The first signal names the exit code.
-        let _ =
-            noted.0.compare_exchange(0, kind.as_raw_value(), Ordering::Relaxed, Ordering::Relaxed);
+        noted.note(kind);
         grace_ends = kind != SignalKind::interrupt();
         match control.stop_harder() {
             Stop::Run => talk(

@@ -130,7 +130,9 @@ fn at_once(target: &Target) -> Result<Finding, Failure> {
         failed.extend(words_of(&probe?.record));
     }
     Ok(match failed.first() {
-        None => Finding::good("several at once", format!("{AT_ONCE} requests at once all ended well")),
+        None => {
+            Finding::good("several at once", format!("{AT_ONCE} requests at once all ended well"))
+        }
         Some(words) => Finding::problem(
             "several at once",
             format!("{} of {AT_ONCE} requests at once failed: {words}", failed.len()),

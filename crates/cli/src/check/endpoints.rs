@@ -38,8 +38,7 @@ pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
 fn other_apis(target: &Target) -> Result<Finding, Failure> {
     let mut served = Vec::new();
     for api in Api::ALL.into_iter().filter(|api| *api != target.api) {
-        let limits =
-            Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
+        let limits = Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
         let usage = UsageAsk::None;
         let asking = Target { api, streaming: false, usage, limits, ..target.clone() };
         let record = ask_once(asking, PROBE_PROMPT, TOKENS)?.record;

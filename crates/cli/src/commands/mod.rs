@@ -1,11 +1,13 @@
 //! One file per command; each reads like a sentence.
 
 pub(crate) mod calibrate;
+pub(crate) mod check;
 pub(crate) mod engine;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schema;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
@@ -43,6 +45,10 @@ pub(crate) fn seal_summary(
 
 /// Prints a summary as the user wants it.
 fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<(), Failure> {
+    output::result(&page(summary, directory, format))
+}
+
+fn page(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> String {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let files = Files {
         run: directory.path().display().to_string(),
@@ -50,7 +56,7 @@ fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Resu
         journal: path("requests.journal"),
         summary: path("summary.json"),
     };
-    let page = match format {
+    match format {
         PageFormat::Json => inferometer_report::json::render(summary, &files),
         PageFormat::Vllm => {
             // The block has no place for doubt or failure, and its form is not ours to change.
@@ -61,6 +67,5 @@ fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Resu
             let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
             inferometer_report::terminal::render(summary, &files, style)
         }
-    };
-    output::result(&page)
+    }
 }

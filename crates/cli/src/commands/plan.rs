@@ -1,30 +1,59 @@
 //! What would be sent: `inferometer plan`, and `run --dry-run`.
 
+use std::process::ExitCode;
+use std::time::Duration;
+
 use inferometer_analysis::outline::Outline;
-use inferometer_analysis::{ExtentFacts, LoadFacts};
+use inferometer_analysis::{ExtentFacts, LoadFacts, check_slos};
+use inferometer_model::Spec;
 use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, TargetSpec};
-use inferometer_model::{Plan, Spec};
 use inferometer_report::escape::terminal;
 use inferometer_report::{load, outline};
+use inferometer_workload::saved::save;
+use inferometer_workload::{Ingredients, make_plan};
 
-use crate::arguments::PageFormat;
+use super::run::Planned;
+use crate::arguments::{PageFormat, PlanArguments};
+use crate::draft::{Repeat, draft};
 use crate::failure::Failure;
 use crate::output;
 
+/// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
+pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
+    let drafted = draft(&arguments.experiment)?;
+    let spec = drafted.resolve()?;
+    check_slos(&spec.slos).map_err(|problem| Failure::usage(problem.to_string()))?;
+    let ingredients = Ingredients::gather(&spec)?;
+    let (plan, fingerprints) = make_plan(&spec, &ingredients);
+    let planned = Planned { plan, fingerprints };
+    if let Some(path) = &arguments.save {
+        let Planned { plan, fingerprints } = &planned;
+        save(path, &spec, ingredients.materials(), fingerprints, plan.as_ref())
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        output::talk(&format!("saved to {}", path.display()));
+    }
+    let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
+    show(&spec, drafted.repeat, &planned, &ingredients, format)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(super) fn show(
     spec: &Spec,
-    plan: &dyn Plan,
-    materials: &Materials,
-    fingerprints: &Fingerprints,
+    repeat: Repeat,
+    planned: &Planned,
+    ingredients: &Ingredients,
     format: PageFormat,
 ) -> Result<(), Failure> {
-    let outlined = Outline::of(plan);
+    let outlined = Outline::of(planned.plan.as_ref());
+    let materials = ingredients.materials();
     match format {
-        PageFormat::Json => output::result(&json(spec, materials, fingerprints, &outlined)),
+        PageFormat::Json => {
+            output::result(&json(spec, repeat, materials, &planned.fingerprints, &outlined))
+        }
         PageFormat::Page | PageFormat::Vllm => {
-            let facts = page(spec, plan.bounds(), materials, fingerprints);
+            let facts = page(spec, repeat, planned, materials);
             output::result(&format!("{facts}\n{}", outline::render(&outlined)))
         }
     }
@@ -32,6 +61,7 @@ pub(super) fn show(
 
 fn json(
     spec: &Spec,
+    repeat: Repeat,
     materials: &Materials,
     fingerprints: &Fingerprints,
     outlined: &Outline,
@@ -41,6 +71,7 @@ fn json(
         "dry_run": true,
         "fingerprint": fingerprints.plan,
         "spec": spec,
+        "repeat": { "runs": repeat.runs, "cool_down_s": repeat.cool_down.as_secs_f64() },
         "requests": (!outlined.more).then_some(outlined.requests),
         "workload": { "fingerprint": fingerprints.workload },
         "plan": { "fingerprint": fingerprints.plan },
@@ -50,7 +81,7 @@ fn json(
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, bounds: Bounds, materials: &Materials, fingerprints: &Fingerprints) -> String {
+fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -> String {
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Url(base) => base.to_string(),
@@ -62,8 +93,9 @@ fn page(spec: &Spec, bounds: Bounds, materials: &Materials, fingerprints: &Finge
         ("model", terminal(model)),
         ("api", format!("{}, {streamed}", spec.api)),
         ("load", load::shape(&LoadFacts::of(&spec.load.shape))),
-        ("requests", requests(spec, bounds)),
+        ("requests", requests(spec, planned.plan.bounds())),
         ("warm-up", warm_up(spec.load.warm_up)),
+        ("runs", runs(repeat)),
         ("prompts", terminal(&prompts(spec, materials))),
         ("lengths", lengths(materials)),
     ];
@@ -78,12 +110,20 @@ fn page(spec: &Spec, bounds: Bounds, materials: &Materials, fingerprints: &Finge
     lines.extend(materials.notes.iter().map(|note| ("note", terminal(note))));
     lines.extend([
         ("seed", spec.seed.to_string()),
-        ("workload", fingerprints.workload.clone()),
-        ("plan", fingerprints.plan.clone()),
+        ("workload", planned.fingerprints.workload.clone()),
+        ("plan", planned.fingerprints.plan.clone()),
     ]);
     let lines: Vec<String> =
         lines.into_iter().map(|(name, words)| format!("{name:<10} {words}\n")).collect();
     format!("plan (nothing was sent)\n{}", lines.concat())
+}
+
+fn runs(repeat: Repeat) -> String {
+    match (repeat.runs, repeat.cool_down) {
+        (1, _) => "1".to_owned(),
+        (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),
+        (runs, rest) => format!("{runs}, each with the next seed, and {rest:?} of rest between"),
+    }
 }
 
 fn prompts(spec: &Spec, materials: &Materials) -> String {

@@ -1,40 +1,42 @@
-//! `inferometer run`: one measurement of one server.
+//! `inferometer run`: one measurement of one server, or the same several times.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use inferometer_analysis::{Summary, Verdict};
-use inferometer_load::resources;
+use inferometer_analysis::{SloVerdict, Summary, Verdict, check_slos};
+use inferometer_load::{Control, resources};
+use inferometer_model::observations::Correction;
+use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
-use inferometer_model::{BaseUrl, Spec};
+use inferometer_model::{BaseUrl, Plan, Spec};
+use inferometer_store::RunStore;
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
-use super::{show, store};
-use crate::arguments::RunArguments;
-use crate::draft::draft;
+use super::{page, store};
+use crate::arguments::{PageFormat, ResultArguments, RunArguments};
+use crate::draft::{Drafted, Repeat, draft};
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
 use crate::preflight::{Found, counting, preflight};
-use crate::secrets::Secrets;
-use crate::signals::Interruption;
+use crate::signals::{self, Interruption};
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
-    let secrets = Secrets::read(&arguments.access)?;
-    let spec = draft(arguments, &secrets)?.resolve()?;
+    let drafted = draft(&arguments.experiment)?;
+    let spec = drafted.resolve()?;
+    let Drafted { secrets, repeat, .. } = drafted;
+    check_slos(&spec.slos).map_err(|problem| Failure::usage(problem.to_string()))?;
     let mut ingredients = Ingredients::gather(&spec)?;
+    let results = &arguments.results;
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
-    if arguments.results.dry_run {
-        super::plan::show(
-            &spec,
-            plan.as_ref(),
-            ingredients.materials(),
-            &fingerprints,
-            arguments.results.page.format(),
-        )?;
+    if results.dry_run {
+        let planned = Planned { plan, fingerprints };
+        super::plan::show(&spec, repeat, &planned, &ingredients, results.page.format())?;
         return Ok(ExitCode::SUCCESS);
     }
     if plan.bounds().requests == Some(0) {
@@ -43,43 +45,162 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     }
     let ceiling = resources::raise_in_flight_ceiling(spec.client.drivers);
     check_ceiling(&spec, ceiling)?;
-    let store = store(&arguments.results.store)?;
+    let store = store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let server = Server::of(&spec)?;
-    if !arguments.results.quiet {
+    if !results.quiet {
         output::talk(&format!("asking {} what it serves …", server.base()));
     }
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
-    if ingredients.wants_correction()
-        && let Some(correction) = counting::correction(&found.target)?
-    {
+    let correction =
+        if ingredients.wants_correction() { counting::correction(&found.target)? } else { None };
+    if let Some(correction) = correction {
         ingredients.correct(correction);
     }
-    let (plan, fingerprints) = make_plan(&spec, &ingredients);
-    let quiet = arguments.results.quiet;
-    if !quiet {
-        output::talk(&opening(&spec, &found));
-    }
-    let warm_up = make_warm_up(&spec, &ingredients);
-    let materials = ingredients.materials().clone();
-    let measurement = Measurement { spec, plan, warm_up, fingerprints, materials, ceiling, quiet };
-    let Measured { directory, summary, interruption } = match measurement.make(&store, found)? {
-        Ok(measured) => measured,
-        // Stopped before anything was measured: there is nothing to save.
-        Err(interrupted) => return Ok(interrupted.into()),
+    let control = Control::default();
+    let interruption = signals::listen(control.clone(), results.quiet)?;
+    let runs = Runs {
+        spec,
+        ingredients,
+        correction,
+        store,
+        found,
+        ceiling,
+        control,
+        interruption,
+        results,
     };
+    let exit = runs.measure(repeat)?;
     drop(server);
-    show(&summary, &directory, arguments.results.page.format())?;
-    Ok(exit(&summary, &interruption, arguments.results.strict))
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// A run that a signal cut short says so first; otherwise the verdict speaks.
-fn exit(summary: &Summary, interruption: &Interruption, strict: bool) -> ExitCode {
-    match (interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
-        (Some(exit), _) => exit.into(),
-        (None, Verdict::Invalid) => Exit::RunInvalid.into(),
-        (None, Verdict::Degraded) if strict => Exit::RunInvalid.into(),
-        (None, Verdict::Degraded | Verdict::Valid) => ExitCode::SUCCESS,
+/// What would be sent, and its names.
+pub(super) struct Planned {
+    pub(super) plan: Arc<dyn Plan>,
+    pub(super) fingerprints: Fingerprints,
+}
+
+/// One experiment, measured once or several times.
+struct Runs<'arguments> {
+    spec: Spec,
+    /// Of the first run.
+    ingredients: Ingredients,
+    /// How the server counts our words, where it was asked.
+    correction: Option<Correction>,
+    store: RunStore,
+    found: Found,
+    ceiling: usize,
+    control: Control,
+    interruption: Interruption,
+    results: &'arguments ResultArguments,
+}
+
+impl Runs<'_> {
+    /// All of them, until a signal ends it. The exit code is the worst.
+    fn measure(&self, repeat: Repeat) -> Result<Option<Exit>, Failure> {
+        let format = self.results.page.format();
+        if format != PageFormat::Json || repeat.runs == 1 {
+            return self.one_by_one(repeat, |measured| {
+                output::result(&page(&measured.summary, &measured.directory, format))
+            });
+        }
+        let mut documents = Vec::new();
+        let ended = self.one_by_one(repeat, |measured| {
+            let document = page(&measured.summary, &measured.directory, format);
+            documents.push(document.trim_end().to_owned());
+            Ok(())
+        });
+        // A failure in a later run takes nothing from the earlier ones.
+        if ended.is_ok() || !documents.is_empty() {
+            output::result(&format!("[{}]\n", documents.join(",\n")))?;
+        }
+        ended
+    }
+
+    fn one_by_one(
+        &self,
+        repeat: Repeat,
+        mut show: impl FnMut(&Measured) -> Result<(), Failure>,
+    ) -> Result<Option<Exit>, Failure> {
+        let mut worst = None;
+        for number in 0..repeat.runs {
+            if 0 < number
+                && let Some(exit) = self.rest(number, repeat)
+            {
+                return Ok(worst.max(Some(exit)));
+            }
+            let exit = match self.once(number)? {
+                Ok(measured) => {
+                    show(&measured)?;
+                    self.exit(&measured.summary)
+                }
+                // Stopped before anything was measured: there is nothing to save.
+                Err(interrupted) => Some(interrupted),
+            };
+            worst = worst.max(exit);
+        }
+        Ok(worst)
+    }
+
+    /// Each run has a seed of its own, so that no two ask the same.
+    fn once(&self, number: u32) -> Result<Result<Measured, Exit>, Failure> {
+        let seed = self.spec.seed.wrapping_add(number.into());
+        let spec = Spec { seed, ..self.spec.clone() };
+        let quiet = self.results.quiet;
+        if !quiet {
+            output::talk(&opening(&spec, &self.found));
+        }
+        let ingredients = self.ingredients(number, &spec)?;
+        let (plan, fingerprints) = make_plan(&spec, &ingredients);
+        let measurement = Measurement {
+            warm_up: make_warm_up(&spec, &ingredients),
+            spec,
+            plan,
+            fingerprints,
+            materials: ingredients.materials().clone(),
+            ceiling: self.ceiling,
+            quiet,
+        };
+        measurement.make(&self.store, self.found.clone(), self.control.clone(), &self.interruption)
+    }
+
+    /// What a run is made from. A trace is thinned by the seed, so another seed reads it anew.
+    fn ingredients(&self, number: u32, spec: &Spec) -> Result<Ingredients, Failure> {
+        if number == 0 {
+            return Ok(self.ingredients.clone());
+        }
+        let mut ingredients = Ingredients::gather(spec)?;
+        if let Some(correction) = self.correction {
+            ingredients.correct(correction);
+        }
+        Ok(ingredients)
+    }
+
+    /// Lets the server cool down before the next run, unless a signal came or comes.
+    fn rest(&self, number: u32, repeat: Repeat) -> Option<Exit> {
+        if !self.results.quiet && self.interruption.exit().is_none() {
+            let (next, runs) = (number + 1, repeat.runs);
+            let rest = match repeat.cool_down {
+                Duration::ZERO => String::new(),
+                time => format!(", after a rest of {time:?}"),
+            };
+            output::talk(&format!("run {next} of {runs}{rest} …"));
+        }
+        self.interruption.wait(repeat.cool_down)
+    }
+
+    /// A run that a signal cut short says so first; otherwise the verdict speaks.
+    fn exit(&self, summary: &Summary) -> Option<Exit> {
+        match (self.interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
+            (Some(exit), _) => Some(exit),
+            (None, Verdict::Invalid) => Some(Exit::RunInvalid),
+            (None, Verdict::Degraded) if self.results.strict => Some(Exit::RunInvalid),
+            (None, Verdict::Degraded | Verdict::Valid) => {
+                let missed = summary.slos.iter().any(|slo| slo.verdict == SloVerdict::Missed);
+                missed.then_some(Exit::PromiseMissed)
+            }
+        }
     }
 }
 
@@ -110,13 +231,13 @@ fn opening(spec: &Spec, found: &Found) -> String {
 }
 
 /// The server to measure, kept alive while it is needed.
-enum Server {
+pub(super) enum Server {
     Embedded(EngineProcess),
     Remote(BaseUrl),
 }
 
 impl Server {
-    fn of(spec: &Spec) -> Result<Self, Failure> {
+    pub(super) fn of(spec: &Spec) -> Result<Self, Failure> {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
             TargetSpec::Embedded => {
@@ -134,14 +255,14 @@ impl Server {
         }
     }
 
-    fn base(&self) -> &BaseUrl {
+    pub(super) fn base(&self) -> &BaseUrl {
         match self {
             Self::Embedded(engine) => &engine.base,
             Self::Remote(base) => base,
         }
     }
 
-    fn is_embedded(&self) -> bool {
+    pub(super) fn is_embedded(&self) -> bool {
         matches!(self, Self::Embedded(_))
     }
 }

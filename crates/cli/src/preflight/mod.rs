@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::secrets::Secrets;
 
 /// The server as found, ready to be driven.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) target: Target,
     pub(crate) endpoint: Endpoint,

@@ -1,0 +1,175 @@
+//! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
+
+mod body;
+mod engine;
+mod experiment;
+mod grammars;
+mod load;
+mod target;
+mod workload;
+mod written;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use body::BodyTable;
+pub(crate) use engine::{CalibrateArguments, EngineArguments, EngineMode};
+pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
+pub(crate) use grammars::SourceName;
+pub(crate) use load::LoadTable;
+pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
+pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
+pub(crate) use written::Written;
+
+/// Measures LLM inference servers, and says how far its numbers can be believed.
+///
+/// Without a command it measures the embedded engine: a short real run that needs nothing.
+#[derive(Debug, Parser)]
+#[command(name = "inferometer", version, max_term_width = 100, allow_negative_numbers = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure one server, once or several times
+    #[command(allow_negative_numbers = true)]
+    Run(Box<RunArguments>),
+    /// Measure this client on this machine: how fast it is, and how exact
+    ///
+    /// Starts the embedded engine and compares what the client reports with what the engine did:
+    /// a ladder of concurrency levels, the errors of TTFT and ITL, the pacing of an open loop, and
+    /// the memory of a stream. Takes about two minutes; nothing else should run meanwhile. The
+    /// result is kept in the cache folder of the user, for this machine, kernel and version.
+    Calibrate(CalibrateArguments),
+    /// Start the embedded engine by itself: a server whose truth is known
+    #[command(allow_negative_numbers = true)]
+    Engine(EngineArguments),
+    /// List stored runs
+    Runs(RunsArguments),
+    /// Finish a run that ended without being saved, as after a crash
+    Recover(StoredRunArguments),
+    /// Show what a run would send, and save it; sends nothing
+    #[command(allow_negative_numbers = true)]
+    Plan(Box<PlanArguments>),
+    /// Ask a server what it supports and what is wrong with it, each finding with its remedy
+    #[command(allow_negative_numbers = true)]
+    Check(Box<CheckArguments>),
+    /// Print the JSON Schema of the experiment file
+    Schema,
+    /// Recompute a stored run's summary and compare it with what is stored
+    Verify(StoredRunArguments),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Run(Box::default())
+    }
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// File to write every request to, with its words, as JSON lines; `run --plan FILE` plays it
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print one JSON document instead of the page
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Print one JSON document instead of the page
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+    /// No talk; results and errors only
+    #[arg(short, long, help_heading = "Results")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Results")]
+pub(crate) struct ResultArguments {
+    /// Show the plan and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
+    /// Exit with 4 on a degraded run too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// No progress and no talk; results and errors only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct StoreArguments {
+    /// Folder of stored runs [default: ./runs, or `INFEROMETER_RUNS`]
+    #[arg(long = "output", value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct PageArguments {
+    /// Print one JSON document instead of the page (short for --format json)
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+    /// What to print: the page, the JSON document, or the "Serving Benchmark Result" block with
+    /// the definitions of `vllm bench serve` [default: page]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<PageFormat>,
+}
+
+impl PageArguments {
+    /// What was asked for outright.
+    pub(crate) fn asked(&self) -> Option<PageFormat> {
+        self.format.or(self.json.then_some(PageFormat::Json))
+    }
+
+    pub(crate) fn format(&self) -> PageFormat {
+        self.asked().unwrap_or(PageFormat::Page)
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsArguments {
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StoredRunArguments {
+    /// A run's id, the beginning of one, `latest`, or the path of its folder
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+    #[command(flatten)]
+    pub(crate) page: PageArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PageFormat {
+    Page,
+    Json,
+    Vllm,
+}

@@ -1,0 +1,174 @@
+//! Reads an experiment file: TOML to a tree, and on which line each key stands.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::layer::Layer;
+use super::origins::Origin;
+use crate::failure::Failure;
+
+/// A slip of the hand, such as the name of a dataset, is not read to its end.
+const BYTES_MAX: u64 = 16 << 20;
+
+/// Keys that name files, which are looked for beside the experiment file.
+const PATHS: [&str; 6] = ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools"];
+
+pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
+    let unreadable = |why: String| Failure::usage(format!("experiment {}: {why}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if BYTES_MAX < size {
+        return Err(unreadable("is too large to be an experiment".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let table = DeTable::parse(&text).map_err(|error| syntax_error(path, &text, &error))?;
+    let origin = |span: Range<usize>| Origin::Line {
+        file: path.to_path_buf(),
+        line: line_and_column(&text, span.start).0,
+    };
+    let mut origins = Vec::new();
+    let tree = plain_table(table.get_ref(), "", &mut |key, span| origins.push((key, origin(span))));
+    let origins = origins.into_iter().collect();
+    let mut layer = Layer { tree, origins }.checked()?;
+    if let Some(folder) = path.parent() {
+        find_beside(&mut layer.tree, folder);
+    }
+    Ok(layer)
+}
+
+fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let start = error.span().map_or(0, |span| span.start);
+    let (line, column) = line_and_column(text, start);
+    let words = text.lines().nth(line - 1).unwrap_or_default();
+    let number = line.to_string();
+    let margin = " ".repeat(number.len());
+    Failure::usage(format!("{}:{line}:{column}: {}", path.display(), error.message()))
+        .shown(vec![
+            format!(" {number} | {words}"),
+            format!(" {margin} | {}^", " ".repeat(column - 1)),
+        ])
+        .hint("this is no TOML; text and times are written in quotes, such as duration = \"30s\"")
+}
+
+/// Both counted from one, the column in characters.
+fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}
+
+/// The table as plain values; `note` is told every key by its path, and where it stands.
+pub(super) fn plain_table(
+    table: &DeTable<'_>,
+    above: &str,
+    note: &mut impl FnMut(String, Range<usize>),
+) -> Value {
+    let mut plain = Map::new();
+    for (key, value) in table {
+        let name = key.get_ref().to_string();
+        let path = join(above, &name);
+        note(path.clone(), key.span());
+        plain.insert(name, plain_value(value, &path, note));
+    }
+    Value::Object(plain)
+}
+
+fn plain_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    note: &mut impl FnMut(String, Range<usize>),
+) -> Value {
+    match value.get_ref() {
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Integer(number) => integer(number.as_str(), number.radix()),
+        DeValue::Float(number) => float(number.as_str()),
+        DeValue::Boolean(truth) => (*truth).into(),
+        DeValue::Datetime(moment) => moment.to_string().into(),
+        DeValue::Array(items) => {
+            let items = items.iter().enumerate().map(|(place, item)| {
+                let path = join(path, &place.to_string());
+                note(path.clone(), item.span());
+                plain_value(item, &path, note)
+            });
+            Value::Array(items.collect())
+        }
+        DeValue::Table(table) => plain_table(table, path, note),
+    }
+}
+
+fn integer(digits: &str, radix: u32) -> Value {
+    let signed = i64::from_str_radix(digits, radix).map(Value::from);
+    signed.or_else(|_| u64::from_str_radix(digits, radix).map(Value::from)).unwrap_or(digits.into())
+}
+
+/// JSON has no infinity; a rate takes it as text.
+fn float(digits: &str) -> Value {
+    let number = digits.parse().ok().and_then(serde_json::Number::from_f64);
+    number.map_or_else(|| digits.trim_start_matches('+').into(), Value::Number)
+}
+
+fn join(above: &str, key: &str) -> String {
+    if above.is_empty() { key.to_owned() } else { format!("{above}.{key}") }
+}
+
+fn find_beside(tree: &mut Value, folder: &Path) {
+    for table in ["target", "workload"] {
+        let Some(Value::Object(table)) = tree.get_mut(table) else { continue };
+        find_in_table(table, folder);
+        if let Some(Value::Object(body)) = table.get_mut("body") {
+            find_in_table(body, folder);
+        }
+        for part in table.get_mut("mix").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(part) = part {
+                find_in_table(part, folder);
+            }
+        }
+    }
+}
+
+fn find_in_table(table: &mut Map<String, Value>, folder: &Path) {
+    for key in PATHS {
+        if let Some(Value::String(path)) = table.get_mut(key) {
+            *path = beside(folder, path);
+        }
+    }
+    // A tokenizer may be a name on the hub, which is no file here.
+    if let Some(Value::String(name)) = table.get_mut("tokenizer")
+        && folder.join(name.as_str()).exists()
+    {
+        *name = beside(folder, name);
+    }
+}
+
+fn beside(folder: &Path, path: &str) -> String {
+    let found: PathBuf = folder.join(path);
+    found.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one() {
+        let text = "ab\ncdé = 1\n";
+        assert_eq!(line_and_column(text, 0), (1, 1));
+        assert_eq!(line_and_column(text, 3), (2, 1));
+        assert_eq!(line_and_column(text, text.len() - 2), (2, 7));
+        assert_eq!(line_and_column(text, text.len()), (3, 1));
+    }
+
+    #[test]
+    fn numbers_of_every_kind_are_kept() {
+        let text = "a = 0x1F\nb = 1_000\nc = -3\nd = inf\ne = 2.5\nf = 2026-01-02";
+        let table = DeTable::parse(text).unwrap();
+        let plain = plain_table(table.get_ref(), "", &mut |_, _| ());
+        let wanted = serde_json::json!({
+            "a": 31, "b": 1000, "c": -3, "d": "inf", "e": 2.5, "f": "2026-01-02",
+        });
+        assert_eq!(plain, wanted);
+    }
+}

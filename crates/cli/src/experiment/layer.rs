@@ -1,0 +1,79 @@
+//! One layer of what was said: a tree of values, and where each was written.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
+
+use super::origins::Origins;
+use super::{check, overlay};
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub(super) tree: Value,
+    pub(super) origins: Origins,
+}
+
+impl Default for Layer {
+    fn default() -> Self {
+        Self { tree: Value::Object(Map::new()), origins: Origins::default() }
+    }
+}
+
+impl Layer {
+    /// Refuses what the schema does not know.
+    pub(super) fn checked(mut self) -> Result<Self, Failure> {
+        if let Err(wrong) = check::check(&self.tree, &super::schema::document()) {
+            return Err(self.origins.failure(&wrong.path, &wrong.what));
+        }
+        join_promises(&mut self.tree);
+        Ok(self)
+    }
+
+    /// Puts another layer on top.
+    pub(super) fn lay(&mut self, above: Self) -> Result<(), Failure> {
+        overlay::lay(&mut self.tree, above.tree.clone()).map_err(Failure::usage)?;
+        self.origins.lay(&self.tree, &above.tree, above.origins);
+        Ok(())
+    }
+
+    /// One table as its type; an absent one says nothing.
+    pub(super) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        let nothing = Value::Object(Map::new());
+        let value = self.tree.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&nothing);
+        serde_path_to_error::deserialize(value).map_err(|error| {
+            let keys = error.path().iter().filter_map(|segment| match segment {
+                Segment::Map { key } => Some(key.clone()),
+                Segment::Seq { index } => Some(index.to_string()),
+                Segment::Enum { .. } | Segment::Unknown => None,
+            });
+            let path = [path.to_owned()].into_iter().chain(keys).collect::<Vec<_>>().join(".");
+            self.origins.failure(&path, &format!("`{path}`: {}", error.inner()))
+        })
+    }
+}
+
+/// `ttft.p99 = "1s"` is the promise "ttft.p99", however it was written, and not one of "ttft".
+fn join_promises(tree: &mut Value) {
+    let Some(Value::Object(promises)) = tree.get_mut("slo") else { return };
+    let mut joined = Map::new();
+    for (metric, limit) in std::mem::take(promises) {
+        if let Value::Object(statistics) = limit {
+            let name = |(statistic, limit)| (format!("{metric}.{statistic}"), limit);
+            joined.extend(statistics.into_iter().map(name));
+        } else {
+            joined.insert(metric, limit);
+        }
+    }
+    *promises = joined;
+}
+
+/// Takes out what says nothing: flags that were not typed.
+pub(super) fn prune(tree: &mut Value) {
+    let Value::Object(table) = tree else { return };
+    // A null in the extra fields of a body is sent as one.
+    table.iter_mut().filter(|(key, _)| *key != "extra").for_each(|(_, value)| prune(value));
+    let says_nothing =
+        |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
+    table.retain(|_, value| !says_nothing(value));
+}

@@ -1,0 +1,120 @@
+//! The experiment file, and how it is put together with flags.
+//!
+//! Three layers say what is measured: the file, then `--set`, then flags; the upper one wins. All
+//! are trees of the same shape, the one that the schema describes, so that whatever a file can say
+//! a flag can change.
+
+mod check;
+mod file;
+mod layer;
+mod origins;
+mod overlay;
+pub(crate) mod schema;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{Experiment, ExperimentArguments, MixTable, WorkloadTable};
+use crate::draft::typed_api;
+use crate::failure::Failure;
+use layer::Layer;
+pub(crate) use origins::Origins;
+
+/// Reads and merges all that was said, and knows where it was.
+pub(crate) fn read(arguments: &ExperimentArguments) -> Result<(Experiment, Origins), Failure> {
+    let Places { file, url } = places(arguments)?;
+    let mut said = match file {
+        Some(path) => file::read(&path)?,
+        None => Layer::default(),
+    };
+    if !arguments.sets.is_empty() {
+        said.lay(set::read(&arguments.sets)?)?;
+    }
+    said.lay(flags(arguments, url)?)?;
+    Ok((experiment(&said)?, said.origins))
+}
+
+struct Places {
+    file: Option<PathBuf>,
+    url: Option<String>,
+}
+
+/// The positional argument is a URL or a file.
+fn places(arguments: &ExperimentArguments) -> Result<Places, Failure> {
+    let named = arguments.experiment.clone();
+    match &arguments.place {
+        Some(place) if is_file(place) => match named {
+            None => Ok(Places { file: Some(place.into()), url: None }),
+            Some(named) => Err(Failure::usage(format!(
+                "{place} and --experiment {} are both experiment files; give one, and a URL beside \
+                 it if you like",
+                named.display()
+            ))),
+        },
+        url => Ok(Places { file: named, url: url.clone() }),
+    }
+}
+
+fn is_file(place: &str) -> bool {
+    let path = Path::new(place);
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+        || (!place.contains("://") && path.is_file())
+}
+
+/// What was typed as flags, in the shape of a file.
+fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, Failure> {
+    let mut tree = serde_json::to_value(&arguments.tables)
+        .map_err(|error| Failure::internal(format!("flags: {error}")))?;
+    let api = arguments.tables.target.api.is_none().then(|| typed_api(url.as_deref())).flatten();
+    if let Some(url) = url {
+        tree["target"]["url"] = url.into();
+    }
+    if let Some(api) = api {
+        tree["target"]["api"] = api.name().into();
+    }
+    if arguments.no_stream {
+        tree["workload"]["stream"] = false.into();
+    }
+    if !arguments.promises.is_empty() {
+        tree["slo"]["promises"] = json!(arguments.promises);
+    }
+    tree["metadata"] = Value::Object(facts(&arguments.facts)?);
+    layer::prune(&mut tree);
+    Ok(Layer { tree, ..Layer::default() })
+}
+
+fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {
+    let fact = |pair: &String| match pair.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.into())),
+        _ => Err(Failure::usage(format!("--metadata {pair} is not of the form key=value"))),
+    };
+    typed.iter().map(fact).collect()
+}
+
+/// The merged tree as tables.
+fn experiment(said: &Layer) -> Result<Experiment, Failure> {
+    let parts = said.tree["workload"]["mix"].as_array().map_or(0, Vec::len);
+    let mix = (0..parts).map(|place| {
+        let path = format!("workload.mix.{place}");
+        Ok(MixTable { label: said.table(&path)?, source: said.table(&path)? })
+    });
+    Ok(Experiment {
+        target: said.table("target")?,
+        workload: WorkloadTable {
+            source: said.table("workload")?,
+            tokens: said.table("workload")?,
+            body: said.table("workload.body")?,
+            mix: mix.collect::<Result<_, Failure>>()?,
+        },
+        load: said.table("load")?,
+        slo: said.table("slo")?,
+        repeat: said.table("repeat")?,
+        client: said.table("client")?,
+        limits: said.table("limits")?,
+        metadata: said.table("metadata")?,
+    })
+}

@@ -1,0 +1,291 @@
+//! Every key of the schema, by flag and by `--set`; every example.
+
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+use inferometer_model::Spec;
+use inferometer_model::spec::{Extent, Source};
+use serde_json::{Value, json};
+
+use super::schema::{document, flag, properties};
+use crate::arguments::{Arguments, Command, ExperimentArguments};
+use crate::draft::{Drafted, Repeat, draft};
+
+/// What `run` would take from these words.
+fn arguments(words: &[&str]) -> ExperimentArguments {
+    let typed = Arguments::try_parse_from(["inferometer", "run"].iter().chain(words)).unwrap();
+    let Some(Command::Run(arguments)) = typed.command else { panic!("another command") };
+    arguments.experiment
+}
+
+fn drafted(words: &[&str]) -> Drafted {
+    draft(&arguments(words)).unwrap()
+}
+
+fn spec(words: &[&str]) -> Spec {
+    drafted(words).resolve().unwrap()
+}
+
+/// Every key that holds a value, with its schema.
+fn leaves(schema: &Value, path: &str) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (key, schema) in properties(schema).into_iter().flatten() {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match (properties(schema), schema["items"]["properties"].is_object()) {
+            (Some(_), _) => found.extend(leaves(schema, &path)),
+            (None, true) => found.extend(leaves(&schema["items"], &format!("{path}.0"))),
+            (None, false) => found.push((path, schema.clone())),
+        }
+    }
+    found
+}
+
+/// A value that this schema allows.
+fn example(schema: &Value) -> Value {
+    if let Some(first) = schema["examples"].get(0).or(schema["enum"].get(0)) {
+        return first.clone();
+    }
+    match schema["type"].as_str() {
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("array") => json!(["a"]),
+        _ => json!("a"),
+    }
+}
+
+/// Whether a table holds what was set. Some kinds are read into another form of the same: `500ms`
+/// is `0.5s`, and `4-6` is `4,5,6`.
+fn is_same(found: &Value, set: &Value, schema: &Value) -> bool {
+    match (found, set) {
+        (Value::Number(found), set) => found.as_f64() == set.as_f64(),
+        (Value::String(found), Value::Number(set)) => *found == *set.to_string(),
+        (Value::String(found), Value::String(_)) if schema["pattern"].is_string() => {
+            !found.is_empty()
+        }
+        (Value::String(found), Value::String(set)) if set == "2,4-6" => found == "2,4,5,6",
+        (found, set) => found == set,
+    }
+}
+
+#[test]
+fn every_key_is_described_and_in_reach_of_set() {
+    let leaves = leaves(&document(), "");
+    assert!(60 < leaves.len(), "{}", leaves.len());
+    for (path, schema) in leaves {
+        assert!(schema["description"].is_string() || path == "metadata", "{path}");
+        let (path, value) = match path.as_str() {
+            "metadata" => ("metadata.site".to_owned(), json!("lab")),
+            "workload.body.extra" => (format!("{path}.a"), json!(1)),
+            _ => (path.clone(), example(&schema)),
+        };
+        let set = format!("{path}={value}");
+        let (experiment, _) = super::read(&arguments(&["--set", &set])).unwrap();
+        let tree = serde_json::to_value(experiment).unwrap();
+        let found = super::overlay::at(&tree, &path).unwrap();
+        let same = is_same(found, &value, &schema);
+        assert!(same, "--set {set} gives {found}");
+    }
+}
+
+/// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, and
+/// promises and facts have names that nobody can list.
+const WITHOUT_FLAG: [&str; 3] = ["target.url", "workload.mix.", "metadata"];
+
+#[test]
+fn every_key_has_its_flag() {
+    let command = Arguments::command();
+    let run = command.find_subcommand("run").unwrap();
+    for (path, _) in leaves(&document(), "") {
+        let excepted = WITHOUT_FLAG.iter().any(|exception| path.starts_with(exception));
+        let flag = flag(&path);
+        assert_eq!(flag.is_none(), excepted, "{path}");
+        let Some(flag) = flag else { continue };
+        let known = run.get_arguments().any(|argument| argument.get_long() == flag.get(2..));
+        assert!(known, "{path} has no {flag}");
+    }
+}
+
+#[test]
+fn every_value_is_refused_where_the_schema_says_so() {
+    for (path, schema) in leaves(&document(), "") {
+        let mut wrong = Vec::new();
+        if let Some(bound) = schema["minimum"].as_f64() {
+            wrong.push(json!(bound - 1.0).to_string());
+        }
+        if let Some(bound) = schema["maximum"].as_f64() {
+            wrong.push(json!(bound + 1.0).to_string());
+        }
+        if schema["enum"].is_array() {
+            wrong.push("nothing-of-that-name".to_owned());
+        }
+        if schema["type"] == "boolean" || schema["type"] == "integer" {
+            wrong.push("text".to_owned());
+        }
+        for value in wrong {
+            let set = format!("{path}={value}");
+            assert!(super::read(&arguments(&["--set", &set])).is_err(), "{set}");
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn example_file(name: &str) -> String {
+    root().join("examples").join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_example_is_a_whole_spec() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            spec(&[&path.to_string_lossy()]);
+            count += 1;
+        }
+    }
+    assert_eq!(count, 8);
+}
+
+#[test]
+fn the_examples_are_what_they_say() {
+    let suite = spec(&[&example_file("r1-suite-scenario.toml")]);
+    let Source::Synthetic(prompts) = &suite.workload.source else { panic!("another source") };
+    assert_eq!(prompts.input.to_string(), "2048±50%");
+    let completions = spec(&[&example_file("r3-matrix-cell.toml")]);
+    assert_eq!(completions.workload.body.fields["temperature"], 0.7);
+    assert_eq!(completions.api.name(), "completions");
+    let methodology = drafted(&[&example_file("r4-methodology.toml")]);
+    let cool_down = std::time::Duration::from_mins(1);
+    assert_eq!(methodology.repeat, Repeat { runs: 5, cool_down });
+    let trace = spec(&[&example_file("trace-mooncake.toml")]);
+    assert_eq!(trace.load.extent, Extent::Whole);
+    let Source::Trace(recorded) = &trace.workload.source else { panic!("another source") };
+    // Data lies beside the file that names it.
+    assert_eq!(recorded.path.parent(), Some(root().join("examples").as_path()));
+}
+
+#[test]
+fn a_flag_replaces_another_kind_of_source_in_a_file() {
+    let mix = example_file("mix.toml");
+    let Source::Mix(parts) = spec(&[&mix]).workload.source else { panic!("no mix") };
+    assert!(1 < parts.len());
+    let replaced = spec(&[&mix, "--prompt", "hi"]);
+    let Source::Fixed(fixed) = replaced.workload.source else { panic!("no fixed prompt") };
+    assert_eq!(fixed.prompt, "hi");
+    let weighed = spec(&[&mix, "--set", "workload.mix.0.weight=7"]);
+    let Source::Mix(parts) = weighed.workload.source else { panic!("no mix") };
+    assert!((parts[0].weight - 7.0).abs() < 1e-9);
+    let trace = example_file("trace-mooncake.toml");
+    let replaced = spec(&[&trace, "--dataset", "d.json", "--rate", "3"]);
+    assert!(matches!(replaced.workload.source, Source::Dataset(_)));
+}
+
+/// The rows of a table, for the page that explains the file.
+fn rows(table: &str, schema: &Value, leave_out: &[&str]) -> String {
+    let mut keys: Vec<(&String, &Value)> = properties(schema).into_iter().flatten().collect();
+    keys.sort_by_key(|(key, _)| *key);
+    keys.retain(|(key, _)| !leave_out.contains(&key.as_str()));
+    let row = |(key, schema): (&String, &Value)| {
+        let path = format!("{table}.{key}");
+        let flag = flag(&path).map(|flag| format!("`{flag}`"));
+        let elsewhere = if path == "target.url" { "the URL itself" } else { "`--set`" };
+        let words = schema["description"].as_str().unwrap().replace('|', "\\|");
+        let flag = flag.as_deref().unwrap_or(elsewhere);
+        format!("| `{key}` | {flag} | {}{words} |\n", names(schema))
+    };
+    let rows: String = keys.into_iter().map(row).collect();
+    let heading =
+        if table.ends_with("mix") { format!("[[{table}]]") } else { format!("[{table}]") };
+    format!("\n### `{heading}`\n\n| key | flag | meaning |\n|---|---|---|\n{rows}")
+}
+
+fn names(schema: &Value) -> String {
+    let Some(names) = schema["enum"].as_array() else { return String::new() };
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!("{}. ", names.join(", ").replace('"', ""))
+}
+
+fn key_tables() -> String {
+    let document = document();
+    let tables = &document["properties"];
+    let workload = &tables["workload"];
+    let part = &workload["properties"]["mix"]["items"];
+    let of_source: Vec<&str> = properties(part)
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .filter(|key| properties(workload).is_some_and(|keys| keys.contains_key(*key)))
+        .collect();
+    let body = &workload["properties"]["body"];
+    [
+        rows("target", &tables["target"], &[]),
+        rows("workload", workload, &["body", "mix"]),
+        rows("workload.body", body, &[]),
+        rows("workload.mix", part, &of_source),
+        rows("load", &tables["load"], &[]),
+        rows("slo", &tables["slo"], &[]),
+        rows("repeat", &tables["repeat"], &[]),
+        rows("client", &tables["client"], &[]),
+        rows("limits", &tables["limits"], &[]),
+    ]
+    .concat()
+}
+
+/// `cargo xtask docs` writes the tables; this says when it was forgotten.
+#[test]
+fn the_page_about_the_file_lists_every_key() {
+    const BEGIN: &str = "<!-- written by `cargo xtask docs` from here to the end -->\n";
+    let page = root().join("docs/experiment.md");
+    let written = std::fs::read_to_string(&page).unwrap();
+    let (prose, _) = written.split_once(BEGIN).unwrap();
+    let generated = format!("{prose}{BEGIN}{}", key_tables());
+    if std::env::var_os("INFEROMETER_REWRITE_DOCS").is_some() {
+        std::fs::write(&page, &generated).unwrap();
+    }
+    let written = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(written, generated, "run `cargo xtask docs`");
+}
+
+#[test]
+fn flags_reach_the_body() {
+    let words = [
+        "--temperature",
+        "0",
+        "--top-p",
+        "0.9",
+        "--top-k",
+        "-1",
+        "--presence-penalty",
+        "-0.5",
+        "--stop",
+        "a",
+        "--stop",
+        "b",
+        "--extra-body",
+        r#"{"user": null}"#,
+        "--images",
+        "2",
+        "--image-size",
+        "64x32",
+        "--lora",
+        "x",
+        "--lora",
+        "y",
+        "--lora-choice",
+        "zipf:1.1",
+        "--pin-output",
+        "never",
+    ];
+    let body = spec(&words).workload.body;
+    let wanted = json!({
+        "temperature": 0.0, "top_p": 0.9, "top_k": -1, "presence_penalty": -0.5,
+        "stop": ["a", "b"], "user": null,
+    });
+    assert_eq!(Value::Object(body.fields), wanted);
+    let images = body.images.unwrap();
+    assert_eq!((images.count, images.width, images.height), (2, 64, 32));
+    assert_eq!(body.adapters.unwrap().names, ["x", "y"]);
+}
