@@ -42,8 +42,8 @@ pub struct SpecDraft {
     pub model: Option<String>,
     pub workload: WorkloadDraft,
     pub load: LoadDraft,
-    /// The load of a saved plan, which is played as it is.
-    pub saved_load: Option<Load>,
+    /// What a saved plan says of itself; it is played as it is.
+    pub saved: Option<SavedSpec>,
     pub seed: Option<u64>,
     /// `None` finds out whether the server keeps connections open.
     pub connections: Option<Connections>,
@@ -52,6 +52,15 @@ pub struct SpecDraft {
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
+}
+
+/// What was asked when a plan was saved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SavedSpec {
+    pub api: Api,
+    pub workload: Workload,
+    pub load: Load,
+    pub seed: u64,
 }
 
 /// What will run: nothing optional changes a number. Saved beside the results; holds no secret.
@@ -129,13 +138,7 @@ impl Limits {
 
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
-        let api = self.api.unwrap_or(Api::Chat);
-        let mut workload = self.workload.resolve()?;
-        workload.streaming &= api.streams();
-        let load = match self.saved_load {
-            Some(load) => load,
-            None => self.load.resolve(matches!(workload.source, Source::Trace(_)))?,
-        };
+        let (api, workload, load, seed) = self.stimulus()?;
         let client = self.client.resolve()?;
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;
@@ -148,7 +151,7 @@ impl SpecDraft {
             model: self.model,
             workload,
             load,
-            seed: self.seed.unwrap_or(SEED),
+            seed,
             connections: self.connections,
             client,
             limits: self.limits,
@@ -156,6 +159,35 @@ impl SpecDraft {
             header_names: self.header_names,
             metadata: self.metadata,
         })
+    }
+}
+
+impl SpecDraft {
+    /// What is asked, and when.
+    fn stimulus(&self) -> Result<(Api, Workload, Load, u64), SpecError> {
+        let Some(saved) = &self.saved else {
+            let api = self.api.unwrap_or(Api::Chat);
+            let mut workload = self.workload.clone().resolve()?;
+            workload.streaming &= api.streams();
+            let load = self.load.resolve(matches!(workload.source, Source::Trace(_)))?;
+            return Ok((api, workload, load, self.seed.unwrap_or(SEED)));
+        };
+        let path = self.workload.source.saved_plan.clone();
+        let alone = WorkloadDraft {
+            source: SourceDraft { saved_plan: path.clone(), ..SourceDraft::default() },
+            ..WorkloadDraft::default()
+        };
+        let warm_up = self.load.warm_up;
+        let is_alone = self.workload == alone
+            && self.load == LoadDraft { warm_up, ..LoadDraft::default() }
+            && self.seed.is_none_or(|seed| seed == saved.seed);
+        if !is_alone {
+            return Err(SpecError::SavedPlanAlone);
+        }
+        let source = Source::Saved { path: path.unwrap_or_default() };
+        let workload = Workload { source, ..saved.workload.clone() };
+        let load = Load { warm_up: warm_up.unwrap_or(saved.load.warm_up), ..saved.load.clone() };
+        Ok((self.api.unwrap_or(saved.api), workload, load, saved.seed))
     }
 }
 

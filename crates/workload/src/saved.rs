@@ -10,7 +10,7 @@ use std::time::Duration;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Materials;
 use inferometer_model::plan::{Bounds, Fingerprints};
-use inferometer_model::spec::{Load, Workload};
+use inferometer_model::spec::{Load, SavedSpec, Workload};
 use inferometer_model::{
     Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec,
 };
@@ -34,6 +34,18 @@ pub struct Header {
     pub bounds: Bounds,
     pub fingerprints: Fingerprints,
     pub materials: Materials,
+}
+
+impl Header {
+    /// What was asked when the plan was saved.
+    pub fn spec(&self) -> SavedSpec {
+        SavedSpec {
+            api: self.api,
+            workload: self.workload.clone(),
+            load: self.load.clone(),
+            seed: self.seed,
+        }
+    }
 }
 
 /// A request: its recipe, and its words.

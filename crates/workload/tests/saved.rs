@@ -40,9 +40,8 @@ fn replay(path: &Path) -> Spec {
     let header = read_header(path).unwrap();
     let source = SourceDraft { saved_plan: Some(path.to_owned()), ..SourceDraft::default() };
     let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
-    let seed = Some(header.seed);
-    let draft = SpecDraft { workload, seed, saved_load: Some(header.load), ..SpecDraft::default() };
-    draft.resolve().unwrap()
+    let saved = Some(header.spec());
+    SpecDraft { workload, saved, ..SpecDraft::default() }.resolve().unwrap()
 }
 
 #[test]

@@ -51,9 +51,9 @@ impl Finding {
             State::Note => "note   ",
             State::Problem => "PROBLEM",
         };
-        let line = format!("{mark}  {:<14} {}\n", self.subject, terminal_line(&self.finding, 300));
+        let line = format!("{mark}  {:<15} {}\n", self.subject, terminal_line(&self.finding, 300));
         match &self.remedy {
-            Some(remedy) => format!("{line}{:<25}→ {}\n", "", terminal_line(remedy, 300)),
+            Some(remedy) => format!("{line}{:<26}→ {}\n", "", terminal_line(remedy, 300)),
             None => line,
         }
     }

@@ -10,7 +10,8 @@ use super::Finding;
 use crate::failure::Failure;
 use crate::preflight::{ask_once, counting};
 
-const CACHE_WORDS: u32 = 600;
+/// Several blocks of any cache, and room for it in any context.
+const CACHE_WORDS: u32 = 160;
 const EXACT_TOKENS: u32 = 200;
 
 pub(super) fn examine(
@@ -74,7 +75,7 @@ fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     let first = ask_once(target.clone(), &text, 1)?.record;
     let second = ask_once(target.clone(), &text, 1)?.record;
     if [&first, &second].iter().any(|record| record.ending.outcome != Outcome::Ok) {
-        return Ok(Finding::note("prefix cache", "not known: a long prompt was not answered"));
+        return Ok(Finding::note("prefix cache", "not known: the question was not answered"));
     }
     let cached = second.usage.and_then(|usage| usage.cached_tokens);
     Ok(match cached {

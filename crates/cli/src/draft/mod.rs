@@ -11,6 +11,8 @@ use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::spec::{ClientDraft, Limits, LoadDraft};
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
+use inferometer_workload::WorkloadError;
+use inferometer_workload::saved::read_header;
 use serde_json::Value;
 
 use crate::arguments::{
@@ -70,14 +72,20 @@ fn spec(
         .map(str::parse)
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
+    let seed = workload.tokens.seed;
+    let workload = workload::draft(workload)?;
+    let saved = match &workload.source.saved_plan {
+        Some(path) => Some(read_header(path).map_err(WorkloadError::from)?.spec()),
+        None => None,
+    };
     Ok(SpecDraft {
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
         model: target.model,
-        seed: workload.tokens.seed,
-        workload: workload::draft(workload)?,
+        seed,
+        workload,
         load: load_draft(load),
-        saved_load: None,
+        saved,
         connections: plain(target.connections),
         client: ClientDraft {
             http: target.http2.unwrap_or(false).then_some(HttpVersion::Http2),

@@ -141,6 +141,11 @@ pub enum SpecError {
         "the body field `{0}` is set by the measurement itself; leave it out of the extra fields"
     )]
     OwnField(&'static str),
+    #[error(
+        "--plan plays a saved plan as it is, with its own requests, moments and seed; leave the other \
+         flags about what is asked and when out (only --warm-up may be set)"
+    )]
+    SavedPlanAlone,
     #[error("--speed must be above 0 and at most 1000")]
     BadSpeed,
     #[error(

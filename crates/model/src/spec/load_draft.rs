@@ -12,7 +12,7 @@ use super::load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rat
 use super::workload::{Replay, Ticks};
 
 /// Everything about the load that the user may leave out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadDraft {
     pub concurrency: Option<u32>,
     /// Infinite is everything at once.

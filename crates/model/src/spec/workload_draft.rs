@@ -17,7 +17,7 @@ use super::workload::{
 };
 
 /// Everything about the workload that the user may leave out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadDraft {
     pub streaming: Option<bool>,
     pub source: SourceDraft,
@@ -29,7 +29,7 @@ pub struct WorkloadDraft {
 }
 
 /// One source of prompts. Which one follows from what is set.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceDraft {
     pub input: Option<Lengths>,
     pub output: Option<Lengths>,
@@ -50,14 +50,14 @@ pub struct SourceDraft {
     pub saved_plan: Option<PathBuf>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MixDraft {
     pub name: Option<String>,
     pub weight: Option<f64>,
     pub source: SourceDraft,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BodyDraft {
     pub fields: Map<String, Value>,
     pub pin_output: Option<PinOutput>,

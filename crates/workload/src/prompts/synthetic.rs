@@ -42,11 +42,22 @@ impl Prefixes {
     }
 }
 
+impl Synthetic {
+    /// What the first turn of a conversation has before the user's words.
+    fn system_tokens(&self, turn: u16) -> u32 {
+        match &self.prefixes {
+            Some(prefixes) if self.prefix_is_system && turn == 0 => prefixes.tokens,
+            _ => 0,
+        }
+    }
+}
+
 impl Prompts for Synthetic {
     fn recipe(&self, place: Place) -> Recipe {
+        let own = self.input.draw(&mut Stream::new(self.seed, "input", place.id));
         Recipe {
             prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
-            input_tokens: self.input.draw(&mut Stream::new(self.seed, "input", place.id)),
+            input_tokens: own.saturating_add(self.system_tokens(place.turn)),
             output_tokens: self.output.draw(&mut Stream::new(self.seed, "output", place.id)),
             ..Recipe::default()
         }
@@ -63,6 +74,7 @@ impl Prompts for Synthetic {
         let prefix = prefixes.segment(request.conversation().0);
         if self.prefix_is_system {
             let system = Message::new("system", self.text.bare(&[prefix]));
+            let own = Segment { tokens: own.tokens - prefix.tokens, ..own };
             let user = Message::new("user", self.text.bare(&[own]));
             return Content::of(Prompt::Messages(vec![system, user]));
         }
