@@ -46,9 +46,10 @@ fn other_apis(target: &Target) -> Result<Finding, Failure> {
             served.push(api.name());
         }
     }
-    Ok(match served.is_empty() {
-        true => Finding::note("other APIs", "none of the others answered"),
-        false => Finding::good("other APIs", format!("also answered: {}", served.join(", "))),
+    Ok(if served.is_empty() {
+        Finding::note("other APIs", "none of the others answered")
+    } else {
+        Finding::good("other APIs", format!("also answered: {}", served.join(", ")))
     })
 }
 

@@ -17,26 +17,26 @@ pub(crate) enum State {
 pub(crate) struct Finding {
     pub(crate) subject: &'static str,
     pub(crate) state: State,
-    pub(crate) finding: String,
+    pub(crate) words: String,
     pub(crate) remedy: Option<String>,
 }
 
 impl Finding {
-    pub(crate) fn good(subject: &'static str, finding: impl Into<String>) -> Self {
-        Self { subject, state: State::Good, finding: finding.into(), remedy: None }
+    pub(crate) fn good(subject: &'static str, words: impl Into<String>) -> Self {
+        Self { subject, state: State::Good, words: words.into(), remedy: None }
     }
 
-    pub(crate) fn note(subject: &'static str, finding: impl Into<String>) -> Self {
-        Self { state: State::Note, ..Self::good(subject, finding) }
+    pub(crate) fn note(subject: &'static str, words: impl Into<String>) -> Self {
+        Self { state: State::Note, ..Self::good(subject, words) }
     }
 
     pub(crate) fn problem(
         subject: &'static str,
-        finding: impl Into<String>,
+        words: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
         let remedy = Some(remedy.into());
-        Self { state: State::Problem, remedy, ..Self::good(subject, finding) }
+        Self { state: State::Problem, remedy, ..Self::good(subject, words) }
     }
 
     pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
@@ -51,7 +51,7 @@ impl Finding {
             State::Note => "note   ",
             State::Problem => "PROBLEM",
         };
-        let line = format!("{mark}  {:<15} {}\n", self.subject, terminal_line(&self.finding, 300));
+        let line = format!("{mark}  {:<15} {}\n", self.subject, terminal_line(&self.words, 300));
         match &self.remedy {
             Some(remedy) => format!("{line}{:<26}→ {}\n", "", terminal_line(remedy, 300)),
             None => line,
