@@ -32,7 +32,7 @@ pub struct LengthOutline {
     pub p90: u32,
     pub p99: u32,
     pub max: u32,
-    /// At most [`BARS`] bars of equal width; one where all are equal.
+    /// At most sixteen bars of equal width; one where all are equal.
     pub histogram: Vec<Bar>,
 }
 
