@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
+mod prompts;
 mod rivals;
 #[cfg(test)]
 mod tidy;
@@ -23,8 +24,9 @@ fn main() -> ExitCode {
         ["docs"] => docs(),
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["rivals", words @ ..] => beside_rivals(words),
+        ["prompts", python, tokenizer] => prompts(python, tokenizer),
         _ => {
-            eprint!("{HELP}{}", rivals::HELP);
+            eprint!("{HELP}{}{}", prompts::HELP, rivals::HELP);
             return ExitCode::from(2);
         }
     };
@@ -64,6 +66,23 @@ fn real_server(url: &str) -> bool {
 fn beside_rivals(words: &[&str]) -> bool {
     let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
     rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
+}
+
+fn prompts(python: &str, tokenizer: &str) -> bool {
+    if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
+        return false;
+    }
+    let made = std::path::Path::new("target/release/inferometer");
+    match prompts::prompts(made, python, tokenizer, std::path::Path::new("target")) {
+        Ok(words) => {
+            eprintln!("{words}");
+            true
+        }
+        Err(why) => {
+            eprintln!("prompts: {why}");
+            false
+        }
+    }
 }
 
 fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> bool {
