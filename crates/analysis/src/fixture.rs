@@ -208,6 +208,7 @@ fn manifest() -> Manifest {
             embedded: false,
         },
         warm_up: None,
+        seen_before: None,
         calibration: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),

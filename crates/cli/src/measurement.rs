@@ -61,6 +61,14 @@ impl Measurement {
         }
         let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
+        // Started by us just now, the embedded engine cannot have seen anything.
+        let seen_before = if found.endpoint.embedded {
+            None
+        } else {
+            let now_ns = clock.anchor().realtime_ns;
+            let (plan, base) = (&self.fingerprints.plan, &found.endpoint.base);
+            store.sent_before(&self.spec, plan, base, now_ns)
+        };
         let writer = store.create(NewRun {
             spec: self.spec.clone(),
             bounds: self.plan.bounds(),
@@ -68,6 +76,7 @@ impl Measurement {
             materials: self.materials.clone(),
             endpoint: found.endpoint,
             warm_up: warmed_up,
+            seen_before,
             calibration: calibration::known(self.quiet),
             environment: environment::capture(),
             clock: clock.anchor(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::CalibrationFacts;
 use crate::journal::{NotSent, RunEnding};
-use crate::outcome::Outcome;
+use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
 
@@ -27,6 +27,8 @@ pub struct Manifest {
     pub endpoint: Endpoint,
     /// What was sent before the run to warm the server up; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
+    /// An earlier run that may have sent the same prompts to this server, as far as the store knows.
+    pub seen_before: Option<String>,
     /// How fast and exact this client is on this machine; `None` when nobody had measured it.
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
@@ -198,6 +200,12 @@ impl Observations {
 
     pub fn not_sent_count(&self) -> u64 {
         self.not_sent.iter().map(|part| part.count).sum()
+    }
+
+    /// Requests that were not sent for one reason.
+    pub fn not_sent_because(&self, cause: Cause) -> u64 {
+        let parts = self.not_sent.iter().filter(|part| part.cause == cause);
+        parts.map(|part| part.count).sum()
     }
 
     /// `attempted + not_sent`; the constructor has compared it with the plan.

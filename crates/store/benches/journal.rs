@@ -110,6 +110,7 @@ fn new_run() -> NewRun {
             embedded: false,
         },
         warm_up: None,
+        seen_before: None,
         calibration: None,
         environment: Environment::default(),
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },

@@ -27,6 +27,7 @@ pub struct NewRun {
     pub endpoint: Endpoint,
     /// What was sent before the run; `None` when nothing was.
     pub warm_up: Option<WarmUpFacts>,
+    pub seen_before: Option<String>,
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
     /// Its wall time names the run.
@@ -60,6 +61,7 @@ impl NewRun {
             materials: self.materials,
             endpoint: self.endpoint,
             warm_up: self.warm_up,
+            seen_before: self.seen_before,
             calibration: self.calibration,
             environment: self.environment,
         }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use inferometer_model::Manifest;
+use inferometer_model::{BaseUrl, Manifest, Spec};
 
 use crate::directory::{self, RunDirectory, RunState};
 use crate::error::StoreError;
@@ -14,6 +14,8 @@ use crate::writer::{JournalWriter, RunWriter};
 
 /// The name that stands for the newest run.
 const LATEST: &str = "latest";
+/// How long a server is taken to remember prompts.
+const CACHE_MEMORY_NS: u64 = 24 * 3_600 * 1_000_000_000;
 /// Names shown in a message.
 const NAMES_SHOWN_MAX: usize = 8;
 
@@ -93,6 +95,34 @@ impl RunStore {
             manifest,
         };
         Ok(candidates.into_iter().map(listing).collect())
+    }
+
+    /// The newest run of the last day that may have sent the same prompts to the same server: the
+    /// same plan, or words drawn from the same seed. A prefix cache may know them.
+    pub fn sent_before(
+        &self,
+        spec: &Spec,
+        plan: &str,
+        base: &BaseUrl,
+        now_ns: u64,
+    ) -> Option<String> {
+        let is_recent = |manifest: &Manifest| {
+            now_ns.saturating_sub(manifest.clock.realtime_ns) < CACHE_MEMORY_NS
+        };
+        let is_alike = |manifest: &Manifest| {
+            let both_write = |other: &Spec| {
+                spec.workload.source.writes_words() && other.workload.source.writes_words()
+            };
+            manifest.fingerprints.plan == plan
+                || manifest.spec.seed == spec.seed && both_write(&manifest.spec)
+        };
+        let runs = self.candidates().unwrap_or_default();
+        let manifests = runs.into_iter().filter_map(|found| found.manifest);
+        manifests
+            .filter(|manifest| manifest.endpoint.base == *base && !manifest.endpoint.embedded)
+            .filter(is_recent)
+            .find(is_alike)
+            .map(|manifest| manifest.run)
     }
 
     /// The run that `name` means: an id, the beginning of exactly one id, `latest`, or the path of

@@ -25,6 +25,8 @@ pub enum RunWarning {
     Errors {
         failed: u64,
         attempted: u64,
+        /// Turns that could not follow a failed one.
+        lost: u64,
     },
     Partial {
         stop: RunStop,
@@ -77,19 +79,15 @@ impl RunWarning {
         found.extend((ok == 0 && !all_cut).then_some(Self::NothingOk { attempted }));
         let by_user = stop == RunStop::Cut;
         found.extend(all_cut.then_some(Self::AllCut { attempted, by_user }));
-        found.extend((0 < failed).then_some(Self::Errors { failed, attempted }));
+        let lost = observations.not_sent_because(Cause::ConversationBroken);
+        found.extend((0 < failed).then_some(Self::Errors { failed, attempted, lost }));
         found.extend(stop.is_partial().then_some(Self::Partial { stop }));
         let cut_at_limit = !stop.is_partial() && 0 < cancelled;
         found.extend(cut_at_limit.then_some(Self::CutAtLimit { requests: cancelled }));
         found.extend((0 < stale).then_some(Self::StalePool { requests: stale }));
         let held = HeldByCap::of(observations).map_or(0, |held| held.requests);
         found.extend((0 < held).then_some(Self::HeldByCap { requests: held, attempted }));
-        let backlog: u64 = observations
-            .not_sent
-            .iter()
-            .filter(|part| part.cause == Cause::HeldByCap)
-            .map(|part| part.count)
-            .sum();
+        let backlog = observations.not_sent_because(Cause::HeldByCap);
         found.extend((0 < backlog).then_some(Self::Backlog { requests: backlog }));
         found.extend(observations.manifest.spec.client.insecure.then_some(Self::Insecure));
         found
@@ -117,8 +115,15 @@ impl RunWarning {
     pub fn severity(&self) -> Severity {
         match self {
             Self::NothingOk { .. } | Self::AllCut { .. } => Severity::Invalid,
-            Self::Errors { failed, attempted } if *attempted < failed * 2 => Severity::Invalid,
-            Self::Errors { failed, attempted } => degraded_above(ERRORS_SHARE, *failed, *attempted),
+            Self::Errors { failed, attempted, lost } => {
+                // A turn that a failure took away is as good as failed.
+                let (failed, planned) = (failed + lost, attempted + lost);
+                if planned < failed * 2 {
+                    Severity::Invalid
+                } else {
+                    degraded_above(ERRORS_SHARE, failed, planned)
+                }
+            }
             Self::Partial { stop } => stop_severity(*stop),
             Self::CutAtLimit { .. } | Self::Backlog { .. } => Severity::Degraded,
             Self::StalePool { .. }
@@ -189,9 +194,13 @@ impl fmt::Display for RunWarning {
             Self::AllCut { attempted, .. } => {
                 write!(f, "all {attempted} requests were cut before they could end")
             }
-            Self::Errors { failed, attempted } => {
+            Self::Errors { failed, attempted, lost } => {
                 let share = Percent(*failed as f64 / *attempted as f64);
-                write!(f, "{failed} of {attempted} attempted requests failed ({share})")
+                write!(f, "{failed} of {attempted} attempted requests failed ({share})")?;
+                match lost {
+                    0 => Ok(()),
+                    lost => write!(f, ", and {lost} turns were lost with them"),
+                }
             }
             Self::Partial { stop } => write!(f, "the run is partial: {}", stop.text()),
             Self::CutAtLimit { requests } => {
@@ -310,7 +319,7 @@ mod tests {
 
     #[test]
     fn texts_name_their_numbers() {
-        let warning = RunWarning::Errors { failed: 3, attempted: 40 };
+        let warning = RunWarning::Errors { failed: 3, attempted: 40, lost: 0 };
         assert_eq!(warning.to_string(), "3 of 40 attempted requests failed (7.5 %)");
     }
 }

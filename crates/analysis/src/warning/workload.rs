@@ -20,6 +20,8 @@ pub enum WorkloadWarning {
         share: f64,
         prompts: NewPrompts,
     },
+    /// An earlier run may have sent the same prompts, and the server does not say what it cached.
+    SeenBefore { run: String },
     /// More requests than the data has prompts.
     RepeatedPrompts { requests: u64, items: u64 },
     /// Turns that had no answer to go on from.
@@ -37,32 +39,35 @@ pub enum NewPrompts {
 
 /// A prefix cache works in blocks, and some servers put a few words of their own first.
 const CACHED_SHARE: f64 = 0.05;
+/// From here on the figures are those of the cache.
+const CACHED_SHARE_GRAVE: f64 = 0.20;
 
 impl WorkloadWarning {
     pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
         let contamination = contamination(observations, &measured.audit);
+        let seen = seen_before(observations, &measured.audit);
         let repeated = repeated(observations);
-        let broken: u64 = observations
-            .not_sent
-            .iter()
-            .filter(|part| part.cause == Cause::ConversationBroken)
-            .map(|part| part.count)
-            .sum();
+        let broken = observations.not_sent_because(Cause::ConversationBroken);
         let broken = (0 < broken).then_some(Self::ConversationsBroken { turns: broken });
-        contamination.into_iter().chain(repeated).chain(broken).collect()
+        contamination.into_iter().chain(seen).chain(repeated).chain(broken).collect()
     }
 
     pub const fn key(&self) -> &'static str {
         match self {
             Self::CacheContamination { .. } => "cache-contamination",
+            Self::SeenBefore { .. } => "seen-before",
             Self::RepeatedPrompts { .. } => "repeated-prompts",
             Self::ConversationsBroken { .. } => "conversations-broken",
         }
     }
 
-    pub const fn severity(&self) -> Severity {
+    pub fn severity(&self) -> Severity {
         match self {
+            Self::CacheContamination { share, .. } if CACHED_SHARE_GRAVE < *share => {
+                Severity::Degraded
+            }
             Self::CacheContamination { .. }
+            | Self::SeenBefore { .. }
             | Self::RepeatedPrompts { .. }
             | Self::ConversationsBroken { .. } => Severity::Note,
         }
@@ -77,6 +82,10 @@ impl WorkloadWarning {
             Self::CacheContamination { prompts: NewPrompts::SameInEveryRun, .. } => {
                 "vllm-random sends the same prompts in every run: restart the server between runs, \
                  or switch its prefix cache off"
+            }
+            Self::SeenBefore { .. } => {
+                "a prefix cache may have answered them: use another --seed, restart the server, or let \
+                 it say what it cached (vLLM: --enable-prompt-tokens-details)"
             }
             Self::RepeatedPrompts { .. } => {
                 "a prefix cache answers a repeated prompt faster: send fewer requests, give more \
@@ -94,6 +103,12 @@ fn contamination(observations: &Observations, audit: &Audit) -> Option<WorkloadW
     let share = audit.cache.share?;
     let foreign = share - template_share(observations.manifest.materials.input_length, audit);
     (CACHED_SHARE < foreign).then_some(WorkloadWarning::CacheContamination { share, prompts })
+}
+
+/// Where the server's own word about its cache is there, it speaks instead.
+fn seen_before(observations: &Observations, audit: &Audit) -> Option<WorkloadWarning> {
+    let run = observations.manifest.seen_before.clone()?;
+    audit.cache.share.is_none().then_some(WorkloadWarning::SeenBefore { run })
 }
 
 /// How the prompts are new, where each is to be.
@@ -148,6 +163,9 @@ impl fmt::Display for WorkloadWarning {
                 "every prompt was to be new, but {} of the input came from the prefix cache",
                 Percent(*share)
             ),
+            Self::SeenBefore { run } => {
+                write!(f, "run {run} may have sent the same prompts to this server")
+            }
             Self::RepeatedPrompts { requests, items } => {
                 write!(f, "{requests} requests were made from {items} prompts, so some came again")
             }

@@ -179,7 +179,7 @@ impl AnswerJson {
         }
         let (prompt, total) = (self.prompt_tokens, self.prompt_tokens.saturating_add(tokens));
         let usage = format!(
-            r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens}}}"#
+            r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens},"prompt_tokens_details":{{"cached_tokens":0}}}}"#
         );
         push(out, &usage);
     }

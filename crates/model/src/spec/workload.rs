@@ -230,6 +230,16 @@ impl Source {
         }
     }
 
+    /// Whether its words follow from the seed alone: with the same seed, prompts of other lengths
+    /// or at another rate begin alike.
+    pub fn writes_words(&self) -> bool {
+        match self {
+            Self::Synthetic(_) | Self::VllmRandom(_) | Self::Conversations(_) => true,
+            Self::Mix(parts) => parts.iter().any(|part| part.source.writes_words()),
+            Self::Dataset(_) | Self::Fixed(_) | Self::Trace(_) | Self::Saved { .. } => false,
+        }
+    }
+
     /// The name that users know it by.
     pub fn name(&self) -> &'static str {
         match self {

@@ -75,6 +75,7 @@ fn manifest() -> Manifest {
         materials: new.materials,
         endpoint: new.endpoint,
         warm_up: Some(WarmUpFacts { requests: 3, ok: 2, failed: 1, took: OVER }),
+        seen_before: Some("20260101-000000-beef".to_owned()),
         calibration: Some(calibration()),
         environment: new.environment,
     }

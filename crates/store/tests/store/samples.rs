@@ -69,6 +69,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
             embedded: false,
         },
         warm_up: None,
+        seen_before: None,
         calibration: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),

@@ -28,6 +28,21 @@ fn new_prompts_that_the_cache_knows_are_named_above_a_twentieth() {
 }
 
 #[test]
+fn prompts_that_an_earlier_run_sent_are_named_where_the_server_is_silent() {
+    let mut observations = with_cache(512, None);
+    observations.manifest.seen_before = Some("20260101-000000-beef".to_owned());
+    assert_eq!(raised(&observations), [("seen-before", Severity::Note)]);
+    let mut told = with_cache(512, Some(0));
+    told.manifest.seen_before = Some("20260101-000000-beef".to_owned());
+    assert_eq!(raised(&told), [], "the server says that nothing was cached");
+}
+
+#[test]
+fn figures_of_the_cache_degrade_a_run() {
+    assert_eq!(raised(&with_cache(512, Some(256))), [("cache-contamination", Severity::Degraded)]);
+}
+
+#[test]
 fn the_chat_template_may_be_in_the_cache() {
     // 30 tokens of template before 512 of ours: 5.5 % of the input.
     assert_eq!(raised(&with_cache(542, Some(30))), []);
