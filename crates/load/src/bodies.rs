@@ -6,23 +6,36 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use inferometer_model::{Content, Message, Plan, PlannedRequest, RequestId};
+use inferometer_model::endpoint::Api;
+use inferometer_model::{Content, Message, Plan, PlannedRequest, Prompt, RequestId};
 
 use crate::dialect::{self, BodyRecipe};
 use crate::target::Target;
+use crate::turns::Turns;
+
+/// What leaves with a request, and what is remembered of it until its answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Outgoing {
+    pub(crate) body: Bytes,
+    /// The model that the body asks for, where it is not the target's.
+    pub(crate) model: Option<Arc<str>>,
+    /// What the body says that is new, as it is sent, where the conversation goes on.
+    pub(crate) said: Vec<Message>,
+}
 
 /// Bodies in the order of the plan, for all drivers. The thread ends when this is dropped.
 pub(crate) struct Bodies {
     plan: Arc<dyn Plan>,
     target: Arc<Target>,
     shelf: Mutex<Shelf>,
+    turns: Turns,
 }
 
 /// Bodies travel in batches: one at a time would wake two threads for each request.
 struct Batch {
     first: RequestId,
     /// `None` for what must wait until its conversation has come so far.
-    bodies: Vec<Option<Bytes>>,
+    bodies: Vec<Option<Outgoing>>,
 }
 
 /// A batch ends with the first of these.
@@ -37,21 +50,43 @@ const BEHIND_MAX: u64 = 64;
 impl Bodies {
     pub(crate) fn start(plan: Arc<dyn Plan>, target: Arc<Target>) -> std::io::Result<Self> {
         let first = plan.request(RequestId(0));
-        let size = first.map_or(1, |request| body_of(plan.as_ref(), &target, &request, &[]).len());
+        let size = first.map_or(1, |request| first_turn(plan.as_ref(), &target, &request).size());
         let batches = (READY_BYTES_MAX / size.max(BATCH_BYTES)).clamp(2, READY_BATCHES_MAX);
         let (sender, ready) = sync_channel(batches);
         let (making_plan, making_target) = (Arc::clone(&plan), Arc::clone(&target));
         std::thread::Builder::new()
             .name("bodies".to_owned())
             .spawn(move || make_ahead(making_plan.as_ref(), &making_target, &sender))?;
-        Ok(Self { plan, target, shelf: Mutex::new(Shelf::new(ready)) })
+        let turns = Turns::start(Arc::clone(&plan), target.api)?;
+        Ok(Self { plan, target, shelf: Mutex::new(Shelf::new(ready)), turns })
     }
 
-    /// The body of a request: the one that lies ready, or one made now. `history` is what was
-    /// said before in its conversation.
-    pub(crate) fn take(&self, request: &PlannedRequest, history: &[Message]) -> Bytes {
+    /// What leaves with a request: made of what lies ready, or of what is made now. `history` is
+    /// what was said before in its conversation.
+    pub(crate) fn take(&self, request: &PlannedRequest, history: &[Message]) -> Outgoing {
+        if request.continues {
+            self.turns.foresee(RequestId(request.id.0 + 1));
+        }
+        if 0 < request.turn {
+            let ready = self.turns.take(request.id);
+            let turn = ready
+                .unwrap_or_else(|| Box::new(turn_of(self.plan.as_ref(), self.target.api, request)));
+            return outgoing(&self.target, *turn, history, request);
+        }
         let ready = self.shelf.lock().unwrap_or_else(PoisonError::into_inner).take(request.id);
-        ready.unwrap_or_else(|| body_of(self.plan.as_ref(), &self.target, request, history))
+        ready.unwrap_or_else(|| first_turn(self.plan.as_ref(), &self.target, request))
+    }
+
+    /// This request will not be sent.
+    pub(crate) fn forget(&self, id: RequestId) {
+        self.turns.forget(id);
+    }
+}
+
+impl Outgoing {
+    /// About as many bytes as it takes: what is remembered is in the body as well.
+    fn size(&self) -> usize {
+        if self.said.is_empty() { self.body.len() } else { 2 * self.body.len() }
     }
 }
 
@@ -59,7 +94,7 @@ impl Bodies {
 struct Shelf {
     ready: Receiver<Batch>,
     first: u64,
-    bodies: VecDeque<Option<Bytes>>,
+    bodies: VecDeque<Option<Outgoing>>,
 }
 
 impl Shelf {
@@ -67,7 +102,7 @@ impl Shelf {
         Self { ready, first: 0, bodies: VecDeque::new() }
     }
 
-    fn take(&mut self, id: RequestId) -> Option<Bytes> {
+    fn take(&mut self, id: RequestId) -> Option<Outgoing> {
         while self.first + self.bodies.len() as u64 <= id.0 {
             self.put(self.ready.try_recv().ok()?);
         }
@@ -96,8 +131,8 @@ fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
         while bodies.len() < BATCH_COUNT && bytes < BATCH_BYTES {
             let id = RequestId(first.0 + bodies.len() as u64);
             let Some(request) = plan.request(id) else { break };
-            let body = (request.turn == 0).then(|| body_of(plan, target, &request, &[]));
-            bytes += body.as_ref().map_or(0, Bytes::len);
+            let body = (request.turn == 0).then(|| first_turn(plan, target, &request));
+            bytes += body.as_ref().map_or(0, Outgoing::size);
             bodies.push(body);
         }
         let count = bodies.len() as u64;
@@ -108,13 +143,33 @@ fn make_ahead(plan: &dyn Plan, target: &Target, sender: &SyncSender<Batch>) {
     }
 }
 
-fn body_of(
-    plan: &dyn Plan,
+fn first_turn(plan: &dyn Plan, target: &Target, request: &PlannedRequest) -> Outgoing {
+    let content =
+        if request.continues { turn_of(plan, target.api, request) } else { plan.content(request) };
+    outgoing(target, content, &[], request)
+}
+
+/// What a turn of a conversation says, its messages in the form in which they are sent now and
+/// with every later turn.
+pub(crate) fn turn_of(plan: &dyn Plan, api: Api, request: &PlannedRequest) -> Content {
+    let content = plan.content(request);
+    let prompt = Prompt::Messages(dialect::messages(api, &content));
+    Content { prompt, images: Vec::new(), ..content }
+}
+
+fn outgoing(
     target: &Target,
-    request: &PlannedRequest,
+    content: Content,
     history: &[Message],
-) -> Bytes {
-    body(target, &plan.content(request), history, request.output_tokens)
+    request: &PlannedRequest,
+) -> Outgoing {
+    let body = body(target, &content, history, request.output_tokens);
+    let model = content.model.filter(|model| *model != target.model).map(Arc::from);
+    let said = match content.prompt {
+        Prompt::Messages(messages) if request.continues => messages,
+        Prompt::Messages(_) | Prompt::Text(_) => Vec::new(),
+    };
+    Outgoing { body, model, said }
 }
 
 /// The body for a content, in the target's dialect.
@@ -144,7 +199,10 @@ mod tests {
     fn shelf(batches: &[(u64, &[&'static str])]) -> Shelf {
         let (sender, ready) = sync_channel(8);
         for (first, bodies) in batches {
-            let made = |body: &&'static str| Some(Bytes::from_static(body.as_bytes()));
+            let made = |body: &&'static str| {
+                let body = Bytes::from_static(body.as_bytes());
+                Some(Outgoing { body, ..Outgoing::default() })
+            };
             let bodies = bodies.iter().map(made).collect();
             sender.send(Batch { first: RequestId(*first), bodies }).unwrap();
         }
@@ -154,7 +212,7 @@ mod tests {
     #[test]
     fn drivers_may_ask_out_of_order_and_leave_some_out() {
         let mut shelf = shelf(&[(0, &["a", "b", "c"]), (3, &["d", "e"])]);
-        let mut take = |id| shelf.take(RequestId(id));
+        let mut take = |id| shelf.take(RequestId(id)).map(|outgoing| outgoing.body);
         assert_eq!(take(1).as_deref(), Some("b".as_bytes()));
         assert_eq!(take(0).as_deref(), Some("a".as_bytes()));
         assert_eq!(take(4).as_deref(), Some("e".as_bytes()));

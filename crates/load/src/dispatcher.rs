@@ -267,7 +267,12 @@ impl Dispatcher {
         let next = lane.follow_up_of(departure.request.id).filter(|_| !self.stopped);
         let cause = next.and_then(|(id, think)| {
             let too_late = over.is_some_and(|over| over <= at + think) && requests_min <= id.0;
-            if ok { too_late.then_some(Cause::TimeOver) } else { Some(Cause::ConversationBroken) }
+            // What the end of the run cut is no failure of the conversation.
+            if too_late {
+                Some(Cause::TimeOver)
+            } else {
+                (!ok).then_some(Cause::ConversationBroken)
+            }
         });
         if let Some(cause) = cause {
             lane.orphan_follow_ups(departure.request.id, cause);

@@ -13,11 +13,11 @@ use std::time::Duration;
 use inferometer_model::journal::{ClientFacts, LagHistogram};
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::Event;
-use inferometer_model::{Clock, JournalEntry, Moment, NotSent, RequestId, RequestRecord};
+use inferometer_model::{Clock, JournalEntry, Message, Moment, NotSent, RequestId, RequestRecord};
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::answer::Failure;
-use crate::bodies::Bodies;
+use crate::bodies::{Bodies, Outgoing};
 use crate::clock::SystemClock;
 use crate::conductor::Conductor;
 use crate::dispatcher::{Command, Departure, Reply};
@@ -61,6 +61,8 @@ pub(crate) struct Driver {
 
 struct InFlight {
     flight: Rc<Flight>,
+    /// What it says, for the turns after it.
+    said: Vec<Message>,
     task: AbortHandle,
 }
 
@@ -165,10 +167,11 @@ impl Driver {
 
     fn start(&mut self, departure: Departure) -> Result<(), LoadError> {
         self.note_refused()?;
-        let flight = Rc::new(Flight::new(departure));
+        let before = self.histories.before(&departure.request);
+        let Outgoing { body, model, said } = self.bodies.take(&departure.request, before);
+        let flight = Rc::new(Flight::new(departure, model));
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
-        let body = self.bodies.take(flight.request(), self.histories.before(flight.request()));
         let place = self.free_places.pop().unwrap_or_else(|| {
             self.places.push(None);
             self.places.len() - 1
@@ -181,7 +184,7 @@ impl Driver {
             strip.land(exchanges.landed(&flying, failure));
         });
         self.limits.arm(place, departure.admitted + self.limit_min);
-        self.places[place] = Some(InFlight { flight, task: task.abort_handle() });
+        self.places[place] = Some(InFlight { flight, said, task: task.abort_handle() });
         Ok(())
     }
 
@@ -259,7 +262,7 @@ impl Driver {
 
     /// Ends a flight from outside, with what is known of it.
     fn end(&mut self, place: usize, failure: Failure) -> Result<(), LoadError> {
-        let Some(InFlight { flight, task }) = &self.places[place] else { return Ok(()) };
+        let Some(InFlight { flight, task, .. }) = &self.places[place] else { return Ok(()) };
         task.abort();
         let now = self.drive.clock.now();
         let record = flight.record(&self.drive.target, Some(failure), now);
@@ -267,7 +270,7 @@ impl Driver {
     }
 
     fn land(&mut self, place: usize, landed: Landed) -> Result<(), LoadError> {
-        let Some(InFlight { flight, .. }) = self.places[place].take() else { return Ok(()) };
+        let Some(InFlight { flight, said, .. }) = self.places[place].take() else { return Ok(()) };
         self.free_places.push(place);
         let request = flight.request();
         match landed {
@@ -276,7 +279,7 @@ impl Driver {
                 let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
                 self.drive.progress.end(ok, outputs as u64);
                 let sign = sign_of(&record).filter(|_| !self.is_cut);
-                self.histories.landed(self.drive.plan.as_ref(), &flight, ok);
+                self.histories.landed(&flight, ok.then_some(said));
                 let ending = Reply { at: record.ending.at, ok };
                 self.conductor.ended(self.lane, &flight.departure, ending, sign);
                 self.feed.note(JournalEntry::Ended(record))?;
@@ -285,7 +288,7 @@ impl Driver {
                 self.drive.progress.end(false, 0);
                 let now = self.drive.clock.now();
                 let sign = Some(Hopeless::ClientExhausted);
-                self.histories.landed(self.drive.plan.as_ref(), &flight, false);
+                self.histories.landed(&flight, None);
                 let ending = Reply { at: now, ok: false };
                 self.conductor.ended(self.lane, &flight.departure, ending, sign);
                 let part = NotSent { first: request.id, count: 1, cause, at: now };
@@ -297,6 +300,8 @@ impl Driver {
     }
 
     fn refuse(&mut self, id: RequestId, cause: Cause) -> Result<(), LoadError> {
+        self.bodies.forget(id);
+        self.histories.forget(self.drive.plan.as_ref(), id);
         match &mut self.refused {
             Some(part) if part.first.0 + part.count == id.0 && part.cause == cause => {
                 part.count += 1;

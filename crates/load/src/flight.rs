@@ -4,6 +4,7 @@
 //! the run, takes it as it is.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_model::outcome::{Ending, Stage};
@@ -18,6 +19,8 @@ use crate::wire::Wire;
 
 pub(crate) struct Flight {
     pub(crate) departure: Departure,
+    /// The model that its body asks for, where it is not the target's.
+    model: Option<Arc<str>>,
     pub(crate) stage: Cell<Stage>,
     pub(crate) facts: Cell<Option<ConnectionFacts>>,
     pub(crate) wire: RefCell<Option<Wire>>,
@@ -32,9 +35,10 @@ const NAME_BYTES_MAX: usize = 256;
 const STALE_WITHIN: Duration = Duration::from_millis(20);
 
 impl Flight {
-    pub(crate) fn new(departure: Departure) -> Self {
+    pub(crate) fn new(departure: Departure, model: Option<Arc<str>>) -> Self {
         Self {
             departure,
+            model,
             stage: Cell::new(Stage::Connect),
             facts: Cell::new(None),
             wire: RefCell::default(),
@@ -115,7 +119,10 @@ impl Flight {
             finishes: finishes.into_iter().map(|finish| harmless(target, finish)).collect(),
             done,
             other_model: model
-                .filter(|model| !is_same_model(&target.model, model))
+                .filter(|answered| {
+                    let asked = self.model.as_deref().unwrap_or(&target.model);
+                    !is_same_model(asked, answered)
+                })
                 .map(|model| bounded(target, &model, NAME_BYTES_MAX)),
             ..RequestRecord::without_answer(&self.started(), ending)
         }

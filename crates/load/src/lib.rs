@@ -36,6 +36,7 @@ mod socket;
 pub mod sse;
 pub mod target;
 pub mod tls;
+mod turns;
 mod wire;
 
 pub use clock::SystemClock;

@@ -51,8 +51,10 @@ pub fn probe(
         let alone = PlannedRequest::alone(RequestId(0), Release::At(now));
         let request = PlannedRequest { input_tokens: 0, output_tokens, ..alone };
         let body = body(target, content, &[], output_tokens);
+        let model = content.model.as_deref().map(Arc::from);
         let exchanges = Exchanges::new(Arc::clone(target), clock, 0, 1);
-        let flight = Flight::new(Departure { request, intended: now, admitted: now, slot: None });
+        let departure = Departure { request, intended: now, admitted: now, slot: None };
+        let flight = Flight::new(departure, model);
         let failure = attempt_within_limits(&exchanges, &flight, body).await;
         let record = match exchanges.landed(&flight, failure) {
             Landed::Ended(record) => *record,

@@ -52,6 +52,8 @@ impl std::fmt::Debug for Target {
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     headers: HeaderMap,
+    /// The API key bare, for APIs that have a header of their own for it.
+    key: Option<HeaderValue>,
     redactor: Redactor,
 }
 
@@ -91,18 +93,23 @@ impl Credentials {
             if FRAMING_HEADERS.contains(&header) {
                 return Err(HeaderError::Framing(name.clone()));
             }
-            let mut value = HeaderValue::try_from(value.expose())
-                .map_err(|_| HeaderError::Value(name.clone()))?;
-            value.set_sensitive(true);
-            headers.insert(header, value);
+            headers.insert(header, sensitive(name, value)?);
         }
+        let key = api_key.map(|key| sensitive(API_KEY.as_str(), key)).transpose()?;
         let secrets = api_key.into_iter().chain(extra_headers.iter().map(|(_, value)| value));
-        Ok(Self { headers, redactor: Redactor::new(secrets) })
+        Ok(Self { headers, key, redactor: Redactor::new(secrets) })
     }
 
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
+}
+
+fn sensitive(name: &str, value: &Secret) -> Result<HeaderValue, HeaderError> {
+    let mut value =
+        HeaderValue::try_from(value.expose()).map_err(|_| HeaderError::Value(name.to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// All of a measured request but its body and its name, made once.
@@ -130,6 +137,7 @@ impl RequestTemplate {
     }
 }
 
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 impl Target {
@@ -146,11 +154,6 @@ impl Target {
         if self.api.streams_lines() {
             let lines = HeaderValue::from_static("application/x-ndjson, application/json");
             parts.headers.insert(header::ACCEPT, lines);
-        }
-        if self.api == Api::Messages {
-            // Anthropic's own servers refuse a request without it; one that was set by hand stays.
-            let version = parts.headers.entry(ANTHROPIC_VERSION);
-            version.or_insert(HeaderValue::from_static("2023-06-01"));
         }
         RequestTemplate {
             uri: parts.uri,
@@ -201,7 +204,20 @@ impl Target {
         for (name, value) in &self.credentials.headers {
             headers.insert(name, value.clone());
         }
+        if self.api == Api::Messages {
+            self.add_anthropic(headers);
+        }
         request
+    }
+
+    /// What Anthropic's own servers refuse a request without, their list of models included;
+    /// other servers of this API look for the bearer token. What was set by hand stays.
+    fn add_anthropic(&self, headers: &mut HeaderMap) {
+        let version = HeaderValue::from_static("2023-06-01");
+        headers.entry(ANTHROPIC_VERSION).or_insert(version);
+        if let Some(key) = &self.credentials.key {
+            headers.entry(API_KEY).or_insert_with(|| key.clone());
+        }
     }
 }
 
@@ -220,6 +236,10 @@ mod tests {
     }
 
     fn template(api: Api, headers: &[(String, Secret)]) -> RequestTemplate {
+        template_with(api, Credentials::new(None, headers).unwrap())
+    }
+
+    fn template_with(api: Api, credentials: Credentials) -> RequestTemplate {
         let target = Target {
             base: "http://h:1/team".parse().unwrap(),
             address: ([127, 0, 0, 1], 1).into(),
@@ -232,7 +252,7 @@ mod tests {
             connections: Connections::Reuse,
             http: HttpVersion::Http1,
             limits: Limits::default(),
-            credentials: Credentials::new(None, headers).unwrap(),
+            credentials,
             request_id_prefix: String::new(),
             kernel_stamps: false,
             tls: None,
@@ -265,6 +285,23 @@ mod tests {
         let accept = |api| template(api, &[]).headers[header::ACCEPT].clone();
         assert_eq!(accept(Api::OllamaChat), "application/x-ndjson, application/json");
         assert_eq!(accept(Api::Chat), "text/event-stream, application/json");
+    }
+
+    #[test]
+    fn a_key_goes_into_both_headers_of_the_messages_api() {
+        let key = Secret::new("sk-0123456789");
+        let sent = |api, headers: &[(String, Secret)]| {
+            let credentials = Credentials::new(Some(&key), headers).unwrap();
+            template_with(api, credentials).headers
+        };
+        let headers = sent(Api::Messages, &[]);
+        assert_eq!(headers["authorization"], "Bearer sk-0123456789");
+        assert_eq!(headers[API_KEY], "sk-0123456789");
+        assert!(headers[API_KEY].is_sensitive());
+        assert!(!format!("{headers:?}").contains("sk-0123456789"));
+        let own = [("X-Api-Key".to_owned(), Secret::new("sk-another-key"))];
+        assert_eq!(sent(Api::Messages, &own)[API_KEY], "sk-another-key");
+        assert!(!sent(Api::Chat, &[]).contains_key(API_KEY));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use inferometer_load::dialect::{BodyRecipe, body};
+use inferometer_load::dialect::{BodyRecipe, body, messages};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{PinnedOutput, UsageAsk};
 use inferometer_model::{Content, Message, Prompt};
@@ -175,7 +175,6 @@ fn conversations_take_the_form_of_their_api() {
     let generate = with(Api::OllamaGenerate);
     assert_eq!(generate["prompt"], "hi\nho\nbe brief\nand now?");
     assert_eq!(generate["images"], json!(["AA=="]));
-    assert_eq!(with(Api::SglangGenerate)["image_data"], json!([PICTURE]));
     for (api, field) in [
         (Api::TgiGenerate, "inputs"),
         (Api::SglangGenerate, "text"),
@@ -184,6 +183,55 @@ fn conversations_take_the_form_of_their_api() {
     ] {
         assert_eq!(with(api)[field], "hi\nho\nbe brief\nand now?", "{api}");
     }
+}
+
+#[test]
+fn a_turn_is_sent_again_as_it_was_sent_first() {
+    let (content, _) = conversation();
+    let next = Content::text("go on");
+    for (api, field) in [
+        (Api::Chat, "messages"),
+        (Api::Responses, "input"),
+        (Api::Messages, "messages"),
+        (Api::OllamaChat, "messages"),
+        (Api::OllamaGenerate, "images"),
+    ] {
+        let first = parsed(&BodyRecipe { content: &content, ..recipe(api) });
+        let history = messages(api, &content);
+        let then = parsed(&BodyRecipe { content: &next, history: &history, ..recipe(api) });
+        let (first, then) = (first[field].as_array().unwrap(), then[field].as_array().unwrap());
+        assert!(then.starts_with(first), "{api}: {then:?}");
+        assert!(serde_json::to_string(then).unwrap().contains("AA=="), "{api}: no picture");
+    }
+}
+
+#[test]
+fn fields_in_the_shape_of_the_api_stay_in_their_place() {
+    for (api, container, limit) in [
+        (Api::OllamaChat, "options", "num_predict"),
+        (Api::OllamaGenerate, "options", "num_predict"),
+        (Api::SglangGenerate, "sampling_params", "max_new_tokens"),
+        (Api::TgiGenerate, "parameters", "max_new_tokens"),
+    ] {
+        let shared = json!({"seed": 1, container: {"top_k": 4, "top_p": 1, limit: 9, "seed": 2}});
+        let mut content = Content::text("hi");
+        content.fields.insert(container.to_owned(), json!({"top_p": 0.5}));
+        let fields = shared.as_object().unwrap();
+        let body = parsed(&BodyRecipe { content: &content, fields, ..recipe(api) });
+        let mut wanted = json!({"top_k": 4, "top_p": 0.5, limit: 5, "seed": 2});
+        if api == Api::TgiGenerate {
+            wanted["details"] = json!(true);
+        }
+        assert_eq!(body[container], wanted, "{api}");
+    }
+}
+
+#[test]
+fn an_adapter_is_asked_for_where_the_server_looks_for_it() {
+    let mut content = Content::text("hi");
+    content.model = Some("lora-1".to_owned());
+    let body = parsed(&BodyRecipe { content: &content, ..recipe(Api::SglangGenerate) });
+    assert_eq!(body["lora_path"], "lora-1");
 }
 
 #[test]

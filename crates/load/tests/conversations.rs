@@ -21,6 +21,8 @@ use support::{drive_plan, target};
 struct Talks {
     conversations: u64,
     users: u32,
+    /// Whether every turn shows a picture.
+    pictures: bool,
 }
 
 const TURNS: u64 = 3;
@@ -49,12 +51,16 @@ impl Plan for Talks {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let user = format!("prompt {}", request.id);
-        if request.turn == 0 {
+        let mut content = if request.turn == 0 {
             let messages = vec![Message::new("system", "be brief"), Message::new("user", user)];
             Content::of(Prompt::Messages(messages))
         } else {
             Content::text(user)
+        };
+        if self.pictures {
+            content.images.push(format!("data:image/png;base64,{}", request.id));
         }
+        content
     }
 }
 
@@ -75,7 +81,7 @@ fn expected(request: u64) -> Vec<(String, String)> {
 fn every_turn_carries_the_real_answers_before_it() {
     for drivers in [1, 3] {
         let server = NotingServer::serve(Manners { answers: usize::MAX, service: Duration::ZERO });
-        let plan = Talks { conversations: 20, users: 6 };
+        let plan = Talks { conversations: 20, users: 6, pictures: false };
         let driven = drive_plan(plan, &target(server.address, Api::Chat, true), drivers);
         assert_eq!(driven.records.len(), 60);
         for record in &driven.records {
@@ -87,5 +93,20 @@ fn every_turn_carries_the_real_answers_before_it() {
         for Noted { request, messages, .. } in notes {
             assert_eq!(messages, expected(request), "request {request}");
         }
+    }
+}
+
+#[test]
+fn a_turn_begins_with_exactly_what_was_sent_before_pictures_and_all() {
+    let server = NotingServer::serve(Manners { answers: usize::MAX, service: Duration::ZERO });
+    let plan = Talks { conversations: 4, users: 2, pictures: true };
+    drive_plan(plan, &target(server.address, Api::Chat, true), 1);
+    let mut notes = server.notes();
+    notes.sort_by_key(|noted| noted.request);
+    assert_eq!(notes.len(), 12);
+    for pair in notes.windows(2).filter(|pair| pair[1].request % TURNS != 0) {
+        let (before, after) = (&pair[0].messages, &pair[1].messages);
+        assert!(after.starts_with(before), "{after:?} after {before:?}");
+        assert!(after[1].1.contains("data:image/png"), "{after:?}");
     }
 }

@@ -1,5 +1,8 @@
 //! Where the server is: a base URL, with or without a path prefix, with or without `/v1`.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -115,6 +118,74 @@ impl Api {
     /// Whether a request must say which model it is for: some servers have only one.
     pub const fn names_model(self) -> bool {
         !matches!(self, Self::TgiGenerate | Self::SglangGenerate | Self::LlamaCompletion)
+    }
+
+    /// Whether a request can ask for an adapter of its own: in the field of the model, or in one
+    /// for adapters. Triton's path names one model for all.
+    pub const fn takes_adapters(self) -> bool {
+        matches!(self, Self::SglangGenerate)
+            || self.names_model() && !matches!(self, Self::TritonGenerate)
+    }
+
+    /// Whether a prompt can show pictures.
+    pub const fn takes_images(self) -> bool {
+        matches!(
+            self,
+            Self::Chat | Self::Responses | Self::Messages | Self::OllamaChat | Self::OllamaGenerate
+        )
+    }
+
+    /// Whether its answers are words that a conversation can go on from.
+    pub const fn converses(self) -> bool {
+        !matches!(self, Self::Embeddings | Self::Rerank)
+    }
+
+    /// The least output that a request may ask for: `OpenAI`'s own servers refuse less.
+    pub const fn output_tokens_min(self) -> u32 {
+        if matches!(self, Self::Responses) { 16 } else { 1 }
+    }
+
+    /// The object in a body that holds the fields of sampling, where they do not stand in the body
+    /// itself.
+    pub const fn container(self) -> Option<&'static str> {
+        match self {
+            Self::TgiGenerate => Some("parameters"),
+            Self::SglangGenerate => Some("sampling_params"),
+            Self::OllamaChat | Self::OllamaGenerate => Some("options"),
+            Self::Chat
+            | Self::Completions
+            | Self::Responses
+            | Self::Messages
+            | Self::Embeddings
+            | Self::Rerank
+            | Self::LlamaCompletion
+            | Self::TritonGenerate => None,
+        }
+    }
+
+    /// Fields that the measurement itself sets, in the body or in its container.
+    pub const fn own_fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Chat => &[
+                "model",
+                "messages",
+                "max_tokens",
+                "max_completion_tokens",
+                "stream",
+                "stream_options",
+            ],
+            Self::Completions => &["model", "prompt", "max_tokens", "stream", "stream_options"],
+            Self::Responses => &["model", "input", "max_output_tokens", "stream"],
+            Self::Messages => &["model", "messages", "max_tokens", "stream"],
+            Self::Embeddings => &["model", "input"],
+            Self::Rerank => &["model", "query", "documents"],
+            Self::TgiGenerate => &["inputs", "max_new_tokens", "details", "stream"],
+            Self::SglangGenerate => &["text", "max_new_tokens", "stream"],
+            Self::LlamaCompletion => &["prompt", "n_predict", "stream"],
+            Self::OllamaChat => &["model", "messages", "num_predict", "stream"],
+            Self::OllamaGenerate => &["model", "prompt", "images", "num_predict", "stream"],
+            Self::TritonGenerate => &["text_input", "max_tokens", "stream"],
+        }
     }
 
     /// Whether its streams are JSON documents in lines rather than events.
@@ -308,105 +379,5 @@ impl TryFrom<String> for BaseUrl {
 
     fn try_from(text: String) -> Result<Self, BaseUrlError> {
         text.parse()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> String {
-        text.parse::<BaseUrl>().map_or_else(|error| error.to_string(), |base| base.to_string())
-    }
-
-    #[test]
-    fn prefix_and_v1_are_both_optional() {
-        for (typed, base) in [
-            ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
-            ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
-            ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000"),
-            ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000"),
-            ("localhost:8000", "http://localhost:8000"),
-            ("https://gateway.example/team/llm/v1", "https://gateway.example/team/llm"),
-            ("https://gateway.example:443/team", "https://gateway.example/team"),
-            ("http://h:1/v1/chat/completions", "http://h:1"),
-            ("http://[::1]:8000/v1", "http://[::1]:8000"),
-        ] {
-            assert_eq!(parsed(typed), base, "typed {typed}");
-        }
-    }
-
-    #[test]
-    fn an_endpoint_is_joined_to_the_prefix() {
-        let base: BaseUrl = "http://h:1/team/v1".parse().unwrap();
-        assert_eq!(base.path(&Api::Chat.path(true, "m")), "/team/v1/chat/completions");
-    }
-
-    #[test]
-    fn names_are_the_stored_ones() {
-        for api in Api::ALL {
-            assert_eq!(serde_json::to_value(api).unwrap(), api.name());
-        }
-    }
-
-    #[test]
-    fn every_endpoint_is_found_again_in_its_own_path_and_taken_off_when_pasted() {
-        for api in Api::ALL {
-            for streaming in [true, false] {
-                let path = api.path(streaming, "org/a model");
-                let expected = match &*path {
-                    // Two servers have this path.
-                    "/generate" => Api::SglangGenerate,
-                    _ => api,
-                };
-                assert_eq!(Api::of_path(&path), Some(expected), "{path}");
-                assert_eq!(Api::of_path(&format!("/team{path}/")), Some(expected), "{path}");
-                assert_eq!(parsed(&format!("http://h:1/team{path}")), "http://h:1/team", "{path}");
-            }
-        }
-        assert_eq!(parsed("http://h:1/v1/models"), "http://h:1");
-    }
-
-    #[test]
-    fn what_is_no_endpoint_names_no_api() {
-        for path in ["", "/", "/v1", "/v1/models", "/v2/rerank", "/chat/completions", "/regenerate"]
-        {
-            assert_eq!(Api::of_path(path), None, "{path}");
-        }
-        assert_eq!(Api::of_path("/v2/models/m/versions/3/generate"), Some(Api::TritonGenerate));
-        assert_eq!(parsed("http://h/v2/models/m/versions/3/generate_stream"), "http://h");
-    }
-
-    #[test]
-    fn a_model_stays_one_segment_of_its_path() {
-        let path = |model| Api::TritonGenerate.path(true, model);
-        assert_eq!(path("llama-3.1_8b"), "/v2/models/llama-3.1_8b/generate_stream");
-        assert_eq!(path("org/ä b?x#%"), "/v2/models/org%2F%C3%A4%20b%3Fx%23%25/generate_stream");
-        assert_eq!(Api::TritonGenerate.path(false, "m"), "/v2/models/m/generate");
-    }
-
-    #[test]
-    fn credentials_are_refused_without_being_repeated() {
-        let message = parsed("http://user:sk-secret@h:1");
-        assert!(message.contains("--api-key-file"), "{message}");
-        for typed in [
-            "http://user:sk-secret@h:1",
-            "http://user:sk-secret@h:notaport",
-            "ftp://user:sk-secret@h",
-            "user:sk-secret@h:x",
-            "http://h/v1?api_key=sk-secret",
-            "http://h/#sk-secret",
-        ] {
-            assert!(!parsed(typed).contains("sk-secret"), "{}", parsed(typed));
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_named() {
-        assert!(parsed("ftp://h").contains("`ftp`"));
-        assert!(parsed("http://h/?key=1").contains("query"));
-        assert!(parsed("http://").contains("not a URL"));
-        assert!(parsed("http:/h:1").contains("not a URL"));
-        assert!(parsed("18103").contains("http://localhost:18103"));
     }
 }

@@ -2,6 +2,7 @@
 //! checks again.
 
 mod bounds;
+mod carries;
 mod client;
 mod error;
 mod lengths;
@@ -139,6 +140,7 @@ impl Limits {
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
         let (api, workload, load, seed) = self.stimulus()?;
+        carries::check(api, &workload)?;
         let client = self.client.resolve()?;
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::wire::{Loose, Parts, Sized, Text};
+use super::wire::{Loose, Parts, Text, WireToolCall};
 use super::{ChoicePart, Saying};
 
 /// A document; an error in it is still JSON.
@@ -257,27 +257,6 @@ impl<'de> Visitor<'de> for MessageVisitor {
             }
         }
         Ok(message)
-    }
-}
-
-#[derive(Deserialize)]
-struct WireToolCall {
-    #[serde(default)]
-    function: Option<WireFunction>,
-}
-
-#[derive(Deserialize)]
-struct WireFunction {
-    #[serde(default)]
-    name: Option<Sized>,
-    #[serde(default)]
-    arguments: Option<Sized>,
-}
-
-impl WireToolCall {
-    fn bytes(&self) -> usize {
-        let bytes = |text: &Option<Sized>| text.as_ref().map_or(0, |text| text.0);
-        self.function.as_ref().map_or(0, |f| bytes(&f.name) + bytes(&f.arguments))
     }
 }
 

@@ -9,10 +9,9 @@ use std::borrow::Cow;
 use inferometer_model::Message;
 use inferometer_model::record::Usage;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::openai::error_body_text;
-use super::wire::{Loose, Sized, Text, document};
+use super::wire::{Kind, Loose, Sized, Text, document};
 use super::{BodyRecipe, ChoicePart, Saying, SayingError, fields};
 
 #[derive(Serialize)]
@@ -28,10 +27,8 @@ struct Body<'a> {
 /// Instructions stand apart from the conversation. Neither `ignore_eos` nor a least length: the
 /// API has no such fields.
 pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
-    let pictures = recipe.content.images.iter().map(|url| picture(url)).collect();
-    let (instructions, messages): (Vec<_>, Vec<_>) = fields::messages(recipe, pictures)
-        .into_iter()
-        .partition(|message| fields::is_instruction(message));
+    let (instructions, messages): (Vec<_>, Vec<_>) =
+        fields::messages(recipe).into_iter().partition(|message| fields::is_instruction(message));
     let instructions: Vec<String> = instructions.iter().map(|message| message.text()).collect();
     let body = Body {
         model: recipe.model,
@@ -41,20 +38,6 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         stream: recipe.streaming,
     };
     fields::body(&body, recipe)
-}
-
-fn picture(url: &str) -> Value {
-    let source = match fields::embedded_picture(url) {
-        Some((kind, data)) => json!({"type": "base64", "media_type": kind, "data": data}),
-        None => json!({"type": "url", "url": url}),
-    };
-    json!({"type": "image", "source": source})
-}
-
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow, rename = "type", default)]
-    kind: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]

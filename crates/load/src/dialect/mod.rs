@@ -14,6 +14,7 @@ mod llama;
 mod messages;
 mod ollama;
 pub mod openai;
+mod pictures;
 mod quick;
 mod rerank;
 mod responses;
@@ -116,6 +117,11 @@ pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
         Api::OllamaGenerate => ollama::generate_body(recipe),
         Api::TritonGenerate => triton::body(recipe),
     }
+}
+
+/// What a content says as messages, in the form in which the API sends them, pictures and all.
+pub fn messages(api: Api, content: &Content) -> Vec<Message> {
+    fields::turn(api, content)
 }
 
 /// What the bytes of one event, or of one whole answer, say.

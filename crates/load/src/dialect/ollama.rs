@@ -9,13 +9,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::openai::error_text;
-use super::wire::{Loose, Sized, Text, document};
-use super::{BodyRecipe, ChoicePart, Saying, SayingError, UNSTATED, fields};
+use super::wire::{Loose, Text, WireToolCall, document};
+use super::{BodyRecipe, ChoicePart, Saying, SayingError, UNSTATED, fields, pictures};
 
 #[derive(Serialize)]
 struct ChatBody<'a> {
     model: &'a str,
-    messages: Vec<Message>,
+    messages: Vec<Cow<'a, Message>>,
     stream: bool,
     options: Box<RawValue>,
 }
@@ -25,7 +25,7 @@ struct GenerateBody<'a> {
     model: &'a str,
     prompt: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    images: Vec<&'a str>,
+    images: Vec<Value>,
     stream: bool,
     options: Box<RawValue>,
 }
@@ -67,7 +67,7 @@ pub(super) fn generate_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     let body = GenerateBody {
         model: recipe.model,
         prompt: fields::prompt_text(recipe),
-        images: pictures(recipe).collect(),
+        images: pictures(recipe),
         stream: recipe.streaming,
         options: options(recipe),
     };
@@ -76,31 +76,25 @@ pub(super) fn generate_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 
 fn options(recipe: &BodyRecipe<'_>) -> Box<RawValue> {
     let options = Options { num_predict: recipe.output_tokens };
-    fields::object_with(&options, recipe, |name| !OWN_FIELDS.contains(&name))
+    fields::object_with(&options, recipe, "options", |name| !OWN_FIELDS.contains(&name))
 }
 
-/// Pictures as bare Base64, without the head of a `data:` URL.
-fn pictures<'a>(recipe: &BodyRecipe<'a>) -> impl Iterator<Item = &'a str> {
-    let images = recipe.content.images.iter();
-    images.map(|url| fields::embedded_picture(url).map_or(url.as_str(), |(_kind, data)| data))
-}
-
-/// A message's content is plain text here, and its pictures stand beside it.
-fn messages(recipe: &BodyRecipe<'_>) -> Vec<Message> {
-    let messages = fields::messages(recipe, Vec::new()).into_iter();
-    let mut messages: Vec<Message> = messages.map(Cow::into_owned).collect();
+/// A message's content is plain text here; its pictures stand beside it.
+fn messages<'a>(recipe: &BodyRecipe<'a>) -> Vec<Cow<'a, Message>> {
+    let mut messages = fields::messages(recipe);
     for message in &mut messages {
         if message.0.get("content").is_some_and(Value::is_array) {
             let text = message.text();
-            message.0.insert("content".to_owned(), text.into());
+            message.to_mut().0.insert("content".to_owned(), text.into());
         }
     }
-    let pictures: Vec<&str> = pictures(recipe).collect();
-    let last = messages.iter_mut().rfind(|message| message.role() == "user");
-    if let Some(last) = last.filter(|_| !pictures.is_empty()) {
-        last.0.insert("images".to_owned(), pictures.into());
-    }
     messages
+}
+
+/// All that were shown so far: one prompt is the whole conversation.
+fn pictures(recipe: &BodyRecipe<'_>) -> Vec<Value> {
+    let messages = fields::messages(recipe);
+    messages.iter().flat_map(|message| pictures::beside(message)).cloned().collect()
 }
 
 /// A chat's line has a `message`, the other one's a `response`.
@@ -134,27 +128,6 @@ struct WireMessage<'a> {
     thinking: Option<Text<'a>>,
     #[serde(default)]
     tool_calls: Option<Vec<WireToolCall>>,
-}
-
-#[derive(Deserialize)]
-struct WireToolCall {
-    #[serde(default)]
-    function: Option<WireFunction>,
-}
-
-#[derive(Deserialize)]
-struct WireFunction {
-    #[serde(default)]
-    name: Option<Sized>,
-    #[serde(default)]
-    arguments: Option<Sized>,
-}
-
-impl WireToolCall {
-    fn bytes(&self) -> usize {
-        let bytes = |text: &Option<Sized>| text.as_ref().map_or(0, |text| text.0);
-        self.function.as_ref().map_or(0, |f| bytes(&f.name) + bytes(&f.arguments))
-    }
 }
 
 /// Every line names the role, so that it is no news and not noted.

@@ -6,7 +6,6 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::UsageAsk;
 use inferometer_model::{Message, Prompt};
 use serde::Serialize;
-use serde_json::json;
 
 use super::chunk::Document;
 use super::cursor::NotOrdinary;
@@ -87,9 +86,7 @@ fn messages<'a>(recipe: &BodyRecipe<'a>) -> Messages<'a> {
     {
         return Messages::One([Plain { role: "user", content: text }]);
     }
-    let images = recipe.content.images.iter();
-    let parts = images.map(|url| json!({"type": "image_url", "image_url": {"url": url}})).collect();
-    Messages::Many(fields::messages(recipe, parts))
+    Messages::Many(fields::messages(recipe))
 }
 
 pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
@@ -132,7 +129,7 @@ mod tests {
 
     use inferometer_model::Content;
     use inferometer_model::observations::PinnedOutput;
-    use serde_json::{Map, Value};
+    use serde_json::{Map, Value, json};
 
     use super::*;
 

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::openai::error_text;
-use super::wire::{Loose, Parts, Sized, Text, document};
-use super::{BodyRecipe, ChoicePart, Saying, SayingError, fields};
+use super::wire::{Kind, Loose, Parts, Sized, Text, document};
+use super::{BodyRecipe, ChoicePart, Saying, SayingError, fields, pictures};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -44,37 +44,26 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 }
 
 fn input<'a>(recipe: &BodyRecipe<'a>) -> Input<'a> {
-    let images = &recipe.content.images;
     if let Prompt::Text(text) = &recipe.content.prompt
         && recipe.history.is_empty()
-        && images.is_empty()
+        && recipe.content.images.is_empty()
     {
         return Input::Text(text);
     }
-    let messages = fields::messages(recipe, Vec::new());
-    let last_of_user = messages.iter().rposition(|message| message.role() == "user");
-    let items = messages.iter().enumerate().map(|(place, message)| {
-        let pictures = images.iter().filter(|_| Some(place) == last_of_user);
-        item(message, pictures.map(|url| json!({"type": "input_image", "image_url": url})))
-    });
-    Input::Items(items.collect())
+    Input::Items(fields::messages(recipe).iter().map(|message| item(message)).collect())
 }
 
 /// A message as an item. What the model said before is output, even when it is sent back.
-fn item(message: &Message, pictures: impl Iterator<Item = Value>) -> Value {
+fn item(message: &Message) -> Value {
     let text = if message.role() == "assistant" {
         json!({"type": "output_text", "text": message.text(), "annotations": []})
     } else {
         json!({"type": "input_text", "text": message.text()})
     };
+    let parts = message.0.get("content").and_then(Value::as_array).into_iter().flatten();
+    let pictures = parts.filter(|part| part["type"] == pictures::RESPONSES_KIND).cloned();
     let content: Vec<Value> = std::iter::once(text).chain(pictures).collect();
     json!({"type": "message", "role": message.role(), "content": content})
-}
-
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow, rename = "type", default)]
-    kind: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]

@@ -20,8 +20,9 @@ struct Body<'a> {
     text: Cow<'a, str>,
     sampling_params: Box<RawValue>,
     stream: bool,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    image_data: &'a [String],
+    /// The server has one model, and an adapter a field of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lora_path: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -58,9 +59,11 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     };
     let body = Body {
         text: fields::prompt_text(recipe),
-        sampling_params: fields::object_with(&params, recipe, |name| !OWN_FIELDS.contains(&name)),
+        sampling_params: fields::object_with(&params, recipe, "sampling_params", |name| {
+            !OWN_FIELDS.contains(&name)
+        }),
         stream: recipe.streaming,
-        image_data: &recipe.content.images,
+        lora_path: recipe.content.model.as_deref(),
     };
     fields::body_with(&body, recipe, |name| OWN_FIELDS.contains(&name))
 }

@@ -32,7 +32,7 @@ pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     let parameters = Parameters { max_new_tokens: recipe.output_tokens, details: true };
     let body = Body {
         inputs: fields::prompt_text(recipe),
-        parameters: fields::object_with(&parameters, recipe, |_| true),
+        parameters: fields::object_with(&parameters, recipe, "parameters", |_| true),
     };
     fields::body_with(&body, recipe, |_| false)
 }

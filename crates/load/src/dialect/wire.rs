@@ -114,6 +114,36 @@ impl<'de> Deserialize<'de> for Sized {
     }
 }
 
+/// A call of a tool.
+#[derive(serde::Deserialize)]
+pub(super) struct WireToolCall {
+    #[serde(default)]
+    function: Option<WireFunction>,
+}
+
+#[derive(serde::Deserialize)]
+struct WireFunction {
+    #[serde(default)]
+    name: Option<Sized>,
+    #[serde(default)]
+    arguments: Option<Sized>,
+}
+
+impl WireToolCall {
+    /// Of what is called and with what.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |text: &Option<Sized>| text.as_ref().map_or(0, |text| text.0);
+        self.function.as_ref().map_or(0, |f| bytes(&f.name) + bytes(&f.arguments))
+    }
+}
+
+/// What an event or an answer says that it is.
+#[derive(serde::Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow, rename = "type", default)]
+    pub(super) kind: Option<Text<'a>>,
+}
+
 /// Any JSON value, of which only the shape below is of interest; everything else is `Other`.
 #[derive(Debug, Default)]
 pub(super) enum Loose {

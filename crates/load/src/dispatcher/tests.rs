@@ -192,6 +192,17 @@ fn a_failed_turn_ends_its_conversation_and_frees_the_slot() {
 }
 
 #[test]
+fn a_turn_that_the_end_of_the_run_cut_breaks_no_conversation() {
+    let mut dispatcher = talk(Some(ms(100)));
+    let first = departed(dispatcher.next(0, ms(0))).unwrap();
+    dispatcher.replied(0, &first, Reply { at: ms(130), ok: false });
+    let cause = Cause::TimeOver;
+    for id in [1, 2] {
+        assert_eq!(dispatcher.next(0, ms(130)), Command::Refuse { id: RequestId(id), cause });
+    }
+}
+
+#[test]
 fn a_turn_that_would_leave_after_the_end_is_given_up() {
     let mut dispatcher = talk(Some(ms(100)));
     assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));

@@ -14,7 +14,7 @@ pub(crate) struct Noted {
     /// Of the client's `x-request-id`.
     pub(crate) request: u64,
     pub(crate) prompt: String,
-    /// Roles and words of all its messages.
+    /// Roles and words of all its messages; the JSON of those that come in parts.
     pub(crate) messages: Vec<(String, String)>,
 }
 
@@ -66,7 +66,11 @@ fn answer_all(mut tcp: TcpStream, connection: usize, manners: Manners, notes: &M
         notes.lock().unwrap().push(Noted { connection, request, prompt, messages });
         std::thread::sleep(manners.service);
         let closes = if answer == manners.answers { "connection: close\r\n" } else { "" };
-        let reply = if body["stream"] == true { stream(closes, request) } else { whole(closes) };
+        let reply = if body["stream"] == true {
+            stream(closes, request, &body["model"])
+        } else {
+            whole(closes)
+        };
         if tcp.write_all(reply.as_bytes()).is_err() {
             return;
         }
@@ -74,15 +78,19 @@ fn answer_all(mut tcp: TcpStream, connection: usize, manners: Manners, notes: &M
 }
 
 fn messages(body: &serde_json::Value) -> Vec<(String, String)> {
-    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let messages = body["messages"].as_array().unwrap().iter();
-    messages.map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+    let parted = messages.map(|message| {
+        let content = &message["content"];
+        let text = content.as_str().map_or_else(|| content.to_string(), str::to_owned);
+        (message["role"].as_str().unwrap().to_owned(), text)
+    });
+    parted.collect()
 }
 
-/// The answer names its request.
-fn stream(closes: &str, request: u64) -> String {
+/// The answer names its request, and the model that was asked for.
+fn stream(closes: &str, request: u64, model: &serde_json::Value) -> String {
     let event = format!(
-        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"answer {request}\"}},\
+        "data: {{\"model\":{model},\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"answer {request}\"}},\
          \"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
     );
     format!(

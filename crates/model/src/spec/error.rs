@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::endpoint::Api;
+
 use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -141,6 +143,13 @@ pub enum SpecError {
         "the body field `{0}` is set by the measurement itself; leave it out of the extra fields"
     )]
     OwnField(&'static str),
+    #[error("the body field `{0}` must be an object: the API looks for its settings in it")]
+    NotAnObject(&'static str),
+    #[error(
+        "--api {api} has no place for {flag}, so it would not be sent; leave {flag} out, or use one \
+         of the APIs that take it: {able}"
+    )]
+    NotCarried { flag: &'static str, api: Api, able: String },
     #[error(
         "--plan plays a saved plan as it is, with its own requests, moments and seed; leave the other \
          flags about what is asked and when out (only --warm-up may be set)"
