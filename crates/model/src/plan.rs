@@ -80,7 +80,7 @@ impl PlannedRequest {
 
     /// The first request of its conversation: itself, where there is none.
     pub fn conversation(&self) -> RequestId {
-        RequestId(self.id.0 - u64::from(self.turn))
+        RequestId(self.id.0.saturating_sub(self.turn.into()))
     }
 }
 

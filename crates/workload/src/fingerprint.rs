@@ -52,7 +52,7 @@ fn forget_paths(source: &mut Source) {
     match source {
         Source::Dataset(dataset) => dataset.path = PathBuf::new(),
         Source::Trace(trace) => trace.path = PathBuf::new(),
-        Source::Saved { path } => *path = PathBuf::new(),
+        Source::Saved { path, .. } => *path = PathBuf::new(),
         Source::Mix(parts) => parts.iter_mut().for_each(|part| forget_paths(&mut part.source)),
         Source::Synthetic(_)
         | Source::VllmRandom(_)

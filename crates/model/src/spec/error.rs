@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::endpoint::Api;
+
 use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -142,10 +144,12 @@ pub enum SpecError {
     )]
     OwnField(&'static str),
     #[error(
-        "--plan plays a saved plan as it is, with its own requests, moments and seed; leave the other \
-         flags about what is asked and when out (only --warm-up may be set)"
+        "--plan plays a saved plan as it is, with its own requests, moments and seed, on its own API \
+         ({0}); leave the other flags about what is asked and when out (only --warm-up may be set)"
     )]
-    SavedPlanAlone,
+    SavedPlanAlone(Api),
+    #[error("its load is none that flags could ask for; save the plan again")]
+    OddLoad,
     #[error("--speed must be above 0 and at most 1000")]
     BadSpeed,
     #[error(
