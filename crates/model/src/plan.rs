@@ -184,3 +184,16 @@ pub struct Fingerprints {
     /// With the seed: runs had the same stimulus when it is equal.
     pub plan: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_leads_back_to_the_first_and_never_before_the_plan() {
+        let alone = PlannedRequest::alone(RequestId(5), Release::WhenSlotFree);
+        assert_eq!(alone.conversation(), RequestId(5));
+        assert_eq!(PlannedRequest { turn: 2, ..alone }.conversation(), RequestId(3));
+        assert_eq!(PlannedRequest { turn: 9, ..alone }.conversation(), RequestId(0));
+    }
+}
