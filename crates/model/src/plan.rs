@@ -80,7 +80,7 @@ impl PlannedRequest {
 
     /// The first request of its conversation: itself, where there is none.
     pub fn conversation(&self) -> RequestId {
-        RequestId(self.id.0 - u64::from(self.turn))
+        RequestId(self.id.0.saturating_sub(self.turn.into()))
     }
 }
 
@@ -183,4 +183,17 @@ pub struct Fingerprints {
     pub workload: String,
     /// With the seed: runs had the same stimulus when it is equal.
     pub plan: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_leads_back_to_the_first_and_never_before_the_plan() {
+        let alone = PlannedRequest::alone(RequestId(5), Release::WhenSlotFree);
+        assert_eq!(alone.conversation(), RequestId(5));
+        assert_eq!(PlannedRequest { turn: 2, ..alone }.conversation(), RequestId(3));
+        assert_eq!(PlannedRequest { turn: 9, ..alone }.conversation(), RequestId(0));
+    }
 }

@@ -7,6 +7,7 @@ mod client;
 mod error;
 mod lengths;
 mod load;
+mod load_check;
 mod load_draft;
 mod slo;
 mod workload;
@@ -20,7 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-use bounds::{DURATION_MAX, SEED};
+pub use bounds::TOKENS_MAX;
+use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
 pub use client::{ClientDraft, ClientSpec};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
@@ -182,14 +184,20 @@ impl SpecDraft {
         let warm_up = self.load.warm_up;
         let is_alone = self.workload == alone
             && self.load == LoadDraft { warm_up, ..LoadDraft::default() }
-            && self.seed.is_none_or(|seed| seed == saved.seed);
+            && self.seed.is_none_or(|seed| seed == saved.seed)
+            && self.api.is_none_or(|api| api == saved.api);
         if !is_alone {
-            return Err(SpecError::SavedPlanAlone);
+            return Err(SpecError::SavedPlanAlone(saved.api));
         }
-        let source = Source::Saved { path: path.unwrap_or_default() };
-        let workload = Workload { source, ..saved.workload.clone() };
-        let load = Load { warm_up: warm_up.unwrap_or(saved.load.warm_up), ..saved.load.clone() };
-        Ok((self.api.unwrap_or(saved.api), workload, load, saved.seed))
+        let source = Source::Saved {
+            path: path.unwrap_or_default(),
+            chooses_output: saved.workload.source.chooses_output(),
+        };
+        let streaming = saved.workload.streaming && saved.api.streams();
+        let workload = Workload { streaming, source, ..saved.workload.clone() };
+        let warm_up = warm_up.unwrap_or(saved.load.warm_up);
+        at_most("--warm-up", warm_up, WARM_UP_MAX)?;
+        Ok((saved.api, workload, Load { warm_up, ..saved.load.clone() }, saved.seed))
     }
 }
 
@@ -254,5 +262,48 @@ mod tests {
             refused(SpecDraft { model: Some(" ".into()), ..draft() }),
             SpecError::EmptyModel
         );
+    }
+
+    fn saved(api: Api) -> SavedSpec {
+        let Spec { workload, load, seed, .. } = SpecDraft::default().resolve().unwrap();
+        SavedSpec { api, workload, load, seed }
+    }
+
+    fn replay(saved: SavedSpec) -> SpecDraft {
+        let source = SourceDraft { saved_plan: Some("p.jsonl".into()), ..SourceDraft::default() };
+        let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+        SpecDraft { workload, saved: Some(saved), ..SpecDraft::default() }
+    }
+
+    #[test]
+    fn a_saved_plan_keeps_who_chose_the_lengths_of_its_answers() {
+        let spec = replay(saved(Api::Chat)).resolve().unwrap();
+        assert!(spec.workload.source.chooses_output());
+        let mut of_one_prompt = saved(Api::Chat);
+        let output = Lengths::Fixed(9);
+        of_one_prompt.workload.source =
+            Source::Fixed(FixedPrompt { prompt: "Hi.".to_owned(), output });
+        let spec = replay(of_one_prompt).resolve().unwrap();
+        assert!(!spec.workload.source.chooses_output());
+    }
+
+    #[test]
+    fn a_saved_plan_is_played_on_its_own_api() {
+        let other = SpecDraft { api: Some(Api::Completions), ..replay(saved(Api::Chat)) };
+        assert_eq!(other.resolve(), Err(SpecError::SavedPlanAlone(Api::Chat)));
+        let same = SpecDraft { api: Some(Api::Chat), ..replay(saved(Api::Chat)) };
+        assert!(same.resolve().unwrap().workload.streaming);
+        let whole = replay(saved(Api::Embeddings)).resolve().unwrap();
+        assert!(!whole.workload.streaming, "vectors come whole");
+    }
+
+    #[test]
+    fn a_saved_plan_takes_another_warm_up_within_bounds() {
+        let warmed = |warm_up| {
+            let load = LoadDraft { warm_up: Some(warm_up), ..LoadDraft::default() };
+            SpecDraft { load, ..replay(saved(Api::Chat)) }.resolve()
+        };
+        assert_eq!(warmed(7).unwrap().load.warm_up, 7);
+        assert!(matches!(warmed(u64::MAX), Err(SpecError::TooLarge { name: "--warm-up", .. })));
     }
 }

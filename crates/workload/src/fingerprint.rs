@@ -7,10 +7,11 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Materials;
 use inferometer_model::plan::{Content, Fingerprints};
 use inferometer_model::spec::{Load, Source, Workload};
-use inferometer_model::{Plan, Prompt, Release, RequestId, Spec};
+use inferometer_model::{Plan, Prompt, Release, RequestId};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::data_file::hex;
 use crate::saved::SavedPlan;
 
 /// What makes two runs comparable. The server, the model and the seed are not in it.
@@ -20,8 +21,8 @@ struct Stimulus<'a> {
     api: Api,
     workload: Workload,
     load: &'a Load,
-    /// What the named files hold stands for their names.
-    files: Vec<&'a str>,
+    /// What the named files hold, and how it was read, stands for their names.
+    files: Vec<(&'a str, &'a str)>,
     tokenizer: Option<&'a str>,
 }
 
@@ -31,29 +32,36 @@ const RECIPES_MAX: u64 = 1_000_000;
 /// Prompts whose very text goes into it, so that a changed word list shows.
 const TEXTS_MAX: u64 = 16;
 
-pub fn of_workload(spec: &Spec, materials: &Materials) -> String {
-    let mut workload = spec.workload.clone();
+pub fn of_workload(api: Api, workload: &Workload, load: &Load, materials: &Materials) -> String {
+    let mut workload = workload.clone();
     workload.tokenizer = None;
-    forget_paths(&mut workload.source);
+    forget_names(&mut workload.source);
+    let files = materials.files.iter().map(|file| (file.kind.as_str(), file.sha256.as_str()));
     let stimulus = Stimulus {
         version: VERSION,
-        api: spec.api,
+        api,
         workload,
-        load: &spec.load,
-        files: materials.files.iter().map(|file| file.sha256.as_str()).collect(),
+        load,
+        files: files.collect(),
         tokenizer: materials.tokenizer.as_ref().map(|tokenizer| tokenizer.sha256.as_str()),
     };
     let json = serde_json::to_vec(&stimulus).unwrap_or_default();
-    hex(Sha256::new_with_prefix(json))
+    half(Sha256::new_with_prefix(json))
 }
 
-/// The same file is the same wherever it lies.
-fn forget_paths(source: &mut Source) {
+/// The same file is the same wherever it lies, and whether its kind was typed or told; a part of a
+/// mix is the same whatever it is called.
+fn forget_names(source: &mut Source) {
     match source {
-        Source::Dataset(dataset) => dataset.path = PathBuf::new(),
-        Source::Trace(trace) => trace.path = PathBuf::new(),
-        Source::Saved { path } => *path = PathBuf::new(),
-        Source::Mix(parts) => parts.iter_mut().for_each(|part| forget_paths(&mut part.source)),
+        Source::Dataset(dataset) => (dataset.path, dataset.kind) = (PathBuf::new(), None),
+        Source::Trace(trace) => (trace.path, trace.kind) = (PathBuf::new(), None),
+        Source::Saved { path, .. } => *path = PathBuf::new(),
+        Source::Mix(parts) => {
+            for part in parts {
+                part.name.clear();
+                forget_names(&mut part.source);
+            }
+        }
         Source::Synthetic(_)
         | Source::VllmRandom(_)
         | Source::Fixed(_)
@@ -87,44 +95,59 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
             add_content(&mut hash, &plan.content(&request));
         }
     }
-    hex(hash)
+    half(hash)
 }
 
-/// A plan that was saved is the same plan, unless somebody changed it.
-pub fn of_saved(saved: &SavedPlan) -> Fingerprints {
-    let known = &saved.header.fingerprints;
+/// A plan that was saved is the same plan, unless somebody changed it. With another warm-up it is
+/// what it would have been, had it been asked for with that one.
+pub fn of_saved(saved: &SavedPlan, warm_up: u64) -> Fingerprints {
+    let header = &saved.header;
+    let mut known = header.fingerprints.clone();
+    if warm_up != header.load.warm_up {
+        let load = Load { warm_up, ..header.load.clone() };
+        known.workload = of_workload(header.api, &header.workload, &load, &header.materials);
+        known.plan = of_plan(&known.workload, header.seed, saved);
+    }
     if !saved.is_changed {
-        return known.clone();
+        return known;
     }
     let changed = |print: &str| {
         let mut hash = Sha256::new_with_prefix(print.as_bytes());
         hash.update(saved.sha256.as_bytes());
-        hex(hash)
+        half(hash)
     };
     Fingerprints { workload: changed(&known.workload), plan: changed(&known.plan) }
 }
 
 fn add_content(hash: &mut Sha256, content: &Content) {
     match &content.prompt {
-        Prompt::Text(text) => hash.update(text.as_bytes()),
+        Prompt::Text(text) => add_piece(hash, b't', text.as_bytes()),
         Prompt::Messages(messages) => {
-            hash.update(serde_json::to_vec(messages).unwrap_or_default());
+            add_piece(hash, b'm', &serde_json::to_vec(messages).unwrap_or_default());
         }
     }
-    content.images.iter().for_each(|image| hash.update(image.as_bytes()));
-    hash.update(serde_json::to_vec(&content.fields).unwrap_or_default());
-    hash.update(content.model.as_deref().unwrap_or_default().as_bytes());
+    content.images.iter().for_each(|image| add_piece(hash, b'i', image.as_bytes()));
+    add_piece(hash, b'f', &serde_json::to_vec(&content.fields).unwrap_or_default());
+    if let Some(model) = &content.model {
+        add_piece(hash, b'a', model.as_bytes());
+    }
 }
 
-fn nanos(length: Duration) -> u64 {
+/// With what it is and how long: pieces that are cut elsewhere are others.
+fn add_piece(hash: &mut Sha256, tag: u8, bytes: &[u8]) {
+    hash.update([tag]);
+    hash.update((bytes.len() as u64).to_le_bytes());
+    hash.update(bytes);
+}
+
+pub(crate) fn nanos(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Half of a SHA-256: enough to never meet, short enough to read aloud.
-pub(crate) fn hex(hash: Sha256) -> String {
-    use std::fmt::Write;
-    hash.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+pub(crate) fn half(hash: Sha256) -> String {
+    hex(&hash.finalize()[..16])
 }
+
+#[cfg(test)]
+mod tests;

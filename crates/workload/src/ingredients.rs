@@ -60,7 +60,7 @@ impl TokenCounter for Words {
 impl Ingredients {
     /// Reads what the spec names.
     pub fn gather(spec: &Spec) -> Result<Self, WorkloadError> {
-        if let Source::Saved { path } = &spec.workload.source {
+        if let Source::Saved { path, .. } = &spec.workload.source {
             return Self::of_saved(path);
         }
         let tokenizer = spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?;
@@ -239,7 +239,7 @@ impl Reader<'_> {
                 let loaded = parts.iter().map(|part| Ok((part.weight, self.load(&part.source)?)));
                 Loaded::Mix(loaded.collect::<Result<_, WorkloadError>>()?)
             }
-            Source::Saved { path } => Loaded::Saved(Arc::new(SavedPlan::open(path)?)),
+            Source::Saved { path, .. } => Loaded::Saved(Arc::new(SavedPlan::open(path)?)),
             Source::VllmRandom(spec) => Loaded::VllmRandom(Arc::new(self.vllm_random(spec)?)),
         })
     }

@@ -50,11 +50,12 @@ struct Talk {
 /// Makes the plan, and names it. It is complete before the first byte is sent.
 pub fn make_plan(spec: &Spec, ingredients: &Ingredients) -> (Arc<dyn Plan>, Fingerprints) {
     if let Some(saved) = ingredients.saved() {
-        let fingerprints = fingerprint::of_saved(saved);
+        let fingerprints = fingerprint::of_saved(saved, spec.load.warm_up);
         return (Arc::clone(saved) as Arc<dyn Plan>, fingerprints);
     }
     let plan = WorkloadPlan::new(spec, ingredients);
-    let workload = fingerprint::of_workload(spec, ingredients.materials());
+    let workload =
+        fingerprint::of_workload(spec.api, &spec.workload, &spec.load, ingredients.materials());
     let plan_fingerprint = fingerprint::of_plan(&workload, spec.seed, &plan);
     (Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint })
 }

@@ -15,6 +15,7 @@ use inferometer_model::tokens::TokenCounter;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::data_file::hex;
 pub use place::Hub;
 use template::ChatTemplate;
 pub use template::TemplateError;
@@ -75,10 +76,7 @@ impl Tokenizer {
         let bytes = std::fs::read(path)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
-        let sha256 = Sha256::digest(&bytes).iter().fold(String::new(), |mut text, byte| {
-            let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
-            text
-        });
+        let sha256 = hex(&Sha256::digest(&bytes));
         let inner =
             tokenizers::Tokenizer::from_bytes(&bytes).map_err(|error| refuse(error.to_string()))?;
         let mut found = Self::of(name, inner).map_err(refuse)?;

@@ -15,7 +15,8 @@ pub(super) const SEED: u64 = 1;
 pub(super) const CONCURRENCY_MAX: u32 = 1_000_000;
 pub(super) const REQUESTS_MAX: u64 = 1_000_000_000;
 pub(super) const WARM_UP_MAX: u64 = 1_000_000;
-pub(super) const TOKENS_MAX: u32 = 16_000_000;
+/// Of a prompt, or of an answer.
+pub const TOKENS_MAX: u32 = 16_000_000;
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in some eleven days: slower is a slip too.
 pub(super) const RATE_MIN: f64 = 1e-6;

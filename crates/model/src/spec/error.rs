@@ -151,10 +151,12 @@ pub enum SpecError {
     )]
     NotCarried { flag: &'static str, api: Api, able: String },
     #[error(
-        "--plan plays a saved plan as it is, with its own requests, moments and seed; leave the other \
-         flags about what is asked and when out (only --warm-up may be set)"
+        "--plan plays a saved plan as it is, with its own requests, moments and seed, on its own API \
+         ({0}); leave the other flags about what is asked and when out (only --warm-up may be set)"
     )]
-    SavedPlanAlone,
+    SavedPlanAlone(Api),
+    #[error("its load is none that flags could ask for; save the plan again")]
+    OddLoad,
     #[error("--speed must be above 0 and at most 1000")]
     BadSpeed,
     #[error(

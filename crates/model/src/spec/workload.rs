@@ -48,6 +48,8 @@ pub enum Source {
     /// A plan that was saved before, as it is.
     Saved {
         path: PathBuf,
+        /// Of the source that it was made from.
+        chooses_output: bool,
     },
 }
 
@@ -225,7 +227,8 @@ impl Source {
                 true
             }
             Self::Dataset(dataset) => dataset.output.is_some(),
-            Self::Fixed(_) | Self::Saved { .. } => false,
+            Self::Fixed(_) => false,
+            Self::Saved { chooses_output, .. } => *chooses_output,
             Self::Mix(parts) => parts.iter().all(|part| part.source.chooses_output()),
         }
     }

@@ -163,7 +163,7 @@ impl SourceDraft {
             }));
         }
         if let Some(path) = self.saved_plan {
-            return Ok(Source::Saved { path });
+            return Ok(Source::Saved { path, chooses_output: false });
         }
         if let Some(prompt) = self.prompt {
             return Ok(Source::Fixed(FixedPrompt { prompt, output }));
