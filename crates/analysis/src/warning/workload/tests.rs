@@ -65,7 +65,7 @@ fn vllm_random(prefix_tokens: u32) -> Source {
 
 #[test]
 fn prompts_that_share_a_prefix_are_meant_for_the_cache() {
-    let mut observations = with_cache(512, Some(256));
+    let mut observations = with_cache(512, Some(60));
     let workload = |observations: &mut Observations, source| {
         observations.manifest.spec.workload.source = source;
         raised(observations)
