@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX};
+use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -125,6 +125,8 @@ pub enum SpecError {
     MixAndSource,
     #[error("mix part `{0}`: its weight must be a number above zero")]
     MixWeight(String),
+    #[error("the weights of the mix add up to more than a number can hold; divide them all alike")]
+    MixWeights,
     #[error("mix part `{0}` is of the kind `{1}`, which has its own order and cannot be mixed")]
     MixOf(String, &'static str),
     #[error("--keep is the share of a trace's requests that are sent: above 0 and at most 1")]
@@ -146,7 +148,7 @@ pub enum SpecError {
          flags about what is asked and when out (only --warm-up may be set)"
     )]
     SavedPlanAlone,
-    #[error("--speed must be above 0 and at most 1000")]
+    #[error("--speed must be from {} to {}", SPEED.start(), SPEED.end())]
     BadSpeed,
     #[error(
         "{0} plays recorded moments, so it needs --trace, and no --rate, --ramp or --concurrency"
