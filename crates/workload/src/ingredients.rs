@@ -128,10 +128,8 @@ impl Ingredients {
         if self.saved().is_some() {
             return prompts;
         }
-        let users = match &self.loaded {
-            Loaded::Conversations(_) => Users::Conversations,
-            _ => Users::Requests,
-        };
+        let talks = matches!(self.loaded, Loaded::Conversations(_));
+        let users = if talks { Users::Conversations } else { Users::Requests };
         Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
     }
 
@@ -230,10 +228,10 @@ impl Loaded {
 
 /// A saved plan has its words already, and needs none.
 fn open_tokenizer(spec: &Spec) -> Result<Option<Tokenizer>, WorkloadError> {
-    match &spec.workload.source {
-        Source::Saved { .. } => Ok(None),
-        _ => Ok(spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?),
+    if matches!(spec.workload.source, Source::Saved { .. }) {
+        return Ok(None);
     }
+    Ok(spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?)
 }
 
 /// Whether prompts are drawn as token ids, special ones left out.
@@ -241,7 +239,12 @@ fn draws_ids(source: &Source) -> bool {
     match source {
         Source::VllmRandom(_) => true,
         Source::Mix(parts) => parts.iter().any(|part| draws_ids(&part.source)),
-        _ => false,
+        Source::Synthetic(_)
+        | Source::Dataset(_)
+        | Source::Fixed(_)
+        | Source::Trace(_)
+        | Source::Conversations(_)
+        | Source::Saved { .. } => false,
     }
 }
 

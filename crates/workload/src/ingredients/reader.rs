@@ -123,9 +123,11 @@ impl Reader<'_> {
     fn requests(&self) -> Option<u64> {
         let spec = self.spec;
         match (spec.load.extent, &spec.load.shape) {
-            (Extent::Requests(requests), _) => Some(requests.get()),
             (Extent::Whole, _) | (Extent::Duration(_), LoadShape::Closed { .. }) => None,
-            (Extent::UntilFirst { requests, .. }, LoadShape::Closed { .. }) => Some(requests.get()),
+            (Extent::Requests(requests), _)
+            | (Extent::UntilFirst { requests, .. }, LoadShape::Closed { .. }) => {
+                Some(requests.get())
+            }
             // At least so many, and nobody knows how many more.
             (Extent::UntilBoth { requests, .. }, LoadShape::Closed { .. }) => {
                 Some(requests.get().max(REQUESTS_OPEN_ENDED))

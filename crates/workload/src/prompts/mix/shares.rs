@@ -152,8 +152,8 @@ mod tests {
             counts[share.part] += 1;
             all.push(share);
         }
-        for part in 0..3 {
-            assert_eq!(shares.count(part, 20 * BLOCK), counts[part]);
+        for (part, count) in counts.into_iter().enumerate() {
+            assert_eq!(shares.count(part, 20 * BLOCK), count);
             let some = all[..1_500].iter().filter(|share| share.part == part).count();
             assert_eq!(shares.count(part, 1_500), some as u64);
             assert_eq!(shares.count(part, 0), 0);
