@@ -46,9 +46,10 @@ pub struct Materials {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenizerFacts {
-    /// As it was asked for.
+    /// As it was asked for, without folders.
     pub name: String,
-    /// Of `tokenizer.json`.
+    /// Of `tokenizer.json`; where the chat template is counted or special tokens are told apart, of
+    /// that and of these.
     pub sha256: String,
 }
 

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use crate::BaseUrl;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-pub use bounds::TOKENS_MAX;
 use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
+pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
 pub use client::{ClientDraft, ClientSpec};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
@@ -34,7 +34,7 @@ pub use workload::{
     FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, Synthetic, Ticks,
     TraceKind, TraceSpec, VllmRandom, Workload,
 };
-pub use workload_draft::{BodyDraft, MixDraft, SourceDraft, WorkloadDraft};
+pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadDraft};
 
 /// Everything the user may leave out.
 #[derive(Clone, Debug, Default)]

@@ -21,6 +21,8 @@ pub enum DataFileError {
     NotUtf8 { path: PathBuf, offset: u64 },
     #[error("{path} is larger than {bound} bytes; use a part of it")]
     TooLarge { path: PathBuf, bound: u64 },
+    #[error("{path}, line {line}: it is longer than {bound} bytes; is it a file of lines?")]
+    LongLine { path: PathBuf, line: u64, bound: u64 },
     #[error("{path} has more than {bound} {what}; use a part of it")]
     TooMany { path: PathBuf, bound: u64, what: &'static str },
     #[error("{path}, {place}: {reason}")]
@@ -113,7 +115,7 @@ impl DataFile {
 
     pub(crate) fn lines(&mut self) -> Lines<'_> {
         let path = self.path.clone();
-        Lines { path, number: 0, bytes: BufReader::new(self), line: Vec::new() }
+        Lines { path, number: 0, bytes: BufReader::new(LineBound::new(self)), line: Vec::new() }
     }
 
     /// Reads what no one wanted, so that the hash is that of the whole file.
@@ -152,7 +154,7 @@ impl Read for DataFile {
 /// Lines and their numbers, without their ends.
 pub(crate) struct Lines<'f> {
     path: PathBuf,
-    bytes: BufReader<&'f mut DataFile>,
+    bytes: BufReader<LineBound<&'f mut DataFile>>,
     number: u64,
     line: Vec<u8>,
 }
@@ -168,6 +170,40 @@ impl Lines<'_> {
         // The file was checked on its way in, and a line's end is never inside of a character.
         let line = std::str::from_utf8(&self.line).unwrap_or_default();
         Ok(Some((Position::Line(self.number), line.trim_end_matches(['\n', '\r']))))
+    }
+}
+
+/// Gives up on a line that never ends: it would be held in memory whole.
+#[derive(Debug)]
+struct LineBound<R> {
+    bytes: R,
+    /// The line that is being read, from one, and how much of it has passed.
+    number: u64,
+    passed: u64,
+}
+
+const LINE_BYTES_MAX: u64 = 64 << 20;
+
+impl<R> LineBound<R> {
+    fn new(bytes: R) -> Self {
+        Self { bytes, number: 1, passed: 0 }
+    }
+}
+
+impl<R: Read> Read for LineBound<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.bytes.read(buffer)?;
+        for (place, piece) in buffer[..count].split(|byte| *byte == b'\n').enumerate() {
+            if 0 < place {
+                self.number += 1;
+                self.passed = 0;
+            }
+            self.passed += piece.len() as u64;
+            if LINE_BYTES_MAX < self.passed {
+                return Err(spoiled(Spoiled::LongLine(self.number)));
+            }
+        }
+        Ok(count)
     }
 }
 
@@ -219,6 +255,8 @@ enum Spoiled {
     NotUtf8(u64),
     #[error("more than {0} bytes")]
     TooLarge(u64),
+    #[error("line {0} is too long")]
+    LongLine(u64),
 }
 
 fn spoiled(reason: Spoiled) -> io::Error {
@@ -230,6 +268,9 @@ fn at_reading(path: &Path, source: io::Error) -> DataFileError {
     match source.get_ref().and_then(|inner| inner.downcast_ref::<Spoiled>()) {
         Some(Spoiled::NotUtf8(offset)) => DataFileError::NotUtf8 { path, offset: *offset },
         Some(Spoiled::TooLarge(bound)) => DataFileError::TooLarge { path, bound: *bound },
+        Some(Spoiled::LongLine(line)) => {
+            DataFileError::LongLine { path, line: *line, bound: LINE_BYTES_MAX }
+        }
         None => DataFileError::Unreadable { path, source },
     }
 }
@@ -241,6 +282,7 @@ pub(crate) fn reason_of(error: &serde_json::Error) -> String {
     format!("{what} at column {}", error.column())
 }
 
+/// A file's name without its folder: results travel, and folders tell too much.
 pub(crate) fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
@@ -276,6 +318,24 @@ mod tests {
         let mut cut_off = Utf8Check::default();
         cut_off.push(b"ab\xe2\x82").unwrap();
         assert!(matches!(cut_off.end(), Err(Spoiled::NotUtf8(2))));
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data.txt");
+        let long = "x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap());
+        std::fs::write(&path, format!("prompt\n{long}\n{long}x\nlast\n")).unwrap();
+        let mut file = DataFile::open(&path, u64::MAX).unwrap();
+        let mut lines = file.lines();
+        assert_eq!(lines.next().unwrap(), Some((Position::Line(1), "prompt")));
+        assert_eq!(lines.next().unwrap().unwrap().1.len(), long.len());
+        let error = lines.next().unwrap_err().to_string();
+        assert!(error.contains("line 3") && error.contains("longer than 67108864"), "{error}");
+        let mut file = DataFile::open(&path, u64::MAX).unwrap();
+        let mut table = file.table().unwrap();
+        assert!(table.next().is_ok());
+        assert!(matches!(table.next(), Err(DataFileError::LongLine { line: 3, .. })));
     }
 
     #[test]

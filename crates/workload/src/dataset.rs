@@ -11,11 +11,12 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
+use inferometer_model::Prompt;
 use inferometer_model::observations::FileFacts;
 use inferometer_model::spec::{DatasetKind, DatasetSpec};
-use inferometer_model::{Prompt, TokenCounter};
 use serde_json::{Map, Value};
 
+use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, name_of};
 use collect::{Collector, Limits};
 
@@ -56,10 +57,7 @@ pub enum DatasetError {
 }
 
 /// Reads it whole: every prompt is counted before anything is sent.
-pub(crate) fn read(
-    spec: &DatasetSpec,
-    counter: &dyn TokenCounter,
-) -> Result<Dataset, DatasetError> {
+pub(crate) fn read(spec: &DatasetSpec, counter: &dyn Counter) -> Result<Dataset, DatasetError> {
     read_within(spec, counter, BOUNDS)
 }
 
@@ -74,7 +72,7 @@ const BOUNDS: FileBounds = FileBounds { bytes: 8 << 30, items: 10_000_000 };
 
 fn read_within(
     spec: &DatasetSpec,
-    counter: &dyn TokenCounter,
+    counter: &dyn Counter,
     bounds: FileBounds,
 ) -> Result<Dataset, DatasetError> {
     let path = spec.path.as_path();

@@ -27,4 +27,16 @@ pub enum WorkloadError {
          tokenizer adds; ask for longer prompts, or for a prefix"
     )]
     InputTooShort { input: String, special: u32 },
+    #[error("the model's chat template refuses the --prompt; count the prompt alone")]
+    TemplateRefuses,
+    #[error(
+        "{requests} requests of the kind `vllm-random` are more than the {bound} whose lengths can \
+         be drawn beforehand; ask for fewer requests, a shorter time or a lower rate"
+    )]
+    TooManyDrawn { requests: u64, bound: u64 },
+    #[error(
+        "--count with-template counts what the server's chat template adds, and `{api}` renders \
+         none; leave it out, or use one of the APIs that do: {with_template}"
+    )]
+    NoTemplateApi { api: &'static str, with_template: String },
 }

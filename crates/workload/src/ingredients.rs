@@ -1,25 +1,27 @@
 //! What a workload is made from: tokenizers and files, read and checked before anything is planned.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod frame;
+mod reader;
+
 use std::sync::Arc;
 
-use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Correction, FileFacts, InputLength, Materials};
-use inferometer_model::spec::{self, Counting, Extent, LoadShape, Rate, Replay, Source};
-use inferometer_model::{Plan, Spec, TokenCounter};
+use inferometer_model::Spec;
+use inferometer_model::observations::{Correction, InputLength, Materials};
+use inferometer_model::spec::{self, Counting, Source};
 
-use crate::dataset::{self, Dataset};
+use crate::dataset::Dataset;
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::prompts::{
-    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Synthetic, TracePrompts, VllmRandom,
+    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Shares, Synthetic, TracePrompts,
+    Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
 use crate::stream::Stream;
-use crate::text::{Frame, TextMaker};
-use crate::tokenizer::Tokenizer;
-use crate::trace::{self, Trace};
+use crate::text::{TextError, TextMaker};
+use crate::tokenizer::{Besides, Tokenizer};
+use crate::trace::Trace;
+use reader::Reader;
 
 /// Everything that is read from outside, once.
 #[derive(Clone, Debug)]
@@ -47,63 +49,38 @@ enum Loaded {
     Saved(Arc<SavedPlan>),
 }
 
-/// Words, as if each were a token.
-#[derive(Debug)]
-struct Words;
-
-impl TokenCounter for Words {
-    fn count(&self, text: &str) -> usize {
-        text.split_whitespace().count()
-    }
-}
-
 impl Ingredients {
     /// Reads what the spec names.
     pub fn gather(spec: &Spec) -> Result<Self, WorkloadError> {
-        if let Source::Saved { path, .. } = &spec.workload.source {
-            return Self::of_saved(path);
-        }
-        let tokenizer = spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?;
-        let tokenizer = tokenizer.map(Arc::new);
+        let tokenizer = open_tokenizer(spec)?.map(Arc::new);
         let text = Arc::new(match &tokenizer {
-            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame(spec))?,
+            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame::of(spec)?)?,
             None => TextMaker::estimating(None),
         });
+        let besides = Besides {
+            template: spec.workload.counting == Counting::WithTemplate,
+            special_names: draws_ids(&spec.workload.source),
+        };
+        let facts = tokenizer.as_ref().map(|tokenizer| tokenizer.facts_with(besides));
         let materials = Materials {
-            tokenizer: tokenizer.as_deref().map(Tokenizer::facts),
+            tokenizer: facts.clone(),
             input_length: text.input_length(),
             ..Materials::default()
         };
         let mut reader = Reader { tokenizer, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
-        let materials = reader.materials;
+        if loaded.has_system() && !text.knows_openings() {
+            return Err(TextError::NoSystem(facts.map_or_else(String::new, |it| it.name)).into());
+        }
         let recorded = if let Loaded::Trace(trace) = &loaded {
             Some(trace.entries.iter().map(|entry| entry.at_ns).collect())
         } else {
             None
         };
-        Ok(Self { text, loaded, recorded, materials })
-    }
-
-    /// A saved plan has its words already; what they were made from is written in it.
-    fn of_saved(path: &Path) -> Result<Self, WorkloadError> {
-        let saved = SavedPlan::open(path)?;
-        let mut materials = saved.header.materials.clone();
-        materials.files.push(FileFacts {
-            name: file_name(path),
-            kind: "saved plan".to_owned(),
-            sha256: saved.sha256.clone(),
-            items: saved.bounds().requests.unwrap_or(0),
-            dropped: BTreeMap::new(),
-        });
-        if saved.is_changed {
-            materials.notes.push(
-                "the saved plan was changed by hand after it was saved: it has fingerprints of its own"
-                    .to_owned(),
-            );
-        }
-        let text = Arc::new(TextMaker::estimating(None));
-        Ok(Self { text, loaded: Loaded::Saved(Arc::new(saved)), recorded: None, materials })
+        let materials = reader.materials;
+        let mut ingredients = Self { text, loaded, recorded, materials };
+        ingredients.note_shortest();
+        Ok(ingredients)
     }
 
     pub fn text(&self) -> Arc<TextMaker> {
@@ -132,16 +109,36 @@ impl Ingredients {
     pub fn correct(&mut self, correction: Correction) {
         self.text = Arc::new(TextMaker::estimating(Some(correction)));
         self.materials.input_length = self.text.input_length();
+        self.note_shortest();
+    }
+
+    /// Prompts that cannot be as short as they were asked are recorded as they are sent.
+    fn note_shortest(&mut self) {
+        if let Some(shortest) = self.loaded.shortest_above_asked(&self.text) {
+            self.materials.notes.push(format!(
+                "prompts shorter than {shortest} tokens are not possible, with what stands around \
+                 them here; those that were asked to be shorter have {shortest}"
+            ));
+        }
     }
 
     /// The source of prompts for a seed, with all that its bodies carry.
     pub(crate) fn prompts(&self, spec: &Spec) -> Arc<dyn Prompts> {
         let prompts = self.source(&self.loaded, spec.seed);
-        let body = &spec.workload.body;
-        if body.images.is_none() && body.adapters.is_none() || self.saved().is_some() {
+        if self.saved().is_some() {
             return prompts;
         }
-        Arc::new(Decorated::new(prompts, body.images, body.adapters.as_ref(), spec.seed))
+        let talks = matches!(self.loaded, Loaded::Conversations(_));
+        let users = if talks { Users::Conversations } else { Users::Requests };
+        Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
+    }
+
+    /// As long as the run's, with bodies like theirs, and unlike them in every word and picture.
+    pub(crate) fn warm_up(&self, spec: &Spec) -> Arc<dyn Prompts> {
+        let lengths = self.source(&self.loaded, spec.seed);
+        let words = Arc::new(WarmUp::new(lengths, self.text(), spec.seed));
+        let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
+        Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
     }
 
     fn source(&self, loaded: &Loaded, seed: u64) -> Arc<dyn Prompts> {
@@ -176,12 +173,12 @@ impl Ingredients {
             }
             Loaded::VllmRandom(prompts) => Arc::clone(prompts) as Arc<dyn Prompts>,
             Loaded::Mix(parts) => {
-                let parts = (0..).zip(parts).map(|(number, (weight, loaded))| {
+                let shares = Arc::new(Shares::new(seed, parts.iter().map(|(weight, _)| *weight)));
+                let parts = (0..).zip(parts).map(|(number, (_, loaded))| {
                     // Parts of the same kind must not say the same.
-                    let seed = Stream::new(seed, "part", number).bits();
-                    (*weight, self.source(loaded, seed))
+                    self.source(loaded, Stream::new(seed, "part", number).bits())
                 });
-                Arc::new(Mix { seed, parts: parts.collect() })
+                Arc::new(Mix { shares, parts: parts.collect() })
             }
             Loaded::Saved(saved) => Arc::clone(saved) as Arc<dyn Prompts>,
         }
@@ -197,78 +194,59 @@ impl Loaded {
             Self::Fixed(..) | Self::Dataset(..) | Self::VllmRandom(_) | Self::Saved(_) => false,
         }
     }
-}
 
-/// What stands around a prompt and is part of its length.
-fn frame(spec: &Spec) -> Frame {
-    match (spec.workload.counting, spec.api) {
-        (Counting::WithTemplate, _) => Frame::Template,
-        (Counting::Prompt, Api::Completions) => Frame::SpecialTokens,
-        (Counting::Prompt, _) => Frame::None,
-    }
-}
-
-/// Reads files and writes down what they were.
-struct Reader<'a> {
-    tokenizer: Option<Arc<Tokenizer>>,
-    spec: &'a Spec,
-    materials: Materials,
-}
-
-impl Reader<'_> {
-    fn load(&mut self, source: &Source) -> Result<Loaded, WorkloadError> {
-        Ok(match source {
-            Source::Synthetic(spec) => Loaded::Synthetic(spec.clone()),
-            Source::Conversations(spec) => Loaded::Conversations(spec.clone()),
-            Source::Fixed(spec) => {
-                let tokens = self.counter().count(&spec.prompt);
-                Loaded::Fixed(spec.clone(), u32::try_from(tokens).unwrap_or(u32::MAX))
-            }
-            Source::Dataset(spec) => {
-                let dataset = dataset::read(spec, self.counter())?;
-                self.materials.files.push(dataset.facts.clone());
-                Loaded::Dataset(spec.clone(), Arc::new(dataset))
-            }
-            Source::Trace(spec) => {
-                let trace = trace::read(spec, self.replay(), self.spec.seed)?;
-                self.materials.files.push(trace.facts.clone());
-                self.materials.notes.extend(trace.notes.iter().cloned());
-                Loaded::Trace(Arc::new(trace))
-            }
-            Source::Mix(parts) => {
-                let loaded = parts.iter().map(|part| Ok((part.weight, self.load(&part.source)?)));
-                Loaded::Mix(loaded.collect::<Result<_, WorkloadError>>()?)
-            }
-            Source::Saved { path, .. } => Loaded::Saved(Arc::new(SavedPlan::open(path)?)),
-            Source::VllmRandom(spec) => Loaded::VllmRandom(Arc::new(self.vllm_random(spec)?)),
-        })
+    /// Whether its first turns begin with a system message.
+    fn has_system(&self) -> bool {
+        matches!(self, Self::Conversations(spec) if spec.prefix.is_some())
     }
 
-    fn counter(&self) -> &dyn TokenCounter {
-        self.tokenizer.as_deref().map_or(&Words, |tokenizer| tokenizer)
-    }
-
-    fn vllm_random(&self, spec: &spec::VllmRandom) -> Result<VllmRandom, WorkloadError> {
-        let Some(tokenizer) = &self.tokenizer else { return Err(WorkloadError::NoTokenizer) };
-        // All lengths are drawn first, so their number is part of what is drawn.
-        let requests = match self.spec.load.extent {
-            Extent::Requests(requests) | Extent::UntilFirst { requests, .. } => {
-                Some(requests.get())
+    /// The fewest tokens that its prompts can have, where some are asked to have fewer.
+    fn shortest_above_asked(&self, text: &TextMaker) -> Option<u32> {
+        let (asked, shortest) = match self {
+            Self::Synthetic(spec) => (spec.input.least(), text.shortest()),
+            Self::Conversations(spec) => match spec.prefix {
+                None => (spec.input.least(), text.shortest()),
+                Some(prefix) => {
+                    let asked = spec.input.least().saturating_add(prefix.tokens);
+                    (asked, text.shortest_after(prefix.tokens))
+                }
+            },
+            Self::Trace(trace) => {
+                let lengths = trace.entries.iter().map(|entry| entry.input_tokens);
+                (lengths.min()?, text.shortest())
             }
-            Extent::Whole | Extent::Duration(_) | Extent::UntilBoth { .. } => None,
+            Self::Mix(parts) => {
+                return parts.iter().filter_map(|part| part.1.shortest_above_asked(text)).max();
+            }
+            Self::Fixed(..) | Self::Dataset(..) | Self::VllmRandom(_) | Self::Saved(_) => {
+                return None;
+            }
         };
-        VllmRandom::new(spec, Arc::clone(tokenizer), self.spec.seed, requests)
-    }
-
-    fn replay(&self) -> Option<&Replay> {
-        match &self.spec.load.shape {
-            LoadShape::Open { rate: Rate::Recorded(replay), .. } => Some(replay),
-            LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
-        }
+        (asked < shortest).then_some(shortest)
     }
 }
 
-/// A file's name without its folder: results travel, and folders tell too much.
-pub(crate) fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+/// A saved plan has its words already, and needs none.
+fn open_tokenizer(spec: &Spec) -> Result<Option<Tokenizer>, WorkloadError> {
+    if matches!(spec.workload.source, Source::Saved { .. }) {
+        return Ok(None);
+    }
+    Ok(spec.workload.tokenizer.as_deref().map(Tokenizer::open).transpose()?)
 }
+
+/// Whether prompts are drawn as token ids, special ones left out.
+fn draws_ids(source: &Source) -> bool {
+    match source {
+        Source::VllmRandom(_) => true,
+        Source::Mix(parts) => parts.iter().any(|part| draws_ids(&part.source)),
+        Source::Synthetic(_)
+        | Source::Dataset(_)
+        | Source::Fixed(_)
+        | Source::Trace(_)
+        | Source::Conversations(_)
+        | Source::Saved { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,14 +2,11 @@
 
 mod zipf;
 
-use inferometer_model::spec::Lengths;
+use inferometer_model::spec::{Lengths, TOKENS_MAX};
 
 use crate::stream::Stream;
 
 pub(crate) use zipf::Zipf;
-
-/// The longest that a spec may ask for.
-const TOKENS_MAX: f64 = 16_000_000.0;
 
 /// A distribution, ready to be drawn from. A length takes one number from its stream.
 #[derive(Clone, Debug)]
@@ -105,7 +102,7 @@ fn share(stream: &mut Stream) -> f64 {
 }
 
 fn length(drawn: f64) -> u32 {
-    whole(libm::round(drawn).clamp(1.0, TOKENS_MAX))
+    whole(libm::round(drawn).clamp(1.0, TOKENS_MAX.into()))
 }
 
 #[expect(

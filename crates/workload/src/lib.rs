@@ -2,6 +2,7 @@
 //! files that it names, and its seed, byte for byte, on every machine.
 
 pub mod arrivals;
+mod counter;
 pub mod curve;
 mod data_file;
 mod dataset;

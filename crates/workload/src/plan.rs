@@ -13,7 +13,7 @@ use crate::curve::nanos;
 use crate::fingerprint;
 use crate::ingredients::Ingredients;
 use crate::lengths::Draw;
-use crate::prompts::{Place, Prompts, WarmUp};
+use crate::prompts::{Place, Prompts};
 use crate::stream::Stream;
 use crate::turns::{Standing, Turns};
 
@@ -71,8 +71,7 @@ pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Pl
     let extent = Extent::Requests(requests);
     let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent, None) };
     let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
-    let lengths = ingredients.prompts(spec);
-    let prompts = Arc::new(WarmUp::new(lengths, ingredients.text(), spec.seed));
+    let prompts = ingredients.warm_up(spec);
     let plan = WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds };
     Some(Arc::new(plan))
 }

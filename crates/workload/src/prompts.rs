@@ -14,14 +14,15 @@ mod warm_up;
 use std::fmt;
 
 use inferometer_model::{Content, PlannedRequest};
+use serde_json::{Map, Value};
 
 pub(crate) use dataset::DatasetPrompts;
-pub(crate) use decorated::Decorated;
+pub(crate) use decorated::{Decorated, Users};
 pub(crate) use fixed::Fixed;
-pub(crate) use mix::Mix;
+pub(crate) use mix::{Mix, Shares};
 pub(crate) use synthetic::{Prefixes, Synthetic};
 pub(crate) use trace::TracePrompts;
-pub(crate) use vllm_random::VllmRandom;
+pub(crate) use vllm_random::{REQUESTS_OPEN_ENDED, VllmRandom};
 pub(crate) use warm_up::WarmUp;
 
 /// A source of prompts, made for one seed.
@@ -30,6 +31,11 @@ pub(crate) trait Prompts: Send + Sync + fmt::Debug {
 
     /// What the request says; of a conversation the new turn alone.
     fn content(&self, request: &PlannedRequest) -> Content;
+
+    /// What its body alone carries, whatever it says.
+    fn fields(&self, _: &PlannedRequest) -> Map<String, Value> {
+        Map::new()
+    }
 }
 
 /// Which request of the plan.

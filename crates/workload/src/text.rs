@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::tokenizer::Tokenizer;
 use exact::Exact;
 pub use exact::{Frame, TextError};
-use words::WORDS;
+pub(crate) use words::WORDS;
 
 /// A stretch of text that is determined by its seed and its length. Two with the same seed begin
 /// alike.
@@ -67,6 +67,33 @@ impl TextMaker {
                 u32::try_from(whole(tokens)).unwrap_or(u32::MAX).max(1)
             }
             Manner::Exact(exact) => exact.shortest(),
+        }
+    }
+
+    /// The fewest tokens that a conversation's first turn can have behind a system message of so
+    /// many.
+    pub fn shortest_after(&self, system: u32) -> u32 {
+        let beside = match &self.manner {
+            Manner::Estimating(_) => 1,
+            Manner::Exact(exact) => exact.shortest_after_system(),
+        };
+        system.saturating_add(beside)
+    }
+
+    /// Whether what stands around a system message and a user's is known, where it is counted.
+    pub fn knows_openings(&self) -> bool {
+        match &self.manner {
+            Manner::Estimating(_) => true,
+            Manner::Exact(exact) => exact.knows_openings(),
+        }
+    }
+
+    /// The system message and the user's first words; what stands around the two is taken from the
+    /// user's, where it is counted.
+    pub fn opening(&self, system: Segment, own: Segment) -> [String; 2] {
+        match &self.manner {
+            Manner::Estimating(_) => [self.bare(&[system]), self.bare(&[own])],
+            Manner::Exact(exact) => exact.opening(system, own),
         }
     }
 

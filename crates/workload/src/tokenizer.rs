@@ -29,6 +29,13 @@ pub struct Tokenizer {
     template: Option<ChatTemplate>,
 }
 
+/// What of the files beside a tokenizer is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Besides {
+    pub template: bool,
+    pub special_names: bool,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     #[error(
@@ -76,11 +83,7 @@ impl Tokenizer {
         let bytes = std::fs::read(path)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
-        let sha256 = hex(&Sha256::digest(&bytes));
-        let inner =
-            tokenizers::Tokenizer::from_bytes(&bytes).map_err(|error| refuse(error.to_string()))?;
-        let mut found = Self::of(name, inner).map_err(refuse)?;
-        found.facts.sha256 = sha256;
+        let mut found = Self::of(place::known_name(name), &bytes).map_err(refuse)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         let config = read_config(directory)?;
         found.special_names = special_names(&config, directory)?;
@@ -91,9 +94,7 @@ impl Tokenizer {
     /// A tokenizer that is in no file: one that was made by a program.
     pub fn from_bytes(name: &str, json: &[u8]) -> Result<Self, TokenizerError> {
         let refuse = |reason| TokenizerError::NotATokenizer { path: name.into(), reason };
-        let inner =
-            tokenizers::Tokenizer::from_bytes(json).map_err(|error| refuse(error.to_string()))?;
-        Self::of(name, inner).map_err(refuse)
+        Self::of(name.to_owned(), json).map_err(refuse)
     }
 
     /// Sets the chat template, in the form that models are published with.
@@ -103,7 +104,9 @@ impl Tokenizer {
         self
     }
 
-    fn of(name: &str, mut inner: tokenizers::Tokenizer) -> Result<Self, String> {
+    fn of(name: String, json: &[u8]) -> Result<Self, String> {
+        let mut inner =
+            tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
         // Cut or padded to a model's size, a text would be miscounted.
         inner.with_truncation(None).map_err(|error| error.to_string())?;
         inner.with_padding(None);
@@ -114,12 +117,33 @@ impl Tokenizer {
                 .map_err(|error| format!("it cannot encode every text ({error})"))
         };
         let special_tokens = count(true)?.saturating_sub(count(false)?);
-        let facts = TokenizerFacts { name: name.to_owned(), sha256: String::new() };
+        let facts = TokenizerFacts { name, sha256: hex(&Sha256::digest(json)) };
         Ok(Self { facts, inner, special_tokens, special_names: Vec::new(), template: None })
     }
 
     pub fn facts(&self) -> TokenizerFacts {
         self.facts.clone()
+    }
+
+    /// With what prompts are made or counted by besides: the hash is then of that as well.
+    pub fn facts_with(&self, besides: Besides) -> TokenizerFacts {
+        let mut parts = Vec::new();
+        if let (true, Some(template)) = (besides.template, &self.template) {
+            parts.extend(template.parts());
+        }
+        if besides.special_names {
+            parts.extend(self.special_names.iter().map(|name| ("special", name.clone())));
+        }
+        if parts.is_empty() {
+            return self.facts();
+        }
+        let mut hash = Sha256::new_with_prefix(self.facts.sha256.as_bytes());
+        for (kind, text) in parts {
+            hash.update(kind.as_bytes());
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+        TokenizerFacts { name: self.facts.name.clone(), sha256: hex(&hash.finalize()) }
     }
 
     /// How many tokens come on top when a text is encoded as a whole prompt.

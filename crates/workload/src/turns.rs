@@ -1,6 +1,7 @@
 //! How requests fall into conversations: each conversation's turns stand one behind the other.
 
 use inferometer_model::RequestId;
+use inferometer_model::spec::TURNS_MAX;
 
 use crate::lengths::Draw;
 use crate::stream::Stream;
@@ -22,7 +23,6 @@ pub(crate) struct Standing {
 }
 
 const CYCLE: u64 = 1 << 16;
-const TURNS_MAX: u32 = 10_000;
 
 impl Turns {
     pub(crate) fn draw(turns: &Draw, seed: u64) -> Self {
@@ -30,6 +30,7 @@ impl Turns {
         let mut next = 0_u64;
         for conversation in 0..CYCLE {
             let turns = turns.draw(&mut Stream::new(seed, "turns", conversation));
+            // The tails of distributions reach beyond any bound.
             next += u64::from(turns.clamp(1, TURNS_MAX));
             firsts.push(next);
         }

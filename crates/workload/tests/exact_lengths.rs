@@ -26,6 +26,10 @@ type Raw = tokenizers::Tokenizer;
 
 const PROMPTS: u64 = 10_000;
 
+const TEMPLATE: &str = "{{ bos_token }}{% for message in messages %}\
+    {{ '<|' + message['role'] + '|>\\n' + message['content'] | trim + '\\n\\n' }}\
+    {% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
+
 /// Sentences of common words.
 fn corpus() -> Vec<String> {
     let maker = TextMaker::estimating(None);
@@ -213,11 +217,8 @@ fn word_pieces_between_special_tokens() {
 #[test]
 fn a_chat_template_is_part_of_the_length() {
     let raw = byte_level(true);
-    let template = "{{ bos_token }}{% for message in messages %}\
-        {{ '<|' + message['role'] + '|>\\n' + message['content'] | trim + '\\n\\n' }}\
-        {% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% endif %}";
     let config = json!({ "bos_token": { "content": "<s>" } });
-    let tokenizer = Arc::new(opened(&raw).with_template(template, &config));
+    let tokenizer = Arc::new(opened(&raw).with_template(TEMPLATE, &config));
     let maker = TextMaker::exact(Arc::clone(&tokenizer), Frame::Template).unwrap();
     let rendered = tokenizer.render_chat(&[Message::new("user", "one")], true).unwrap().unwrap();
     assert_eq!(rendered, "<s><|user|>\none\n\n<|assistant|>\n");
@@ -237,5 +238,22 @@ fn a_prompt_that_is_too_short_for_its_frame_is_one_word() {
     for tokens in 1..=3 {
         let text = maker.framed(&[Segment { seed: 3, tokens }]);
         assert_eq!(raw.encode(text, true).unwrap().len(), 3);
+    }
+}
+
+#[test]
+fn a_chat_template_is_part_of_the_first_turn_with_its_system_message() {
+    let config = json!({ "bos_token": { "content": "<s>" } });
+    for raw in [byte_level(true), byte_level(false)] {
+        let tokenizer = Arc::new(opened(&raw).with_template(TEMPLATE, &config));
+        let maker = TextMaker::exact(tokenizer, Frame::Template).unwrap();
+        let mut missed = 0;
+        for seed in 0..500 {
+            let [system, own] = [Segment { seed, tokens: 30 }, Segment { seed: !seed, tokens: 50 }];
+            let [system, user] = maker.opening(system, own);
+            let seen = format!("<s><|system|>\n{system}\n\n<|user|>\n{user}\n\n<|assistant|>\n");
+            missed += u32::from(raw.encode(seen, false).unwrap().len() != 80);
+        }
+        assert_eq!(missed, 0);
     }
 }

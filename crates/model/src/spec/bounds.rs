@@ -8,8 +8,8 @@ use super::SpecError;
 /// Defaults: a run that says something about any server within a minute or so.
 pub(super) const CONCURRENCY: u32 = 8;
 pub(super) const REQUESTS: u64 = 100;
-pub(super) const INPUT_TOKENS: u32 = 512;
-pub(super) const OUTPUT_TOKENS: u32 = 128;
+pub const INPUT_TOKENS: u32 = 512;
+pub const OUTPUT_TOKENS: u32 = 128;
 pub(super) const SEED: u64 = 1;
 
 pub(super) const CONCURRENCY_MAX: u32 = 1_000_000;
@@ -17,10 +17,14 @@ pub(super) const REQUESTS_MAX: u64 = 1_000_000_000;
 pub(super) const WARM_UP_MAX: u64 = 1_000_000;
 /// Of a prompt, or of an answer.
 pub const TOKENS_MAX: u32 = 16_000_000;
+/// Of a conversation.
+pub const TURNS_MAX: u32 = 10_000;
 pub(super) const RATE_MAX: f64 = 1e6;
 /// One request in some eleven days: slower is a slip too.
 pub(super) const RATE_MIN: f64 = 1e-6;
 pub(super) const SEGMENTS_MAX: usize = 64;
+/// From a thousandth of the recorded speed to a thousand times it.
+pub(super) const SPEED: RangeInclusive<f64> = 1e-3..=1e3;
 /// Gaps that vary ten times as much as Poisson's, to gaps that hardly vary.
 pub(super) const BURSTINESS: RangeInclusive<f64> = 0.01..=1_000.0;
 pub(super) const DURATION_MAX: Duration = Duration::from_hours(24 * 31);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::endpoint::Api;
 
-use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX};
+use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -127,6 +127,8 @@ pub enum SpecError {
     MixAndSource,
     #[error("mix part `{0}`: its weight must be a number above zero")]
     MixWeight(String),
+    #[error("the weights of the mix add up to more than a number can hold; divide them all alike")]
+    MixWeights,
     #[error("mix part `{0}` is of the kind `{1}`, which has its own order and cannot be mixed")]
     MixOf(String, &'static str),
     #[error("--keep is the share of a trace's requests that are sent: above 0 and at most 1")]
@@ -157,7 +159,7 @@ pub enum SpecError {
     SavedPlanAlone(Api),
     #[error("its load is none that flags could ask for; save the plan again")]
     OddLoad,
-    #[error("--speed must be above 0 and at most 1000")]
+    #[error("--speed must be from {} to {}", SPEED.start(), SPEED.end())]
     BadSpeed,
     #[error(
         "{0} plays recorded moments, so it needs --trace, and no --rate, --ramp or --concurrency"

@@ -70,6 +70,37 @@ impl Lengths {
         }
     }
 
+    /// The shortest that can be drawn.
+    pub fn least(&self) -> u32 {
+        match self {
+            Self::Fixed(length) => *length,
+            Self::Around { mean, share } => whole((f64::from(*mean) * (1.0 - share)).floor()),
+            Self::Uniform { low, .. } | Self::Zipf { low, .. } => *low,
+            Self::Normal { mean, deviation: spread }
+            | Self::LogNormal { median: mean, sigma: spread } => {
+                if *spread == 0.0 {
+                    whole(mean.round())
+                } else {
+                    1
+                }
+            }
+            Self::Histogram(bars) => bars.iter().map(|bar| bar.0).min().unwrap_or(1),
+        }
+    }
+
+    /// The longest that is asked for by name: of distributions without an end their middle.
+    pub fn most(&self) -> u32 {
+        match self {
+            Self::Fixed(length) => *length,
+            Self::Around { mean, share } => whole((f64::from(*mean) * (1.0 + share)).ceil()),
+            Self::Uniform { high, .. } | Self::Zipf { high, .. } => *high,
+            Self::Normal { mean: middle, .. } | Self::LogNormal { median: middle, .. } => {
+                whole(middle.round())
+            }
+            Self::Histogram(bars) => bars.iter().map(|bar| bar.0).max().unwrap_or(1),
+        }
+    }
+
     fn check(self, text: &str) -> Result<Self, LengthsError> {
         let in_bounds = |length: u32| (1..=TOKENS_MAX).contains(&length);
         let is_size =
@@ -111,11 +142,23 @@ impl Lengths {
                 {
                     return wrong("weights must be numbers, none negative and not all zero");
                 }
+                if !bars.iter().map(|bar| bar.1).sum::<f64>().is_finite() {
+                    return wrong("the weights add up to more than a number can hold");
+                }
                 bars.iter().all(|bar| in_bounds(bar.0))
             }
         };
         if fits { Ok(self) } else { Err(LengthsError::OutOfBounds(text.to_owned())) }
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "callers have rounded it, and lengths are checked to be from 1 to their bound"
+)]
+fn whole(number: f64) -> u32 {
+    number.max(1.0) as u32
 }
 
 impl From<u32> for Lengths {
@@ -250,7 +293,24 @@ mod tests {
         assert!(refused("uniform:9..3").contains("lower end"));
         assert!(refused("512±150%").contains("below 100 %"));
         assert!(refused("histogram:5=0").contains("not all zero"));
+        assert!(refused("histogram:5=1e308,6=1e308").contains("add up"));
         assert!(refused("normal:512,-3").contains("negative"));
         assert!(refused("99999999999").contains("is not a length"));
+    }
+
+    #[test]
+    fn the_ends_of_a_distribution_are_known() {
+        for (text, ends) in [
+            ("512", (512, 512)),
+            ("500±20%", (400, 600)),
+            ("uniform:256..1024", (256, 1_024)),
+            ("normal:512,128", (1, 512)),
+            ("normal:512,0", (512, 512)),
+            ("zipf:1.2,16..4096", (16, 4_096)),
+            ("histogram:512=1,128=3", (128, 512)),
+        ] {
+            let lengths: Lengths = text.parse().unwrap();
+            assert_eq!((lengths.least(), lengths.most()), ends, "{text}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::SpecError;
 use super::bounds::{
     ARRIVALS_MAX, BURSTINESS, CONCURRENCY, CONCURRENCY_MAX, DURATION_MAX, RATE_MAX, RATE_MIN,
-    REQUESTS, REQUESTS_MAX, SEGMENTS_MAX, THINK_MAX, WARM_UP_MAX, at_most,
+    REQUESTS, REQUESTS_MAX, SEGMENTS_MAX, SPEED, THINK_MAX, WARM_UP_MAX, at_most,
 };
 use super::load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
 use super::workload::{Replay, Ticks};
@@ -94,7 +94,7 @@ impl LoadDraft {
 
     fn replay(&self) -> Result<Rate, SpecError> {
         let speed = self.speed.unwrap_or(1.0);
-        if !(0.0 < speed && speed <= SPEED_MAX) {
+        if !SPEED.contains(&speed) {
             return Err(SpecError::BadSpeed);
         }
         Ok(Rate::Recorded(Replay { speed, ticks: self.ticks.unwrap_or_default() }))
@@ -217,8 +217,6 @@ impl LoadDraft {
         }
     }
 }
-
-const SPEED_MAX: f64 = 1_000.0;
 
 /// A ramp and a recording are played to their end; everything else sends a number of requests.
 fn default_extent(shape: &LoadShape) -> Result<Extent, SpecError> {

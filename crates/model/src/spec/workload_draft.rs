@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::SpecError;
-use super::bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX};
+use super::bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX, at_most};
 use super::lengths::Lengths;
 use super::load::Think;
 use super::load_draft::ThinkKind;
@@ -88,6 +88,10 @@ impl WorkloadDraft {
         if matches!(source, Source::VllmRandom(_)) && self.tokenizer.is_none() {
             return Err(SpecError::VllmRandomWithoutTokenizer);
         }
+        if counting == Counting::WithTemplate && matches!(source, Source::VllmRandom(_)) {
+            let (flag, needs) = ("--count with-template", "prompts that are not vllm-random");
+            return Err(SpecError::Stray { flag, needs });
+        }
         Ok(Workload {
             streaming: self.streaming.unwrap_or(true),
             source,
@@ -106,22 +110,31 @@ fn resolve_mix(alone: &SourceDraft, mix: Vec<MixDraft>) -> Result<Source, SpecEr
             bound: MIX_MAX as u64,
         });
     }
-    if !alone.named().is_empty() || alone.input.is_some() || alone.output.is_some() {
+    if *alone != SourceDraft::default() {
         return Err(SpecError::MixAndSource);
     }
-    let parts = mix.into_iter().enumerate().map(|(place, part)| {
-        let name = part.name.unwrap_or_else(|| format!("part {}", place + 1));
-        let weight = part.weight.unwrap_or(1.0);
-        if !(weight.is_finite() && 0.0 < weight) {
-            return Err(SpecError::MixWeight(name));
-        }
-        let source = part.source.resolve()?;
-        if matches!(source, Source::Conversations(_) | Source::Trace(_) | Source::Saved { .. }) {
-            return Err(SpecError::MixOf(name, source.name()));
-        }
-        Ok(MixPart { name, weight, source })
-    });
-    parts.collect::<Result<_, _>>().map(Source::Mix)
+    let parts: Result<Vec<_>, _> = mix
+        .into_iter()
+        .enumerate()
+        .map(|(place, part)| {
+            let name = part.name.unwrap_or_else(|| format!("part {}", place + 1));
+            let weight = part.weight.unwrap_or(1.0);
+            if !(weight.is_finite() && 0.0 < weight) {
+                return Err(SpecError::MixWeight(name));
+            }
+            let source = part.source.resolve()?;
+            if matches!(source, Source::Conversations(_) | Source::Trace(_) | Source::Saved { .. })
+            {
+                return Err(SpecError::MixOf(name, source.name()));
+            }
+            Ok(MixPart { name, weight, source })
+        })
+        .collect();
+    let parts = parts?;
+    if !parts.iter().map(|part| part.weight).sum::<f64>().is_finite() {
+        return Err(SpecError::MixWeights);
+    }
+    Ok(Source::Mix(parts))
 }
 
 impl SourceDraft {
@@ -153,6 +166,7 @@ impl SourceDraft {
             return Ok(Source::VllmRandom(VllmRandom { input, output, prefix_tokens }));
         }
         if let Some(turns) = self.turns.clone() {
+            at_most("--turns", turns.most().into(), TURNS_MAX.into())?;
             let think = self.turn_think()?;
             return Ok(Source::Conversations(Conversations {
                 turns,
@@ -192,8 +206,16 @@ impl SourceDraft {
         let has_lengths =
             self.prompt.is_none() && self.trace.is_none() && self.saved_plan.is_none();
         let has_prefix = self.named().is_empty() || self.turns.is_some() || self.vllm_random;
+        // Prompts as the other client draws them have one prefix for all.
+        let has_prefixes = self.prefix_tokens.is_some_and(|tokens| 0 < tokens) && !self.vllm_random;
+        let is_whole = self.dataset_kind.is_some_and(|kind| kind != DatasetKind::Directory);
         let stray = [
             (self.input.is_some() && !has_lengths, "--input-tokens", "prompts of our own"),
+            (
+                self.input.is_some() && is_whole,
+                "--input-tokens",
+                "a --dataset of the kind directory",
+            ),
             (
                 self.output.is_some() && (self.trace.is_some() || self.saved_plan.is_some()),
                 "--output-tokens",
@@ -215,14 +237,14 @@ impl SourceDraft {
                 "--turn-think-time",
             ),
             (
-                self.prefixes.is_some() && self.prefix_tokens.is_none(),
+                self.prefixes.is_some() && !has_prefixes,
                 "--prefixes",
-                "--prefix-tokens",
+                "--prefix-tokens of prompts of our own",
             ),
             (
-                self.prefix_zipf.is_some() && self.prefix_tokens.is_none(),
+                self.prefix_zipf.is_some() && !has_prefixes,
                 "--prefix-zipf",
-                "--prefix-tokens",
+                "--prefix-tokens of prompts of our own",
             ),
         ];
         match stray.into_iter().find(|(is_stray, ..)| *is_stray) {
@@ -234,8 +256,8 @@ impl SourceDraft {
     fn prefix(&self) -> Result<Option<SharedPrefix>, SpecError> {
         let Some(tokens) = self.prefix_tokens.filter(|tokens| 0 < *tokens) else { return Ok(None) };
         let count = self.prefixes.unwrap_or(1);
-        super::bounds::at_most("--prefix-tokens", tokens.into(), TOKENS_MAX.into())?;
-        super::bounds::at_most("--prefixes", count.into(), PREFIXES_MAX.into())?;
+        at_most("--prefix-tokens", tokens.into(), TOKENS_MAX.into())?;
+        at_most("--prefixes", count.into(), PREFIXES_MAX.into())?;
         if count == 0 {
             return Err(SpecError::Zero("--prefixes"));
         }
@@ -268,9 +290,9 @@ impl BodyDraft {
             (0, None) => None,
             (count, size) => {
                 let (width, height) = size.unwrap_or(IMAGE_SIZE);
-                super::bounds::at_most("--images", count.into(), IMAGES_MAX.into())?;
+                at_most("--images", count.into(), IMAGES_MAX.into())?;
                 for side in [width, height] {
-                    super::bounds::at_most("--image-size", side.into(), IMAGE_SIDE_MAX.into())?;
+                    at_most("--image-size", side.into(), IMAGE_SIDE_MAX.into())?;
                     if side == 0 {
                         return Err(SpecError::Zero("--image-size"));
                     }
@@ -297,50 +319,17 @@ impl BodyDraft {
 }
 
 /// Fields that the measurement itself sets.
-const OWN_FIELDS: [&str; 7] =
-    ["model", "messages", "prompt", "stream", "stream_options", "max_tokens", "input"];
+pub const OWN_FIELDS: [&str; 9] = [
+    "model",
+    "messages",
+    "prompt",
+    "input",
+    "stream",
+    "stream_options",
+    "max_tokens",
+    "max_completion_tokens",
+    "n",
+];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolve(source: SourceDraft) -> Result<Source, SpecError> {
-        let draft = WorkloadDraft { source, ..WorkloadDraft::default() };
-        draft.resolve().map(|workload| workload.source)
-    }
-
-    #[test]
-    fn nothing_typed_is_synthetic() {
-        let Source::Synthetic(synthetic) = resolve(SourceDraft::default()).unwrap() else {
-            panic!("another source")
-        };
-        assert_eq!(synthetic.input, Lengths::Fixed(INPUT_TOKENS));
-        assert_eq!(synthetic.prefix, None);
-    }
-
-    #[test]
-    fn two_sources_are_refused_by_name() {
-        let both = SourceDraft {
-            prompt: Some("hi".to_owned()),
-            trace: Some("t.jsonl".into()),
-            ..SourceDraft::default()
-        };
-        assert_eq!(resolve(both), Err(SpecError::TwoSources("--prompt", "--trace")));
-    }
-
-    #[test]
-    fn what_would_change_nothing_is_refused() {
-        let stray = SourceDraft { prefixes: Some(3), ..SourceDraft::default() };
-        let needs = "--prefix-tokens";
-        assert_eq!(resolve(stray), Err(SpecError::Stray { flag: "--prefixes", needs }));
-    }
-
-    #[test]
-    fn a_body_field_of_our_own_is_refused() {
-        let mut fields = Map::new();
-        fields.insert("stream".to_owned(), Value::Bool(false));
-        let body = BodyDraft { fields, ..BodyDraft::default() };
-        let draft = WorkloadDraft { body, ..WorkloadDraft::default() };
-        assert_eq!(draft.resolve(), Err(SpecError::OwnField("stream")));
-    }
-}
+mod tests;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use csv::{Position as RowPosition, Reader, StringRecord};
 
-use super::{DataFile, DataFileError, Position, at_reading};
+use super::{DataFile, DataFileError, LineBound, Position, at_reading};
 
 pub(crate) struct Table<'f> {
     path: PathBuf,
-    rows: Reader<Quotes<&'f mut DataFile>>,
+    rows: Reader<Quotes<LineBound<&'f mut DataFile>>>,
     header: StringRecord,
     row: StringRecord,
     last: Position,
@@ -21,7 +21,7 @@ impl DataFile {
         if self.head.is_empty() {
             return Err(DataFileError::Empty { path });
         }
-        let quotes = Quotes { bytes: self, count: 0, ended: false };
+        let quotes = Quotes { bytes: LineBound::new(self), count: 0, ended: false };
         let mut rows = Reader::from_reader(quotes);
         let header = rows.headers().cloned();
         let (row, last) = (StringRecord::new(), Position::Line(1));

@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use inferometer_model::{Message, Prompt, TokenCounter};
+use inferometer_model::Prompt;
 use serde_json::{Map, Value};
 
 use super::Item;
+use crate::counter::Counter;
 use crate::data_file::DataFileError;
 
 /// An item before its tokens are counted.
@@ -66,7 +67,7 @@ impl Limits {
 #[derive(Debug)]
 pub(super) struct Collector<'c> {
     path: PathBuf,
-    counter: &'c dyn TokenCounter,
+    counter: &'c dyn Counter,
     limits: Limits,
     items_max: u64,
     waiting: Vec<Raw>,
@@ -82,7 +83,7 @@ const STRANGERS_MAX: usize = 32;
 impl<'c> Collector<'c> {
     pub(super) fn new(
         path: &Path,
-        counter: &'c dyn TokenCounter,
+        counter: &'c dyn Counter,
         limits: Limits,
         items_max: u64,
     ) -> Self {
@@ -132,6 +133,10 @@ impl<'c> Collector<'c> {
         let batch = std::mem::take(&mut self.waiting);
         let counts = count_all(&batch, self.counter);
         for (raw, (input, answer)) in batch.into_iter().zip(counts) {
+            let Some(input) = input else {
+                self.leave_out("refused by the chat template");
+                continue;
+            };
             if let Some(reason) = self.limits.refuse(input, &raw.output, answer) {
                 self.leave_out(&reason);
                 continue;
@@ -162,7 +167,7 @@ impl<'c> Collector<'c> {
 }
 
 /// Tokenizers are slow and files are long, so all cores help; the order does not depend on them.
-fn count_all(batch: &[Raw], counter: &dyn TokenCounter) -> Vec<(usize, Option<u32>)> {
+fn count_all(batch: &[Raw], counter: &dyn Counter) -> Vec<Lengths> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let share = batch.len().div_ceil(cores).max(SHARE_MIN);
     if batch.len() <= share {
@@ -184,17 +189,16 @@ fn count_all(batch: &[Raw], counter: &dyn TokenCounter) -> Vec<(usize, Option<u3
 /// Fewer are not worth a thread.
 const SHARE_MIN: usize = 64;
 
-fn count(raw: &Raw, counter: &dyn TokenCounter) -> (usize, Option<u32>) {
-    let of_message = |message: &Message| counter.count(&message.text());
-    let input = match &raw.prompt {
-        Prompt::Text(text) => counter.count(text),
-        Prompt::Messages(messages) => messages.iter().map(of_message).sum(),
-    };
+/// Of a prompt, unless it cannot be sent, and of its answer, as far as that is known.
+type Lengths = (Option<usize>, Option<u32>);
+
+fn count(raw: &Raw, counter: &dyn Counter) -> Lengths {
+    let input = counter.prompt(&raw.prompt);
     let answer = match &raw.output {
         Output::Unknown => None,
         Output::Tokens(tokens) => Some(*tokens),
         Output::Chosen(tokens) => *tokens,
-        Output::Reference(text) => Some(whole(counter.count(text))),
+        Output::Reference(text) => Some(whole(counter.words(text))),
     };
     (input, answer)
 }

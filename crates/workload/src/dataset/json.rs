@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::BufReader;
 
-use inferometer_model::spec::Lengths;
+use inferometer_model::spec::{Lengths, OWN_FIELDS, TOKENS_MAX};
 use inferometer_model::{Message, Prompt};
 use serde::Deserialize;
 use serde::de::{self, Deserializer as _, SeqAccess, Visitor};
@@ -138,7 +138,17 @@ fn item(mut object: Map<String, Value>) -> Result<(Raw, Vec<String>), String> {
     };
     let fields = match only_one(&mut object, &BODY_KEYS)? {
         None | Some((_, Value::Null)) => Map::new(),
-        Some((_, Value::Object(fields))) => fields,
+        Some((key, Value::Object(fields))) => {
+            match OWN_FIELDS.iter().find(|own| fields.contains_key(**own)) {
+                None => fields,
+                Some(own) => {
+                    return Err(format!(
+                        "`{own}` in `{key}` is set by the measurement itself; leave it out \
+                         (`output_tokens` beside `{key}` sets an answer's length)"
+                    ));
+                }
+            }
+        }
         Some((key, _)) => return Err(format!("`{key}` must be an object")),
     };
     let strangers = object.into_iter().map(|(key, _)| key).collect();
@@ -179,12 +189,8 @@ fn only_one(
     Ok(found)
 }
 
-const OUTPUT_TOKENS_MAX: u32 = 16_000_000;
-
 pub(super) fn output_tokens(key: &str, text: &str) -> Result<u32, String> {
     let tokens = text.trim().parse().ok();
-    let allowed = tokens.filter(|tokens| (1..=OUTPUT_TOKENS_MAX).contains(tokens));
-    allowed.ok_or_else(|| {
-        format!("`{key}` is {text}, not a whole number from 1 to {OUTPUT_TOKENS_MAX}")
-    })
+    let allowed = tokens.filter(|tokens| (1..=TOKENS_MAX).contains(tokens));
+    allowed.ok_or_else(|| format!("`{key}` is {text}, not a whole number from 1 to {TOKENS_MAX}"))
 }

@@ -5,19 +5,19 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use inferometer_model::Prompt;
 use inferometer_model::observations::FileFacts;
-use inferometer_model::spec::{DatasetKind, Lengths};
-use inferometer_model::{Prompt, TokenCounter};
+use inferometer_model::spec::{DatasetKind, INPUT_TOKENS, Lengths};
 use serde_json::Map;
 use sha2::{Digest, Sha256};
 
 use super::collect::whole;
 use super::{Dataset, DatasetError, FileBounds, Item, kind_name};
+use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, hex, name_of};
 use crate::lengths::Draw;
 use crate::stream::Stream;
 
-const INPUT_TOKENS: Lengths = Lengths::Fixed(512);
 const DEPTH_MAX: usize = 16;
 const FILES_MAX: u64 = 100_000;
 /// The pieces are part of the data, and not of a run: they do not depend on its seed.
@@ -28,7 +28,7 @@ const BYTES_PER_TOKEN_MAX: usize = 64;
 pub(super) fn read(
     folder: &Path,
     input: Option<&Lengths>,
-    counter: &dyn TokenCounter,
+    counter: &dyn Counter,
     bounds: FileBounds,
 ) -> Result<Dataset, DatasetError> {
     let mut files = Vec::new();
@@ -37,8 +37,9 @@ pub(super) fn read(
     if files.is_empty() {
         return Err(DatasetError::NoTexts(folder.to_path_buf()));
     }
-    let lengths = Draw::new(input.unwrap_or(&INPUT_TOKENS));
-    let mut cutter = Cutter::new(folder, lengths, counter, bounds.items);
+    let lengths = Draw::new(input.unwrap_or(&Lengths::Fixed(INPUT_TOKENS)));
+    let count = |text: &str| counter.prompt(&Prompt::Text(text.to_owned())).unwrap_or(0);
+    let mut cutter = Cutter::new(folder, lengths, &count, bounds.items);
     let mut hash = Sha256::new();
     let mut bytes_left = bounds.bytes;
     for name in &files {
@@ -100,6 +101,9 @@ fn relative(root: &Path, path: &Path) -> String {
     names.collect::<Vec<_>>().join("/")
 }
 
+/// The tokens of a text as a whole prompt.
+type Count<'c> = &'c dyn Fn(&str) -> usize;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     MoreComes,
@@ -109,7 +113,9 @@ enum Ending {
 struct Cutter<'c> {
     folder: PathBuf,
     lengths: Draw,
-    counter: &'c dyn TokenCounter,
+    count: Count<'c>,
+    /// What stands around a piece and a word of it: nothing is shorter.
+    least: usize,
     items_max: u64,
     /// What has been read and not been cut.
     text: String,
@@ -119,9 +125,10 @@ struct Cutter<'c> {
 }
 
 impl<'c> Cutter<'c> {
-    fn new(folder: &Path, lengths: Draw, counter: &'c dyn TokenCounter, items_max: u64) -> Self {
+    fn new(folder: &Path, lengths: Draw, count: Count<'c>, items_max: u64) -> Self {
         let (folder, text) = (folder.to_path_buf(), String::new());
-        Self { folder, lengths, counter, items_max, text, items: Vec::new(), remainder: None }
+        let least = count("a");
+        Self { folder, lengths, count, least, items_max, text, items: Vec::new(), remainder: None }
     }
 
     fn cut(&mut self, ending: Ending) -> Result<(), DataFileError> {
@@ -131,12 +138,13 @@ impl<'c> Cutter<'c> {
             let rest = &self.text[at..];
             let number = self.items.len() as u64;
             let tokens = self.lengths.draw(&mut Stream::new(PIECES_SEED, "pieces", number));
-            let reach = (tokens as usize).saturating_mul(BYTES_PER_TOKEN_MAX);
+            let tokens = (tokens as usize).max(self.least);
+            let reach = tokens.saturating_mul(BYTES_PER_TOKEN_MAX);
             if rest.is_empty() || (ending == Ending::MoreComes && rest.len() < reach) {
                 break;
             }
-            let (piece, counted) = longest(rest, tokens as usize, self.counter);
-            let is_short = piece.len() == rest.trim_end().len() && counted < tokens as usize;
+            let (piece, counted) = longest(rest, tokens, self.count);
+            let is_short = piece.len() == rest.trim_end().len() && counted < tokens;
             let item = Item {
                 prompt: Prompt::Text(piece.to_owned()),
                 input_tokens: whole(counted),
@@ -177,20 +185,20 @@ impl<'c> Cutter<'c> {
 
 /// The longest beginning of a text, in whole words, that has at most so many tokens, and how many
 /// it has. A word that is too long by itself is cut between its characters.
-fn longest<'t>(text: &'t str, tokens: usize, counter: &dyn TokenCounter) -> (&'t str, usize) {
+fn longest<'t>(text: &'t str, tokens: usize, count: Count<'_>) -> (&'t str, usize) {
     let reach = text.floor_char_boundary(tokens.saturating_mul(BYTES_PER_TOKEN_MAX));
     let near = &text[..reach];
     let words = ends_of_words(near, tokens.saturating_add(1));
-    if let Some(found) = last_within(near, &words, tokens, counter) {
+    if let Some(found) = last_within(near, &words, tokens, count) {
         return found;
     }
     let word = words.first().map_or(near, |end| &near[..*end]);
     let characters: Vec<usize> =
         word.char_indices().map(|(at, character)| at + character.len_utf8()).collect();
-    last_within(near, &characters, tokens, counter).unwrap_or_else(|| {
+    last_within(near, &characters, tokens, count).unwrap_or_else(|| {
         // A single character of several tokens: there is nothing shorter.
         let piece = &near[..characters.first().copied().unwrap_or(near.len())];
-        (piece, counter.count(piece))
+        (piece, count(piece))
     })
 }
 
@@ -206,9 +214,9 @@ fn last_within<'t>(
     text: &'t str,
     ends: &[usize],
     tokens: usize,
-    counter: &dyn TokenCounter,
+    count: Count<'_>,
 ) -> Option<(&'t str, usize)> {
-    let count = |place: usize| counter.count(&text[..ends[place]]);
+    let count = |place: usize| count(&text[..ends[place]]);
     let mut over = (ends.len().checked_sub(1)?, 0);
     over.1 = count(over.0);
     if over.1 <= tokens {

@@ -1,4 +1,5 @@
-//! Data sets that are made here, whole and broken.
+//! Data sets that are made here, whole and broken. Words are tokens, so every truth can be counted
+//! by eye.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-
-/// Words are tokens, so every truth can be counted by eye.
-#[derive(Debug)]
-struct Words;
-
-impl TokenCounter for Words {
-    fn count(&self, text: &str) -> usize {
-        text.split_whitespace().count()
-    }
-}
+use crate::counter::Words;
 
 fn spec(path: &Path) -> DatasetSpec {
     let path = path.to_path_buf();
@@ -203,6 +195,8 @@ fn a_broken_line_is_refused_by_its_number() {
             "both `max_tokens` and `output_len`",
         ),
         ("{\"prompt\":\"a\",\"body\":[]}", "`body` must be an object"),
+        ("{\"prompt\":\"a\",\"body\":{\"max_tokens\":9}}", "`output_tokens` beside `body` sets"),
+        ("{\"prompt\":\"a\",\"extra_body\":{\"stream\":false}}", "`stream` in `extra_body` is set"),
     ] {
         let refused = with_third(line);
         assert!(refused.contains("data.jsonl, line 3: ") && refused.contains(reason), "{refused}");
@@ -308,7 +302,7 @@ fn folder(files: &[(&str, &str)]) -> Made {
     Made { spec: spec(folder.path()), _folder: folder }
 }
 
-fn pieces_of(made: &Made, tokens: u32, counter: &dyn TokenCounter) -> Dataset {
+fn pieces_of(made: &Made, tokens: u32, counter: &dyn Counter) -> Dataset {
     let spec = DatasetSpec { input: Some(Lengths::Fixed(tokens)), ..made.spec.clone() };
     read(&spec, counter).unwrap()
 }
@@ -339,8 +333,8 @@ fn a_folder_is_cut_into_pieces_in_the_order_of_its_names() {
 #[derive(Debug)]
 struct Characters;
 
-impl TokenCounter for Characters {
-    fn count(&self, text: &str) -> usize {
+impl Counter for Characters {
+    fn words(&self, text: &str) -> usize {
         text.chars().count()
     }
 }
@@ -374,14 +368,14 @@ proptest::proptest! {
     ) {
         let content = words.join(" ");
         let made = folder(&[("a.txt", &content)]);
-        for counter in [&Words as &dyn TokenCounter, &Characters] {
+        for counter in [&Words as &dyn Counter, &Characters] {
             let dataset = pieces_of(&made, tokens, counter);
             let joined: String = dataset.items.iter().map(text).collect();
             let all: String = words.concat();
             let kept: String = joined.split_whitespace().collect();
             proptest::prop_assert!(all.starts_with(&kept));
             for item in &dataset.items {
-                proptest::prop_assert_eq!(counter.count(text(item)), item.input_tokens as usize);
+                proptest::prop_assert_eq!(counter.words(text(item)), item.input_tokens as usize);
                 proptest::prop_assert!(item.input_tokens <= tokens);
             }
         }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use inferometer_model::spec::DatasetSpec;
+use inferometer_model::spec::{DatasetSpec, OUTPUT_TOKENS};
 use inferometer_model::{Content, PlannedRequest};
+use serde_json::{Map, Value};
 
 use super::{Place, Prompts, Recipe};
 use crate::dataset::{Dataset, Order};
 use crate::lengths::Draw;
 use crate::stream::Stream;
-
-/// Tokens of an answer of which neither the spec nor the data says anything.
-const OUTPUT_TOKENS: u32 = 128;
 
 #[derive(Debug)]
 pub(crate) struct DatasetPrompts {
@@ -48,6 +46,7 @@ impl Prompts for DatasetPrompts {
         let item = &self.dataset.items[number];
         let output_tokens = match &self.output {
             Some(output) => output.draw(&mut Stream::new(self.seed, "output", place.id)),
+            // Where the data says nothing either, as where nothing is asked.
             None => item.output_tokens.unwrap_or(OUTPUT_TOKENS),
         };
         Recipe {
@@ -61,6 +60,10 @@ impl Prompts for DatasetPrompts {
     fn content(&self, request: &PlannedRequest) -> Content {
         let item = &self.dataset.items[request.item as usize];
         Content { fields: item.fields.clone(), ..Content::of(item.prompt.clone()) }
+    }
+
+    fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
+        self.dataset.items[request.item as usize].fields.clone()
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use inferometer_model::spec::{AdapterChoice, Adapters, Images};
+use inferometer_model::spec::{AdapterChoice, Adapters, BodySpec, Images};
 use inferometer_model::{Content, PlannedRequest};
+use serde_json::{Map, Value};
 
 use super::{Place, Prompts, Recipe};
 use crate::lengths::Zipf;
@@ -23,6 +24,16 @@ pub(crate) struct Decorated {
 struct AdapterNames {
     names: Vec<String>,
     choice: Choice,
+    users: Users,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Users {
+    /// Each request by itself.
+    Requests,
+    /// Conversations, even those of one turn: a request's item is its conversation's number.
+    Conversations,
 }
 
 #[derive(Debug)]
@@ -34,25 +45,21 @@ enum Choice {
 
 impl Decorated {
     /// Adapters, where there are any, have at least one name.
-    pub(crate) fn new(
-        inner: Arc<dyn Prompts>,
-        images: Option<Images>,
-        adapters: Option<&Adapters>,
-        seed: u64,
-    ) -> Self {
-        Self { seed, inner, images, adapters: adapters.map(AdapterNames::new) }
+    pub(crate) fn new(inner: Arc<dyn Prompts>, body: &BodySpec, users: Users, seed: u64) -> Self {
+        let adapters = body.adapters.as_ref().map(|adapters| AdapterNames::new(adapters, users));
+        Self { seed, inner, images: body.images, adapters }
     }
 }
 
 impl AdapterNames {
-    fn new(spec: &Adapters) -> Self {
+    fn new(spec: &Adapters, users: Users) -> Self {
         let count = u32::try_from(spec.names.len()).unwrap_or(u32::MAX);
         let choice = match spec.choice {
             AdapterChoice::RoundRobin => Choice::RoundRobin,
             AdapterChoice::Random => Choice::Random,
             AdapterChoice::Zipf(exponent) => Choice::Popular(Zipf::new(count, exponent)),
         };
-        Self { names: spec.names.clone(), choice }
+        Self { names: spec.names.clone(), choice, users }
     }
 
     /// An adapter stays with its conversation.
@@ -60,8 +67,7 @@ impl AdapterNames {
         let mut stream = Stream::new(seed, "adapters", request.conversation().0);
         let count = self.names.len() as u64;
         let number = match &self.choice {
-            // The turns of a conversation share its number.
-            Choice::RoundRobin if 0 < request.turn || request.continues => {
+            Choice::RoundRobin if self.users == Users::Conversations => {
                 u64::from(request.item) % count
             }
             Choice::RoundRobin => request.id.0 % count,
@@ -89,6 +95,10 @@ impl Prompts for Decorated {
             content.model = Some(adapters.name(request, self.seed));
         }
         content
+    }
+
+    fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {
+        self.inner.fields(request)
     }
 }
 

@@ -43,6 +43,15 @@ impl Prefixes {
 }
 
 impl Synthetic {
+    /// The fewest tokens that can be sent.
+    fn shortest(&self, turn: u16) -> u32 {
+        match self.system_tokens(turn) {
+            _ if 0 < turn => 1,
+            0 => self.text.shortest(),
+            system => self.text.shortest_after(system),
+        }
+    }
+
     /// What the first turn of a conversation has before the user's words.
     fn system_tokens(&self, turn: u16) -> u32 {
         match &self.prefixes {
@@ -55,9 +64,10 @@ impl Synthetic {
 impl Prompts for Synthetic {
     fn recipe(&self, place: Place) -> Recipe {
         let own = self.input.draw(&mut Stream::new(self.seed, "input", place.id));
+        let input_tokens = own.saturating_add(self.system_tokens(place.turn));
         Recipe {
             prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
-            input_tokens: own.saturating_add(self.system_tokens(place.turn)),
+            input_tokens: input_tokens.max(self.shortest(place.turn)),
             output_tokens: self.output.draw(&mut Stream::new(self.seed, "output", place.id)),
             ..Recipe::default()
         }
@@ -73,10 +83,10 @@ impl Prompts for Synthetic {
         };
         let prefix = prefixes.segment(request.conversation().0);
         if self.prefix_is_system {
-            let system = Message::new("system", self.text.bare(&[prefix]));
             let own = Segment { tokens: own.tokens - prefix.tokens, ..own };
-            let user = Message::new("user", self.text.bare(&[own]));
-            return Content::of(Prompt::Messages(vec![system, user]));
+            let [system, user] = self.text.opening(prefix, own);
+            let messages = vec![Message::new("system", system), Message::new("user", user)];
+            return Content::of(Prompt::Messages(messages));
         }
         // A prompt that is no longer than its prefix is a part of it, and a word of its own.
         let tokens = prefix.tokens.min(own.tokens.saturating_sub(1));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use inferometer_model::{Content, PlannedRequest};
+use inferometer_model::{Content, PlannedRequest, RequestId};
 
 use super::{Place, Prompts, Recipe};
 use crate::stream::Stream;
@@ -13,13 +13,22 @@ use crate::trace::{Trace, TraceEntry};
 pub(crate) struct TracePrompts {
     pub(crate) seed: u64,
     pub(crate) text: Arc<TextMaker>,
-    /// Of at least one entry; after the last the first comes again.
+    /// Of at least one entry; after the last the first comes again, with other words.
     pub(crate) trace: Arc<Trace>,
 }
 
 impl TracePrompts {
+    /// A block's text is shared within a pass: in the next one a prefix cache must not know all.
+    fn seed_of_blocks(&self, id: RequestId) -> u64 {
+        match id.0 / self.trace.entries.len() as u64 {
+            0 => self.seed,
+            pass => Stream::new(self.seed, "pass", pass).bits(),
+        }
+    }
+
     /// The blocks that others may share, then what is missing as text of this request alone.
     fn segments(&self, entry: &TraceEntry, request: &PlannedRequest) -> Vec<Segment> {
+        let blocks_seed = self.seed_of_blocks(request.id);
         let mut left = request.input_tokens;
         let mut segments = Vec::new();
         let blocks = entry.blocks.start as usize..entry.blocks.end as usize;
@@ -28,7 +37,7 @@ impl TracePrompts {
             if tokens == 0 {
                 break;
             }
-            let seed = Stream::new(self.seed, "block", *hash_id).bits();
+            let seed = Stream::new(blocks_seed, "block", *hash_id).bits();
             segments.push(Segment { seed, tokens });
             left -= tokens;
         }
@@ -46,7 +55,7 @@ impl Prompts for TracePrompts {
         let entry = &self.trace.entries[item as usize];
         Recipe {
             prompt_seed: Stream::new(self.seed, "prompts", place.id).bits(),
-            input_tokens: entry.input_tokens,
+            input_tokens: entry.input_tokens.max(self.text.shortest()),
             output_tokens: entry.output_tokens,
             item,
             ..Recipe::default()

@@ -4,6 +4,7 @@
 //! Its rule: lengths and offsets of all requests are drawn first; a prompt is a run of consecutive
 //! ids, decoded, encoded again, and cut or filled with random ids until its length is right.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use inferometer_model::spec::{self, Lengths};
@@ -38,15 +39,20 @@ struct Drawn {
 /// Random ids fill prompts in their order, so what one needs depends on all before it.
 #[derive(Debug)]
 struct Fillings {
-    /// The generator as it stood before a request, where it stood otherwise than before.
-    states: Vec<(usize, NumpyRng)>,
+    /// The generator as it stood before every request whose number is a multiple of `KEEP_EVERY`.
+    kept: Vec<NumpyRng>,
+    /// As it stood before each of the last requests, the next one included.
+    recent: VecDeque<NumpyRng>,
     /// The first request that was not made yet.
     next: usize,
 }
 
 /// Requests that are drawn when a plan has no end of its own; then they repeat.
-const REQUESTS_OPEN_ENDED: u64 = 1 << 16;
+pub(crate) const REQUESTS_OPEN_ENDED: u64 = 1 << 16;
 const REQUESTS_MAX: u64 = 1 << 24;
+/// What lies further back is made again from the last state before it: few look back so far.
+const KEEP_EVERY: usize = 1_024;
+const RECENT_MAX: usize = 4_096;
 /// Tries to make a length right.
 const TRIES: usize = 10;
 
@@ -57,7 +63,10 @@ impl VllmRandom {
         seed: u64,
         requests: Option<u64>,
     ) -> Result<Self, WorkloadError> {
-        let requests = requests.unwrap_or(REQUESTS_OPEN_ENDED).clamp(1, REQUESTS_MAX);
+        let requests = requests.unwrap_or(REQUESTS_OPEN_ENDED).max(1);
+        if REQUESTS_MAX < requests {
+            return Err(WorkloadError::TooManyDrawn { requests, bound: REQUESTS_MAX });
+        }
         let requests = usize::try_from(requests).unwrap_or(usize::MAX);
         let vocabulary = tokenizer.vocabulary_size();
         let special = tokenizer.special_ids();
@@ -83,11 +92,11 @@ impl VllmRandom {
             prefix_tokens: spec.prefix_tokens,
             prefix: Vec::new(),
             requests: drawn.collect(),
-            fillings: Mutex::new(Fillings { states: Vec::new(), next: 0 }),
+            fillings: Mutex::new(Fillings::before_all(NumpyRng::new(seed))),
             allowed,
         };
         made.prefix = made.draw_prefix(spec.prefix_tokens, &mut rng);
-        made.fillings = Mutex::new(Fillings { states: vec![(0, rng)], next: 0 });
+        made.fillings = Mutex::new(Fillings::before_all(rng));
         Ok(made)
     }
 
@@ -142,28 +151,46 @@ impl VllmRandom {
         if fillings.next == place {
             return self.make_next(&mut fillings);
         }
-        let mut rng = fillings.before(place);
+        let (first, mut rng) = fillings.nearest(place);
         drop(fillings);
+        for before in first..place {
+            self.make(before, &mut rng);
+        }
         self.make(place, &mut rng)
     }
 
     fn make_next(&self, fillings: &mut Fillings) -> String {
-        let place = fillings.next;
-        let before = fillings.before(place);
-        let mut rng = before.clone();
+        let (place, mut rng) = fillings.nearest(fillings.next);
         let prompt = self.make(place, &mut rng);
-        fillings.next += 1;
-        if rng != before {
-            fillings.states.push((fillings.next, rng));
-        }
+        fillings.push(rng);
         prompt
     }
 }
 
 impl Fillings {
-    fn before(&self, place: usize) -> NumpyRng {
-        let later = self.states.partition_point(|(first, _)| *first <= place);
-        self.states[later - 1].1.clone()
+    fn before_all(rng: NumpyRng) -> Self {
+        Self { kept: vec![rng.clone()], recent: VecDeque::from([rng]), next: 0 }
+    }
+
+    /// A request up to this one, the next at most, with the generator as it stood before it.
+    fn nearest(&self, place: usize) -> (usize, NumpyRng) {
+        let back = self.next - place;
+        match (self.recent.len() - 1).checked_sub(back) {
+            Some(at) => (place, self.recent[at].clone()),
+            None => (place / KEEP_EVERY * KEEP_EVERY, self.kept[place / KEEP_EVERY].clone()),
+        }
+    }
+
+    /// The generator after the next request.
+    fn push(&mut self, rng: NumpyRng) {
+        self.next += 1;
+        if self.next.is_multiple_of(KEEP_EVERY) {
+            self.kept.push(rng.clone());
+        }
+        if self.recent.len() == RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(rng);
     }
 }
 

@@ -24,12 +24,17 @@ impl WarmUp {
 
 impl Prompts for WarmUp {
     fn recipe(&self, place: Place) -> Recipe {
-        let prompt_seed = Stream::new(self.seed, "warm-up", place.id).bits();
-        Recipe { prompt_seed, ..self.lengths.recipe(place) }
+        let recipe = self.lengths.recipe(place);
+        Recipe {
+            prompt_seed: Stream::new(self.seed, "warm-up", place.id).bits(),
+            input_tokens: recipe.input_tokens.max(self.text.shortest()),
+            ..recipe
+        }
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
-        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens.max(1) };
-        Content::text(self.text.framed(&[own]))
+        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens };
+        let fields = self.lengths.fields(request);
+        Content { fields, ..Content::text(self.text.framed(&[own])) }
     }
 }

@@ -33,6 +33,11 @@ pub enum TextError {
     NoTemplate(String),
     #[error(transparent)]
     Template(#[from] TemplateError),
+    #[error(
+        "the chat template of `{0}` refuses a system message, which --prefix-tokens with --turns \
+         begins with; count the prompt alone, or leave --prefix-tokens out"
+    )]
+    NoSystem(String),
     #[error("the chat template of `{0}` changes the words of a prompt; count the prompt alone")]
     TemplateRewrites(String),
     #[error("the tokenizer `{0}` has no tokens to write text with; run without a tokenizer")]
@@ -50,6 +55,9 @@ pub(super) struct Exact {
     units: Units,
     framed: Surroundings,
     bare: Surroundings,
+    /// What the frame adds to a system message and a user's; `None` when the template refuses
+    /// them.
+    around_opening: Option<u32>,
 }
 
 /// How a text begins and ends in its place.
@@ -73,6 +81,9 @@ const FIRSTS_ENOUGH: usize = 16;
 const ENDERS_TRIED: usize = 64;
 /// Encodings of one text that is mended.
 const ATTEMPTS: usize = 96;
+/// Tokens of each of the messages that a frame is measured with.
+const OPENING_PROBE: u32 = 16;
+const OPENING_ATTEMPTS: usize = 8;
 
 impl Exact {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, frame: Frame) -> Result<Self, TextError> {
@@ -89,13 +100,16 @@ impl Exact {
         let units = Units::probe(&tokenizer).ok_or_else(|| TextError::NoWords(name()))?;
         let framed = Surroundings::probe(&tokenizer, frame, &units);
         let bare = Surroundings::probe(&tokenizer, Frame::None, &units);
-        let mut exact = Self { tokenizer, units, framed, bare };
+        let mut exact = Self { tokenizer, units, framed, bare, around_opening: None };
         if exact.first_miss().is_some() && exact.units.additive {
             exact.units.additive = false;
             exact.units.enders.clear();
         }
         match exact.first_miss() {
-            None => Ok(exact),
+            None => {
+                exact.around_opening = exact.measure_opening();
+                Ok(exact)
+            }
             Some((asked, made)) => {
                 Err(TextError::NotExact { name: exact.tokenizer.facts().name, asked, made })
             }
@@ -104,6 +118,54 @@ impl Exact {
 
     pub(super) fn shortest(&self) -> u32 {
         self.framed.overhead + 1
+    }
+
+    pub(super) fn shortest_after_system(&self) -> u32 {
+        self.around_opening.unwrap_or(0) + 1
+    }
+
+    pub(super) fn knows_openings(&self) -> bool {
+        self.around_opening.is_some()
+    }
+
+    pub(super) fn opening(&self, system: Segment, own: Segment) -> [String; 2] {
+        let around = self.around_opening.unwrap_or(0);
+        let asked = system.tokens.saturating_add(own.tokens);
+        let mut user = Segment { tokens: own.tokens.saturating_sub(around).max(1), ..own };
+        let mut texts = [self.bare(&[system]), self.bare(&[user])];
+        // Words at the borders may cost a token more or less than in the middle of a text.
+        for _ in 0..OPENING_ATTEMPTS {
+            match self.count_opening(&texts) {
+                Some(made) if made != asked => {
+                    let tokens = (user.tokens + asked).saturating_sub(made).max(1);
+                    user = Segment { tokens, seed: user.seed.wrapping_add(1) };
+                    texts[1] = self.bare(&[user]);
+                }
+                _ => break,
+            }
+        }
+        texts
+    }
+
+    /// The tokens of a system message and a user's as the model sees them; `None` where that is not
+    /// counted, or refused.
+    fn count_opening(&self, [system, user]: &[String; 2]) -> Option<u32> {
+        if self.framed.frame != Frame::Template {
+            return None;
+        }
+        let messages =
+            [Message::new("system", system.as_str()), Message::new("user", user.as_str())];
+        let rendered = self.tokenizer.render_chat(&messages, true).ok().flatten()?;
+        u32::try_from(self.tokenizer.count(&rendered)).ok()
+    }
+
+    fn measure_opening(&self) -> Option<u32> {
+        if self.framed.frame != Frame::Template {
+            return Some(0);
+        }
+        let text = |seed| self.bare(&[Segment { seed, tokens: OPENING_PROBE }]);
+        let made = self.count_opening(&[text(1), text(2)])?;
+        Some(made.saturating_sub(2 * OPENING_PROBE))
     }
 
     pub(super) fn framed(&self, segments: &[Segment]) -> String {

@@ -1,7 +1,7 @@
 //! The words of synthetic prompts: short, common, and one token each for most tokenizers.
 
 #[rustfmt::skip]
-pub(super) const WORDS: [&str; 256] = [
+pub(crate) const WORDS: [&str; 256] = [
     "the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with",
     "his", "they", "at", "be", "this", "have", "from", "or", "one", "had", "by", "word", "but", "not", "what", "all",
     "were", "we", "when", "your", "can", "said", "there", "use", "an", "each", "which", "she", "do", "how", "their", "if",

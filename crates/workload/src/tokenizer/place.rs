@@ -93,6 +93,21 @@ impl Hub {
     }
 }
 
+/// What results call a tokenizer: a name on the hub whole, and of a path the model's directory, or
+/// the file where it has a name of its own. Results travel, and folders tell too much.
+pub(super) fn known_name(name: &str) -> String {
+    let path = Path::new(name);
+    let whole = path.canonicalize().ok();
+    let Some(whole) = whole.filter(|_| path.is_file() || path.is_dir()) else {
+        return name.to_owned();
+    };
+    // A link's own name is the one that was meant.
+    let file = path.file_name().or(whole.file_name());
+    let folder = || path.parent().and_then(Path::file_name).or(whole.parent()?.file_name());
+    let file = if file.is_some_and(|file| file == FILE) { folder().or(file) } else { file };
+    file.map_or_else(|| FILE.to_owned(), |file| file.to_string_lossy().into_owned())
+}
+
 /// `model` or `owner/model`, of the characters that the hub allows.
 fn is_hub_name(name: &str) -> bool {
     let is_part = |part: &str| {

@@ -1,5 +1,6 @@
 //! Chat templates: how a model's messages become the one text that it sees.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use inferometer_model::Message;
@@ -12,6 +13,7 @@ use super::{TokenizerError, read_json, read_optional, token_text};
 /// A template and the names of tokens that it may write.
 #[derive(Debug)]
 pub(super) struct ChatTemplate {
+    source: String,
     environment: Environment<'static>,
     /// `bos_token` and others, each with its text.
     tokens: Value,
@@ -33,7 +35,29 @@ pub enum TemplateError {
     Dated,
 }
 
+/// What a template writes, as far as a prompt can be long.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if OUTPUT_BYTES_MAX - self.0.len() < bytes.len() {
+            return Err(io::Error::other(format!(
+                "it writes longer than {OUTPUT_BYTES_MAX} bytes"
+            )));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 const NAME: &str = "chat";
+/// Steps of a template: far more than long chats take, and over within a second or so.
+const FUEL: u64 = 20_000_000;
+const OUTPUT_BYTES_MAX: usize = 256 << 20;
 /// Left out on purpose, so that a text is the same tomorrow: templates that ask whether it is there
 /// have a date of their own.
 const TODAY: &str = "strftime_now";
@@ -60,7 +84,8 @@ impl ChatTemplate {
         environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
         });
-        let unread = environment.add_template_owned(NAME, source).err();
+        environment.set_fuel(Some(FUEL));
+        let unread = environment.add_template_owned(NAME, source.clone()).err();
         let broken = unsettled.or(unread).map(|error| error.to_string());
         let is_token = |name: &str| name.ends_with("_token");
         let tokens = config.as_object().into_iter().flatten();
@@ -68,7 +93,12 @@ impl ChatTemplate {
             .filter(|(name, _)| is_token(name))
             .filter_map(|(name, token)| Some((name.clone(), token_text(token)?.into())))
             .collect();
-        Self { environment, tokens: Value::Object(tokens), broken }
+        Self { source, environment, tokens: Value::Object(tokens), broken }
+    }
+
+    /// All that what it writes depends on.
+    pub(super) fn parts(&self) -> [(&'static str, String); 2] {
+        [("template", self.source.clone()), ("tokens", self.tokens.to_string())]
     }
 
     pub(super) fn render(
@@ -89,14 +119,18 @@ impl ChatTemplate {
                 // What is not given must be nothing rather than unknown, as templates ask for it.
                 let (tools, documents) = ((), ());
                 let given = context! { messages, add_generation_prompt, tools, documents };
-                template.render(context! { ..given, ..tokens })
+                let mut bounded = Bounded(Vec::new());
+                template.render_captured_to(context! { ..given, ..tokens }, &mut bounded)?;
+                let text = String::from_utf8(bounded.0);
+                text.map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
             })
             .map_err(|error| {
                 let detail = error.detail().unwrap_or_default();
                 if error.kind() == ErrorKind::UnknownFunction && detail.contains(TODAY) {
                     TemplateError::Dated
                 } else {
-                    TemplateError::Broken(error.to_string())
+                    let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
+                    TemplateError::Broken(format!("{error}{}", why.unwrap_or_default()))
                 }
             })
     }

@@ -47,7 +47,11 @@ fn a_file_a_directory_and_a_cached_name_are_found() {
     let by_folder = Tokenizer::open(folder.path().to_str().unwrap()).unwrap();
     assert_eq!(by_file.facts().sha256, by_folder.facts().sha256);
     assert_eq!(by_file.facts().sha256.len(), 64);
-    assert_eq!(by_file.facts().name, file.to_str().unwrap());
+    let name = folder.path().file_name().unwrap().to_str().unwrap();
+    assert_eq!([by_file.facts().name, by_folder.facts().name], [name; 2], "no folders above it");
+    let other = folder.path().join("other.json");
+    fs::copy(&file, &other).unwrap();
+    assert_eq!(Tokenizer::open(other.to_str().unwrap()).unwrap().facts().name, "other.json");
 
     let model = folder.path().join("models--owner--model");
     fs::create_dir_all(model.join("refs")).unwrap();
@@ -188,4 +192,40 @@ fn templates_are_found_in_each_of_their_places() {
     assert_eq!(rendered().as_deref(), Some("c"));
     write("chat_template.jinja", "d");
     assert_eq!(rendered().as_deref(), Some("d"));
+}
+
+#[test]
+fn the_hash_is_of_all_that_is_used() {
+    let hash = |config: &serde_json::Value, template: bool, special_names: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("tokenizer.json"), small()).unwrap();
+        fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+        let tokenizer = Tokenizer::open(folder.path().to_str().unwrap()).unwrap();
+        tokenizer.facts_with(Besides { template, special_names }).sha256
+    };
+    let one = json!({ "bos_token": "one", "chat_template": "{{ bos_token }} a" });
+    let other = json!({ "bos_token": "one", "chat_template": "{{ bos_token }} b" });
+    let named = json!({ "bos_token": "two", "chat_template": "{{ bos_token }} a" });
+    assert_eq!(hash(&one, false, false), hash(&other, false, false));
+    assert_eq!(hash(&one, false, true), hash(&other, false, true));
+    assert_ne!(hash(&one, true, false), hash(&other, true, false));
+    assert_ne!(hash(&one, true, false), hash(&one, false, false));
+    assert_eq!(hash(&one, false, false), hash(&named, false, false));
+    assert_ne!(hash(&one, false, true), hash(&named, false, true));
+    assert_ne!(hash(&one, true, false), hash(&named, true, false), "the template writes it");
+}
+
+#[test]
+fn a_template_without_an_end_or_a_measure_is_refused() {
+    let refused = |template: &str| {
+        let tokenizer = Tokenizer::from_bytes("small", small().as_bytes()).unwrap();
+        let tokenizer = tokenizer.with_template(template, &json!({}));
+        tokenizer.render_chat(&[Message::new("user", "one")], true).unwrap_err().to_string()
+    };
+    let endless =
+        refused("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}");
+    assert!(endless.contains("fuel"), "{endless}");
+    let long =
+        refused("{% set a = 'x' * 65536 %}{% for b in range(9999) %}{{ a }}{{ a }}{% endfor %}");
+    assert!(long.contains("longer than"), "{long}");
 }

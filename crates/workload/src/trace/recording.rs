@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use inferometer_model::spec::TOKENS_MAX;
+
 use super::{Stream, TraceEntry};
 use crate::data_file::DataFileError;
 
@@ -13,9 +15,6 @@ pub(super) struct Bounds {
     pub(super) entries: u64,
     pub(super) blocks: u64,
 }
-
-/// Beyond this a length is a slip, and its text would fill the memory.
-const TOKENS_MAX: u32 = 16_000_000;
 
 /// An entry whose moment is on the recorder's clock.
 #[derive(Debug)]

@@ -221,3 +221,13 @@ fn a_number_and_a_time_end_a_run_together() {
     let none = LoadDraft { until: Some(Until::Both), ..draft() };
     assert_eq!(refused(&none), SpecError::UntilWithoutBoth);
 }
+
+#[test]
+fn a_replay_is_neither_endless_nor_over_at_once() {
+    let at = |speed| LoadDraft { speed: Some(speed), ..draft() }.resolve(true);
+    for speed in [0.0, 0.000_9, 1_001.0, f64::NAN] {
+        assert_eq!(at(speed), Err(SpecError::BadSpeed), "{speed}");
+    }
+    assert!(SpecError::BadSpeed.to_string().contains("from 0.001 to 1000"));
+    assert!(at(0.001).is_ok() && at(1_000.0).is_ok());
+}

@@ -13,8 +13,15 @@ fn plain() -> Arc<dyn Prompts> {
     Arc::new(Fixed { seed: 1, prompt, input_tokens: 1, output })
 }
 
+fn with_adapters(choice: AdapterChoice, users: Users) -> Decorated {
+    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let adapters = Some(Adapters { names, choice });
+    Decorated::new(plain(), &BodySpec { adapters, ..BodySpec::default() }, users, 1)
+}
+
 fn pictures(seed: u64, id: u64) -> Vec<String> {
-    let decorated = Decorated::new(plain(), Some(IMAGES), None, seed);
+    let body = BodySpec { images: Some(IMAGES), ..BodySpec::default() };
+    let decorated = Decorated::new(plain(), &body, Users::Requests, seed);
     decorated.content(&planned(&decorated, id)).images
 }
 
@@ -46,9 +53,8 @@ fn pictures_differ_by_request_and_seed_and_are_made_again_alike() {
 }
 
 fn asked_of_each(choice: AdapterChoice) -> [u32; 3] {
-    let names = ["a", "b", "c"].map(str::to_owned);
-    let adapters = Adapters { names: names.to_vec(), choice };
-    let decorated = Decorated::new(plain(), None, Some(&adapters), 1);
+    let names = ["a", "b", "c"];
+    let decorated = with_adapters(choice, Users::Requests);
     let mut counts = [0; 3];
     for id in 0..3_000 {
         let content = decorated.content(&planned(&decorated, id));
@@ -71,9 +77,7 @@ fn adapters_come_in_turn_or_as_drawn() {
 
 #[test]
 fn a_drawn_adapter_stays_with_its_conversation() {
-    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
-    let adapters = Adapters { names, choice: AdapterChoice::Random };
-    let decorated = Decorated::new(plain(), None, Some(&adapters), 1);
+    let decorated = with_adapters(AdapterChoice::Random, Users::Conversations);
     for first in 0..50 {
         let models = [0_u16, 1, 2].map(|turn| {
             let request = planned(&decorated, first + u64::from(turn));
@@ -81,4 +85,16 @@ fn a_drawn_adapter_stays_with_its_conversation() {
         });
         assert!(models.iter().all(|model| *model == models[0]), "{models:?}");
     }
+}
+
+#[test]
+fn conversations_of_one_turn_take_adapters_in_turn_with_the_others() {
+    let decorated = with_adapters(AdapterChoice::RoundRobin, Users::Conversations);
+    // Conversations of two turns, one, one and two.
+    let standing = [(0, 0, true), (0, 1, false), (1, 0, false), (2, 0, false), (3, 0, true)];
+    let models = standing.into_iter().zip(0..).map(|((item, turn, continues), id)| {
+        let request = PlannedRequest { item, turn, continues, ..planned(&decorated, id) };
+        decorated.content(&request).model.unwrap()
+    });
+    assert_eq!(models.collect::<Vec<_>>(), ["a", "a", "b", "c", "a"]);
 }

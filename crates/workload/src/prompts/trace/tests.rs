@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::Prompt;
-use inferometer_model::observations::FileFacts;
+use inferometer_model::observations::{Correction, FileFacts};
 
 use super::*;
 use crate::prompts::planned;
@@ -57,14 +57,19 @@ fn ids_that_are_missing_are_text_of_its_own_and_ids_too_many_are_ignored() {
 }
 
 #[test]
-fn after_the_last_entry_the_first_comes_again_with_new_words_of_its_own() {
-    let prompts = prompts(1, &[(40, &[1]), (7, &[])]);
+fn after_the_last_entry_the_first_comes_again_with_new_words() {
+    let prompts = prompts(1, &[(40, &[1]), (7, &[]), (32, &[1, 2])]);
     let recipe = |id| prompts.recipe(Place { id, turn: 0 });
-    assert_eq!((recipe(0).item, recipe(1).item, recipe(2).item), (0, 1, 0));
+    assert_eq!((recipe(0).item, recipe(1).item, recipe(3).item), (0, 1, 0));
     assert_eq!((recipe(1).input_tokens, recipe(1).output_tokens), (7, 9));
-    assert_ne!(recipe(0).prompt_seed, recipe(2).prompt_seed);
+    assert_ne!(recipe(0).prompt_seed, recipe(3).prompt_seed);
     assert!((16..20).contains(&shared(&words(&prompts, 0), &words(&prompts, 2))));
-    assert!(shared(&words(&prompts, 1), &words(&prompts, 3)) < 4);
+    for id in 0..3 {
+        assert!(shared(&words(&prompts, id), &words(&prompts, id + 3)) < 4, "{id}");
+        assert!(shared(&words(&prompts, id + 3), &words(&prompts, id + 6)) < 4, "{id}");
+    }
+    let shared_again = shared(&words(&prompts, 3), &words(&prompts, 5));
+    assert!((16..20).contains(&shared_again), "within a pass they share: {shared_again}");
 }
 
 #[test]
@@ -72,4 +77,13 @@ fn another_seed_has_other_words() {
     let entries: [(u32, &[u64]); 1] = [(40, &[1, 2])];
     let [one, two] = [1, 2].map(|seed| words(&prompts(seed, &entries), 0));
     assert!(shared(&one, &two) < 4);
+}
+
+#[test]
+fn a_prompt_is_recorded_no_shorter_than_it_can_be() {
+    let correction = Correction { tokens_per_word: 1.0, overhead_tokens: 10.0 };
+    let text = Arc::new(TextMaker::estimating(Some(correction)));
+    let prompts = TracePrompts { text, ..prompts(1, &[(3, &[]), (40, &[])]) };
+    let tokens = [0, 1].map(|id| planned(&prompts, id).input_tokens);
+    assert_eq!(tokens, [11, 40]);
 }

@@ -103,3 +103,25 @@ fn inputs_that_are_all_special_tokens_are_refused() {
     let error = VllmRandom::new(&spec, bytes(), 0, None).unwrap_err().to_string();
     assert!(error.contains("an input of 1 tokens") && error.contains("longer prompts"), "{error}");
 }
+
+#[test]
+fn what_lies_far_back_is_made_again_and_little_is_kept() {
+    let spec = spec::VllmRandom { input: 6.into(), output: 1.into(), prefix_tokens: 0 };
+    let count = RECENT_MAX + 2 * KEEP_EVERY;
+    let made = VllmRandom::new(&spec, bytes(), 3, Some(count as u64)).unwrap();
+    let in_order: Vec<String> = (0..count).map(|place| made.prompt(place)).collect();
+    let fillings = made.fillings.lock().unwrap();
+    assert_eq!(fillings.recent.len(), RECENT_MAX);
+    assert_eq!(fillings.kept.len(), count / KEEP_EVERY + 1);
+    drop(fillings);
+    for place in [0, 1, KEEP_EVERY - 1, KEEP_EVERY, KEEP_EVERY + 3, count - RECENT_MAX, count - 1] {
+        assert_eq!(made.prompt(place), in_order[place], "{place}");
+    }
+}
+
+#[test]
+fn more_than_can_be_drawn_is_refused() {
+    let spec = spec::VllmRandom { input: 6.into(), output: 1.into(), prefix_tokens: 0 };
+    let error = VllmRandom::new(&spec, bytes(), 3, Some(REQUESTS_MAX + 1)).unwrap_err();
+    assert!(error.to_string().contains("16777217"), "{error}");
+}
