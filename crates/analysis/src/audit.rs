@@ -5,7 +5,7 @@ use inferometer_model::RequestRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Missing, NOTHING_OK};
-use crate::tokens::{InputTokens, OutputTokens, TokenSource};
+use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, TokenSource};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
@@ -107,13 +107,14 @@ impl Tally {
         }
     }
 
-    pub(crate) fn finish(&self) -> Audit {
+    pub(crate) fn finish(&self, generates: bool) -> Audit {
+        let no_output = if generates { OUTPUT_UNKNOWN } else { NO_TOKENS };
         let or_nothing_ok = |missing| if self.ok == 0 { NOTHING_OK } else { missing };
         let no_input = if self.first_turns == 0 { NO_FIRST_TURN } else { INPUT_UNKNOWN };
         Audit {
             input: self.input.finish(or_nothing_ok(no_input)),
             follow_ups: self.ok - self.first_turns,
-            output: self.output.finish(or_nothing_ok(OUTPUT_UNKNOWN)),
+            output: self.output.finish(or_nothing_ok(no_output)),
             cache: self.cache(or_nothing_ok(CACHE_UNKNOWN)),
         }
     }

@@ -9,14 +9,14 @@ use crate::audit::{Audit, Tally};
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
 use crate::groups::{Groups, PartFigures, TurnFigures};
-use crate::metric::{Missing, NOTHING_OK, NOTHING_SENT};
+use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
 use crate::sample::Sample;
-use crate::slos::{Keeping, RequestSlos};
+use crate::slos::{Keeping, RequestSlo, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
-use crate::tokens::{InputTokens, OutputTokens, Tokens};
+use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens, generates};
 use crate::value::Note;
 
 /// The values of one distribution, sorted.
@@ -38,6 +38,8 @@ impl Series {
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) shape: LoadShape,
+    /// Whether answers are made of tokens.
+    pub(crate) generates: bool,
     pub(crate) attempted: u64,
     pub(crate) ok: u64,
     pub(crate) tokens: Tokens,
@@ -89,14 +91,17 @@ impl Measured {
     }
 
     pub(crate) fn output_throughput(&self) -> Result<f64, Missing> {
+        self.generated()?;
         self.per_second(self.tokens.output_total as f64)
     }
 
     pub(crate) fn total_throughput(&self) -> Result<f64, Missing> {
+        self.generated()?;
         self.per_second(self.tokens.input_total as f64 + self.tokens.output_total as f64)
     }
 
     pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
+        self.generated()?;
         match &self.shape {
             LoadShape::Closed { concurrency, .. } => {
                 Ok(self.output_throughput()? / f64::from(concurrency.get()))
@@ -108,6 +113,7 @@ impl Measured {
     }
 
     pub(crate) fn peak_output_throughput(&self) -> Result<f64, Missing> {
+        self.generated()?;
         if self.ok == 0 {
             return Err(NOTHING_OK);
         }
@@ -136,15 +142,32 @@ impl Measured {
     }
 
     pub(crate) fn goodput(&self) -> Result<f64, Missing> {
-        self.per_second(self.request_slos.as_ref().ok_or(NO_SLO)?.met as f64)
+        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
+        self.can_be_kept(slos)?;
+        self.per_second(slos.met as f64)
     }
 
     pub(crate) fn attainment(&self) -> Result<f64, Missing> {
         let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
+        self.can_be_kept(slos)?;
         match slos.scheduled {
             0 => Err(Missing("no request was scheduled")),
             scheduled => Ok(slos.met as f64 / scheduled as f64),
         }
+    }
+
+    /// What no answer could show was neither kept nor broken.
+    fn can_be_kept(&self, slos: &RequestSlos) -> Result<(), Missing> {
+        slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(()), Err)
+    }
+
+    /// Why no `ok` answer shows what was promised of each, if that is so. A promise that was kept
+    /// without a value was kept by answers that had nothing to break it with.
+    pub(crate) fn unseen(&self, slo: &RequestSlo) -> Option<Missing> {
+        if self.ok == 0 || 0 < slo.met {
+            return None;
+        }
+        Metric::named(&slo.metric)?.sample(self)?.err()
     }
 
     pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
@@ -155,9 +178,14 @@ impl Measured {
     }
 
     pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
+        self.generated()?;
         let no_tpot = Missing("there is no TPOT to invert");
         let tpot = self.tpot.sample.as_ref().ok_or(no_tpot)?;
         per_ms(1.0, tpot.mean()).ok_or(no_tpot)
+    }
+
+    fn generated(&self) -> Result<(), Missing> {
+        if self.generates { Ok(()) } else { Err(NO_TOKENS) }
     }
 
     fn per_second(&self, count: f64) -> Result<f64, Missing> {
@@ -183,6 +211,7 @@ const ITL_UNKNOWN: Missing =
 struct Pass<'run> {
     manifest: &'run Manifest,
     streaming: bool,
+    generates: bool,
     ruler: Ruler,
     output: Output,
     latencies: Latencies,
@@ -206,6 +235,7 @@ impl<'run> Pass<'run> {
         Self {
             manifest: &observations.manifest,
             streaming: observations.manifest.spec.workload.streaming,
+            generates: generates(observations.manifest.spec.api),
             ruler: Ruler::new(error_ns),
             output: Output::default(),
             latencies: Latencies::default(),
@@ -225,7 +255,11 @@ impl<'run> Pass<'run> {
 
     fn add(&mut self, record: &RequestRecord) {
         self.output.read(record, &mut self.ruler);
-        let counted = OutputTokens::of(record, &self.output);
+        let counted = if self.generates {
+            OutputTokens::of(record, &self.output)
+        } else {
+            OutputTokens::NONE
+        };
         self.tokens.add(record, &self.output, counted);
         self.latencies.add_attempt(record, &mut self.ruler);
         self.oddities.add_attempt(record);
@@ -247,7 +281,8 @@ impl<'run> Pass<'run> {
         self.audit.add_ok(record, counted);
         self.keeping.add_ok(&answer);
         self.groups.add_ok(record, &answer);
-        let asked = OutputAsk::of(self.manifest, record);
+        let asked =
+            if self.generates { OutputAsk::of(self.manifest, record) } else { OutputAsk::Nothing };
         self.oddities.add_ok(record, &self.output, counted, asked);
         if self.streaming {
             self.oddities.add_stream(record, &self.output, counted);
@@ -292,6 +327,7 @@ impl<'run> Pass<'run> {
         };
         Measured {
             shape: observations.manifest.spec.load.shape.clone(),
+            generates: self.generates,
             attempted: observations.records.len() as u64,
             ok,
             tokens: self.tokens,
@@ -319,7 +355,7 @@ impl<'run> Pass<'run> {
                 sample: Sample::counted(latencies.event_width),
                 ..Series::default()
             },
-            audit: self.audit.finish(),
+            audit: self.audit.finish(self.generates),
             request_slos: self.keeping.finish(),
             turns,
             parts,

@@ -43,6 +43,8 @@ pub(crate) enum OutputAsk {
     /// The data says how long its answer was, and nobody made the server go on to that length: an
     /// answer that comes to its own end before it is as asked.
     AtMost,
+    /// The answer has no tokens.
+    Nothing,
 }
 
 impl OutputAsk {
@@ -57,6 +59,9 @@ impl OutputAsk {
     }
 
     fn is_kept(self, record: &RequestRecord, tokens: OutputTokens) -> bool {
+        if self == Self::Nothing {
+            return true;
+        }
         let asked = f64::from(record.asked.output_tokens);
         let off = tokens.count as f64 - asked;
         if off.abs() <= LENGTH_TOLERANCE * asked {

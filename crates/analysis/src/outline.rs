@@ -53,7 +53,8 @@ pub struct LoadCurve {
 }
 
 const BARS: u32 = 16;
-const STRETCHES: usize = 60;
+/// Of a load curve, at most.
+const STRETCHES: u64 = 60;
 /// A plan without an end is told by its beginning.
 const ENDLESS_MAX: u64 = 10_000;
 
@@ -130,16 +131,12 @@ fn histogram(lengths: &[u32], min: u32, max: u32) -> Vec<Bar> {
 
 impl LoadCurve {
     fn of(moments_ns: &[u64]) -> Option<Self> {
-        let last = *moments_ns.last()?;
+        let last = *moments_ns.iter().max()?;
         let step_ns = step(last);
-        let stretches = usize::try_from(last / step_ns).unwrap_or(STRETCHES) + 1;
-        let mut requests = vec![0; stretches];
+        let stretches = last / step_ns + 1;
+        let mut requests = vec![0; usize::try_from(stretches).ok()?];
         for moment in moments_ns {
-            if let Some(stretch) =
-                usize::try_from(moment / step_ns).ok().filter(|at| *at < stretches)
-            {
-                requests[stretch] += 1;
-            }
+            requests[usize::try_from(moment / step_ns).ok()?] += 1;
         }
         let mean_per_s = (0 < last).then(|| moments_ns.len() as f64 / (last as f64 / 1e9));
         Some(Self { step_s: step_ns as f64 / 1e9, requests, mean_per_s })
@@ -149,9 +146,12 @@ impl LoadCurve {
 /// A round length of time of which at most [`STRETCHES`] reach the end.
 fn step(end_ns: u64) -> u64 {
     const ROUND_S: [u64; 12] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 86_400];
-    let fits = |seconds: &u64| end_ns / (seconds * 1_000_000_000) < STRETCHES as u64;
-    let seconds = ROUND_S.iter().find(|seconds| fits(seconds)).copied().unwrap_or(604_800);
-    seconds * 1_000_000_000
+    const SECOND_NS: u64 = 1_000_000_000;
+    const DAY_NS: u64 = 86_400 * SECOND_NS;
+    let fits = |step_ns: &u64| end_ns / step_ns < STRETCHES;
+    let round = ROUND_S.iter().map(|seconds| seconds * SECOND_NS).find(fits);
+    // Whole days, as many as it takes.
+    round.unwrap_or_else(|| (end_ns / STRETCHES / DAY_NS + 1) * DAY_NS)
 }
 
 #[cfg(test)]
@@ -197,6 +197,15 @@ mod tests {
         assert_eq!((curve.step_s, &curve.requests[..]), (1.0, &[2; 50][..]));
         let output = outline.output_tokens.unwrap();
         assert_eq!(output.histogram, [Bar { low: 1, high: 1, requests: 100 }]);
+    }
+
+    #[test]
+    fn a_load_curve_has_an_end_however_far_it_reaches() {
+        for last_s in [1, 59, 60, 61, 3_600 * 24 * 59, 3_600 * 24 * 61, 10_000_000_000] {
+            let curve = LoadCurve::of(&[0, last_s * 1_000_000_000]).unwrap();
+            assert!(curve.requests.len() <= 60, "{} stretches", curve.requests.len());
+            assert_eq!(curve.requests.iter().sum::<u64>(), 2, "{last_s}");
+        }
     }
 
     #[test]

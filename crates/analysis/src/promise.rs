@@ -63,6 +63,11 @@ pub enum SloProblem {
         why: &'static str,
         instead: &'static str,
     },
+    #[error(
+        "`{promise}`: the answers are not streamed, so only their end is seen; promise e2e, or leave \
+         out --no-stream where the API streams"
+    )]
+    NotStreamed { promise: String },
     #[error("`{promise}`: {metric} is {unit}")]
     WrongUnit { promise: String, metric: &'static str, unit: &'static str },
     #[error(
@@ -77,10 +82,16 @@ pub enum SloProblem {
 }
 
 /// Whether each promise can be judged, before a run is spent on it.
-pub fn check_slos(slos: &[Slo]) -> Result<(), SloProblem> {
+pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
     // Where latencies begin changes which numbers are compared, and no name or unit.
     let promises: Vec<Promise> =
         slos.iter().map(|slo| Promise::of(slo, Zero::Sent)).collect::<Result<_, _>>()?;
+    let unseen = |promise: &Promise| {
+        !streaming && promise.is_per_request() && is_within_stream(promise.metric)
+    };
+    if let Some((slo, _)) = slos.iter().zip(&promises).find(|(_, promise)| unseen(promise)) {
+        return Err(SloProblem::NotStreamed { promise: slo.to_string() });
+    }
     if promises.iter().any(Promise::is_per_request) {
         return Ok(());
     }
@@ -95,6 +106,11 @@ pub fn check_slos(slos: &[Slo]) -> Result<(), SloProblem> {
 
 fn is_of_goodput(metric: &Metric) -> bool {
     matches!(metric.name, "goodput" | "attainment")
+}
+
+/// Whether only a stream shows it.
+fn is_within_stream(metric: &Metric) -> bool {
+    matches!(metric.name, "ttft" | "ttft_schedule" | "ttfc" | "icl" | "itl" | "tpot")
 }
 
 impl Promise {
@@ -164,7 +180,8 @@ fn of_each_request(slo: &Slo, metric: &'static Metric) -> Result<About, SloProbl
         "ttft" => |answer| answer.ttft,
         "ttft_schedule" => |answer| answer.ttft_schedule,
         "ttfc" => |answer| answer.ttfc,
-        "tpot" => |answer| answer.tpot,
+        // What has no gap has none that could break the promise.
+        "tpot" => |answer| answer.tpot.or(answer.one_token.then_some(0.0)),
         "e2e" => |answer| answer.e2e,
         "e2e_schedule" => |answer| answer.e2e_schedule,
         name => {
@@ -269,23 +286,7 @@ impl Statistic {
 /// The metric whose name takes the fewest changes of a letter.
 fn nearest(typed: &str) -> &'static str {
     let names = METRICS.iter().map(|metric| metric.name);
-    names.min_by_key(|name| changes(typed, name)).unwrap_or("ttft")
-}
-
-/// Letters to insert, take out or replace on the way from one name to the other.
-fn changes(from: &str, to: &str) -> usize {
-    let to = to.as_bytes();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (place, letter) in from.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = place + 1;
-        for column in 0..to.len() {
-            let replaced = diagonal + usize::from(letter != to[column]);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
+    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or("ttft")
 }
 
 #[cfg(test)]

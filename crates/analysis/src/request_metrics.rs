@@ -43,6 +43,8 @@ pub(crate) struct AnswerLatencies {
     pub(crate) tpot: Option<f64>,
     pub(crate) e2e: Option<f64>,
     pub(crate) e2e_schedule: Option<f64>,
+    /// A single token has no gap after it, so no TPOT.
+    pub(crate) one_token: bool,
 }
 
 impl AnswerLatencies {
@@ -86,6 +88,7 @@ impl Latencies {
         if streamed {
             answer.ttft = ruler.ms(sent, first.at);
             answer.ttft_schedule = ruler.ms(record.intended, first.at);
+            answer.one_token = tokens.count == 1;
         }
         answer.e2e = ruler.ms(sent, last.at);
         answer.e2e_schedule = ruler.ms(record.intended, last.at);

@@ -13,6 +13,7 @@ use inferometer_model::spec::{Counting, Images, Lengths, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::Audit;
+use crate::tokens::generates;
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,7 @@ pub struct WorkloadFacts {
     pub source: String,
     /// As asked; null where the data says it. A number, or a distribution such as `512±20%`.
     pub input_tokens: Option<Lengths>,
+    /// Null, too, where an API generates none.
     pub output_tokens: Option<Lengths>,
     /// Turns of a conversation; null where there are none.
     pub turns: Option<Lengths>,
@@ -104,6 +106,7 @@ impl WorkloadFacts {
         let source = &manifest.spec.workload.source;
         let materials = &manifest.materials;
         let (input_tokens, output_tokens) = asked_lengths(source);
+        let output_tokens = output_tokens.filter(|_| generates(manifest.spec.api));
         let turns = match source {
             Source::Conversations(talk) => Some(talk.turns.clone()),
             Source::Synthetic(_)

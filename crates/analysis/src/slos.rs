@@ -44,7 +44,7 @@ impl SloVerdict {
 }
 
 /// How many requests kept all that was promised of each. A failed request keeps nothing, nor does
-/// one on which a promised latency cannot be measured.
+/// one on which a promised latency cannot be measured; an answer of one token keeps any TPOT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestSlos {
     pub promises: Vec<RequestSlo>,
@@ -63,6 +63,9 @@ pub struct RequestSlo {
     pub metric: String,
     /// Requests that kept it.
     pub met: u64,
+    /// Why no `ok` answer shows it; then it was neither kept nor broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// What grows while the records are read.
@@ -80,7 +83,7 @@ impl Keeping {
         let promises = slos.filter_map(|slo| {
             let promise = Promise::of(slo, zero).ok().filter(Promise::is_per_request)?;
             let metric = promise.metric.name.to_owned();
-            Some((RequestSlo { promise: slo.to_string(), metric, met: 0 }, promise))
+            Some((RequestSlo { promise: slo.to_string(), metric, met: 0, reason: None }, promise))
         });
         let scheduled = observations.scheduled_count() - time_over(observations);
         Self { promises: promises.collect(), scheduled, met: 0 }
@@ -110,6 +113,15 @@ impl Keeping {
 pub(crate) fn time_over(observations: &Observations) -> u64 {
     let cut = observations.not_sent.iter().filter(|part| part.cause == Cause::TimeOver);
     cut.map(|part| part.count).sum()
+}
+
+/// What became of the promises about each request, with the reasons of those that nothing shows.
+pub(crate) fn of_each_request(measured: &Measured) -> Option<RequestSlos> {
+    let mut slos = measured.request_slos.clone()?;
+    for slo in &mut slos.promises {
+        slo.reason = measured.unseen(slo).map(|Missing(reason)| reason.to_owned());
+    }
+    Some(slos)
 }
 
 /// Judges every promise about the run, and names those that cannot be judged.

@@ -98,7 +98,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         slos: slos::judged(observations, &measured),
         client: ClientHealth::of(observations, &measured),
         vllm: VllmResult::of(&measured),
-        request_slos: measured.request_slos,
+        request_slos: slos::of_each_request(&measured),
         turns: measured.turns,
         parts: measured.parts,
         tokens: measured.tokens,

@@ -1,9 +1,18 @@
 //! How many tokens went in and came out, and who says so.
 
+use inferometer_model::endpoint::Api;
 use inferometer_model::{Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Output;
+use crate::metric::Missing;
+
+/// Whether the answers of an API are made of tokens. Vectors and scores are not.
+pub(crate) const fn generates(api: Api) -> bool {
+    !matches!(api, Api::Embeddings | Api::Rerank)
+}
+
+pub(crate) const NO_TOKENS: Missing = Missing("this API generates no tokens");
 
 /// Who counted the output of a request, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -70,6 +79,9 @@ pub(crate) struct InputTokens {
 }
 
 impl OutputTokens {
+    /// Of an API that generates nothing: its events are vectors or scores, and so is its usage.
+    pub(crate) const NONE: Self = Self { count: 0, source: TokenSource::Events, zero_usage: false };
+
     pub(crate) fn of(record: &RequestRecord, output: &Output) -> Self {
         let said = record.usage.and_then(|usage| usage.completion_tokens);
         let zero_usage = said == Some(0) && 0 < output.events;

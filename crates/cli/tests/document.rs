@@ -91,8 +91,11 @@ fn dry_run(arguments: &[&str]) -> impl Fn(&str) -> String {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);
     move |name: &str| {
-        let line = page.lines().find(|line| line.split(' ').next() == Some(name)).unwrap();
-        line[name.len()..].trim().to_owned()
+        let mut lines = page.lines().skip_while(|line| line.split(' ').next() != Some(name));
+        let first = lines.next().unwrap()[name.len()..].trim();
+        // A long line goes on below itself.
+        let more = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+        [first].into_iter().chain(more).collect::<Vec<_>>().join(" ")
     }
 }
 

@@ -38,7 +38,7 @@ requests = 12
 warm_up = 1
 
 [slo]
-ttft = "500ms"
+e2e = "500ms"
 "tpot.p99" = "50ms"
 
 [repeat]
@@ -96,7 +96,7 @@ fn a_file_is_a_whole_experiment() {
     assert_eq!(spec["load"]["shape"]["closed"]["concurrency"], 3);
     assert_eq!(spec["load"]["extent"], json!({ "requests": 12 }));
     assert_eq!(spec["load"]["warm_up"], 1);
-    assert_eq!(spec["slos"], json!(["tpot.p99<50ms", "ttft<500ms"]));
+    assert_eq!(spec["slos"], json!(["e2e<500ms", "tpot.p99<50ms"]));
     assert_eq!(spec["limits"]["connect"]["secs"], 3);
     assert_eq!(spec["metadata"], json!({ "site": "lab", "gpus": "8" }));
     assert_eq!(plan["repeat"], json!({ "runs": 2, "cool_down_s": 60.0 }));
@@ -159,7 +159,7 @@ fn set_reaches_every_table_and_flags_win_over_it() {
         "--set",
         "load.rate=inf",
         "--set",
-        "slo.ttft=300ms",
+        "slo.e2e=300ms",
         "--set",
         "slo.ttft.p99=1s",
         "--set",
@@ -173,7 +173,7 @@ fn set_reaches_every_table_and_flags_win_over_it() {
     ];
     let spec = &planned(folder.path(), &sets)["spec"];
     assert_eq!(spec["load"]["shape"]["open"]["rate"], "unlimited");
-    assert_eq!(spec["slos"], json!(["tpot.p99<50ms", "ttft<300ms", "ttft.p99<1000ms"]));
+    assert_eq!(spec["slos"], json!(["e2e<300ms", "tpot.p99<50ms", "ttft.p99<1000ms"]));
     assert_eq!(spec["workload"]["body"]["fields"]["user"], "you");
     assert_eq!(spec["limits"]["idle"]["secs"], 9);
     assert_eq!(spec["seed"], 1);

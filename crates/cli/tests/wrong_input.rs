@@ -66,7 +66,7 @@ fn contradictions_are_usage_errors() {
     let found = refused(&["run", "--rate", "3", "--think-time", "1s"]);
     assert_says(&found, 2, &["--think-time", "--concurrency"]);
     let found = refused(&["run", "--rate", "3", "--burstiness", "-1"]);
-    assert_says(&found, 2, &["--burstiness", "0.01", "--arrivals constant"]);
+    assert_says(&found, 2, &["--burstiness", "at least 0.01"]);
     let found = refused(&["run", "--ramp", "2-20:60s"]);
     assert_says(&found, 2, &["--ramp", "2-20:60s", "2..20:60s"]);
     let found = refused(&["run", "--ramp", "2..20:60s,20..-1:5s"]);
@@ -179,6 +179,34 @@ fn more_streams_than_descriptors_are_refused_before_the_run() {
         .unwrap();
     let found = (ran.status.code().unwrap(), text(&ran.stderr));
     assert_says(&found, 2, &["--concurrency 500", "descriptors", "184", "ulimit"]);
+}
+
+#[test]
+fn without_descriptors_for_any_request_nothing_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_inferometer");
+    let command = "ulimit -n 64 && exec \"$0\" run --rate 5 --requests 3 --client-cores 1";
+    let ran = std::process::Command::new("sh")
+        .args(["-c", command, program])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let found = (ran.status.code().unwrap(), text(&ran.stderr));
+    assert_says(&found, 2, &["descriptors", "no request", "ulimit"]);
+}
+
+#[test]
+fn a_promise_that_whole_answers_cannot_keep_is_refused() {
+    for promise in ["ttft<500ms", "ttfc<500ms", "tpot<50ms"] {
+        let found = refused(&["run", "-q", "--no-stream", "--slo", promise]);
+        assert_says(&found, 2, &[promise, "not streamed", "e2e"]);
+    }
+}
+
+#[test]
+fn an_api_without_the_fields_cannot_pin_its_output() {
+    let found = refused(&["run", "-q", "--api", "messages", "--pin-output", "always"]);
+    assert_says(&found, 2, &["--pin-output always", "messages", "no field"]);
 }
 
 #[test]

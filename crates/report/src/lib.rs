@@ -5,6 +5,7 @@ pub mod calibration;
 pub mod chart;
 pub mod escape;
 pub mod json;
+pub mod lines;
 pub mod load;
 pub mod number;
 pub mod outline;

@@ -8,27 +8,35 @@ const BAR_WIDTH: u64 = 48;
 
 /// The sections below the facts of a plan.
 pub fn render(outline: &Outline) -> String {
+    // A plan without an end has no totals.
+    let all = |total: u64| {
+        if outline.more {
+            format!(" (of the first {})", count(outline.requests))
+        } else {
+            format!(", {} in all", count(total))
+        }
+    };
     let sections = [
-        outline.input_tokens.as_ref().map(|lengths| section("INPUT TOKENS", lengths)),
-        outline.output_tokens.as_ref().map(|lengths| section("OUTPUT TOKENS", lengths)),
+        outline.input_tokens.as_ref().map(|lengths| section("INPUT TOKENS", lengths, &all)),
+        outline.output_tokens.as_ref().map(|lengths| section("OUTPUT TOKENS", lengths, &all)),
         outline.load_curve.as_ref().map(curve),
     ];
     let sections: Vec<String> = sections.into_iter().flatten().collect();
     sections.join("\n")
 }
 
-fn section(title: &str, lengths: &LengthOutline) -> String {
+fn section(title: &str, lengths: &LengthOutline, all: &dyn Fn(u64) -> String) -> String {
+    let all = all(lengths.total);
     let facts = if lengths.min == lengths.max {
-        format!("{} each, {} in all", count(lengths.min.into()), count(lengths.total))
+        format!("{} each{all}", count(lengths.min.into()))
     } else {
         format!(
-            "mean {}, p50 {}, p90 {}, p99 {}, max {}, {} in all",
+            "mean {}, p50 {}, p90 {}, p99 {}, max {}{all}",
             figure(Some(lengths.mean)),
             count(lengths.p50.into()),
             count(lengths.p90.into()),
             count(lengths.p99.into()),
             count(lengths.max.into()),
-            count(lengths.total),
         )
     };
     let most = lengths.histogram.iter().map(|bar| bar.requests).max().unwrap_or(1);
@@ -70,6 +78,37 @@ fn blocks(value: u64, most: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn outline(more: bool) -> Outline {
+        let lengths = |min, max| LengthOutline {
+            total: 5_120_000,
+            min,
+            mean: 512.0,
+            p50: 512,
+            p90: 512,
+            p99: 512,
+            max,
+            histogram: vec![Bar { low: min, high: max, requests: 10_000 }],
+        };
+        Outline {
+            requests: 10_000,
+            more,
+            conversations: 10_000,
+            input_tokens: Some(lengths(512, 512)),
+            output_tokens: Some(lengths(1, 900)),
+            load_curve: None,
+            parts: std::collections::BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_plan_without_an_end_has_no_totals() {
+        let whole = render(&outline(false));
+        assert_eq!(whole.matches("5,120,000 in all").count(), 2, "{whole}");
+        let endless = render(&outline(true));
+        assert!(!endless.contains("in all"), "{endless}");
+        assert_eq!(endless.matches("(of the first 10,000)").count(), 2, "{endless}");
+    }
 
     #[test]
     fn bars_are_in_proportion() {

@@ -2,7 +2,6 @@
 
 mod audit;
 mod groups;
-mod lines;
 mod promises;
 mod sections;
 mod style;

@@ -1,13 +1,14 @@
 //! What was asked, in plain words.
 
 use inferometer_analysis::WorkloadFacts;
+use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
 use inferometer_model::spec::Lengths;
 
 use crate::number::count;
 
 /// How long prompts and answers were asked to be.
-pub fn lengths(workload: &WorkloadFacts) -> String {
+pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
     let about = match workload.input_length {
         InputLength::Exact => "",
         InputLength::Estimated | InputLength::Corrected(_) => "about ",
@@ -21,10 +22,12 @@ pub fn lengths(workload: &WorkloadFacts) -> String {
         None => format!("prompts of the {}", workload.source),
     };
     let output = match &workload.output_tokens {
-        Some(output) => format!("{} out", words(output)),
-        None => "answers as long as it says".to_owned(),
+        Some(output) => format!(", {} out", words(output)),
+        // Vectors and scores have no length.
+        None if matches!(api, Api::Embeddings | Api::Rerank) => String::new(),
+        None => ", answers as long as it says".to_owned(),
     };
-    format!("{turns}{input}, {output}")
+    format!("{turns}{input}{output}")
 }
 
 fn words(lengths: &Lengths) -> String {

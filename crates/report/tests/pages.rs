@@ -152,3 +152,13 @@ fn the_document_is_the_summary_and_its_files() {
     }
     assert_eq!(document["files"]["run"], "runs/20260102-030405-abcd");
 }
+
+#[test]
+fn what_generates_no_tokens_has_no_length_of_answers() {
+    let mut embedding = summary();
+    embedding.run.api = Api::Embeddings;
+    embedding.workload.output_tokens = None;
+    let page = terminal::render(&embedding, &files(), Style::Plain);
+    let head: String = page.lines().take(5).collect();
+    assert!(head.contains(" in, seed") && !head.contains("answers as long"), "{head}");
+}

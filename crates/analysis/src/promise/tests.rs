@@ -7,7 +7,7 @@ fn slo(text: &str) -> Slo {
 }
 
 fn refused(text: &str) -> String {
-    check_slos(&[slo(text)]).unwrap_err().to_string()
+    check_slos(&[slo(text)], true).unwrap_err().to_string()
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn sensible_promises_are_taken() {
         "attainment>99%",
     ];
     let slos: Vec<Slo> = sensible.into_iter().map(slo).collect();
-    assert_eq!(check_slos(&slos), Ok(()));
-    assert_eq!(check_slos(&[]), Ok(()));
+    assert_eq!(check_slos(&slos, true), Ok(()));
+    assert_eq!(check_slos(&[], true), Ok(()));
 }
 
 #[test]
@@ -47,15 +47,6 @@ fn an_unknown_metric_is_answered_with_the_nearest() {
     ] {
         let message = refused(typed);
         assert!(message.contains(&format!("nearest is `{near}`")), "{message}");
-    }
-}
-
-#[test]
-fn changes_are_counted_in_letters() {
-    for (from, to, expected) in
-        [("", "abc", 3), ("abc", "", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)]
-    {
-        assert_eq!(changes(from, to), expected, "{from} {to}");
     }
 }
 
@@ -97,7 +88,7 @@ fn a_promise_of_a_worse_service_is_refused() {
 #[test]
 fn goodput_needs_a_promise_of_each_request() {
     assert!(refused("goodput>5").contains("add a promise such as ttft<500ms"));
-    assert_eq!(check_slos(&[slo("attainment>90%"), slo("e2e<5s")]), Ok(()));
+    assert_eq!(check_slos(&[slo("attainment>90%"), slo("e2e<5s")], true), Ok(()));
 }
 
 #[test]
@@ -121,4 +112,15 @@ fn the_limit_itself_keeps_the_promise() {
     assert!(below.is_kept_by(500.0) && !below.is_kept_by(500.1));
     let above = Promise::of(&slo("output_throughput>10"), Zero::Sent).unwrap();
     assert!(above.is_kept_by(10.0) && !above.is_kept_by(9.9));
+}
+
+#[test]
+fn what_only_a_stream_shows_is_not_promised_of_whole_answers() {
+    let problem = |text: &str| check_slos(&[slo(text)], false);
+    for text in ["ttft<1s", "ttft.schedule<1s", "ttfc<1s", "tpot<50ms"] {
+        assert!(matches!(problem(text), Err(SloProblem::NotStreamed { .. })), "{text}");
+    }
+    assert_eq!(problem("e2e<1s"), Ok(()));
+    // A run may promise what then stays undecided.
+    assert_eq!(problem("ttft.p99<1s"), Ok(()));
 }

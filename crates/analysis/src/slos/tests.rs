@@ -23,7 +23,7 @@ fn not_sent(first: u64, count: u64, cause: Cause) -> NotSent {
 }
 
 /// Two seconds: one answer keeps both promises, one is slow to begin, one has a single token and
-/// so no TPOT, one failed fast; three were not sent, and two more had no time.
+/// so keeps any TPOT, one failed fast; three were not sent, and two more had no time.
 fn mixed(slos: &[&str]) -> Observations {
     let mut observations = run(vec![
         answer(0, 100, 200),
@@ -45,18 +45,19 @@ fn scalar(summary: &Summary, name: &str) -> (Option<f64>, Option<String>) {
 fn goodput_counts_what_kept_every_promise_and_attainment_shares_all_that_was_scheduled() {
     let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms"]));
     assert_eq!((summary.scheduled, summary.time_over), (9, 2));
-    assert_eq!(scalar(&summary, "goodput"), (Some(0.5), None));
+    assert_eq!(scalar(&summary, "goodput"), (Some(1.0), None));
     assert_eq!(scalar(&summary, "request_throughput"), (Some(1.5), None));
-    assert_eq!(scalar(&summary, "attainment"), (Some(1.0 / 7.0), None));
+    assert_eq!(scalar(&summary, "attainment"), (Some(2.0 / 7.0), None));
     let kept = |promise: &str, metric: &str, met| RequestSlo {
         promise: promise.to_owned(),
         metric: metric.to_owned(),
         met,
+        reason: None,
     };
     let expected = RequestSlos {
-        promises: vec![kept("ttft<500ms", "ttft", 2), kept("tpot<100ms", "tpot", 1)],
+        promises: vec![kept("ttft<500ms", "ttft", 2), kept("tpot<100ms", "tpot", 2)],
         scheduled: 7,
-        met: 1,
+        met: 2,
     };
     assert_eq!(summary.request_slos, Some(expected));
     assert_eq!(summary.slos, []);
@@ -64,10 +65,10 @@ fn goodput_counts_what_kept_every_promise_and_attainment_shares_all_that_was_sch
 
 #[test]
 fn attainment_itself_may_be_promised_of_the_run() {
-    let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms", "attainment>10%", "goodput>1"]));
+    let summary = summarize(&mixed(&["ttft<500ms", "tpot<100ms", "attainment>10%", "goodput>2"]));
     let verdicts: Vec<SloVerdict> = summary.slos.iter().map(|slo| slo.verdict).collect();
     assert_eq!(verdicts, [SloVerdict::Met, SloVerdict::Missed]);
-    assert_eq!(summary.slos[0].value, Some(1.0 / 7.0));
+    assert_eq!(summary.slos[0].value, Some(2.0 / 7.0));
 }
 
 #[test]
@@ -93,13 +94,33 @@ fn a_run_that_kept_nothing_attains_zero_and_one_without_requests_attains_nothing
 }
 
 #[test]
-fn the_first_token_of_an_answer_that_was_not_streamed_keeps_nothing() {
-    let mut observations = promising(calm(), &["ttft<1s"]);
+fn a_promise_that_no_answer_shows_is_neither_kept_nor_broken() {
+    let mut observations = promising(calm(), &["ttft<1s", "attainment>90%", "goodput>0.1"]);
     assert_eq!(summarize(&observations).request_slos.unwrap().met, 40);
     observations.manifest.spec.workload.streaming = false;
-    assert_eq!(summarize(&observations).request_slos.unwrap().met, 0);
+    let summary = summarize(&observations);
+    let reason = Some("the answers were not streamed, so only their end is seen".to_owned());
+    for name in ["goodput", "attainment"] {
+        assert_eq!(scalar(&summary, name), (None, reason.clone()), "{name}");
+    }
+    for slo in &summary.slos {
+        assert_eq!((slo.verdict, &slo.reason), (SloVerdict::Undecided, &reason));
+    }
+    assert_eq!(summary.request_slos.unwrap().promises[0].reason, reason);
     observations.manifest.spec.slos = vec!["e2e<1s".parse().unwrap()];
     assert_eq!(summarize(&observations).request_slos.unwrap().met, 40);
+}
+
+#[test]
+fn answers_of_one_token_have_no_gap_that_could_break_a_promise() {
+    let one = |id| Given::ok(id).arrival(50, &[Some(1)]).usage(512, 1).record();
+    let summary = summarize(&promising(run((0..3).map(one).collect()), &["tpot<1ms"]));
+    assert_eq!(scalar(&summary, "attainment"), (Some(1.0), None));
+    // Many tokens in one arrival do have gaps, and nobody saw them.
+    let many = |id| Given::ok(id).arrival(50, &[Some(9)]).usage(512, 9).record();
+    let summary = summarize(&promising(run((0..3).map(many).collect()), &["tpot<1ms"]));
+    let reason = "no ok answer has tokens after its first arrival".to_owned();
+    assert_eq!(scalar(&summary, "attainment"), (None, Some(reason)));
 }
 
 #[test]

@@ -306,3 +306,44 @@ fn the_documented_form() {
     observations.records[3].ending.at = ms(2_000);
     insta::assert_snapshot!(String::from_utf8(summarize(&observations).to_json_bytes()).unwrap());
 }
+
+#[test]
+fn what_generates_no_tokens_reports_none() {
+    use inferometer_model::endpoint::Api;
+
+    for api in [Api::Embeddings, Api::Rerank] {
+        let mut observations = run((0..40)
+            .map(|id| {
+                let at = 100 * id;
+                let given = Given::ok(id).moments(at, at, at).arrival(at + 1_000, &[None]);
+                given.asked(512, 128).usage(512, 0).record()
+            })
+            .collect());
+        observations.manifest.spec.api = api;
+        observations.manifest.spec.workload.streaming = false;
+        let summary = summarize(&observations);
+        for name in [
+            "output_throughput",
+            "total_throughput",
+            "per_user_throughput",
+            "peak_output_throughput",
+            "tg",
+        ] {
+            let found = summary.metrics.scalar(name).unwrap();
+            let reason = Some("this API generates no tokens");
+            assert_eq!((found.value, found.reason.as_deref()), (None, reason), "{name}");
+        }
+        assert!(summary.metrics.scalar("input_throughput").unwrap().value.is_some());
+        assert!(summary.metrics.distribution("e2e").unwrap().mean.is_some());
+        assert_eq!(summary.tokens.output_total, 0);
+        assert_eq!(summary.workload.output_tokens, None);
+        assert_eq!(
+            summary.workload.audit.output.reason.as_deref(),
+            Some("this API generates no tokens")
+        );
+        let keys: Vec<&str> = summary.warnings.iter().map(|notice| notice.key.as_str()).collect();
+        for key in ["output_length", "usage_zero", "token_source"] {
+            assert!(!keys.contains(&key), "{keys:?}");
+        }
+    }
+}

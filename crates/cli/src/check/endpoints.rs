@@ -1,10 +1,8 @@
 //! What else the server answers: its metrics, its version, other APIs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_load::target::Target;
-use inferometer_load::{HttpFetch, SystemClock};
 use inferometer_model::endpoint::Api;
 use inferometer_model::fetch::{FetchReply, FetchRequest};
 use inferometer_model::observations::UsageAsk;
@@ -13,7 +11,7 @@ use inferometer_model::{Fetch, Outcome};
 
 use super::Finding;
 use crate::failure::Failure;
-use crate::preflight::{PROBE_PROMPT, ask_once};
+use crate::preflight::{PROBE_PROMPT, ask_once, fetching, probe_tokens};
 
 const BODY_LIMIT: usize = 16 << 20;
 const TOKENS: u32 = 4;
@@ -41,7 +39,7 @@ fn other_apis(target: &Target) -> Result<Finding, Failure> {
         let limits = Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
         let usage = UsageAsk::None;
         let asking = Target { api, streaming: false, usage, limits, ..target.clone() };
-        let record = ask_once(asking, PROBE_PROMPT, TOKENS)?.record;
+        let record = ask_once(asking, PROBE_PROMPT, probe_tokens(api, TOKENS))?.record;
         if record.ending.outcome == Outcome::Ok {
             served.push(api.name());
         }
@@ -71,12 +69,7 @@ fn server_of(reply: &FetchReply) -> String {
 
 /// A page that is there; anything else is `None`.
 fn get(target: &Target, path: &str) -> Result<Option<FetchReply>, Failure> {
-    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::internal(error.to_string()))?;
     let request = FetchRequest { path, body_limit: BODY_LIMIT };
-    let reply = tokio::task::LocalSet::new().block_on(&runtime, fetch.fetch(request));
+    let reply = fetching(target, async |fetch| fetch.fetch(request).await)?;
     Ok(reply.ok().filter(|reply| (200..300).contains(&reply.status)))
 }

@@ -1,6 +1,7 @@
 //! One line of what was found.
 
 use inferometer_report::escape::terminal_line;
+use inferometer_report::lines::hanging;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,10 +52,28 @@ impl Finding {
             State::Note => "note   ",
             State::Problem => "PROBLEM",
         };
-        let line = format!("{mark}  {:<15} {}\n", self.subject, terminal_line(&self.words, 300));
-        match &self.remedy {
-            Some(remedy) => format!("{line}{:<26}→ {}\n", "", terminal_line(remedy, 300)),
-            None => line,
+        let head = format!("{mark}  {:<15} ", self.subject);
+        let line = hanging(&head, HEAD_WIDTH, &terminal_line(&self.words, 300));
+        let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| {
+            let head = format!("{:<HEAD_WIDTH$}→ ", "");
+            hanging(&head, HEAD_WIDTH + 2, &terminal_line(remedy, 300))
+        });
+        line + &remedy
+    }
+}
+
+/// Columns before the words.
+const HEAD_WIDTH: usize = 25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_on_the_page() {
+        let words = "words that go on ".repeat(12);
+        for line in Finding::problem("prompt length", words.clone(), words).lines().lines() {
+            assert!(line.chars().count() <= 100, "{line}");
         }
     }
 }

@@ -8,7 +8,7 @@ use inferometer_workload::text::{Segment, TextMaker};
 
 use super::Finding;
 use crate::failure::Failure;
-use crate::preflight::{ask_once, counting};
+use crate::preflight::{ask_once, counting, probe_tokens};
 
 /// Several blocks of any cache, and room for it in any context.
 const CACHE_WORDS: u32 = 160;
@@ -46,7 +46,8 @@ fn by_words(target: &Target) -> Result<Finding, Failure> {
 
 fn by_tokenizer(ingredients: &Ingredients, target: &Target) -> Result<Finding, Failure> {
     let segment = Segment { seed: 1, tokens: EXACT_TOKENS };
-    let record = ask_once(target.clone(), &ingredients.text().framed(&[segment]), 1)?.record;
+    let text = ingredients.text().framed(&[segment]);
+    let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
     let counted = record.usage.and_then(|usage| usage.prompt_tokens);
     Ok(match counted {
         Some(tokens) if tokens == u64::from(EXACT_TOKENS) => {
@@ -72,8 +73,9 @@ fn by_tokenizer(ingredients: &Ingredients, target: &Target) -> Result<Finding, F
 fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
     let seed = spec.seed ^ 0x6361_6368_6500;
     let text = TextMaker::estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
-    let first = ask_once(target.clone(), &text, 1)?.record;
-    let second = ask_once(target.clone(), &text, 1)?.record;
+    let tokens = probe_tokens(target.api, 1);
+    let first = ask_once(target.clone(), &text, tokens)?.record;
+    let second = ask_once(target.clone(), &text, tokens)?.record;
     if [&first, &second].iter().any(|record| record.ending.outcome != Outcome::Ok) {
         return Ok(Finding::note("prefix cache", "not known: the question was not answered"));
     }

@@ -10,6 +10,7 @@ use inferometer_model::observations::{InputLength, Materials};
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, TargetSpec};
 use inferometer_report::escape::terminal;
+use inferometer_report::lines::hanging;
 use inferometer_report::{load, outline};
 use inferometer_workload::saved::save;
 use inferometer_workload::{Ingredients, make_plan};
@@ -24,7 +25,8 @@ use crate::output;
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
-    check_slos(&spec.slos).map_err(|problem| Failure::usage(problem.to_string()))?;
+    check_slos(&spec.slos, spec.workload.streaming)
+        .map_err(|problem| Failure::usage(problem.to_string()))?;
     let ingredients = Ingredients::gather(&spec)?;
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
     let planned = Planned { plan, fingerprints };
@@ -113,8 +115,10 @@ fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -
         ("workload", planned.fingerprints.workload.clone()),
         ("plan", planned.fingerprints.plan.clone()),
     ]);
-    let lines: Vec<String> =
-        lines.into_iter().map(|(name, words)| format!("{name:<10} {words}\n")).collect();
+    let lines: Vec<String> = lines
+        .into_iter()
+        .map(|(name, words)| hanging(&format!("{name:<10} "), 11, &words))
+        .collect();
     format!("plan (nothing was sent)\n{}", lines.concat())
 }
 

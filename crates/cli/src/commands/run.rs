@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     let Drafted { secrets, repeat, .. } = drafted;
-    check_slos(&spec.slos).map_err(|problem| Failure::usage(problem.to_string()))?;
+    check_slos(&spec.slos, spec.workload.streaming)
+        .map_err(|problem| Failure::usage(problem.to_string()))?;
     let mut ingredients = Ingredients::gather(&spec)?;
     let results = &arguments.results;
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
@@ -206,6 +207,12 @@ impl Runs<'_> {
 
 /// What is certain to be in flight at once must find its descriptors.
 fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
+    if ceiling == 0 {
+        return Err(Failure::usage(
+            "this system gives too few file descriptors: no request can be in flight",
+        )
+        .hint("raise the limit with `ulimit -n`"));
+    }
     let (flag, wanted) = match (&spec.load.shape, spec.load.extent) {
         (LoadShape::Closed { concurrency, .. }, _) => ("--concurrency", concurrency.get().into()),
         (LoadShape::Open { cap: Some(cap), .. }, _) => ("--max-concurrency", cap.get().into()),

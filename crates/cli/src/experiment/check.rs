@@ -11,28 +11,37 @@ pub(super) struct Wrong {
     pub(super) what: String,
 }
 
-pub(super) fn check(tree: &Value, schema: &Value) -> Result<(), Wrong> {
-    check_value(tree, schema, "")
+/// How the parts of a list may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    InOrder,
+    /// Or as `--set` names them, by their place alone.
+    ByPlace,
 }
 
-fn check_value(value: &Value, schema: &Value, path: &str) -> Result<(), Wrong> {
+pub(super) fn check(tree: &Value, schema: &Value, lists: Lists) -> Result<(), Wrong> {
+    check_value(tree, schema, "", lists)
+}
+
+fn check_value(value: &Value, schema: &Value, path: &str, lists: Lists) -> Result<(), Wrong> {
     let kinds = kinds(schema);
     let is = |kind: &str| kinds.contains(&kind);
     if let Some(table) = value.as_object().filter(|_| is("object")) {
-        return check_table(table, schema, path);
+        return check_table(table, schema, path, lists);
     }
     if is("array")
-        && let Some(items) = items(value)
+        && let Some(items) = items(value, lists)
     {
         let Some(of) = schema.get("items") else { return Ok(()) };
-        let check = |(place, item)| check_value(item, of, &format!("{path}.{place}"));
+        let check = |(place, item)| check_value(item, of, &format!("{path}.{place}"), lists);
         return items.into_iter().try_for_each(check);
     }
     let what = if kinds.is_empty() || kinds.iter().any(|kind| is_of(value, kind)) {
         unfit(value, schema)
     } else {
         let wanted: Vec<&str> = kinds.iter().map(|kind| words(kind)).collect();
-        Some(format!("must be {}, not {}", wanted.join(" or "), found(value)))
+        let remedy = remedy(value, schema, path);
+        Some(format!("must be {}, not {}{remedy}", wanted.join(" or "), found(value)))
     };
     match what {
         Some(what) => Err(Wrong { path: path.to_owned(), what: format!("`{path}` {what}") }),
@@ -40,27 +49,54 @@ fn check_value(value: &Value, schema: &Value, path: &str) -> Result<(), Wrong> {
     }
 }
 
-/// The parts of a list with their places; `--set` names parts by their place alone.
-fn items(value: &Value) -> Option<Vec<(String, &Value)>> {
+/// How to write what was meant, where TOML reads another thing in it.
+fn remedy(value: &Value, schema: &Value, path: &str) -> String {
+    if !value.is_object() {
+        return String::new();
+    }
+    if schema.get("items").and_then(properties).is_some() {
+        return format!("; write [[{path}]]");
+    }
+    match path.strip_prefix("slo.") {
+        // A promise has one key, and the dots in it are its own.
+        Some(promise) => format!("; quote the key: \"{}\" = …", whole_key(promise, value)),
+        None => String::new(),
+    }
+}
+
+fn whole_key(above: &str, value: &Value) -> String {
+    match value.as_object().and_then(|table| table.iter().next()) {
+        Some((key, value)) => whole_key(&format!("{above}.{key}"), value),
+        None => above.to_owned(),
+    }
+}
+
+/// The parts of a list with their places.
+fn items(value: &Value, lists: Lists) -> Option<Vec<(String, &Value)>> {
     if let Some(items) = value.as_array() {
         return Some((0..).map(|place: usize| place.to_string()).zip(items).collect());
     }
-    let parts = value.as_object()?;
+    let parts = value.as_object().filter(|parts| lists == Lists::ByPlace && !parts.is_empty())?;
     let by_place = parts.keys().all(|key| key.parse::<usize>().is_ok());
     by_place.then(|| parts.iter().map(|(place, item)| (place.clone(), item)).collect())
 }
 
-fn check_table(table: &Map<String, Value>, schema: &Value, path: &str) -> Result<(), Wrong> {
+fn check_table(
+    table: &Map<String, Value>,
+    schema: &Value,
+    path: &str,
+    lists: Lists,
+) -> Result<(), Wrong> {
     let known = properties(schema);
     for (key, value) in table {
         let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match (known.and_then(|known| known.get(key)), schema.get("additionalProperties")) {
-            (Some(schema), _) => check_value(value, schema, &at)?,
+            (Some(schema), _) => check_value(value, schema, &at, lists)?,
             (None, Some(Value::Bool(false))) => {
                 let what = unknown(key, path, known);
                 return Err(Wrong { path: at, what });
             }
-            (None, Some(others @ Value::Object(_))) => check_value(value, others, &at)?,
+            (None, Some(others @ Value::Object(_))) => check_value(value, others, &at, lists)?,
             (None, _) => {}
         }
     }

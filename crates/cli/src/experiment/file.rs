@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::check::Lists;
 use super::layer::Layer;
 use super::origins::Origin;
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
     let mut origins = Vec::new();
     let tree = plain_table(table.get_ref(), "", &mut |key, span| origins.push((key, origin(span))));
     let origins = origins.into_iter().collect();
-    let mut layer = Layer { tree, origins }.checked()?;
+    let mut layer = Layer { tree, origins }.checked(Lists::InOrder)?;
     if let Some(folder) = path.parent() {
         find_beside(&mut layer.tree, folder);
     }

@@ -4,8 +4,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
 
+use super::check::{self, Lists};
 use super::origins::Origins;
-use super::{check, overlay};
+use super::overlay;
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -22,8 +23,8 @@ impl Default for Layer {
 
 impl Layer {
     /// Refuses what the schema does not know.
-    pub(super) fn checked(mut self) -> Result<Self, Failure> {
-        if let Err(wrong) = check::check(&self.tree, &super::schema::document()) {
+    pub(super) fn checked(mut self, lists: Lists) -> Result<Self, Failure> {
+        if let Err(wrong) = check::check(&self.tree, &super::schema::document(), lists) {
             return Err(self.origins.failure(&wrong.path, &wrong.what));
         }
         join_promises(&mut self.tree);

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{Experiment, ExperimentArguments, MixTable, WorkloadTable};
 use crate::draft::typed_api;
 use crate::failure::Failure;
+use check::Lists;
 use layer::Layer;
 pub(crate) use origins::Origins;
 
@@ -84,7 +85,16 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, 
     }
     tree["metadata"] = Value::Object(facts(&arguments.facts)?);
     layer::prune(&mut tree);
+    check::check(&tree, &schema::document(), Lists::InOrder).map_err(|wrong| {
+        let flag = flag_at(&wrong.path).unwrap_or_else(|| "a flag".to_owned());
+        Failure::usage(format!("{flag}: {}", wrong.what))
+    })?;
     Ok(Layer { tree, ..Layer::default() })
+}
+
+/// The flag that said a value, or the list around it.
+fn flag_at(path: &str) -> Option<String> {
+    schema::flag(path).or_else(|| flag_at(path.rsplit_once('.')?.0))
 }
 
 fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {

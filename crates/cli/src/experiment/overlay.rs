@@ -59,11 +59,12 @@ const SOURCE: &[Choice] = &[
     ("workload.mix", &[]),
 ];
 
-const GROUPS: [&[Choice]; 3] = [LOOP, END, SOURCE];
-
 pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
-    for group in GROUPS {
-        drop_rivals(below, &above, group);
+    drop_rivals(below, &above, LOOP);
+    drop_rivals(below, &above, SOURCE);
+    // Both ends anew say nothing of which of them counts: that stays as it was.
+    if !["load.requests", "load.duration"].iter().all(|end| at(&above, end).is_some()) {
+        drop_rivals(below, &above, END);
     }
     // A list of promises is a whole: `--slo` replaces what the file promised.
     if at(&above, "slo.promises").is_some()
@@ -198,6 +199,14 @@ mod tests {
         let above = json!({ "load": { "until": "both" } });
         let wanted = json!({ "load": { "duration": "1m", "until": "both", "requests": 9 } });
         assert_eq!(laid(below(), above), wanted);
+    }
+
+    #[test]
+    fn both_ends_anew_leave_alone_which_of_them_counts() {
+        let below = json!({ "load": { "duration": "1m", "until": "first", "requests": 9 } });
+        let above = json!({ "load": { "duration": "2m", "requests": 5 } });
+        let wanted = json!({ "load": { "duration": "2m", "until": "first", "requests": 5 } });
+        assert_eq!(laid(below, above), wanted);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use toml::de::DeTable;
 
+use super::check::Lists;
 use super::file::plain_table;
 use super::layer::Layer;
 use super::origins::Origin;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 pub(super) fn read(sets: &[String]) -> Result<Layer, Failure> {
     let mut all = Layer::default();
     for typed in sets {
-        let one = one(typed)?.checked()?;
+        let one = one(typed)?.checked(Lists::ByPlace)?;
         merge(&mut all.tree, one.tree.clone(), "").map_err(Failure::usage)?;
         all.origins.lay(&all.tree, &one.tree, one.origins);
     }

@@ -128,6 +128,37 @@ fn every_value_is_refused_where_the_schema_says_so() {
     }
 }
 
+#[test]
+fn flags_keep_to_the_ranges_that_files_have() {
+    for (words, flag) in [
+        (["--temperature", "-5"], "--temperature"),
+        (["--top-p", "3"], "--top-p"),
+        (["--repeat", "0"], "--repeat"),
+    ] {
+        let wrong = format!("{:?}", super::read(&arguments(&words)).unwrap_err());
+        assert!(wrong.contains(flag) && wrong.contains("must be"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_table_in_the_place_of_a_list_is_refused_with_how_to_write_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mix.toml");
+    let read = |text: &str, more: &[&str]| {
+        std::fs::write(&path, text).unwrap();
+        let file = path.to_string_lossy();
+        super::read(&arguments(&[&[&*file], more].concat())).map_err(|wrong| format!("{wrong:?}"))
+    };
+    let wrong = read("[workload.mix.0]\nweight = 1\nprompt = \"hi\"\n", &[]).unwrap_err();
+    assert!(wrong.contains("mix.toml:1") && wrong.contains("write [[workload.mix]]"), "{wrong}");
+    let wrong = read("", &["--set", "workload.mix={}"]).unwrap_err();
+    assert!(wrong.contains("must be a list"), "{wrong}");
+    read("", &["--set", "workload.mix.0.prompt=hi"]).unwrap();
+    let wrong = read("[slo]\nttft.schedule.p99 = \"1s\"\n", &[]).unwrap_err();
+    assert!(wrong.contains("quote the key") && wrong.contains("ttft.schedule.p99"), "{wrong}");
+    read("[slo]\n\"ttft.schedule.p99\" = \"1s\"\n", &[]).unwrap();
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -6,7 +6,7 @@ use inferometer_model::Outcome;
 use inferometer_model::observations::Correction;
 use inferometer_workload::text::{Segment, TextMaker};
 
-use super::ask_once;
+use super::{ask_once, probe_tokens};
 use crate::failure::Failure;
 
 /// Words of the text; fewer for servers with little room.
@@ -32,7 +32,7 @@ pub(crate) fn correction(target: &Target) -> Result<Option<Correction>, Failure>
 }
 
 fn counted(target: &Target, text: &str) -> Result<Option<f64>, Failure> {
-    let record = ask_once(target.clone(), text, 1)?.record;
+    let record = ask_once(target.clone(), text, probe_tokens(target.api, 1))?.record;
     let usage = record.usage.filter(|_| record.ending.outcome == Outcome::Ok);
     Ok(usage.and_then(|usage| usage.prompt_tokens).map(|tokens| tokens as f64))
 }

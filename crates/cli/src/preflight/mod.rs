@@ -39,6 +39,7 @@ pub(crate) fn preflight(
     base: &BaseUrl,
     embedded: bool,
 ) -> Result<Found, Failure> {
+    pinning::check(spec.api, spec.workload.body.pin_output)?;
     let address = resolve(base, spec.limits.connect).map_err(|error| {
         Failure::target(error.to_string())
             .hint("is the server running, and is the URL right? A run needs it from the start")
@@ -95,13 +96,8 @@ fn bare_target(
 }
 
 fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failure> {
-    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::internal(error.to_string()))?;
-    let asking = tokio::task::LocalSet::new().block_on(&runtime, discover_models(&fetch));
-    let models = asking.map_err(|error| {
+    let asked = fetching(target, async |fetch| discover_models(&fetch).await)?;
+    let models = asked.map_err(|error| {
         let failure = Failure::target(format!("{}: {error}", target.base));
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
@@ -116,6 +112,19 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
     models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
 }
 
+/// Plain requests to the server, outside of any run, until the errand is done.
+pub(crate) fn fetching<T>(
+    target: &Target,
+    errand: impl AsyncFnOnce(HttpFetch) -> T,
+) -> Result<T, Failure> {
+    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(tokio::task::LocalSet::new().block_on(&runtime, errand(fetch)))
+}
+
 /// Asks one small question, first with everything that helps to count tokens. Some servers refuse
 /// fields that they do not know, so what was refused is left out and the question asked again.
 fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections), Failure> {
@@ -125,10 +134,11 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
     } else {
         &[UsageAsk::None]
     };
+    let tokens = probe_tokens(target.api, PROBE_TOKENS);
     let mut last = None;
     for ask in asks {
         let asking = Target { usage: *ask, ..target.clone() };
-        let Probe { record, connections } = ask_once(asking, PROBE_PROMPT, PROBE_TOKENS)?;
+        let Probe { record, connections } = ask_once(asking, PROBE_PROMPT, tokens)?;
         if record.ending.outcome == Outcome::Ok {
             check_answer(target, &record)?;
             let counted = record.events.iter().any(|event| event.tokens.is_some());
@@ -148,6 +158,12 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
         Some(record) => Err(probe_failure(target, secrets, &record)),
         None => Err(Failure::internal("the probe asked nothing")),
     }
+}
+
+/// The length to ask of a probe's answer: some APIs refuse very short ones.
+pub(crate) fn probe_tokens(api: Api, wanted: u32) -> u32 {
+    const RESPONSES_MIN: u32 = 16;
+    if api == Api::Responses { wanted.max(RESPONSES_MIN) } else { wanted }
 }
 
 /// One question, outside of any run.
@@ -179,4 +195,27 @@ fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> 
         .hint("the server or a proxy does not stream: measure whole answers with --no-stream"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::spec::PinOutput;
+
+    use super::*;
+
+    #[test]
+    fn a_probe_asks_for_no_less_than_its_api_allows() {
+        assert_eq!(probe_tokens(Api::Chat, 1), 1);
+        assert_eq!(probe_tokens(Api::Responses, 1), 16);
+        assert_eq!(probe_tokens(Api::Responses, 48), 48);
+    }
+
+    #[test]
+    fn only_an_api_with_the_fields_can_always_pin() {
+        for api in Api::ALL {
+            let refused = pinning::check(api, PinOutput::Always).is_err();
+            assert_eq!(refused, api.pins() == (false, false), "{api}");
+            assert!(pinning::check(api, PinOutput::Auto).is_ok(), "{api}");
+        }
+    }
 }

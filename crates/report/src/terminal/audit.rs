@@ -8,9 +8,9 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{FileFacts, InputLength};
 use inferometer_model::spec::{Counting, Lengths};
 
-use super::lines::labelled;
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
+use crate::lines::labelled;
 use crate::number::{NOTHING, count, figure, percent, separated};
 
 /// Notes about the data that a page has room for; the summary has them all.
@@ -21,12 +21,13 @@ const NOTE_MAX: usize = 300;
 
 pub(super) fn audit(summary: &Summary, style: Style) -> String {
     let workload = &summary.workload;
-    if summary.count(Outcome::Ok) == 0 {
+    let ok = summary.count(Outcome::Ok);
+    if ok == 0 {
         return String::new();
     }
     let mut text = style.paint(Ink::Bold, "audit") + "\n";
-    text += &labelled("input", &input(workload, summary.run.api));
-    text += &labelled("output", &output(workload));
+    text += &labelled("input", &input(workload, summary.run.api, ok));
+    text += &labelled("output", &output(workload, ok));
     text += &labelled("cache", &cache(&workload.audit.cache));
     for file in &workload.files {
         text += &labelled("file", &told_file(file));
@@ -41,7 +42,7 @@ pub(super) fn audit(summary: &Summary, style: Style) -> String {
     text
 }
 
-fn input(workload: &WorkloadFacts, api: Api) -> String {
+fn input(workload: &WorkloadFacts, api: Api, ok: u64) -> String {
     let audit = &workload.audit;
     let about = match workload.input_length {
         InputLength::Exact => "",
@@ -52,6 +53,7 @@ fn input(workload: &WorkloadFacts, api: Api) -> String {
         about,
         is_fixed(workload.input_tokens.as_ref()),
         cause(workload, api),
+        ok.saturating_sub(audit.follow_ups),
     );
     if audit.input.exact != Some(audit.input.requests) && audit.input.reason.is_none() {
         text += &sizing(workload.input_length);
@@ -76,8 +78,8 @@ fn cause(workload: &WorkloadFacts, api: Api) -> &'static str {
     }
 }
 
-fn output(workload: &WorkloadFacts) -> String {
-    compared(&workload.audit.output, "", is_fixed(workload.output_tokens.as_ref()), "")
+fn output(workload: &WorkloadFacts, ok: u64) -> String {
+    compared(&workload.audit.output, "", is_fixed(workload.output_tokens.as_ref()), "", ok)
 }
 
 /// How prompts were brought to their length, where nobody could count them.
@@ -107,7 +109,14 @@ fn is_fixed(lengths: Option<&Lengths>) -> Asked {
     }
 }
 
-fn compared(lengths: &LengthAudit, about: &str, asked: Asked, cause: &str) -> String {
+/// `answered` are the requests that could have reported their length.
+fn compared(
+    lengths: &LengthAudit,
+    about: &str,
+    asked: Asked,
+    cause: &str,
+    answered: u64,
+) -> String {
     let (Some(planned), Some(actual), Some(exact), Some(difference)) =
         (lengths.planned_tokens, lengths.actual_tokens, lengths.exact, lengths.difference)
     else {
@@ -116,6 +125,10 @@ fn compared(lengths: &LengthAudit, about: &str, asked: Asked, cause: &str) -> St
     let requests = lengths.requests;
     if exact == requests {
         return match requests {
+            1 if requests < answered => "exact on the one that reported".to_owned(),
+            _ if requests < answered => {
+                format!("exact on all {} that reported", count(requests))
+            }
             1 => "exact on the one request".to_owned(),
             _ => format!("exact on all {} requests", count(requests)),
         };
@@ -218,26 +231,33 @@ mod tests {
     #[test]
     fn every_way_to_be_off_has_its_words() {
         let exact = lengths(100, 51_200, 51_200, 100, (0, 0));
-        assert_eq!(compared(&exact, "", Asked::TheSame, ""), "exact on all 100 requests");
+        assert_eq!(
+            compared(&exact, "", Asked::TheSame, "", exact.requests),
+            "exact on all 100 requests"
+        );
+        assert_eq!(compared(&exact, "", Asked::TheSame, "", 250), "exact on all 100 that reported");
         let one = lengths(1, 512, 512, 1, (0, 0));
-        assert_eq!(compared(&one, "", Asked::TheSame, ""), "exact on the one request");
+        assert_eq!(
+            compared(&one, "", Asked::TheSame, "", one.requests),
+            "exact on the one request"
+        );
         let template = lengths(100, 51_200, 54_200, 0, (30, 30));
         assert_eq!(
-            compared(&template, "", Asked::TheSame, ": its chat template"),
+            compared(&template, "", Asked::TheSame, ": its chat template", template.requests),
             "asked 512, server counted 542 (+30 on each: its chat template)"
         );
         assert_eq!(
-            compared(&template, "about ", Asked::Various, ""),
+            compared(&template, "about ", Asked::Various, "", template.requests),
             "asked about 512 on average, server counted 542 (+30 on each)"
         );
         let less = lengths(2, 1_024, 1_020, 0, (-2, -2));
         assert_eq!(
-            compared(&less, "", Asked::TheSame, ": its chat template"),
+            compared(&less, "", Asked::TheSame, ": its chat template", less.requests),
             "asked 512, server counted 510 (−2 on each)"
         );
         let various = lengths(3, 1_536, 1_600, 1, (-1_000, 40));
         assert_eq!(
-            compared(&various, "about ", Asked::TheSame, ""),
+            compared(&various, "about ", Asked::TheSame, "", various.requests),
             "asked about 512, server counted 533.3 on average (−1,000 to +40, exact on 1 of 3)"
         );
     }
@@ -253,7 +273,7 @@ mod tests {
             reason: Some("the server is \u{1b}[2Jmute".to_owned()),
         };
         let expected = "– the server is \\u{1b}[2Jmute";
-        assert_eq!(compared(&nothing, "", Asked::TheSame, ""), expected);
+        assert_eq!(compared(&nothing, "", Asked::TheSame, "", nothing.requests), expected);
     }
 
     #[test]

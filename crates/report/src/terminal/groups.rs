@@ -2,9 +2,9 @@
 
 use inferometer_analysis::{Figures, GroupFigures, Percentile, Summary};
 
-use super::lines::PAGE_WIDTH;
 use super::style::Style;
 use crate::escape::terminal_line;
+use crate::lines::PAGE_WIDTH;
 use crate::number::{count, figure, percent, whole};
 use crate::table::Table;
 

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use inferometer_analysis::{Metric, RequestSlos, SloOutcome, SloVerdict, Summary, Unit};
 
-use super::lines::{PAGE_WIDTH, broken};
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
-use crate::number::{count, figure, percent};
+use crate::lines::{PAGE_WIDTH, broken};
+use crate::number::{NOTHING, count, figure, percent};
 
 const WORD_WIDTH: usize = 11;
 const DOUBT_WIDTH: usize = PAGE_WIDTH - WORD_WIDTH - 2;
@@ -43,20 +43,24 @@ struct Row {
 }
 
 fn of_each_request(slos: &RequestSlos) -> Vec<Row> {
-    let row = |promise: String, metric: Option<&str>, met: u64| Row {
+    let row = |promise: String, metric: Option<&str>, met: u64, reason: Option<&str>| Row {
         word: "each",
         ink: Ink::Dim,
-        found: kept(met, slos.scheduled) + &meaning(&promise, metric),
+        found: match reason {
+            None => kept(met, slos.scheduled) + &meaning(&promise, metric),
+            Some(_) => NOTHING.to_owned() + &meaning(&promise, metric),
+        },
         promise: terminal_line(&promise, PROMISE_MAX),
-        doubt: None,
+        doubt: reason.map(terminal),
     };
     let mut rows: Vec<Row> = slos
         .promises
         .iter()
-        .map(|slo| row(slo.promise.clone(), Some(&slo.metric), slo.met))
+        .map(|slo| row(slo.promise.clone(), Some(&slo.metric), slo.met, slo.reason.as_deref()))
         .collect();
-    if 1 < rows.len() {
-        rows.push(row("all of these".to_owned(), None, slos.met));
+    // Together they are known only where each is.
+    if 1 < rows.len() && slos.promises.iter().all(|slo| slo.reason.is_none()) {
+        rows.push(row("all of these".to_owned(), None, slos.met, None));
     }
     rows
 }
@@ -101,6 +105,8 @@ fn meaning(promise: &str, metric: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_analysis::RequestSlo;
+
     use super::*;
 
     fn outcome(metric: &str, value: Option<f64>) -> String {
@@ -121,6 +127,21 @@ mod tests {
         assert_eq!(outcome("error_rate", Some(0.05)), "5 %");
         assert_eq!(outcome("goodput", Some(4.5)), "4.50 req/s");
         assert_eq!(outcome("goodput", None), "–");
+    }
+
+    #[test]
+    fn what_nothing_shows_has_its_reason_and_no_share() {
+        let promise = |reason: Option<&str>| RequestSlo {
+            promise: "ttft<1s".to_owned(),
+            metric: "ttft".to_owned(),
+            met: 0,
+            reason: reason.map(str::to_owned),
+        };
+        let promises = vec![promise(None), promise(Some("not streamed"))];
+        let rows = of_each_request(&RequestSlos { promises, scheduled: 40, met: 0 });
+        let found: Vec<&str> = rows.iter().map(|row| row.found.as_str()).collect();
+        assert_eq!(found, ["0 of 40 requests (0 %)", "–"]);
+        assert_eq!(rows[1].doubt.as_deref(), Some("not streamed"));
     }
 
     #[test]

@@ -9,10 +9,10 @@ use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::Cause;
 
-use super::lines::hanging;
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
+use crate::lines::hanging;
 use crate::load;
 use crate::number::{NOTHING, count, figure, percent, whole};
 use crate::workload;
@@ -44,7 +44,7 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     });
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
-    let lengths = workload::lengths(&summary.workload);
+    let lengths = workload::lengths(&summary.workload, run.api);
     let load = hanging("", 0, &format!("{shape}, {extent}, {lengths}, seed {}", run.seed));
     format!(
         "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{cap}{warm_up}",

@@ -3,18 +3,18 @@
 use std::fmt::Write;
 
 /// Columns of a page.
-pub(super) const PAGE_WIDTH: usize = 100;
+pub const PAGE_WIDTH: usize = 100;
 const INDENT: usize = 2;
 const LABEL_WIDTH: usize = 9;
 
 /// The text behind its label, going on below itself. It must be safe for the page already.
-pub(super) fn labelled(label: &str, text: &str) -> String {
+pub(crate) fn labelled(label: &str, text: &str) -> String {
     let head = format!("{:INDENT$}{label:<LABEL_WIDTH$}", "");
     hanging(&head, INDENT + LABEL_WIDTH, text)
 }
 
 /// The text behind a head of `indent` columns, which may be painted; it goes on below itself.
-pub(super) fn hanging(head: &str, indent: usize, text: &str) -> String {
+pub fn hanging(head: &str, indent: usize, text: &str) -> String {
     let mut page = String::new();
     for (place, line) in broken(text, PAGE_WIDTH.saturating_sub(indent)).into_iter().enumerate() {
         let _ = match place {
@@ -26,7 +26,7 @@ pub(super) fn hanging(head: &str, indent: usize, text: &str) -> String {
 }
 
 /// Broken at spaces, and inside of a word only where it is longer than a line.
-pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn broken(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ').filter(|word| !word.is_empty()) {
