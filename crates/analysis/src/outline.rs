@@ -32,7 +32,7 @@ pub struct LengthOutline {
     pub p90: u32,
     pub p99: u32,
     pub max: u32,
-    /// At most sixteen bars of equal width; one where all are equal.
+    /// At most twelve bars of equal width; one where all are equal.
     pub histogram: Vec<Bar>,
 }
 
@@ -52,11 +52,13 @@ pub struct LoadCurve {
     pub mean_per_s: Option<f64>,
 }
 
-const BARS: u32 = 16;
+const BARS: u32 = 12;
 /// Of a load curve, at most.
-const STRETCHES: u64 = 60;
+const STRETCHES: u64 = 24;
 /// A plan without an end is told by its beginning.
 const ENDLESS_MAX: u64 = 10_000;
+/// A very long one by this many: each recipe is drawn anew.
+const RECIPES_MAX: u64 = 1_000_000;
 
 impl Outline {
     /// Looks at every recipe once; no text is made.
@@ -66,7 +68,8 @@ impl Outline {
         let mut moments_ns = Vec::new();
         let mut parts = BTreeMap::new();
         let (mut requests, mut conversations) = (0, 0);
-        let looked_at = (0..end.unwrap_or(ENDLESS_MAX)).map_while(|id| plan.request(RequestId(id)));
+        let end = end.map_or(ENDLESS_MAX, |end| end.min(RECIPES_MAX));
+        let looked_at = (0..end).map_while(|id| plan.request(RequestId(id)));
         for request in looked_at {
             requests += 1;
             conversations += u64::from(request.turn == 0);
@@ -82,7 +85,7 @@ impl Outline {
         }
         Self {
             requests,
-            more: end.is_none() && plan.request(RequestId(requests)).is_some(),
+            more: plan.request(RequestId(requests)).is_some(),
             conversations,
             input_tokens: LengthOutline::of(lengths.0),
             output_tokens: LengthOutline::of(lengths.1),
@@ -138,7 +141,7 @@ impl LoadCurve {
         for moment in moments_ns {
             requests[usize::try_from(moment / step_ns).ok()?] += 1;
         }
-        let mean_per_s = (0 < last).then(|| moments_ns.len() as f64 / (last as f64 / 1e9));
+        let mean_per_s = (0 < last).then(|| (moments_ns.len() - 1) as f64 / (last as f64 / 1e9));
         Some(Self { step_s: step_ns as f64 / 1e9, requests, mean_per_s })
     }
 }

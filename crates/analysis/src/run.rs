@@ -9,8 +9,9 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
-use inferometer_model::spec::{Counting, Images, Lengths, Source};
+use inferometer_model::spec::{Adapters, Counting, Images, Lengths, SharedPrefix, Source};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::audit::Audit;
 use crate::tokens::generates;
@@ -58,8 +59,15 @@ pub struct WorkloadFacts {
     pub turns: Option<Lengths>,
     /// Whether a chat prompt's length is of its words alone.
     pub counting: Counting,
+    /// How users think between turns; null where there are none.
+    pub turn_think: Option<ThinkFacts>,
+    /// Beginnings that prompts share; null without.
+    pub prefix: Option<SharedPrefix>,
     /// On every prompt; null without.
     pub images: Option<Images>,
+    pub adapters: Option<Adapters>,
+    /// What every body carried besides.
+    pub fields: Map<String, Value>,
     pub input_length: InputLength,
     pub tokenizer: Option<TokenizerFacts>,
     pub files: Vec<FileFacts>,
@@ -107,24 +115,24 @@ impl WorkloadFacts {
         let materials = &manifest.materials;
         let (input_tokens, output_tokens) = asked_lengths(source);
         let output_tokens = output_tokens.filter(|_| generates(manifest.spec.api));
-        let turns = match source {
-            Source::Conversations(talk) => Some(talk.turns.clone()),
-            Source::Synthetic(_)
-            | Source::VllmRandom(_)
-            | Source::Dataset(_)
-            | Source::Fixed(_)
-            | Source::Trace(_)
-            | Source::Mix(_)
-            | Source::Saved { .. } => None,
-        };
+        let talk = if let Source::Conversations(talk) = source { Some(talk) } else { None };
+        let body = &manifest.spec.workload.body;
         Self {
             fingerprint: observations.manifest.fingerprints.workload.clone(),
             source: source.name().to_owned(),
             input_tokens,
             output_tokens,
-            turns,
+            turns: talk.map(|talk| talk.turns.clone()),
+            turn_think: talk.map(|talk| ThinkFacts::of(talk.think)),
+            prefix: if let Source::Synthetic(spec) = source {
+                spec.prefix
+            } else {
+                talk.and_then(|talk| talk.prefix)
+            },
             counting: manifest.spec.workload.counting,
-            images: manifest.spec.workload.body.images,
+            images: body.images,
+            adapters: body.adapters.clone(),
+            fields: body.fields.clone(),
             input_length: materials.input_length,
             tokenizer: materials.tokenizer.clone(),
             files: materials.files.clone(),

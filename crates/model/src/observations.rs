@@ -85,6 +85,11 @@ pub struct Correction {
     pub overhead_tokens: f64,
 }
 
+impl Correction {
+    /// A token for a word, and nothing besides: what an estimate takes for granted.
+    pub const NONE: Self = Self { tokens_per_word: 1.0, overhead_tokens: 0.0 };
+}
+
 /// Where the run's zero lies on the machine's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAnchor {

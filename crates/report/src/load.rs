@@ -10,11 +10,32 @@ use crate::number::{count, figure};
 /// A ramp of more segments is told by its ends.
 const SEGMENTS_TOLD: usize = 4;
 
+/// What comes at a rate, or keeps a slot: a request, or a user who talks for several turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Requests,
+    Conversations,
+}
+
+impl Unit {
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Conversations => "conversations",
+        }
+    }
+}
+
 /// Numbers stand as they were typed.
-pub fn shape(load: &LoadFacts) -> String {
+pub fn shape(load: &LoadFacts, unit: Unit) -> String {
     match load {
         LoadFacts::Closed { concurrency, think } => {
-            format!("closed loop, {} in flight{}", count((*concurrency).into()), thinking(*think))
+            let slots = count((*concurrency).into());
+            let held = match unit {
+                Unit::Requests => format!("{slots} in flight"),
+                Unit::Conversations => format!("{slots} users, each in a conversation"),
+            };
+            format!("closed loop, {held}{}", thinking(*think))
         }
         LoadFacts::Open { rate, arrivals, max_concurrency } => {
             let cap = max_concurrency.map_or_else(String::new, |cap| {
@@ -22,10 +43,10 @@ pub fn shape(load: &LoadFacts) -> String {
             });
             match rate {
                 RateFacts::Steady { per_s } => {
-                    format!("open loop, {per_s} requests/s, {}{cap}", spacing(*arrivals))
+                    format!("open loop, {per_s} {}/s, {}{cap}", unit.plural(), spacing(*arrivals))
                 }
                 RateFacts::Ramp { segments, curve } => {
-                    let ramp = ramp(segments, *curve);
+                    let ramp = ramp(segments, *curve, unit);
                     format!("open loop, {ramp}, {}{cap}", spacing(*arrivals))
                 }
                 RateFacts::Unlimited => format!("open loop, everything at once{cap}"),
@@ -42,7 +63,7 @@ pub fn shape(load: &LoadFacts) -> String {
 
 pub fn extent(extent: &ExtentFacts) -> String {
     match extent {
-        ExtentFacts::Whole => "all of it".to_owned(),
+        ExtentFacts::Whole => "to its end".to_owned(),
         ExtentFacts::Requests(requests) => format!("{} requests", count(*requests)),
         ExtentFacts::DurationS(seconds) => format!("for {seconds} s"),
         ExtentFacts::UntilBoth { requests, duration_s } => {
@@ -64,7 +85,7 @@ pub fn warm_up(facts: &WarmUpFacts) -> String {
     )
 }
 
-fn thinking(think: ThinkFacts) -> String {
+pub(crate) fn thinking(think: ThinkFacts) -> String {
     match think {
         ThinkFacts::None => String::new(),
         ThinkFacts::Fixed { time_s } => format!(", think time {time_s} s"),
@@ -82,14 +103,14 @@ fn spacing(arrivals: Arrivals) -> String {
     }
 }
 
-fn ramp(segments: &[RampSegmentFacts], curve: RampCurve) -> String {
+fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
     let curve = match curve {
         RampCurve::Linear => "linear",
         RampCurve::Exponential => "exponential",
     };
     let told = |segment: &RampSegmentFacts| {
         let RampSegmentFacts { from_per_s, to_per_s, over_s } = segment;
-        format!("{from_per_s} to {to_per_s} requests/s over {over_s} s")
+        format!("{from_per_s} to {to_per_s} {}/s over {over_s} s", unit.plural())
     };
     match segments {
         [first, .., last] if SEGMENTS_TOLD < segments.len() => {
@@ -114,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_closed_loop_has_its_words() {
-        let words = |think| shape(&LoadFacts::Closed { concurrency: 8, think });
+        let words = |think| shape(&LoadFacts::Closed { concurrency: 8, think }, Unit::Requests);
         assert_eq!(words(ThinkFacts::None), "closed loop, 8 in flight");
         assert_eq!(
             words(ThinkFacts::Fixed { time_s: 2.0 }),
@@ -129,7 +150,7 @@ mod tests {
     #[test]
     fn every_open_loop_has_its_words() {
         let words = |rate, arrivals, max_concurrency| {
-            shape(&LoadFacts::Open { rate, arrivals, max_concurrency })
+            shape(&LoadFacts::Open { rate, arrivals, max_concurrency }, Unit::Requests)
         };
         let steady = || RateFacts::Steady { per_s: 20.0 };
         let gamma = Arrivals::Gamma { burstiness: 0.5 };

@@ -3,8 +3,10 @@
 use inferometer_analysis::WorkloadFacts;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
-use inferometer_model::spec::Lengths;
+use inferometer_model::spec::{Lengths, OUTPUT_TOKENS};
 
+use crate::escape::{terminal, terminal_line};
+use crate::load;
 use crate::number::count;
 
 /// How long prompts and answers were asked to be.
@@ -13,22 +15,54 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
         InputLength::Exact => "",
         InputLength::Estimated | InputLength::Corrected(_) => "about ",
     };
-    let turns = workload
-        .turns
-        .as_ref()
-        .map_or_else(String::new, |turns| format!("conversations of {} turns, ", words(turns)));
-    let input = match &workload.input_tokens {
-        Some(input) => format!("{about}{} tokens in", words(input)),
-        None => format!("prompts of the {}", workload.source),
+    let turns = workload.turns.as_ref().map_or_else(String::new, |turns| {
+        let think = workload.turn_think.map_or_else(String::new, load::thinking);
+        format!("conversations of {} turns{think}, ", words(turns))
+    });
+    let input = match (&workload.input_tokens, workload.source.as_str()) {
+        (Some(input), _) => format!("{about}{} tokens in", words(input)),
+        (None, "prompt") => "always the same prompt".to_owned(),
+        (None, "mix") => "a mix of prompts".to_owned(),
+        (None, source) => format!("prompts of the {source}"),
     };
-    let output = match &workload.output_tokens {
-        Some(output) => format!(", {} out", words(output)),
+    let output = match (&workload.output_tokens, workload.source.as_str()) {
+        (Some(output), _) => format!(", {} out", words(output)),
         // Vectors and scores have no length.
-        None if matches!(api, Api::Embeddings | Api::Rerank) => String::new(),
-        None => ", answers as long as it says".to_owned(),
+        (None, _) if matches!(api, Api::Embeddings | Api::Rerank) => String::new(),
+        (None, "mix") => String::new(),
+        (None, "dataset") => format!(", answers as long as the data says, else {OUTPUT_TOKENS}"),
+        (None, _) => ", answers as long as it says".to_owned(),
     };
     format!("{turns}{input}{output}")
 }
+
+/// What bodies carried besides, or nothing.
+pub fn extras(workload: &WorkloadFacts) -> Option<String> {
+    let prefix = workload.prefix.map(|prefix| {
+        let which = match prefix.count {
+            1 => "the same".to_owned(),
+            several => format!("one of {}", count(several.into())),
+        };
+        format!("{which} first {} tokens", count(prefix.tokens.into()))
+    });
+    let images = workload.images.map(|images| {
+        let pictures = if images.count == 1 { "picture" } else { "pictures" };
+        format!("{} {pictures} of {}×{}", images.count, images.width, images.height)
+    });
+    let adapters = workload.adapters.as_ref().map(|adapters| {
+        let names: Vec<String> = adapters.names.iter().map(|name| terminal(name)).collect();
+        format!("adapters {}", names.join(", "))
+    });
+    let fields = workload
+        .fields
+        .iter()
+        .map(|(name, value)| terminal_line(&format!("{name} {value}"), FIELD_CHARS_MAX));
+    let all: Vec<String> = [prefix, images, adapters].into_iter().flatten().chain(fields).collect();
+    (!all.is_empty()).then(|| format!("each with {}", all.join("; ")))
+}
+
+/// A field's value may be a whole schema.
+const FIELD_CHARS_MAX: usize = 60;
 
 fn words(lengths: &Lengths) -> String {
     lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))

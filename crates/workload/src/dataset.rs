@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, name_of};
-use collect::{Collector, Limits};
+use collect::{Collected, Collector, Limits};
 
 pub(crate) use order::Order;
 
@@ -27,6 +27,8 @@ pub(crate) use order::Order;
 pub(crate) struct Dataset {
     pub(crate) items: Vec<Item>,
     pub(crate) facts: FileFacts,
+    /// What a reader of the result should know.
+    pub(crate) notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +46,7 @@ pub enum DatasetError {
     #[error(transparent)]
     File(#[from] DataFileError),
     #[error(
-        "cannot tell what kind of data set {0} is; name the kind: share-gpt, jsonl, csv or text \
+        "cannot tell what kind of data set {0} is; name the kind: sharegpt, jsonl, csv or text \
          for a file, directory for a folder of texts"
     )]
     UnknownKind(PathBuf),
@@ -104,7 +106,7 @@ fn read_within(
         DatasetKind::Text => table::read_text(&mut file, &mut collector)?,
         DatasetKind::Directory => return Err(DatasetError::NotAFolder(path.to_path_buf())),
     }
-    let (items, dropped) = collector.finish()?;
+    let Collected { items, dropped, notes } = collector.finish()?;
     let facts = FileFacts {
         name: name_of(path),
         kind: kind_name(kind).to_owned(),
@@ -112,7 +114,7 @@ fn read_within(
         items: items.len() as u64,
         dropped,
     };
-    Ok(Dataset { items, facts })
+    Ok(Dataset { items, facts, notes })
 }
 
 /// By its name, or by how it begins.
@@ -132,7 +134,7 @@ fn kind_of(path: &Path, head: &[u8]) -> Option<DatasetKind> {
 
 fn kind_name(kind: DatasetKind) -> &'static str {
     match kind {
-        DatasetKind::ShareGpt => "share-gpt",
+        DatasetKind::ShareGpt => "sharegpt",
         DatasetKind::Jsonl => "jsonl",
         DatasetKind::Csv => "csv",
         DatasetKind::Text => "text",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::Materials;
+use inferometer_model::observations::{Correction, InputLength, Materials};
 use inferometer_model::plan::{Content, Fingerprints};
 use inferometer_model::spec::{Load, Source, Workload};
 use inferometer_model::{Plan, Prompt, Release, RequestId};
@@ -24,6 +24,9 @@ struct Stimulus<'a> {
     /// What the named files hold, and how it was read, stands for their names.
     files: Vec<(&'a str, &'a str)>,
     tokenizer: Option<&'a str>,
+    /// Whether a server said how it counts, and not one token for a word: the same words of ours
+    /// are then of another length.
+    corrected: bool,
 }
 
 const VERSION: u32 = 3;
@@ -44,6 +47,10 @@ pub fn of_workload(api: Api, workload: &Workload, load: &Load, materials: &Mater
         load,
         files: files.collect(),
         tokenizer: materials.tokenizer.as_ref().map(|tokenizer| tokenizer.sha256.as_str()),
+        corrected: match materials.input_length {
+            InputLength::Corrected(correction) => correction != Correction::NONE,
+            InputLength::Exact | InputLength::Estimated => false,
+        },
     };
     let json = serde_json::to_vec(&stimulus).unwrap_or_default();
     half(Sha256::new_with_prefix(json))

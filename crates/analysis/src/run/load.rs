@@ -100,7 +100,7 @@ impl LoadFacts {
 }
 
 impl ThinkFacts {
-    fn of(think: Think) -> Self {
+    pub(crate) fn of(think: Think) -> Self {
         match think {
             Think::None => Self::None,
             Think::Fixed(time) => Self::Fixed { time_s: time.as_secs_f64() },

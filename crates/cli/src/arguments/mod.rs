@@ -51,7 +51,10 @@ pub(crate) enum Command {
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
-    /// Show what a run would send, and save it; sends nothing
+    /// Show what a run would send, and save it
+    ///
+    /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts
+    /// words.
     #[command(allow_negative_numbers = true)]
     Plan(Box<PlanArguments>),
     /// Ask a server what it supports and what is wrong with it, each finding with its remedy

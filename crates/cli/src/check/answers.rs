@@ -88,7 +88,7 @@ fn keep_alive(connections: Connections) -> Finding {
         }
         Connections::New => Finding::note(
             "connections",
-            "closed after each answer: every request of a run will dial, and TTFT includes it",
+            "closed after each answer: every request of a run dials first, which is in its send lag",
         ),
     }
 }

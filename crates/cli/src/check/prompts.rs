@@ -87,6 +87,7 @@ fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
             format!("on: a prompt sent twice found {tokens} of its tokens cached"),
         )
         .remedy("prompts are unique unless asked otherwise; a run's audit shows what was cached"),
-        None => Finding::note("prefix cache", "its usage does not tell what was cached"),
+        None => Finding::note("prefix cache", "its usage does not tell what was cached")
+            .remedy("vLLM tells with --enable-prompt-tokens-details; another --seed is always new"),
     })
 }

@@ -7,8 +7,8 @@ use inferometer_analysis::outline::Outline;
 use inferometer_analysis::{ExtentFacts, LoadFacts, check_slos};
 use inferometer_model::Spec;
 use inferometer_model::observations::{InputLength, Materials};
-use inferometer_model::plan::{Bounds, Fingerprints};
-use inferometer_model::spec::{Extent, TargetSpec};
+use inferometer_model::plan::Bounds;
+use inferometer_model::spec::{Extent, Source, TargetSpec};
 use inferometer_report::escape::terminal;
 use inferometer_report::lines::hanging;
 use inferometer_report::{load, outline};
@@ -20,6 +20,8 @@ use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::{Repeat, draft};
 use crate::failure::Failure;
 use crate::output;
+use crate::preflight::{counting, preflight};
+use crate::secrets::Secrets;
 
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
 pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
@@ -27,7 +29,10 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let spec = drafted.resolve()?;
     check_slos(&spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(problem.to_string()))?;
-    let ingredients = Ingredients::gather(&spec)?;
+    let mut ingredients = Ingredients::gather(&spec)?;
+    if arguments.save.is_some() && ingredients.wants_correction() {
+        ask_how_it_counts(&spec, &drafted.secrets, &mut ingredients);
+    }
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
     let planned = Planned { plan, fingerprints };
     if let Some(path) = &arguments.save {
@@ -41,6 +46,29 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A saved plan is played as it is, so its words must be counted before it is saved. Without a
+/// tokenizer only the server knows how.
+fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredients) {
+    let TargetSpec::Url(base) = &spec.target else {
+        output::talk(
+            "lengths are estimated by words: give --tokenizer, or the URL of the server, which is \
+             then asked how it counts",
+        );
+        return;
+    };
+    output::talk(&format!("asking {base} how it counts words …"));
+    let asked =
+        preflight(spec, secrets, base, false).and_then(|found| counting::correction(&found.target));
+    match asked {
+        Ok(Some(correction)) => ingredients.correct(correction),
+        Ok(None) => output::talk("it does not say; lengths stay estimates by words"),
+        Err(failure) => {
+            failure.report();
+            output::talk("lengths stay estimates by words");
+        }
+    }
+}
+
 pub(super) fn show(
     spec: &Spec,
     repeat: Repeat,
@@ -51,9 +79,7 @@ pub(super) fn show(
     let outlined = Outline::of(planned.plan.as_ref());
     let materials = ingredients.materials();
     match format {
-        PageFormat::Json => {
-            output::result(&json(spec, repeat, materials, &planned.fingerprints, &outlined))
-        }
+        PageFormat::Json => output::result(&json(spec, repeat, materials, planned, &outlined)),
         PageFormat::Page | PageFormat::Vllm => {
             let facts = page(spec, repeat, planned, materials);
             output::result(&format!("{facts}\n{}", outline::render(&outlined)))
@@ -65,16 +91,18 @@ fn json(
     spec: &Spec,
     repeat: Repeat,
     materials: &Materials,
-    fingerprints: &Fingerprints,
+    planned: &Planned,
     outlined: &Outline,
 ) -> String {
+    let Planned { plan, fingerprints } = planned;
+    let requests = plan.bounds().requests;
     let document = serde_json::json!({
         "schema": "inferometer.plan-summary/1",
         "dry_run": true,
         "fingerprint": fingerprints.plan,
         "spec": spec,
         "repeat": { "runs": repeat.runs, "cool_down_s": repeat.cool_down.as_secs_f64() },
-        "requests": (!outlined.more).then_some(outlined.requests),
+        "requests": requests,
         "workload": { "fingerprint": fingerprints.workload },
         "plan": { "fingerprint": fingerprints.plan },
         "materials": materials,
@@ -90,16 +118,18 @@ fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -
     };
     let model = spec.model.as_deref().unwrap_or("the first that the server lists");
     let streamed = if spec.workload.streaming { "streamed" } else { "not streamed" };
+    let talks = matches!(spec.workload.source, Source::Conversations(_));
+    let unit = if talks { load::Unit::Conversations } else { load::Unit::Requests };
     let mut lines = vec![
         ("target", target),
         ("model", terminal(model)),
         ("api", format!("{}, {streamed}", spec.api)),
-        ("load", load::shape(&LoadFacts::of(&spec.load.shape))),
+        ("load", load::shape(&LoadFacts::of(&spec.load.shape), unit)),
         ("requests", requests(spec, planned.plan.bounds())),
         ("warm-up", warm_up(spec.load.warm_up)),
         ("runs", runs(repeat)),
         ("prompts", terminal(&prompts(spec, materials))),
-        ("lengths", lengths(materials)),
+        ("lengths", lengths(materials, matches!(spec.workload.source, Source::Saved { .. }))),
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();
@@ -109,6 +139,7 @@ fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -
             terminal(&format!("{} ({}): {} items{left_out}", file.name, file.kind, file.items)),
         )
     }));
+    lines.extend(repeats(spec, planned, materials).map(|note| ("note", note)));
     lines.extend(materials.notes.iter().map(|note| ("note", terminal(note))));
     lines.extend([
         ("seed", spec.seed.to_string()),
@@ -120,6 +151,15 @@ fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -
         .map(|(name, words)| hanging(&format!("{name:<10} "), 11, &words))
         .collect();
     format!("plan (nothing was sent)\n{}", lines.concat())
+}
+
+/// More requests than a dataset has prompts.
+fn repeats(spec: &Spec, planned: &Planned, materials: &Materials) -> Option<String> {
+    let items = materials.files.first()?.items;
+    let requests = planned.plan.bounds().requests?;
+    let is_dataset = matches!(spec.workload.source, Source::Dataset(_));
+    (is_dataset && items < requests)
+        .then(|| format!("the data has {items} prompts for {requests} requests: some come again"))
 }
 
 fn runs(repeat: Repeat) -> String {
@@ -138,9 +178,10 @@ fn prompts(spec: &Spec, materials: &Materials) -> String {
     }
 }
 
-fn lengths(materials: &Materials) -> String {
+fn lengths(materials: &Materials, is_saved: bool) -> String {
     match materials.input_length {
         InputLength::Exact => "exact, by the tokenizer".to_owned(),
+        InputLength::Estimated if is_saved => "estimated by words when it was saved".to_owned(),
         InputLength::Estimated => {
             "estimated by words (no tokenizer); a run asks the server how it counts".to_owned()
         }

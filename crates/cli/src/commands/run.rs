@@ -20,7 +20,7 @@ use crate::draft::{Drafted, Repeat, draft};
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
-use crate::preflight::{Found, counting, preflight};
+use crate::preflight::{Found, carrying, counting, preflight};
 use crate::signals::{self, Interruption};
 
 /// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
@@ -53,6 +53,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         output::talk(&format!("asking {} what it serves …", server.base()));
     }
     let found = preflight(&spec, &secrets, server.base(), server.is_embedded())?;
+    let body = &spec.workload.body;
+    if body.images.is_some() || body.adapters.is_some() {
+        carrying::check(&found.target, &secrets, plan.as_ref())?;
+    }
     let correction =
         if ingredients.wants_correction() { counting::correction(&found.target)? } else { None };
     if let Some(correction) = correction {

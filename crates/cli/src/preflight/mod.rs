@@ -1,5 +1,6 @@
 //! Before the run: is there a server, what does it serve, and does it answer as it should?
 
+pub(crate) mod carrying;
 pub(crate) mod counting;
 mod explain;
 pub(crate) mod pinning;
@@ -162,8 +163,7 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
 
 /// The length to ask of a probe's answer: some APIs refuse very short ones.
 pub(crate) fn probe_tokens(api: Api, wanted: u32) -> u32 {
-    const RESPONSES_MIN: u32 = 16;
-    if api == Api::Responses { wanted.max(RESPONSES_MIN) } else { wanted }
+    wanted.max(api.output_tokens_min())
 }
 
 /// One question, outside of any run.

@@ -131,6 +131,13 @@ pub enum SpecError {
     MixWeights,
     #[error("mix part `{0}` is of the kind `{1}`, which has its own order and cannot be mixed")]
     MixOf(String, &'static str),
+    #[error("--prompt is empty; write what to ask, or leave it out for prompts of our own")]
+    EmptyPrompt,
+    #[error(
+        "--prefix-tokens {prefix} is a part of the prompt, and no prompt is longer than {input} \
+         tokens; raise --input-tokens, or shorten the prefix"
+    )]
+    PrefixTooLong { prefix: u32, input: u32 },
     #[error("--keep is the share of a trace's requests that are sent: above 0 and at most 1")]
     BadKeep,
     #[error("{0} must be an exponent from 0 to 10; 0 makes all equally popular")]

@@ -73,7 +73,13 @@ fn parse(text: &str) -> Option<Slo> {
 }
 
 fn parse_limit(text: &str) -> Option<Limit> {
-    let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    // An exponent belongs to the number: 1e9.
+    let is_number = |(place, c): &(usize, char)| {
+        c.is_ascii_digit()
+            || *c == '.'
+            || *c == 'e' && text[place + 1..].starts_with(|d: char| d.is_ascii_digit())
+    };
+    let unit_at = text.char_indices().find(|c| !is_number(c)).map_or(text.len(), |(at, _)| at);
     let (number, unit) = text.split_at(unit_at);
     let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
     match unit.trim() {
@@ -127,6 +133,7 @@ mod tests {
         for text in ["ttft<500ms", "ttft.p99<500ms", "output_throughput>1000", "error_rate<1.5%"] {
             assert_eq!(text.parse::<Slo>().unwrap().to_string(), text);
         }
+        assert_eq!("x>1e3".parse::<Slo>().unwrap().to_string(), "x>1000");
         assert_eq!("e2e.p99.9 <= 2s".parse::<Slo>().unwrap().to_string(), "e2e.p99.9<2000ms");
     }
 

@@ -97,6 +97,7 @@ pub struct DatasetSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DatasetKind {
+    #[serde(rename = "sharegpt")]
     ShareGpt,
     Jsonl,
     Csv,

@@ -180,6 +180,9 @@ impl SourceDraft {
             return Ok(Source::Saved { path, chooses_output: false });
         }
         if let Some(prompt) = self.prompt {
+            if prompt.trim().is_empty() {
+                return Err(SpecError::EmptyPrompt);
+            }
             return Ok(Source::Fixed(FixedPrompt { prompt, output }));
         }
         if let Some(path) = self.trace {
@@ -197,6 +200,9 @@ impl SourceDraft {
                 output: self.output,
                 keep_order: self.keep_order,
             }));
+        }
+        if let Some(prefix) = prefix.filter(|prefix| input.most() <= prefix.tokens) {
+            return Err(SpecError::PrefixTooLong { prefix: prefix.tokens, input: input.most() });
         }
         Ok(Source::Synthetic(Synthetic { input, output, prefix }))
     }

@@ -26,7 +26,11 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
     let server = if run.embedded { "the embedded engine" } else { "" };
     let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
-    let (shape, extent) = (load::shape(&run.load), load::extent(&run.extent));
+    let unit = match summary.workload.turns {
+        Some(_) => load::Unit::Conversations,
+        None => load::Unit::Requests,
+    };
+    let (shape, extent) = (load::shape(&run.load, unit), load::extent(&run.extent));
     let warm_up = run.warm_up.map_or_else(String::new, |facts| load::warm_up(&facts) + "\n");
     let streaming = if run.streaming { "streamed" } else { "not streamed" };
     let protocol = match run.http {
@@ -45,9 +49,11 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let title =
         format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
     let lengths = workload::lengths(&summary.workload, run.api);
+    let extras = workload::extras(&summary.workload)
+        .map_or_else(String::new, |extras| hanging("", 0, &extras));
     let load = hanging("", 0, &format!("{shape}, {extent}, {lengths}, seed {}", run.seed));
     format!(
-        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{cap}{warm_up}",
+        "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{extras}{cap}{warm_up}",
         style.paint(Ink::Bold, &title),
         run.api,
         terminal_line(&run.model, 60),

@@ -37,7 +37,7 @@ fn materials() -> Materials {
         tokenizer: Some(TokenizerFacts { name: "tiny".to_owned(), sha256: "ab12".to_owned() }),
         files: vec![FileFacts {
             name: "sharegpt.json".to_owned(),
-            kind: "share-gpt".to_owned(),
+            kind: "sharegpt".to_owned(),
             sha256: "cd34".to_owned(),
             items: 1_024,
             dropped: [("too long".to_owned(), 7)].into(),

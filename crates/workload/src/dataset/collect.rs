@@ -73,7 +73,8 @@ pub(super) struct Collector<'c> {
     waiting: Vec<Raw>,
     items: Vec<Item>,
     dropped: BTreeMap<String, u64>,
-    strangers: usize,
+    /// Keys or columns that mean nothing to us.
+    ignored: BTreeMap<String, u64>,
 }
 
 const BATCH: usize = 4_096;
@@ -95,7 +96,7 @@ impl<'c> Collector<'c> {
             waiting: Vec::new(),
             items: Vec::new(),
             dropped: BTreeMap::new(),
-            strangers: 0,
+            ignored: BTreeMap::new(),
         }
     }
 
@@ -118,15 +119,10 @@ impl<'c> Collector<'c> {
 
     /// A key or column that means nothing to us: ignored, and said.
     pub(super) fn ignore(&mut self, what: &'static str, name: &str) {
-        let reason = format!("unknown {what} `{name}`");
-        if let Some(count) = self.dropped.get_mut(&reason) {
-            *count += 1;
-        } else if self.strangers < STRANGERS_MAX {
-            self.strangers += 1;
-            self.dropped.insert(reason, 1);
-        } else {
-            self.leave_out(&format!("another unknown {what}"));
-        }
+        let known = format!("{what} `{name}`");
+        let is_told = self.ignored.len() < STRANGERS_MAX || self.ignored.contains_key(&known);
+        let told = if is_told { known } else { format!("other {what}s") };
+        *self.ignored.entry(told).or_default() += 1;
     }
 
     fn count_waiting(&mut self) -> Result<(), DataFileError> {
@@ -156,14 +152,36 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// The items, and what was left out.
-    pub(super) fn finish(mut self) -> Result<(Vec<Item>, BTreeMap<String, u64>), DataFileError> {
+    pub(super) fn finish(mut self) -> Result<Collected, DataFileError> {
         self.count_waiting()?;
         if !self.items.is_empty() {
-            return Ok((self.items, self.dropped));
+            return Ok(Collected {
+                items: self.items,
+                dropped: self.dropped,
+                notes: ignored_note(&self.ignored).into_iter().collect(),
+            });
         }
         Err(DataFileError::nothing_left(&self.path, &self.dropped))
     }
+}
+
+/// What a file came to.
+#[derive(Debug)]
+pub(super) struct Collected {
+    pub(super) items: Vec<Item>,
+    /// What was left out, by the reason.
+    pub(super) dropped: BTreeMap<String, u64>,
+    pub(super) notes: Vec<String>,
+}
+
+fn ignored_note(ignored: &BTreeMap<String, u64>) -> Option<String> {
+    let times = |(what, count): (&String, &u64)| match count {
+        1 => format!("{what} (once)"),
+        count => format!("{what} ({count} times)"),
+    };
+    let told: Vec<String> = ignored.iter().map(times).collect();
+    (!told.is_empty())
+        .then(|| format!("ignored in the data, as it means nothing here: {}", told.join(", ")))
 }
 
 /// Tokenizers are slow and files are long, so all cores help; the order does not depend on them.

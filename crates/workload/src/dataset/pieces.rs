@@ -63,7 +63,7 @@ pub(super) fn read(
         items: items.len() as u64,
         dropped,
     };
-    Ok(Dataset { items, facts })
+    Ok(Dataset { items, facts, notes: Vec::new() })
 }
 
 /// The names of texts below a folder, with `/` on every system. Links to folders are not followed.

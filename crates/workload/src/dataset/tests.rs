@@ -92,7 +92,7 @@ fn share_gpt_keeps_first_turns_within_the_usual_limits() {
             ("prompt below 4 tokens", 1),
         ]
     );
-    assert_eq!(dataset.facts.kind, "share-gpt");
+    assert_eq!(dataset.facts.kind, "sharegpt");
     assert_eq!((dataset.facts.items, dataset.facts.name.as_str()), (3, "data.json"));
 }
 
@@ -157,10 +157,10 @@ fn json_lines_keep_messages_lengths_and_bodies() {
     assert_eq!(Value::Object(chat.fields.clone()), json!({ "temperature": 0.5 }));
     assert_eq!((tokens.input_tokens, tokens.output_tokens), (4, None));
     assert_eq!(tokens.prompt, Prompt::Text("five six seven eight".to_owned()));
-    assert_eq!(
-        dropped(&dataset),
-        [("empty prompt", 1), ("unknown key `id`", 2), ("unknown key `tag`", 1)]
-    );
+    assert_eq!(dropped(&dataset), [("empty prompt", 1)]);
+    let note =
+        "ignored in the data, as it means nothing here: key `id` (2 times), key `tag` (once)";
+    assert_eq!(dataset.notes, [note]);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn unknown_keys_without_end_are_told_apart_only_so_far() {
     let lines =
         (0..100).map(|number| json!({ "prompt": "x", format!("k{number}"): 1 }).to_string());
     let dataset = made("data.jsonl", lines.collect::<Vec<_>>().join("\n")).read();
-    assert_eq!(dataset.facts.dropped.len(), 33);
-    assert_eq!(dataset.facts.dropped["another unknown key"], 68);
+    assert_eq!(dataset.notes[0].matches("(once)").count(), 32);
+    assert!(dataset.notes[0].contains("other keys (68 times)"), "{:?}", dataset.notes);
 }
 
 #[test]
@@ -213,7 +213,8 @@ fn tables_have_quoted_fields() {
     );
     let outputs: Vec<_> = dataset.items.iter().map(|item| item.output_tokens).collect();
     assert_eq!(outputs, [Some(5), None]);
-    assert_eq!(dropped(&dataset), [("empty prompt", 1), ("unknown column `id`", 3)]);
+    assert_eq!(dropped(&dataset), [("empty prompt", 1)]);
+    assert!(dataset.notes[0].contains("column `id` (3 times)"), "{:?}", dataset.notes);
 }
 
 #[test]
@@ -261,7 +262,7 @@ fn bytes_that_are_no_text_are_named_in_every_kind() {
 #[test]
 fn the_kind_is_told_by_name_and_beginning_or_asked_for() {
     let unknown = made("data.bin", "hello").refused();
-    assert!(unknown.contains("cannot tell") && unknown.contains("share-gpt"), "{unknown}");
+    assert!(unknown.contains("cannot tell") && unknown.contains("sharegpt"), "{unknown}");
     assert_eq!(made("data.bin", "hello").of(DatasetKind::Text).read().items.len(), 1);
     assert_eq!(made("data", "  {\"prompt\":\"a\"}").read().facts.kind, "jsonl");
     assert!(made("data", "").refused().ends_with("is empty"));

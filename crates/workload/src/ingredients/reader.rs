@@ -36,6 +36,7 @@ impl Reader<'_> {
             Source::Dataset(spec) => {
                 let dataset = self.with_counter(|counter| dataset::read(spec, counter))?;
                 self.materials.files.push(dataset.facts.clone());
+                self.materials.notes.extend(dataset.notes.iter().cloned());
                 Loaded::Dataset(spec.clone(), Arc::new(dataset))
             }
             Source::Trace(spec) => {

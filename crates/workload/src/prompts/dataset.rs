@@ -90,7 +90,8 @@ mod tests {
         };
         let (name, kind, sha256) = (String::new(), String::new(), String::new());
         let facts = FileFacts { name, kind, sha256, items: 5, dropped: BTreeMap::new() };
-        let dataset = Arc::new(Dataset { items: (0..5).map(item).collect(), facts });
+        let dataset =
+            Arc::new(Dataset { items: (0..5).map(item).collect(), facts, notes: Vec::new() });
         let spec =
             DatasetSpec { path: PathBuf::new(), kind: None, input: None, output, keep_order };
         DatasetPrompts::new(&spec, dataset, 3)

@@ -72,7 +72,8 @@ mod tests {
         };
         let (name, kind, sha256) = (String::new(), String::new(), String::new());
         let facts = FileFacts { name, kind, sha256, items: 0, dropped: BTreeMap::new() };
-        let dataset = Arc::new(Dataset { items: (0..items).map(item).collect(), facts });
+        let dataset =
+            Arc::new(Dataset { items: (0..items).map(item).collect(), facts, notes: Vec::new() });
         let path = PathBuf::new();
         let spec = DatasetSpec { path, kind: None, input: None, output: None, keep_order };
         Arc::new(DatasetPrompts::new(&spec, dataset, 3))
