@@ -41,8 +41,6 @@ pub(crate) struct Measured {
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
     pub(crate) attempted: u64,
-    /// Attempted requests that begin a conversation, or stand alone.
-    pub(crate) first_turns: u64,
     pub(crate) ok: u64,
     pub(crate) tokens: Tokens,
     /// First sent to last ending, of requests that were sent.
@@ -106,9 +104,7 @@ impl Measured {
         self.generated()?;
         match &self.shape {
             LoadShape::Closed { concurrency, .. } => {
-                // A short run may not need all of its slots.
-                let users = u64::from(concurrency.get()).min(self.first_turns).max(1);
-                Ok(self.output_throughput()? / users as f64)
+                Ok(self.output_throughput()? / f64::from(concurrency.get()))
             }
             LoadShape::Open { .. } => {
                 Err(Missing("an open loop has no fixed number of users to share among"))
@@ -333,7 +329,6 @@ impl<'run> Pass<'run> {
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
             attempted: observations.records.len() as u64,
-            first_turns: observations.records.iter().filter(|r| r.asked.turn == 0).count() as u64,
             ok,
             tokens: self.tokens,
             extremes: self.extremes,

@@ -197,7 +197,7 @@ mod tests {
         assert!(input.histogram.len() <= BARS as usize);
         assert_eq!(input.histogram.iter().map(|bar| bar.requests).sum::<u64>(), 100);
         let curve = outline.load_curve.unwrap();
-        assert_eq!((curve.step_s, &curve.requests[..]), (1.0, &[2; 50][..]));
+        assert_eq!((curve.step_s, &curve.requests[..]), (5.0, &[10; 10][..]));
         let output = outline.output_tokens.unwrap();
         assert_eq!(output.histogram, [Bar { low: 1, high: 1, requests: 100 }]);
     }

@@ -39,11 +39,11 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
 /// What bodies carried besides, or nothing.
 pub fn extras(workload: &WorkloadFacts) -> Option<String> {
     let prefix = workload.prefix.map(|prefix| {
-        let which = match prefix.count {
-            1 => "the same".to_owned(),
-            several => format!("one of {}", count(several.into())),
-        };
-        format!("{which} first {} tokens", count(prefix.tokens.into()))
+        let tokens = count(prefix.tokens.into());
+        match prefix.count {
+            1 => format!("the same first {tokens} tokens"),
+            several => format!("one of {} prefixes of {tokens} tokens", count(several.into())),
+        }
     });
     let images = workload.images.map(|images| {
         let pictures = if images.count == 1 { "picture" } else { "pictures" };
