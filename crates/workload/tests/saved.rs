@@ -292,7 +292,12 @@ fn saving_spares_its_neighbours() {
 fn what_could_not_be_read_is_not_saved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.jsonl");
-    let source = SourceDraft { prompt: Some(" ".to_owned()), ..SourceDraft::default() };
+    // A message of pictures alone has no words to count.
+    let data = tempfile::tempdir().unwrap();
+    let dataset = data.path().join("pictures.jsonl");
+    let line = r#"{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}"#;
+    std::fs::write(&dataset, line).unwrap();
+    let source = SourceDraft { dataset: Some(dataset), ..SourceDraft::default() };
     let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
     let spec = SpecDraft { workload, ..closed() }.resolve().unwrap();
     let ingredients = Ingredients::gather(&spec).unwrap();
