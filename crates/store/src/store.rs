@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use inferometer_model::spec::Source;
 use inferometer_model::{BaseUrl, Manifest, Spec};
 
 use crate::directory::{self, RunDirectory, RunState};
@@ -110,8 +111,12 @@ impl RunStore {
             now_ns.saturating_sub(manifest.clock.realtime_ns) < CACHE_MEMORY_NS
         };
         let is_alike = |manifest: &Manifest| {
+            // Token ids and words of the same seed have nothing in common.
+            let draws_ids = |spec: &Spec| matches!(spec.workload.source, Source::VllmRandom(_));
             let both_write = |other: &Spec| {
-                spec.workload.source.writes_words() && other.workload.source.writes_words()
+                spec.workload.source.writes_words()
+                    && other.workload.source.writes_words()
+                    && draws_ids(spec) == draws_ids(other)
             };
             manifest.fingerprints.plan == plan
                 || manifest.spec.seed == spec.seed && both_write(&manifest.spec)
