@@ -22,7 +22,7 @@ pub use header::{Header, SCHEMA};
 use line::{Last, Line};
 use lines::{LINE_BYTES_MAX, Lines};
 use sequence::Sequence;
-pub use write::save;
+pub use write::{print, save};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {

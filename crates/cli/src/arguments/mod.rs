@@ -84,7 +84,8 @@ pub(crate) struct RunArguments {
 pub(crate) struct PlanArguments {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArguments,
-    /// File to write every request to, with its words, as JSON lines; `run --plan FILE` plays it
+    /// File to write every request to, with its words, as JSON lines; `run --plan FILE` plays it, and
+    /// `-` prints them instead of the page
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON document instead of the page

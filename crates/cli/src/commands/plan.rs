@@ -1,5 +1,7 @@
 //! What would be sent: `inferometer plan`, and `run --dry-run`.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use inferometer_model::spec::{Extent, Source, TargetSpec};
 use inferometer_report::escape::terminal;
 use inferometer_report::lines::hanging;
 use inferometer_report::{load, outline};
-use inferometer_workload::saved::save;
+use inferometer_workload::saved::{SavedPlanError, print, save};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::run::Planned;
@@ -35,6 +37,26 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     }
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
     let planned = Planned { plan, fingerprints };
+    if arguments.save.as_deref() == Some(Path::new("-")) {
+        let Planned { plan, fingerprints } = &planned;
+        let printed = print(
+            std::io::stdout().lock(),
+            &spec,
+            ingredients.materials(),
+            fingerprints,
+            plan.as_ref(),
+        );
+        return match printed {
+            // A reader that left early has what it wanted.
+            Err(SavedPlanError::Unwritable { error, .. })
+                if error.kind() == ErrorKind::BrokenPipe =>
+            {
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(error) => Err(Failure::usage(error.to_string())),
+            Ok(()) => Ok(ExitCode::SUCCESS),
+        };
+    }
     if let Some(path) = &arguments.save {
         let Planned { plan, fingerprints } = &planned;
         save(path, &spec, ingredients.materials(), fingerprints, plan.as_ref())
