@@ -72,8 +72,8 @@ fn rate_of(rate: &Rate) -> String {
 
 fn table(listings: &[RunListing]) -> String {
     let mut text = format!(
-        "{:<22} {:<10} {:<9} {:<24} {:<14} {:>7} {:>12} {:>12}\n",
-        "run", "state", "verdict", "model", "load", "ok", "TTFT p50 ms", "output tok/s"
+        "{:<20} {:<10} {:<8} {:<15} {:<14} {:>6} {:>9} {:>9}\n{:>89} {:>9}\n",
+        "run", "state", "verdict", "model", "load", "ok", "TTFT p50", "output", "ms", "tok/s"
     );
     for listing in listings {
         let summary = summary(listing);
@@ -86,11 +86,11 @@ fn table(listings: &[RunListing]) -> String {
         let ok = summary.as_ref().map(|summary| summary.count(inferometer_model::Outcome::Ok));
         let _ = writeln!(
             text,
-            "{:<22} {:<10} {:<9} {:<24} {:<14} {:>7} {:>12} {:>12}",
-            terminal_line(&listing.id, 22),
+            "{:<20} {:<10} {:<8} {:<15} {:<14} {:>6} {:>9} {:>9}",
+            terminal_line(&listing.id, 20),
             state(&listing.state),
             summary.as_ref().map_or("–", |summary| summary.verdict.key()),
-            terminal_line(model, 24),
+            terminal_line(model, 15),
             load(listing),
             ok.map_or_else(|| "–".to_owned(), count),
             figure(ttft),
