@@ -37,6 +37,15 @@ pub(crate) enum Command {
     /// Measure one server, once or several times
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
+    /// Show what a run would send, and save it
+    ///
+    /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts
+    /// words.
+    #[command(allow_negative_numbers = true)]
+    Plan(Box<PlanArguments>),
+    /// Ask a server what it supports and what is wrong with it, each finding with its remedy
+    #[command(allow_negative_numbers = true)]
+    Check(Box<CheckArguments>),
     /// Measure this client on this machine: how fast it is, and how exact
     ///
     /// Starts the embedded engine and compares what the client reports with what the engine did:
@@ -51,15 +60,6 @@ pub(crate) enum Command {
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
-    /// Show what a run would send, and save it
-    ///
-    /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts
-    /// words.
-    #[command(allow_negative_numbers = true)]
-    Plan(Box<PlanArguments>),
-    /// Ask a server what it supports and what is wrong with it, each finding with its remedy
-    #[command(allow_negative_numbers = true)]
-    Check(Box<CheckArguments>),
     /// Print the JSON Schema of the experiment file
     Schema,
     /// Recompute a stored run's summary and compare it with what is stored
