@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use inferometer_model::endpoint::Api;
@@ -44,6 +45,10 @@ const BATCH_BYTES: usize = 64 << 10;
 /// What may lie ready: enough for any burst, and a bound on memory for long prompts.
 const READY_BYTES_MAX: usize = 32 << 20;
 const READY_BATCHES_MAX: usize = 64;
+/// What lies ready at the beginning, as far as the first slots need it, and how long each of it is
+/// waited for.
+const FIRST_MAX: usize = 16;
+const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Drivers ask nearly in order. What lies further behind was refused, or made by hand.
 const BEHIND_MAX: u64 = 64;
 
@@ -58,7 +63,10 @@ impl Bodies {
             .name("bodies".to_owned())
             .spawn(move || make_ahead(making_plan.as_ref(), &making_target, &sender))?;
         let turns = Turns::start(Arc::clone(&plan), target.api)?;
-        Ok(Self { plan, target, shelf: Mutex::new(Shelf::new(ready)), turns })
+        let mut shelf = Shelf::new(ready);
+        let slots = plan.bounds().slots.map_or(FIRST_MAX, |slots| slots.get() as usize);
+        shelf.wait_for(slots.min(FIRST_MAX));
+        Ok(Self { plan, target, shelf: Mutex::new(shelf), turns })
     }
 
     /// What leaves with a request: made of what lies ready, or of what is made now. `history` is
@@ -115,6 +123,18 @@ impl Shelf {
             self.first += 1;
         }
         body
+    }
+
+    /// What leaves first lies ready before the run begins: a driver that had to make it would begin
+    /// late.
+    fn wait_for(&mut self, count: usize) {
+        while self.bodies.len() < count {
+            match self.ready.recv_timeout(FIRST_WAIT) {
+                Ok(batch) => self.put(batch),
+                // The plan has no more, or is too slow to wait for.
+                Err(_) => return,
+            }
+        }
     }
 
     fn put(&mut self, batch: Batch) {
