@@ -16,7 +16,7 @@ use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::slos::{Keeping, RequestSlo, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
-use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens, generates};
+use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens};
 use crate::value::Note;
 
 /// The values of one distribution, sorted.
@@ -235,7 +235,7 @@ impl<'run> Pass<'run> {
         Self {
             manifest: &observations.manifest,
             streaming: observations.manifest.spec.workload.streaming,
-            generates: generates(observations.manifest.spec.api),
+            generates: observations.manifest.spec.api.generates(),
             ruler: Ruler::new(error_ns),
             output: Output::default(),
             latencies: Latencies::default(),

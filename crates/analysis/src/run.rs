@@ -9,12 +9,13 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
-use inferometer_model::spec::{Adapters, Counting, Images, Lengths, SharedPrefix, Source};
+use inferometer_model::spec::{
+    Adapters, Counting, Images, Lengths, SharedPrefix, Source, SourceKind,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::audit::Audit;
-use crate::tokens::generates;
 pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub struct WorkloadFacts {
     /// Without the seed: runs are comparable when it is equal.
     pub fingerprint: String,
     /// Where prompts came from.
-    pub source: String,
+    pub source: SourceKind,
     /// As asked; null where the data says it. A number, or a distribution such as `512±20%`.
     pub input_tokens: Option<Lengths>,
     /// Null, too, where an API generates none.
@@ -114,12 +115,12 @@ impl WorkloadFacts {
         let source = &manifest.spec.workload.source;
         let materials = &manifest.materials;
         let (input_tokens, output_tokens) = asked_lengths(source);
-        let output_tokens = output_tokens.filter(|_| generates(manifest.spec.api));
+        let output_tokens = output_tokens.filter(|_| manifest.spec.api.generates());
         let talk = if let Source::Conversations(talk) = source { Some(talk) } else { None };
         let body = &manifest.spec.workload.body;
         Self {
             fingerprint: observations.manifest.fingerprints.workload.clone(),
-            source: source.name().to_owned(),
+            source: source.kind(),
             input_tokens,
             output_tokens,
             turns: talk.map(|talk| talk.turns.clone()),

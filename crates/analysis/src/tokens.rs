@@ -1,16 +1,10 @@
 //! How many tokens went in and came out, and who says so.
 
-use inferometer_model::endpoint::Api;
 use inferometer_model::{Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Output;
 use crate::metric::Missing;
-
-/// Whether the answers of an API are made of tokens. Vectors and scores are not.
-pub(crate) const fn generates(api: Api) -> bool {
-    !matches!(api, Api::Embeddings | Api::Rerank)
-}
 
 pub(crate) const NO_TOKENS: Missing = Missing("this API generates no tokens");
 

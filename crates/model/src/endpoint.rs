@@ -95,6 +95,11 @@ impl Api {
 
     /// Whether its answers can come piece by piece. Vectors and scores come whole.
     pub const fn streams(self) -> bool {
+        self.generates()
+    }
+
+    /// Whether its answers are generated tokens, and not vectors or scores.
+    pub const fn generates(self) -> bool {
         !matches!(self, Self::Embeddings | Self::Rerank)
     }
 

@@ -31,8 +31,8 @@ pub use load_draft::{ArrivalsKind, LoadDraft, ThinkKind, Until};
 pub use slo::{Limit, Relation, Slo, SloError};
 pub use workload::{
     AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
-    FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, Synthetic, Ticks,
-    TraceKind, TraceSpec, VllmRandom, Workload,
+    FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, SourceKind, Synthetic,
+    Ticks, TraceKind, TraceSpec, VllmRandom, Workload,
 };
 pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadDraft};
 

@@ -3,7 +3,7 @@
 use inferometer_analysis::WorkloadFacts;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::InputLength;
-use inferometer_model::spec::{Lengths, OUTPUT_TOKENS};
+use inferometer_model::spec::{Lengths, OUTPUT_TOKENS, SourceKind};
 
 use crate::escape::{terminal, terminal_line};
 use crate::load;
@@ -19,18 +19,20 @@ pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
         let think = workload.turn_think.map_or_else(String::new, load::thinking);
         format!("conversations of {} turns{think}, ", words(turns))
     });
-    let input = match (&workload.input_tokens, workload.source.as_str()) {
+    let input = match (&workload.input_tokens, workload.source) {
         (Some(input), _) => format!("{about}{} tokens in", words(input)),
-        (None, "prompt") => "always the same prompt".to_owned(),
-        (None, "mix") => "a mix of prompts".to_owned(),
-        (None, source) => format!("prompts of the {source}"),
+        (None, SourceKind::Prompt) => "always the same prompt".to_owned(),
+        (None, SourceKind::Mix) => "a mix of prompts".to_owned(),
+        (None, source) => format!("prompts of the {}", source.name()),
     };
-    let output = match (&workload.output_tokens, workload.source.as_str()) {
+    let output = match (&workload.output_tokens, workload.source) {
         (Some(output), _) => format!(", {} out", words(output)),
         // Vectors and scores have no length.
-        (None, _) if matches!(api, Api::Embeddings | Api::Rerank) => String::new(),
-        (None, "mix") => String::new(),
-        (None, "dataset") => format!(", answers as long as the data says, else {OUTPUT_TOKENS}"),
+        (None, _) if !api.generates() => String::new(),
+        (None, SourceKind::Mix) => String::new(),
+        (None, SourceKind::Dataset) => {
+            format!(", answers as long as the data says, else {OUTPUT_TOKENS}")
+        }
         (None, _) => ", answers as long as it says".to_owned(),
     };
     format!("{turns}{input}{output}")

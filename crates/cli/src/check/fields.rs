@@ -2,7 +2,6 @@
 
 use inferometer_load::target::Target;
 use inferometer_model::RequestRecord;
-use inferometer_model::endpoint::Api;
 use inferometer_model::observations::PinnedOutput;
 use serde_json::{Map, Value, json};
 
@@ -19,7 +18,7 @@ const PINNED_TOKENS: u32 = 48;
 pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     // Vectors and scores are neither drawn nor ended.
-    if !matches!(target.api, Api::Embeddings | Api::Rerank) {
+    if target.api.generates() {
         findings.push(pinned(target)?);
         findings.push(sampling(target)?);
     }

@@ -103,7 +103,7 @@ pub(super) fn show(
     match format {
         PageFormat::Json => output::result(&json(spec, repeat, materials, planned, &outlined)),
         PageFormat::Page | PageFormat::Vllm => {
-            let facts = page(spec, repeat, planned, materials);
+            let facts = page(spec, repeat, planned, ingredients);
             output::result(&format!("{facts}\n{}", outline::render(&outlined)))
         }
     }
@@ -133,7 +133,8 @@ fn json(
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -> String {
+fn page(spec: &Spec, repeat: Repeat, planned: &Planned, ingredients: &Ingredients) -> String {
+    let materials = ingredients.materials();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Url(base) => base.to_string(),
@@ -151,7 +152,7 @@ fn page(spec: &Spec, repeat: Repeat, planned: &Planned, materials: &Materials) -
         ("warm-up", warm_up(spec.load.warm_up)),
         ("runs", runs(repeat)),
         ("prompts", terminal(&prompts(spec, materials))),
-        ("lengths", lengths(materials, matches!(spec.workload.source, Source::Saved { .. }))),
+        ("lengths", lengths(materials, ingredients.wants_correction())),
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();
@@ -193,20 +194,21 @@ fn runs(repeat: Repeat) -> String {
 }
 
 fn prompts(spec: &Spec, materials: &Materials) -> String {
-    let source = spec.workload.source.name();
+    let source = spec.workload.source.kind().name();
     match &materials.tokenizer {
         Some(tokenizer) => format!("{source}, tokenizer {}", tokenizer.name),
         None => source.to_owned(),
     }
 }
 
-fn lengths(materials: &Materials, is_saved: bool) -> String {
+/// `asks` says whether a run would ask the server how it counts.
+fn lengths(materials: &Materials, asks: bool) -> String {
     match materials.input_length {
         InputLength::Exact => "exact, by the tokenizer".to_owned(),
-        InputLength::Estimated if is_saved => "estimated by words when it was saved".to_owned(),
-        InputLength::Estimated => {
+        InputLength::Estimated if asks => {
             "estimated by words (no tokenizer); a run asks the server how it counts".to_owned()
         }
+        InputLength::Estimated => "estimated by words (no tokenizer)".to_owned(),
         InputLength::Corrected(correction) => format!(
             "estimated: the server counts {:.2} tokens for a word, and {} besides",
             correction.tokens_per_word, correction.overhead_tokens

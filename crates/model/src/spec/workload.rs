@@ -244,17 +244,46 @@ impl Source {
         }
     }
 
-    /// The name that users know it by.
-    pub fn name(&self) -> &'static str {
+    pub fn kind(&self) -> SourceKind {
         match self {
-            Self::Synthetic(_) => "synthetic",
-            Self::VllmRandom(_) => "vllm-random",
-            Self::Dataset(_) => "dataset",
-            Self::Fixed(_) => "prompt",
-            Self::Trace(_) => "trace",
-            Self::Conversations(_) => "conversations",
-            Self::Mix(_) => "mix",
-            Self::Saved { .. } => "saved plan",
+            Self::Synthetic(_) => SourceKind::Synthetic,
+            Self::VllmRandom(_) => SourceKind::VllmRandom,
+            Self::Dataset(_) => SourceKind::Dataset,
+            Self::Fixed(_) => SourceKind::Prompt,
+            Self::Trace(_) => SourceKind::Trace,
+            Self::Conversations(_) => SourceKind::Conversations,
+            Self::Mix(_) => SourceKind::Mix,
+            Self::Saved { .. } => SourceKind::Saved,
+        }
+    }
+}
+
+/// The kinds of sources, by the names that users know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceKind {
+    Synthetic,
+    VllmRandom,
+    Dataset,
+    Prompt,
+    Trace,
+    Conversations,
+    Mix,
+    #[serde(rename = "saved plan")]
+    Saved,
+}
+
+impl SourceKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Synthetic => "synthetic",
+            Self::VllmRandom => "vllm-random",
+            Self::Dataset => "dataset",
+            Self::Prompt => "prompt",
+            Self::Trace => "trace",
+            Self::Conversations => "conversations",
+            Self::Mix => "mix",
+            Self::Saved => "saved plan",
         }
     }
 }

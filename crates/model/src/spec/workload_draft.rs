@@ -125,7 +125,7 @@ fn resolve_mix(alone: &SourceDraft, mix: Vec<MixDraft>) -> Result<Source, SpecEr
             let source = part.source.resolve()?;
             if matches!(source, Source::Conversations(_) | Source::Trace(_) | Source::Saved { .. })
             {
-                return Err(SpecError::MixOf(name, source.name()));
+                return Err(SpecError::MixOf(name, source.kind().name()));
             }
             Ok(MixPart { name, weight, source })
         })
