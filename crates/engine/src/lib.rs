@@ -26,6 +26,7 @@ mod ledger;
 mod models;
 mod options;
 mod paced;
+pub mod scheduler;
 mod sending;
 mod server;
 mod service;

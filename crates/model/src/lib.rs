@@ -27,7 +27,7 @@ pub use journal::{JournalEntry, NotSent, RunEnding, StartedRequest};
 pub use moment::Moment;
 pub use observations::{Manifest, Observations};
 pub use outcome::{Ending, Outcome};
-pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId};
+pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestId, Segment};
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};

@@ -102,6 +102,21 @@ pub enum Prompt {
     Messages(Vec<Message>),
 }
 
+impl Prompt {
+    /// A number that is equal for equal words (FNV-1a).
+    pub fn likeness(&self) -> u64 {
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let of_text = |hash: u64, text: &str| text.bytes().chain([0]).fold(hash, mix);
+        let start = 0xcbf2_9ce4_8422_2325;
+        match self {
+            Self::Text(text) => of_text(start, text),
+            Self::Messages(messages) => messages.iter().fold(start, |hash, message| {
+                of_text(of_text(hash, message.role()), &message.text())
+            }),
+        }
+    }
+}
+
 impl Content {
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(Prompt::Text(text.into()))
@@ -174,6 +189,22 @@ pub trait Plan: Send + Sync {
     /// What a request says, equal for equal recipes on every machine. Of a conversation it is the
     /// new turn alone: what was said before depends on the server.
     fn content(&self, request: &PlannedRequest) -> Content;
+
+    /// What [`Plan::content`] says, without its text: for simulations, which need to know only
+    /// what is equal to what. Where a source cannot tell better, equal texts are equal and others
+    /// share nothing.
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let seed = self.content(request).prompt.likeness();
+        vec![Segment { seed, tokens: request.input_tokens }]
+    }
+}
+
+/// A run of tokens of a prompt. Two with equal seeds begin with the same tokens, as far as the
+/// shorter one goes; with other seeds they share nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    pub seed: u64,
+    pub tokens: u32,
 }
 
 /// Names for "the same": what is asked, and exactly what was sent.
