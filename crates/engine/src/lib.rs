@@ -26,6 +26,8 @@ mod ledger;
 mod models;
 mod options;
 mod paced;
+pub mod physics;
+pub mod profile;
 pub mod scheduler;
 mod sending;
 mod server;
