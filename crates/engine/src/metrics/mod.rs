@@ -27,7 +27,7 @@ mod vllm;
 use self::observed::Observed;
 use self::pace::Pace;
 use self::requests::{Requests, Tracked};
-use crate::scheduler::{Listener, RequestEnd, RequestFacts, Step};
+use crate::scheduler::{Counters, Gauges, Listener, RequestEnd, RequestFacts, Step};
 
 /// The `content-type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=1.0.0; charset=utf-8";
@@ -240,25 +240,4 @@ impl Listener for Metrics {
             self.observed.choices(choices);
         }
     }
-}
-
-/// Local copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Gauges {
-    pub running: u32,
-    pub waiting: u32,
-    pub kv_usage: f64,
-}
-
-/// Local copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    pub steps: u64,
-    pub preemptions: u64,
-    pub prefix_queries: u64,
-    pub prefix_hits: u64,
-    pub prefix_queries_preempted: u64,
-    pub prefix_hits_preempted: u64,
-    pub prompt_tokens: u64,
-    pub generation_tokens: u64,
 }

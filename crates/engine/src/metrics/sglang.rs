@@ -1,13 +1,15 @@
 //! SGLang's names, the core of them.
 
+use super::Metrics;
 use super::text::Exposition;
-use super::{Counters, Gauges, Metrics};
+use crate::scheduler::{Counters, Gauges};
 
-/// SGLang's scheduler labels its samples with its rank; its front end does not.
+/// SGLang's scheduler labels its samples with its rank; its front end does not. Both write to files
+/// that a third process reads, and `_created` is lost on that way.
 pub(super) fn render(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
     let model = ("model_name", metrics.labels.model.as_str());
     let ranks = [("engine_type", "unified"), model, ("pp_rank", "0"), ("tp_rank", "0")];
-    let mut page = Exposition::new(out, &ranks, Some(metrics.labels.started_unix_s));
+    let mut page = Exposition::new(out, &ranks, None);
     state(&mut page, metrics, gauges);
     page.counter(
         "sglang:num_retracted_requests_total",

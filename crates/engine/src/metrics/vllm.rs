@@ -1,11 +1,14 @@
 //! vLLM's names: those of its v1 engine, and those that its v0 engine had.
 
+use super::Metrics;
 use super::histogram::Histogram;
 use super::text::{Exposition, Label, number};
-use super::{Counters, Gauges, Metrics};
+use crate::scheduler::{Counters, Gauges};
 
 /// The only engine of its server.
 const ENGINE: Label<'static> = ("engine", "0");
+const USAGE: &str = "Share of the KV blocks in use, from 0 to 1.";
+const QUEUE: &str = "Seconds from a request's arrival at the scheduler to its first step.";
 
 pub(super) fn render_v1(metrics: &Metrics, gauges: Gauges, counters: Counters, out: &mut String) {
     let labels = [ENGINE, ("model_name", &metrics.labels.model)];
@@ -14,12 +17,13 @@ pub(super) fn render_v1(metrics: &Metrics, gauges: Gauges, counters: Counters, o
     counters_v1(&mut page, metrics, counters);
     sizes(&mut page, metrics);
     let seen = &metrics.observed;
-    times(&mut page, metrics, "vllm:inter_token_latency_seconds");
+    token_times(&mut page, metrics, "vllm:inter_token_latency_seconds");
     page.histogram(
         "vllm:request_time_per_output_token_seconds",
         "Seconds per token after the first, averaged over a request.",
         &seen.per_output_token,
     );
+    request_times(&mut page, metrics);
     page.histogram(
         "vllm:request_prefill_kv_computed_tokens",
         "Prompt tokens of a request that the cache did not have.",
@@ -60,15 +64,13 @@ pub(super) fn render_v0(metrics: &Metrics, gauges: Gauges, counters: Counters, o
     generation_tokens(&mut page, counters);
     successes(&mut page, metrics, &["stop", "length", "abort"]);
     sizes(&mut page, metrics);
-    times(&mut page, metrics, "vllm:time_per_output_token_seconds");
+    token_times(&mut page, metrics, "vllm:time_per_output_token_seconds");
+    request_times(&mut page, metrics);
     page.histogram("vllm:time_in_queue_requests", QUEUE, &metrics.observed.queue);
     page.relabel(&[]);
     cache_config(&mut page, metrics);
     http(&mut page, metrics);
 }
-
-const USAGE: &str = "Share of the KV blocks in use, from 0 to 1.";
-const QUEUE: &str = "Seconds from a request's arrival at the scheduler to its first step.";
 
 fn state_v1(page: &mut Exposition<'_>, gauges: Gauges) {
     queues(page, gauges);
@@ -198,15 +200,20 @@ fn sizes(page: &mut Exposition<'_>, metrics: &Metrics) {
 }
 
 /// `inter_token` is the name under which the gaps between outputs go.
-fn times(page: &mut Exposition<'_>, metrics: &Metrics, inter_token: &str) {
+fn token_times(page: &mut Exposition<'_>, metrics: &Metrics, inter_token: &str) {
     let seen = &metrics.observed;
-    let families: [(&str, &str, &Histogram); 7] = [
-        (
-            "vllm:time_to_first_token_seconds",
-            "Seconds from a request's arrival at the front end to its first token.",
-            &seen.first_token,
-        ),
-        (inter_token, "Seconds between one output of a request and the next.", &seen.inter_token),
+    page.histogram(
+        "vllm:time_to_first_token_seconds",
+        "Seconds from a request's arrival at the front end to its first token.",
+        &seen.first_token,
+    );
+    let help = "Seconds between one output of a request and the next.";
+    page.histogram(inter_token, help, &seen.inter_token);
+}
+
+fn request_times(page: &mut Exposition<'_>, metrics: &Metrics) {
+    let seen = &metrics.observed;
+    let families: [(&str, &str, &Histogram); 5] = [
         (
             "vllm:e2e_request_latency_seconds",
             "Seconds from a request's arrival at the front end to its end.",
