@@ -13,9 +13,9 @@ pub(super) enum Waiting {
 }
 
 /// The smaller goes first.
-pub(super) type Rank = (i32, u64, u64);
+type Rank = (i32, u64, u64);
 
-pub(super) fn rank(entry: &Entry) -> Rank {
+fn rank(entry: &Entry) -> Rank {
     (entry.priority, entry.arrived_ns(), entry.serial)
 }
 
