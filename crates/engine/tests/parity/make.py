@@ -184,6 +184,19 @@ def priorities(draw):
     ]
 
 
+def refunds(draw):
+    """A long prompt of low priority gives way within the step: what it had of the budget is free."""
+    options = config(draw, room=draw.randint(8, 20), policy="priority", reserve_full_prompt=False)
+    options["max_num_seqs"] = draw.choice([4, 6])
+    options["max_num_batched_tokens"] = draw.choice([10, 20, 40])
+    options["long_prefill_token_threshold"] = draw.choice([4, 7, 16])
+    made = [request(draw, 0, alone(draw, draw.randint(60, 200)), 9, priority=9)]
+    for at in arrivals(draw, draw.randint(4, 9), 15):
+        prompt = alone(draw, draw.randint(5, 120))
+        made.append(request(draw, at, prompt, draw.randint(5, 60), priority=draw.randint(0, 9)))
+    return options, made
+
+
 def leaving(draw):
     """Clients that go away: out of the queue, out of a prompt, out of an answer."""
     options, made = draw.choice([mixed, storm, long_prompts, shared, priorities])(draw)
@@ -234,6 +247,7 @@ FAMILIES = [
     (repeated, 40),
     (turns, 40),
     (priorities, 60),
+    (refunds, 40),
     (leaving, 60),
     (full_length, 20),
     (everything, 80),
