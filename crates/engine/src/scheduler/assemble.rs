@@ -5,6 +5,7 @@ use super::batch::Batch;
 use super::blocks::BlockId;
 use super::config::Policy;
 use super::state::State;
+use super::waiting::rank;
 
 /// Who may come in from the queue: those who had arrived by this moment; all without one.
 pub(super) type Until = Option<u64>;
@@ -76,12 +77,8 @@ fn victim(state: &State) -> usize {
     match state.config.policy {
         Policy::Fcfs => last,
         Policy::Priority => {
-            let standing = |index: &usize| {
-                let entry = state.entry(state.running[*index]);
-                (entry.priority, entry.arrived_ns())
-            };
-            // Of equals the one that runs longest: the last of the maxima, seen from behind.
-            (0..=last).rev().max_by_key(standing).unwrap_or(last)
+            let worst = (0..=last).max_by_key(|index| rank(state.entry(state.running[*index])));
+            worst.unwrap_or(last)
         }
     }
 }

@@ -12,10 +12,11 @@ pub(super) enum Waiting {
     Priority(BTreeMap<Rank, usize>),
 }
 
-/// The smaller goes first.
-type Rank = (i32, u64, u64);
+/// The smaller goes first. No two are equal: equals that take blocks from each other in turn would
+/// do so for ever.
+pub(super) type Rank = (i32, u64, u64);
 
-fn rank(entry: &Entry) -> Rank {
+pub(super) fn rank(entry: &Entry) -> Rank {
     (entry.priority, entry.arrived_ns(), entry.serial)
 }
 
