@@ -23,6 +23,7 @@ mod generation;
 mod http;
 mod lateness;
 mod ledger;
+pub mod metrics;
 mod models;
 mod options;
 mod paced;
