@@ -36,6 +36,8 @@ pub struct Scheduler<T> {
     steps_held: u32,
     /// Requests that ended since the last step was launched.
     finished: u32,
+    /// Requests that lost their blocks since then.
+    preempted: Vec<u64>,
     serials: u64,
 }
 
@@ -100,6 +102,7 @@ impl<T: StepTime> Scheduler<T> {
             last_end_ns: None,
             steps_held: 0,
             finished: 0,
+            preempted: Vec::new(),
             serials: 0,
         }
     }
@@ -207,6 +210,7 @@ impl<T: StepTime> Scheduler<T> {
         if batch.parts.is_empty() {
             // Requests that lost their blocks are back in the queue: that is worth another look.
             self.is_worth_a_look = !batch.preempted.is_empty();
+            self.preempted.extend(batch.preempted);
             return;
         }
         let mut shape = batch.settle(&mut self.state);
@@ -217,13 +221,15 @@ impl<T: StepTime> Scheduler<T> {
         let ends_ns = (at_ns + takes_ns).max(last_end + 1);
         self.free_ns = if stages == 1 { ends_ns } else { at_ns + takes_ns.div_ceil(stages) };
         self.launched_ns = at_ns;
+        let mut preempted = std::mem::take(&mut self.preempted);
+        preempted.extend(batch.preempted);
         let id_of = |part: &Part| (self.state.entry(part.place).id, part.tokens);
         let step = Step {
             ordinal: self.state.counters.steps,
             began_ns: at_ns,
             ends_ns,
             scheduled: batch.parts.iter().map(id_of).collect(),
-            preempted: batch.preempted,
+            preempted,
             admitted: batch.admitted,
             shape,
         };
