@@ -52,11 +52,6 @@ struct UnderWay {
 pub enum Refusal {
     #[error("a prompt of {tokens} tokens leaves no room for an answer in {max_model_len}")]
     TooLong { tokens: u32, max_model_len: u32 },
-    #[error(
-        "a prompt of {tokens} tokens is in one step, and a step has {max_num_batched_tokens}; \
-         let prompts be cut into chunks"
-    )]
-    TooLarge { tokens: u32, max_num_batched_tokens: u32 },
     #[error("an empty prompt")]
     Empty,
 }
@@ -87,10 +82,14 @@ pub struct Counters {
 }
 
 impl<T: StepTime> Scheduler<T> {
-    /// A request that fits at all must fit alone, so a model is no longer than the blocks reach.
+    /// A request that fits at all must fit alone, so a model is no longer than the blocks reach, or,
+    /// where prompts are not cut, than a step.
     pub fn new(mut config: SchedulerConfig, time: T) -> Self {
         let reach = config.blocks.saturating_sub(1).saturating_mul(config.block_size);
         config.max_model_len = config.max_model_len.min(reach);
+        if !config.chunked_prefill {
+            config.max_model_len = config.max_model_len.min(config.max_num_batched_tokens);
+        }
         Self {
             state: State::new(config),
             time,
@@ -192,15 +191,12 @@ impl<T: StepTime> Scheduler<T> {
     }
 
     fn check(&self, tokens: u32) -> Result<(), Refusal> {
-        let SchedulerConfig { max_model_len, max_num_batched_tokens, .. } = self.state.config;
+        let max_model_len = self.state.config.max_model_len;
         if tokens == 0 {
             return Err(Refusal::Empty);
         }
         if max_model_len <= tokens {
             return Err(Refusal::TooLong { tokens, max_model_len });
-        }
-        if !self.state.config.chunked_prefill && max_num_batched_tokens < tokens {
-            return Err(Refusal::TooLarge { tokens, max_num_batched_tokens });
         }
         Ok(())
     }
