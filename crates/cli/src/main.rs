@@ -16,6 +16,7 @@ mod preflight;
 mod rates;
 mod secrets;
 mod signals;
+mod telemetry;
 mod warm_up;
 mod watch;
 
