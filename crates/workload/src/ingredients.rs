@@ -13,8 +13,8 @@ use crate::dataset::Dataset;
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::prompts::{
-    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Shares, Synthetic, TracePrompts,
-    Users, VllmRandom, WarmUp,
+    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Repeated, Shares, Synthetic,
+    TracePrompts, Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
 use crate::stream::Stream;
@@ -133,10 +133,15 @@ impl Ingredients {
         Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
     }
 
-    /// As long as the run's, with bodies like theirs, and unlike them in every word and picture.
+    /// As long as the run's, with bodies like theirs, and unlike them in every word and picture;
+    /// `vllm bench serve` instead asks its first prompt again and again.
     pub(crate) fn warm_up(&self, spec: &Spec) -> Arc<dyn Prompts> {
         let lengths = self.source(&self.loaded, spec.seed);
-        let words = Arc::new(WarmUp::new(lengths, self.text(), spec.seed));
+        let words: Arc<dyn Prompts> = if matches!(self.loaded, Loaded::VllmRandom(_)) {
+            Arc::new(Repeated(lengths))
+        } else {
+            Arc::new(WarmUp::new(lengths, self.text(), spec.seed))
+        };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
         Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use inferometer_model::spec::{self, Lengths};
-use inferometer_model::{Content, PlannedRequest};
+use inferometer_model::{Content, PlannedRequest, Segment};
 
 use super::numpy_rng::NumpyRng;
 use super::{Place, Prompts, Recipe};
@@ -25,6 +25,8 @@ pub(crate) struct VllmRandom {
     /// As long as was asked for; its ids may have come out fewer or more.
     prefix_tokens: u32,
     prefix: Vec<u32>,
+    /// Equal for equal prefixes.
+    prefix_seed: u64,
     requests: Vec<Drawn>,
     fillings: Mutex<Fillings>,
 }
@@ -91,11 +93,16 @@ impl VllmRandom {
             tokenizer,
             prefix_tokens: spec.prefix_tokens,
             prefix: Vec::new(),
+            prefix_seed: 0,
             requests: drawn.collect(),
             fillings: Mutex::new(Fillings::before_all(NumpyRng::new(seed))),
             allowed,
         };
         made.prefix = made.draw_prefix(spec.prefix_tokens, &mut rng);
+        made.prefix_seed = made
+            .prefix
+            .iter()
+            .fold(0, |seed, id| Stream::new(seed, "prefix-ids", u64::from(*id)).bits());
         made.fillings = Mutex::new(Fillings::before_all(rng));
         Ok(made)
     }
@@ -110,10 +117,15 @@ impl VllmRandom {
         self.settle(ids, tokens as usize, rng).1
     }
 
+    /// Where in the allowed ids a request's own begin.
+    fn first_of(&self, place: usize) -> usize {
+        (self.requests[place].offset as usize + place) % self.allowed.len()
+    }
+
     /// The prompt of a request; the generator moves on where the prompt had to be filled.
     fn make(&self, place: usize, rng: &mut NumpyRng) -> String {
-        let Drawn { input, offset, .. } = self.requests[place];
-        let first = offset as usize + place;
+        let input = self.requests[place].input;
+        let first = self.first_of(place);
         let own = (0..input as usize).map(|step| self.allowed[(first + step) % self.allowed.len()]);
         let ids: Vec<u32> = self.prefix.iter().copied().chain(own).collect();
         let tokens = (self.prefix_tokens + input) as usize;
@@ -228,6 +240,19 @@ impl Prompts for VllmRandom {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         Content::text(self.prompt(self.place(request.id.0)))
+    }
+
+    /// Prompts that begin at the same id are alike as far as the shorter one goes, whatever the
+    /// seed. What mending their lengths changes is at their ends, and left aside.
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let place = self.place(request.id.0);
+        let first = self.first_of(place) as u64;
+        let own = Segment {
+            seed: Stream::new(first, "consecutive", 0).bits(),
+            tokens: self.requests[place].input,
+        };
+        let prefix = Segment { seed: self.prefix_seed, tokens: self.prefix_tokens };
+        [prefix, own].into_iter().filter(|segment| 0 < segment.tokens).collect()
     }
 }
 
