@@ -79,6 +79,7 @@ impl Measurement {
             seen_before,
             calibration: calibration::known(self.quiet),
             environment: environment::capture(),
+            simulated: None,
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();

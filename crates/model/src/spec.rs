@@ -4,6 +4,7 @@
 mod bounds;
 mod carries;
 mod client;
+mod engine;
 mod error;
 mod lengths;
 mod load;
@@ -24,6 +25,7 @@ use crate::observations::{Connections, HttpVersion};
 use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
 pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
 pub use client::{ClientDraft, ClientSpec};
+pub use engine::{EngineGeneration, EnginePolicy, EngineSpec};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
@@ -41,6 +43,8 @@ pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadD
 pub struct SpecDraft {
     /// `None` is the embedded engine.
     pub url: Option<BaseUrl>,
+    /// Which embedded engine, where it is that.
+    pub engine: EngineSpec,
     pub api: Option<Api>,
     pub model: Option<String>,
     pub workload: WorkloadDraft,
@@ -70,6 +74,9 @@ pub struct SavedSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub target: TargetSpec,
+    /// Which embedded engine; says nothing where the target is another server.
+    #[serde(default, skip_serializing_if = "EngineSpec::is_default")]
+    pub engine: EngineSpec,
     pub api: Api,
     /// The model to ask for; `None` takes the first that the server lists (see the endpoint).
     pub model: Option<String>,
@@ -144,6 +151,10 @@ impl SpecDraft {
         let (api, workload, load, seed) = self.stimulus()?;
         carries::check(api, &workload)?;
         let client = self.client.resolve()?;
+        self.engine.check()?;
+        if self.url.is_some() && !self.engine.is_default() {
+            return Err(SpecError::EngineOfUrl);
+        }
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
@@ -151,6 +162,7 @@ impl SpecDraft {
         }
         Ok(Spec {
             target: self.url.map_or(TargetSpec::Embedded, TargetSpec::Url),
+            engine: self.engine,
             api,
             model: self.model,
             workload,

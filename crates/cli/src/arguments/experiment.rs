@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::embedded::EngineTable;
 use super::load::LoadTable;
 use super::target::{ClientTable, LimitTable, RepeatTable, TargetTable};
 use super::workload::WorkloadTable;
@@ -49,6 +50,8 @@ pub(crate) struct ExperimentArguments {
 pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) target: TargetTable,
+    #[command(flatten)]
+    pub(crate) engine: EngineTable,
     #[command(flatten)]
     pub(crate) workload: WorkloadTable,
     #[command(flatten)]

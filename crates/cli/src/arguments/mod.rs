@@ -1,6 +1,7 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
 mod body;
+mod embedded;
 mod engine;
 mod experiment;
 mod grammars;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use body::BodyTable;
+pub(crate) use embedded::EngineTable;
 pub(crate) use engine::{CalibrateArguments, EngineArguments, EngineMode};
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
 pub(crate) use grammars::SourceName;
