@@ -2,6 +2,7 @@
 
 /// The bounds and rules of one scheduler. Names are those of vLLM's options.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of vLLM's, under its name")]
 pub struct SchedulerConfig {
     /// Tokens of one KV block.
     pub block_size: u32,

@@ -4,12 +4,23 @@
 //! clock, so a live server and a simulation run the same code: what it does depends on nothing but
 //! the requests, the moments of their arrival and the seed of its step times.
 
+mod assemble;
+mod assemble_v0;
+mod batch;
+mod blocks;
 mod config;
+mod core;
+mod entry;
 mod listener;
 mod request;
+mod state;
 mod step;
+#[cfg(test)]
+mod tests;
 pub mod tokens;
+mod waiting;
 
+pub use self::core::{Counters, Gauges, Refusal, Scheduler};
 pub use config::{Generation, Policy, SchedulerConfig};
 pub use listener::{Listener, RequestEnd, RequestFacts};
 pub use request::{HashedPrompt, SchedulerRequest, StopRules};

@@ -12,9 +12,7 @@ pub fn token(seed: u64, index: u32) -> u32 {
     let range = u64::from(VOCABULARY - SPECIAL_TOKENS);
     // The high half times the range, shifted: even enough, and without a division.
     let below = ((drawn >> 32) * range) >> 32;
-    #[expect(clippy::cast_possible_truncation, reason = "below the vocabulary's size")]
-    let below = below as u32;
-    SPECIAL_TOKENS + below
+    SPECIAL_TOKENS + u32::try_from(below).unwrap_or_default()
 }
 
 /// Names blocks of tokens: a block's hash depends on all tokens before it.

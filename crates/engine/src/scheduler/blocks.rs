@@ -1,0 +1,205 @@
+//! The paged KV cache: blocks with a count of their users, a list of free ones in the order in
+//! which they will be taken, and names by which full blocks are found again.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A block's number. Number zero is the null block, which is never given away.
+pub(super) type BlockId = u32;
+
+/// All blocks. A block is free or has users; a free one keeps its name until it is taken.
+#[derive(Debug)]
+pub(super) struct BlockPool {
+    users: Vec<u32>,
+    names: Vec<Option<u64>>,
+    /// Neighbours in the list of free blocks; the null block stands before its first and behind
+    /// its last.
+    before: Vec<BlockId>,
+    after: Vec<BlockId>,
+    free: u32,
+    /// Blocks by name, the oldest first; two requests may have computed the same.
+    named: HashMap<u64, Holders, BuildHasherDefault<Identity>>,
+}
+
+#[derive(Debug)]
+enum Holders {
+    One(BlockId),
+    Several(Vec<BlockId>),
+}
+
+const NULL: BlockId = 0;
+
+impl BlockPool {
+    pub(super) fn new(blocks: u32) -> Self {
+        let count = blocks.max(2) as usize;
+        let ids = 0..blocks.max(2);
+        let last = blocks.max(2) - 1;
+        Self {
+            users: vec![0; count],
+            names: vec![None; count],
+            before: ids.clone().map(|id| id.checked_sub(1).unwrap_or(last)).collect(),
+            after: ids.map(|id| if id == last { NULL } else { id + 1 }).collect(),
+            free: last,
+            named: HashMap::default(),
+        }
+    }
+
+    /// Blocks that may be given away at all.
+    pub(super) fn total(&self) -> u32 {
+        u32::try_from(self.users.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        self.free
+    }
+
+    /// The oldest block of this name.
+    pub(super) fn find(&self, name: u64) -> Option<BlockId> {
+        match self.named.get(&name)? {
+            Holders::One(id) => Some(*id),
+            Holders::Several(ids) => ids.first().copied(),
+        }
+    }
+
+    pub(super) fn is_free(&self, id: BlockId) -> bool {
+        self.users[id as usize] == 0
+    }
+
+    /// Takes the free block that has waited longest; its name is forgotten. There must be one.
+    pub(super) fn take(&mut self) -> BlockId {
+        let id = self.after[NULL as usize];
+        assert_ne!(id, NULL, "a block is taken only when one is free");
+        self.unlink(id);
+        self.forget(id);
+        self.users[id as usize] = 1;
+        id
+    }
+
+    /// One more user of a block that was found by its name.
+    pub(super) fn share(&mut self, id: BlockId) {
+        if self.is_free(id) {
+            self.unlink(id);
+        }
+        self.users[id as usize] += 1;
+    }
+
+    /// One user less. A block without users is free: with a name it is taken last, without one
+    /// next.
+    pub(super) fn release(&mut self, id: BlockId) {
+        let users = &mut self.users[id as usize];
+        *users -= 1;
+        if *users == 0 {
+            let (before, after) = match self.names[id as usize] {
+                Some(_) => (self.before[NULL as usize], NULL),
+                None => (NULL, self.after[NULL as usize]),
+            };
+            self.link(id, before, after);
+        }
+    }
+
+    /// Gives a full block its name.
+    pub(super) fn name(&mut self, id: BlockId, name: u64) {
+        self.names[id as usize] = Some(name);
+        self.named
+            .entry(name)
+            .and_modify(|holders| match holders {
+                Holders::One(first) => *holders = Holders::Several(vec![*first, id]),
+                Holders::Several(ids) => ids.push(id),
+            })
+            .or_insert(Holders::One(id));
+    }
+
+    fn forget(&mut self, id: BlockId) {
+        let Some(name) = self.names[id as usize].take() else { return };
+        if let Some(Holders::Several(ids)) = self.named.get_mut(&name) {
+            ids.retain(|other| *other != id);
+            if !ids.is_empty() {
+                return;
+            }
+        }
+        self.named.remove(&name);
+    }
+
+    fn unlink(&mut self, id: BlockId) {
+        let (before, after) = (self.before[id as usize], self.after[id as usize]);
+        self.after[before as usize] = after;
+        self.before[after as usize] = before;
+        self.free -= 1;
+    }
+
+    fn link(&mut self, id: BlockId, before: BlockId, after: BlockId) {
+        self.before[id as usize] = before;
+        self.after[id as usize] = after;
+        self.after[before as usize] = id;
+        self.before[after as usize] = id;
+        self.free += 1;
+    }
+}
+
+/// Names are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_taken_in_order_and_named_ones_last() {
+        let mut pool = BlockPool::new(5);
+        assert_eq!((pool.total(), pool.free()), (4, 4));
+        let taken = [pool.take(), pool.take(), pool.take()];
+        assert_eq!(taken, [1, 2, 3]);
+        pool.name(1, 77);
+        for id in taken {
+            pool.release(id);
+        }
+        assert_eq!(pool.free(), 4);
+        assert_eq!([pool.take(), pool.take(), pool.take(), pool.take()], [3, 2, 4, 1]);
+        assert_eq!(pool.find(77), None);
+    }
+
+    #[test]
+    fn a_free_block_is_found_by_its_name_and_leaves_the_list() {
+        let mut pool = BlockPool::new(3);
+        let id = pool.take();
+        pool.name(id, 5);
+        pool.release(id);
+        assert_eq!(pool.find(5), Some(id));
+        pool.share(id);
+        pool.share(id);
+        assert_eq!(pool.free(), 1);
+        pool.release(id);
+        assert_eq!(pool.free(), 1);
+        pool.release(id);
+        assert_eq!(pool.free(), 2);
+    }
+
+    #[test]
+    fn of_two_blocks_with_one_name_the_other_stays_when_one_goes() {
+        let mut pool = BlockPool::new(3);
+        let (first, second) = (pool.take(), pool.take());
+        pool.name(first, 9);
+        pool.name(second, 9);
+        assert_eq!(pool.find(9), Some(first));
+        pool.release(first);
+        assert_eq!(pool.take(), first);
+        assert_eq!(pool.find(9), Some(second));
+    }
+}
