@@ -16,7 +16,7 @@ use super::target::{ClientTable, LimitTable, RepeatTable, TargetTable};
 use super::workload::WorkloadTable;
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ExperimentArguments {
     /// Base URL of the server, such as `http://localhost:8000` (with or without a path prefix, with
     /// or without /v1), or an experiment file; without it the embedded engine is measured
