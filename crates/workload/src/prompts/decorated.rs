@@ -102,7 +102,9 @@ impl Prompts for Decorated {
         let mut segments = self.inner.segments(request);
         if let Some(adapters) = &self.adapters {
             let adapter = Prompt::Text(adapters.name(request, self.seed)).likeness();
-            segments.iter_mut().for_each(|segment| segment.seed ^= adapter);
+            for segment in &mut segments {
+                segment.seed ^= adapter;
+            }
         }
         segments
     }
