@@ -13,7 +13,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),
-    ("cli", &["analysis", "engine", "load", "model", "report", "store", "target", "workload"]),
+    ("interchange", &[]),
+    (
+        "cli",
+        &[
+            "analysis",
+            "engine",
+            "interchange",
+            "load",
+            "model",
+            "report",
+            "store",
+            "target",
+            "workload",
+        ],
+    ),
 ];
 
 const CODE_LINES_MAX: usize = 400;

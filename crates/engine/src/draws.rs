@@ -15,6 +15,7 @@ pub(crate) enum Purpose {
     Schedule = 1,
     Words = 2,
     AnswerId = 3,
+    StepNoise = 4,
 }
 
 impl Draws {

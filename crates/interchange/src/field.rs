@@ -1,0 +1,220 @@
+//! Which figure a key or a label names, and whether a value can be that figure.
+
+use crate::result::{ForeignRate, ForeignResult, Spread};
+
+/// Above this a float no longer holds every whole number.
+const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+/// Of both the list of what could not be mapped and a latency's percentiles.
+const LISTED_MAX: usize = 256;
+const SHOWN_CHARS: usize = 60;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Model,
+    RequestRate,
+    Burstiness,
+    MaxConcurrency,
+    RequestsPlanned,
+    Completed,
+    Failed,
+    Duration,
+    InputTokens,
+    OutputTokens,
+    RequestThroughput,
+    RequestGoodput,
+    OutputThroughput,
+    PeakOutputThroughput,
+    PeakConcurrentRequests,
+    TotalTokenThroughput,
+    Latency(Latency, Statistic),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Latency {
+    Ttft,
+    Tpot,
+    Itl,
+    E2el,
+}
+
+impl Latency {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name.to_ascii_lowercase().as_str() {
+            "ttft" => Some(Self::Ttft),
+            "tpot" => Some(Self::Tpot),
+            "itl" => Some(Self::Itl),
+            "e2el" => Some(Self::E2el),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Statistic {
+    Mean,
+    Median,
+    Std,
+    /// Its rank as written.
+    Percentile(String),
+}
+
+impl Statistic {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "mean" => Some(Self::Mean),
+            "median" => Some(Self::Median),
+            "std" => Some(Self::Std),
+            _ => {
+                let rank = name.strip_prefix('p')?;
+                let written = rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let known = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
+                (written && known).then(|| Self::Percentile(rank.to_owned()))
+            }
+        }
+    }
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Written {
+    Number(f64),
+    Text(String),
+    /// True, false, a list or an object: never a figure.
+    Other,
+}
+
+/// Puts the value into its field, or gives the reason why it cannot be there.
+pub(crate) fn set(result: &mut ForeignResult, field: Field, value: &Written) -> Result<(), String> {
+    match field {
+        Field::Model => result.model = Some(text(value)?),
+        Field::RequestRate => result.request_rate = Some(rate(value)?),
+        Field::Burstiness => result.burstiness = Some(burstiness(value)?),
+        Field::MaxConcurrency => {
+            let cap = u32::try_from(count(value)?).map_err(|_| "is too large".to_owned())?;
+            result.max_concurrency = Some(cap);
+        }
+        Field::RequestsPlanned => result.requests_planned = Some(count(value)?),
+        Field::Completed => result.completed = Some(count(value)?),
+        Field::Failed => result.failed = Some(count(value)?),
+        Field::Duration => result.duration_s = Some(figure(value)?),
+        Field::InputTokens => result.input_tokens = Some(count(value)?),
+        Field::OutputTokens => result.output_tokens = Some(count(value)?),
+        Field::RequestThroughput => result.request_throughput = Some(figure(value)?),
+        Field::RequestGoodput => result.request_goodput = Some(figure(value)?),
+        Field::OutputThroughput => result.output_throughput = Some(figure(value)?),
+        Field::PeakOutputThroughput => result.peak_output_throughput = Some(figure(value)?),
+        Field::PeakConcurrentRequests => result.peak_concurrent_requests = Some(count(value)?),
+        Field::TotalTokenThroughput => result.total_token_throughput = Some(figure(value)?),
+        Field::Latency(latency, statistic) => {
+            let spread = match latency {
+                Latency::Ttft => &mut result.ttft,
+                Latency::Tpot => &mut result.tpot,
+                Latency::Itl => &mut result.itl,
+                Latency::E2el => &mut result.e2el,
+            };
+            set_statistic(spread, statistic, figure(value)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn set_statistic(spread: &mut Spread, statistic: Statistic, ms: f64) -> Result<(), String> {
+    match statistic {
+        Statistic::Mean => spread.mean_ms = Some(ms),
+        Statistic::Median => spread.median_ms = Some(ms),
+        Statistic::Std => spread.std_ms = Some(ms),
+        Statistic::Percentile(_) if spread.percentiles_ms.len() >= LISTED_MAX => {
+            return Err(format!("is beyond the {LISTED_MAX} percentiles that are kept"));
+        }
+        Statistic::Percentile(rank) => {
+            spread.percentiles_ms.insert(rank, ms);
+        }
+    }
+    Ok(())
+}
+
+/// Adds to what could not be mapped, up to a bound.
+pub(crate) fn note(result: &mut ForeignResult, line: u32, what: &str) {
+    match result.unmapped.len() {
+        len if len < LISTED_MAX => result.unmapped.push(format!("line {line}: {what}")),
+        LISTED_MAX => result.unmapped.push("and more, not listed".to_owned()),
+        _ => {}
+    }
+}
+
+/// At most a line's worth of a foreign text, without control characters.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn figure(value: &Written) -> Result<f64, String> {
+    let number = number(value)?;
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err(format!("is {number}, which no figure can be"))
+    }
+}
+
+fn count(value: &Written) -> Result<u64, String> {
+    let number = figure(value)?;
+    if number.fract() != 0.0 || number > COUNT_MAX {
+        return Err(format!("is {number}, not a count"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, not negative and below 2^53 by the checks above"
+    )]
+    Ok(number as u64)
+}
+
+fn number(value: &Written) -> Result<f64, String> {
+    match value {
+        Written::Number(number) => Ok(*number),
+        Written::Text(text) => Err(format!("is the text “{}”, not a number", shown(text))),
+        Written::Other => Err("is not a number".to_owned()),
+    }
+}
+
+fn text(value: &Written) -> Result<String, String> {
+    match value {
+        Written::Text(text) => Ok(text.clone()),
+        Written::Number(_) | Written::Other => Err("is not a text".to_owned()),
+    }
+}
+
+fn rate(value: &Written) -> Result<ForeignRate, String> {
+    if is_infinite(value) {
+        return Ok(ForeignRate::Unlimited);
+    }
+    match figure(value)? {
+        rate if rate > 0.0 => Ok(ForeignRate::PerSecond(rate)),
+        _ => Err("is zero, which no rate can be".to_owned()),
+    }
+}
+
+fn burstiness(value: &Written) -> Result<f64, String> {
+    if is_infinite(value) {
+        return Ok(f64::INFINITY);
+    }
+    match figure(value)? {
+        shape if shape > 0.0 => Ok(shape),
+        _ => Err("is zero, which no burstiness can be".to_owned()),
+    }
+}
+
+fn is_infinite(value: &Written) -> bool {
+    match value {
+        Written::Number(number) => *number == f64::INFINITY,
+        Written::Text(text) => {
+            ["inf", "infinity"].iter().any(|word| text.eq_ignore_ascii_case(word))
+        }
+        Written::Other => false,
+    }
+}

@@ -1,0 +1,100 @@
+//! No text panics, takes for ever, or fills the memory.
+
+use inferometer_interchange::{ImportError, Imported, PublishedTable, read_results};
+use proptest::prelude::*;
+
+/// Pieces of real files, so that the random texts come near to being results.
+const PIECES: [&str; 24] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    ":",
+    ",",
+    "\n",
+    "\r\n",
+    " ",
+    "NaN",
+    "-Infinity",
+    "\\",
+    "1e999",
+    "-0",
+    "\"completed\"",
+    "\"mean_ttft_ms\": 1.5",
+    "\"p99_itl_ms\"",
+    "{\"completed\": 1}\n",
+    "== Serving Benchmark Result ==\n",
+    "====================\n",
+    "Mean TTFT (ms): 5\n",
+    "Maximum request concurrency: 8\n",
+    "100%|█| 3/4 [é",
+];
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in any::<String>()) {
+        let _ = read_results(&text);
+        let _ = PublishedTable::read(&text);
+    }
+
+    #[test]
+    fn records_stand_in_the_order_of_their_lines(
+        pieces in proptest::collection::vec(0..PIECES.len(), 0..60),
+    ) {
+        let text: String = pieces.into_iter().map(|piece| PIECES[piece]).collect();
+        if let Ok(imported) = read_results(&text) {
+            prop_assert!(imported.iter().any(|record| record.result().is_some()));
+            prop_assert!(imported.is_sorted_by_key(Imported::line));
+            let lines = u32::try_from(text.split('\n').count()).unwrap();
+            prop_assert!(imported.iter().all(|record| (1..=lines).contains(&record.line())));
+        }
+    }
+}
+
+#[test]
+fn deep_json_is_passed_over() {
+    let depth = 1_000_000;
+    let text = format!("{{\"completed\": 1, \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+    let imported = read_results(&text).unwrap();
+    assert_eq!(imported[0].result().unwrap().completed, Some(1));
+}
+
+#[test]
+fn objects_that_never_end_are_not_followed_from_every_line() {
+    // From every line to the end, this would be twenty thousand million lines.
+    let text = "{\"completed\":\n".repeat(200_000);
+    let error = read_results(&text).unwrap_err();
+    assert!(matches!(error, ImportError::AllBroken { count: 200_000, line: 1, .. }), "{error}");
+}
+
+#[test]
+fn many_objects_on_one_line_do_not_make_it_be_searched_for_each() {
+    let text = format!("{}{{\"completed\": 1}}", "{\"a\":1}".repeat(1_000_000));
+    let imported = read_results(&text).unwrap();
+    assert_eq!(imported[0].result().unwrap().completed, Some(1));
+    assert!(imported[1].broken().unwrap().reason.contains("1000000 JSON objects"));
+}
+
+#[test]
+fn lists_have_bounds() {
+    let keys: Vec<_> = (0..1000).map(|key| format!("\"k{key}\": 1")).collect();
+    let imported = read_results(&format!("{{\"completed\": 1, {}}}", keys.join(", "))).unwrap();
+    let unmapped = &imported[0].result().unwrap().unmapped;
+    assert_eq!((unmapped.len(), unmapped[256].as_str()), (257, "and more, not listed"));
+    let text = format!("{{\"completed\": 1}}\n{}", "{\"completed\": }\n".repeat(1500));
+    let imported = read_results(&text).unwrap();
+    assert_eq!(imported.len(), 1002);
+    let last = imported[1001].broken().unwrap();
+    assert_eq!((last.line, last.reason.contains("500 more")), (1002, true));
+    let many = "{\"completed\": 1}\n".repeat(100_001);
+    assert_eq!(read_results(&many), Err(ImportError::TooMany));
+}
+
+#[test]
+fn a_line_beyond_the_bound_is_refused_and_the_next_one_read() {
+    let long = format!("{{\"completed\": 1, \"x\": \"{}\"}}\n", "x".repeat(64 << 20));
+    let imported = read_results(&format!("{long}{{\"completed\": 2}}")).unwrap();
+    assert!(imported[0].broken().unwrap().reason.contains("--save-detailed"));
+    assert_eq!(imported[1].result().unwrap().completed, Some(2));
+}

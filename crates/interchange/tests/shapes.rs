@@ -1,0 +1,187 @@
+//! What a file may look like: results between other text, old and new labels, broken records.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use inferometer_interchange::{
+    BrokenRecord, ForeignRate, ForeignResult, ImportError, Imported, PublishedTable,
+    PublishedTableError, ResultKind, read_results,
+};
+
+fn results(text: &str) -> Vec<ForeignResult> {
+    read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
+}
+
+fn one(text: &str) -> ForeignResult {
+    let results = results(text);
+    assert_eq!(results.len(), 1);
+    results.into_iter().next().unwrap()
+}
+
+fn broken(text: &str) -> Vec<BrokenRecord> {
+    read_results(text).unwrap().iter().filter_map(Imported::broken).cloned().collect()
+}
+
+#[test]
+fn json_lines_are_found_inside_of_a_page() {
+    let page = include_str!("rate-page.txt");
+    assert!(broken(page).is_empty());
+    let rows = results(page);
+    let lines: Vec<_> = rows.iter().map(|row| row.origin.line).collect();
+    assert_eq!(lines, [11, 12]);
+    assert_eq!(rows[0].model.as_deref(), Some("org/model-24b"));
+    assert_eq!(rows[0].request_rate, Some(ForeignRate::PerSecond(1.0)));
+    assert_eq!(rows[0].request_goodput, None);
+    assert_eq!(rows[0].ttft.mean_ms, Some(1_479.339_243_945_044_7));
+    assert_eq!(rows[0].ttft.std_ms, Some(889.2));
+    assert_eq!(rows[0].tpot.mean_ms, None);
+    let unmapped =
+        ["line 11: date", "line 11: backend", "line 11: tokenizer_id", "line 11: framework"];
+    assert_eq!(rows[0].unmapped, unmapped);
+    assert!(!rows[0].is_cut());
+    assert_eq!(rows[1].request_rate, Some(ForeignRate::Unlimited));
+    assert_eq!(rows[1].request_goodput, Some(7.5), "the misspelt key");
+    assert!(rows[1].is_cut());
+}
+
+#[test]
+fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
+    let block = one(include_str!("new-labels.txt"));
+    assert_eq!((block.kind, block.origin.line), (ResultKind::VllmBlock, 8));
+    assert_eq!(block.model.as_deref(), Some("org/model-8b"));
+    assert_eq!(block.request_rate, Some(ForeignRate::PerSecond(4.0)));
+    assert_eq!(block.burstiness, Some(1.0));
+    assert_eq!(block.max_concurrency, None);
+    assert_eq!(
+        (block.requests_planned, block.completed, block.failed),
+        (Some(60), Some(50), Some(10))
+    );
+    assert!(block.is_cut());
+    assert_eq!(block.output_tokens, Some(6400));
+    assert_eq!(block.request_goodput, Some(2.10));
+    assert_eq!(block.peak_output_throughput, Some(610.0));
+    assert_eq!(block.peak_concurrent_requests, Some(49));
+    assert_eq!(block.total_token_throughput, Some(3824.70));
+    assert_eq!((block.ttft.mean_ms, block.ttft.median_ms), (Some(88.10), None));
+    assert_eq!(block.ttft.p99_ms(), Some(201.50));
+    assert_eq!(block.e2el.percentiles_ms.get("99.9"), Some(&1700.25));
+    assert_eq!(block.e2el.p99_ms(), None);
+    let unmapped = [
+        "line 23: Median TTFT (ms) is NaN, which no figure can be",
+        "line 31: Acceptance rate (%)",
+    ];
+    assert_eq!(block.unmapped, unmapped);
+}
+
+#[test]
+fn one_object_may_span_lines_and_objects_may_share_one() {
+    let pretty =
+        "{\n  \"completed\": 3,\n  \"errors\": [\n    {\"a\": []}\n  ],\n  \"duration\": 2.5\n}\n";
+    let result = one(pretty);
+    assert_eq!((result.origin.line, result.duration_s), (1, Some(2.5)));
+    assert_eq!(result.unmapped, ["line 1: errors"]);
+    let list = format!("[{{\"completed\": 1}}, {{\"completed\": 2}},\n{pretty}]");
+    let lines: Vec<_> = results(&list).iter().map(|r| (r.origin.line, r.completed)).collect();
+    assert_eq!(lines, [(1, Some(1)), (1, Some(2)), (2, Some(3))]);
+}
+
+#[test]
+fn what_is_no_figure_is_missing_and_listed() {
+    let result = one(concat!(
+        r#"{"completed": 2.5, "failed": -1, "duration": "12", "request_rate": 0, "burstiness": Infinity, "#,
+        r#""max_concurrency": 5000000000, "mean_ttft_ms": NaN, "p99_ttft_ms": null, "mean_itl_ms": [1], "#,
+        r#""request_throughput": true, "model_id": 7}"#
+    ));
+    assert_eq!(result.burstiness, Some(f64::INFINITY));
+    let unmapped = [
+        "line 1: completed is 2.5, not a count",
+        "line 1: failed is -1, which no figure can be",
+        "line 1: duration is the text “12”, not a number",
+        "line 1: request_rate is zero, which no rate can be",
+        "line 1: max_concurrency is too large",
+        "line 1: mean_ttft_ms is the text “NaN”, not a number",
+        "line 1: mean_itl_ms is not a number",
+        "line 1: request_throughput is not a number",
+        "line 1: model_id is not a text",
+    ];
+    assert_eq!(result.unmapped, unmapped);
+    let mut bare = result.clone();
+    bare.unmapped.clear();
+    bare.burstiness = None;
+    let empty = one("{\"completed\": null}");
+    assert_eq!(bare, empty, "nothing became zero");
+    assert!(!empty.is_cut());
+}
+
+#[test]
+fn a_broken_record_does_not_take_the_others_with_it() {
+    let text = "{\"completed\": 1}\n{\"completed\": 2, \"errors\": [\n{\"completed\": 3}\n{\"event\": 1}\n\
+                {\"completed\": \n{\n\"completed\": 4}\n";
+    let completed: Vec<_> = results(text).iter().filter_map(|r| r.completed).collect();
+    assert_eq!(completed, [1, 3, 4]);
+    let broken = broken(text);
+    let lines: Vec<_> = broken.iter().map(|record| record.line).collect();
+    assert_eq!(lines, [2, 4, 5]);
+    assert_eq!(broken[0].reason, "is not JSON: expected `,` or `]` (at line 4, column 1)");
+    assert!(broken[1].reason.contains("without the figures"), "{}", broken[1].reason);
+}
+
+#[test]
+fn blocks_that_do_not_end_stay_apart() {
+    let text = "Maximum request concurrency: 8\n\
+                == Serving Benchmark Result ==\nSuccessful requests: 5\nMean TTFT (ms): 1\n\
+                Maximum request concurrency: 16\n\
+                == Serving Benchmark Result ==\nSuccessful requests: 6\n```\nFailed requests: 1\n\
+                == Serving Benchmark Result ==\n{\"completed\": 7}\n\
+                == Serving Benchmark Result ==\nSuccessful requests: 8\n";
+    let found: Vec<_> = results(text)
+        .iter()
+        .map(|r| (r.origin.line, r.completed.unwrap(), r.max_concurrency, r.failed))
+        .collect();
+    assert_eq!(
+        found,
+        [(2, 5, Some(8), None), (6, 6, Some(16), None), (11, 7, None, None), (12, 8, None, None)]
+    );
+    assert_eq!(results(text)[0].unmapped, ["line 5: the block has no end of its own"]);
+    assert_eq!(results(text)[3].unmapped, ["line 14: the block has no end of its own"]);
+    let reason = "is a block without a figure".to_owned();
+    assert_eq!(broken(text), [BrokenRecord { line: 10, reason }]);
+}
+
+#[test]
+fn a_file_without_results_is_described() {
+    let looks = |text: &str| match read_results(text).unwrap_err() {
+        ImportError::NothingRecognised { looks_like } => looks_like,
+        other @ (ImportError::AllBroken { .. } | ImportError::TooMany) => panic!("{other}"),
+    };
+    assert_eq!(looks(" \n"), "the file is empty");
+    assert_eq!(looks("a,b\n1,2\n"), "the file has 2 line(s) and begins with “a,b”");
+    let strangers = looks("\n{\"event\": 1, \"at\": null}\n{\"event\": 2}");
+    assert_eq!(
+        strangers,
+        "the file has 2 JSON object(s), the first, in line 2, with the keys `event`, `at`"
+    );
+    assert!(looks("[[row]]\nname = \"a\"").contains("table of published figures"));
+    let message = read_results("a,b").unwrap_err().to_string();
+    assert!(message.contains("`mean_ttft_ms`") && message.contains("Serving Benchmark Result"));
+    let all_broken = read_results("{\"completed\": \n{\"completed\": }").unwrap_err();
+    assert!(matches!(all_broken, ImportError::AllBroken { count: 2, line: 1, .. }), "{all_broken}");
+}
+
+const ROW: &str = "[[row]]\nname = \"a\"\ninput_tokens = 10\noutput_tokens = 5\nrange_ratio = 0.5\n\
+                   concurrency = 1\nrequests = 3\n";
+
+#[test]
+fn a_published_table_needs_its_load_and_not_its_figures() {
+    let table = PublishedTable::read(ROW).unwrap();
+    assert_eq!(table.rows[0].ttft_mean_ms, None);
+    let refused = |text: &str| PublishedTable::read(text).unwrap_err().to_string();
+    assert!(refused(&format!("{ROW}ttft_mean = 1.0\n")).contains("ttft_mean"));
+    assert!(refused(&ROW.replace("concurrency = 1\n", "")).contains("concurrency"));
+    assert!(refused("").contains("row"));
+    assert_eq!(PublishedTable::read("row = []"), Err(PublishedTableError::NoRows));
+    let zero = refused(&format!("{ROW}tpot_p99_ms = 0.0\n"));
+    assert!(zero.starts_with("row 1 (`a`) of the published figures: `tpot_p99_ms`"), "{zero}");
+    assert!(refused(&format!("{ROW}tpot_p99_ms = nan\n")).contains("tpot_p99_ms"));
+    assert!(refused(&ROW.replace("0.5", "1.0")).contains("range_ratio"));
+    assert!(refused(&ROW.replace("requests = 3", "requests = 0")).contains("requests"));
+}
