@@ -89,18 +89,29 @@ pub(crate) fn bare_scheduler(spec: &EngineSpec) -> scheduler::SchedulerConfig {
     }
 }
 
-/// The same as flags: each key by its own name.
+/// The same as flags of the live engine: each key by its own name. What is on by itself can only be
+/// switched off there, and what is off only on.
 pub(crate) fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
     let tree = serde_json::to_value(EngineSpec { step: None, ..spec.clone() })
         .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
     let keys = tree.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let of_keys = keys.map(|(key, value)| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        format!("--{}={text}", key.replace('_', "-"))
+    let of_keys = keys.filter_map(|(key, value)| {
+        let name = key.replace('_', "-");
+        match value.as_bool() {
+            Some(true) if key == OFF_BY_ITSELF => Some(format!("--{name}")),
+            Some(false) if key != OFF_BY_ITSELF => Some(format!("--no-{name}")),
+            Some(_) => None,
+            None => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                Some(format!("--{name}={text}"))
+            }
+        }
     });
     let step = spec.step.map(|step| format!("--step={}s", step.as_secs_f64()));
     Ok(of_keys.chain(step).collect())
 }
+
+const OFF_BY_ITSELF: &str = "enforce_eager";
 
 #[cfg(test)]
 mod tests {
@@ -114,6 +125,8 @@ mod tests {
             profile: Some("h100".to_owned()),
             tp: Some(2),
             enable_prefix_caching: Some(false),
+            enforce_eager: Some(true),
+            async_scheduling: Some(true),
             generation: Some(EngineGeneration::V0),
             step: Some(Duration::from_millis(25)),
             ..EngineSpec::default()
@@ -121,8 +134,9 @@ mod tests {
         let mut flags = flags(&spec).unwrap();
         flags.sort();
         let wanted = [
-            "--enable-prefix-caching=false",
+            "--enforce-eager",
             "--generation=v0",
+            "--no-enable-prefix-caching",
             "--profile=h100",
             "--step=0.025s",
             "--tp=2",

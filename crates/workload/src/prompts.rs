@@ -1,6 +1,7 @@
 //! Where prompts come from. Every source answers the same two questions: how long is the request
 //! at a place, and what does it say. Everything follows from the seed and the place.
 
+mod alphabet;
 mod dataset;
 mod decorated;
 mod fixed;
@@ -17,6 +18,7 @@ use std::fmt;
 use inferometer_model::{Content, PlannedRequest, Segment};
 use serde_json::{Map, Value};
 
+pub(crate) use alphabet::Alphabet;
 pub(crate) use dataset::DatasetPrompts;
 pub(crate) use decorated::{Decorated, Users};
 pub(crate) use fixed::Fixed;

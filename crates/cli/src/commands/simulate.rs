@@ -5,6 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use inferometer_analysis::check_slos;
 use inferometer_load::SystemClock;
@@ -26,7 +27,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::measurement::Measured;
 use crate::output;
-use crate::simulation::{Journal, Player, Rules, Tally, Told, VirtualEngine};
+use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine};
 use crate::warm_up;
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
@@ -93,7 +94,7 @@ fn experiment(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
 
 fn show_plans(experiments: &[Experiment], results: &ResultArguments) -> Result<ExitCode, Failure> {
     for Experiment { spec, repeat } in experiments {
-        let ingredients = Ingredients::gather(spec)?;
+        let ingredients = Ingredients::gather_without_words(spec)?;
         let (plan, fingerprints) = make_plan(spec, &ingredients);
         let planned = Planned { plan, fingerprints };
         super::plan::show(spec, *repeat, &planned, &ingredients, results.page.format())?;
@@ -128,8 +129,8 @@ impl Simulations<'_> {
 
     fn once(&mut self, spec: Spec) -> Result<Option<Exit>, Failure> {
         let clock = SystemClock::new();
-        let ingredients = Ingredients::gather(&spec)?;
-        let (plan, _) = make_plan(&spec, &ingredients);
+        let ingredients = Ingredients::gather_without_words(&spec)?;
+        let (plan, fingerprints) = make_plan(&spec, &ingredients);
         if plan.bounds().requests == Some(0) {
             return Err(Failure::usage("no request falls into --duration at this rate")
                 .hint("run longer, raise the rate, or give a number with --requests"));
@@ -140,16 +141,18 @@ impl Simulations<'_> {
             let told = self.tell(&spec, plan)?;
             return self.show(&told.page(), || told.json()).map(|()| None);
         };
-        let writer = self.create(&store, &spec, &ingredients, (clock, warmed_up))?;
+        let planned = Planned { plan: Arc::clone(&plan), fingerprints };
+        let new = self.new_run(&spec, planned, ingredients.materials().clone(), clock)?;
+        let writer = store.create(NewRun { warm_up: warmed_up, ..new })?;
         let directory = writer.directory().clone();
-        let writer = self.record(&spec, plan, writer)?;
+        let (writer, samples) = self.record(&spec, plan, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };
         let format = self.results.page.format();
         let text = page(&measured.summary, &measured.directory, format);
         self.show(&text, || Ok(text.trim_end().to_owned()))?;
         if !self.results.quiet {
-            self.say_speed(&measured, clock);
+            say_speed(&measured, &samples, clock);
         }
         Ok(exit_of(&measured.summary, self.results.strict))
     }
@@ -173,32 +176,28 @@ impl Simulations<'_> {
         Ok(tally.tell(&ending, facts, spec.seed, &self.engine.counters()))
     }
 
-    fn create(
+    fn new_run(
         &self,
-        store: &RunStore,
         spec: &Spec,
-        ingredients: &Ingredients,
-        (clock, warm_up): (SystemClock, Option<WarmUpFacts>),
-    ) -> Result<RunWriter, Failure> {
-        let (plan, fingerprints) = make_plan(spec, ingredients);
-        Ok(store.create(NewRun {
+        planned: Planned,
+        materials: Materials,
+        clock: SystemClock,
+    ) -> Result<NewRun, Failure> {
+        Ok(NewRun {
             spec: spec.clone(),
-            bounds: plan.bounds(),
-            fingerprints,
+            bounds: planned.plan.bounds(),
+            fingerprints: planned.fingerprints,
             // A word is a token of the engine, so nothing is an estimate.
-            materials: Materials {
-                input_length: InputLength::Exact,
-                ..ingredients.materials().clone()
-            },
+            materials: Materials { input_length: InputLength::Exact, ..materials },
             endpoint: self.endpoint()?,
-            warm_up,
+            warm_up: None,
             seen_before: None,
             calibration: None,
             // No request leaves this program, so no proxy could have had a hand in it.
             environment: Environment { proxy_variables: Vec::new(), ..environment::capture() },
             simulated: Some(self.engine.facts.clone()),
             clock: clock.anchor(),
-        })?)
+        })
     }
 
     fn endpoint(&self) -> Result<Endpoint, Failure> {
@@ -220,12 +219,13 @@ impl Simulations<'_> {
         spec: &Spec,
         plan: Arc<dyn Plan>,
         mut writer: RunWriter,
-    ) -> Result<RunWriter, Failure> {
+    ) -> Result<(RunWriter, Vec<Sample>), Failure> {
         let mut journal = Journal::new(spec.workload.streaming, |entry| Ok(writer.append(&entry)?));
         let ending = Player::new(plan, rules(spec), &mut self.engine, &mut journal).play()?;
+        let samples = journal.samples;
         writer.append(&JournalEntry::RunEnded(ending))?;
         writer.flush()?;
-        Ok(writer)
+        Ok((writer, samples))
     }
 
     /// Prints a page, or keeps a document until all are there.
@@ -248,15 +248,18 @@ impl Simulations<'_> {
             several => output::result(&format!("[{}]\n", several.join(",\n"))),
         }
     }
+}
 
-    fn say_speed(&self, measured: &Measured, clock: SystemClock) {
-        let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
-        let real_s = std::time::Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
-        output::talk(&format!(
-            "simulated {virtual_s:.1} s in {real_s:.2} s: {:.0} times faster than real time",
-            virtual_s / real_s.max(1e-9)
-        ));
-    }
+fn say_speed(measured: &Measured, samples: &[Sample], clock: SystemClock) {
+    let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
+    let real_s = Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
+    let kv_usage = samples.iter().map(|sample| sample.gauges.kv_usage).fold(0.0, f64::max);
+    output::talk(&format!(
+        "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV blocks \
+         in use: {:.0} % at most",
+        virtual_s / real_s.max(1e-9),
+        kv_usage * 100.0
+    ));
 }
 
 /// Keeps the answers of a warm-up apart from those of the run.

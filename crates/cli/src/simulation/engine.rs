@@ -141,7 +141,7 @@ impl VirtualEngine {
     /// Shows itself at each whole second up to `now`, as it stands before what happens then.
     pub(super) fn sample_before(&mut self, now: Moment, observer: &mut impl Observer) {
         while self.next_sample <= now {
-            let (gauges, counters) = (self.scheduler.gauges(), self.counters());
+            let (gauges, counters) = (self.scheduler.gauges(), self.scheduler.counters());
             observer.sampled(&Sample { at: self.next_sample, gauges, counters });
             self.next_sample = self.next_sample + SAMPLE_EVERY;
         }

@@ -17,5 +17,6 @@ mod tally;
 
 pub(crate) use engine::VirtualEngine;
 pub(crate) use journal::Journal;
+pub(crate) use observer::Sample;
 pub(crate) use player::{Player, Rules};
 pub(crate) use tally::{Tally, Told};

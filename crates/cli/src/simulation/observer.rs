@@ -35,7 +35,7 @@ pub(crate) struct End {
     pub(crate) cached_tokens: Option<u32>,
 }
 
-/// The engine at one moment. Counters are of this run alone.
+/// The engine at one moment: what telemetry would have asked it. Counters are since its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) at: Moment,

@@ -5,9 +5,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-use super::*;
+use std::sync::Arc;
 
-fn bytes() -> Arc<Tokenizer> {
+use super::*;
+use crate::tokenizer::Tokenizer;
+
+fn bytes() -> Alphabet {
     let mut letters: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     letters.sort_unstable();
     let letters = std::iter::once("<s>".to_owned()).chain(letters.iter().map(char::to_string));
@@ -49,7 +52,7 @@ fn bytes() -> Arc<Tokenizer> {
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let config = json!({ "bos_token": "<s>" });
     std::fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
-    Arc::new(Tokenizer::open(folder.path().to_str().unwrap()).unwrap())
+    Alphabet::Words(Arc::new(Tokenizer::open(folder.path().to_str().unwrap()).unwrap()))
 }
 
 fn random(input: &str, output: &str, prefix_tokens: u32, seed: u64) -> VllmRandom {
@@ -167,5 +170,17 @@ fn its_warm_up_is_its_first_prompt_again_and_again() {
         assert_eq!(repeated.content(&request), random.content(&first));
         assert_eq!(repeated.segments(&request), random.segments(&first));
         assert_eq!(request.output_tokens, first.output_tokens);
+    }
+}
+
+#[test]
+fn ids_without_words_are_drawn_as_those_of_a_tokenizer() {
+    let spec = spec::VllmRandom { input: 24.into(), output: 9.into(), prefix_tokens: 0 };
+    // As many ids as the tokenizer of bytes has, and its one special token.
+    let ids = Alphabet::Ids { size: 257, special: 1 };
+    let [with, without] =
+        [bytes(), ids].map(|alphabet| VllmRandom::new(&spec, alphabet, 3, Some(40)).unwrap());
+    for place in 0..40 {
+        assert_eq!(with.first_of(place), without.first_of(place), "{place}");
     }
 }
