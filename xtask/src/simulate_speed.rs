@@ -82,6 +82,7 @@ fn write_trace(path: &Path, requests: u64) -> std::io::Result<()> {
 }
 
 /// How long it took, and the most memory that it had.
+#[expect(clippy::disallowed_methods, reason = "a chore takes the time of another program")]
 fn simulate(binary: &Path, trace: &Path, flags: &[&str]) -> Result<(Duration, u64), String> {
     let began = Instant::now();
     let mut child = Command::new(binary)

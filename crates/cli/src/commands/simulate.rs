@@ -122,30 +122,30 @@ impl Simulations<'_> {
             }
             // Each run has a seed of its own, so that no two ask the same.
             let seed = spec.seed.wrapping_add(number.into());
-            worst = worst.max(self.once(Spec { seed, ..spec.clone() })?);
+            worst = worst.max(self.once(&Spec { seed, ..spec.clone() })?);
         }
         Ok(worst)
     }
 
-    fn once(&mut self, spec: Spec) -> Result<Option<Exit>, Failure> {
+    fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {
         let clock = SystemClock::new();
-        let ingredients = Ingredients::gather_without_words(&spec)?;
-        let (plan, fingerprints) = make_plan(&spec, &ingredients);
+        let ingredients = Ingredients::gather_without_words(spec)?;
+        let (plan, fingerprints) = make_plan(spec, &ingredients);
         if plan.bounds().requests == Some(0) {
             return Err(Failure::usage("no request falls into --duration at this rate")
                 .hint("run longer, raise the rate, or give a number with --requests"));
         }
-        let warm_up = make_warm_up(&spec, &ingredients);
-        let warmed_up = warm_up.map(|plan| self.warm_up(&spec, plan)).transpose()?;
+        let warm_up = make_warm_up(spec, &ingredients);
+        let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan)).transpose()?;
         let Some(store) = self.store.clone() else {
-            let told = self.tell(&spec, plan)?;
+            let told = self.tell(spec, plan)?;
             return self.show(&told.page(), || told.json()).map(|()| None);
         };
         let planned = Planned { plan: Arc::clone(&plan), fingerprints };
-        let new = self.new_run(&spec, planned, ingredients.materials().clone(), clock)?;
+        let new = self.new_run(spec, planned, ingredients.materials().clone(), clock)?;
         let writer = store.create(NewRun { warm_up: warmed_up, ..new })?;
         let directory = writer.directory().clone();
-        let (writer, samples) = self.record(&spec, plan, writer)?;
+        let (writer, samples) = self.record(spec, plan, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };
         let format = self.results.page.format();

@@ -39,7 +39,7 @@ pub(crate) struct VirtualEngine {
 /// How long steps take.
 enum Timing {
     Constant(ConstantStep),
-    Physics(PhysicsStep),
+    Physics(Box<PhysicsStep>),
 }
 
 impl StepTime for Timing {
@@ -69,7 +69,7 @@ impl VirtualEngine {
         if let Some(step) = spec.step {
             return Ok(Self::stepping(profile.scheduler, step, model));
         }
-        let timing = Timing::Physics(profile.step_time(spec.seed.unwrap_or_default()));
+        let timing = Timing::Physics(Box::new(profile.step_time(spec.seed.unwrap_or_default())));
         let engine = profile.describe();
         let (config, front) = (profile.scheduler, profile.front);
         let facts = Simulated { profile: profile.name, engine };

@@ -55,11 +55,11 @@ impl<F: FnMut(JournalEntry) -> Result<(), Failure>> Observer for Journal<F> {
 fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRecord {
     let is_whole = end.ending.outcome == Outcome::Ok;
     let (reads, events) = if streaming {
-        (flight.notes.iter().map(read).collect(), streamed(flight, is_whole))
+        (flight.notes.iter().copied().map(read).collect(), streamed(flight, is_whole))
     } else {
         whole(flight, &end)
     };
-    let read_at_end = Some(read(&end.ending.at)).filter(|_| reads.is_empty());
+    let read_at_end = Some(read(end.ending.at)).filter(|_| reads.is_empty());
     let usage = end.cached_tokens.map(|cached_tokens| Usage {
         prompt_tokens: Some(flight.prompt_tokens.into()),
         completion_tokens: Some(flight.tokens.into()),
@@ -81,8 +81,8 @@ fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRec
 }
 
 /// No kernel had a hand in it, and nobody came late to read it.
-fn read(at: &Moment) -> Read {
-    Read { kernel: None, user: *at, turn: *at, bytes: EVENT_BYTES, drained: true }
+fn read(at: Moment) -> Read {
+    Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true }
 }
 
 /// One event for each token; the last says that it is the last.
@@ -106,5 +106,5 @@ fn whole(flight: &Flight<Vec<Moment>>, end: &End) -> (Vec<Read>, Vec<Event>) {
     let carried = Carried::CHOICE | Carried::CONTENT | Carried::FINISH | Carried::USAGE;
     let (tokens, text_bytes) = (Some(flight.tokens), TEXT_BYTES * flight.tokens);
     let event = Event { read: 0, choice: 0, carried, tokens, text_bytes };
-    (vec![read(&end.ending.at)], vec![event])
+    (vec![read(end.ending.at)], vec![event])
 }
