@@ -299,3 +299,23 @@ fn a_url_in_the_file_is_not_asked() {
     let refused = output(&["simulate", "--api", "embeddings"], folder.path());
     assert_eq!(refused.status.code(), Some(2));
 }
+
+/// The other program asks its first prompt before a run, so that one is known already.
+#[test]
+fn vllm_random_needs_no_words_and_warms_up_with_its_first_prompt() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ["--source", "vllm-random", "--tokenizer", "vocabulary:131072,1000"];
+    let lengths = ["--input-tokens", "128", "--output-tokens", "4", "--requests", "40"];
+    let engine = ["--engine-step", "10ms", "--warm-up", "3"];
+    simulate(folder.path(), &[&source[..], &lengths, &engine].concat());
+    let cached = observations(folder.path())
+        .records
+        .into_iter()
+        .map(|record| record.usage.and_then(|usage| usage.cached_tokens).unwrap());
+    let cached: Vec<u64> = cached.collect();
+    assert_eq!(cached[0], 112, "seven of eight blocks; the last is computed");
+    assert!(cached[1..].iter().all(|tokens| *tokens == 0), "{cached:?}");
+    let refused = output(&[&["run"], &source[..]].concat(), folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("simulate the run"), "{}", text(&refused.stderr));
+}
