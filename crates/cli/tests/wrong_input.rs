@@ -154,7 +154,11 @@ fn words_of_a_server_cannot_steer_the_terminal() {
 fn unknown_runs_and_unknown_faults_are_named() {
     assert_says(&refused(&["verify", "20200101"]), 2, &["20200101"]);
     assert_says(&refused(&["recover", "latest"]), 2, &["latest"]);
-    assert_says(&refused(&["engine", "--fault", "bite-wise"]), 2, &["bite-wise", "byte-wise"]);
+    assert_says(
+        &refused(&["engine", "--mode", "paced", "--fault", "bite-wise"]),
+        2,
+        &["bite-wise", "byte-wise"],
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Moment};
 use crate::http::{self, Parsed};
 use crate::options::Limits;
 use crate::sending::{Sending, Wrote};
-use crate::service::Service;
+use crate::service::{Service, Visit};
 use crate::socket::{Received, Receiver};
 
 /// What all connections share.
@@ -50,6 +50,8 @@ pub(crate) struct Readiness {
 #[derive(Debug)]
 pub(crate) struct Connection<A> {
     stream: TcpStream,
+    /// Where the loop keeps it.
+    slot: usize,
     phase: Phase,
     /// Bytes that came and were not used yet.
     inbound: Vec<u8>,
@@ -99,6 +101,8 @@ enum Progress {
     /// The socket is full.
     Full,
     NotBefore(Moment),
+    /// The mode has nothing to write yet, and will say when it has.
+    Unready,
     /// Enough for one visit.
     Enough,
     /// The last reply has been written.
@@ -108,9 +112,10 @@ enum Progress {
 }
 
 impl<A> Connection<A> {
-    pub(crate) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream, slot: usize) -> Self {
         Self {
             stream,
+            slot,
             phase: Phase::Open,
             inbound: Vec::new(),
             needed: 0,
@@ -164,19 +169,23 @@ impl<A> Connection<A> {
         match progress {
             Progress::Lost => {
                 if let Some(Sending::Generated(answer)) = self.reply.take() {
-                    shared.service.abandoned(answer);
+                    shared.service.abandoned(answer, &shared.clock);
                 }
                 Turn::Closed
             }
             Progress::Said if self.phase == Phase::Last => Turn::Closed,
             Progress::Enough => Turn::Again,
-            Progress::Idle | Progress::Full | Progress::NotBefore(_) | Progress::Said
+            Progress::Idle
+            | Progress::Full
+            | Progress::NotBefore(_)
+            | Progress::Unready
+            | Progress::Said
                 if self.wants_bytes() =>
             {
                 Turn::Again
             }
             Progress::NotBefore(due) => Turn::At(due),
-            Progress::Idle | Progress::Full | Progress::Said => Turn::Wait,
+            Progress::Idle | Progress::Full | Progress::Unready | Progress::Said => Turn::Wait,
         }
     }
 
@@ -275,7 +284,8 @@ impl<A> Connection<A> {
                     if request.close {
                         self.phase = Phase::Last;
                     }
-                    self.reply = Some(service.answer(&request, &self.received, clock).into());
+                    let visit = Visit { received: &self.received, clock, slot: self.slot };
+                    self.reply = Some(service.answer(&request, visit).into());
                 }
                 Ok(Parsed::Partial { needed, expects_continue }) => {
                     self.needed = needed;
@@ -312,6 +322,7 @@ impl<A> Connection<A> {
                     }
                 }
                 Ok(Wrote::NotBefore(due)) => return Progress::NotBefore(due),
+                Ok(Wrote::Nothing) => return Progress::Unready,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.socket.full = true;
                     return Progress::Full;

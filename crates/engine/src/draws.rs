@@ -16,6 +16,7 @@ pub(crate) enum Purpose {
     Words = 2,
     AnswerId = 3,
     StepNoise = 4,
+    Length = 5,
 }
 
 impl Draws {

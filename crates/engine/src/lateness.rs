@@ -13,16 +13,28 @@ pub(crate) struct Lateness {
     held_up: u64,
     sum_ns: u128,
     max_ns: u64,
+    over_1ms: u64,
+    over_5ms: u64,
 }
 
 impl Lateness {
     pub(crate) fn new() -> Self {
-        Self { buckets: vec![0; BUCKETS], count: 0, held_up: 0, sum_ns: 0, max_ns: 0 }
+        Self {
+            buckets: vec![0; BUCKETS],
+            count: 0,
+            held_up: 0,
+            sum_ns: 0,
+            max_ns: 0,
+            over_1ms: 0,
+            over_5ms: 0,
+        }
     }
 
     pub(crate) fn add(&mut self, late_ns: u64) {
         self.buckets[bucket_of(late_ns)] += 1;
         self.count += 1;
+        self.over_1ms += u64::from(MS < late_ns);
+        self.over_5ms += u64::from(5 * MS < late_ns);
         self.sum_ns += u128::from(late_ns);
         self.max_ns = self.max_ns.max(late_ns);
     }
@@ -42,6 +54,14 @@ impl Lateness {
             p99_ns: self.quantile(99),
             max_ns: some.then_some(self.max_ns),
         }
+    }
+
+    pub(crate) fn over_1ms(&self) -> u64 {
+        self.over_1ms
+    }
+
+    pub(crate) fn over_5ms(&self) -> u64 {
+        self.over_5ms
     }
 
     /// The upper edge of the bucket that holds the sample of rank `percent`, or `None` of none.
@@ -72,6 +92,8 @@ fn upper_edge(bucket: usize) -> u64 {
         Some(shift) => ((PER_OCTAVE + within) << shift) + ((1 << shift) - 1),
     }
 }
+
+const MS: u64 = 1_000_000;
 
 const PER_OCTAVE: u64 = 64;
 

@@ -1,8 +1,10 @@
 //! Where the truth is kept while the engine runs, within bounds.
 
+use crate::clock::Moment;
 use crate::lateness::Lateness;
 use crate::options::{Limits, Mode};
-use crate::truth::{Ended, RequestTruth, Truth, WriteTruth};
+use crate::service::Written;
+use crate::truth::{Ended, RequestTruth, StepsTruth, Truth, WriteTruth};
 
 /// The truth so far.
 #[derive(Debug)]
@@ -23,6 +25,15 @@ pub(crate) struct Entry {
     place: Option<usize>,
 }
 
+/// What became readable with a number of written bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) events: u32,
+    pub(crate) tokens: u32,
+    /// These were the first bytes of their write.
+    pub(crate) is_start: bool,
+}
+
 impl Ledger {
     pub(crate) fn new(mode: Mode, limits: &Limits) -> Self {
         let lateness = Lateness::new();
@@ -34,6 +45,7 @@ impl Ledger {
             writes_dropped: 0,
             connections_refused: 0,
             lateness: lateness.summary(),
+            steps: None,
         };
         Self {
             truth,
@@ -61,8 +73,33 @@ impl Ledger {
         Entry { chapter: self.chapter, place: None }
     }
 
+    /// Notes a write that was due at `due` and what a reader has of it.
+    pub(crate) fn written(
+        &mut self,
+        entry: Entry,
+        due: Option<Moment>,
+        written: &Written,
+        passed: Passed,
+    ) {
+        let due_ns = due.map(Moment::ns);
+        let (before_ns, after_ns) = (written.before.ns(), written.after.ns());
+        if let Some(due_ns) = due_ns.filter(|_| passed.is_start) {
+            let held_up = written.room_since.is_some_and(|room| due_ns < room.ns());
+            self.late(entry, before_ns.saturating_sub(due_ns), held_up);
+        }
+        let write = WriteTruth {
+            due_ns,
+            before_ns,
+            after_ns,
+            bytes: u32::try_from(written.bytes).unwrap_or(u32::MAX),
+            events: passed.events,
+            tokens: passed.tokens,
+        };
+        self.wrote(entry, write);
+    }
+
     /// Notes a write, or counts it as dropped.
-    pub(crate) fn wrote(&mut self, entry: Entry, write: WriteTruth) {
+    fn wrote(&mut self, entry: Entry, write: WriteTruth) {
         if entry.chapter != self.chapter {
             return;
         }
@@ -77,7 +114,7 @@ impl Ledger {
     }
 
     /// Notes how late a write was made; `held_up` if the client was the reason.
-    pub(crate) fn late(&mut self, entry: Entry, late_ns: u64, held_up: bool) {
+    fn late(&mut self, entry: Entry, late_ns: u64, held_up: bool) {
         if entry.chapter != self.chapter {
             return;
         }
@@ -89,12 +126,26 @@ impl Ledger {
     }
 
     pub(crate) fn close(&mut self, entry: Entry, ended: Ended) {
-        if entry.chapter != self.chapter {
-            return;
-        }
-        if let Some(request) = entry.place.and_then(|place| self.truth.requests.get_mut(place)) {
+        if let Some(request) = self.kept(entry) {
             request.ended = ended;
         }
+    }
+
+    /// Notes how long an answer became, where that was not known before.
+    pub(crate) fn set_tokens(&mut self, entry: Entry, tokens: u32) {
+        if let Some(request) = self.kept(entry) {
+            request.tokens = tokens;
+        }
+    }
+
+    /// Notes how late steps were, in a mode that has them.
+    pub(crate) fn set_steps(&mut self, steps: &Lateness) {
+        self.truth.steps = Some(StepsTruth::of(steps));
+    }
+
+    fn kept(&mut self, entry: Entry) -> Option<&mut RequestTruth> {
+        let place = entry.place.filter(|_| entry.chapter == self.chapter)?;
+        self.truth.requests.get_mut(place)
     }
 
     pub(crate) fn refused_connection(&mut self) {

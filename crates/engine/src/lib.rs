@@ -4,9 +4,10 @@
 //! every request, when the kernel received it and when each of its bytes was handed back. A client
 //! that claims to know when a token came can be held against that.
 //!
-//! Two modes: [`Mode::Echo`] answers as fast as one core can and keeps no truth; [`Mode::Paced`]
-//! produces tokens on a schedule that is fixed when the request arrives, with hostile framing on
-//! demand, and keeps the truth at `GET /truth`.
+//! Three modes: [`Mode::Serve`] answers as a vLLM server on hardware of one's choice would;
+//! [`Mode::Paced`] produces tokens on a schedule that is fixed when the request arrives, with
+//! hostile framing on demand; both keep the truth at `GET /truth`. [`Mode::Echo`] answers as fast
+//! as one core can and keeps none.
 //!
 //! The event loop (`server`) moves bytes and moments and knows no mode; a mode is a
 //! `service::Service` and does no I/O. This crate shares no wire code with the client, because
@@ -20,6 +21,7 @@ mod error;
 mod faults;
 mod framing;
 mod generation;
+mod housekeeping;
 mod http;
 mod lateness;
 mod ledger;
@@ -31,6 +33,7 @@ pub mod physics;
 pub mod profile;
 pub mod scheduler;
 mod sending;
+mod serve;
 mod server;
 mod service;
 mod socket;
@@ -40,9 +43,12 @@ pub mod truth;
 
 use std::net::SocketAddr;
 
+use clock::Clock;
+
 pub use error::EngineError;
 pub use faults::{Fault, Faults, UnknownFault};
 pub use options::{EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownMode};
+pub use serve::{ApiKey, ApiProcess, ServeOptions};
 pub use stop::{Stop, StopHandle};
 
 /// Serves until `stop` is triggered; `announce` is told the bound address before the first accept.
@@ -58,5 +64,9 @@ pub fn serve(
     match options.mode {
         Mode::Echo => server::run(echo::Echo::new(options), limits, listener, stop),
         Mode::Paced => server::run(paced::Paced::new(options), limits, listener, stop),
+        Mode::Serve => {
+            let service = serve::Serve::new(options, &Clock::start());
+            server::run(service, limits, listener, stop)
+        }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::Faults;
+use crate::serve::{SPEED_MAX, SPEED_MIN, ServeOptions};
 
 /// All that an engine is told before it starts.
 #[derive(Clone, Debug)]
@@ -15,12 +16,14 @@ pub struct EngineOptions {
     pub mode: Mode,
     /// Port 0 lets the system choose; the chosen one is announced.
     pub address: SocketAddr,
-    /// The model's id; the mode's name when absent.
+    /// The model's id; when absent that of the profile in the mode `serve`, else the mode's name.
     pub model: Option<String>,
     /// How tokens are paced where a request does not say otherwise.
     pub pacing: Pacing,
     /// The faults of a request that names none.
     pub faults: Faults,
+    /// What the mode `serve` serves.
+    pub serve: ServeOptions,
     pub seed: u64,
     pub limits: Limits,
 }
@@ -28,11 +31,12 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self {
-            mode: Mode::Paced,
+            mode: Mode::Serve,
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             model: None,
             pacing: Pacing::default(),
             faults: Faults::NONE,
+            serve: ServeOptions::default(),
             seed: 0,
             limits: Limits::default(),
         }
@@ -40,14 +44,24 @@ impl Default for EngineOptions {
 }
 
 impl EngineOptions {
+    /// The defaults of a mode.
+    pub fn of(mode: Mode) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
     /// The id under which the one model is served.
     pub fn model_id(&self) -> &str {
-        self.model.as_deref().unwrap_or(self.mode.name())
+        let own = match self.mode {
+            Mode::Serve => &self.serve.profile.model.id,
+            Mode::Echo | Mode::Paced => self.mode.name(),
+        };
+        self.model.as_deref().unwrap_or(own)
     }
 
     /// After this nobody checks again.
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         self.pacing.check()?;
+        self.serve.check()?;
         if self.limits.tokens < self.pacing.tokens {
             let Limits { tokens: limit, .. } = self.limits;
             return Err(OptionsError::TooManyTokens { tokens: self.pacing.tokens, limit });
@@ -64,15 +78,18 @@ pub enum Mode {
     Echo,
     /// Answers on a schedule; keeps the truth.
     Paced,
+    /// Answers as a vLLM server would; keeps the truth.
+    Serve,
 }
 
 impl Mode {
-    pub const ALL: [Self; 2] = [Self::Echo, Self::Paced];
+    pub const ALL: [Self; 3] = [Self::Echo, Self::Paced, Self::Serve];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Paced => "paced",
+            Self::Serve => "serve",
         }
     }
 }
@@ -169,6 +186,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Tokens of one answer; also announced as the model's length.
     pub tokens: u32,
+    /// Requests that no step of the mode `serve` has had a part of; one more is answered 503.
+    pub waiting: usize,
 }
 
 impl Default for Limits {
@@ -180,6 +199,7 @@ impl Default for Limits {
             head_bytes: 64 << 10,
             body_bytes: 64 << 20,
             tokens: 131_072,
+            waiting: 100_000,
         }
     }
 }
@@ -191,6 +211,8 @@ pub enum OptionsError {
     BadJitter(f64),
     #[error("`{name}` is {interval:?}; the longest interval is {INTERVAL_MAX:?}")]
     LongInterval { name: &'static str, interval: Duration },
+    #[error("`speed` is {0}; choose one between {SPEED_MIN} and {SPEED_MAX}")]
+    BadSpeed(f64),
     #[error("`{name}` is 0; it must be at least 1")]
     Zero { name: &'static str },
     #[error("`tokens` is {tokens}; this engine makes at most {limit} tokens per answer")]
@@ -230,7 +252,7 @@ mod tests {
         assert_eq!("echo".parse(), Ok(Mode::Echo));
         assert_eq!(
             "fast".parse::<Mode>().unwrap_err().to_string(),
-            "unknown mode `fast`; known are echo, paced"
+            "unknown mode `fast`; known are echo, paced, serve"
         );
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use mio::net::TcpStream;
 
 use crate::clock::{Clock, Moment};
-use crate::service::{Reply, Service, Written};
+use crate::service::{Next, Reply, Service, Written};
 
 /// A reply and how far it has got.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(crate) enum Wrote {
     Some,
     All,
     NotBefore(Moment),
+    /// The mode has nothing to write yet.
+    Nothing,
 }
 
 impl<A> Sending<A> {
@@ -46,7 +48,11 @@ impl<A> Sending<A> {
             }
             Self::Generated(answer) => answer,
         };
-        let Some(next) = service.next_write(answer) else { return Ok(Wrote::All) };
+        let next = match service.next(answer) {
+            Next::Write(next) => next,
+            Next::Wait => return Ok(Wrote::Nothing),
+            Next::End => return Ok(Wrote::All),
+        };
         let now = || if S::KEEPS_TRUTH { clock.now() } else { Moment::default() };
         let before = now();
         if let Some(due) = next.due.filter(|due| before < *due) {

@@ -1,6 +1,7 @@
 //! The event loop: one thread, one poll, connections in slots, due moments in a queue.
 //!
-//! It knows no mode. Due writes come first: they are looked after between any two connections.
+//! It knows no mode. What is due comes first: the mode itself and due writes are looked after
+//! between any two connections.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
@@ -44,6 +45,10 @@ struct Server<S: Service> {
     alarm: Alarm,
     /// Slots whose connection could go on at once.
     waiting: VecDeque<usize>,
+    /// Slots for whose answers the mode has something to write.
+    ready: VecDeque<usize>,
+    /// What the mode says of that in one wake-up; kept to be filled again.
+    woken: Vec<usize>,
     shared: Shared<S>,
 }
 
@@ -56,6 +61,8 @@ struct Slot<A> {
     due: Option<Moment>,
     /// Whether it stands in `waiting`.
     is_waiting: bool,
+    /// Whether it stands in `ready`.
+    is_ready: bool,
 }
 
 impl<S: Service> Server<S> {
@@ -86,6 +93,8 @@ impl<S: Service> Server<S> {
             timers: TimerQueue::default(),
             alarm,
             waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            woken: Vec::new(),
             shared,
         })
     }
@@ -112,11 +121,13 @@ impl<S: Service> Server<S> {
     }
 
     fn set_alarm(&mut self) -> io::Result<()> {
-        self.timers.next_at().map_or(Ok(()), |at| self.alarm.set(at))
+        let of_mode = self.shared.service.next_due();
+        let next = self.timers.next_at().into_iter().chain(of_mode).min();
+        next.map_or(Ok(()), |at| self.alarm.set(at))
     }
 
     fn poll_timeout(&self) -> Option<std::time::Duration> {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && self.ready.is_empty() {
             return self.alarm.poll_timeout(self.shared.clock.now());
         }
         Some(std::time::Duration::ZERO)
@@ -144,6 +155,15 @@ impl<S: Service> Server<S> {
 
     /// Visits all connections that have something to write by now.
     fn visit_due(&mut self) {
+        self.wake_mode();
+        // Each one time: a mode that is always behind must not keep the loop from its clients.
+        for _ in 0..self.ready.len() {
+            if let Some(slot) = self.ready.pop_front() {
+                self.slots[slot].is_ready = false;
+                self.visit(slot);
+                self.wake_mode();
+            }
+        }
         // Without timers, as in a mode that keeps no truth, the clock is not even read.
         while self.timers.next_at().is_some() {
             let Some(due) = self.timers.pop_due(self.shared.clock.now()) else { return };
@@ -151,6 +171,22 @@ impl<S: Service> Server<S> {
             if slot.generation == due.generation {
                 slot.due = None;
                 self.visit(due.slot);
+            }
+        }
+    }
+
+    fn wake_mode(&mut self) {
+        let Some(due) = self.shared.service.next_due() else { return };
+        let now = self.shared.clock.now();
+        if now < due {
+            return;
+        }
+        self.shared.service.wake(now, &mut self.woken);
+        for index in self.woken.drain(..) {
+            let slot = &mut self.slots[index];
+            if !slot.is_ready {
+                slot.is_ready = true;
+                self.ready.push_back(index);
             }
         }
     }
@@ -209,7 +245,11 @@ impl<S: Service> Server<S> {
     fn accept_all(&mut self) {
         loop {
             match self.listener.accept() {
-                Ok((stream, _peer)) => self.admit(stream),
+                Ok((stream, _peer)) => {
+                    self.admit(stream);
+                    // A burst of connections takes milliseconds.
+                    self.visit_due();
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => {
@@ -228,10 +268,10 @@ impl<S: Service> Server<S> {
             return;
         }
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { connection: None, generation: 0, due: None, is_waiting: false });
+            self.slots.push(Slot::empty());
             self.slots.len() - 1
         });
-        let mut connection = Connection::new(stream);
+        let mut connection = Connection::new(stream, index);
         match self.prepare(connection.stream_mut(), index) {
             Ok(()) => self.slots[index].connection = Some(connection),
             // The client is gone already.
@@ -260,6 +300,10 @@ impl<S: Service> Server<S> {
 }
 
 impl<A> Slot<A> {
+    fn empty() -> Self {
+        Self { connection: None, generation: 0, due: None, is_waiting: false, is_ready: false }
+    }
+
     fn cancel_due(&mut self) {
         self.generation += 1;
         self.due = None;

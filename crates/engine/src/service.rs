@@ -18,18 +18,13 @@ pub(crate) trait Service {
     /// Whether moments matter to it. If not, the loop reads no clock and asks for no stamps.
     const KEEPS_TRUTH: bool;
 
-    /// A whole request came. The clock is for the wall time that answers carry.
-    fn answer(
-        &mut self,
-        request: &Request<'_>,
-        received: &Received,
-        clock: &Clock,
-    ) -> Reply<Self::Answer>;
+    /// A whole request came.
+    fn answer(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Reply<Self::Answer>;
 
-    /// What of the answer comes next, or `None` when all of it has been written.
+    /// What of the answer comes next.
     ///
     /// Asked again ahead of every write, so it must be cheap when nothing was written meanwhile.
-    fn next_write<'a>(&mut self, answer: &'a mut Self::Answer) -> Option<NextWrite<'a>>;
+    fn next<'a>(&mut self, answer: &'a mut Self::Answer) -> Next<'a>;
 
     /// Some or all bytes of the last [`NextWrite`] were taken by the socket.
     fn wrote(&mut self, answer: &mut Self::Answer, written: &Written);
@@ -38,10 +33,38 @@ pub(crate) trait Service {
     fn completed(&mut self, answer: Self::Answer);
 
     /// The client left before the answer was complete.
-    fn abandoned(&mut self, answer: Self::Answer);
+    fn abandoned(&mut self, answer: Self::Answer, clock: &Clock);
 
     /// A connection was closed at once because there were too many.
     fn refused_connection(&mut self);
+
+    /// When the mode itself has something to do that no connection waits for by name.
+    fn next_due(&self) -> Option<Moment> {
+        None
+    }
+
+    /// That moment has come. Adds the slots whose answers said [`Next::Wait`] and can go on.
+    fn wake(&mut self, _now: Moment, _ready: &mut Vec<usize>) {}
+}
+
+/// The circumstances of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) received: &'a Received,
+    /// For the wall time that answers carry.
+    pub(crate) clock: &'a Clock,
+    /// Where the connection is to be found when its answer can go on.
+    pub(crate) slot: usize,
+}
+
+/// What an answer needs next.
+#[derive(Debug)]
+pub(crate) enum Next<'a> {
+    Write(NextWrite<'a>),
+    /// Nothing to write before the mode says so.
+    Wait,
+    /// All of it has been written.
+    End,
 }
 
 /// What a request gets.

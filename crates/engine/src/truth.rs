@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::lateness::Lateness;
 use crate::options::Mode;
 
 /// Everything that is known of the requests since the start or the last `DELETE /truth`.
@@ -20,6 +21,31 @@ pub struct Truth {
     /// Connections closed at once because too many were open.
     pub connections_refused: u64,
     pub lateness: LatenessTruth,
+    /// Of a mode that works in steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<StepsTruth>,
+}
+
+/// How late steps were: from the moment at which one was to end to that at which the engine knew.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepsTruth {
+    pub count: u64,
+    /// More than a millisecond late.
+    pub late_count: u64,
+    /// More than five milliseconds late.
+    pub very_late_count: u64,
+    pub mean_ns: Option<f64>,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+}
+
+impl StepsTruth {
+    pub(crate) fn of(steps: &Lateness) -> Self {
+        let LatenessTruth { count, mean_ns, p50_ns, p99_ns, max_ns, .. } = steps.summary();
+        let (late_count, very_late_count) = (steps.over_1ms(), steps.over_5ms());
+        Self { count, late_count, very_late_count, mean_ns, p50_ns, p99_ns, max_ns }
+    }
 }
 
 /// One generation request.
@@ -53,6 +79,9 @@ pub struct RequestTruth {
 pub enum Api {
     Chat,
     Completions,
+    Responses,
+    Messages,
+    Embeddings,
 }
 
 /// How a request ended.

@@ -16,7 +16,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use body::BodyTable;
 pub(crate) use embedded::EngineTable;
-pub(crate) use engine::{CalibrateArguments, EngineArguments, EngineMode};
+pub(crate) use engine::{
+    CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
+};
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
 pub(crate) use grammars::SourceName;
 pub(crate) use load::LoadTable;
@@ -64,7 +66,7 @@ pub(crate) enum Command {
     Calibrate(CalibrateArguments),
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
-    Engine(EngineArguments),
+    Engine(Box<EngineArguments>),
     /// List stored runs
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash

@@ -14,7 +14,13 @@ use inferometer_store::{RunDirectory, RunStore};
 pub(crate) fn inferometer() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_inferometer"));
     // A developer's own settings must not change a test.
-    for variable in ["OPENAI_API_KEY", "INFEROMETER_RUNS", "http_proxy", "HTTP_PROXY"] {
+    for variable in [
+        "OPENAI_API_KEY",
+        "INFEROMETER_ENGINE_API_KEY",
+        "INFEROMETER_RUNS",
+        "http_proxy",
+        "HTTP_PROXY",
+    ] {
         command.env_remove(variable);
     }
     // Nor may a calibration of theirs: it would judge the test's runs.
@@ -39,9 +45,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// One that keeps a given pace, where no other mode is named.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mode: &[&str] = if arguments.contains(&"--mode") { &[] } else { &["--mode", "paced"] };
         let mut child = inferometer()
             .args(["engine", "--port", "0", "--until-stdin-closes"])
+            .args(mode)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -6,16 +6,16 @@ use std::rc::Rc;
 use crate::clock::{Clock, Moment};
 use crate::faults::Fault;
 use crate::framing::Write;
+use crate::generation::Dialect;
 use crate::generation::{
     AnswerJson, Detail, Identity, Schedule, StreamShape, TokenStream, Words, whole_answer,
 };
 use crate::options::{EngineOptions, Pacing};
-use crate::truth::Api;
 
 /// All that an answer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
-    pub(crate) api: Api,
+    pub(crate) dialect: Dialect,
     pub(crate) stream: bool,
     pub(crate) usage: bool,
     pub(crate) tokens: u32,
@@ -71,13 +71,13 @@ impl Built {
 fn build(key: Key, options: &EngineOptions, created_s: u64) -> Built {
     let identity = Identity { id: 0, created_s, model: options.model_id() };
     // The prompt is not looked at, so its length is not known.
-    let json = AnswerJson::new(key.api, &identity, 0, Detail::default());
+    let json = AnswerJson::new(key.dialect, &identity, 0, Detail::default());
     let words = Words::new(options.seed, 0);
     if !key.stream {
         return Built::Whole(Rc::new(whole_answer(&json, words, key.tokens, None).bytes));
     }
     let pacing = Pacing { tokens: key.tokens, ..options.pacing };
-    let shape = StreamShape::new(key.api, &pacing, key.usage, options.faults);
+    let shape = StreamShape::new(key.dialect, &pacing, key.usage, options.faults);
     // Due moments are ignored: every write follows the one before it.
     let schedule = Schedule::new(Moment::from_ns(0), &pacing, options.seed, 0);
     let mut stream = TokenStream::new(shape, json, schedule, words);
@@ -104,7 +104,7 @@ mod tests {
     fn an_answer_is_built_once() {
         let options = EngineOptions::default();
         let mut cache = Cache::default();
-        let key = Key { api: Api::Chat, stream: true, usage: false, tokens: 3 };
+        let key = Key { dialect: Dialect::Chat, stream: true, usage: false, tokens: 3 };
         let clock = Clock::start();
         let mut answer = || cache.answer(key, &options, &clock);
         let (first, second) = (answer(), answer());

@@ -5,22 +5,18 @@ use std::rc::Rc;
 use super::cache::{Built, Cache, Key, Script};
 use super::scan::scan;
 use crate::clock::Clock;
+use crate::generation::Dialect;
+use crate::housekeeping::Housekeeping;
 use crate::http::{self, Request, Route};
-use crate::ledger::Ledger;
-use crate::models::models_reply;
 use crate::options::EngineOptions;
-use crate::service::{NextWrite, Reply, Service, Written};
-use crate::socket::Received;
-use crate::truth::Api;
+use crate::service::{Next, NextWrite, Reply, Service, Visit, Written};
 
 /// Answers as fast as it can.
 #[derive(Debug)]
 pub(crate) struct Echo {
-    options: EngineOptions,
     cache: Cache,
-    health: Rc<Vec<u8>>,
-    /// Stays empty but for refused connections; `GET /truth` has the same shape in every mode.
-    ledger: Ledger,
+    /// Its ledger stays empty but for refused connections.
+    house: Housekeeping,
 }
 
 /// A streamed answer that is being written.
@@ -33,25 +29,21 @@ pub(crate) struct EchoAnswer {
 
 impl Echo {
     pub(crate) fn new(options: EngineOptions) -> Self {
-        Self {
-            ledger: Ledger::new(options.mode, &options.limits),
-            options,
-            cache: Cache::default(),
-            health: http::empty(),
-        }
+        Self { cache: Cache::default(), house: Housekeeping::new(options) }
     }
 
-    fn generate(&mut self, api: Api, body: &[u8], clock: &Clock) -> Reply<EchoAnswer> {
+    fn generate(&mut self, dialect: Dialect, body: &[u8], clock: &Clock) -> Reply<EchoAnswer> {
         let asked = scan(body);
-        let tokens = asked.max_tokens.unwrap_or(self.options.pacing.tokens);
+        let options = &self.house.options;
+        let tokens = asked.max_tokens.unwrap_or(options.pacing.tokens);
         let key = Key {
-            api,
+            dialect,
             stream: asked.stream,
             // An answer in one piece always tells usage.
             usage: asked.stream && asked.include_usage,
-            tokens: tokens.clamp(1, self.options.limits.tokens),
+            tokens: tokens.clamp(1, options.limits.tokens),
         };
-        match self.cache.answer(key, &self.options, clock) {
+        match self.cache.answer(key, options, clock) {
             Built::Whole(bytes) => Reply::Plain(bytes),
             Built::Stream(script) => {
                 Reply::Generated(EchoAnswer { script, sent: 0, writes_made: 0 })
@@ -65,29 +57,26 @@ impl Service for Echo {
 
     const KEEPS_TRUTH: bool = false;
 
-    fn answer(
-        &mut self,
-        request: &Request<'_>,
-        _received: &Received,
-        clock: &Clock,
-    ) -> Reply<EchoAnswer> {
-        let plain = match http::route(request) {
-            Ok(Route::Generate(api)) => return self.generate(api, request.body, clock),
-            Ok(Route::Health) => Rc::clone(&self.health),
-            Ok(Route::Models) => models_reply(&self.options, clock.wall_seconds()),
-            Ok(Route::ReadTruth) => http::json(self.ledger.truth()),
-            Ok(Route::ClearTruth) => {
-                self.ledger.clear();
-                http::empty()
-            }
-            Err(error) => error.reply(),
+    fn answer(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Reply<EchoAnswer> {
+        let route = match http::route(request) {
+            Ok(route) => route,
+            Err(error) => return Reply::Plain(error.reply()),
         };
-        Reply::Plain(plain)
+        if let Route::Generate(api) = route
+            && let Some(dialect) = Dialect::of(api)
+        {
+            return self.generate(dialect, request.body, visit.clock);
+        }
+        Reply::Plain(self.house.reply(route, request.path, visit.clock))
     }
 
-    fn next_write<'a>(&mut self, answer: &'a mut EchoAnswer) -> Option<NextWrite<'a>> {
-        let end = *answer.script.ends.get(answer.writes_made)?;
-        Some(NextWrite { bytes: &answer.script.bytes[answer.sent..end], due: None })
+    fn next<'a>(&mut self, answer: &'a mut EchoAnswer) -> Next<'a> {
+        match answer.script.ends.get(answer.writes_made) {
+            Some(&end) => {
+                Next::Write(NextWrite { bytes: &answer.script.bytes[answer.sent..end], due: None })
+            }
+            None => Next::End,
+        }
     }
 
     fn wrote(&mut self, answer: &mut EchoAnswer, written: &Written) {
@@ -99,9 +88,9 @@ impl Service for Echo {
 
     fn completed(&mut self, _answer: EchoAnswer) {}
 
-    fn abandoned(&mut self, _answer: EchoAnswer) {}
+    fn abandoned(&mut self, _answer: EchoAnswer, _clock: &Clock) {}
 
     fn refused_connection(&mut self) {
-        self.ledger.refused_connection();
+        self.house.ledger.refused_connection();
     }
 }

@@ -4,12 +4,12 @@
 //! id, which is escaped once.
 
 use super::words::WordId;
-use crate::truth::Api;
+use crate::generation::Dialect;
 
 /// What is the same in all JSON of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerJson {
-    api: Api,
+    dialect: Dialect,
     /// From the first brace to the bracket that opens the choices, for a streamed event.
     event_start: String,
     /// The same for an answer in one piece.
@@ -48,14 +48,14 @@ pub(crate) struct TokenEvent<'a> {
 
 impl AnswerJson {
     pub(crate) fn new(
-        api: Api,
+        dialect: Dialect,
         identity: &Identity<'_>,
         prompt_tokens: u32,
         detail: Detail,
     ) -> Self {
-        let (prefix, event_object, whole_object) = match api {
-            Api::Chat => ("chatcmpl", "chat.completion.chunk", "chat.completion"),
-            Api::Completions => ("cmpl", "text_completion", "text_completion"),
+        let (prefix, event_object, whole_object) = match dialect {
+            Dialect::Chat => ("chatcmpl", "chat.completion.chunk", "chat.completion"),
+            Dialect::Completions => ("cmpl", "text_completion", "text_completion"),
         };
         let id = format!("{{\"id\":\"{prefix}-{:016x}\",", identity.id);
         let model = serde_json::Value::from(identity.model);
@@ -66,7 +66,7 @@ impl AnswerJson {
             )
         };
         Self {
-            api,
+            dialect,
             event_start: start(event_object),
             whole_start: start(whole_object),
             seam: id.len(),
@@ -104,23 +104,23 @@ impl AnswerJson {
         push(out, &self.event_start);
         push(
             out,
-            match self.api {
-                Api::Chat => r#"{"index":0,"delta":{"content":""#,
-                Api::Completions => r#"{"index":0,"text":""#,
+            match self.dialect {
+                Dialect::Chat => r#"{"index":0,"delta":{"content":""#,
+                Dialect::Completions => r#"{"index":0,"text":""#,
             },
         );
         push_words(out, event.words);
         push(
             out,
-            match (self.api, event.is_last) {
-                (Api::Chat, false) => r#""},"logprobs":null,"finish_reason":null"#,
-                (Api::Chat, true) => {
+            match (self.dialect, event.is_last) {
+                (Dialect::Chat, false) => r#""},"logprobs":null,"finish_reason":null"#,
+                (Dialect::Chat, true) => {
                     r#""},"logprobs":null,"finish_reason":"length","stop_reason":null"#
                 }
-                (Api::Completions, false) => {
+                (Dialect::Completions, false) => {
                     r#"","logprobs":null,"finish_reason":null,"stop_reason":null"#
                 }
-                (Api::Completions, true) => {
+                (Dialect::Completions, true) => {
                     r#"","logprobs":null,"finish_reason":"length","stop_reason":null"#
                 }
             },
@@ -144,17 +144,17 @@ impl AnswerJson {
         push(out, &self.whole_start);
         push(
             out,
-            match self.api {
-                Api::Chat => r#"{"index":0,"message":{"role":"assistant","content":""#,
-                Api::Completions => r#"{"index":0,"text":""#,
+            match self.dialect {
+                Dialect::Chat => r#"{"index":0,"message":{"role":"assistant","content":""#,
+                Dialect::Completions => r#"{"index":0,"text":""#,
             },
         );
         push_words(out, words);
         push(
             out,
-            match self.api {
-                Api::Chat => r#"","refusal":null},"#,
-                Api::Completions => r#"","#,
+            match self.dialect {
+                Dialect::Chat => r#"","refusal":null},"#,
+                Dialect::Completions => r#"","#,
             },
         );
         push(out, r#""logprobs":null,"finish_reason":"length","stop_reason":null"#);
@@ -203,9 +203,9 @@ mod tests {
     use super::super::words::Words;
     use super::*;
 
-    fn json(api: Api, detail: Detail) -> AnswerJson {
+    fn json(dialect: Dialect, detail: Detail) -> AnswerJson {
         let identity = Identity { id: 0xab, created_s: 17, model: "a \"quoted\" \\ id" };
-        AnswerJson::new(api, &identity, 5, detail)
+        AnswerJson::new(dialect, &identity, 5, detail)
     }
 
     fn parsed(build: impl FnOnce(&mut Vec<u8>)) -> Value {
@@ -225,7 +225,7 @@ mod tests {
         let event =
             TokenEvent { words: &words, tokens_so_far: 2, is_last: false, with_usage: false };
         let mut out = Vec::new();
-        json(Api::Chat, Detail::default()).tokens(&mut out, &event);
+        json(Dialect::Chat, Detail::default()).tokens(&mut out, &event);
         let text = words.map(|word| format!(" {}", word.word())).concat();
         assert_eq!(
             String::from_utf8(out).unwrap(),
@@ -244,19 +244,20 @@ mod tests {
         let event =
             TokenEvent { words: &words, tokens_so_far: 9, is_last: true, with_usage: false };
         let told = Detail { continuous_usage: true, token_ids: true };
-        let value = parsed(|out| json(Api::Completions, told).tokens(out, &event));
+        let value = parsed(|out| json(Dialect::Completions, told).tokens(out, &event));
         assert_eq!(value["usage"]["completion_tokens"], 9);
         assert_eq!(value["usage"]["total_tokens"], 14);
         assert_eq!(value["choices"][0]["finish_reason"], "length");
         assert_eq!(value["choices"][0]["token_ids"][1], words[1].token_id());
-        let untold = parsed(|out| json(Api::Completions, Detail::default()).tokens(out, &event));
+        let untold =
+            parsed(|out| json(Dialect::Completions, Detail::default()).tokens(out, &event));
         assert_eq!(untold.get("usage"), None);
     }
 
     #[test]
     fn every_kind_of_json_is_json_and_may_be_broken_at_the_seam() {
-        for api in [Api::Chat, Api::Completions] {
-            let json = json(api, Detail::default());
+        for dialect in [Dialect::Chat, Dialect::Completions] {
+            let json = json(dialect, Detail::default());
             let whole = parsed(|out| json.whole(out, &two_words()));
             assert_eq!(whole["usage"]["completion_tokens"], 2);
             let mut out = Vec::new();

@@ -2,12 +2,14 @@
 //!
 //! Shared by the modes; pure, without sockets or clocks.
 
+mod dialect;
 mod json;
 mod schedule;
 mod stream;
 mod whole;
 mod words;
 
+pub(crate) use dialect::Dialect;
 pub(crate) use json::{AnswerJson, Detail, Identity};
 pub(crate) use schedule::Schedule;
 pub(crate) use stream::{StreamShape, TokenStream};

@@ -8,14 +8,14 @@ use super::schedule::Schedule;
 use super::words::{WordId, Words};
 use crate::faults::{Fault, Faults};
 use crate::framing::{BYTE_ORDER_MARK, Framing, LAST_CHUNK, SEVERAL, Write};
+use crate::generation::Dialect;
 use crate::http::STREAM_HEAD;
 use crate::options::Pacing;
-use crate::truth::Api;
 
 /// What a stream consists of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamShape {
-    pub(crate) api: Api,
+    pub(crate) dialect: Dialect,
     pub(crate) tokens: u32,
     pub(crate) tokens_per_event: u32,
     pub(crate) events_per_write: u32,
@@ -25,10 +25,15 @@ pub(crate) struct StreamShape {
 }
 
 impl StreamShape {
-    pub(crate) fn new(api: Api, pacing: &Pacing, include_usage: bool, faults: Faults) -> Self {
+    pub(crate) fn new(
+        dialect: Dialect,
+        pacing: &Pacing,
+        include_usage: bool,
+        faults: Faults,
+    ) -> Self {
         let held_back = faults.contains(Fault::SeveralEvents) && pacing.events_per_write == 1;
         Self {
-            api,
+            dialect,
             tokens: pacing.tokens,
             tokens_per_event: pacing.tokens_per_write,
             events_per_write: if held_back { SEVERAL } else { pacing.events_per_write },
@@ -211,10 +216,10 @@ impl Stage {
     }
 
     fn after_comment(shape: &StreamShape) -> Self {
-        match shape.api {
-            Api::Chat if shape.faults.contains(Fault::RoleFirst) => Self::EarlyRole,
-            Api::Chat => Self::Role,
-            Api::Completions => Self::Tokens,
+        match shape.dialect {
+            Dialect::Chat if shape.faults.contains(Fault::RoleFirst) => Self::EarlyRole,
+            Dialect::Chat => Self::Role,
+            Dialect::Completions => Self::Tokens,
         }
     }
 }
@@ -243,11 +248,11 @@ mod tests {
         Brief { due_ns: None, events, tokens: 0 }
     }
 
-    fn writes(api: Api, pacing: &Pacing, faults: &[Fault]) -> Vec<Brief> {
+    fn writes(dialect: Dialect, pacing: &Pacing, faults: &[Fault]) -> Vec<Brief> {
         let faults = faults.iter().copied().collect();
-        let shape = StreamShape::new(api, pacing, true, faults);
+        let shape = StreamShape::new(dialect, pacing, true, faults);
         let identity = Identity { id: 1, created_s: 1, model: "m" };
-        let json = AnswerJson::new(api, &identity, 1, Detail::default());
+        let json = AnswerJson::new(dialect, &identity, 1, Detail::default());
         let schedule = Schedule::new(Moment::from_ns(0), pacing, 0, 0);
         let mut stream = TokenStream::new(shape, json, schedule, Words::new(0, 0));
         let mut write = Write::default();
@@ -268,7 +273,7 @@ mod tests {
     #[test]
     fn the_role_shares_the_first_write_and_the_ending_is_three_writes() {
         assert_eq!(
-            writes(Api::Chat, &pacing(2), &[]),
+            writes(Dialect::Chat, &pacing(2), &[]),
             [brief(100, 2, 1), brief(110, 1, 1), follow_up(1), follow_up(1), follow_up(0)]
         );
     }
@@ -277,7 +282,7 @@ mod tests {
     fn an_event_of_several_tokens_is_due_with_its_last() {
         let pacing = Pacing { tokens_per_write: 3, ..pacing(4) };
         assert_eq!(
-            writes(Api::Completions, &pacing, &[]),
+            writes(Dialect::Completions, &pacing, &[]),
             [brief(120, 1, 3), brief(130, 1, 1), follow_up(1), follow_up(1), follow_up(0)]
         );
     }
@@ -285,7 +290,7 @@ mod tests {
     #[test]
     fn events_held_back_leave_when_the_last_of_them_is_due() {
         assert_eq!(
-            writes(Api::Completions, &pacing(6), &[Fault::SeveralEvents]),
+            writes(Dialect::Completions, &pacing(6), &[Fault::SeveralEvents]),
             [brief(130, 4, 4), brief(150, 4, 2), follow_up(0)]
         );
     }
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     fn early_parts_wait_for_nothing() {
         assert_eq!(
-            writes(Api::Chat, &pacing(1), &[Fault::Comments, Fault::RoleFirst, Fault::NoDone]),
+            writes(Dialect::Chat, &pacing(1), &[Fault::Comments, Fault::RoleFirst, Fault::NoDone]),
             [follow_up(0), follow_up(1), brief(100, 1, 1), follow_up(1), follow_up(0)]
         );
     }
@@ -301,7 +306,7 @@ mod tests {
     #[test]
     fn usage_on_the_last_choice_has_no_event_of_its_own() {
         assert_eq!(
-            writes(Api::Chat, &pacing(1), &[Fault::UsageOnLastChoice]),
+            writes(Dialect::Chat, &pacing(1), &[Fault::UsageOnLastChoice]),
             [brief(100, 2, 1), follow_up(1), follow_up(0)]
         );
     }

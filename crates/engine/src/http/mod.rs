@@ -1,12 +1,16 @@
 //! HTTP/1.1 as this server speaks it: requests out of bytes, small replies into bytes.
 
+mod body;
 mod reply;
 mod request;
 mod route;
 
-pub(crate) use reply::{ErrorBody, JSON_HEAD, STREAM_HEAD, Status, empty, json};
+pub(crate) use body::{body, status_of};
+pub(crate) use reply::{
+    ErrorBody, JSON_HEAD, STREAM_HEAD, Status, empty, json, json_body, plain_error,
+};
 pub(crate) use request::{Parsed, Request, parse};
-pub(crate) use route::{Route, route};
+pub(crate) use route::{Route, RouteError, route};
 
 /// Tells a client that waits for it to send the body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";

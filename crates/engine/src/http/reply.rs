@@ -1,5 +1,6 @@
 //! Small replies: status line, headers, a JSON body.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::Serialize;
 pub(crate) enum Status {
     Ok,
     BadRequest,
+    Unauthorized,
     NotFound,
     MethodNotAllowed,
     LengthRequired,
@@ -23,6 +25,7 @@ impl Status {
         match self {
             Self::Ok => 200,
             Self::BadRequest => 400,
+            Self::Unauthorized => 401,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::LengthRequired => 411,
@@ -37,6 +40,7 @@ impl Status {
         match self {
             Self::Ok => "OK",
             Self::BadRequest => "Bad Request",
+            Self::Unauthorized => "Unauthorized",
             Self::NotFound => "Not Found",
             Self::MethodNotAllowed => "Method Not Allowed",
             Self::LengthRequired => "Length Required",
@@ -53,6 +57,7 @@ impl Status {
             Self::NotFound => "NotFoundError",
             Self::Ok
             | Self::BadRequest
+            | Self::Unauthorized
             | Self::MethodNotAllowed
             | Self::LengthRequired
             | Self::BodyTooLarge
@@ -67,18 +72,38 @@ impl Status {
 pub(crate) struct ErrorBody {
     status: Status,
     message: String,
-    param: Option<&'static str>,
+    r#type: &'static str,
+    param: Option<Cow<'static, str>>,
     allow: Option<&'static str>,
+    shape: Shape,
+}
+
+/// Whose clients are to understand the error.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    OpenAi,
+    Anthropic,
 }
 
 impl ErrorBody {
     pub(crate) fn new(status: Status, message: String) -> Self {
-        Self { status, message, param: None, allow: None }
+        let r#type = status.error_type();
+        Self { status, message, r#type, param: None, allow: None, shape: Shape::OpenAi }
     }
 
     /// Names the field of the request that is wrong.
     pub(crate) fn about(self, param: Option<&'static str>) -> Self {
-        Self { param, ..self }
+        Self { param: param.map(Cow::Borrowed), ..self }
+    }
+
+    /// The body is not what the endpoint takes at `place`; for that vLLM has a type of its own.
+    pub(crate) fn malformed_at(self, place: String) -> Self {
+        Self { param: Some(Cow::Owned(place)), r#type: self.status.reason(), ..self }
+    }
+
+    /// For the clients of Anthropic's API.
+    pub(crate) fn for_anthropic(self) -> Self {
+        Self { shape: Shape::Anthropic, ..self }
     }
 
     /// Names the methods that would have been right.
@@ -98,30 +123,54 @@ impl ErrorBody {
 
     fn body(&self) -> Vec<u8> {
         #[derive(Serialize)]
-        struct Outer<'a> {
-            error: Inner<'a>,
+        struct OpenAi<'a> {
+            error: OpenAiError<'a>,
         }
         #[derive(Serialize)]
-        struct Inner<'a> {
+        struct OpenAiError<'a> {
             message: &'a str,
             r#type: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
             param: Option<&'a str>,
             code: u16,
         }
-        let error = Inner {
-            message: &self.message,
-            r#type: self.status.error_type(),
-            param: self.param,
-            code: self.status.code(),
-        };
-        json_bytes(&Outer { error })
+        #[derive(Serialize)]
+        struct Anthropic<'a> {
+            r#type: &'a str,
+            error: AnthropicError<'a>,
+        }
+        #[derive(Serialize)]
+        struct AnthropicError<'a> {
+            r#type: &'a str,
+            message: &'a str,
+        }
+        let (message, r#type) = (self.message.as_str(), self.r#type);
+        match self.shape {
+            Shape::OpenAi => {
+                let (param, code) = (self.param.as_deref(), self.status.code());
+                json_bytes(&OpenAi { error: OpenAiError { message, r#type, param, code } })
+            }
+            Shape::Anthropic => {
+                let error = AnthropicError { r#type, message };
+                json_bytes(&Anthropic { r#type: "error", error })
+            }
+        }
     }
+}
+
+/// An error that the framework under vLLM answers, not vLLM: `headers` end in line ends.
+pub(crate) fn plain_error(status: Status, headers: &str, body: &impl Serialize) -> Rc<Vec<u8>> {
+    Rc::new(render(status, headers, json_bytes(body)))
 }
 
 /// A reply of status 200 with a JSON body.
 pub(crate) fn json(body: &impl Serialize) -> Rc<Vec<u8>> {
     Rc::new(render(Status::Ok, "", json_bytes(body)))
+}
+
+/// A reply of status 200 whose JSON is there already.
+pub(crate) fn json_body(body: Vec<u8>) -> Rc<Vec<u8>> {
+    Rc::new(render(Status::Ok, "", body))
 }
 
 /// A reply of status 200 with nothing in it.

@@ -18,8 +18,18 @@ pub(crate) struct Request<'a> {
     pub(crate) body: &'a [u8],
     /// The client's `x-request-id`.
     pub(crate) id: Option<&'a [u8]>,
+    /// What the client gives as its key.
+    pub(crate) key: Option<&'a [u8]>,
     /// Whether the connection ends with the reply.
     pub(crate) close: bool,
+}
+
+impl Request<'_> {
+    /// The client's id as it is kept; longer ones than any client makes are not.
+    pub(crate) fn id_text(&self) -> Option<String> {
+        let id = self.id.filter(|id| id.len() <= ID_BYTES_KEPT)?;
+        Some(String::from_utf8_lossy(id).into_owned())
+    }
 }
 
 /// What the bytes so far are.
@@ -101,7 +111,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, 
     let path = target.split_once('?').map_or(target, |(path, _query)| path);
     // Replies have bodies, which a client that sent HEAD would take for the next reply.
     let close = facts.close || method == "HEAD";
-    let request = Request { method, path, body, id: facts.id, close };
+    let request = Request { method, path, body, id: facts.id, key: facts.key, close };
     Ok(Parsed::Whole { request, length })
 }
 
@@ -113,6 +123,7 @@ struct HeaderFacts<'a> {
     expects_continue: bool,
     close: bool,
     id: Option<&'a [u8]>,
+    key: Option<&'a [u8]>,
 }
 
 impl<'a> HeaderFacts<'a> {
@@ -131,8 +142,10 @@ impl<'a> HeaderFacts<'a> {
             6 if is("expect") => {
                 self.expects_continue = header.value.eq_ignore_ascii_case(b"100-continue");
             }
+            9 if is("x-api-key") => self.key = Some(header.value),
             10 if is("connection") => self.close |= names_close(header.value),
             12 if is("x-request-id") => self.id = Some(header.value),
+            13 if is("authorization") => self.key = bearer(header.value).or(self.key),
             14 if is("content-length") => self.note_length(header.value)?,
             17 if is("transfer-encoding") => return Err(Refusal::LengthRequired),
             _ => {}
@@ -157,6 +170,12 @@ fn names_close(value: &[u8]) -> bool {
         .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
+/// The token of a bearer, whose name may be written in any case.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+}
+
 /// Digits only: a sign or a space is how requests are smuggled.
 fn decimal(value: &[u8]) -> Option<usize> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
@@ -165,6 +184,11 @@ fn decimal(value: &[u8]) -> Option<usize> {
     str::from_utf8(value).ok()?.parse().ok()
 }
 
+const BEARER: &[u8] = b"bearer ";
+
+/// The truth is bounded.
+const ID_BYTES_KEPT: usize = 256;
+
 const HEADERS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -172,6 +196,7 @@ mod tests {
     use super::*;
 
     const POST: &[u8] = b"POST /v1/completions?a=b HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\
+        Authorization: Bearer k\r\n\
         Content-Length: 4\r\nConnection: keep-alive, Close\r\n\r\nbodyGET";
 
     fn parse_default(bytes: &[u8]) -> Result<Parsed<'_>, Refusal> {
@@ -185,6 +210,7 @@ mod tests {
             path: "/v1/completions",
             body: b"body",
             id: Some(b"r-1"),
+            key: Some(b"k"),
             close: true,
         };
         let length = POST.len() - 3;

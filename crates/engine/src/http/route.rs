@@ -10,10 +10,41 @@ use crate::truth::Api;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Health,
+    Version,
     Models,
     Generate(Api),
+    Metrics,
+    Steps,
+    /// The vocabulary, in the form that the `tokenizers` library reads.
+    Tokenizer,
+    TokenizerConfig,
+    Tokenize,
+    Detokenize,
     ReadTruth,
     ClearTruth,
+}
+
+impl Route {
+    /// Where it is, for the metrics.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Health => "/health",
+            Self::Version => "/version",
+            Self::Models => "/v1/models",
+            Self::Generate(Api::Chat) => "/v1/chat/completions",
+            Self::Generate(Api::Completions) => "/v1/completions",
+            Self::Generate(Api::Responses) => "/v1/responses",
+            Self::Generate(Api::Messages) => "/v1/messages",
+            Self::Generate(Api::Embeddings) => "/v1/embeddings",
+            Self::Metrics => "/metrics",
+            Self::Steps => "/steps",
+            Self::Tokenizer => "/tokenizer.json",
+            Self::TokenizerConfig => "/tokenizer_config.json",
+            Self::Tokenize => "/tokenize",
+            Self::Detokenize => "/detokenize",
+            Self::ReadTruth | Self::ClearTruth => "/truth",
+        }
+    }
 }
 
 /// Why a request is for no endpoint.
@@ -37,21 +68,30 @@ impl RouteError {
 }
 
 pub(crate) fn route(request: &Request<'_>) -> Result<Route, RouteError> {
-    let (allowed, found) = match (request.path, request.method) {
-        ("/v1/chat/completions", method) => {
-            ("POST", (method == "POST").then_some(Route::Generate(Api::Chat)))
-        }
-        ("/v1/completions", method) => {
-            ("POST", (method == "POST").then_some(Route::Generate(Api::Completions)))
-        }
-        ("/health", method) => ("GET", (method == "GET").then_some(Route::Health)),
-        ("/v1/models", method) => ("GET", (method == "GET").then_some(Route::Models)),
-        ("/truth", "GET") => return Ok(Route::ReadTruth),
-        ("/truth", "DELETE") => return Ok(Route::ClearTruth),
-        ("/truth", _) => ("GET, DELETE", None),
+    let (allowed, route) = match (request.path, request.method) {
+        ("/v1/chat/completions", _) => ("POST", Route::Generate(Api::Chat)),
+        ("/v1/completions", _) => ("POST", Route::Generate(Api::Completions)),
+        ("/v1/responses", _) => ("POST", Route::Generate(Api::Responses)),
+        ("/v1/messages", _) => ("POST", Route::Generate(Api::Messages)),
+        ("/v1/embeddings", _) => ("POST", Route::Generate(Api::Embeddings)),
+        ("/tokenize", _) => ("POST", Route::Tokenize),
+        ("/detokenize", _) => ("POST", Route::Detokenize),
+        ("/health", _) => ("GET", Route::Health),
+        ("/ping", _) => ("GET, POST", Route::Health),
+        ("/version", _) => ("GET", Route::Version),
+        ("/metrics", _) => ("GET", Route::Metrics),
+        ("/steps", _) => ("GET", Route::Steps),
+        ("/v1/models", _) => ("GET", Route::Models),
+        ("/tokenizer.json", _) => ("GET", Route::Tokenizer),
+        ("/tokenizer_config.json", _) => ("GET", Route::TokenizerConfig),
+        ("/truth", "DELETE") => ("GET, DELETE", Route::ClearTruth),
+        ("/truth", _) => ("GET, DELETE", Route::ReadTruth),
         _ => return Err(RouteError::UnknownPath { path: request.path.to_owned() }),
     };
-    found.ok_or_else(|| RouteError::WrongMethod {
+    if allowed.split(", ").any(|method| method == request.method) {
+        return Ok(route);
+    }
+    Err(RouteError::WrongMethod {
         path: request.path.to_owned(),
         method: request.method.to_owned(),
         allowed,
@@ -63,7 +103,7 @@ mod tests {
     use super::*;
 
     fn route_of(method: &str, path: &str) -> Result<Route, RouteError> {
-        route(&Request { method, path, body: b"", id: None, close: false })
+        route(&Request { method, path, body: b"", id: None, key: None, close: false })
     }
 
     #[test]
@@ -71,6 +111,8 @@ mod tests {
         assert_eq!(route_of("GET", "/health"), Ok(Route::Health));
         assert_eq!(route_of("POST", "/v1/chat/completions"), Ok(Route::Generate(Api::Chat)));
         assert_eq!(route_of("DELETE", "/truth"), Ok(Route::ClearTruth));
+        assert_eq!(route_of("POST", "/ping"), Ok(Route::Health));
+        assert_eq!(route_of("POST", "/v1/messages"), Ok(Route::Generate(Api::Messages)));
     }
 
     #[test]

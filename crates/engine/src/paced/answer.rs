@@ -3,7 +3,7 @@
 use crate::clock::Moment;
 use crate::framing::Write;
 use crate::generation::TokenStream;
-use crate::ledger::Entry;
+use crate::ledger::{Entry, Passed};
 use crate::service::NextWrite;
 
 /// An answer that is being written.
@@ -18,15 +18,6 @@ pub(crate) struct PacedAnswer {
     /// How many of `write`'s marks lie in that.
     marks_passed: usize,
     byte_wise: bool,
-}
-
-/// What became readable with a number of written bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passed {
-    pub(crate) events: u32,
-    pub(crate) tokens: u32,
-    /// These were the first bytes of their write.
-    pub(crate) is_start: bool,
 }
 
 impl PacedAnswer {
@@ -44,8 +35,8 @@ impl PacedAnswer {
     }
 
     /// When the write at hand is due.
-    pub(crate) fn due_ns(&self) -> Option<u64> {
-        self.write.due.map(Moment::ns)
+    pub(crate) fn due(&self) -> Option<Moment> {
+        self.write.due
     }
 
     pub(crate) fn next_write(&mut self) -> Option<NextWrite<'_>> {

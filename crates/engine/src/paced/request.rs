@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::prompt::{Length, Part, TokenId};
 use crate::faults::{Fault, Faults};
 use crate::generation::Detail;
+use crate::generation::Dialect;
 use crate::http::{ErrorBody, Status};
 use crate::options::{EngineOptions, Limits, OptionsError, Pacing};
-use crate::truth::Api;
 
 /// A generation request with nothing left open.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(crate) struct Generation {
 /// Reads a body; `options` say what the request leaves open.
 pub(crate) fn parse(
     body: &[u8],
-    api: Api,
+    dialect: Dialect,
     options: &EngineOptions,
 ) -> Result<Generation, RequestError> {
     let draft: Draft = serde_json::from_slice(body)?;
@@ -33,7 +33,7 @@ pub(crate) fn parse(
         let known = options.model_id().to_owned();
         return Err(RequestError::UnknownModel { model: model.to_owned(), known });
     }
-    draft.resolve(api, options)
+    draft.resolve(dialect, options)
 }
 
 /// Why a generation request cannot be carried out; where vLLM has words for it, in those.
@@ -109,8 +109,12 @@ struct PacedDraft {
 }
 
 impl Draft {
-    fn resolve(self, api: Api, options: &EngineOptions) -> Result<Generation, RequestError> {
-        let prompt_tokens = self.prompt_tokens(api)?;
+    fn resolve(
+        self,
+        dialect: Dialect,
+        options: &EngineOptions,
+    ) -> Result<Generation, RequestError> {
+        let prompt_tokens = self.prompt_tokens(dialect)?;
         let tokens = self.tokens(&options.limits)?;
         let paced = self.paced.unwrap_or_default();
         let stream_options = self.stream_options.unwrap_or_default();
@@ -131,14 +135,14 @@ impl Draft {
         })
     }
 
-    fn prompt_tokens(&self, api: Api) -> Result<u32, RequestError> {
-        match api {
-            Api::Chat => {
+    fn prompt_tokens(&self, dialect: Dialect) -> Result<u32, RequestError> {
+        match dialect {
+            Dialect::Chat => {
                 let messages = self.messages.as_ref().ok_or(RequestError::Missing("messages"))?;
                 let contents = messages.iter().filter_map(|message| message.content.as_ref());
                 Ok(contents.fold(0, |sum, content| content.tokens.saturating_add(sum)))
             }
-            Api::Completions => {
+            Dialect::Completions => {
                 let prompt = self.prompt.as_ref().ok_or(RequestError::Missing("prompt"))?;
                 Ok(prompt.tokens)
             }
@@ -199,9 +203,10 @@ fn interval(name: &'static str, ms: Option<f64>) -> Result<Option<Duration>, Req
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Mode;
 
     fn chat(body: &str) -> Result<Generation, RequestError> {
-        parse(body.as_bytes(), Api::Chat, &EngineOptions::default())
+        parse(body.as_bytes(), Dialect::Chat, &EngineOptions::of(Mode::Paced))
     }
 
     fn chat_with(fields: &str) -> Result<Generation, RequestError> {

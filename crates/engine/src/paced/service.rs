@@ -6,53 +6,52 @@ use crate::clock::Clock;
 use crate::draws::{Draws, Purpose};
 use crate::faults::Fault;
 use crate::generation::{
-    AnswerJson, Identity, Schedule, StreamShape, TokenStream, Words, whole_answer,
+    AnswerJson, Dialect, Identity, Schedule, StreamShape, TokenStream, Words, whole_answer,
 };
+use crate::housekeeping::Housekeeping;
 use crate::http::{self, Request, Route};
-use crate::ledger::{Entry, Ledger};
-use crate::models::models_reply;
+use crate::ledger::Entry;
 use crate::options::EngineOptions;
-use crate::service::{NextWrite, Reply, Service, Written};
+use crate::service::{Next, Reply, Service, Visit, Written};
 use crate::socket::Received;
-use crate::truth::{Api, Ended, RequestTruth, WriteTruth};
+use crate::truth::{Ended, RequestTruth};
 
 /// Answers on a schedule and keeps the truth.
 #[derive(Debug)]
 pub(crate) struct Paced {
-    options: EngineOptions,
-    ledger: Ledger,
+    house: Housekeeping,
     next_ordinal: u64,
 }
 
 impl Paced {
     pub(crate) fn new(options: EngineOptions) -> Self {
-        let ledger = Ledger::new(options.mode, &options.limits);
-        Self { options, ledger, next_ordinal: 0 }
+        Self { house: Housekeeping::new(options), next_ordinal: 0 }
     }
 
     fn generate(
         &mut self,
-        api: Api,
+        dialect: Dialect,
         request: &Request<'_>,
-        received: &Received,
-        clock: &Clock,
+        visit: Visit<'_>,
     ) -> Reply<PacedAnswer> {
-        let generation = match request::parse(request.body, api, &self.options) {
+        let received = visit.received;
+        let generation = match request::parse(request.body, dialect, &self.house.options) {
             Ok(generation) => generation,
             Err(error) => return Reply::Plain(error.error_body().reply()),
         };
         let ordinal = self.next_ordinal;
         self.next_ordinal += 1;
-        let entry = self.open_entry(ordinal, api, request, &generation, received);
-        let seed = self.options.seed;
+        let entry = self.open_entry(ordinal, dialect, request, &generation, received);
+        let options = &self.house.options;
+        let seed = options.seed;
         let identity = Identity {
             id: Draws::new(seed, ordinal, Purpose::AnswerId).next(),
-            created_s: clock.wall_seconds(),
-            model: self.options.model_id(),
+            created_s: visit.clock.wall_seconds(),
+            model: options.model_id(),
         };
         let plan = Plan {
-            api,
-            json: AnswerJson::new(api, &identity, generation.prompt_tokens, generation.detail),
+            dialect,
+            json: AnswerJson::new(dialect, &identity, generation.prompt_tokens, generation.detail),
             schedule: Schedule::new(received.at(), &generation.pacing, seed, ordinal),
             words: Words::new(seed, ordinal),
         };
@@ -62,16 +61,15 @@ impl Paced {
     fn open_entry(
         &mut self,
         ordinal: u64,
-        api: Api,
+        dialect: Dialect,
         request: &Request<'_>,
         generation: &Generation,
         received: &Received,
     ) -> Entry {
-        let id = request.id.filter(|id| id.len() <= REQUEST_ID_BYTES);
-        self.ledger.open(RequestTruth {
+        self.house.ledger.open(RequestTruth {
             ordinal,
-            request_id: id.map(|id| String::from_utf8_lossy(id).into_owned()),
-            api,
+            request_id: request.id_text(),
+            api: dialect.api(),
             streamed: generation.streamed,
             received_kernel_ns: received.kernel.map(|stamp| stamp.at.ns()),
             received_mapping_error_ns: received.kernel.map(|stamp| stamp.error_ns),
@@ -89,67 +87,46 @@ impl Service for Paced {
 
     const KEEPS_TRUTH: bool = true;
 
-    fn answer(
-        &mut self,
-        request: &Request<'_>,
-        received: &Received,
-        clock: &Clock,
-    ) -> Reply<PacedAnswer> {
-        let plain = match http::route(request) {
-            Ok(Route::Generate(api)) => return self.generate(api, request, received, clock),
-            Ok(Route::Health) => http::empty(),
-            Ok(Route::Models) => models_reply(&self.options, clock.wall_seconds()),
-            Ok(Route::ReadTruth) => http::json(self.ledger.truth()),
-            Ok(Route::ClearTruth) => {
-                self.ledger.clear();
-                http::empty()
-            }
-            Err(error) => error.reply(),
+    fn answer(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Reply<PacedAnswer> {
+        let route = match http::route(request) {
+            Ok(route) => route,
+            Err(error) => return Reply::Plain(error.reply()),
         };
-        Reply::Plain(plain)
+        if let Route::Generate(api) = route
+            && let Some(dialect) = Dialect::of(api)
+        {
+            return self.generate(dialect, request, visit);
+        }
+        Reply::Plain(self.house.reply(route, request.path, visit.clock))
     }
 
-    fn next_write<'a>(&mut self, answer: &'a mut PacedAnswer) -> Option<NextWrite<'a>> {
-        answer.next_write()
+    fn next<'a>(&mut self, answer: &'a mut PacedAnswer) -> Next<'a> {
+        answer.next_write().map_or(Next::End, Next::Write)
     }
 
     fn wrote(&mut self, answer: &mut PacedAnswer, written: &Written) {
-        let due_ns = answer.due_ns();
-        let entry = answer.entry();
+        let due = answer.due();
         let passed = answer.pass(written.bytes);
-        let (before_ns, after_ns) = (written.before.ns(), written.after.ns());
-        if let Some(due_ns) = due_ns.filter(|_| passed.is_start) {
-            let held_up = written.room_since.is_some_and(|room| due_ns < room.ns());
-            self.ledger.late(entry, before_ns.saturating_sub(due_ns), held_up);
-        }
-        let write = WriteTruth {
-            due_ns,
-            before_ns,
-            after_ns,
-            bytes: u32::try_from(written.bytes).unwrap_or(u32::MAX),
-            events: passed.events,
-            tokens: passed.tokens,
-        };
-        self.ledger.wrote(entry, write);
+        self.house.ledger.written(answer.entry(), due, written, passed);
     }
 
     fn completed(&mut self, answer: PacedAnswer) {
-        self.ledger.close(answer.entry(), Ended::Complete);
+        self.house.ledger.close(answer.entry(), Ended::Complete);
     }
 
-    fn abandoned(&mut self, answer: PacedAnswer) {
-        self.ledger.close(answer.entry(), Ended::Aborted);
+    fn abandoned(&mut self, answer: PacedAnswer, _clock: &Clock) {
+        self.house.ledger.close(answer.entry(), Ended::Aborted);
     }
 
     fn refused_connection(&mut self) {
-        self.ledger.refused_connection();
+        self.house.ledger.refused_connection();
     }
 }
 
 /// All that will be said, and when.
 #[derive(Debug)]
 struct Plan {
-    api: Api,
+    dialect: Dialect,
     json: AnswerJson,
     schedule: Schedule,
     words: Words,
@@ -164,11 +141,8 @@ impl Plan {
             let write = whole_answer(&self.json, self.words, pacing.tokens, Some(due));
             return PacedAnswer::in_one_piece(entry, write, byte_wise);
         }
-        let shape = StreamShape::new(self.api, pacing, generation.include_usage, faults);
+        let shape = StreamShape::new(self.dialect, pacing, generation.include_usage, faults);
         let stream = TokenStream::new(shape, self.json, self.schedule, self.words);
         PacedAnswer::streamed(entry, stream, byte_wise)
     }
 }
-
-/// Longer ids than any client makes are not kept: the truth is bounded.
-const REQUEST_ID_BYTES: usize = 256;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_engine::truth::{Ended, Truth};
-use inferometer_engine::{EngineError, EngineOptions, Pacing, Stop, StopHandle, serve};
+use inferometer_engine::{EngineError, EngineOptions, Mode, Pacing, Stop, StopHandle, serve};
 use serde_json::Value;
 
 /// An engine that ends with the test.
@@ -31,7 +31,7 @@ impl Engine {
 
     /// A paced engine whose tokens are all due at once.
     pub(crate) fn instant() -> Self {
-        Self::start(EngineOptions { pacing: at_once(), ..EngineOptions::default() })
+        Self::start(EngineOptions { pacing: at_once(), ..EngineOptions::of(Mode::Paced) })
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -56,6 +56,9 @@ fn nothing_is_looked_at_and_nothing_is_kept() {
     assert_eq!((response.status, &response.json()["model"]), (200, &"echo".into()));
     assert_eq!(client.chat(r#""model":"another""#).status, 200);
     assert_eq!(client.get("/nowhere").status, 404);
+    let of_another_mode = client.get("/metrics");
+    assert_eq!(of_another_mode.status, 404);
+    assert!(of_another_mode.text().contains("in mode echo"), "{}", of_another_mode.text());
     let truth = engine.truth();
     assert_eq!((truth.mode, truth.requests.len()), (Mode::Echo, 0));
 }

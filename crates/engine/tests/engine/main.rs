@@ -7,6 +7,8 @@ mod echo;
 mod endpoints;
 mod faults;
 mod generation;
+mod replay;
+mod serving;
 mod sse;
 mod truth;
 mod wire;

@@ -1,7 +1,7 @@
 //! The truth: it agrees with what a client sees, stays within its bounds and notes who left.
 
 use inferometer_engine::truth::{Api, Ended, RequestTruth};
-use inferometer_engine::{EngineOptions, Limits};
+use inferometer_engine::{EngineOptions, Limits, Mode};
 
 use crate::client::{Engine, at_once, chat_body, request_text};
 
@@ -177,7 +177,7 @@ fn the_request_id_is_kept_with_the_request() {
 #[test]
 fn what_does_not_fit_is_dropped_and_counted_and_deleting_makes_room() {
     let limits = Limits { requests_kept: 2, writes_kept: 5, ..Limits::default() };
-    let options = EngineOptions { limits, pacing: at_once(), ..EngineOptions::default() };
+    let options = EngineOptions { limits, pacing: at_once(), ..EngineOptions::of(Mode::Paced) };
     let engine = Engine::start(options);
     let mut client = engine.client();
     for _ in 0..3 {

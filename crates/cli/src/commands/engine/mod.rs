@@ -1,21 +1,27 @@
 //! `inferometer engine`: the embedded engine by itself.
 
+mod list;
+mod modes;
+mod options;
+
 use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 
-use inferometer_engine::{EngineError, EngineOptions, Fault, Faults, Mode, Pacing, Stop, serve};
+use inferometer_engine::{EngineError, EngineOptions, Mode, Stop, serve};
 use inferometer_target::process::ANNOUNCEMENT;
 
-use crate::arguments::{EngineArguments, EngineMode};
+use crate::arguments::EngineArguments;
 use crate::failure::Failure;
 use crate::output;
 
-const PORT: u16 = 8_000;
-
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
+    modes::check(arguments)?;
+    if arguments.serve.list {
+        output::result(&list::tables())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     inferometer_load::resources::raise_in_flight_ceiling(std::num::NonZeroU32::MIN);
-    let options = options(arguments)?;
+    let options = options::of(arguments)?;
     let stop = Stop::new().map_err(failure)?;
     if arguments.until_stdin_closes {
         let handle = stop.handle();
@@ -26,12 +32,22 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
             handle.stop();
         });
     }
+    introduce(&options);
     serve(options, stop, |address| {
         // Whoever started us and does not listen has left; its closed pipe ends us.
         let _ = output::result(&format!("{ANNOUNCEMENT}http://{address}\n"));
     })
     .map_err(failure)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what is served, as a real server does when it starts.
+fn introduce(options: &EngineOptions) {
+    if options.mode == Mode::Serve {
+        for line in options.serve.profile.describe().lines() {
+            output::talk(line);
+        }
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
@@ -45,34 +61,4 @@ fn failure(error: EngineError) -> Failure {
             Failure::internal(error.to_string())
         }
     }
-}
-
-fn options(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
-    let host = typed.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let default = Pacing::default();
-    let faults = typed
-        .faults
-        .iter()
-        .map(|name| name.parse::<Fault>())
-        .collect::<Result<Faults, _>>()
-        .map_err(|error| Failure::usage(format!("--fault: {error}")))?;
-    Ok(EngineOptions {
-        mode: match typed.mode {
-            Some(EngineMode::Echo) => Mode::Echo,
-            Some(EngineMode::Paced) | None => Mode::Paced,
-        },
-        address: SocketAddr::new(host, typed.port.unwrap_or(PORT)),
-        model: typed.model.clone(),
-        pacing: Pacing {
-            ttft: typed.ttft.unwrap_or(default.ttft),
-            gap: typed.gap.unwrap_or(default.gap),
-            tokens: typed.tokens.unwrap_or(default.tokens),
-            tokens_per_write: typed.tokens_per_write.unwrap_or(default.tokens_per_write),
-            events_per_write: typed.events_per_write.unwrap_or(default.events_per_write),
-            jitter: typed.jitter.unwrap_or(default.jitter),
-        },
-        faults,
-        seed: typed.seed.unwrap_or_default(),
-        ..EngineOptions::default()
-    })
 }

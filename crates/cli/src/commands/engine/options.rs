@@ -1,0 +1,141 @@
+//! From what was typed to what the engine is told.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use inferometer_engine::metrics::MetricNames;
+use inferometer_engine::profile::{Choice, Profile, ProfileError};
+use inferometer_engine::{ApiKey, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions};
+
+use crate::arguments::{EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments};
+use crate::failure::Failure;
+
+const PORT: u16 = 8_000;
+const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+pub(super) fn of(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
+    let host = typed.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let mode = match typed.mode {
+        Some(EngineMode::Echo) => Mode::Echo,
+        Some(EngineMode::Paced) => Mode::Paced,
+        Some(EngineMode::Serve) | None => Mode::Serve,
+    };
+    let (model, serve) = match mode {
+        Mode::Serve => (typed.serve.served_model_name.clone(), serve(typed)?),
+        Mode::Paced | Mode::Echo => (typed.model.clone(), ServeOptions::default()),
+    };
+    Ok(EngineOptions {
+        mode,
+        address: SocketAddr::new(host, typed.port.unwrap_or(PORT)),
+        model,
+        pacing: pacing(&typed.paced),
+        faults: faults(&typed.paced.faults)?,
+        serve,
+        seed: typed.seed.unwrap_or_default(),
+        ..EngineOptions::default()
+    })
+}
+
+fn pacing(typed: &PacedArguments) -> Pacing {
+    let default = Pacing::default();
+    Pacing {
+        ttft: typed.ttft.unwrap_or(default.ttft),
+        gap: typed.gap.unwrap_or(default.gap),
+        tokens: typed.tokens.unwrap_or(default.tokens),
+        tokens_per_write: typed.tokens_per_write.unwrap_or(default.tokens_per_write),
+        events_per_write: typed.events_per_write.unwrap_or(default.events_per_write),
+        jitter: typed.jitter.unwrap_or(default.jitter),
+    }
+}
+
+fn faults(names: &[String]) -> Result<Faults, Failure> {
+    names
+        .iter()
+        .map(|name| name.parse::<Fault>())
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure::usage(format!("--fault: {error}")))
+}
+
+fn serve(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
+    let profile = Profile::compose(&choice(typed)).map_err(|error| refusal(&error))?;
+    let flags = &typed.serve;
+    let default = ServeOptions::default();
+    Ok(ServeOptions {
+        profile,
+        step: flags.step,
+        speed: flags.speed.unwrap_or(default.speed),
+        metric_names: match flags.metrics_names {
+            None | Some(MetricsNames::VllmV1) => MetricNames::VllmV1,
+            Some(MetricsNames::VllmV0) => MetricNames::VllmV0,
+            Some(MetricsNames::Sglang) => MetricNames::Sglang,
+        },
+        api_key: api_key(flags.api_key_file.as_deref())?,
+        log_steps: flags.log_steps,
+    })
+}
+
+/// The arithmetic of a model that does not fit has lines of its own.
+fn refusal(error: &ProfileError) -> Failure {
+    let text = error.to_string();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    Failure::usage(first).shown(lines.map(str::to_owned).collect())
+}
+
+fn choice(typed: &EngineArguments) -> Choice {
+    let flags: &ServeArguments = &typed.serve;
+    let off = |flag: bool| flag.then_some(false);
+    Choice {
+        profile: flags.profile.clone(),
+        hardware: flags.hardware.clone(),
+        model: typed.model.clone(),
+        tp: flags.tp,
+        pp: flags.pp,
+        dtype: flags.dtype,
+        quantization: flags.quantization,
+        kv_cache_dtype: flags.kv_cache_dtype,
+        gpu_memory_utilization: flags.gpu_memory_utilization,
+        max_model_len: flags.max_model_len,
+        max_num_seqs: flags.max_num_seqs,
+        max_num_batched_tokens: flags.max_num_batched_tokens,
+        long_prefill_token_threshold: flags.long_prefill_token_threshold,
+        block_size: flags.block_size,
+        num_gpu_blocks_override: flags.num_gpu_blocks_override,
+        enable_prefix_caching: off(flags.no_enable_prefix_caching),
+        enable_chunked_prefill: off(flags.no_enable_chunked_prefill),
+        scheduling_policy: flags.scheduling_policy,
+        async_scheduling: off(flags.no_async_scheduling),
+        generation: flags.generation,
+        num_scheduler_steps: flags.num_scheduler_steps,
+        enforce_eager: flags.enforce_eager.then_some(true),
+        noise: flags.noise,
+        seed: typed.seed,
+    }
+}
+
+/// A key is never a flag: the list of processes shows flags to everyone.
+fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
+    let Some(path) = file else { return key_in_environment() };
+    let unusable =
+        |reason: String| Failure::usage(format!("--api-key-file {}: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
+    if KEY_BYTES_MAX < size {
+        return Err(unusable("is too large to be a key".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    match ApiKey::new(&text) {
+        Some(key) => Ok(Some(key)),
+        None => Err(unusable("is empty".to_owned())),
+    }
+}
+
+fn key_in_environment() -> Result<Option<ApiKey>, Failure> {
+    match std::env::var(KEY_VARIABLE) {
+        Ok(key) => Ok(ApiKey::new(&key)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("{KEY_VARIABLE} is not text")))
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Embeddings: unit vectors that depend on nothing but the tokens.
+
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use super::ask::{Endpoint, Serving};
+use super::fields::{self, Fields};
+use super::parse::{check_length, check_model, prompts};
+use super::problem::Problem;
+use super::wording::Identity;
+use crate::http::{self, ErrorBody};
+use crate::scheduler::tokens::mix;
+
+/// A request for vectors. The engine spends a prefill on each input and generates nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EmbeddingAsk {
+    pub(crate) inputs: Vec<Vec<u32>>,
+    pub(crate) dimensions: u32,
+    pub(crate) base64: bool,
+}
+
+pub(crate) fn parse_embeddings(
+    body: &[u8],
+    serving: &Serving<'_>,
+) -> Result<EmbeddingAsk, ErrorBody> {
+    ask(body, serving).map_err(|problem| problem.error_body(Endpoint::Embeddings))
+}
+
+fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingAsk, Problem> {
+    let map = fields::read(body)?;
+    let fields = Fields::of_body(&map);
+    let inputs = prompts(&fields, "input", serving.vocabulary)?.ids;
+    check_model(&fields, serving)?;
+    inputs.iter().try_for_each(|input| check_length(input, Some(0), serving))?;
+    let base64 = match fields.text("encoding_format")? {
+        None | Some("float") => false,
+        Some("base64") => true,
+        Some(other) => {
+            return Err(Problem::OutOfRange {
+                param: "encoding_format",
+                rule: "'float' or 'base64'".to_owned(),
+                value: other.to_owned(),
+            });
+        }
+    };
+    Ok(EmbeddingAsk { inputs, dimensions: dimensions(&fields)?, base64 })
+}
+
+fn dimensions(fields: &Fields<'_>) -> Result<u32, Problem> {
+    let Some(asked) = fields.integer("dimensions")? else {
+        return Ok(DIMENSIONS);
+    };
+    let known = u32::try_from(asked).ok().filter(|asked| (1..=DIMENSIONS).contains(asked));
+    known.ok_or_else(|| Problem::OutOfRange {
+        param: "dimensions",
+        rule: format!("between 1 and {DIMENSIONS}"),
+        value: asked.to_string(),
+    })
+}
+
+/// Components of a vector where no fewer are asked for.
+const DIMENSIONS: u32 = 1024;
+
+#[derive(Serialize)]
+struct List<'a> {
+    id: String,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    data: Vec<Datum>,
+    usage: Counts,
+}
+
+#[derive(Serialize)]
+struct Datum {
+    index: usize,
+    object: &'static str,
+    embedding: serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    prompt_tokens: usize,
+    total_tokens: usize,
+    completion_tokens: u32,
+    prompt_tokens_details: Option<()>,
+}
+
+impl EmbeddingAsk {
+    /// The whole reply.
+    pub(crate) fn reply(&self, identity: &Identity<'_>) -> Rc<Vec<u8>> {
+        let datum = |(index, input): (usize, &Vec<u32>)| Datum {
+            index,
+            object: "embedding",
+            embedding: self.written(&vector(input, self.dimensions)),
+        };
+        let tokens = self.inputs.iter().map(Vec::len).sum();
+        http::json(&List {
+            id: identity.text("embd-", None),
+            object: "list",
+            created: identity.created_s,
+            model: identity.model,
+            data: self.inputs.iter().enumerate().map(datum).collect(),
+            usage: Counts {
+                prompt_tokens: tokens,
+                total_tokens: tokens,
+                completion_tokens: 0,
+                prompt_tokens_details: None,
+            },
+        })
+    }
+
+    fn written(&self, vector: &[f32]) -> serde_json::Value {
+        if !self.base64 {
+            return vector.iter().copied().collect();
+        }
+        let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+        STANDARD.encode(bytes).into()
+    }
+}
+
+/// Equal tokens give equal vectors, of length one.
+fn vector(tokens: &[u32], dimensions: u32) -> Vec<f32> {
+    let seed = tokens.iter().fold(1, |state, id| mix(state ^ u64::from(*id).wrapping_add(3)));
+    // The upper 24 bits, as a number around zero; plus a half, so that not all can be zero.
+    let raw = (0..u64::from(dimensions)).map(|at| {
+        let drawn = mix(seed.wrapping_add(at.wrapping_mul(0x9e37_79b9_7f4a_7c15))) >> 40;
+        drawn as f64 + 0.5 - f64::from(1_u32 << 23)
+    });
+    let raw: Vec<f64> = raw.collect();
+    // A square root is exact on every machine, unlike the functions of a mathematics library.
+    let length = raw.iter().map(|x| x * x).sum::<f64>().sqrt();
+    #[expect(clippy::cast_possible_truncation, reason = "embeddings are single precision")]
+    let shortened = raw.iter().map(|x| (x / length) as f32).collect();
+    shortened
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::serve::vocabulary::Vocabulary;
+
+    fn reply(body: &Value) -> Result<Value, String> {
+        let vocabulary = Vocabulary::standard();
+        let serving = Serving { model: "m", max_model_len: 8, vocabulary };
+        let identity = Identity { id: 1, created_s: 2, model: "m" };
+        let text = |reply: Rc<Vec<u8>>| String::from_utf8(reply.to_vec()).unwrap();
+        let ask = parse_embeddings(body.to_string().as_bytes(), &serving);
+        let whole = text(ask.map_err(|error| text(error.reply()))?.reply(&identity));
+        Ok(serde_json::from_str(whole.split_once("\r\n\r\n").unwrap().1).unwrap())
+    }
+
+    #[test]
+    fn vectors_have_length_one_and_depend_on_the_text() {
+        let seen = reply(&json!({ "input": ["bana mika", "bana", "bana mika"] })).unwrap();
+        assert_eq!(seen["usage"]["prompt_tokens"], 5);
+        assert_eq!(seen["data"][0]["embedding"], seen["data"][2]["embedding"]);
+        assert_ne!(seen["data"][0]["embedding"], seen["data"][1]["embedding"]);
+        let vector = seen["data"][1]["embedding"].as_array().unwrap();
+        assert_eq!(vector.len(), 1024);
+        let square: f64 = vector.iter().map(|x| x.as_f64().unwrap().powi(2)).sum();
+        assert!((square - 1.0).abs() < 1e-5, "{square}");
+    }
+
+    #[test]
+    fn base64_holds_the_same_numbers() {
+        let ask = |format| json!({"input": [20, 21], "dimensions": 3, "encoding_format": format});
+        let floats = reply(&ask("float")).unwrap();
+        let coded = reply(&ask("base64")).unwrap();
+        let bytes = STANDARD.decode(coded["data"][0]["embedding"].as_str().unwrap()).unwrap();
+        assert_eq!(bytes.len(), 12);
+        let first = f32::from_le_bytes(bytes[..4].try_into().unwrap());
+        let told = floats["data"][0]["embedding"][0].as_f64().unwrap();
+        assert!((f64::from(first) - told).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_too_long_or_empty_is_refused() {
+        let long = reply(&json!({ "input": "a b c d e f g h i" })).unwrap_err();
+        assert!(long.contains("maximum context length is 8 tokens"), "{long}");
+        assert!(reply(&json!({ "input": "a b c d e f g h" })).is_ok());
+        for input in [json!(""), json!([]), json!([[]]), json!({}), json!(7)] {
+            let refused = reply(&json!({ "input": input })).unwrap_err();
+            assert!(refused.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{refused}");
+        }
+        let dimensions = reply(&json!({ "input": "a", "dimensions": 0 })).unwrap_err();
+        assert!(dimensions.contains("between 1 and 1024"), "{dimensions}");
+    }
+}

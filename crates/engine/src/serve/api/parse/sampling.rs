@@ -1,0 +1,212 @@
+//! How long an answer may be, when it stops, and what is told beside it.
+
+use super::super::ask::{Ask, Endpoint, Told};
+use super::super::fields::Fields;
+use super::super::problem::Problem;
+use super::prompt::{Prompts, check_ids};
+
+/// The request, when its prompts are known. Ranges are vLLM's.
+pub(super) fn ask(
+    endpoint: Endpoint,
+    fields: &Fields<'_>,
+    prompts: Prompts,
+    max_model_len: u32,
+) -> Result<Ask, Problem> {
+    let streamed = fields.flag("stream")?.unwrap_or(false);
+    let usage = usage_told(fields, streamed)?;
+    check_ranges(fields)?;
+    let told = told(endpoint, fields)?;
+    let n = answers(endpoint, fields, prompts.ids.len())?;
+    let max_tokens = max_tokens(endpoint, fields, max_model_len)?;
+    let echo = fields.flag("echo")?.unwrap_or(false) && endpoint == Endpoint::Completions;
+    Ok(Ask {
+        endpoint,
+        n,
+        streamed,
+        max_tokens,
+        min_tokens: min_tokens(fields, max_tokens)?,
+        ignore_eos: fields.flag("ignore_eos")?.unwrap_or(false),
+        stop: stop(endpoint, fields)?,
+        include_stop: fields.flag("include_stop_str_in_output")?.unwrap_or(false),
+        stop_token_ids: check_ids(&fields.ids("stop_token_ids")?)?,
+        seed: fields.integer("seed")?.map(i64::cast_unsigned),
+        priority: priority(fields)?,
+        logprobs: logprobs(endpoint, fields)?,
+        include_usage: usage.0,
+        continuous_usage: usage.1,
+        token_ids: fields.flag("return_token_ids")?.unwrap_or(false),
+        echo: echo.then_some(prompts.texts),
+        request_id: fields.text("request_id")?.map(str::to_owned),
+        told,
+        prompts: prompts.ids,
+    })
+}
+
+/// Whether usage comes at the end, and with every event.
+fn usage_told(fields: &Fields<'_>, streamed: bool) -> Result<(bool, bool), Problem> {
+    let Some(options) = fields.object("stream_options")? else {
+        return Ok((false, false));
+    };
+    if !streamed {
+        let message = "Stream options can only be defined when `stream=True`.";
+        return Err(Problem::Conflict { param: "stream_options", message });
+    }
+    let at_end = options.flag("include_usage")?.unwrap_or(false);
+    let continuous = options.flag("continuous_usage_stats")?.unwrap_or(false);
+    Ok((at_end, at_end && continuous))
+}
+
+fn told(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Told, Problem> {
+    let is_response = endpoint == Endpoint::Responses;
+    if let Some(id) = fields.text("previous_response_id")?.filter(|_| is_response) {
+        return Err(Problem::UnknownResponse { id: id.to_owned() });
+    }
+    let instructions = if is_response { fields.text("instructions")? } else { None };
+    Ok(Told {
+        temperature: fields.number("temperature")?.unwrap_or(1.0),
+        top_p: fields.number("top_p")?.unwrap_or(1.0),
+        presence_penalty: fields.number("presence_penalty")?.unwrap_or(0.0),
+        frequency_penalty: fields.number("frequency_penalty")?.unwrap_or(0.0),
+        instructions: instructions.map(str::to_owned),
+        // Others than strings are for servers that read them.
+        user: fields.value("user").and_then(serde_json::Value::as_str).map(str::to_owned),
+        metadata: fields.value("metadata").filter(|_| is_response).cloned(),
+    })
+}
+
+fn check_ranges(fields: &Fields<'_>) -> Result<(), Problem> {
+    /// A field, what it must be, and whether a value is that.
+    type Range = (&'static str, &'static str, fn(f64) -> bool);
+    let ranges: [Range; 7] = [
+        ("temperature", "non-negative", |x| 0.0 <= x),
+        ("top_p", "in (0, 1]", |x| 0.0 < x && x <= 1.0),
+        ("top_k", "0 (disable), or at least 1", |x| -1.0 <= x),
+        ("min_p", "in [0, 1]", |x| (0.0..=1.0).contains(&x)),
+        ("presence_penalty", "in [-2, 2]", |x| (-2.0..=2.0).contains(&x)),
+        ("frequency_penalty", "in [-2, 2]", |x| (-2.0..=2.0).contains(&x)),
+        ("repetition_penalty", "greater than zero", |x| 0.0 < x),
+    ];
+    for (param, rule, holds) in ranges {
+        if let Some(value) = fields.number(param)?.filter(|value| !holds(*value)) {
+            return Err(out_of_range(param, rule, &value));
+        }
+    }
+    Ok(())
+}
+
+fn answers(endpoint: Endpoint, fields: &Fields<'_>, prompts: usize) -> Result<u16, Problem> {
+    let has_n = matches!(endpoint, Endpoint::Chat | Endpoint::Completions);
+    let n = if has_n { fields.integer("n")?.unwrap_or(1) } else { 1 };
+    if n < 1 {
+        return Err(out_of_range("n", "at least 1", &n));
+    }
+    let most = usize::from(CHOICES_MAX) / prompts.max(1);
+    if most == 0 {
+        return Err(out_of_range("prompt", &format!("at most {CHOICES_MAX} prompts"), &prompts));
+    }
+    match u16::try_from(n) {
+        Ok(n) if usize::from(n) <= most => Ok(n),
+        _ => Err(out_of_range("n", &format!("at most {most}"), &n)),
+    }
+}
+
+/// `None` fills the model's length; completions do that only on an explicit `null`.
+fn max_tokens(endpoint: Endpoint, fields: &Fields<'_>, limit: u32) -> Result<Option<u32>, Problem> {
+    let asked = match endpoint {
+        Endpoint::Chat => match fields.integer("max_completion_tokens")? {
+            Some(asked) => Some(asked),
+            None => fields.integer("max_tokens")?,
+        },
+        Endpoint::Responses => fields.integer("max_output_tokens")?,
+        Endpoint::Messages => {
+            fields.required("max_tokens")?;
+            fields.integer("max_tokens")?
+        }
+        Endpoint::Completions
+        | Endpoint::Embeddings
+        | Endpoint::Tokenize
+        | Endpoint::Detokenize => {
+            let unsaid = (!fields.says_null("max_tokens")).then_some(COMPLETION_TOKENS);
+            fields.integer("max_tokens")?.or(unsaid)
+        }
+    };
+    let Some(asked) = asked else {
+        return Ok(None);
+    };
+    if asked < 1 {
+        return Err(out_of_range("max_tokens", "at least 1", &asked));
+    }
+    match u32::try_from(asked) {
+        Ok(tokens) if tokens <= limit => Ok(Some(tokens)),
+        _ => Err(Problem::AnswerTooLong { asked, limit }),
+    }
+}
+
+fn min_tokens(fields: &Fields<'_>, max_tokens: Option<u32>) -> Result<u32, Problem> {
+    let asked = fields.integer("min_tokens")?.unwrap_or(0);
+    if asked < 0 {
+        return Err(out_of_range("min_tokens", "greater than or equal to 0", &asked));
+    }
+    let most = max_tokens.unwrap_or(u32::MAX);
+    match u32::try_from(asked) {
+        Ok(tokens) if tokens <= most => Ok(tokens),
+        _ => {
+            let rule = format!("less than or equal to max_tokens={most}");
+            Err(out_of_range("min_tokens", &rule, &asked))
+        }
+    }
+}
+
+fn stop(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Vec<String>, Problem> {
+    let param = if endpoint == Endpoint::Messages { "stop_sequences" } else { "stop" };
+    let stop = fields.texts(param)?;
+    if stop.iter().any(String::is_empty) {
+        return Err(Problem::Conflict { param, message: "stop cannot contain an empty string." });
+    }
+    Ok(stop)
+}
+
+fn priority(fields: &Fields<'_>) -> Result<i32, Problem> {
+    let asked = fields.integer("priority")?.unwrap_or(0);
+    Ok(i32::try_from(asked).unwrap_or(if asked < 0 { i32::MIN } else { i32::MAX }))
+}
+
+/// How many alternatives are told; chat has a switch and a number, completions a number alone.
+fn logprobs(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Option<u32>, Problem> {
+    let (param, asked) = match endpoint {
+        Endpoint::Chat => {
+            let (on, top) = (fields.flag("logprobs")?, fields.integer("top_logprobs")?);
+            match (on.unwrap_or(false), top) {
+                (true, top) => ("top_logprobs", Some(top.unwrap_or(0))),
+                (false, None | Some(0)) => ("top_logprobs", None),
+                (false, Some(_)) => {
+                    let message = "when using `top_logprobs`, `logprobs` must be set to true.";
+                    return Err(Problem::Conflict { param: "top_logprobs", message });
+                }
+            }
+        }
+        Endpoint::Completions => ("logprobs", fields.integer("logprobs")?),
+        Endpoint::Responses
+        | Endpoint::Messages
+        | Endpoint::Embeddings
+        | Endpoint::Tokenize
+        | Endpoint::Detokenize => return Ok(None),
+    };
+    let Some(asked) = asked else {
+        return Ok(None);
+    };
+    let rule = format!("between 0 and {LOGPROBS_MAX}");
+    let number = u32::try_from(asked).ok().filter(|number| *number <= LOGPROBS_MAX);
+    number.map(Some).ok_or_else(|| out_of_range(param, &rule, &asked))
+}
+
+fn out_of_range(param: &'static str, rule: &str, value: &impl ToString) -> Problem {
+    Problem::OutOfRange { param, rule: rule.to_owned(), value: value.to_string() }
+}
+
+/// vLLM's bound on `n`, for all prompts of a request together.
+const CHOICES_MAX: u16 = 16_384;
+/// vLLM's bound on alternatives.
+const LOGPROBS_MAX: u32 = 20;
+/// What completions have where nothing is asked for.
+const COMPLETION_TOKENS: i64 = 16;

@@ -1,0 +1,162 @@
+//! Where a stop string or stop token ends an answer.
+
+use super::ask::Ask;
+use super::wording::Finish;
+use crate::serve::vocabulary::Vocabulary;
+
+/// How an answer is ended by what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StopFound {
+    /// The answer has this many tokens, the one that completes the stop included.
+    pub(crate) tokens: u32,
+    /// For [`super::Wording::cut`]: bytes of the text that are kept.
+    pub(crate) kept: usize,
+    pub(crate) finish: Finish,
+}
+
+/// The first stop in the tokens of an answer, which may be cut off at its bound.
+///
+/// As in vLLM a stop counts when it is completed behind the first `min_tokens` tokens, wherever it
+/// began, and of several that one token completes the first in the request's list counts.
+pub(crate) fn stop_at(
+    ids: impl IntoIterator<Item = u32>,
+    ask: &Ask,
+    vocabulary: &Vocabulary,
+) -> Option<StopFound> {
+    if ask.stop.is_empty() && ask.stop_token_ids.is_empty() {
+        return None;
+    }
+    let longest = ask.stop.iter().map(String::len).max().unwrap_or(0);
+    let mut text = Tail::default();
+    for (tokens, id) in (1..).zip(ids) {
+        let before = text.end();
+        let is_stop_token = ask.stop_token_ids.contains(&id);
+        if is_stop_token && ask.min_tokens < tokens {
+            let with = if ask.include_stop { text.with(id, vocabulary) } else { before };
+            return Some(StopFound { tokens, kept: with, finish: Finish::StopToken(id) });
+        }
+        text.push(id, vocabulary);
+        if ask.min_tokens < tokens
+            && let Some((which, start)) = text.completed(&ask.stop, before)
+        {
+            let length = ask.stop.get(usize::from(which)).map_or(0, String::len);
+            let kept = if ask.include_stop { start + length } else { start };
+            return Some(StopFound { tokens, kept, finish: Finish::StopString(which) });
+        }
+        text.forget(longest);
+    }
+    None
+}
+
+/// The end of a growing text: as much as a stop string may reach back.
+#[derive(Debug, Default)]
+struct Tail {
+    text: String,
+    /// Bytes that were forgotten.
+    ahead: usize,
+}
+
+impl Tail {
+    fn end(&self) -> usize {
+        self.ahead + self.text.len()
+    }
+
+    fn push(&mut self, id: u32, vocabulary: &Vocabulary) {
+        if Vocabulary::is_special(id) {
+            return;
+        }
+        if 0 < self.end() {
+            self.text.push(' ');
+        }
+        self.text.push_str(vocabulary.text(id));
+    }
+
+    /// How long the text would be with one more token.
+    fn with(&self, id: u32, vocabulary: &Vocabulary) -> usize {
+        match self.end() {
+            _ if Vocabulary::is_special(id) => self.end(),
+            0 => vocabulary.text(id).len(),
+            end => end + 1 + vocabulary.text(id).len(),
+        }
+    }
+
+    /// The first stop string that ends behind byte `before`, and where it starts.
+    fn completed(&self, stop: &[String], before: usize) -> Option<(u16, usize)> {
+        (0..).zip(stop).find_map(|(which, stop)| {
+            // One that ended earlier was looked at then; one byte of it must be new.
+            let from = (before + 1).saturating_sub(stop.len()).saturating_sub(self.ahead);
+            let found = self.text.get(from..)?.find(stop.as_str())?;
+            Some((which, self.ahead + from + found))
+        })
+    }
+
+    /// Keeps the last bytes only. Words are ASCII, so any byte is a place to cut at.
+    fn forget(&mut self, longest: usize) {
+        let surplus = self.text.len().saturating_sub(longest);
+        self.text.drain(..surplus);
+        self.ahead += surplus;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Endpoint, Serving, parse};
+    use super::*;
+
+    fn found(text: &str, options: &str) -> Option<StopFound> {
+        let vocabulary = Vocabulary::standard();
+        let serving = Serving { model: "m", max_model_len: 2048, vocabulary };
+        let body = format!("{{\"prompt\":\"x\",{options}}}");
+        let ask = parse(Endpoint::Completions, body.as_bytes(), &serving).unwrap();
+        stop_at(vocabulary.encode(text), &ask, vocabulary)
+    }
+
+    fn string(tokens: u32, kept: usize, which: u16) -> StopFound {
+        StopFound { tokens, kept, finish: Finish::StopString(which) }
+    }
+
+    #[test]
+    fn the_text_is_kept_up_to_the_stop_string() {
+        let text = "bana mika zuzu mika";
+        assert_eq!(found(text, r#""stop":"mika""#), Some(string(2, 5, 0)));
+        assert_eq!(found(text, r#""stop":["nope","ka z","ana"]"#), Some(string(1, 1, 2)));
+        assert_eq!(found(text, r#""stop":"a m""#), Some(string(2, 3, 0)));
+        assert_eq!(found(text, r#""stop":"ana mika zuz""#), Some(string(3, 1, 0)));
+        assert_eq!(found(text, r#""stop":"mikazuzu""#), None);
+    }
+
+    #[test]
+    fn a_stop_that_is_to_be_included_is_kept_but_nothing_behind_it() {
+        let options = r#""stop":"a mi","include_stop_str_in_output":true"#;
+        assert_eq!(found("bana mika zuzu", options), Some(string(2, 7, 0)));
+    }
+
+    #[test]
+    fn nothing_stops_within_the_least_number_of_tokens() {
+        let text = "bana mika zuzu mika";
+        assert_eq!(found(text, r#""stop":"mika","min_tokens":2"#), Some(string(4, 15, 0)));
+        assert_eq!(found(text, r#""stop":"ana mika zuz","min_tokens":2"#), Some(string(3, 1, 0)));
+    }
+
+    #[test]
+    fn a_stop_token_ends_the_answer_without_its_text() {
+        let id = Vocabulary::standard().encode("zuzu")[0];
+        let options = format!("\"stop_token_ids\":[{id}]");
+        let stop = StopFound { tokens: 3, kept: 9, finish: Finish::StopToken(id) };
+        assert_eq!(found("bana mika zuzu mika", &options), Some(stop));
+    }
+
+    /// The tail forgets what no stop string can reach; a search in the whole text must agree.
+    #[test]
+    fn a_long_answer_stops_where_a_search_in_all_of_it_would() {
+        let vocabulary = Vocabulary::standard();
+        let ids: Vec<u32> =
+            (0..2_000).map(|index| crate::scheduler::tokens::token(3, index)).collect();
+        let text = vocabulary.decode(&ids);
+        for stop in ["ruma ", "zuz", "a b", "n mi", "s va"] {
+            let options = format!("\"stop\":\"{stop}\"");
+            let kept = found(&text, &options).map(|stop| stop.kept);
+            assert_eq!(kept, text.find(stop), "{stop}");
+        }
+    }
+}

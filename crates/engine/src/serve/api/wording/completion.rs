@@ -1,0 +1,312 @@
+//! Chat and completions, laid out field by field as vLLM lays them out.
+//!
+//! Built by hand, because it is built once per token.
+
+use super::super::ask::{Ask, Endpoint};
+use super::logprobs::{self, Entry};
+use super::{Answered, Event, Finish, Identity, Piece, Usage, events, stop_string};
+use crate::serve::vocabulary::Vocabulary;
+
+/// What is the same in all JSON of one answer.
+#[derive(Debug)]
+pub(super) struct Completion {
+    is_chat: bool,
+    /// From the first brace to the bracket that opens the choices, for an event.
+    event_start: Vec<u8>,
+    /// The same for an answer in one piece.
+    whole_start: Vec<u8>,
+}
+
+impl Completion {
+    pub(super) fn new(ask: &Ask, identity: &Identity<'_>) -> Self {
+        let is_chat = ask.endpoint == Endpoint::Chat;
+        let (prefix, event_object, whole_object) = if is_chat {
+            ("chatcmpl-", "chat.completion.chunk", "chat.completion")
+        } else {
+            ("cmpl-", "text_completion", "text_completion")
+        };
+        let id = identity.text(prefix, Some(ask));
+        let start = |object: &str| {
+            let mut out = b"{\"id\":".to_vec();
+            events::push_text(&mut out, &id);
+            let created = identity.created_s;
+            push(&mut out, &format!(",\"object\":\"{object}\",\"created\":{created},\"model\":"));
+            events::push_text(&mut out, identity.model);
+            push(&mut out, ",\"choices\":[");
+            out
+        };
+        Self { is_chat, event_start: start(event_object), whole_start: start(whole_object) }
+    }
+
+    /// The events that name the role, one per choice; completions have no roles.
+    pub(super) fn roles(&self, ask: &Ask, out: &mut Vec<u8>) {
+        if !self.is_chat {
+            return;
+        }
+        for choice in 0..ask.choices() {
+            let mut json = self.event_start.clone();
+            push(
+                &mut json,
+                &format!(
+                    "{{\"index\":{choice},\"delta\":{{\"role\":\"assistant\",\"content\":\"\"}},\
+                     \"logprobs\":null,\"finish_reason\":null}}]"
+                ),
+            );
+            push_continuous_usage(&mut json, ask, choice, 0);
+            push(&mut json, ",\"prompt_token_ids\":");
+            push_ids(&mut json, ask.token_ids, ask.prompt_of(choice));
+            push(&mut json, ",\"prompt_text\":null}");
+            events::data(out, &json);
+        }
+    }
+
+    /// An event with a token, or with an end alone.
+    pub(super) fn piece(&self, event: &Event<'_>, json: &mut Vec<u8>) {
+        let Event { ask, vocabulary, piece, first } = event;
+        let echo = echo_of(ask, piece.choice).filter(|_| *first);
+        json.extend_from_slice(&self.event_start);
+        push(json, &format!("{{\"index\":{},", piece.choice));
+        push(json, if self.is_chat { "\"delta\":{\"content\":" } else { "\"text\":" });
+        match echo {
+            Some(echo) => events::push_text(json, &format!("{echo}{}", piece.text)),
+            None => events::push_text(json, piece.text),
+        }
+        push(json, if self.is_chat { "},\"logprobs\":" } else { ",\"logprobs\":" });
+        self.logprobs(json, ask, vocabulary, &entries(ask, piece, *first));
+        self.ending(json, ask, piece.finish);
+        if !self.is_chat {
+            push(json, ",\"prompt_token_ids\":");
+            push_ids(json, ask.token_ids && *first, ask.prompt_of(piece.choice));
+        }
+        push(json, ",\"token_ids\":");
+        push_ids(json, ask.token_ids, piece.token.map(|(_, id)| id).as_slice());
+        push(json, "}]");
+        push_continuous_usage(json, ask, piece.choice, piece.tokens);
+        if piece.finish.is_some() && !ask.include_usage {
+            push_fingerprint(json);
+        }
+        push(json, "}");
+    }
+
+    /// Usage if it was asked for, and the end.
+    pub(super) fn closing(&self, ask: &Ask, usage: &Usage, out: &mut Vec<u8>) {
+        if ask.include_usage {
+            let mut json = self.event_start.clone();
+            push(&mut json, "],\"usage\":{");
+            push_counts(&mut json, usage);
+            if 0 < usage.cached_tokens {
+                push(&mut json, ",\"prompt_tokens_details\":");
+                push_cached(&mut json, usage);
+            }
+            push(&mut json, "}");
+            push_fingerprint(&mut json);
+            push(&mut json, "}");
+            events::data(out, &json);
+        }
+        events::data(out, b"[DONE]");
+    }
+
+    /// An answer in one piece.
+    pub(super) fn whole(
+        &self,
+        ask: &Ask,
+        vocabulary: &Vocabulary,
+        answered: &[Answered],
+        texts: &[String],
+        usage: &Usage,
+    ) -> Vec<u8> {
+        let mut json = self.whole_start.clone();
+        for (choice, (answered, text)) in (0..).zip(answered.iter().zip(texts)) {
+            if 0 < choice {
+                push(&mut json, ",");
+            }
+            push(&mut json, &format!("{{\"index\":{choice},"));
+            self.whole_text(&mut json, echo_of(ask, choice).unwrap_or_default(), text);
+            let entries = whole_entries(ask, vocabulary, choice, answered);
+            self.logprobs(&mut json, ask, vocabulary, &entries);
+            push_ending(&mut json, ask, answered.finish);
+            push(&mut json, ",\"token_ids\":");
+            push_ids(&mut json, ask.token_ids, &answered.ids);
+            if !self.is_chat {
+                push(&mut json, ",\"prompt_logprobs\":null,\"prompt_token_ids\":");
+                push_ids(&mut json, ask.token_ids, ask.prompt_of(choice));
+            }
+            push(&mut json, ",\"routed_experts\":null}");
+        }
+        push(&mut json, "],\"service_tier\":null");
+        push_fingerprint(&mut json);
+        self.whole_end(&mut json, ask, usage);
+        json
+    }
+
+    fn whole_text(&self, json: &mut Vec<u8>, echo: String, text: &str) {
+        push(
+            json,
+            if self.is_chat {
+                "\"message\":{\"role\":\"assistant\",\"content\":"
+            } else {
+                "\"text\":"
+            },
+        );
+        events::push_text(json, &(echo + text));
+        push(
+            json,
+            if self.is_chat {
+                ",\"refusal\":null,\"annotations\":null,\"audio\":null,\"function_call\":null,\
+                 \"reasoning\":null},\"logprobs\":"
+            } else {
+                ",\"logprobs\":"
+            },
+        );
+    }
+
+    fn whole_end(&self, json: &mut Vec<u8>, ask: &Ask, usage: &Usage) {
+        push(json, ",\"usage\":{");
+        push_counts(json, usage);
+        push(json, ",\"prompt_tokens_details\":");
+        push_cached(json, usage);
+        push(json, ",\"completion_tokens_details\":null}");
+        if self.is_chat {
+            push(json, ",\"prompt_logprobs\":null,\"prompt_token_ids\":");
+            push_ids(json, ask.token_ids, ask.prompt_of(0));
+            push(json, ",\"prompt_text\":null");
+        }
+        push(json, ",\"kv_transfer_params\":null,\"ec_transfer_params\":null,\"metrics\":null}");
+    }
+
+    fn logprobs(&self, json: &mut Vec<u8>, ask: &Ask, vocabulary: &Vocabulary, entries: &[Entry]) {
+        match ask.logprobs {
+            None => push(json, "null"),
+            Some(count) if self.is_chat => {
+                logprobs::push_chat(json, vocabulary, entries, count);
+            }
+            Some(count) => logprobs::push_completion(json, vocabulary, entries, count),
+        }
+    }
+
+    /// A chat's events have no `stop_reason` while they go on.
+    fn ending(&self, json: &mut Vec<u8>, ask: &Ask, finish: Option<Finish>) {
+        match finish {
+            Some(finish) => push_ending(json, ask, finish),
+            None if self.is_chat => push(json, ",\"finish_reason\":null"),
+            None => push(json, ",\"finish_reason\":null,\"stop_reason\":null"),
+        }
+    }
+}
+
+/// The prompt's text ahead of the answer's, where that was asked for.
+fn echo_of(ask: &Ask, choice: u16) -> Option<String> {
+    let text = ask.echo.as_ref()?.get(usize::from(choice / ask.n))?;
+    Some(format!("{text} "))
+}
+
+/// The tokens that an event tells probabilities of.
+fn entries(ask: &Ask, piece: &Piece<'_>, first: bool) -> Vec<Entry> {
+    if ask.logprobs.is_none() {
+        return Vec::new();
+    }
+    let echoed = echo_of(ask, piece.choice).map_or(0, |echo| echo.len());
+    let mut entries = Vec::new();
+    if first && 0 < echoed {
+        entries = prompt_entries(ask.prompt_of(piece.choice));
+    }
+    entries.extend(piece.token.map(|(index, id)| Entry {
+        id,
+        index,
+        offset: echoed + piece.offset,
+        is_first_of_prompt: false,
+    }));
+    entries
+}
+
+fn whole_entries(
+    ask: &Ask,
+    vocabulary: &Vocabulary,
+    choice: u16,
+    answered: &Answered,
+) -> Vec<Entry> {
+    if ask.logprobs.is_none() {
+        return Vec::new();
+    }
+    let mut entries = Vec::new();
+    let mut offset = 0;
+    if let Some(echo) = echo_of(ask, choice) {
+        entries = prompt_entries(ask.prompt_of(choice));
+        offset = echo.len();
+    }
+    for (index, id) in (0..).zip(&answered.ids) {
+        entries.push(Entry { id: *id, index, offset, is_first_of_prompt: false });
+        // The first word has no space ahead of it.
+        offset += vocabulary.text(*id).len() + usize::from(0 < index);
+    }
+    entries
+}
+
+fn prompt_entries(prompt: &[u32]) -> Vec<Entry> {
+    let entry = |(index, id): (u32, &u32)| Entry {
+        id: *id,
+        index,
+        offset: 0,
+        is_first_of_prompt: index == 0,
+    };
+    (0..).zip(prompt).map(entry).collect()
+}
+
+fn push(json: &mut Vec<u8>, text: &str) {
+    json.extend_from_slice(text.as_bytes());
+}
+
+fn push_ids(json: &mut Vec<u8>, wanted: bool, ids: &[u32]) {
+    if !wanted {
+        return push(json, "null");
+    }
+    let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+    push(json, &format!("[{}]", ids.join(",")));
+}
+
+fn push_ending(json: &mut Vec<u8>, ask: &Ask, finish: Finish) {
+    let reason = match finish {
+        Finish::Length => "length",
+        Finish::EndOfSequence | Finish::StopString(_) | Finish::StopToken(_) => "stop",
+        Finish::Abort => "abort",
+    };
+    push(json, &format!(",\"finish_reason\":\"{reason}\",\"stop_reason\":"));
+    match finish {
+        Finish::StopString(which) => events::push_text(json, stop_string(ask, which)),
+        Finish::StopToken(id) => push(json, &id.to_string()),
+        Finish::Length | Finish::EndOfSequence | Finish::Abort => push(json, "null"),
+    }
+}
+
+fn push_continuous_usage(json: &mut Vec<u8>, ask: &Ask, choice: u16, tokens: u32) {
+    if !ask.continuous_usage {
+        return;
+    }
+    let prompt_tokens = u32::try_from(ask.prompt_of(choice).len()).unwrap_or(u32::MAX);
+    let usage = Usage { prompt_tokens, completion_tokens: tokens, cached_tokens: 0 };
+    push(json, ",\"usage\":{");
+    push_counts(json, &usage);
+    push(json, ",\"completion_tokens_details\":null}");
+}
+
+fn push_counts(json: &mut Vec<u8>, usage: &Usage) {
+    let (prompt, tokens) = (usage.prompt_tokens, usage.completion_tokens);
+    let total = prompt.saturating_add(tokens);
+    push(
+        json,
+        &format!(
+            "\"prompt_tokens\":{prompt},\"total_tokens\":{total},\"completion_tokens\":{tokens}"
+        ),
+    );
+}
+
+fn push_cached(json: &mut Vec<u8>, usage: &Usage) {
+    match usage.cached_tokens {
+        0 => push(json, "null"),
+        cached => push(json, &format!("{{\"cached_tokens\":{cached}}}")),
+    }
+}
+
+fn push_fingerprint(json: &mut Vec<u8>) {
+    push(json, concat!(",\"system_fingerprint\":\"inferometer-", env!("CARGO_PKG_VERSION"), "\""));
+}

@@ -1,0 +1,250 @@
+//! Requests under way: what the scheduler has made of them and their clients do not have yet.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::clock::Moment;
+use crate::scheduler::{RequestEnd, RequestFacts};
+
+/// All requests under way.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    /// Empty ones are used again.
+    places: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    /// Which choice of which flight a request of the scheduler is.
+    by_id: HashMap<u64, (FlightKey, u16)>,
+}
+
+/// Names a flight while it is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlightKey(usize);
+
+/// One request of a client, which is one request of the scheduler for each choice.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// Where the client's connection is to be found.
+    slot: usize,
+    /// Whether the client sees tokens as they come.
+    streamed: bool,
+    choices: Vec<Choice>,
+    running: usize,
+    /// Tokens and ends that were not put into bytes yet; only of a streamed answer.
+    pending: VecDeque<Pending>,
+    /// When the last token of any choice was there.
+    last_at: Option<Moment>,
+}
+
+/// One answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Choice {
+    pub(crate) id: u64,
+    pub(crate) tokens: u32,
+    pub(crate) cached_tokens: u32,
+    pub(crate) end: Option<RequestEnd>,
+}
+
+/// Something that a client is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) choice: u16,
+    /// The place of a token in its answer; an end that brings no token has none.
+    pub(crate) index: Option<u32>,
+    pub(crate) at: Moment,
+    pub(crate) end: Option<RequestEnd>,
+}
+
+/// What a flight has for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    Nothing,
+    One(Pending),
+    /// Every choice is over, and all was told; the moment of the last token.
+    Over(Option<Moment>),
+}
+
+impl Flights {
+    /// Opens a flight for requests of the scheduler that have these ids.
+    pub(crate) fn open(&mut self, slot: usize, streamed: bool, ids: &[u64]) -> FlightKey {
+        let choices: Vec<Choice> =
+            ids.iter().map(|&id| Choice { id, tokens: 0, cached_tokens: 0, end: None }).collect();
+        let running = choices.len();
+        let flight =
+            Flight { slot, streamed, choices, running, pending: VecDeque::new(), last_at: None };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(flight);
+        let key = FlightKey(place);
+        for (choice, &id) in (0..).zip(ids) {
+            self.by_id.insert(id, (key, choice));
+        }
+        key
+    }
+
+    /// Ends a flight; what is left of it in the scheduler is to be taken back.
+    pub(crate) fn close(&mut self, key: FlightKey) -> Option<Flight> {
+        let flight = self.places.get_mut(key.0)?.take()?;
+        self.free.push(key.0);
+        for choice in &flight.choices {
+            self.by_id.remove(&choice.id);
+        }
+        Some(flight)
+    }
+
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// A token is there. Gives the slot to visit if the client is to be told.
+    pub(crate) fn token(&mut self, id: u64, index: u32, at: Moment) -> Option<usize> {
+        let (flight, choice) = self.find(id)?;
+        flight.choices[usize::from(choice)].tokens = index + 1;
+        flight.last_at = Some(at);
+        if !flight.streamed {
+            return None;
+        }
+        flight.pending.push_back(Pending { choice, index: Some(index), at, end: None });
+        Some(flight.slot)
+    }
+
+    /// An answer is over. Gives the slot to visit if the client is to be told.
+    pub(crate) fn ended(&mut self, facts: &RequestFacts, at: Moment) -> Option<usize> {
+        self.end(facts.id, facts.end, facts.cached_tokens, at)
+    }
+
+    /// An answer will never begin.
+    pub(crate) fn refused(&mut self, id: u64, at: Moment) -> Option<usize> {
+        self.end(id, RequestEnd::Abort, 0, at)
+    }
+
+    fn end(&mut self, id: u64, end: RequestEnd, cached_tokens: u32, at: Moment) -> Option<usize> {
+        let (flight, choice) = self.find(id)?;
+        let over = &mut flight.choices[usize::from(choice)];
+        over.end = Some(end);
+        over.cached_tokens = cached_tokens;
+        flight.running -= 1;
+        if !flight.streamed {
+            return (flight.running == 0).then_some(flight.slot);
+        }
+        // The end belongs to the last token, which is there in the same step.
+        let last = flight.pending.iter_mut().rev().find(|pending| pending.choice == choice);
+        match last {
+            Some(pending) => pending.end = Some(end),
+            None => {
+                flight.pending.push_back(Pending { choice, index: None, at, end: Some(end) });
+            }
+        }
+        Some(flight.slot)
+    }
+
+    pub(crate) fn next(&mut self, key: FlightKey) -> News {
+        let Some(flight) = self.places.get_mut(key.0).and_then(Option::as_mut) else {
+            return News::Over(None);
+        };
+        match flight.pending.pop_front() {
+            Some(pending) => News::One(pending),
+            None if flight.running == 0 => News::Over(flight.last_at),
+            None => News::Nothing,
+        }
+    }
+
+    /// Whether nothing more will come of a flight.
+    pub(crate) fn is_over(&self, key: FlightKey) -> bool {
+        self.get(key).is_none_or(|flight| flight.running == 0 && flight.pending.is_empty())
+    }
+
+    pub(crate) fn choices(&self, key: FlightKey) -> &[Choice] {
+        self.get(key).map_or(&[], |flight| &flight.choices)
+    }
+
+    fn get(&self, key: FlightKey) -> Option<&Flight> {
+        self.places.get(key.0).and_then(Option::as_ref)
+    }
+
+    fn find(&mut self, id: u64) -> Option<(&mut Flight, u16)> {
+        let (key, choice) = *self.by_id.get(&id)?;
+        let flight = self.places.get_mut(key.0)?.as_mut()?;
+        Some((flight, choice))
+    }
+}
+
+impl Flight {
+    /// Requests of the scheduler that are not over.
+    pub(crate) fn running_ids(&self) -> impl Iterator<Item = u64> {
+        self.choices.iter().filter(|choice| choice.end.is_none()).map(|choice| choice.id)
+    }
+
+    /// Tokens of all answers so far.
+    pub(crate) fn tokens(&self) -> u32 {
+        self.choices.iter().map(|choice| choice.tokens).fold(0, u32::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Moment = Moment::from_ns(7);
+
+    fn facts(id: u64, end: RequestEnd) -> RequestFacts {
+        RequestFacts {
+            id,
+            arrived_ns: 0,
+            scheduled_ns: Some(1),
+            first_token_ns: Some(2),
+            last_token_ns: Some(2),
+            ended_ns: 2,
+            prompt_tokens: 4,
+            cached_tokens: 3,
+            output_tokens: 1,
+            max_tokens: 1,
+            preemptions: 0,
+            end,
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_choice_comes_with_its_last_token() {
+        let mut flights = Flights::default();
+        let key = flights.open(5, true, &[10, 11]);
+        assert_eq!(flights.token(10, 0, AT), Some(5));
+        assert_eq!(flights.token(11, 0, AT), Some(5));
+        assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), Some(5));
+        let first = Pending { choice: 0, index: Some(0), at: AT, end: Some(RequestEnd::Length) };
+        assert_eq!(flights.next(key), News::One(first));
+        let second = Pending { choice: 1, index: Some(0), at: AT, end: None };
+        assert_eq!(flights.next(key), News::One(second));
+        assert_eq!(flights.next(key), News::Nothing);
+        flights.ended(&facts(11, RequestEnd::Stop), AT);
+        let end = Pending { choice: 1, index: None, at: AT, end: Some(RequestEnd::Stop) };
+        assert_eq!(flights.next(key), News::One(end));
+        assert_eq!(flights.next(key), News::Over(Some(AT)));
+        assert_eq!(flights.choices(key)[0].cached_tokens, 3);
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_calls_for_a_visit_when_all_of_it_is_there() {
+        let mut flights = Flights::default();
+        let key = flights.open(5, false, &[10, 11]);
+        assert_eq!(flights.token(10, 0, AT), None);
+        assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), None);
+        assert_eq!(flights.next(key), News::Nothing);
+        flights.token(11, 0, AT);
+        assert_eq!(flights.ended(&facts(11, RequestEnd::Length), AT), Some(5));
+        assert_eq!(flights.next(key), News::Over(Some(AT)));
+    }
+
+    #[test]
+    fn what_was_closed_hears_nothing_more_and_its_place_is_used_again() {
+        let mut flights = Flights::default();
+        let key = flights.open(5, true, &[10, 11]);
+        flights.token(10, 0, AT);
+        flights.ended(&facts(10, RequestEnd::Length), AT);
+        let flight = flights.close(key).unwrap();
+        assert_eq!((flight.running_ids().collect::<Vec<_>>(), flight.tokens()), (vec![11], 1));
+        assert_eq!(flights.token(11, 0, AT), None);
+        assert!(!flights.has(11));
+        assert_eq!(flights.open(6, true, &[12]), key);
+    }
+}

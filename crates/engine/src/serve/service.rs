@@ -1,0 +1,219 @@
+//! The mode `serve` as the event loop sees it.
+
+use std::rc::Rc;
+
+use super::answer::ServeAnswer;
+use super::api::{self, Serving};
+use super::core::Core;
+use super::front::ApiProcess;
+use super::pace::Pace;
+use super::vocabulary::Vocabulary;
+use crate::clock::{Clock, Moment};
+use crate::housekeeping::Housekeeping;
+use crate::http::{self, ErrorBody, Request, Route, RouteError};
+use crate::metrics::{self, Metrics};
+use crate::options::EngineOptions;
+use crate::scheduler::Scheduler;
+use crate::service::{Next, Reply, Service, Visit, Written};
+use crate::truth::Ended;
+
+/// Answers as a vLLM server would, on time, and keeps the truth.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    pub(super) house: Housekeeping,
+    pub(super) core: Core,
+    pub(super) front: ApiProcess,
+    pub(super) vocabulary: &'static Vocabulary,
+    pub(super) next_ordinal: u64,
+    /// Made when it is first asked for.
+    tokenizer: Option<Rc<Vec<u8>>>,
+}
+
+impl Serve {
+    pub(crate) fn new(mut options: EngineOptions, clock: &Clock) -> Self {
+        let serve = &options.serve;
+        let time = serve.step_model(options.seed);
+        let scheduler = Scheduler::new(serve.profile.scheduler.clone(), time);
+        let labels = serve.labels(options.model_id(), scheduler.config(), clock.wall_seconds());
+        let metrics = Metrics::new(serve.metric_names, labels);
+        let pace = Pace::new(clock.now(), serve.speed);
+        let front = ApiProcess::new(serve.profile.front);
+        let log_steps = serve.log_steps;
+        // What the list of models says of the one there is.
+        options.limits.tokens = scheduler.config().max_model_len;
+        Self {
+            core: Core::new(scheduler, pace, metrics, log_steps),
+            front,
+            vocabulary: Vocabulary::standard(),
+            next_ordinal: 0,
+            tokenizer: None,
+            house: Housekeeping::new(options),
+        }
+    }
+
+    pub(super) fn serving(&self) -> Serving<'_> {
+        Serving {
+            model: self.house.options.model_id(),
+            max_model_len: self.core.config().max_model_len,
+            vocabulary: self.vocabulary,
+        }
+    }
+
+    fn reply(&mut self, request: &Request<'_>, visit: Visit<'_>) -> (Handler, Reply<ServeAnswer>) {
+        if !self.admits(request) {
+            return (Handler::None, Reply::Plain(api::unauthorized()));
+        }
+        let route = match http::route(request) {
+            Ok(route) => route,
+            Err(RouteError::UnknownPath { .. }) => {
+                return (Handler::None, Reply::Plain(api::unknown_path()));
+            }
+            Err(RouteError::WrongMethod { allowed, .. }) => {
+                return (Handler::None, Reply::Plain(api::method_not_allowed(allowed)));
+            }
+        };
+        let reply = match route {
+            Route::Generate(api) => self
+                .generate(api, request, visit)
+                .map_or_else(|error| Reply::Plain(error.reply()), Reply::Generated),
+            Route::Metrics => Reply::Plain(self.metrics()),
+            Route::Steps => Reply::Plain(self.steps()),
+            Route::Tokenizer => Reply::Plain(self.tokenizer()),
+            Route::TokenizerConfig => {
+                let length = self.core.config().max_model_len;
+                let json = self.vocabulary.tokenizer_config_json(length);
+                Reply::Plain(http::body("application/json", json.into_bytes()))
+            }
+            Route::Tokenize => plain(api::tokenize(request.body, &self.serving())),
+            Route::Detokenize => plain(api::detokenize(request.body, &self.serving())),
+            Route::ReadTruth => {
+                self.house.ledger.set_steps(self.core.step_lateness());
+                Reply::Plain(self.house.reply(route, request.path, visit.clock))
+            }
+            Route::ClearTruth => {
+                self.core.forget_lateness();
+                Reply::Plain(self.house.reply(route, request.path, visit.clock))
+            }
+            Route::Health | Route::Version | Route::Models => {
+                Reply::Plain(self.house.reply(route, request.path, visit.clock))
+            }
+        };
+        (Handler::Route(route), reply)
+    }
+
+    /// Whether the request has the key, where it needs one.
+    fn admits(&self, request: &Request<'_>) -> bool {
+        let Some(key) = &self.house.options.serve.api_key else { return true };
+        if !request.path.starts_with("/v1") {
+            return true;
+        }
+        request.key.is_some_and(|given| key.is(given))
+    }
+
+    fn metrics(&self) -> Rc<Vec<u8>> {
+        let mut text = String::new();
+        self.core.render_metrics(&mut text);
+        http::body(metrics::CONTENT_TYPE, text.into_bytes())
+    }
+
+    fn steps(&self) -> Rc<Vec<u8>> {
+        if let Some(log) = self.core.log() {
+            return http::body("application/jsonl", log.text());
+        }
+        let message = "steps are not logged; start the engine with --log-steps";
+        ErrorBody::new(http::Status::NotFound, message.to_owned()).reply()
+    }
+
+    fn tokenizer(&mut self) -> Rc<Vec<u8>> {
+        let vocabulary = self.vocabulary;
+        let made = self.tokenizer.get_or_insert_with(|| {
+            http::body("application/json", vocabulary.tokenizer_json().into_bytes())
+        });
+        Rc::clone(made)
+    }
+
+    fn end(&mut self, answer: &ServeAnswer, tokens: u32, ended: Ended) {
+        self.house.ledger.set_tokens(answer.entry, tokens);
+        self.house.ledger.close(answer.entry, ended);
+    }
+}
+
+impl Service for Serve {
+    type Answer = ServeAnswer;
+
+    const KEEPS_TRUTH: bool = true;
+
+    fn answer(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Reply<ServeAnswer> {
+        let (handler, reply) = self.reply(request, visit);
+        let status = match &reply {
+            Reply::Plain(bytes) => http::status_of(bytes),
+            Reply::Generated(_) => http::Status::Ok.code(),
+        };
+        self.core.metrics_mut().answered(handler.name(), method(request), status);
+        reply
+    }
+
+    fn next<'a>(&mut self, answer: &'a mut ServeAnswer) -> Next<'a> {
+        if answer.write.is_sent() {
+            if answer.is_last {
+                return Next::End;
+            }
+            if !self.compose(answer) {
+                return Next::Wait;
+            }
+        }
+        Next::Write(answer.write.rest())
+    }
+
+    fn wrote(&mut self, answer: &mut ServeAnswer, written: &Written) {
+        let due = answer.write.due;
+        let passed = answer.write.pass(written.bytes);
+        self.house.ledger.written(answer.entry, due, written, passed);
+    }
+
+    fn completed(&mut self, answer: ServeAnswer) {
+        let flight = self.core.flights().close(answer.flight);
+        self.end(&answer, flight.map_or(0, |flight| flight.tokens()), Ended::Complete);
+    }
+
+    fn abandoned(&mut self, answer: ServeAnswer, clock: &Clock) {
+        let flight = self.core.abandon(answer.flight, clock.now());
+        self.end(&answer, flight.map_or(0, |flight| flight.tokens()), Ended::Aborted);
+    }
+
+    fn refused_connection(&mut self) {
+        self.house.ledger.refused_connection();
+    }
+
+    fn next_due(&self) -> Option<Moment> {
+        self.core.next_due()
+    }
+
+    fn wake(&mut self, now: Moment, ready: &mut Vec<usize>) {
+        self.core.wake(now, ready);
+    }
+}
+
+/// What of the server a request met, for the metrics.
+#[derive(Clone, Copy, Debug)]
+enum Handler {
+    Route(Route),
+    None,
+}
+
+impl Handler {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Route(route) => route.path(),
+            Self::None => "none",
+        }
+    }
+}
+
+fn plain(result: Result<Rc<Vec<u8>>, ErrorBody>) -> Reply<ServeAnswer> {
+    Reply::Plain(result.unwrap_or_else(|error| error.reply()))
+}
+
+fn method(request: &Request<'_>) -> &'static str {
+    ["GET", "POST", "DELETE"].into_iter().find(|known| *known == request.method).unwrap_or("other")
+}
