@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::{ClientFacts, ClockMapping, LagHistogram, RunEnding, RunStop};
@@ -14,6 +15,9 @@ use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
 };
 use inferometer_model::spec::{Lengths, SourceDraft, WorkloadDraft};
+use inferometer_model::telemetry::{
+    Counters, Dialect, Gauges, Recording, Telemetry, TelemetrySample, Timings,
+};
 use inferometer_model::{
     Ending, Environment, Moment, Observations, Outcome, RequestId, RequestRecord, SpecDraft,
     StartedRequest,
@@ -159,6 +163,45 @@ pub(crate) fn calm() -> Observations {
 pub(crate) fn run(records: Vec<RequestRecord>) -> Observations {
     let end = records.iter().map(|record| record.ending.at).max().unwrap_or_default();
     Observations::new(manifest(), records, Vec::new(), ending(end)).unwrap()
+}
+
+/// The same run, with a scrape before it and one after it between which a server's counters grew.
+pub(crate) fn scraped(
+    observations: Observations,
+    prompt_tokens: f64,
+    generation_tokens: f64,
+) -> Observations {
+    let end = observations.ending.at + Duration::from_millis(1);
+    let at = |at, prompt: f64, generation: f64| TelemetrySample {
+        counters: Counters {
+            prefix_queries: Some(prompt),
+            prefix_hits: Some(7.0),
+            preemptions: None,
+            prompt_tokens: Some(prompt),
+            generation_tokens: Some(generation),
+        },
+        ..sample(at)
+    };
+    let samples = vec![
+        at(Moment::ZERO, 1_000.0, 100.0),
+        at(end, 1_000.0 + prompt_tokens, 100.0 + generation_tokens),
+    ];
+    let telemetry = Telemetry::Recorded(Recording { samples, missed: Vec::new() });
+    Observations { telemetry, ..observations }
+}
+
+/// A scrape of a server that says nothing.
+pub(crate) fn sample(at: Moment) -> TelemetrySample {
+    TelemetrySample {
+        at,
+        took: Duration::from_millis(2),
+        dialect: Dialect::VllmV1,
+        process_start_s: Some(1_000.0),
+        gauges: Gauges::default(),
+        counters: Counters::default(),
+        timings: Timings::default(),
+        dropped: 0,
+    }
 }
 
 /// The key and severity of every warning that a run raises, the gravest first.

@@ -30,6 +30,7 @@ mod request_metrics;
 mod ruler;
 mod run;
 mod sample;
+mod server;
 mod slos;
 mod summary;
 mod throughput;
@@ -51,6 +52,7 @@ pub use run::{
     WarmUpFacts, WorkloadFacts,
 };
 pub use sample::{Percentile, Probability, Sample};
+pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
 pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};
@@ -58,5 +60,6 @@ pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use value::{Distribution, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
 pub use warning::{
-    AnswerWarning, ClientWarning, NewPrompts, Notice, RunWarning, Warning, WorkloadWarning,
+    AnswerWarning, ClientWarning, NewPrompts, Notice, RunWarning, ServerTokens, ServerWarning,
+    Warning, WorkloadWarning,
 };

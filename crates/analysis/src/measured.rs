@@ -14,6 +14,7 @@ use crate::oddities::{Oddities, OutputAsk};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
 use crate::sample::Sample;
+use crate::server::{ClientCounts, ServerSide};
 use crate::slos::{Keeping, RequestSlo, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens};
@@ -69,6 +70,8 @@ pub(crate) struct Measured {
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
     pub(crate) vllm: vllm::Gathered,
+    /// What the server said of itself, or why it said nothing.
+    pub(crate) server: Result<ServerSide, String>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
 }
@@ -325,10 +328,14 @@ impl<'run> Pass<'run> {
             (true, true) => Some(ITL_UNKNOWN),
             (true, false) => None,
         };
+        let attempted = observations.records.len() as u64;
+        let all_ok = 0 < ok && ok == attempted;
+        let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
+        let server = ServerSide::of(observations, &client);
         Measured {
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
-            attempted: observations.records.len() as u64,
+            attempted,
             ok,
             tokens: self.tokens,
             extremes: self.extremes,
@@ -361,6 +368,7 @@ impl<'run> Pass<'run> {
             parts,
             oddities: self.oddities,
             vllm: self.vllm.finish(),
+            server,
             out_of_order: self.ruler.out_of_order(),
         }
     }

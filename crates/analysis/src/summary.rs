@@ -14,6 +14,7 @@ use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
+use crate::server::ServerSide;
 use crate::slos::{self, RequestSlos, SloOutcome};
 use crate::throughput::Window;
 use crate::tokens::Tokens;
@@ -58,6 +59,12 @@ pub struct Summary {
     /// Of a mix; empty without one.
     pub parts: Vec<PartFigures>,
     pub client: ClientHealth,
+    /// What the server said of itself; null when it said nothing.
+    #[serde(default)]
+    pub server: Option<ServerSide>,
+    /// Why it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_missing: Option<String>,
     pub vllm: VllmResult,
 }
 
@@ -99,6 +106,8 @@ pub fn summarize(observations: &Observations) -> Summary {
         client: ClientHealth::of(observations, &measured),
         vllm: VllmResult::of(&measured),
         request_slos: slos::of_each_request(&measured),
+        server_missing: measured.server.as_ref().err().cloned(),
+        server: measured.server.ok(),
         turns: measured.turns,
         parts: measured.parts,
         tokens: measured.tokens,

@@ -40,6 +40,11 @@ impl Extremes {
         self.0.and_then(|(first, last)| last.as_nanos().checked_sub(first.as_nanos()))
     }
 
+    /// Whether all of it lies between two moments; nothing lies nowhere.
+    pub(crate) fn lies_between(self, from: Moment, to: Moment) -> bool {
+        self.0.is_some_and(|(first, last)| from <= first && last <= to)
+    }
+
     /// `None` when there is no time to divide by.
     pub(crate) fn duration_s(self) -> Option<f64> {
         self.duration_ns().filter(|ns| 0 < *ns).map(|ns| ns_to_ms(ns) / 1e3)

@@ -1,12 +1,14 @@
 //! Reasons to doubt a run: each is data, has a text, and says what to do about it.
 //!
-//! To add a warning: its variant in the enum of its kind (`run`, `client`, `workload` or `answers`), then key,
+//! To add a warning: its variant in the enum of its kind (`run`, `client`, `workload`,
+//! `answers` or `server`), then key,
 //! severity, text and remedy, which the compiler asks for, its check in `found` beside them, and
 //! tests that raise it and that do not.
 
 mod answers;
 mod client;
 mod run;
+mod server;
 mod workload;
 
 use std::fmt;
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use self::answers::AnswerWarning;
 pub use self::client::ClientWarning;
 pub use self::run::RunWarning;
+pub use self::server::{ServerTokens, ServerWarning};
 pub use self::workload::{NewPrompts, WorkloadWarning};
 use crate::measured::Measured;
 use crate::verdict::Severity;
@@ -32,6 +35,8 @@ pub enum Warning {
     Workload(WorkloadWarning),
     /// What the server said.
     Answers(AnswerWarning),
+    /// What the server's metrics say.
+    Server(ServerWarning),
 }
 
 /// A warning as the summary stores it.
@@ -51,7 +56,9 @@ impl Warning {
         let workload = WorkloadWarning::found(observations, measured).into_iter();
         let workload = workload.map(Self::Workload);
         let answers = AnswerWarning::found(observations, measured).into_iter().map(Self::Answers);
-        let mut warnings: Vec<Self> = run.chain(client).chain(workload).chain(answers).collect();
+        let server = ServerWarning::found(measured).into_iter().map(Self::Server);
+        let answered = workload.chain(answers).chain(server);
+        let mut warnings: Vec<Self> = run.chain(client).chain(answered).collect();
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         warnings
     }
@@ -62,6 +69,7 @@ impl Warning {
             Self::Client(warning) => warning.key(),
             Self::Workload(warning) => warning.key(),
             Self::Answers(warning) => warning.key(),
+            Self::Server(warning) => warning.key(),
         }
     }
 
@@ -71,6 +79,7 @@ impl Warning {
             Self::Client(warning) => warning.severity(),
             Self::Workload(warning) => warning.severity(),
             Self::Answers(warning) => warning.severity(),
+            Self::Server(warning) => warning.severity(),
         }
     }
 
@@ -81,6 +90,7 @@ impl Warning {
             Self::Client(warning) => warning.remedy(),
             Self::Workload(warning) => warning.remedy(),
             Self::Answers(warning) => warning.remedy(),
+            Self::Server(warning) => warning.remedy(),
         }
     }
 
@@ -101,6 +111,7 @@ impl fmt::Display for Warning {
             Self::Client(warning) => warning.fmt(f),
             Self::Workload(warning) => warning.fmt(f),
             Self::Answers(warning) => warning.fmt(f),
+            Self::Server(warning) => warning.fmt(f),
         }
     }
 }

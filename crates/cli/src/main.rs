@@ -18,6 +18,7 @@ mod rates;
 mod secrets;
 mod signals;
 mod simulation;
+mod telemetry;
 mod warm_up;
 mod watch;
 

@@ -20,6 +20,7 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::preflight::Found;
 use crate::signals::Interruption;
+use crate::telemetry::Listening;
 use crate::warm_up::Tally;
 use crate::watch::Watch;
 
@@ -85,7 +86,9 @@ impl Measurement {
         let directory = writer.directory().clone();
         let request_id_prefix = format!("inferometer-{}", directory.id());
         let target = Target { request_id_prefix, ..found.target };
+        let listening = Listening::start(&self.spec, &target, clock, &directory);
         let writer = self.play(writer, target, clock, control, &directory)?;
+        listening.stop();
         let stored = writer.seal()?;
         let summary = seal_summary(&directory, &stored)?;
         Ok(Ok(Measured { directory, summary }))

@@ -17,6 +17,7 @@ pub mod plan;
 pub mod record;
 pub mod secret;
 pub mod spec;
+pub mod telemetry;
 pub mod tokens;
 
 pub use clock::Clock;
@@ -31,4 +32,5 @@ pub use plan::{Content, Message, Plan, PlannedRequest, Prompt, Release, RequestI
 pub use record::RequestRecord;
 pub use secret::{Redactor, Secret};
 pub use spec::{Spec, SpecDraft};
+pub use telemetry::Telemetry;
 pub use tokens::TokenCounter;

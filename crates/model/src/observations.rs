@@ -10,6 +10,7 @@ use crate::calibration::CalibrationFacts;
 use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
+use crate::telemetry::{Absence, Telemetry};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
 
 /// Written first, before a request leaves.
@@ -183,6 +184,8 @@ pub struct Observations {
     pub records: Vec<RequestRecord>,
     pub not_sent: Vec<NotSent>,
     pub ending: RunEnding,
+    /// What the server said of itself meanwhile.
+    pub telemetry: Telemetry,
 }
 
 /// A request that is counted twice or not at all is a bug of ours, never a figure.
@@ -203,7 +206,8 @@ pub enum SumError {
 }
 
 impl Observations {
-    /// Puts a run together and checks that every scheduled request ends exactly once.
+    /// Puts a run together and checks that every scheduled request ends exactly once. Its telemetry
+    /// comes from elsewhere, and no sum depends on it.
     pub fn new(
         manifest: Manifest,
         mut records: Vec<RequestRecord>,
@@ -212,7 +216,8 @@ impl Observations {
     ) -> Result<Self, SumError> {
         records.sort_by_key(|record| record.id);
         check_sums(&manifest.bounds, &records, &not_sent)?;
-        Ok(Self { manifest, records, not_sent, ending })
+        let telemetry = Telemetry::Absent(Absence::NotAsked);
+        Ok(Self { manifest, records, not_sent, ending, telemetry })
     }
 
     pub fn not_sent_count(&self) -> u64 {

@@ -11,6 +11,7 @@ mod load;
 mod load_check;
 mod load_draft;
 mod slo;
+mod telemetry;
 mod workload;
 mod workload_draft;
 
@@ -31,6 +32,7 @@ pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
 pub use load_draft::{ArrivalsKind, LoadDraft, ThinkKind, Until};
 pub use slo::{Limit, Relation, Slo, SloError};
+pub use telemetry::{TelemetryDraft, TelemetrySpec};
 pub use workload::{
     AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
     FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, SourceKind, Synthetic,
@@ -56,6 +58,7 @@ pub struct SpecDraft {
     pub connections: Option<Connections>,
     pub client: ClientDraft,
     pub limits: Limits,
+    pub telemetry: TelemetryDraft,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
@@ -88,6 +91,9 @@ pub struct Spec {
     pub connections: Option<Connections>,
     pub client: ClientSpec,
     pub limits: Limits,
+    /// How the server's metrics are read meanwhile; `None` leaves them alone.
+    #[serde(default)]
+    pub telemetry: Option<TelemetrySpec>,
     /// What the service promises.
     pub slos: Vec<Slo>,
     /// Names only: values may be secret.
@@ -157,6 +163,7 @@ impl SpecDraft {
         }
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;
+        let telemetry = self.telemetry.resolve()?;
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
             return Err(SpecError::EmptyModel);
         }
@@ -171,6 +178,7 @@ impl SpecDraft {
             connections: self.connections,
             client,
             limits: self.limits,
+            telemetry,
             slos: self.slos,
             header_names: self.header_names,
             metadata: self.metadata,

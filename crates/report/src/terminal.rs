@@ -4,6 +4,7 @@ mod audit;
 mod groups;
 mod promises;
 mod sections;
+mod server;
 mod style;
 
 use inferometer_analysis::Summary;
@@ -38,6 +39,7 @@ pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
         groups::parts(summary, style),
         audit::audit(summary, style),
         sections::outcomes(summary, style),
+        server::server(summary, style),
         sections::client(summary, style),
         sections::warnings(summary, style),
         sections::files(files, style),

@@ -138,6 +138,32 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
+fn a_silent_server_has_one_line_that_says_why() {
+    let mut silent = summary();
+    let reason = "the server's metrics cannot be read: HTTP 404".to_owned();
+    (silent.server, silent.server_missing) = (None, Some(reason));
+    let page = terminal::render(&silent, &files(), Style::Plain);
+    let expected = "server\n  – the server's metrics cannot be read: HTTP 404\n";
+    assert!(page.contains(expected), "{page}");
+    silent.server_missing = None;
+    let older = terminal::render(&silent, &files(), Style::Plain);
+    assert!(!older.contains("\nserver\n"));
+}
+
+#[test]
+fn what_a_server_does_not_say_has_no_line() {
+    let mut terse = summary();
+    let server = terse.server.as_mut().unwrap();
+    (server.running, server.preemptions, server.prefix_hit_share) = (None, None, None);
+    (server.prompt_tokens, server.generation_tokens, server.restarts) = (None, None, 2);
+    let page = terminal::render(&terse, &files(), Style::Plain);
+    let section: Vec<&str> = page.lines().skip_while(|line| *line != "server").collect();
+    let labels: Vec<&str> =
+        section.iter().skip(1).take(4).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(labels, ["waiting", "KV", "restarts", "scrapes"]);
+}
+
+#[test]
 fn the_serving_block() {
     insta::assert_snapshot!(block::render(&summary()));
 }

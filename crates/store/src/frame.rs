@@ -10,9 +10,11 @@
 //! by old blocks of another journal.
 //!
 //! Payloads name no fields, so whatever changes their bytes needs a new format version
-//! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] holds.
+//! (`docs/format.md`). That includes every type of the model that a [`JournalEntry`] or a
+//! [`TelemetryEntry`] holds.
 
 use inferometer_model::JournalEntry;
+use inferometer_model::telemetry::TelemetryEntry;
 use serde::{Deserialize, Serialize};
 
 /// No frame is longer, so a damaged length cannot ask for more memory than this.
@@ -34,6 +36,21 @@ pub enum Damage {
     Kind(u8),
     #[error("the payload is not an entry")]
     Payload,
+}
+
+/// What a journal is made of. Journals of different entries share no kind, so that one in the
+/// place of the other holds nothing.
+pub trait Framed: Sized {
+    fn is_kind(kind: u8) -> bool;
+
+    /// Whether nothing belongs behind this entry.
+    fn is_last(&self) -> bool;
+
+    /// Adds the payload, and says of which kind it is.
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>);
+
+    /// The entry that a frame with a good checksum holds.
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage>;
 }
 
 /// The stored numbers of the entries: never renumber, only add (with a new format version).
@@ -69,9 +86,9 @@ impl Head {
         Self { bytes }
     }
 
-    const fn new(length: u32, kind: Kind) -> Self {
+    const fn new(length: u32, kind: u8) -> Self {
         let [a, b, c, d] = length.to_le_bytes();
-        Self { bytes: [a, b, c, d, kind as u8] }
+        Self { bytes: [a, b, c, d, kind] }
     }
 
     pub(crate) const fn kind(self) -> u8 {
@@ -93,7 +110,7 @@ impl Head {
 
 /// Adds the frame of `entry`, which will stand at `offset` of the file. On an error `into` is as
 /// it was.
-pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn encode(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
     let start = into.len();
     let encoded = append(entry, offset, into);
     if encoded.is_err() {
@@ -102,17 +119,12 @@ pub(crate) fn encode(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> R
     encoded
 }
 
-fn append(entry: &JournalEntry, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
+fn append(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
     let head_at = into.len();
     let payload_at = head_at + HEAD_BYTES;
     // The length is known when the payload stands; it is written where it belongs, not copied.
     into.extend_from_slice(&[0; HEAD_BYTES]);
-    let (kind, written) = match entry {
-        JournalEntry::Started(started) => (Kind::Started, write(started, into)),
-        JournalEntry::Ended(record) => (Kind::Ended, write(record, into)),
-        JournalEntry::NotSent(part) => (Kind::NotSent, write(part, into)),
-        JournalEntry::RunEnded(ending) => (Kind::RunEnded, write(ending, into)),
-    };
+    let (kind, written) = entry.write(into);
     written.map_err(|error| error.to_string())?;
     let bytes = into.len() - payload_at;
     let length = u32::try_from(bytes)
@@ -151,13 +163,63 @@ impl postcard::ser_flavors::Flavor for Behind<'_> {
     }
 }
 
-/// The entry that a frame with a good checksum holds.
-pub(crate) fn decode(kind: u8, payload: &[u8]) -> Result<JournalEntry, Damage> {
-    match Kind::of(kind).ok_or(Damage::Kind(kind))? {
-        Kind::Started => whole(payload).map(JournalEntry::Started),
-        Kind::Ended => whole(payload).map(|record| JournalEntry::Ended(Box::new(record))),
-        Kind::NotSent => whole(payload).map(JournalEntry::NotSent),
-        Kind::RunEnded => whole(payload).map(JournalEntry::RunEnded),
+impl Framed for JournalEntry {
+    fn is_kind(kind: u8) -> bool {
+        Kind::of(kind).is_some()
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::RunEnded(_))
+    }
+
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
+        let (kind, written) = match self {
+            Self::Started(started) => (Kind::Started, write(started, into)),
+            Self::Ended(record) => (Kind::Ended, write(record, into)),
+            Self::NotSent(part) => (Kind::NotSent, write(part, into)),
+            Self::RunEnded(ending) => (Kind::RunEnded, write(ending, into)),
+        };
+        (kind as u8, written)
+    }
+
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
+        match Kind::of(kind).ok_or(Damage::Kind(kind))? {
+            Kind::Started => whole(payload).map(Self::Started),
+            Kind::Ended => whole(payload).map(|record| Self::Ended(Box::new(record))),
+            Kind::NotSent => whole(payload).map(Self::NotSent),
+            Kind::RunEnded => whole(payload).map(Self::RunEnded),
+        }
+    }
+}
+
+const SAMPLE: u8 = 16;
+const MISSED: u8 = 17;
+const ABSENT: u8 = 18;
+
+impl Framed for TelemetryEntry {
+    fn is_kind(kind: u8) -> bool {
+        matches!(kind, SAMPLE | MISSED | ABSENT)
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Absent(_))
+    }
+
+    fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
+        match self {
+            Self::Sample(sample) => (SAMPLE, write(sample, into)),
+            Self::Missed(missed) => (MISSED, write(missed, into)),
+            Self::Absent(absence) => (ABSENT, write(absence, into)),
+        }
+    }
+
+    fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
+        match kind {
+            SAMPLE => whole(payload).map(Self::Sample),
+            MISSED => whole(payload).map(Self::Missed),
+            ABSENT => whole(payload).map(Self::Absent),
+            other => Err(Damage::Kind(other)),
+        }
     }
 }
 
@@ -195,10 +257,10 @@ mod tests {
 
     #[test]
     fn a_payload_with_bytes_left_over_is_no_entry() {
-        assert!(decode(1, &[1, 2, 3, 4, 5, 6, 7]).is_ok());
-        assert_eq!(decode(1, &[1, 2, 3, 4, 5, 6, 7, 8]), Err(Damage::Payload));
-        assert_eq!(decode(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
-        assert_eq!(decode(9, &[1, 2, 3]), Err(Damage::Kind(9)));
+        assert!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7]).is_ok());
+        assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6, 7, 8]), Err(Damage::Payload));
+        assert_eq!(JournalEntry::read(1, &[1, 2, 3, 4, 5, 6]), Err(Damage::Payload));
+        assert_eq!(JournalEntry::read(9, &[1, 2, 3]), Err(Damage::Kind(9)));
     }
 
     #[test]
@@ -206,6 +268,6 @@ mod tests {
         // A record that claims 2^64 - 1 reads after its fixed fields.
         let mut payload = vec![0; 11];
         payload.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
-        assert_eq!(decode(2, &payload), Err(Damage::Payload));
+        assert_eq!(JournalEntry::read(2, &payload), Err(Damage::Payload));
     }
 }

@@ -11,12 +11,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::JournalEntry;
 
 use crate::error::StoreError;
-use crate::frame::{self, CHECKSUM_BYTES, Damage, HEAD_BYTES, Head, Kind, OVERHEAD_BYTES};
+use crate::frame::{CHECKSUM_BYTES, Damage, Framed, HEAD_BYTES, Head, Kind, OVERHEAD_BYTES};
 
 /// The version of a run's files, in the journal's header and in the manifest.
 pub const FORMAT_VERSION: u16 = 1;
@@ -95,7 +96,7 @@ impl fmt::Display for Integrity {
 
 /// Gives the entries of a journal, and afterwards its [`Integrity`].
 #[derive(Debug)]
-pub struct JournalReader<R> {
+pub struct JournalReader<R, E = JournalEntry> {
     source: BufReader<R>,
     /// Where `source` stands.
     cursor: u64,
@@ -108,6 +109,7 @@ pub struct JournalReader<R> {
     payload: Vec<u8>,
     integrity: Integrity,
     search_bytes_left: u64,
+    entries: PhantomData<fn() -> E>,
 }
 
 /// What stands at some place of the file.
@@ -134,27 +136,7 @@ impl JournalReader<File> {
 impl<R: Read + Seek> JournalReader<R> {
     /// Reads the header. `path` is for messages only.
     pub fn new(source: R, path: PathBuf) -> Result<Self, StoreError> {
-        let mut reader = Self {
-            source: BufReader::with_capacity(WINDOW_BYTES, source),
-            cursor: 0,
-            path,
-            length: 0,
-            position: 0,
-            payload: Vec::new(),
-            integrity: Integrity::default(),
-            search_bytes_left: SEARCH_BYTES_MAX,
-        };
-        reader.read_header()?;
-        Ok(reader)
-    }
-
-    /// What could not be read so far; it is complete when there are no more entries.
-    pub fn integrity(&self) -> &Integrity {
-        &self.integrity
-    }
-
-    pub fn into_integrity(self) -> Integrity {
-        self.integrity
+        Self::of_entries(source, path)
     }
 
     /// Whether a run's ending stands in the rest of the journal. Records are not decoded.
@@ -167,6 +149,33 @@ impl<R: Read + Seek> JournalReader<R> {
                 Err(error) => return Err(self.read_error(error)),
             }
         }
+    }
+}
+
+impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
+    pub(crate) fn of_entries(source: R, path: PathBuf) -> Result<Self, StoreError> {
+        let mut reader = Self {
+            source: BufReader::with_capacity(WINDOW_BYTES, source),
+            cursor: 0,
+            path,
+            length: 0,
+            position: 0,
+            payload: Vec::new(),
+            integrity: Integrity::default(),
+            search_bytes_left: SEARCH_BYTES_MAX,
+            entries: PhantomData,
+        };
+        reader.read_header()?;
+        Ok(reader)
+    }
+
+    /// What could not be read so far; it is complete when there are no more entries.
+    pub fn integrity(&self) -> &Integrity {
+        &self.integrity
+    }
+
+    pub fn into_integrity(self) -> Integrity {
+        self.integrity
     }
 
     fn read_header(&mut self) -> Result<(), StoreError> {
@@ -287,7 +296,7 @@ impl<R: Read + Seek> JournalReader<R> {
     fn may_begin_at(&self, offset: u64, head: Head) -> bool {
         let space = self.length - offset;
         let length = head.length().filter(|length| *length <= SEARCHED_LENGTH_MAX);
-        Kind::of(head.kind()).is_some()
+        E::is_kind(head.kind())
             && length.is_some_and(|length| u64::from(length) + OVERHEAD_BYTES <= space)
     }
 
@@ -319,8 +328,8 @@ impl<R: Read + Seek> JournalReader<R> {
     }
 }
 
-impl<R: Read + Seek> Iterator for JournalReader<R> {
-    type Item = Result<JournalEntry, StoreError>;
+impl<R: Read + Seek, E: Framed> Iterator for JournalReader<R, E> {
+    type Item = Result<E, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -328,7 +337,7 @@ impl<R: Read + Seek> Iterator for JournalReader<R> {
                 Ok(frame) => frame?,
                 Err(error) => return Some(Err(self.read_error(error))),
             };
-            match frame::decode(kind, &self.payload) {
+            match E::read(kind, &self.payload) {
                 Ok(entry) => return Some(Ok(entry)),
                 Err(reason) => self.note_damage(offset, self.position - offset, reason),
             }

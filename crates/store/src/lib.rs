@@ -1,8 +1,8 @@
 //! Run directories: append while running, seal, read back, recover, list.
 //!
-//! A run is a directory of three files. `manifest.json` is written first and says what was asked;
-//! `requests.journal` grows while the run goes on; `summary.json` is put beside them when the
-//! caller has computed it. The layout and its version rule are in `docs/format.md`.
+//! A run is a directory of a few files. `manifest.json` is written first and says what was asked;
+//! `requests.journal` grows while the run goes on, and so does `telemetry.journal` where the server
+//! has something to say of itself; `summary.json` is put beside them when the caller has computed it. The layout and its version rule are in `docs/format.md`.
 //!
 //! This crate keeps bytes and sums. It computes no metric, prints nothing and reads no clock.
 
@@ -15,17 +15,19 @@ mod ledger;
 mod manifest;
 mod recovery;
 mod store;
+mod telemetry;
 mod writer;
 mod writer_thread;
 
 pub use directory::{RunDirectory, RunState, StoredRun};
 pub use error::StoreError;
 pub use files::{read_at_most, write_atomically};
-pub use frame::{Damage, PAYLOAD_BYTES_MAX};
+pub use frame::{Damage, Framed, PAYLOAD_BYTES_MAX};
 pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
 pub use ledger::LedgerError;
 pub use manifest::NewRun;
 pub use recovery::Recovery;
 pub use store::{RunListing, RunStore};
+pub use telemetry::TelemetryWriter;
 pub use writer::{JournalWriter, RunWriter};
 pub use writer_thread::spawn_writer;

@@ -3,12 +3,14 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use inferometer_model::{JournalEntry, Manifest};
 
 use crate::directory::{RunDirectory, StoredRun};
 use crate::error::StoreError;
+use crate::frame::Framed;
 use crate::{frame, journal};
 
 /// Waiting bytes beyond this go to the kernel at once.
@@ -16,7 +18,7 @@ const WAITING_BYTES_MAX: usize = 64 << 10;
 
 /// Frames entries and hands them to the kernel in batches.
 #[derive(Debug)]
-pub struct JournalWriter<W> {
+pub struct JournalWriter<W, E = JournalEntry> {
     sink: W,
     path: PathBuf,
     /// Whole frames that the sink has not taken yet. A `BufWriter` would write them once more
@@ -26,26 +28,41 @@ pub struct JournalWriter<W> {
     stopped: bool,
     /// Whether the run's ending was appended.
     ended: bool,
+    entries: PhantomData<fn(&E)>,
 }
 
 impl<W: Write> JournalWriter<W> {
     /// Begins a journal in an empty sink. `path` is for messages only.
     pub fn new(sink: W, path: PathBuf) -> Self {
+        Self::of_entries(sink, path)
+    }
+}
+
+impl<W: Write, E: Framed> JournalWriter<W, E> {
+    pub(crate) fn of_entries(sink: W, path: PathBuf) -> Self {
         let waiting = journal::header().to_vec();
-        Self { sink, path, waiting, written: 0, stopped: false, ended: false }
+        Self { waiting, ..Self::resume(sink, path, 0) }
     }
 
     /// Goes on with a journal that has `written` bytes; the sink stands at its end.
     pub(crate) fn resume(sink: W, path: PathBuf, written: u64) -> Self {
-        Self { sink, path, waiting: Vec::new(), written, stopped: false, ended: false }
+        Self {
+            sink,
+            path,
+            waiting: Vec::new(),
+            written,
+            stopped: false,
+            ended: false,
+            entries: PhantomData,
+        }
     }
 
-    pub fn append(&mut self, entry: &JournalEntry) -> Result<(), StoreError> {
+    pub fn append(&mut self, entry: &E) -> Result<(), StoreError> {
         self.check_going()?;
         let offset = self.written + self.waiting.len() as u64;
         frame::encode(entry, offset, &mut self.waiting)
             .map_err(|reason| StoreError::Entry { path: self.path.clone(), reason })?;
-        self.ended |= matches!(entry, JournalEntry::RunEnded(_));
+        self.ended |= entry.is_last();
         if WAITING_BYTES_MAX <= self.waiting.len() { self.flush() } else { Ok(()) }
     }
 
@@ -80,7 +97,7 @@ impl<W: Write> JournalWriter<W> {
     }
 }
 
-impl JournalWriter<File> {
+impl<E: Framed> JournalWriter<File, E> {
     /// Hands all waiting frames to the disk: after this a power cut cannot take them.
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         self.flush()?;

@@ -1,7 +1,10 @@
-//! The other side: start servers, find out what they serve, stop them.
+//! The other side: start servers, find out what they serve, hear what they say of themselves, stop
+//! them.
 
 pub mod discovery;
+pub mod metrics;
 pub mod process;
 
 pub use discovery::{DiscoveryError, discover_models};
+pub use metrics::{Poller, PollerError, Polling};
 pub use process::{EngineProcess, StartError};

@@ -7,7 +7,7 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, Extent, LoadShape, Rate};
 
 use super::*;
-use crate::fixture::{Given, calm, ms, run};
+use crate::fixture::{Given, calm, ms, run, scraped};
 use crate::metric::Shape;
 use crate::value::{Note, Scalar};
 use crate::verdict::Severity;
@@ -301,7 +301,7 @@ fn every_metric_of_the_table_is_in_the_document_with_its_shape() {
 
 #[test]
 fn the_documented_form() {
-    let mut observations = mixed();
+    let mut observations = scraped(mixed(), 1_034.0, 20.0);
     observations.records[3].ending.message = Some("try again later".to_owned());
     observations.records[3].ending.at = ms(2_000);
     insta::assert_snapshot!(String::from_utf8(summarize(&observations).to_json_bytes()).unwrap());

@@ -44,8 +44,9 @@ const CACHED_SHARE_GRAVE: f64 = 0.20;
 
 impl WorkloadWarning {
     pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
-        let contamination = contamination(observations, &measured.audit);
-        let seen = seen_before(observations, &measured.audit);
+        let cached = cached_share(measured);
+        let contamination = contamination(observations, &measured.audit, cached);
+        let seen = seen_before(observations, cached);
         let repeated = repeated(observations);
         let broken = observations.not_sent_because(Cause::ConversationBroken);
         let broken = (0 < broken).then_some(Self::ConversationsBroken { turns: broken });
@@ -98,17 +99,27 @@ impl WorkloadWarning {
     }
 }
 
-fn contamination(observations: &Observations, audit: &Audit) -> Option<WorkloadWarning> {
+/// What the server took from its cache: by each answer's usage, else by its counters over the run.
+fn cached_share(measured: &Measured) -> Option<f64> {
+    let by_counters = || measured.server.as_ref().ok()?.own_hit_share();
+    measured.audit.cache.share.or_else(by_counters)
+}
+
+fn contamination(
+    observations: &Observations,
+    audit: &Audit,
+    cached: Option<f64>,
+) -> Option<WorkloadWarning> {
     let prompts = new_prompts(&observations.manifest.spec.workload.source)?;
-    let share = audit.cache.share?;
+    let share = cached?;
     let foreign = share - template_share(observations.manifest.materials.input_length, audit);
     (CACHED_SHARE < foreign).then_some(WorkloadWarning::CacheContamination { share, prompts })
 }
 
 /// Where the server's own word about its cache is there, it speaks instead.
-fn seen_before(observations: &Observations, audit: &Audit) -> Option<WorkloadWarning> {
+fn seen_before(observations: &Observations, cached: Option<f64>) -> Option<WorkloadWarning> {
     let run = observations.manifest.seen_before.clone()?;
-    audit.cache.share.is_none().then_some(WorkloadWarning::SeenBefore { run })
+    cached.is_none().then_some(WorkloadWarning::SeenBefore { run })
 }
 
 /// How the prompts are new, where each is to be.

@@ -188,6 +188,13 @@ pub(crate) enum SourceName {
     VllmRandom,
 }
 
+/// What is done, or left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
 macro_rules! names {
     ($kind:ident: $($name:literal => $variant:ident),+ $(,)?) => {
         impl Named for $kind {
@@ -200,6 +207,7 @@ macro_rules! names {
     };
 }
 
+names!(Switch: "on" => On, "off" => Off);
 names!(SourceName: "synthetic" => Synthetic, "vllm-random" => VllmRandom);
 names!(
     DatasetKind:

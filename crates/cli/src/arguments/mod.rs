@@ -20,7 +20,7 @@ pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
 };
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
-pub(crate) use grammars::SourceName;
+pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
 pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
 pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};

@@ -10,6 +10,7 @@ use inferometer_model::observations::Connections;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::grammars::Switch;
 use super::written::{Written, named};
 use crate::cores::CoreList;
 
@@ -42,6 +43,15 @@ pub(crate) struct TargetTable {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub(crate) insecure: Option<bool>,
+    /// Whether the server's own metrics are read during the run [default: on]
+    #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>())]
+    pub(crate) telemetry: Option<Written<Switch>>,
+    /// Where the server has its metrics, behind the base URL [default: /metrics]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) metrics_path: Option<String>,
+    /// How often its metrics are read, from 100ms to 1m [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) telemetry_every: Option<Written<Duration>>,
 }
 
 /// This client.

@@ -27,7 +27,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::measurement::Measured;
 use crate::output;
-use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine};
+use crate::simulation::{self, Journal, Player, Rules, Sample, Tally, Told, VirtualEngine};
 use crate::warm_up;
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
@@ -223,6 +223,11 @@ impl Simulations<'_> {
         let mut journal = Journal::new(spec.workload.streaming, |entry| Ok(writer.append(&entry)?));
         let ending = Player::new(plan, rules(spec), &mut self.engine, &mut journal).play()?;
         let samples = journal.samples;
+        if spec.telemetry.is_some() {
+            let mut telemetry = writer.directory().create_telemetry()?;
+            samples.iter().try_for_each(|sample| telemetry.append(&simulation::entry(sample)))?;
+            telemetry.finish()?;
+        }
         writer.append(&JournalEntry::RunEnded(ending))?;
         writer.flush()?;
         Ok((writer, samples))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::observations::HttpVersion;
-use inferometer_model::spec::{ClientDraft, Limits, LoadDraft};
+use inferometer_model::spec::{ClientDraft, Limits, LoadDraft, TelemetryDraft};
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::arguments::{
     ClientTable, Experiment, ExperimentArguments, LimitTable, LoadTable, MetadataTable,
-    RepeatTable, Written,
+    RepeatTable, Switch, Written,
 };
 use crate::experiment::{self, Origins};
 use crate::failure::Failure;
@@ -95,6 +95,11 @@ fn spec(
             ..self::client(&client)
         },
         limits: limits_of(limits),
+        telemetry: TelemetryDraft {
+            on: plain(target.telemetry).map(|switch| switch == Switch::On),
+            path: target.metrics_path,
+            every: plain(target.telemetry_every),
+        },
         slos: promises::read(slo, origins)?,
         header_names: secrets.header_names(),
         metadata: facts(metadata, secrets),

@@ -141,10 +141,14 @@ impl VirtualEngine {
     /// Shows itself at each whole second up to `now`, as it stands before what happens then.
     pub(super) fn sample_before(&mut self, now: Moment, observer: &mut impl Observer) {
         while self.next_sample <= now {
-            let (gauges, counters) = (self.scheduler.gauges(), self.scheduler.counters());
-            observer.sampled(&Sample { at: self.next_sample, gauges, counters });
+            observer.sampled(&self.sample(self.next_sample));
             self.next_sample = self.next_sample + SAMPLE_EVERY;
         }
+    }
+
+    /// Itself, as it stands.
+    pub(super) fn sample(&self, at: Moment) -> Sample {
+        Sample { at, gauges: self.scheduler.gauges(), counters: self.scheduler.counters() }
     }
 
     pub(super) fn next_moment(&self) -> Option<Moment> {

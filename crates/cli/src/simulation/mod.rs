@@ -14,9 +14,11 @@ mod journal;
 mod observer;
 mod player;
 mod tally;
+mod telemetry;
 
 pub(crate) use engine::VirtualEngine;
 pub(crate) use journal::Journal;
 pub(crate) use observer::Sample;
 pub(crate) use player::{Player, Rules};
 pub(crate) use tally::{Tally, Told};
+pub(crate) use telemetry::entry;

@@ -113,6 +113,7 @@ impl<'a, O: Observer> Player<'a, O> {
         }
         self.note_refused()?;
         let at = self.now.max(self.last_end);
+        self.observer.sampled(&self.engine.sample(at));
         self.engine.end(at);
         let client = ClientFacts { drivers: 1, ..ClientFacts::default() };
         Ok(RunEnding { began: Some(Moment::ZERO), at, stop: RunStop::PlanDone, client })

@@ -185,4 +185,13 @@ pub enum SpecError {
     ReplayWithoutTrace(&'static str),
     #[error("--model is empty; name a model, or leave it out to take the one the server lists")]
     EmptyModel,
+    #[error("{0} says how the server's metrics are read, and --telemetry off leaves them; set one")]
+    TelemetryOff(&'static str),
+    #[error(
+        "--metrics-path is a path behind the base URL, such as /metrics: it begins with a slash and \
+         has no spaces"
+    )]
+    MetricsPath,
+    #[error("--telemetry-every must be from {least:?} to {most:?}")]
+    TelemetryEvery { least: Duration, most: Duration },
 }

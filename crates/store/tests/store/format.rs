@@ -10,10 +10,11 @@ use std::time::Duration;
 use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
 use inferometer_model::observations::WarmUpFacts;
 use inferometer_model::spec::{LoadDraft, RampSegment};
-use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft};
+use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft, Telemetry};
 use inferometer_store::{RunDirectory, StoredRun};
 
 use crate::samples::{journal_bytes, new_run, record, run_ended, whole_run};
+use crate::telemetry;
 
 /// Lazy, so that two tests do not write the files at once.
 static FIXTURE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -23,9 +24,15 @@ static FIXTURE: LazyLock<PathBuf> = LazyLock::new(|| {
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("manifest.json"), [&json[..], b"\n"].concat()).unwrap();
         fs::write(path.join("requests.journal"), journal_bytes(&whole_run())).unwrap();
+        fs::write(path.join(telemetry::FILE), telemetry_bytes()).unwrap();
     }
     path
 });
+
+fn telemetry_bytes() -> Vec<u8> {
+    let (_place, run) = telemetry::finished_run(Some(&telemetry::entries()));
+    fs::read(run.path().join(telemetry::FILE)).unwrap()
+}
 
 const OVER: Duration = Duration::from_millis(90_500);
 
@@ -91,6 +98,7 @@ fn a_run_of_format_1_is_read() {
     assert_eq!(observations.records, [record(0), record(1), record(2)]);
     assert_eq!(observations.not_sent_count(), 2);
     assert_eq!(JournalEntry::RunEnded(observations.ending), run_ended());
+    assert_eq!(observations.telemetry, Telemetry::of(telemetry::entries()));
 }
 
 /// Postcard names no fields, so a change in the model can change the bytes unseen.
@@ -102,4 +110,6 @@ fn the_bytes_of_format_1_do_not_change() {
         stored,
         "the stored form of an entry has changed: it needs a new format version (docs/format.md)"
     );
+    let stored = fs::read(FIXTURE.join(telemetry::FILE)).unwrap();
+    assert_eq!(telemetry_bytes(), stored, "the same of the telemetry journal");
 }

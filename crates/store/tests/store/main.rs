@@ -9,3 +9,4 @@ mod recovery;
 mod runs;
 mod samples;
 mod strategies;
+mod telemetry;

@@ -6,7 +6,7 @@ use inferometer_model::spec::{DatasetSpec, Lengths, MixPart, SharedPrefix, Synth
 use inferometer_model::{Moment, RequestId};
 
 use super::*;
-use crate::fixture::{calm, raised};
+use crate::fixture::{calm, raised, scraped};
 
 /// A calm run in which the server counts `prompt` tokens of each request, `cached` from its cache.
 fn with_cache(prompt: u64, cached: Option<u64>) -> Observations {
@@ -40,6 +40,25 @@ fn prompts_that_an_earlier_run_sent_are_named_where_the_server_is_silent() {
 #[test]
 fn figures_of_the_cache_degrade_a_run() {
     assert_eq!(raised(&with_cache(512, Some(256))), [("cache-contamination", Severity::Degraded)]);
+}
+
+#[test]
+fn the_servers_counters_speak_where_its_answers_do_not() {
+    let hit = |prompt_tokens, hits| {
+        let mut observations = scraped(with_cache(512, None), prompt_tokens, 120.0);
+        if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+            let last = recording.samples.last_mut().unwrap();
+            let found = last.counters.prefix_hits.as_mut().unwrap();
+            *found += hits;
+        }
+        observations.manifest.seen_before = Some("20260101-000000-beef".to_owned());
+        observations
+    };
+    assert_eq!(raised(&hit(20_480.0, 0.0)), [], "the server says that nothing was cached");
+    assert_eq!(raised(&hit(20_480.0, 2_048.0)), CONTAMINATED);
+    // Half of the work was for others, and so may be the hits.
+    let shared = raised(&hit(40_960.0, 20_480.0));
+    assert!(!shared.contains(&CONTAMINATED[0]), "{shared:?}");
 }
 
 #[test]

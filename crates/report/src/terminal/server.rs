@@ -1,0 +1,81 @@
+//! What the server said of itself: a second witness beside the client.
+
+use inferometer_analysis::{CounterFigures, GaugeFigures, ServerSide, Summary};
+
+use super::style::{Ink, Style};
+use crate::escape::terminal;
+use crate::lines::{hanging, labelled};
+use crate::number::{NOTHING, count, figure, percent, whole};
+
+pub(super) fn server(summary: &Summary, style: Style) -> String {
+    let title = style.paint(Ink::Bold, "server") + "\n";
+    match (&summary.server, &summary.server_missing) {
+        (Some(server), _) => title + &figures(server),
+        (None, Some(reason)) => {
+            let head = format!("  {NOTHING} ");
+            title + &hanging(&head, 4, &terminal(reason))
+        }
+        (None, None) => String::new(),
+    }
+}
+
+fn figures(server: &ServerSide) -> String {
+    let requests = |gauge: Option<GaugeFigures>| over_time(gauge, figure, whole);
+    let shares = |gauge: Option<GaugeFigures>| over_time(gauge, percent, percent);
+    let lines = [
+        ("running", requests(server.running)),
+        ("waiting", requests(server.waiting)),
+        ("swapped", requests(server.swapped)),
+        ("KV use", shares(server.kv_usage)),
+        ("prefix", prefix(server)),
+        ("preempts", server.preemptions.map(|counter| whole(Some(counter.total)))),
+        ("tokens", tokens(server)),
+        ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
+        ("scrapes", Some(scrapes(server))),
+    ];
+    let known = lines.into_iter().filter_map(|(label, text)| Some(labelled(label, &text?)));
+    known.collect()
+}
+
+fn over_time(
+    gauge: Option<GaugeFigures>,
+    mean: fn(Option<f64>) -> String,
+    max: fn(Option<f64>) -> String,
+) -> Option<String> {
+    let gauge = gauge?;
+    Some(format!("{} on average, at most {}", mean(Some(gauge.mean)), max(Some(gauge.max))))
+}
+
+fn prefix(server: &ServerSide) -> Option<String> {
+    let share = server.prefix_hit_share?;
+    Some(format!("{} of prompt tokens found in its cache", percent(Some(share))))
+}
+
+fn tokens(server: &ServerSide) -> Option<String> {
+    let rate = |counter: Option<CounterFigures>, what: &str| {
+        let rate = counter?.per_s?;
+        Some(format!("{} {what} tok/s", figure(Some(rate))))
+    };
+    let rates = [rate(server.prompt_tokens, "prompt"), rate(server.generation_tokens, "generated")];
+    let known: Vec<String> = rates.into_iter().flatten().collect();
+    (!known.is_empty()).then(|| format!("{}, by its own counters", known.join(", ")))
+}
+
+fn scrapes(server: &ServerSide) -> String {
+    let scrapes = &server.scrapes;
+    let by_reason = scrapes.missed_by.iter();
+    let reasons: Vec<String> = by_reason
+        .map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")))
+        .collect();
+    let missed = match scrapes.missed {
+        0 => "none missed".to_owned(),
+        missed => format!("{} missed ({})", count(missed), terminal(&reasons.join(", "))),
+    };
+    format!(
+        "{} of {}, {missed}; each took {} ms, at most {} ms",
+        count(scrapes.ok),
+        server.dialect.title(),
+        figure(Some(scrapes.took_ms_mean)),
+        figure(Some(scrapes.took_ms_max)),
+    )
+}

@@ -1,0 +1,80 @@
+//! What the server said of itself, in a journal beside that of the requests. A run is whole without
+//! it: whatever happens to this file, the sums hold and the run is read.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use inferometer_model::Observations;
+use inferometer_model::telemetry::{Absence, Telemetry, TelemetryEntry};
+
+use crate::directory::RunDirectory;
+use crate::error::StoreError;
+use crate::files;
+use crate::journal::JournalReader;
+use crate::writer::JournalWriter;
+
+const TELEMETRY_FILE: &str = "telemetry.journal";
+
+/// Appends to a run's telemetry. An entry a second: each goes to the kernel at once.
+#[derive(Debug)]
+pub struct TelemetryWriter {
+    journal: JournalWriter<File, TelemetryEntry>,
+    path: PathBuf,
+}
+
+impl TelemetryWriter {
+    pub fn append(&mut self, entry: &TelemetryEntry) -> Result<(), StoreError> {
+        self.journal.append(entry)?;
+        self.journal.flush()
+    }
+
+    /// Ends the writing: everything is on disk.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        self.journal.sync()?;
+        let path = self.path;
+        files::sync_parent(&path).map_err(|error| StoreError::NotDurable { path, error })
+    }
+}
+
+impl RunDirectory {
+    /// Begins the run's telemetry. The journal of its requests is locked, and this file with it.
+    pub fn create_telemetry(&self) -> Result<TelemetryWriter, StoreError> {
+        let path = self.path().join(TELEMETRY_FILE);
+        match File::create_new(&path) {
+            Ok(file) => {
+                let journal = JournalWriter::of_entries(file, path.clone());
+                Ok(TelemetryWriter { journal, path })
+            }
+            Err(error) => Err(StoreError::Write { path, error }),
+        }
+    }
+
+    pub(crate) fn with_telemetry(
+        &self,
+        observations: Observations,
+    ) -> Result<Observations, StoreError> {
+        let asked = observations.manifest.spec.telemetry.is_some();
+        let telemetry = match self.telemetry()? {
+            Some(telemetry) => telemetry,
+            None if asked => Telemetry::Absent(Absence::NothingRecorded),
+            None => Telemetry::Absent(Absence::NotAsked),
+        };
+        Ok(Observations { telemetry, ..observations })
+    }
+
+    /// Damaged frames and a torn tail are gaps like any other; `None` when there is no file.
+    fn telemetry(&self) -> Result<Option<Telemetry>, StoreError> {
+        let path = self.path().join(TELEMETRY_FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::Read { path, error }),
+        };
+        match JournalReader::<File, TelemetryEntry>::of_entries(file, path) {
+            Ok(reader) => reader.collect::<Result<Vec<_>, _>>().map(Telemetry::of).map(Some),
+            Err(StoreError::NotAJournal { .. }) => Ok(Some(Telemetry::Absent(Absence::Unreadable))),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Asks for the server's metrics again and again while a run goes on, and never disturbs it: a
+//! thread and a runtime of its own, one request at a time, and a longer wait where answers are slow.
+
+use std::future::Future;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
+use inferometer_model::outcome::Outcome;
+use inferometer_model::telemetry::{
+    Absence, MissReason, MissedScrape, TelemetryEntry, TelemetrySample,
+};
+use inferometer_model::{Clock, Moment};
+
+use super::reading::read;
+
+/// What is asked for, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Polling {
+    pub path: String,
+    pub every: Duration,
+    /// For a whole answer.
+    pub time_limit: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PollerError {
+    #[error("cannot start the thread that reads the server's metrics: {0}")]
+    Thread(io::Error),
+    #[error("the thread that reads the server's metrics ended abnormally")]
+    Panicked,
+}
+
+/// A thread that scrapes until it is stopped. `J` is where it writes things down, and `E` what can
+/// go wrong with that.
+#[derive(Debug)]
+pub struct Poller<J, E> {
+    /// Dropped to end it.
+    stop: Sender<()>,
+    thread: JoinHandle<Result<J, E>>,
+}
+
+const BODY_BYTES_MAX: usize = 16 << 20;
+/// Ticks that are written down one by one after a pause; a machine that slept has more.
+const SKIPPED_MAX: usize = 1_000;
+
+impl Polling {
+    pub const TIME_LIMIT: Duration = Duration::from_secs(2);
+}
+
+impl<J: Send + 'static, E: Send + 'static> Poller<J, E> {
+    /// Returns after the first scrape, so that a run which begins now lies between two of them.
+    /// `fetch` is made in the thread, for it may not leave it; entries are written down there too.
+    /// Where the first scrape finds nothing to ask for, or writing fails, nobody asks again.
+    pub fn start<F: Fetch>(
+        polling: Polling,
+        clock: impl Clock + Send + 'static,
+        fetch: impl FnOnce() -> F + Send + 'static,
+        journal: J,
+        append: fn(&mut J, &TelemetryEntry) -> Result<(), E>,
+    ) -> Result<Self, PollerError> {
+        let (stop, stopped) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel::<()>();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(PollerError::Thread)?;
+        let body = move || {
+            let tasks = tokio::task::LocalSet::new();
+            let fetch = fetch();
+            let ask = move || {
+                let request = FetchRequest { path: &polling.path, body_limit: BODY_BYTES_MAX };
+                tasks.block_on(&runtime, within(polling.time_limit, fetch.fetch(request)))
+            };
+            Rounds { every: polling.every, clock, ask, journal, append }.play(ready, &stopped)
+        };
+        let thread =
+            Builder::new().name("metrics".to_owned()).spawn(body).map_err(PollerError::Thread)?;
+        // Nothing is ever sent: the wait ends when the thread lets go of its end, after the first
+        // scrape, which has a time-out.
+        let _ = is_ready.recv();
+        Ok(Self { stop, thread })
+    }
+
+    /// Scrapes once more, and gives the journal back, or the first error of writing.
+    pub fn stop(self) -> Result<Result<J, E>, PollerError> {
+        drop(self.stop);
+        self.thread.join().map_err(|_panic| PollerError::Panicked)
+    }
+}
+
+/// What one exchange brought.
+type Answer = Result<FetchReply, MissReason>;
+
+async fn within(
+    limit: Duration,
+    exchange: impl Future<Output = Result<FetchReply, FetchError>>,
+) -> Answer {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing is measured here, and the module for time-outs is the client's own"
+    )]
+    let answered = tokio::time::timeout(limit, exchange).await;
+    match answered {
+        Ok(Ok(reply)) => Ok(reply),
+        Ok(Err(error)) => Err(miss_reason(error.outcome)),
+        Err(_elapsed) => Err(MissReason::Timeout),
+    }
+}
+
+fn miss_reason(outcome: Outcome) -> MissReason {
+    if matches!(outcome, Outcome::TimeoutConnect | Outcome::TimeoutTotal) {
+        MissReason::Timeout
+    } else if outcome == Outcome::ProtocolError {
+        MissReason::Protocol
+    } else {
+        MissReason::Transport
+    }
+}
+
+/// The thread's work.
+struct Rounds<C, A, J, E> {
+    every: Duration,
+    clock: C,
+    ask: A,
+    journal: J,
+    append: fn(&mut J, &TelemetryEntry) -> Result<(), E>,
+}
+
+impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
+    fn play(mut self, ready: Sender<()>, stopped: &Receiver<()>) -> Result<J, E> {
+        let (first, mut took) = self.scrape();
+        let absence = absence(&first);
+        self.write(&absence.map_or(first, TelemetryEntry::Absent))?;
+        if absence.is_some() {
+            return Ok(self.journal);
+        }
+        let grid = Grid { begin: self.clock.now(), every: self.every };
+        drop(ready);
+        let mut tick = 0;
+        loop {
+            let next = grid.next(tick, self.clock.now(), took);
+            for skipped in (tick + 1..next).take(SKIPPED_MAX) {
+                let at = grid.moment(skipped);
+                let reason = MissReason::BackedOff;
+                self.write(&TelemetryEntry::Missed(MissedScrape { at, reason }))?;
+            }
+            tick = next;
+            let wait = grid.moment(tick).since(self.clock.now()).unwrap_or_default();
+            let is_over = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+            let (entry, exchange) = self.scrape();
+            took = exchange;
+            self.write(&entry)?;
+            if is_over {
+                return Ok(self.journal);
+            }
+        }
+    }
+
+    fn write(&mut self, entry: &TelemetryEntry) -> Result<(), E> {
+        (self.append)(&mut self.journal, entry)
+    }
+
+    fn scrape(&mut self) -> (TelemetryEntry, Duration) {
+        let asked = self.clock.now();
+        let answer = (self.ask)();
+        let took = self.clock.now().since(asked).unwrap_or_default();
+        let at = asked + took / 2;
+        let found = answer.and_then(|reply| match reply.status {
+            200..=299 => read(&reply.body),
+            status => Err(MissReason::Status(status)),
+        });
+        let entry = match found {
+            Ok(reading) => TelemetryEntry::Sample(TelemetrySample {
+                at,
+                took,
+                dialect: reading.dialect,
+                process_start_s: reading.process_start_s,
+                gauges: reading.gauges,
+                counters: reading.counters,
+                timings: reading.timings,
+                dropped: reading.dropped,
+            }),
+            Err(reason) => TelemetryEntry::Missed(MissedScrape { at, reason }),
+        };
+        (entry, took)
+    }
+}
+
+/// Whether the first scrape shows that there is nothing to ask for. A server that is slow or out of
+/// order for a moment is asked again.
+fn absence(first: &TelemetryEntry) -> Option<Absence> {
+    let TelemetryEntry::Missed(MissedScrape { reason, .. }) = first else { return None };
+    let for_good = match reason {
+        MissReason::Timeout | MissReason::Transport | MissReason::BackedOff => false,
+        MissReason::Status(status) => *status < 500,
+        MissReason::Protocol
+        | MissReason::TooLarge
+        | MissReason::NotPrometheus
+        | MissReason::NoKnownName => true,
+    };
+    for_good.then_some(Absence::Refused(*reason))
+}
+
+/// Moments at whole periods after the beginning, whatever the scrapes take.
+#[derive(Clone, Copy, Debug)]
+struct Grid {
+    begin: Moment,
+    every: Duration,
+}
+
+impl Grid {
+    /// The tick to wait for after that of number `last`: never one that has passed, and not before
+    /// the server had as much rest as the last scrape took of its time.
+    fn next(self, last: u64, now: Moment, took: Duration) -> u64 {
+        let rested = (now + took).since(self.begin).unwrap_or_default();
+        let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));
+        u64::try_from(due).unwrap_or(u64::MAX).max(last + 1)
+    }
+
+    fn moment(self, tick: u64) -> Moment {
+        let every = u64::try_from(self.every.as_nanos()).unwrap_or(u64::MAX);
+        self.begin + Duration::from_nanos(every.saturating_mul(tick))
+    }
+}
+
+#[cfg(test)]
+mod tests;
