@@ -70,7 +70,7 @@ impl VirtualEngine {
             return Ok(Self::stepping(profile.scheduler, step, model));
         }
         let timing = Timing::Physics(Box::new(profile.step_time(spec.seed.unwrap_or_default())));
-        let engine = profile.describe();
+        let engine = in_one_line(&profile);
         let (config, front) = (profile.scheduler, profile.front);
         let facts = Simulated { profile: profile.name, engine };
         Ok(Self::new(config, timing, front, (facts, model)))
@@ -220,6 +220,13 @@ impl<C: Client> Listener for Wire<'_, C> {
     fn ended(&mut self, facts: &RequestFacts) {
         self.client.ended(facts);
     }
+}
+
+/// What the profile says of itself, without its name.
+fn in_one_line(profile: &Profile) -> String {
+    let text = profile.describe();
+    let name = format!("{}: ", profile.name);
+    text.strip_prefix(&name).unwrap_or(&text).replace('\n', "; ")
 }
 
 /// What the reader of a result needs to know of the settings.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use inferometer_engine::scheduler::Counters;
 use inferometer_model::observations::Simulated;
 use inferometer_model::{Moment, NotSent, Outcome, RunEnding, StartedRequest};
+use inferometer_report::lines::hanging;
 use inferometer_report::number::{count, figure, percent};
 use serde::Serialize;
 
@@ -217,9 +218,12 @@ impl Told {
             count(self.running_max.into()),
             count(self.waiting_max.into()),
         );
+        let title = format!(
+            "SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}"
+        );
         [
-            format!("SIMULATED in virtual time: no server was measured. Profile {profile}:\n"),
-            format!("{engine}\n\n"),
+            hanging("", 0, &title),
+            "\n".to_owned(),
             format!("Inferometer simulation without records, seed {}\n", self.seed),
             format!("{} in {} s\n\n", outcomes.join(", "), figure(Some(self.duration_s))),
             format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
