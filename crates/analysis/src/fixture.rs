@@ -253,6 +253,7 @@ fn manifest() -> Manifest {
         warm_up: None,
         seen_before: None,
         calibration: None,
+        simulated: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "Linux".to_owned(),

@@ -8,7 +8,7 @@ use inferometer_model::Observations;
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::HttpVersion;
-use inferometer_model::observations::{FileFacts, InputLength, TokenizerFacts};
+use inferometer_model::observations::{FileFacts, InputLength, Simulated, TokenizerFacts};
 use inferometer_model::spec::{
     Adapters, Counting, Images, Lengths, SharedPrefix, Source, SourceKind,
 };
@@ -28,6 +28,9 @@ pub struct RunFacts {
     /// The server's base URL.
     pub target: String,
     pub embedded: bool,
+    /// What answered, where no server did; absent for a run that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
     pub model: String,
     pub api: Api,
     pub streaming: bool,
@@ -93,6 +96,7 @@ impl RunFacts {
             tool_version: manifest.environment.tool_version.clone(),
             target: manifest.endpoint.base.to_string(),
             embedded: manifest.endpoint.embedded,
+            simulated: manifest.simulated.clone(),
             model: manifest.endpoint.model.clone(),
             api: manifest.spec.api,
             streaming: manifest.spec.workload.streaming,

@@ -7,6 +7,7 @@ mod commands;
 mod cores;
 mod draft;
 mod duration;
+mod embedded;
 mod environment;
 mod experiment;
 mod failure;
@@ -16,6 +17,7 @@ mod preflight;
 mod rates;
 mod secrets;
 mod signals;
+mod simulation;
 mod telemetry;
 mod warm_up;
 mod watch;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),

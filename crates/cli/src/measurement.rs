@@ -80,6 +80,7 @@ impl Measurement {
             seen_before,
             calibration: calibration::known(self.quiet),
             environment: environment::capture(),
+            simulated: None,
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();

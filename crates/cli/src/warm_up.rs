@@ -20,21 +20,23 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn of(entries: impl Iterator<Item = JournalEntry>) -> Self {
         let mut tally = Self::default();
-        for entry in entries {
-            let JournalEntry::Ended(record) = entry else { continue };
-            tally.requests += 1;
-            let ending = record.ending;
-            if ending.outcome == Outcome::Ok {
-                tally.ok += 1;
-                continue;
-            }
-            let (outcome, cause) = (ending.outcome, ending.cause);
-            let (count, _) = tally.failures.entry(outcome).or_insert_with(|| {
-                (0, LoadFailure { outcome, cause, message: ending.message }.words())
-            });
-            *count += 1;
-        }
+        entries.for_each(|entry| tally.add(entry));
         tally
+    }
+
+    pub(crate) fn add(&mut self, entry: JournalEntry) {
+        let JournalEntry::Ended(record) = entry else { return };
+        self.requests += 1;
+        let ending = record.ending;
+        if ending.outcome == Outcome::Ok {
+            self.ok += 1;
+            return;
+        }
+        let (outcome, cause) = (ending.outcome, ending.cause);
+        let (count, _) = self.failures.entry(outcome).or_insert_with(|| {
+            (0, LoadFailure { outcome, cause, message: ending.message }.words())
+        });
+        *count += 1;
     }
 
     /// The facts; or a failure where not one request ended well, unless it was stopped.

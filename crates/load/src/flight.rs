@@ -12,8 +12,8 @@ use inferometer_model::record::{ConnectionFacts, Finish, FinishReason, ResponseH
 use inferometer_model::{Moment, PlannedRequest, RequestRecord, StartedRequest};
 
 use crate::answer::{Answer, AnswerReader, Failure};
-use crate::deadline::Standing;
 use crate::dispatcher::Departure;
+use crate::limits::Standing;
 use crate::target::Target;
 use crate::wire::Wire;
 

@@ -33,6 +33,17 @@ pub struct Manifest {
     /// How fast and exact this client is on this machine; `None` when nobody had measured it.
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
+    /// What answered, where no server did: the run happened in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
+}
+
+/// The engine of a simulation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulated {
+    pub profile: String,
+    /// How it was set, in words for the reader.
+    pub engine: String,
 }
 
 /// What a workload was made from: facts about files and counting that the spec only names.

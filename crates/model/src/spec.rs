@@ -4,6 +4,7 @@
 mod bounds;
 mod carries;
 mod client;
+mod engine;
 mod error;
 mod lengths;
 mod load;
@@ -25,6 +26,7 @@ use crate::observations::{Connections, HttpVersion};
 use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
 pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
 pub use client::{ClientDraft, ClientSpec};
+pub use engine::{EngineGeneration, EnginePolicy, EngineSpec};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
@@ -43,6 +45,8 @@ pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadD
 pub struct SpecDraft {
     /// `None` is the embedded engine.
     pub url: Option<BaseUrl>,
+    /// Which embedded engine, where it is that.
+    pub engine: EngineSpec,
     pub api: Option<Api>,
     pub model: Option<String>,
     pub workload: WorkloadDraft,
@@ -73,6 +77,9 @@ pub struct SavedSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub target: TargetSpec,
+    /// Which embedded engine; says nothing where the target is another server.
+    #[serde(default, skip_serializing_if = "EngineSpec::is_default")]
+    pub engine: EngineSpec,
     pub api: Api,
     /// The model to ask for; `None` takes the first that the server lists (see the endpoint).
     pub model: Option<String>,
@@ -150,6 +157,10 @@ impl SpecDraft {
         let (api, workload, load, seed) = self.stimulus()?;
         carries::check(api, &workload)?;
         let client = self.client.resolve()?;
+        self.engine.check()?;
+        if self.url.is_some() && !self.engine.is_default() {
+            return Err(SpecError::EngineOfUrl);
+        }
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;
         let telemetry = self.telemetry.resolve()?;
@@ -158,6 +169,7 @@ impl SpecDraft {
         }
         Ok(Spec {
             target: self.url.map_or(TargetSpec::Embedded, TargetSpec::Url),
+            engine: self.engine,
             api,
             model: self.model,
             workload,

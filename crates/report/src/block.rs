@@ -8,13 +8,22 @@ use std::fmt::Write;
 use inferometer_analysis::Summary;
 use inferometer_analysis::definitions::vllm::VllmLatency;
 
+use crate::escape::terminal;
+
 const WIDTH: usize = 50;
 const LABEL_WIDTH: usize = 40;
 const VALUE_WIDTH: usize = 10;
 
 pub fn render(summary: &Summary) -> String {
     let result = &summary.vllm;
-    let mut text = rule('=', " Serving Benchmark Result ");
+    // What no server gave must not pass for a measurement, wherever the block is pasted.
+    let mut text = match &summary.run.simulated {
+        None => rule('=', " Serving Benchmark Result "),
+        Some(simulated) => {
+            let title = rule('=', " Serving Benchmark Result (simulated) ");
+            format!("SIMULATED, no server was measured: {}\n{title}", terminal(&simulated.profile))
+        }
+    };
     let mut line = |label: &str, value: &str| {
         let _ = writeln!(text, "{label:<LABEL_WIDTH$} {value:<VALUE_WIDTH$}");
     };

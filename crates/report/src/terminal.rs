@@ -16,6 +16,7 @@ pub use style::Style;
 /// Verdict, promises, failures and warnings alone, for beside a page that has no place for them.
 pub fn doubts(summary: &Summary, files: &Files) -> String {
     [
+        sections::simulated(summary, Style::Plain),
         sections::verdict(summary, Style::Plain),
         promises::promises(summary, Style::Plain),
         sections::outcomes(summary, Style::Plain),
@@ -28,6 +29,7 @@ pub fn doubts(summary: &Summary, files: &Files) -> String {
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
     let page = [
+        sections::simulated(summary, style),
         sections::head(summary, style),
         sections::verdict(summary, style),
         sections::latencies(summary, style),

@@ -112,6 +112,7 @@ fn new_run() -> NewRun {
         warm_up: None,
         seen_before: None,
         calibration: None,
+        simulated: None,
         environment: Environment::default(),
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },
     }

@@ -16,6 +16,15 @@ pub enum WorkloadError {
     Trace(#[from] TraceError),
     #[error("prompts of the kind `vllm-random` are token ids, so they need --tokenizer")]
     NoTokenizer,
+    #[error(
+        "`{0}` has ids and no words, so nothing can be sent: give a tokenizer, or simulate the run"
+    )]
+    NoWords(String),
+    #[error(
+        "`{0}` is no vocabulary; write its size, such as vocabulary:131072, and behind a comma how \
+         many of its first ids are special"
+    )]
+    BadVocabulary(String),
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
     #[error(transparent)]

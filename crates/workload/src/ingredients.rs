@@ -13,8 +13,8 @@ use crate::dataset::Dataset;
 use crate::error::WorkloadError;
 use crate::lengths::Draw;
 use crate::prompts::{
-    DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Shares, Synthetic, TracePrompts,
-    Users, VllmRandom, WarmUp,
+    Alphabet, DatasetPrompts, Decorated, Fixed, Mix, Prefixes, Prompts, Repeated, Shares,
+    Synthetic, TracePrompts, Users, VllmRandom, WarmUp,
 };
 use crate::saved::SavedPlan;
 use crate::stream::Stream;
@@ -52,7 +52,21 @@ enum Loaded {
 impl Ingredients {
     /// Reads what the spec names.
     pub fn gather(spec: &Spec) -> Result<Self, WorkloadError> {
-        let tokenizer = open_tokenizer(spec)?.map(Arc::new);
+        let name = spec.workload.tokenizer.as_deref().unwrap_or_default();
+        if Alphabet::without_words(name)?.is_some() {
+            return Err(WorkloadError::NoWords(name.to_owned()));
+        }
+        Self::gather_from(spec, None)
+    }
+
+    /// Reads what a simulation needs, which sends no words: a vocabulary of ids will do.
+    pub fn gather_without_words(spec: &Spec) -> Result<Self, WorkloadError> {
+        let name = spec.workload.tokenizer.as_deref().unwrap_or_default();
+        Self::gather_from(spec, Alphabet::without_words(name)?)
+    }
+
+    fn gather_from(spec: &Spec, ids: Option<Alphabet>) -> Result<Self, WorkloadError> {
+        let tokenizer = if ids.is_some() { None } else { open_tokenizer(spec)? }.map(Arc::new);
         let text = Arc::new(match &tokenizer {
             Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame::of(spec)?)?,
             None => TextMaker::estimating(None),
@@ -67,7 +81,7 @@ impl Ingredients {
             input_length: text.input_length(),
             ..Materials::default()
         };
-        let mut reader = Reader { tokenizer, spec, materials };
+        let mut reader = Reader { tokenizer, ids, spec, materials };
         let loaded = reader.load(&spec.workload.source)?;
         if loaded.has_system() && !text.knows_openings() {
             return Err(TextError::NoSystem(facts.map_or_else(String::new, |it| it.name)).into());
@@ -133,10 +147,15 @@ impl Ingredients {
         Arc::new(Decorated::new(prompts, &spec.workload.body, users, spec.seed))
     }
 
-    /// As long as the run's, with bodies like theirs, and unlike them in every word and picture.
+    /// As long as the run's, with bodies like theirs, and unlike them in every word and picture;
+    /// `vllm bench serve` instead asks its first prompt again and again.
     pub(crate) fn warm_up(&self, spec: &Spec) -> Arc<dyn Prompts> {
         let lengths = self.source(&self.loaded, spec.seed);
-        let words = Arc::new(WarmUp::new(lengths, self.text(), spec.seed));
+        let words: Arc<dyn Prompts> = if matches!(self.loaded, Loaded::VllmRandom(_)) {
+            Arc::new(Repeated(lengths))
+        } else {
+            Arc::new(WarmUp::new(lengths, self.text(), spec.seed))
+        };
         let seed = Stream::new(spec.seed, "warm-up-bodies", 0).bits();
         Arc::new(Decorated::new(words, &spec.workload.body, Users::Requests, seed))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::spec::{Extent, LoadShape, Rate, Source, Think};
-use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId, Spec};
+use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId, Segment, Spec};
 
 use crate::arrivals::Schedule;
 use crate::curve::nanos;
@@ -61,7 +61,8 @@ pub fn make_plan(spec: &Spec, ingredients: &Ingredients) -> (Arc<dyn Plan>, Fing
 }
 
 /// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
-/// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's.
+/// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's;
+/// but `vllm bench serve` asks its first prompt before a run, and so do those who draw as it does.
 pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Plan>> {
     let requests = NonZeroU64::new(spec.load.warm_up)?;
     let concurrency = match &spec.load.shape {
@@ -263,6 +264,10 @@ impl Plan for WorkloadPlan {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         self.prompts.content(request)
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        self.prompts.segments(request)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Where prompts come from. Every source answers the same two questions: how long is the request
 //! at a place, and what does it say. Everything follows from the seed and the place.
 
+mod alphabet;
 mod dataset;
 mod decorated;
 mod fixed;
 mod mix;
 mod numpy_rng;
+mod repeated;
 mod synthetic;
 mod trace;
 mod vllm_random;
@@ -13,13 +15,15 @@ mod warm_up;
 
 use std::fmt;
 
-use inferometer_model::{Content, PlannedRequest};
+use inferometer_model::{Content, PlannedRequest, Segment};
 use serde_json::{Map, Value};
 
+pub(crate) use alphabet::Alphabet;
 pub(crate) use dataset::DatasetPrompts;
 pub(crate) use decorated::{Decorated, Users};
 pub(crate) use fixed::Fixed;
 pub(crate) use mix::{Mix, Shares};
+pub(crate) use repeated::Repeated;
 pub(crate) use synthetic::{Prefixes, Synthetic};
 pub(crate) use trace::TracePrompts;
 pub(crate) use vllm_random::{REQUESTS_OPEN_ENDED, VllmRandom};
@@ -31,6 +35,13 @@ pub(crate) trait Prompts: Send + Sync + fmt::Debug {
 
     /// What the request says; of a conversation the new turn alone.
     fn content(&self, request: &PlannedRequest) -> Content;
+
+    /// What it says, without its text: which runs of tokens are equal to which. Sources that know
+    /// it make no text for this; elsewhere equal texts are equal and others share nothing.
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let seed = self.content(request).prompt.likeness();
+        vec![Segment { seed, tokens: request.input_tokens }]
+    }
 
     /// What its body alone carries, whatever it says.
     fn fields(&self, _: &PlannedRequest) -> Map<String, Value> {

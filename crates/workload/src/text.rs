@@ -11,6 +11,7 @@ mod words;
 
 use std::sync::Arc;
 
+pub use inferometer_model::Segment;
 use inferometer_model::observations::{Correction, InputLength};
 
 use crate::stream::Stream;
@@ -18,14 +19,6 @@ use crate::tokenizer::Tokenizer;
 use exact::Exact;
 pub use exact::{Frame, TextError};
 pub(crate) use words::WORDS;
-
-/// A stretch of text that is determined by its seed and its length. Two with the same seed begin
-/// alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    pub seed: u64,
-    pub tokens: u32,
-}
 
 /// Makes texts of so many tokens.
 #[derive(Clone, Debug)]

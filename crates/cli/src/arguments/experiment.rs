@@ -10,12 +10,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::embedded::EngineTable;
 use super::load::LoadTable;
 use super::target::{ClientTable, LimitTable, RepeatTable, TargetTable};
 use super::workload::WorkloadTable;
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ExperimentArguments {
     /// Base URL of the server, such as `http://localhost:8000` (with or without a path prefix, with
     /// or without /v1), or an experiment file; without it the embedded engine is measured
@@ -49,6 +50,8 @@ pub(crate) struct ExperimentArguments {
 pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) target: TargetTable,
+    #[command(flatten)]
+    pub(crate) engine: EngineTable,
     #[command(flatten)]
     pub(crate) workload: WorkloadTable,
     #[command(flatten)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::spec::{
-    AdapterChoice, ArrivalsKind, Counting, DatasetKind, Lengths, PinOutput, RampCurve, ThinkKind,
-    Ticks, TraceKind, Until,
+    AdapterChoice, ArrivalsKind, Counting, DatasetKind, EngineGeneration, EnginePolicy, Lengths,
+    PinOutput, RampCurve, ThinkKind, Ticks, TraceKind, Until,
 };
 use schemars::{Schema, json_schema};
 
@@ -232,3 +232,5 @@ names!(ArrivalsKind: "constant" => Constant, "poisson" => Poisson, "gamma" => Ga
 names!(Until: "both" => Both, "first" => First);
 names!(Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson);
 names!(Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser);
+names!(EngineGeneration: "v0" => V0, "v1" => V1);
+names!(EnginePolicy: "fcfs" => Fcfs, "priority" => Priority);

@@ -1,6 +1,7 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
 mod body;
+mod embedded;
 mod engine;
 mod experiment;
 mod grammars;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use body::BodyTable;
+pub(crate) use embedded::EngineTable;
 pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
 };
@@ -39,6 +41,13 @@ pub(crate) enum Command {
     /// Measure one server, once or several times
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
+    /// Simulate a run in virtual time, against the embedded engine
+    ///
+    /// The same experiment, records and page as `run`, thousands of times faster than real time, and
+    /// marked as simulated. Several files are played in their order on one engine, which keeps its
+    /// prefix cache.
+    #[command(allow_negative_numbers = true)]
+    Simulate(Box<SimulateArguments>),
     /// Show what a run would send, and save it
     ///
     /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts
@@ -80,6 +89,73 @@ pub(crate) struct RunArguments {
     pub(crate) experiment: ExperimentArguments,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
+    /// Simulate it in virtual time; `inferometer simulate` is short for this
+    #[arg(long = "virtual", help_heading = "Virtual time")]
+    pub(crate) virtual_time: bool,
+    /// Of a simulation: keep every record, or none [default: all]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        requires = "virtual_time",
+        help_heading = "Virtual time"
+    )]
+    pub(crate) records: Option<Records>,
+}
+
+impl RunArguments {
+    /// What is to be simulated instead of measured, if that is so.
+    pub(crate) fn simulated(&self) -> Option<VirtualArguments<'_>> {
+        self.virtual_time.then(|| VirtualArguments {
+            experiment: &self.experiment,
+            more: &[],
+            results: &self.results,
+            records: self.records.unwrap_or(Records::All),
+        })
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SimulateArguments {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// More experiment files, to be played after the first on the same engine
+    #[arg(value_name = "FILE")]
+    pub(crate) more: Vec<String>,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Keep every record, or none: then a short page is all there is, in memory that does not grow
+    /// with the requests [default: all]
+    #[arg(long, value_enum, value_name = "WHICH", help_heading = "Results")]
+    pub(crate) records: Option<Records>,
+}
+
+impl SimulateArguments {
+    pub(crate) fn typed(&self) -> VirtualArguments<'_> {
+        VirtualArguments {
+            experiment: &self.experiment,
+            more: &self.more,
+            results: &self.results,
+            records: self.records.unwrap_or(Records::All),
+        }
+    }
+}
+
+/// What `simulate` and `run --virtual` have in common.
+#[derive(Debug)]
+pub(crate) struct VirtualArguments<'a> {
+    pub(crate) experiment: &'a ExperimentArguments,
+    /// Files to be played after the first.
+    pub(crate) more: &'a [String],
+    pub(crate) results: &'a ResultArguments,
+    pub(crate) records: Records,
+}
+
+/// What a simulation keeps of its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Records {
+    All,
+    None,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod simulate;
 pub(crate) mod verify;
 
 use std::path::PathBuf;

@@ -17,6 +17,7 @@ use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 use super::{page, store};
 use crate::arguments::{PageFormat, ResultArguments, RunArguments};
 use crate::draft::{Drafted, Repeat, draft};
+use crate::embedded;
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
@@ -27,6 +28,9 @@ use crate::signals::{self, Interruption};
 const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    if let Some(simulated) = arguments.simulated() {
+        return super::simulate::run(&simulated);
+    }
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     let Drafted { secrets, repeat, .. } = drafted;
@@ -197,14 +201,19 @@ impl Runs<'_> {
 
     /// A run that a signal cut short says so first; otherwise the verdict speaks.
     fn exit(&self, summary: &Summary) -> Option<Exit> {
-        match (self.interruption.exit().filter(|_| summary.run.partial), summary.verdict) {
-            (Some(exit), _) => Some(exit),
-            (None, Verdict::Invalid) => Some(Exit::RunInvalid),
-            (None, Verdict::Degraded) if self.results.strict => Some(Exit::RunInvalid),
-            (None, Verdict::Degraded | Verdict::Valid) => {
-                let missed = summary.slos.iter().any(|slo| slo.verdict == SloVerdict::Missed);
-                missed.then_some(Exit::PromiseMissed)
-            }
+        let interrupted = self.interruption.exit().filter(|_| summary.run.partial);
+        interrupted.or_else(|| exit_of(summary, self.results.strict))
+    }
+}
+
+/// What the verdict and the promises say.
+pub(super) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
+    match summary.verdict {
+        Verdict::Invalid => Some(Exit::RunInvalid),
+        Verdict::Degraded if strict => Some(Exit::RunInvalid),
+        Verdict::Degraded | Verdict::Valid => {
+            let missed = summary.slos.iter().any(|slo| slo.verdict == SloVerdict::Missed);
+            missed.then_some(Exit::PromiseMissed)
         }
     }
 }
@@ -254,11 +263,13 @@ impl Server {
             TargetSpec::Embedded => {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;
-                let arguments: Vec<String> = ["--mode", "paced"]
-                    .into_iter()
-                    .chain(EMBEDDED_PACE)
-                    .map(str::to_owned)
-                    .collect();
+                let arguments = if spec.engine.is_default() {
+                    let paced = ["--mode", "paced"].into_iter().chain(EMBEDDED_PACE);
+                    paced.map(str::to_owned).collect()
+                } else {
+                    let mode = ["--mode", "serve"].map(str::to_owned);
+                    [mode.to_vec(), embedded::flags(&spec.engine)?].concat()
+                };
                 EngineProcess::start(&program, &arguments)
                     .map(Self::Embedded)
                     .map_err(|error| Failure::internal(error.to_string()))

@@ -1,6 +1,7 @@
 //! From what was said, in files and flags, to a draft of the spec.
 
 mod body;
+mod engine;
 mod promises;
 mod workload;
 
@@ -64,7 +65,7 @@ fn spec(
     origins: &Origins,
     secrets: &Secrets,
 ) -> Result<SpecDraft, Failure> {
-    let Experiment { target, workload, load, slo, repeat: _, client, limits, metadata } =
+    let Experiment { target, engine, workload, load, slo, repeat: _, client, limits, metadata } =
         experiment;
     let url: Option<BaseUrl> = target
         .url
@@ -81,6 +82,7 @@ fn spec(
     Ok(SpecDraft {
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
+        engine: engine::draft(engine),
         model: target.model,
         seed,
         workload,

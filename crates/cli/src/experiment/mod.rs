@@ -114,6 +114,7 @@ fn experiment(said: &Layer) -> Result<Experiment, Failure> {
     });
     Ok(Experiment {
         target: said.table("target")?,
+        engine: said.table("engine")?,
         workload: WorkloadTable {
             source: said.table("workload")?,
             tokens: said.table("workload")?,

@@ -67,10 +67,14 @@ pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
         drop_rivals(below, &above, END);
     }
     // A list of promises is a whole: `--slo` replaces what the file promised.
-    if at(&above, "slo.promises").is_some()
-        && let Some(table) = below.as_object_mut()
-    {
-        table.remove("slo");
+    if at(&above, "slo.promises").is_some() {
+        remove(below, "slo");
+    }
+    // A URL names another server than the embedded engine, whichever that was; and the other way.
+    for (chosen, rival) in [("target.url", "engine"), ("engine", "target.url")] {
+        if at(&above, chosen).is_some() {
+            remove(below, rival);
+        }
     }
     // Parts of a mix may be named by their place before there are any.
     if at(&above, "workload.mix").is_some_and(Value::is_object)
@@ -110,8 +114,11 @@ pub(super) fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> 
 }
 
 fn remove(tree: &mut Value, path: &str) {
-    let Some((table, key)) = path.split_once('.') else { return };
-    if let Some(table) = tree.get_mut(table).and_then(Value::as_object_mut) {
+    let (table, key) = match path.split_once('.') {
+        Some((table, key)) => (tree.get_mut(table), key),
+        None => (Some(tree), path),
+    };
+    if let Some(table) = table.and_then(Value::as_object_mut) {
         table.remove(key);
     }
 }
@@ -221,6 +228,18 @@ mod tests {
         let below = json!({ "workload": { "mix": [{ "weight": 1 }], "seed": 4 } });
         let above = json!({ "workload": { "turns": 3 } });
         assert_eq!(laid(below, above), json!({ "workload": { "turns": 3, "seed": 4 } }));
+    }
+
+    #[test]
+    fn a_url_and_the_embedded_engine_exclude_each_other() {
+        let below = json!({ "engine": { "profile": "a" }, "load": { "rate": 5 } });
+        let url = json!({ "target": { "url": "http://h" } });
+        let wanted = json!({ "target": { "url": "http://h" }, "load": { "rate": 5 } });
+        assert_eq!(laid(below, url), wanted);
+        let below = json!({ "target": { "url": "http://h", "api": "chat" } });
+        let above = json!({ "engine": { "tp": 4 } });
+        let wanted = json!({ "target": { "api": "chat" }, "engine": { "tp": 4 } });
+        assert_eq!(laid(below, above), wanted);
     }
 
     #[test]

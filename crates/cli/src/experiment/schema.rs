@@ -54,6 +54,10 @@ pub(crate) fn flag(path: &str) -> Option<String> {
     let name = match path.split('.').collect::<Vec<_>>()[..] {
         ["target", "url"] | ["workload", "mix" | "body"] | ["metadata", _] => return None,
         ["limits", limit] => format!("{limit}-timeout"),
+        // The target, the load and the plan have such keys as well.
+        ["engine", key @ ("model" | "seed" | "speed" | "step")] => {
+            format!("engine-{key}")
+        }
         ["client", "cores"] => "client-cores".to_owned(),
         ["repeat", "runs"] => "repeat".to_owned(),
         ["slo", key] => (key == "promises").then(|| "slo".to_owned())?,

@@ -253,6 +253,7 @@ fn key_tables() -> String {
     let body = &workload["properties"]["body"];
     [
         rows("target", &tables["target"], &[]),
+        rows("engine", &tables["engine"], &[]),
         rows("workload", workload, &["body", "mix"]),
         rows("workload.body", body, &[]),
         rows("workload.mix", part, &of_source),

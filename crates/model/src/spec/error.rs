@@ -9,6 +9,17 @@ use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
     #[error(
+        "[engine] (--profile, --hardware, …) says which embedded engine is measured, and a URL names \
+         another server; leave one out"
+    )]
+    EngineOfUrl,
+    #[error("--gpu-memory-utilization is a share of the memory, above 0 and at most 1")]
+    BadMemoryShare,
+    #[error("--noise must be from 0 to 1")]
+    BadNoise,
+    #[error("--engine-speed must be a number above zero")]
+    BadEngineSpeed,
+    #[error(
         "an open loop (--rate, --ramp) and a closed one (--concurrency) are both set: an open loop \
          sends on schedule whatever is in flight, a closed loop keeps a number in flight; set one, \
          or cap an open loop with --max-concurrency"

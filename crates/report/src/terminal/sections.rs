@@ -24,7 +24,11 @@ const WORDS_MAX: usize = 300;
 
 pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
-    let server = if run.embedded { "the embedded engine" } else { "" };
+    let server = match (run.embedded, &run.simulated) {
+        (_, Some(_)) => "the simulated engine",
+        (true, None) => "the embedded engine",
+        (false, None) => "",
+    };
     let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
     let unit = match summary.workload.turns {
         Some(_) => load::Unit::Conversations,
@@ -46,8 +50,12 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
     let cap = summary.held_by_cap.map_or_else(String::new, |held| {
         format!("the cap held back {} of the requests\n", percent(held.share))
     });
-    let title =
-        format!("Inferometer {}  ·  run {}", terminal(&run.tool_version), terminal(&run.id));
+    let simulated = if run.simulated.is_some() { "  ·  simulated" } else { "" };
+    let title = format!(
+        "Inferometer {}  ·  run {}{simulated}",
+        terminal(&run.tool_version),
+        terminal(&run.id)
+    );
     let lengths = workload::lengths(&summary.workload, run.api);
     let extras = workload::extras(&summary.workload)
         .map_or_else(String::new, |extras| hanging("", 0, &extras));
@@ -58,6 +66,17 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
         run.api,
         terminal_line(&run.model, 60),
     )
+}
+
+/// Says first of all that no server was measured; nothing for a run that was.
+pub(super) fn simulated(summary: &Summary, style: Style) -> String {
+    let Some(simulated) = &summary.run.simulated else { return String::new() };
+    let words = format!(
+        "SIMULATED in virtual time: no server was measured. Profile {}: {}",
+        terminal_line(&simulated.profile, WORDS_MAX),
+        terminal(&simulated.engine)
+    );
+    style.paint(Ink::of_verdict(Verdict::Degraded), hanging("", 0, &words).trim_end()) + "\n"
 }
 
 pub(super) fn verdict(summary: &Summary, style: Style) -> String {
@@ -196,6 +215,9 @@ pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
 }
 
 pub(super) fn client(summary: &Summary, style: Style) -> String {
+    if summary.run.simulated.is_some() {
+        return String::new();
+    }
     let client = &summary.client;
     let p99 =
         |name: &str| summary.metrics.distribution(name).and_then(|d| d.percentile(Percentile::P99));

@@ -71,6 +71,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
         warm_up: None,
         seen_before: None,
         calibration: None,
+        simulated: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "linux".to_owned(),

@@ -16,13 +16,15 @@ use crate::counter::{Counter, Rendered, Words};
 use crate::data_file::name_of;
 use crate::dataset;
 use crate::error::WorkloadError;
-use crate::prompts::{REQUESTS_OPEN_ENDED, Shares, VllmRandom};
+use crate::prompts::{Alphabet, REQUESTS_OPEN_ENDED, Shares, VllmRandom};
 use crate::saved::SavedPlan;
 use crate::tokenizer::Tokenizer;
 use crate::trace::{self, Trace};
 
 pub(super) struct Reader<'a> {
     pub(super) tokenizer: Option<Arc<Tokenizer>>,
+    /// Instead of a tokenizer, for those who send nothing.
+    pub(super) ids: Option<Alphabet>,
     pub(super) spec: &'a Spec,
     pub(super) materials: Materials,
 }
@@ -115,8 +117,9 @@ impl Reader<'_> {
         seed: u64,
         requests: Option<u64>,
     ) -> Result<VllmRandom, WorkloadError> {
-        let Some(tokenizer) = &self.tokenizer else { return Err(WorkloadError::NoTokenizer) };
-        VllmRandom::new(spec, Arc::clone(tokenizer), seed, requests)
+        let words = self.tokenizer.clone().map(Alphabet::Words);
+        let alphabet = words.or_else(|| self.ids.clone()).ok_or(WorkloadError::NoTokenizer)?;
+        VllmRandom::new(spec, alphabet, seed, requests)
     }
 
     /// How many requests the plan has, as far as it is known: where all lengths are drawn first,

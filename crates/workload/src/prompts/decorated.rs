@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use inferometer_model::spec::{AdapterChoice, Adapters, BodySpec, Images};
-use inferometer_model::{Content, PlannedRequest};
+use inferometer_model::{Content, PlannedRequest, Prompt, Segment};
 use serde_json::{Map, Value};
 
 use super::{Place, Prompts, Recipe};
@@ -95,6 +95,18 @@ impl Prompts for Decorated {
             content.model = Some(adapters.name(request, self.seed));
         }
         content
+    }
+
+    /// A server caches for each adapter apart. Pictures are beyond what a simulation knows of.
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let mut segments = self.inner.segments(request);
+        if let Some(adapters) = &self.adapters {
+            let adapter = Prompt::Text(adapters.name(request, self.seed)).likeness();
+            for segment in &mut segments {
+                segment.seed ^= adapter;
+            }
+        }
+        segments
     }
 
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {

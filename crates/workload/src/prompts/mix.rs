@@ -4,7 +4,7 @@ mod shares;
 
 use std::sync::Arc;
 
-use inferometer_model::{Content, PlannedRequest, RequestId};
+use inferometer_model::{Content, PlannedRequest, RequestId, Segment};
 use serde_json::{Map, Value};
 
 use super::{Place, Prompts, Recipe};
@@ -37,6 +37,11 @@ impl Prompts for Mix {
     fn content(&self, request: &PlannedRequest) -> Content {
         let (part, own) = self.of_part(request);
         part.content(&own)
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let (part, own) = self.of_part(request);
+        part.segments(&own)
     }
 
     fn fields(&self, request: &PlannedRequest) -> Map<String, Value> {

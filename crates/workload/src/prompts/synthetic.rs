@@ -52,6 +52,19 @@ impl Synthetic {
         }
     }
 
+    /// The shared beginning, where there is one, and the request's own words.
+    fn parts(&self, request: &PlannedRequest) -> (Option<Segment>, Segment) {
+        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens };
+        let Some(prefixes) = self.prefixes.as_ref().filter(|_| request.turn == 0) else {
+            return (None, own);
+        };
+        let prefix = prefixes.segment(request.conversation().0);
+        // A prompt that is no longer than its prefix is a part of it, and a word of its own.
+        let tokens = prefix.tokens.min(own.tokens.saturating_sub(1));
+        let prefix = Segment { tokens, ..prefix };
+        (Some(prefix), Segment { tokens: own.tokens - tokens, ..own })
+    }
+
     /// What the first turn of a conversation has before the user's words.
     fn system_tokens(&self, turn: u16) -> u32 {
         match &self.prefixes {
@@ -74,24 +87,64 @@ impl Prompts for Synthetic {
     }
 
     fn content(&self, request: &PlannedRequest) -> Content {
-        let own = Segment { seed: request.prompt_seed, tokens: request.input_tokens };
-        if 0 < request.turn {
-            return Content::text(self.text.bare(&[own]));
+        match self.parts(request) {
+            (_, own) if 0 < request.turn => Content::text(self.text.bare(&[own])),
+            (None, own) => Content::text(self.text.framed(&[own])),
+            (Some(prefix), own) if self.prefix_is_system => {
+                let [system, user] = self.text.opening(prefix, own);
+                let messages = vec![Message::new("system", system), Message::new("user", user)];
+                Content::of(Prompt::Messages(messages))
+            }
+            (Some(prefix), own) => Content::text(self.text.framed(&[prefix, own])),
         }
-        let Some(prefixes) = &self.prefixes else {
-            return Content::text(self.text.framed(&[own]));
-        };
-        let prefix = prefixes.segment(request.conversation().0);
-        if self.prefix_is_system {
-            let own = Segment { tokens: own.tokens - prefix.tokens, ..own };
-            let [system, user] = self.text.opening(prefix, own);
-            let messages = vec![Message::new("system", system), Message::new("user", user)];
-            return Content::of(Prompt::Messages(messages));
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let (prefix, own) = self.parts(request);
+        prefix.into_iter().chain([own]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompts::planned;
+
+    fn synthetic(prefix_is_system: bool) -> Synthetic {
+        let prefix = SharedPrefix { tokens: 24, count: 2, zipf: 0.0 };
+        Synthetic {
+            seed: 5,
+            text: Arc::new(TextMaker::estimating(None)),
+            input: Draw::Fixed(40),
+            output: Draw::Fixed(1),
+            prefixes: Some(Prefixes::new(prefix, 5)),
+            prefix_is_system,
         }
-        // A prompt that is no longer than its prefix is a part of it, and a word of its own.
-        let tokens = prefix.tokens.min(own.tokens.saturating_sub(1));
-        let prefix = Segment { tokens, ..prefix };
-        let own = Segment { tokens: own.tokens - tokens, ..own };
-        Content::text(self.text.framed(&[prefix, own]))
+    }
+
+    #[test]
+    fn segments_are_the_shared_prefix_and_the_words_of_its_own() {
+        let prompts = synthetic(false);
+        let segments: Vec<_> = (0..20).map(|id| prompts.segments(&planned(&prompts, id))).collect();
+        for parts in &segments {
+            assert_eq!(parts.iter().map(|part| part.tokens).collect::<Vec<_>>(), [24, 16]);
+        }
+        let mut prefixes: Vec<u64> = segments.iter().map(|parts| parts[0].seed).collect();
+        let mut own: Vec<u64> = segments.iter().map(|parts| parts[1].seed).collect();
+        for seeds in [&mut prefixes, &mut own] {
+            seeds.sort_unstable();
+            seeds.dedup();
+        }
+        assert_eq!((prefixes.len(), own.len()), (2, 20));
+    }
+
+    #[test]
+    fn a_later_turn_is_of_new_words_alone() {
+        let prompts = synthetic(true);
+        let first = planned(&prompts, 3);
+        assert_eq!(prompts.segments(&first).len(), 2);
+        let later = PlannedRequest { turn: 1, ..first };
+        let own = Segment { seed: first.prompt_seed, tokens: first.input_tokens };
+        assert_eq!(prompts.segments(&later), [own]);
     }
 }

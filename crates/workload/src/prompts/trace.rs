@@ -27,7 +27,7 @@ impl TracePrompts {
     }
 
     /// The blocks that others may share, then what is missing as text of this request alone.
-    fn segments(&self, entry: &TraceEntry, request: &PlannedRequest) -> Vec<Segment> {
+    fn parts(&self, entry: &TraceEntry, request: &PlannedRequest) -> Vec<Segment> {
         let blocks_seed = self.seed_of_blocks(request.id);
         let mut left = request.input_tokens;
         let mut segments = Vec::new();
@@ -64,7 +64,11 @@ impl Prompts for TracePrompts {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         let entry = &self.trace.entries[request.item as usize];
-        Content::text(self.text.framed(&self.segments(entry, request)))
+        Content::text(self.text.framed(&self.parts(entry, request)))
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        self.parts(&self.trace.entries[request.item as usize], request)
     }
 }
 

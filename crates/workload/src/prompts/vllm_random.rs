@@ -5,26 +5,28 @@
 //! ids, decoded, encoded again, and cut or filled with random ids until its length is right.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use inferometer_model::spec::{self, Lengths};
-use inferometer_model::{Content, PlannedRequest};
+use inferometer_model::{Content, PlannedRequest, Segment};
 
+use super::alphabet::Alphabet;
 use super::numpy_rng::NumpyRng;
 use super::{Place, Prompts, Recipe};
 use crate::error::WorkloadError;
 use crate::lengths::{Draw, ends_around};
 use crate::stream::Stream;
-use crate::tokenizer::Tokenizer;
 
 #[derive(Debug)]
 pub(crate) struct VllmRandom {
-    tokenizer: Arc<Tokenizer>,
+    alphabet: Alphabet,
     /// Ids that prompts are made of, in their order.
     allowed: Vec<u32>,
     /// As long as was asked for; its ids may have come out fewer or more.
     prefix_tokens: u32,
     prefix: Vec<u32>,
+    /// Equal for equal prefixes.
+    prefix_seed: u64,
     requests: Vec<Drawn>,
     fillings: Mutex<Fillings>,
 }
@@ -59,7 +61,7 @@ const TRIES: usize = 10;
 impl VllmRandom {
     pub(crate) fn new(
         spec: &spec::VllmRandom,
-        tokenizer: Arc<Tokenizer>,
+        alphabet: Alphabet,
         seed: u64,
         requests: Option<u64>,
     ) -> Result<Self, WorkloadError> {
@@ -68,17 +70,12 @@ impl VllmRandom {
             return Err(WorkloadError::TooManyDrawn { requests, bound: REQUESTS_MAX });
         }
         let requests = usize::try_from(requests).unwrap_or(usize::MAX);
-        let vocabulary = tokenizer.vocabulary_size();
-        let special = tokenizer.special_ids();
-        let allowed: Vec<u32> = (0..vocabulary).filter(|id| !special.contains(id)).collect();
-        if allowed.is_empty() {
-            return Err(WorkloadError::NoVocabulary(tokenizer.facts().name));
-        }
-        let around = u32::try_from(tokenizer.special_tokens()).unwrap_or(u32::MAX);
+        let allowed = alphabet.ordinary()?;
+        let around = alphabet.around();
         let mut rng = NumpyRng::new(seed);
         let inputs = draw(&spec.input, (around, 0), (seed, "input"), requests, &mut rng);
         let outputs = draw(&spec.output, (0, 1), (seed, "output"), requests, &mut rng);
-        let offsets = rng.integers(0, vocabulary - 1, requests);
+        let offsets = rng.integers(0, alphabet.size() - 1, requests);
         if spec.prefix_tokens == 0 && inputs.contains(&0) {
             return Err(WorkloadError::InputTooShort {
                 input: spec.input.to_string(),
@@ -88,14 +85,19 @@ impl VllmRandom {
         let drawn = inputs.into_iter().zip(outputs).zip(offsets);
         let drawn = drawn.map(|((input, output), offset)| Drawn { input, output, offset });
         let mut made = Self {
-            tokenizer,
+            alphabet,
             prefix_tokens: spec.prefix_tokens,
             prefix: Vec::new(),
+            prefix_seed: 0,
             requests: drawn.collect(),
             fillings: Mutex::new(Fillings::before_all(NumpyRng::new(seed))),
             allowed,
         };
         made.prefix = made.draw_prefix(spec.prefix_tokens, &mut rng);
+        made.prefix_seed = made
+            .prefix
+            .iter()
+            .fold(0, |seed, id| Stream::new(seed, "prefix-ids", u64::from(*id)).bits());
         made.fillings = Mutex::new(Fillings::before_all(rng));
         Ok(made)
     }
@@ -110,10 +112,15 @@ impl VllmRandom {
         self.settle(ids, tokens as usize, rng).1
     }
 
+    /// Where in the allowed ids a request's own begin.
+    fn first_of(&self, place: usize) -> usize {
+        (self.requests[place].offset as usize + place) % self.allowed.len()
+    }
+
     /// The prompt of a request; the generator moves on where the prompt had to be filled.
     fn make(&self, place: usize, rng: &mut NumpyRng) -> String {
-        let Drawn { input, offset, .. } = self.requests[place];
-        let first = offset as usize + place;
+        let input = self.requests[place].input;
+        let first = self.first_of(place);
         let own = (0..input as usize).map(|step| self.allowed[(first + step) % self.allowed.len()]);
         let ids: Vec<u32> = self.prefix.iter().copied().chain(own).collect();
         let tokens = (self.prefix_tokens + input) as usize;
@@ -122,11 +129,11 @@ impl VllmRandom {
 
     /// Decodes, encodes, and mends the length, until text and ids are of so many tokens.
     fn settle(&self, mut ids: Vec<u32>, tokens: usize, rng: &mut NumpyRng) -> (String, Vec<u32>) {
-        let last = self.tokenizer.vocabulary_size() - 1;
+        let last = self.alphabet.size() - 1;
         let mut tries = TRIES;
         loop {
-            let text = self.tokenizer.decode(&ids);
-            ids = self.tokenizer.encode(&text);
+            let text;
+            (text, ids) = self.alphabet.spell(ids);
             if tries == 0 || ids.len() == tokens {
                 return (text, ids);
             }
@@ -228,6 +235,19 @@ impl Prompts for VllmRandom {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         Content::text(self.prompt(self.place(request.id.0)))
+    }
+
+    /// Prompts that begin at the same id are alike as far as the shorter one goes, whatever the
+    /// seed. What mending their lengths changes is at their ends, and left aside.
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        let place = self.place(request.id.0);
+        let first = self.first_of(place) as u64;
+        let own = Segment {
+            seed: Stream::new(first, "consecutive", 0).bits(),
+            tokens: self.requests[place].input,
+        };
+        let prefix = Segment { seed: self.prefix_seed, tokens: self.prefix_tokens };
+        [prefix, own].into_iter().filter(|segment| 0 < segment.tokens).collect()
     }
 }
 

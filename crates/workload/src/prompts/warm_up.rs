@@ -37,4 +37,8 @@ impl Prompts for WarmUp {
         let fields = self.lengths.fields(request);
         Content { fields, ..Content::text(self.text.framed(&[own])) }
     }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        vec![Segment { seed: request.prompt_seed, tokens: request.input_tokens }]
+    }
 }

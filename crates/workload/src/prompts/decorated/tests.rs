@@ -98,3 +98,11 @@ fn conversations_of_one_turn_take_adapters_in_turn_with_the_others() {
     });
     assert_eq!(models.collect::<Vec<_>>(), ["a", "a", "b", "c", "a"]);
 }
+
+#[test]
+fn a_server_caches_for_each_adapter_apart() {
+    let decorated = with_adapters(AdapterChoice::RoundRobin, Users::Requests);
+    let seed = |id| decorated.segments(&planned(&decorated, id))[0].seed;
+    assert_ne!(seed(0), seed(1));
+    assert_eq!(seed(0), seed(3));
+}

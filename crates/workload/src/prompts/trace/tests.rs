@@ -87,3 +87,15 @@ fn a_prompt_is_recorded_no_shorter_than_it_can_be() {
     let tokens = [0, 1].map(|id| planned(&prompts, id).input_tokens);
     assert_eq!(tokens, [11, 40]);
 }
+
+#[test]
+fn segments_share_what_the_texts_share() {
+    let prompts = prompts(1, &[(48, &[1, 2, 3]), (40, &[1, 2, 4]), (30, &[1, 2]), (20, &[])]);
+    let segments = [0, 1, 2, 3].map(|id| prompts.segments(&planned(&prompts, id)));
+    let lengths = segments.iter().map(|parts| parts.iter().map(|part| part.tokens).sum());
+    assert_eq!(lengths.collect::<Vec<u32>>(), [48, 40, 30, 20]);
+    assert_eq!(segments[0][..2], segments[1][..2]);
+    assert_ne!(segments[0][2].seed, segments[1][2].seed);
+    assert_eq!(segments[0][1].seed, segments[2][1].seed);
+    assert_eq!(segments[2][1].tokens, 14);
+}

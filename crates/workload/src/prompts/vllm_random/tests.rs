@@ -5,9 +5,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
-use super::*;
+use std::sync::Arc;
 
-fn bytes() -> Arc<Tokenizer> {
+use super::*;
+use crate::tokenizer::Tokenizer;
+
+fn bytes() -> Alphabet {
     let mut letters: Vec<char> = ByteLevel::alphabet().into_iter().collect();
     letters.sort_unstable();
     let letters = std::iter::once("<s>".to_owned()).chain(letters.iter().map(char::to_string));
@@ -49,7 +52,7 @@ fn bytes() -> Arc<Tokenizer> {
     std::fs::write(folder.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let config = json!({ "bos_token": "<s>" });
     std::fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
-    Arc::new(Tokenizer::open(folder.path().to_str().unwrap()).unwrap())
+    Alphabet::Words(Arc::new(Tokenizer::open(folder.path().to_str().unwrap()).unwrap()))
 }
 
 fn random(input: &str, output: &str, prefix_tokens: u32, seed: u64) -> VllmRandom {
@@ -124,4 +127,60 @@ fn more_than_can_be_drawn_is_refused() {
     let spec = spec::VllmRandom { input: 6.into(), output: 1.into(), prefix_tokens: 0 };
     let error = VllmRandom::new(&spec, bytes(), 3, Some(REQUESTS_MAX + 1)).unwrap_err();
     assert!(error.to_string().contains("16777217"), "{error}");
+}
+
+#[test]
+fn equal_first_ids_are_equal_segments_in_every_run() {
+    let [one, two] = [3, 4].map(|seed| random("24±25%", "9", 0, seed));
+    let firsts = |random: &VllmRandom| (0..40).map(|place| random.first_of(place)).collect();
+    let (firsts_one, firsts_two): (Vec<usize>, Vec<usize>) = (firsts(&one), firsts(&two));
+    let mut alike = 0;
+    for (place, first) in firsts_one.iter().enumerate() {
+        for (other, second) in firsts_two.iter().enumerate() {
+            let segment = |random: &VllmRandom, place: usize| {
+                let request = crate::prompts::planned(random, place as u64);
+                let [only] = random.segments(&request)[..] else { panic!("no prefix was asked") };
+                assert_eq!(only.tokens, request.input_tokens);
+                only.seed
+            };
+            let is_alike = segment(&one, place) == segment(&two, other);
+            assert_eq!(is_alike, first == second, "{place} {other}");
+            alike += u32::from(is_alike);
+        }
+    }
+    assert!(0 < alike, "256 ids and 1,600 pairs");
+}
+
+#[test]
+fn a_prefix_is_a_segment_that_all_prompts_of_a_seed_share() {
+    let [one, two] = [0, 1].map(|seed| random("16", "5", 10, seed));
+    let prefix = |random: &VllmRandom, id| random.segments(&crate::prompts::planned(random, id))[0];
+    assert_eq!(prefix(&one, 0), prefix(&one, 7));
+    assert_eq!(prefix(&one, 0).tokens, 10);
+    assert_ne!(prefix(&one, 0).seed, prefix(&two, 0).seed);
+}
+
+#[test]
+fn its_warm_up_is_its_first_prompt_again_and_again() {
+    let random: Arc<dyn Prompts> = Arc::new(random("24±25%", "9±25%", 0, 3));
+    let repeated = super::super::Repeated(Arc::clone(&random));
+    for id in [0, 1, 5] {
+        let request = crate::prompts::planned(&repeated, id);
+        let first = crate::prompts::planned(random.as_ref(), 0);
+        assert_eq!(repeated.content(&request), random.content(&first));
+        assert_eq!(repeated.segments(&request), random.segments(&first));
+        assert_eq!(request.output_tokens, first.output_tokens);
+    }
+}
+
+#[test]
+fn ids_without_words_are_drawn_as_those_of_a_tokenizer() {
+    let spec = spec::VllmRandom { input: 24.into(), output: 9.into(), prefix_tokens: 0 };
+    // As many ids as the tokenizer of bytes has, and its one special token.
+    let ids = Alphabet::Ids { size: 257, special: 1 };
+    let [with, without] =
+        [bytes(), ids].map(|alphabet| VllmRandom::new(&spec, alphabet, 3, Some(40)).unwrap());
+    for place in 0..40 {
+        assert_eq!(with.first_of(place), without.first_of(place), "{place}");
+    }
 }

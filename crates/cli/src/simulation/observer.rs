@@ -1,0 +1,44 @@
+//! Who hears of a simulation: a journal, or tallies.
+
+use inferometer_engine::scheduler::{Counters, Gauges};
+use inferometer_model::{Ending, Moment, NotSent, StartedRequest};
+
+use super::flights::Flight;
+use crate::failure::Failure;
+
+/// Hears of everything that the client would see, in the order in which it happens.
+pub(crate) trait Observer {
+    /// What it keeps of a request in flight.
+    type Notes: Default;
+
+    fn started(&mut self, started: &StartedRequest) -> Result<(), Failure>;
+
+    /// A token of an answer is there; `before` is the moment of the one before it. This is the
+    /// path of every token: nothing that can fail belongs here.
+    fn token(&mut self, notes: &mut Self::Notes, before: Option<Moment>, at: Moment);
+
+    fn ended(&mut self, flight: Flight<Self::Notes>, end: End) -> Result<(), Failure>;
+
+    fn not_sent(&mut self, part: NotSent) -> Result<(), Failure>;
+
+    /// The engine as it stands, once per virtual second.
+    fn sampled(&mut self, sample: &Sample);
+}
+
+/// How a request ended, and what the engine says of it.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) ending: Ending,
+    /// The status of the answer's head, where there is one.
+    pub(crate) status: Option<u16>,
+    /// Prompt tokens that the prefix cache held; `None` where the answer is not whole.
+    pub(crate) cached_tokens: Option<u32>,
+}
+
+/// The engine at one moment: what telemetry would have asked it. Counters are since its start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) at: Moment,
+    pub(crate) gauges: Gauges,
+    pub(crate) counters: Counters,
+}

@@ -1,0 +1,240 @@
+//! A simulation without records: what is asked of many requests, in memory that does not grow with
+//! them.
+
+use std::collections::BTreeMap;
+
+use inferometer_engine::scheduler::Counters;
+use inferometer_model::observations::Simulated;
+use inferometer_model::{Moment, NotSent, Outcome, RunEnding, StartedRequest};
+use inferometer_report::lines::hanging;
+use inferometer_report::number::{count, figure, percent};
+use serde::Serialize;
+
+use super::flights::Flight;
+use super::histogram::Histogram;
+use super::observer::{End, Observer, Sample};
+use crate::failure::Failure;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    ttft: Histogram,
+    tpot: Histogram,
+    itl: Histogram,
+    e2e: Histogram,
+    outcomes: BTreeMap<Outcome, u64>,
+    input_tokens: u64,
+    cached_tokens: u64,
+    output_tokens: u64,
+    first_sent: Option<Moment>,
+    last_end: Moment,
+    samples: u64,
+    kv_usage_sum: f64,
+    kv_usage_max: f64,
+    running_max: u32,
+    waiting_max: u32,
+}
+
+impl Observer for Tally {
+    type Notes = ();
+
+    fn started(&mut self, started: &StartedRequest) -> Result<(), Failure> {
+        self.first_sent.get_or_insert(started.admitted);
+        Ok(())
+    }
+
+    fn token(&mut self, (): &mut (), before: Option<Moment>, at: Moment) {
+        if let Some(before) = before {
+            self.itl.add(at.as_nanos() - before.as_nanos());
+        }
+    }
+
+    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<(), Failure> {
+        let ending = &end.ending;
+        *self.outcomes.entry(ending.outcome).or_default() += 1;
+        self.last_end = self.last_end.max(ending.at);
+        let (Outcome::Ok, Some(first), Some(last)) = (ending.outcome, flight.first, flight.last)
+        else {
+            return Ok(());
+        };
+        let since = |later: Moment, earlier: Moment| later.as_nanos() - earlier.as_nanos();
+        self.ttft.add(since(first, flight.sent));
+        self.e2e.add(since(ending.at, flight.sent));
+        if let Some(gaps) = u64::from(flight.tokens).checked_sub(1).filter(|gaps| 0 < *gaps) {
+            self.tpot.add(since(last, first) / gaps);
+        }
+        self.input_tokens += u64::from(flight.prompt_tokens);
+        self.cached_tokens += u64::from(end.cached_tokens.unwrap_or_default());
+        self.output_tokens += u64::from(flight.tokens);
+        Ok(())
+    }
+
+    fn not_sent(&mut self, part: NotSent) -> Result<(), Failure> {
+        *self.outcomes.entry(Outcome::NotSent).or_default() += part.count;
+        Ok(())
+    }
+
+    fn sampled(&mut self, sample: &Sample) {
+        let gauges = sample.gauges;
+        self.samples += 1;
+        self.kv_usage_sum += gauges.kv_usage;
+        self.kv_usage_max = self.kv_usage_max.max(gauges.kv_usage);
+        self.running_max = self.running_max.max(gauges.running);
+        self.waiting_max = self.waiting_max.max(gauges.waiting);
+    }
+}
+
+/// What is told of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Told {
+    schema: &'static str,
+    simulated: Simulated,
+    seed: u64,
+    /// From the first request to the end of the last, in virtual seconds.
+    duration_s: f64,
+    outcomes: BTreeMap<Outcome, u64>,
+    input_tokens: u64,
+    output_tokens: u64,
+    request_throughput: Option<f64>,
+    output_throughput: Option<f64>,
+    total_throughput: Option<f64>,
+    ttft_ms: Times,
+    tpot_ms: Times,
+    itl_ms: Times,
+    e2e_ms: Times,
+    /// Of the input tokens of ok requests, those that the prefix cache held.
+    cached_share: Option<f64>,
+    prefix_hit_rate: Option<f64>,
+    preemptions: u64,
+    steps: u64,
+    /// Sampled once per virtual second.
+    kv_usage_mean: Option<f64>,
+    kv_usage_max: Option<f64>,
+    running_max: u32,
+    waiting_max: u32,
+}
+
+/// Mean and maximum are exact; percentiles are within a hundredth.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Times {
+    mean: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+    n: u64,
+}
+
+impl Times {
+    fn of(times: &Histogram) -> Self {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let at = |share| times.quantile_ns(share).map(ms);
+        Self {
+            mean: times.mean_ns().map(|ns| ns / 1e6),
+            p50: at(0.50),
+            p90: at(0.90),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: times.max_ns().map(ms),
+            n: times.count(),
+        }
+    }
+
+    fn row(&self, title: &str) -> String {
+        let figures = [self.mean, self.p50, self.p90, self.p95, self.p99, self.max];
+        let figures = figures.map(|value| format!("{:>10}", figure(value)));
+        format!("{title:<22}{}{:>12}\n", figures.concat(), count(self.n))
+    }
+}
+
+impl Tally {
+    pub(crate) fn tell(
+        self,
+        ending: &RunEnding,
+        simulated: Simulated,
+        seed: u64,
+        counters: &Counters,
+    ) -> Told {
+        let began = self.first_sent.or(ending.began).unwrap_or_default();
+        let duration_s = self.last_end.since(began).map_or(0.0, |duration| duration.as_secs_f64());
+        let share = |part: u64, whole: u64| (0 < whole).then(|| part as f64 / whole as f64);
+        let per_s = |number: u64| (0.0 < duration_s).then(|| number as f64 / duration_s);
+        let sampled = 0 < self.samples;
+        Told {
+            schema: "inferometer.simulation/1",
+            simulated,
+            seed,
+            duration_s,
+            request_throughput: per_s(self.e2e.count()),
+            output_throughput: per_s(self.output_tokens),
+            total_throughput: per_s(self.input_tokens + self.output_tokens),
+            ttft_ms: Times::of(&self.ttft),
+            tpot_ms: Times::of(&self.tpot),
+            itl_ms: Times::of(&self.itl),
+            e2e_ms: Times::of(&self.e2e),
+            cached_share: share(self.cached_tokens, self.input_tokens),
+            prefix_hit_rate: share(counters.prefix_hits, counters.prefix_queries),
+            preemptions: counters.preemptions,
+            steps: counters.steps,
+            kv_usage_mean: sampled.then(|| self.kv_usage_sum / self.samples as f64),
+            kv_usage_max: sampled.then_some(self.kv_usage_max),
+            running_max: self.running_max,
+            waiting_max: self.waiting_max,
+            outcomes: self.outcomes,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+        }
+    }
+}
+
+impl Told {
+    pub(crate) fn json(&self) -> Result<String, Failure> {
+        serde_json::to_string_pretty(self).map_err(|error| Failure::internal(error.to_string()))
+    }
+
+    pub(crate) fn page(&self) -> String {
+        let Simulated { profile, engine } = &self.simulated;
+        let outcomes = self.outcomes.iter();
+        let outcomes: Vec<String> =
+            outcomes.map(|(outcome, number)| format!("{} {outcome}", count(*number))).collect();
+        let header = ["mean", "p50", "p90", "p95", "p99", "max"].map(|name| format!("{name:>10}"));
+        let rates = format!(
+            "{:<22}{:>10} requests/s, {} output tokens/s, {} tokens/s in all\n",
+            "throughput",
+            figure(self.request_throughput),
+            figure(self.output_throughput),
+            figure(self.total_throughput),
+        );
+        let server = format!(
+            "{:<22}{:>10} of the tokens looked up, {} preemptions, {} steps\n{:<22}{:>10} on \
+             average, {} at most; {} running and {} waiting at most\n",
+            "prefix cache",
+            percent(self.prefix_hit_rate),
+            count(self.preemptions),
+            count(self.steps),
+            "KV blocks in use",
+            percent(self.kv_usage_mean),
+            percent(self.kv_usage_max),
+            count(self.running_max.into()),
+            count(self.waiting_max.into()),
+        );
+        let title = format!(
+            "SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}"
+        );
+        [
+            hanging("", 0, &title),
+            "\n".to_owned(),
+            format!("Inferometer simulation without records, seed {}\n", self.seed),
+            format!("{} in {} s\n\n", outcomes.join(", "), figure(Some(self.duration_s))),
+            format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
+            self.ttft_ms.row("TTFT"),
+            self.tpot_ms.row("TPOT"),
+            self.itl_ms.row("ITL"),
+            self.e2e_ms.row("E2E"),
+            "\n".to_owned(),
+            rates,
+            server,
+        ]
+        .concat()
+    }
+}
