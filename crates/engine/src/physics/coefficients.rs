@@ -55,10 +55,10 @@ pub struct HostCost {
     pub per_finished_s: f64,
 }
 
-/// The generic set, for systems that nobody has measured here. It is no fit: it holds what large
-/// matrix multiplications, attention kernels and reads of weights reach on well supported hardware
-/// (about half of the peak FLOP/s, three quarters of the bandwidth), and the host times of one
-/// Python process. Expect a step to be right within a third.
+/// The generic set, for systems that nobody has measured here. It is no fit and was held against no
+/// measurement: it takes large matrix multiplications to reach about half of the peak FLOP/s, reads
+/// of weights three quarters of the bandwidth, and the host to be one Python process. It is likely
+/// too kind to models with many experts, whose kernels are many and small.
 impl Default for Coefficients {
     fn default() -> Self {
         Self {

@@ -155,6 +155,34 @@ proptest! {
     }
 }
 
+/// A server at its hardware's peak is as fast as the bound says, so the bound is no mere caution.
+#[test]
+fn the_bound_is_what_a_perfect_server_takes() {
+    let perfect = Coefficients {
+        eta_compute: 1.0,
+        eta_memory: 1.0,
+        eta_attention: 1.0,
+        eta_kv: 1.0,
+        eta_link: 1.0,
+        p_norm: 64.0,
+        step_s: 0.0,
+        layer_s: 0.0,
+        host: HostCost { per_step_s: 0.0, per_request_s: 0.0, per_finished_s: 0.0 },
+        kv_skew: 0.0,
+        cuda_graphs: false,
+        link_latency_s: Some(0.0),
+        ..Coefficients::default()
+    };
+    for system in SYSTEMS {
+        let mut step = PhysicsStep::new(machine(system), perfect, 0).unwrap();
+        for shape in [prefill(2048, 4096), decodes(32, 1000), decodes(300, 5000)] {
+            let excess = step.step_ns(&shape) as f64 / step.bound_ns(&shape) as f64;
+            // Two equal times have a norm of 2^(1/64).
+            assert!((1.0..1.011).contains(&excess), "{system}: {excess}");
+        }
+    }
+}
+
 fn ms(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }
