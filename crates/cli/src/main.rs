@@ -10,6 +10,7 @@ mod duration;
 mod environment;
 mod experiment;
 mod failure;
+mod fit;
 mod measurement;
 mod output;
 mod preflight;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),

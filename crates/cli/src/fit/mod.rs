@@ -14,7 +14,7 @@ mod search;
 mod source;
 mod trial;
 
-pub(crate) use free::Free;
+pub(crate) use free::{Free, UnknownCoefficient};
 pub(crate) use outcome::{Fit, Fitting};
 pub(crate) use page::{json, page};
 pub(crate) use row::{Figures, Row};

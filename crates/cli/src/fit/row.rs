@@ -24,8 +24,8 @@ pub(crate) struct RowRequest {
 
 #[derive(Clone, Debug)]
 pub(crate) enum RowLoad {
-    /// So many at a time, after a first request alone: the client's test of the server.
-    Closed { slots: u32 },
+    /// So many at a time. A client that tests the server first sends it the first prompt alone.
+    Closed { slots: u32, tests_first: bool },
     /// Poisson arrivals at a rate. Where the server kept up, its duration tells how fast they
     /// really came.
     Poisson { rate: f64, took_s: Option<f64> },
@@ -36,6 +36,15 @@ pub(crate) enum RowLoad {
 }
 
 impl RowLoad {
+    /// How much load it is, where that is a number.
+    pub(crate) fn level(&self) -> Option<f64> {
+        match self {
+            Self::Closed { slots, .. } => Some(f64::from(*slots)),
+            Self::Poisson { rate, .. } => Some(*rate),
+            Self::AtOnce | Self::Recorded(_) => None,
+        }
+    }
+
     /// Whether more came than was served: then latencies are those of a queue that grew.
     pub(crate) fn is_saturated(&self) -> bool {
         match self {

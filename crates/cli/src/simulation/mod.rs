@@ -16,6 +16,8 @@ mod player;
 mod tally;
 
 pub(crate) use engine::VirtualEngine;
+pub(crate) use flights::Flight;
 pub(crate) use journal::Journal;
+pub(crate) use observer::{End, Observer, Sample};
 pub(crate) use player::{Player, Rules};
 pub(crate) use tally::{Tally, Told};
