@@ -4,6 +4,7 @@
 
 mod prompts;
 mod rivals;
+mod simulate_speed;
 #[cfg(test)]
 mod tidy;
 
@@ -25,8 +26,9 @@ fn main() -> ExitCode {
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["rivals", words @ ..] => beside_rivals(words),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
+        ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
-            eprint!("{HELP}{}{}", prompts::HELP, rivals::HELP);
+            eprint!("{HELP}{}{}{}", simulate_speed::HELP, prompts::HELP, rivals::HELP);
             return ExitCode::from(2);
         }
     };
@@ -66,6 +68,24 @@ fn real_server(url: &str) -> bool {
 fn beside_rivals(words: &[&str]) -> bool {
     let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
     rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
+}
+
+fn simulate_speed(words: &[&str]) -> bool {
+    if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
+        return false;
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let made = std::path::Path::new(&folder).join("release/inferometer");
+    match simulate_speed::simulate_speed(&made, words) {
+        Ok(table) => {
+            eprint!("{table}");
+            true
+        }
+        Err(why) => {
+            eprintln!("simulate-speed: {why}");
+            false
+        }
+    }
 }
 
 fn prompts(python: &str, tokenizer: &str) -> bool {

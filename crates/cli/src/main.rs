@@ -7,6 +7,7 @@ mod commands;
 mod cores;
 mod draft;
 mod duration;
+mod embedded;
 mod environment;
 mod experiment;
 mod failure;

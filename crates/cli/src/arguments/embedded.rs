@@ -37,6 +37,9 @@ pub(crate) struct EngineTable {
     /// How weights are stored, such as fp8 or int4 [default: as the model's]
     #[arg(long, value_name = "KIND")]
     pub(crate) quantization: Option<String>,
+    /// How keys and values are stored, such as fp8 [default: as the model computes]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) kv_cache_dtype: Option<String>,
     /// Share of the GPU's memory that the engine may use [default: 0.9]
     #[arg(long, value_name = "SHARE")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
@@ -57,6 +60,9 @@ pub(crate) struct EngineTable {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub(crate) max_num_batched_tokens: Option<u32>,
+    /// Most tokens of one prompt in one step [default: no such bound]
+    #[arg(long, value_name = "N")]
+    pub(crate) long_prefill_token_threshold: Option<u32>,
     /// KV blocks, instead of what the memory leaves room for
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
@@ -70,17 +76,30 @@ pub(crate) struct EngineTable {
           value_name = "BOOL", hide_possible_values = true)]
     pub(crate) enable_chunked_prefill: Option<bool>,
     /// Whose scheduler to follow [default: likewise]
-    #[arg(id = "engine_generation", long = "engine-generation", value_name = "GENERATION",
-          value_parser = named::<EngineGeneration>())]
+    #[arg(long, value_name = "GENERATION", value_parser = named::<EngineGeneration>())]
     pub(crate) generation: Option<Written<EngineGeneration>>,
     /// Steps that one decision of a v0 scheduler holds for [default: likewise]
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub(crate) num_scheduler_steps: Option<u32>,
     /// Who is next in its queue [default: fcfs]
-    #[arg(id = "engine_policy", long = "engine-policy", value_name = "POLICY",
-          value_parser = named::<EnginePolicy>())]
-    pub(crate) policy: Option<Written<EnginePolicy>>,
+    #[arg(long, value_name = "POLICY", value_parser = named::<EnginePolicy>())]
+    pub(crate) scheduling_policy: Option<Written<EnginePolicy>>,
+    /// Put the next step together while one runs [default: as the profile says]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) async_scheduling: Option<bool>,
+    /// Launch every kernel by itself, without recorded graphs [default: likewise]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub(crate) enforce_eager: Option<bool>,
+    /// Sigma by which step times vary, from 0 to 1 [default: likewise]
+    #[arg(long, value_name = "SIGMA")]
+    #[schemars(range(min = 0, max = 1))]
+    pub(crate) noise: Option<f64>,
+    /// Seed of that noise [default: 0]
+    #[arg(id = "engine_seed", long = "engine-seed", value_name = "N")]
+    pub(crate) seed: Option<u64>,
     /// How much faster than its profile a live engine runs; a simulation needs no such thing
     /// [default: 1]
     #[arg(id = "engine_speed", long = "engine-speed", value_name = "FACTOR")]

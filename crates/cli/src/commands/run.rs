@@ -17,6 +17,7 @@ use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 use super::{page, store};
 use crate::arguments::{PageFormat, ResultArguments, RunArguments};
 use crate::draft::{Drafted, Repeat, draft};
+use crate::embedded;
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
@@ -262,11 +263,13 @@ impl Server {
             TargetSpec::Embedded => {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;
-                let arguments: Vec<String> = ["--mode", "paced"]
-                    .into_iter()
-                    .chain(EMBEDDED_PACE)
-                    .map(str::to_owned)
-                    .collect();
+                let arguments = if spec.engine.is_default() {
+                    let paced = ["--mode", "paced"].into_iter().chain(EMBEDDED_PACE);
+                    paced.map(str::to_owned).collect()
+                } else {
+                    let mode = ["--mode", "serve"].map(str::to_owned);
+                    [mode.to_vec(), embedded::flags(&spec.engine)?].concat()
+                };
                 EngineProcess::start(&program, &arguments)
                     .map(Self::Embedded)
                     .map_err(|error| Failure::internal(error.to_string()))

@@ -55,7 +55,7 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["target", "url"] | ["workload", "mix" | "body"] | ["metadata", _] => return None,
         ["limits", limit] => format!("{limit}-timeout"),
         // The target, the load and the plan have such keys as well.
-        ["engine", key @ ("model" | "generation" | "policy" | "speed" | "step")] => {
+        ["engine", key @ ("model" | "seed" | "speed" | "step")] => {
             format!("engine-{key}")
         }
         ["client", "cores"] => "client-cores".to_owned(),

@@ -1,16 +1,21 @@
 //! The engine of a simulation: its scheduler, the API process before it, and its clock. It goes on
 //! from run to run, and keeps its prefix cache.
 
+use std::time::Duration;
+
+use inferometer_engine::physics::{Front as FrontCosts, PhysicsStep};
+use inferometer_engine::profile::Profile;
 use inferometer_engine::scheduler::{
-    ConstantStep, Counters, Generation, Listener, Policy, Refusal, RequestFacts, Scheduler,
+    ConstantStep, Counters, Generation, Listener, Refusal, RequestFacts, Scheduler,
     SchedulerConfig, SchedulerRequest, StepShape, StepTime,
 };
 use inferometer_model::observations::Simulated;
-use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
+use inferometer_model::spec::EngineSpec;
 use inferometer_model::{Moment, RequestId};
 
-use super::front::{Costs, Front, Waiting};
+use super::front::{Front, Waiting};
 use super::observer::{Observer, Sample};
+use crate::embedded;
 use crate::failure::Failure;
 
 /// Hears what the engine sends, on the run's clock.
@@ -34,39 +39,60 @@ pub(crate) struct VirtualEngine {
 /// How long steps take.
 enum Timing {
     Constant(ConstantStep),
+    Physics(PhysicsStep),
 }
 
 impl StepTime for Timing {
     fn step_ns(&mut self, shape: &StepShape) -> u64 {
         match self {
             Self::Constant(step) => step.step_ns(shape),
+            Self::Physics(step) => step.step_ns(shape),
         }
     }
 }
 
+const IMMEDIATE: FrontCosts =
+    FrontCosts { per_request_ns: 0, per_prompt_token_ns: 0, per_output_token_ns: 0 };
+
 impl VirtualEngine {
     pub(crate) fn of(spec: &EngineSpec) -> Result<Self, Failure> {
-        let Some(step) = spec.step else {
-            return Err(Failure::usage("a simulation needs --engine-step"));
-        };
+        let names_hardware = [&spec.profile, &spec.hardware, &spec.model];
+        if let Some(step) = spec.step
+            && names_hardware.iter().all(|name| name.is_none())
+        {
+            let config = embedded::bare_scheduler(spec);
+            return Ok(Self::stepping(config, step, "constant-step".to_owned()));
+        }
+        let profile = Profile::compose(&embedded::choice(spec)?)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let model = profile.model.title.clone();
+        if let Some(step) = spec.step {
+            return Ok(Self::stepping(profile.scheduler, step, model));
+        }
+        let timing = Timing::Physics(profile.step_time(spec.seed.unwrap_or_default()));
+        let engine = profile.describe();
+        let (config, front) = (profile.scheduler, profile.front);
+        let facts = Simulated { profile: profile.name, engine };
+        Ok(Self::new(config, timing, front, (facts, model)))
+    }
+
+    /// An engine that thinks of nothing but its queues.
+    fn stepping(config: SchedulerConfig, step: Duration, model: String) -> Self {
         let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
-        let config = adjusted(SchedulerConfig::default(), spec);
-        let model = spec.model.clone().unwrap_or_else(|| "constant-step".to_owned());
         let profile = format!("constant step of {step:?}");
+        let facts = Simulated { profile, engine: words(&config) };
         let timing = Timing::Constant(ConstantStep(step_ns));
-        Ok(Self::new(config, timing, Costs::default(), (profile, model)))
+        Self::new(config, timing, IMMEDIATE, (facts, model))
     }
 
     fn new(
         config: SchedulerConfig,
         timing: Timing,
-        costs: Costs,
-        (profile, model): (String, String),
+        costs: FrontCosts,
+        (facts, model): (Simulated, String),
     ) -> Self {
-        let scheduler = Scheduler::new(config, timing);
-        let facts = Simulated { profile, engine: words(scheduler.config()) };
         Self {
-            scheduler,
+            scheduler: Scheduler::new(config, timing),
             front: Front::new(costs),
             origin_ns: 0,
             counted: Counters::default(),
@@ -92,7 +118,7 @@ impl VirtualEngine {
     }
 
     /// Lets time pass between runs.
-    pub(crate) fn rest(&mut self, time: std::time::Duration) {
+    pub(crate) fn rest(&mut self, time: Duration) {
         self.end(Moment::ZERO + time);
     }
 
@@ -172,7 +198,7 @@ impl VirtualEngine {
     }
 }
 
-const SAMPLE_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// From the scheduler through the API process to the client.
 struct Wire<'a, C> {
@@ -189,35 +215,6 @@ impl<C: Client> Listener for Wire<'_, C> {
 
     fn ended(&mut self, facts: &RequestFacts) {
         self.client.ended(facts);
-    }
-}
-
-/// The scheduler's settings, with what was asked for in place of what they were.
-fn adjusted(config: SchedulerConfig, spec: &EngineSpec) -> SchedulerConfig {
-    SchedulerConfig {
-        block_size: spec.block_size.unwrap_or(config.block_size),
-        blocks: spec.num_gpu_blocks_override.unwrap_or(config.blocks),
-        max_num_seqs: spec.max_num_seqs.unwrap_or(config.max_num_seqs),
-        max_num_batched_tokens: spec
-            .max_num_batched_tokens
-            .unwrap_or(config.max_num_batched_tokens),
-        max_model_len: spec.max_model_len.unwrap_or(config.max_model_len),
-        chunked_prefill: spec.enable_chunked_prefill.unwrap_or(config.chunked_prefill),
-        prefix_caching: spec.enable_prefix_caching.unwrap_or(config.prefix_caching),
-        policy: match spec.policy {
-            Some(EnginePolicy::Fcfs) => Policy::Fcfs,
-            Some(EnginePolicy::Priority) => Policy::Priority,
-            None => config.policy,
-        },
-        generation: match spec.generation {
-            Some(EngineGeneration::V1) => Generation::V1,
-            Some(EngineGeneration::V0) => {
-                Generation::V0 { scheduler_steps: spec.num_scheduler_steps.unwrap_or(1) }
-            }
-            None => config.generation,
-        },
-        pipeline_stages: spec.pp.unwrap_or(config.pipeline_stages),
-        ..config
     }
 }
 

@@ -2,15 +2,8 @@
 
 use std::collections::VecDeque;
 
+use inferometer_engine::physics::Front as Costs;
 use inferometer_model::RequestId;
-
-/// What each errand takes of its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Costs {
-    pub(crate) per_request_ns: u64,
-    pub(crate) per_prompt_token_ns: u64,
-    pub(crate) per_output_token_ns: u64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Front {
@@ -88,7 +81,11 @@ mod tests {
 
     #[test]
     fn what_costs_nothing_waits_for_nobody() {
-        let mut front = Front::new(Costs { per_request_ns: 50, ..Costs::default() });
+        let mut front = Front::new(Costs {
+            per_request_ns: 50,
+            per_prompt_token_ns: 0,
+            per_output_token_ns: 0,
+        });
         front.take_in(0, 0, RequestId(0), 1_000);
         assert_eq!(front.next_ns(), Some(50));
         assert_eq!(front.hand_out(3), 3);

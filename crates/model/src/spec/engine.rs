@@ -19,18 +19,26 @@ pub struct EngineSpec {
     pub pp: Option<u32>,
     pub dtype: Option<String>,
     pub quantization: Option<String>,
+    pub kv_cache_dtype: Option<String>,
     pub gpu_memory_utilization: Option<f64>,
     pub block_size: Option<u32>,
     pub max_model_len: Option<u32>,
     pub max_num_seqs: Option<u32>,
     pub max_num_batched_tokens: Option<u32>,
+    pub long_prefill_token_threshold: Option<u32>,
     pub num_gpu_blocks_override: Option<u32>,
     pub enable_prefix_caching: Option<bool>,
     pub enable_chunked_prefill: Option<bool>,
     pub generation: Option<EngineGeneration>,
     /// Steps of answers that one decision of a v0 scheduler holds for.
     pub num_scheduler_steps: Option<u32>,
-    pub policy: Option<EnginePolicy>,
+    pub scheduling_policy: Option<EnginePolicy>,
+    pub async_scheduling: Option<bool>,
+    pub enforce_eager: Option<bool>,
+    /// Sigma of the noise of step times.
+    pub noise: Option<f64>,
+    /// Of that noise.
+    pub seed: Option<u64>,
     /// How much faster than its profile a live engine runs; virtual time has no use for it.
     pub speed: Option<f64>,
     /// Every step takes this long, whatever it holds: what queueing theory knows the answers for.
@@ -79,6 +87,9 @@ impl EngineSpec {
         let is_share = |share: f64| 0.0 < share && share <= 1.0;
         if self.gpu_memory_utilization.is_some_and(|share| !is_share(share)) {
             return Err(SpecError::BadMemoryShare);
+        }
+        if self.noise.is_some_and(|noise| !(0.0..=1.0).contains(&noise)) {
+            return Err(SpecError::BadNoise);
         }
         let is_speed = |speed: f64| 0.0 < speed && speed.is_finite();
         if self.speed.is_some_and(|speed| !is_speed(speed)) {

@@ -15,6 +15,8 @@ pub enum SpecError {
     EngineOfUrl,
     #[error("--gpu-memory-utilization is a share of the memory, above 0 and at most 1")]
     BadMemoryShare,
+    #[error("--noise must be from 0 to 1")]
+    BadNoise,
     #[error("--engine-speed must be a number above zero")]
     BadEngineSpeed,
     #[error(

@@ -1,0 +1,140 @@
+//! The embedded engine that an experiment asks for: as the engine's own choice, and as the flags of
+//! `inferometer engine`.
+
+use std::str::FromStr;
+
+use inferometer_engine::profile::{Choice, UnknownWord};
+use inferometer_engine::{profile, scheduler};
+use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
+
+use crate::failure::Failure;
+
+/// What was asked for, in the words of profiles.
+pub(crate) fn choice(spec: &EngineSpec) -> Result<Choice, Failure> {
+    let spec = spec.clone();
+    Ok(Choice {
+        profile: spec.profile,
+        hardware: spec.hardware,
+        model: spec.model,
+        tp: spec.tp,
+        pp: spec.pp,
+        dtype: word("--dtype", spec.dtype)?,
+        quantization: word("--quantization", spec.quantization)?,
+        kv_cache_dtype: word("--kv-cache-dtype", spec.kv_cache_dtype)?,
+        gpu_memory_utilization: spec.gpu_memory_utilization,
+        max_model_len: spec.max_model_len,
+        max_num_seqs: spec.max_num_seqs,
+        max_num_batched_tokens: spec.max_num_batched_tokens,
+        long_prefill_token_threshold: spec.long_prefill_token_threshold,
+        block_size: spec.block_size,
+        num_gpu_blocks_override: spec.num_gpu_blocks_override,
+        enable_prefix_caching: spec.enable_prefix_caching,
+        enable_chunked_prefill: spec.enable_chunked_prefill,
+        scheduling_policy: spec.scheduling_policy.map(|policy| match policy {
+            EnginePolicy::Fcfs => profile::SchedulingPolicy::Fcfs,
+            EnginePolicy::Priority => profile::SchedulingPolicy::Priority,
+        }),
+        async_scheduling: spec.async_scheduling,
+        generation: spec.generation.map(|generation| match generation {
+            EngineGeneration::V0 => profile::EngineGeneration::V0,
+            EngineGeneration::V1 => profile::EngineGeneration::V1,
+        }),
+        num_scheduler_steps: spec.num_scheduler_steps,
+        enforce_eager: spec.enforce_eager,
+        noise: spec.noise,
+        seed: spec.seed,
+    })
+}
+
+fn word<T: FromStr<Err = UnknownWord>>(
+    flag: &str,
+    said: Option<String>,
+) -> Result<Option<T>, Failure> {
+    let read = |text: String| {
+        text.parse().map_err(|error: UnknownWord| Failure::usage(format!("{flag}: {error}")))
+    };
+    said.map(read).transpose()
+}
+
+/// A scheduler without hardware behind it, as it is set where every step takes the same time.
+pub(crate) fn bare_scheduler(spec: &EngineSpec) -> scheduler::SchedulerConfig {
+    use scheduler::{Generation, Policy, SchedulerConfig};
+    let default = SchedulerConfig::default();
+    SchedulerConfig {
+        block_size: spec.block_size.unwrap_or(default.block_size),
+        blocks: spec.num_gpu_blocks_override.unwrap_or(default.blocks),
+        max_num_seqs: spec.max_num_seqs.unwrap_or(default.max_num_seqs),
+        max_num_batched_tokens: spec
+            .max_num_batched_tokens
+            .unwrap_or(default.max_num_batched_tokens),
+        max_model_len: spec.max_model_len.unwrap_or(default.max_model_len),
+        long_prefill_token_threshold: spec
+            .long_prefill_token_threshold
+            .unwrap_or(default.long_prefill_token_threshold),
+        chunked_prefill: spec.enable_chunked_prefill.unwrap_or(default.chunked_prefill),
+        prefix_caching: spec.enable_prefix_caching.unwrap_or(default.prefix_caching),
+        policy: match spec.scheduling_policy {
+            Some(EnginePolicy::Priority) => Policy::Priority,
+            Some(EnginePolicy::Fcfs) | None => Policy::Fcfs,
+        },
+        generation: match spec.generation {
+            Some(EngineGeneration::V0) => {
+                Generation::V0 { scheduler_steps: spec.num_scheduler_steps.unwrap_or(1) }
+            }
+            Some(EngineGeneration::V1) | None => Generation::V1,
+        },
+        async_scheduling: spec.async_scheduling.unwrap_or(default.async_scheduling),
+        pipeline_stages: spec.pp.unwrap_or(default.pipeline_stages),
+        ..default
+    }
+}
+
+/// The same as flags: each key by its own name.
+pub(crate) fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
+    let tree = serde_json::to_value(EngineSpec { step: None, ..spec.clone() })
+        .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
+    let keys = tree.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let of_keys = keys.map(|(key, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("--{}={text}", key.replace('_', "-"))
+    });
+    let step = spec.step.map(|step| format!("--step={}s", step.as_secs_f64()));
+    Ok(of_keys.chain(step).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_key_becomes_its_flag() {
+        let spec = EngineSpec {
+            profile: Some("h100".to_owned()),
+            tp: Some(2),
+            enable_prefix_caching: Some(false),
+            generation: Some(EngineGeneration::V0),
+            step: Some(Duration::from_millis(25)),
+            ..EngineSpec::default()
+        };
+        let mut flags = flags(&spec).unwrap();
+        flags.sort();
+        let wanted = [
+            "--enable-prefix-caching=false",
+            "--generation=v0",
+            "--profile=h100",
+            "--step=0.025s",
+            "--tp=2",
+        ];
+        assert_eq!(flags, wanted);
+        assert_eq!(super::flags(&EngineSpec::default()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_unknown_word_is_refused_with_its_flag_and_the_known_ones() {
+        let spec = EngineSpec { dtype: Some("int3".to_owned()), ..EngineSpec::default() };
+        let refused = format!("{:?}", choice(&spec).unwrap_err());
+        assert!(refused.contains("--dtype") && refused.contains("bfloat16"), "{refused}");
+    }
+}
