@@ -58,10 +58,10 @@ fn make_room(
     while !state.allocate(place, tokens, &[]) {
         let index = victim(state);
         let loser = state.running.remove(index);
-        if let Some(refund) = batch.remove(loser) {
-            *budget += refund;
+        if index < *next {
             *next -= 1;
         }
+        *budget += batch.remove(loser).unwrap_or(0);
         batch.preempted.push(state.entry(loser).id);
         state.preempt(loser);
         if loser == place {
@@ -152,9 +152,11 @@ fn cached_tokens(state: &State, found: &[BlockId]) -> u32 {
     u32::try_from(found.len()).unwrap_or(u32::MAX) * state.config.block_size
 }
 
+/// A long prompt leaves some of the step to others, if there are others.
 fn capped(state: &State, tokens: u32) -> u32 {
     match state.config.long_prefill_token_threshold {
         0 => tokens,
+        _ if state.running.len() + state.waiting.len() <= 1 => tokens,
         most => tokens.min(most),
     }
 }
@@ -169,6 +171,6 @@ pub(super) fn watermark(state: &State) -> u32 {
         clippy::cast_sign_loss,
         reason = "a share of a count that fits"
     )]
-    let blocks = (state.config.watermark * f64::from(state.pool.total())) as u32;
+    let blocks = (state.config.watermark * f64::from(state.config.blocks)) as u32;
     blocks
 }

@@ -11,7 +11,7 @@ pub struct SchedulerConfig {
     pub max_num_seqs: u32,
     pub max_num_batched_tokens: u32,
     pub max_model_len: u32,
-    /// Most tokens of one prompt in one step; zero for no such bound.
+    /// Most tokens of one prompt in one step while there are other requests; zero for no such bound.
     pub long_prefill_token_threshold: u32,
     pub chunked_prefill: bool,
     pub prefix_caching: bool,

@@ -36,6 +36,8 @@ pub struct Scheduler<T> {
     steps_held: u32,
     /// Requests that ended since the last step was launched.
     finished: u32,
+    /// Requests that lost their blocks since then.
+    preempted: Vec<u64>,
     serials: u64,
 }
 
@@ -50,11 +52,6 @@ struct UnderWay {
 pub enum Refusal {
     #[error("a prompt of {tokens} tokens leaves no room for an answer in {max_model_len}")]
     TooLong { tokens: u32, max_model_len: u32 },
-    #[error(
-        "a prompt of {tokens} tokens is in one step, and a step has {max_num_batched_tokens}; \
-         let prompts be cut into chunks"
-    )]
-    TooLarge { tokens: u32, max_num_batched_tokens: u32 },
     #[error("an empty prompt")]
     Empty,
 }
@@ -85,10 +82,14 @@ pub struct Counters {
 }
 
 impl<T: StepTime> Scheduler<T> {
-    /// A request that fits at all must fit alone, so a model is no longer than the blocks reach.
+    /// A request that fits at all must fit alone, so a model is no longer than the blocks reach, or,
+    /// where prompts are not cut, than a step.
     pub fn new(mut config: SchedulerConfig, time: T) -> Self {
         let reach = config.blocks.saturating_sub(1).saturating_mul(config.block_size);
         config.max_model_len = config.max_model_len.min(reach);
+        if !config.chunked_prefill {
+            config.max_model_len = config.max_model_len.min(config.max_num_batched_tokens);
+        }
         Self {
             state: State::new(config),
             time,
@@ -100,6 +101,7 @@ impl<T: StepTime> Scheduler<T> {
             last_end_ns: None,
             steps_held: 0,
             finished: 0,
+            preempted: Vec::new(),
             serials: 0,
         }
     }
@@ -189,15 +191,12 @@ impl<T: StepTime> Scheduler<T> {
     }
 
     fn check(&self, tokens: u32) -> Result<(), Refusal> {
-        let SchedulerConfig { max_model_len, max_num_batched_tokens, .. } = self.state.config;
+        let max_model_len = self.state.config.max_model_len;
         if tokens == 0 {
             return Err(Refusal::Empty);
         }
         if max_model_len <= tokens {
             return Err(Refusal::TooLong { tokens, max_model_len });
-        }
-        if !self.state.config.chunked_prefill && max_num_batched_tokens < tokens {
-            return Err(Refusal::TooLarge { tokens, max_num_batched_tokens });
         }
         Ok(())
     }
@@ -207,6 +206,7 @@ impl<T: StepTime> Scheduler<T> {
         if batch.parts.is_empty() {
             // Requests that lost their blocks are back in the queue: that is worth another look.
             self.is_worth_a_look = !batch.preempted.is_empty();
+            self.preempted.extend(batch.preempted);
             return;
         }
         let mut shape = batch.settle(&mut self.state);
@@ -217,13 +217,15 @@ impl<T: StepTime> Scheduler<T> {
         let ends_ns = (at_ns + takes_ns).max(last_end + 1);
         self.free_ns = if stages == 1 { ends_ns } else { at_ns + takes_ns.div_ceil(stages) };
         self.launched_ns = at_ns;
+        let mut preempted = std::mem::take(&mut self.preempted);
+        preempted.extend(batch.preempted);
         let id_of = |part: &Part| (self.state.entry(part.place).id, part.tokens);
         let step = Step {
             ordinal: self.state.counters.steps,
             began_ns: at_ns,
             ends_ns,
             scheduled: batch.parts.iter().map(id_of).collect(),
-            preempted: batch.preempted,
+            preempted,
             admitted: batch.admitted,
             shape,
         };

@@ -12,7 +12,8 @@ pub(super) enum Waiting {
     Priority(BTreeMap<Rank, usize>),
 }
 
-/// The smaller goes first.
+/// The smaller goes first. No two are equal: equals that take blocks from each other in turn would
+/// do so for ever.
 pub(super) type Rank = (i32, u64, u64);
 
 pub(super) fn rank(entry: &Entry) -> Rank {
