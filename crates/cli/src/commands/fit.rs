@@ -7,6 +7,7 @@ use inferometer_engine::profile::{Choice, Profile};
 use inferometer_store::write_atomically;
 
 use crate::arguments::FitArguments;
+use crate::draft::engine;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::fit::{self, Fitting, Free, Row, Spreads};
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     for result in &arguments.results {
         rows.extend(fit::read(result, spreads)?);
     }
-    let base = embedded::choice(&crate::draft::engine(&arguments.engine))?;
+    let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
     let fitting = Fitting {
         servers: rows.iter().map(|row| server(row, &base)).collect::<Result<_, _>>()?,
         free: free(&arguments.free, rows.len())?,
@@ -69,10 +70,7 @@ fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {
     if names.is_empty() {
         return Ok(Free::by_default(rows));
     }
-    let parse = |name: &String| name.parse().map_err(|error: fit::UnknownCoefficient| {
-        Failure::usage(error.to_string())
-    });
-    names.iter().map(parse).collect()
+    names.iter().map(|name| name.parse()).collect()
 }
 
 /// File names without their folders: a profile's file is passed on.

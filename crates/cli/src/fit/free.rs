@@ -5,6 +5,7 @@ use std::str::FromStr;
 use inferometer_engine::physics::Coefficients;
 
 use super::search::Range;
+use crate::failure::Failure;
 
 /// A coefficient that may be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,22 +90,19 @@ impl Free {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("`{name}` is no coefficient that can be fitted; those are {}", names())]
-pub(crate) struct UnknownCoefficient {
-    name: String,
-}
-
 fn names() -> String {
     COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Free {
-    type Err = UnknownCoefficient;
+    type Err = Failure;
 
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
+    fn from_str(name: &str) -> Result<Self, Failure> {
         let found = COEFFICIENTS.iter().find(|coefficient| coefficient.name == name);
-        found.map(Self).ok_or_else(|| UnknownCoefficient { name: name.to_owned() })
+        found.map(Self).ok_or_else(|| {
+            let message = format!("`{name}` is no coefficient that can be fitted");
+            Failure::usage(message).hint(format!("those are {}", names()))
+        })
     }
 }
 

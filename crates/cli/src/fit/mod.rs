@@ -14,8 +14,8 @@ mod search;
 mod source;
 mod trial;
 
-pub(crate) use free::{Free, UnknownCoefficient};
-pub(crate) use outcome::{Fit, Fitting};
+pub(crate) use free::Free;
+pub(crate) use outcome::Fitting;
 pub(crate) use page::{json, page};
-pub(crate) use row::{Figures, Row};
+pub(crate) use row::Row;
 pub(crate) use source::{Spreads, read};

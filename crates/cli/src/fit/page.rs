@@ -15,7 +15,8 @@ const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
     let mut text = format!("{}: {}\n\n", profile.name, escape::terminal(&fitting.source));
     for free in &fitting.free {
-        let _ = writeln!(text, "  {:<20} {}", free.name(), significant(free.read(&fit.coefficients)));
+        let _ =
+            writeln!(text, "  {:<20} {}", free.name(), significant(free.read(&fit.coefficients)));
     }
     text += "\nMeasured, as the fitted profile plays it, and the error; left out: the error of a fit \
              that has not seen the row.\n";
@@ -42,9 +43,8 @@ pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
 }
 
 fn heads() -> String {
-    let columns = TITLES.map(|title| {
-        format!("  {:>9} {:>9} {:>6} {:>8}", title, "played", "error", "left out")
-    });
+    let columns = TITLES
+        .map(|title| format!("  {:>9} {:>9} {:>6} {:>8}", title, "played", "error", "left out"));
     format!("  {:<28}{}", "", columns.concat())
 }
 

@@ -30,7 +30,8 @@ pub(super) fn search<E>(
     mut cost: impl FnMut(&[f64]) -> Result<f64, E>,
 ) -> Result<Found, E> {
     let within = |number: f64, range: &Range| number.clamp(range.least, range.most);
-    let numbers = start.iter().zip(ranges).map(|(number, range)| within(*number, range)).collect();
+    let numbers: Vec<f64> =
+        start.iter().zip(ranges).map(|(number, range)| within(*number, range)).collect();
     let mut best = Found { cost: cost(&numbers)?, numbers, evaluations: 1 };
     let mut factor = FACTOR;
     while FACTOR_MIN < factor && best.evaluations < evaluations_max {
@@ -62,11 +63,7 @@ mod tests {
 
     const ANY: Range = Range { least: 1e-9, most: 1e9 };
 
-    fn lowest(
-        start: &[f64],
-        ranges: &[Range],
-        cost: impl Fn(&[f64]) -> f64,
-    ) -> Found {
+    fn lowest(start: &[f64], ranges: &[Range], cost: impl Fn(&[f64]) -> f64) -> Found {
         let found = search(start, ranges, 10_000, |numbers| Ok::<_, Infallible>(cost(numbers)));
         found.unwrap_or_else(|never| match never {})
     }

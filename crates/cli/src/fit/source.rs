@@ -153,8 +153,7 @@ fn lengths(count: u64, sum: u64, spread: f64, purpose: u64) -> Vec<u32> {
     }
     let mut draws = Draws::new(0, purpose);
     let sigma = libm::sqrt(libm::log(1.0 + spread * spread));
-    let mut factors: Vec<f64> =
-        (0..count).map(|_| libm::exp(sigma * draws.normal())).collect();
+    let mut factors: Vec<f64> = (0..count).map(|_| libm::exp(sigma * draws.normal())).collect();
     for _ in 0..8 {
         let cut: f64 = factors.iter().map(|factor| factor.min(LENGTH_MAX)).sum();
         let scale = count as f64 / cut;

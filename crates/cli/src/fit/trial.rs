@@ -28,7 +28,7 @@ pub(super) fn play(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Fa
         }
         figures.push(match &row.load {
             RowLoad::Closed { slots, tests_first } => {
-                let engine = engine.get_or_insert_with(|| VirtualEngine::of_profile(server));
+                let engine = engine.get_or_insert_with(|| VirtualEngine::of_profile(server, 0));
                 if *tests_first {
                     // Its prompt is warm from then on.
                     let requests = row.requests.iter().copied().take(1).collect();
@@ -99,7 +99,7 @@ fn seconds(seconds: f64) -> Duration {
 
 fn at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
     let plan = RowPlan { requests: row.requests.clone(), releases: Releases::At(moments) };
-    sums(plan, &mut VirtualEngine::of_profile(server))
+    sums(plan, &mut VirtualEngine::of_profile(server, 0))
 }
 
 fn sums(plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
