@@ -11,6 +11,7 @@ mod embedded;
 mod environment;
 mod experiment;
 mod failure;
+mod fit;
 mod measurement;
 mod output;
 mod preflight;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),

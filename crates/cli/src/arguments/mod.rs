@@ -4,6 +4,7 @@ mod body;
 mod embedded;
 mod engine;
 mod experiment;
+mod fit;
 mod grammars;
 mod load;
 mod target;
@@ -20,6 +21,7 @@ pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
 };
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
+pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
 pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
@@ -48,6 +50,13 @@ pub(crate) enum Command {
     /// prefix cache.
     #[command(allow_negative_numbers = true)]
     Simulate(Box<SimulateArguments>),
+    /// Fit an engine profile to measured results, and say how well it tells them
+    ///
+    /// Moves a few coefficients of the step-time model, within what the hardware can do, until a
+    /// simulation gives the figures that were measured; then asks how well that tells rows which it
+    /// has not seen.
+    #[command(allow_negative_numbers = true)]
+    Fit(Box<FitArguments>),
     /// Show what a run would send, and save it
     ///
     /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts

@@ -3,6 +3,7 @@
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod engine;
+pub(crate) mod fit;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod run;

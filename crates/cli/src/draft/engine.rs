@@ -5,7 +5,7 @@ use inferometer_model::spec::EngineSpec;
 use super::plain;
 use crate::arguments::EngineTable;
 
-pub(super) fn draft(said: EngineTable) -> EngineSpec {
+pub(crate) fn draft(said: EngineTable) -> EngineSpec {
     EngineSpec {
         profile: said.profile,
         hardware: said.hardware,

@@ -1,7 +1,7 @@
 //! From what was said, in files and flags, to a draft of the spec.
 
 mod body;
-mod engine;
+pub(crate) mod engine;
 mod promises;
 mod workload;
 

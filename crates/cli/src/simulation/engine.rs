@@ -69,11 +69,14 @@ impl VirtualEngine {
         if let Some(step) = spec.step {
             return Ok(Self::stepping(profile.scheduler, step, model));
         }
-        let timing = Timing::Physics(Box::new(profile.step_time(spec.seed.unwrap_or_default())));
-        let engine = in_one_line(&profile);
-        let (config, front) = (profile.scheduler, profile.front);
-        let facts = Simulated { profile: profile.name, engine };
-        Ok(Self::new(config, timing, front, (facts, model)))
+        Ok(Self::of_profile(&profile, spec.seed.unwrap_or_default()))
+    }
+
+    pub(crate) fn of_profile(profile: &Profile, seed: u64) -> Self {
+        let timing = Timing::Physics(Box::new(profile.step_time(seed)));
+        let facts = Simulated { profile: profile.name.clone(), engine: in_one_line(profile) };
+        let names = (facts, profile.model.title.clone());
+        Self::new(profile.scheduler.clone(), timing, profile.front, names)
     }
 
     /// An engine that thinks of nothing but its queues.

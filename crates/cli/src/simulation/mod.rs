@@ -17,8 +17,9 @@ mod tally;
 mod telemetry;
 
 pub(crate) use engine::VirtualEngine;
+pub(crate) use flights::Flight;
 pub(crate) use journal::Journal;
-pub(crate) use observer::Sample;
+pub(crate) use observer::{End, Observer, Sample};
 pub(crate) use player::{Player, Rules};
 pub(crate) use tally::{Tally, Told};
 pub(crate) use telemetry::entry;

@@ -162,14 +162,10 @@ impl PhysicsStep {
     fn host_s(&self, shape: &StepShape) -> f64 {
         let host = &self.coefficients.host;
         let requests = f64::from(shape.prefills) + f64::from(shape.decodes);
-        let decision = host.per_step_s
-            + host.per_request_s * requests
-            + host.per_finished_s * f64::from(shape.finished);
-        if shape.is_decode_only() {
-            decision / f64::from(self.machine.scheduler_steps.max(1))
-        } else {
-            decision
-        }
+        let decision = host.per_step_s + host.per_finished_s * f64::from(shape.finished);
+        // A decision may hold for several steps; a token is sampled and sent in each of them.
+        let steps = if shape.is_decode_only() { self.machine.scheduler_steps.max(1) } else { 1 };
+        decision / f64::from(steps) + host.per_request_s * requests
     }
 
     /// One draw of a log-normal factor whose mean is one.

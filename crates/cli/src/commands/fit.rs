@@ -1,0 +1,83 @@
+//! `inferometer fit`: a profile whose engine gives the figures that were measured.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use inferometer_engine::profile::{Choice, Profile};
+use inferometer_store::write_atomically;
+
+use crate::arguments::FitArguments;
+use crate::draft::engine;
+use crate::embedded;
+use crate::failure::Failure;
+use crate::fit::{self, Fitting, Free, Row, Spreads};
+use crate::output;
+
+pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
+    let talk = |line: &str| {
+        if !arguments.quiet {
+            output::talk(line);
+        }
+    };
+    let spreads = Spreads {
+        input: spread("--input-spread", arguments.input_spread)?,
+        output: spread("--output-spread", arguments.output_spread)?,
+    };
+    let mut rows = Vec::new();
+    for result in &arguments.results {
+        rows.extend(fit::read(result, spreads)?);
+    }
+    let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
+    let fitting = Fitting {
+        servers: rows.iter().map(|row| server(row, &base)).collect::<Result<_, _>>()?,
+        free: free(&arguments.free, rows.len())?,
+        source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
+        leave_one_out: !arguments.no_leave_one_out,
+        rows,
+    };
+    fitting.check()?;
+    let found = fitting.fit(talk)?;
+    let name = arguments.name.clone();
+    let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.servers[0].name));
+    let profile = fitting.profile(&found, name)?;
+    if let Some(path) = &arguments.save {
+        write_atomically(path, profile.to_toml().as_bytes())?;
+        talk(&format!("the profile is in {}", path.display()));
+    }
+    if arguments.json {
+        let document = fit::json(&fitting, &found, &profile);
+        output::result(&format!("{document:#}\n"))?;
+    } else {
+        output::result(&fit::page(&fitting, &found, &profile))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
+    let spread = typed.unwrap_or_default();
+    if (0.0..=10.0).contains(&spread) {
+        return Ok(spread);
+    }
+    Err(Failure::usage(format!("{flag} is {spread}; it lies between 0 and 10")))
+}
+
+fn server(row: &Row, base: &Choice) -> Result<Profile, Failure> {
+    let choice = row.server.over(base);
+    Profile::compose(&choice).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {
+    if names.is_empty() {
+        return Ok(Free::by_default(rows));
+    }
+    names.iter().map(|name| name.parse()).collect()
+}
+
+/// File names without their folders: a profile's file is passed on.
+fn names(results: &[String]) -> String {
+    let name = |result: &String| {
+        let path = result.split('@').next().unwrap_or_default();
+        Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
+    };
+    results.iter().filter_map(name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,21 @@
+//! `fit`: the coefficients of a profile from measured results.
+//!
+//! A result becomes a [`Row`]: a load that can be played again in virtual time, and the figures that
+//! were measured under it. A search moves the free coefficients, within what the hardware can do,
+//! until playing the rows gives their figures. Few figures bear few coefficients: there is at most
+//! one free coefficient for two rows.
+
+mod free;
+mod outcome;
+mod page;
+mod plan;
+mod row;
+mod search;
+mod source;
+mod trial;
+
+pub(crate) use free::Free;
+pub(crate) use outcome::Fitting;
+pub(crate) use page::{json, page};
+pub(crate) use row::Row;
+pub(crate) use source::{Spreads, read};

@@ -1,0 +1,225 @@
+//! The fit itself: move the free coefficients until the rows give their figures, and then ask how
+//! well that tells rows which it has not seen.
+
+use std::collections::BTreeMap;
+
+use inferometer_engine::physics::Coefficients;
+use inferometer_engine::profile::{Fitted, Profile};
+
+use super::free::{Free, ROWS_PER_COEFFICIENT};
+use super::row::{Figures, Row};
+use super::search::{Found, Range, search};
+use super::trial;
+use crate::failure::Failure;
+
+/// What is fitted to what.
+#[derive(Debug)]
+pub(crate) struct Fitting {
+    pub(crate) rows: Vec<Row>,
+    /// The server of each row, with the coefficients to start from.
+    pub(crate) servers: Vec<Profile>,
+    pub(crate) free: Vec<Free>,
+    /// Where the rows come from, in a sentence.
+    pub(crate) source: String,
+    pub(crate) leave_one_out: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Fit {
+    pub(crate) coefficients: Coefficients,
+    pub(crate) rows: Vec<FittedRow>,
+    /// Coefficients of a fit on every other row, and which those are.
+    pub(crate) half: Option<Half>,
+    pub(crate) evaluations: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct FittedRow {
+    pub(crate) played: Figures,
+    /// The same by a fit that has not seen this row.
+    pub(crate) left_out: Option<Figures>,
+}
+
+/// A fit on every other row, to tell the rest.
+#[derive(Debug)]
+pub(crate) struct Half {
+    pub(crate) free: usize,
+    pub(crate) played: Vec<Figures>,
+}
+
+impl Half {
+    /// Whether the row of this number was seen.
+    pub(crate) fn has_seen(row: usize) -> bool {
+        row % 2 == 0
+    }
+}
+
+/// How close a figure should come: throughput, TTFT, TPOT.
+pub(crate) const TOLERANCES: [f64; 3] = [0.10, 0.25, 0.15];
+/// In a queue that grows, the mean TTFT says how long the run was, and little of the server.
+const SATURATED_TTFT_TOLERANCE: f64 = 0.56;
+
+const EVALUATIONS_MAX: u32 = 400;
+const EVALUATIONS_MAX_AGAIN: u32 = 120;
+
+impl Fitting {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let bears = self.rows.len() / ROWS_PER_COEFFICIENT;
+        if bears < self.free.len() {
+            return Err(Failure::usage(format!(
+                "{} rows bear {bears} free coefficients, one for two rows, and {} are free",
+                self.rows.len(),
+                self.free.len()
+            ))
+            .hint("name fewer with --free, or give more results"));
+        }
+        if self.free.is_empty() {
+            return Err(Failure::usage("one row cannot tell one coefficient")
+                .hint("give results of at least two loads"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fit(&self, talk: impl Fn(&str) + Sync) -> Result<Fit, Failure> {
+        let start = *self.servers[0].coefficients();
+        let all = |_: usize| true;
+        let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
+        let coefficients = self.apply(&self.free, start, &found.numbers);
+        talk(&format!(
+            "fitted {} coefficients to {} rows in {} trials",
+            self.free.len(),
+            self.rows.len(),
+            found.evaluations
+        ));
+        let played = self.play(coefficients)?;
+        let (left_out, half) = if self.leave_one_out {
+            talk("asking how well it tells rows that it has not seen …");
+            (self.leave_each_out(coefficients)?, self.fit_half(start)?)
+        } else {
+            (vec![None; self.rows.len()], None)
+        };
+        let rows = played.into_iter().zip(left_out);
+        let rows = rows.map(|(played, left_out)| FittedRow { played, left_out }).collect();
+        Ok(Fit { coefficients, rows, half, evaluations: found.evaluations })
+    }
+
+    /// Each row as told by a fit without it; the fits run side by side.
+    fn leave_each_out(&self, from: Coefficients) -> Result<Vec<Option<Figures>>, Failure> {
+        let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
+            let others = |row: usize| row != left_out;
+            let found = self.search(&self.free, from, EVALUATIONS_MAX_AGAIN, others)?;
+            let coefficients = self.apply(&self.free, from, &found.numbers);
+            Ok(self.play(coefficients)?.get(left_out).copied())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut told = Vec::new();
+        let numbers: Vec<usize> = (0..self.rows.len()).collect();
+        for several in numbers.chunks(threads) {
+            let several: Result<Vec<_>, Failure> = std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    several.iter().map(|row| scope.spawn(move || without(*row))).collect();
+                let ended = threads.into_iter().map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Failure::internal("a fit panicked")))
+                });
+                ended.collect()
+            });
+            told.extend(several?);
+        }
+        Ok(told)
+    }
+
+    /// A fit on every other row, with as many coefficients as those bear.
+    fn fit_half(&self, start: Coefficients) -> Result<Option<Half>, Failure> {
+        let seen = (0..self.rows.len()).filter(|row| Half::has_seen(*row)).count();
+        let free = (seen / ROWS_PER_COEFFICIENT).min(self.free.len());
+        if free == 0 {
+            return Ok(None);
+        }
+        let few = &self.free[..free];
+        let found = self.search(few, start, EVALUATIONS_MAX, Half::has_seen)?;
+        let played = self.play(self.apply(few, start, &found.numbers))?;
+        Ok(Some(Half { free, played }))
+    }
+
+    fn search(
+        &self,
+        free: &[Free],
+        from: Coefficients,
+        evaluations_max: u32,
+        counts: impl Fn(usize) -> bool,
+    ) -> Result<Found, Failure> {
+        let start: Vec<f64> = free.iter().map(|free| free.read(&from)).collect();
+        let ranges: Vec<Range> = free.iter().map(|free| free.range()).collect();
+        search(&start, &ranges, evaluations_max, |numbers| {
+            let played = self.play(self.apply(free, from, numbers))?;
+            Ok(self.cost(&played, &counts))
+        })
+    }
+
+    fn apply(&self, free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients {
+        for (free, number) in free.iter().zip(numbers) {
+            free.write(&mut all, *number);
+        }
+        all
+    }
+
+    fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>, Failure> {
+        let with = |server: &Profile| {
+            let server = server.clone().with_coefficients(coefficients);
+            server.map_err(|error| Failure::usage(error.to_string()))
+        };
+        let servers: Vec<Profile> = self.servers.iter().map(with).collect::<Result<_, _>>()?;
+        trial::play(&self.rows, &servers)
+    }
+
+    /// Squares of the errors, each in units of how close it should come. Ratios count by their
+    /// logarithm: half and double are equally wrong.
+    fn cost(&self, played: &[Figures], counts: &impl Fn(usize) -> bool) -> f64 {
+        let mut cost = 0.0;
+        for (number, (row, played)) in self.rows.iter().zip(played).enumerate() {
+            if !counts(number) {
+                continue;
+            }
+            let errors = played.errors(&row.figures);
+            for ((error, tolerance), name) in errors.iter().zip(TOLERANCES).zip(Figures::NAMES) {
+                let is_queue = name == "ttft_mean_ms" && row.load.is_saturated();
+                let tolerance = if is_queue { SATURATED_TTFT_TOLERANCE } else { tolerance };
+                cost += error.map_or(0.0, |error| {
+                    let log = libm::log(1.0 + error) / tolerance;
+                    log * log
+                });
+            }
+        }
+        cost
+    }
+
+    /// The profile with what was found, and how far it is to be believed.
+    pub(crate) fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
+        let profile = self.servers[0].clone().with_coefficients(fit.coefficients);
+        let mut profile = profile.map_err(|error| Failure::usage(error.to_string()))?;
+        let mut fitted = Fitted {
+            source: self.source.clone(),
+            rows: u32::try_from(self.rows.len()).unwrap_or(u32::MAX),
+            free: self.free.iter().map(|free| free.name().to_owned()).collect(),
+            ..Fitted::default()
+        };
+        for (row, found) in self.rows.iter().zip(&fit.rows) {
+            note(&mut fitted.residuals, row, Some(&found.played));
+            note(&mut fitted.leave_one_out, row, found.left_out.as_ref());
+        }
+        profile.name = name;
+        profile.fitted = Some(fitted);
+        Ok(profile)
+    }
+}
+
+fn note(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {
+    let Some(played) = played else { return };
+    for (error, name) in played.errors(&row.figures).into_iter().zip(Figures::NAMES) {
+        if let Some(error) = error {
+            // A tenth of a per cent is more than anyone can know.
+            errors.insert(format!("{}: {name}", row.name), (1e3 * error).round() / 1e3);
+        }
+    }
+}

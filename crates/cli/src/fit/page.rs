@@ -1,0 +1,207 @@
+//! What a fit found, as a page and as a JSON document.
+
+use std::fmt::Write as _;
+
+use inferometer_engine::profile::Profile;
+use inferometer_report::escape;
+use inferometer_report::number::figure;
+use serde_json::{Value, json};
+
+use super::outcome::{Fit, Fitting, Half, TOLERANCES};
+use super::row::{Figures, Row};
+
+const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
+
+pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
+    let mut text = format!("{}: {}\n\n", profile.name, escape::terminal(&fitting.source));
+    for free in &fitting.free {
+        let _ =
+            writeln!(text, "  {:<20} {}", free.name(), significant(free.read(&fit.coefficients)));
+    }
+    text += "\nMeasured, as the fitted profile plays it, and the error; left out: the error of a fit \
+             that has not seen the row.\n";
+    let _ = writeln!(text, "{}", heads());
+    for (row, found) in fitting.rows.iter().zip(&fit.rows) {
+        let left_out = found.left_out.as_ref().map(|figures| figures.errors(&row.figures));
+        text += &line(row, &found.played, left_out.as_ref());
+    }
+    text += "\n";
+    let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
+    text += &totals("fitted", fitting, &played, |_| true);
+    let left_out: Option<Vec<Figures>> = fit.rows.iter().map(|row| row.left_out).collect();
+    if let Some(left_out) = left_out {
+        text += &totals("each row left out", fitting, &left_out, |_| true);
+    }
+    if let Some(half) = &fit.half {
+        let what = format!("every other row fitted ({} free), these", half.free);
+        text += &totals(&what, fitting, &half.played, Half::has_seen);
+        text += &totals("  and the rows between them", fitting, &half.played, |row| {
+            !Half::has_seen(row)
+        });
+    }
+    text + &knees(fitting, &played)
+}
+
+fn heads() -> String {
+    let columns = TITLES
+        .map(|title| format!("  {:>9} {:>9} {:>6} {:>8}", title, "played", "error", "left out"));
+    format!("  {:<28}{}", "", columns.concat())
+}
+
+fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> String {
+    let mut text = format!("  {:<28}", escape::terminal(&short(&row.name)));
+    let errors = played.errors(&row.figures);
+    for index in 0..3 {
+        let (theirs, ours) = (row.figures.values()[index], played.values()[index]);
+        let unseen = left_out.and_then(|errors| errors[index]);
+        let _ = write!(
+            text,
+            "  {:>9} {:>9} {:>6} {:>8}",
+            figure(theirs),
+            figure(ours),
+            signed(errors[index]),
+            signed(unseen)
+        );
+    }
+    text + "\n"
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(28).collect()
+}
+
+fn signed(error: Option<f64>) -> String {
+    error.map_or_else(|| "–".to_owned(), |error| format!("{:+.0}%", 100.0 * error))
+}
+
+/// Enough digits to write the number down again.
+fn significant(number: f64) -> String {
+    format!("{number:.4e}")
+}
+
+/// Mean and worst error of each figure, and how many came close enough.
+fn totals(
+    what: &str,
+    fitting: &Fitting,
+    played: &[Figures],
+    counts: impl Fn(usize) -> bool,
+) -> String {
+    let mut text = format!("  {what:<44}");
+    for (index, title) in TITLES.iter().enumerate() {
+        let errors: Vec<f64> = errors_of(fitting, played, index, &counts).collect();
+        let n = errors.len() as f64;
+        let mean = (0.0 < n).then(|| errors.iter().map(|error| error.abs()).sum::<f64>() / n);
+        let worst = errors.iter().map(|error| error.abs()).reduce(f64::max);
+        let close = errors.iter().filter(|error| error.abs() <= TOLERANCES[index]).count();
+        let _ = write!(
+            text,
+            "  {title}: mean {}, worst {}, {close} of {} within {:.0}%;",
+            plain(mean),
+            plain(worst),
+            errors.len(),
+            100.0 * TOLERANCES[index],
+        );
+    }
+    text.trim_end_matches(';').to_owned() + "\n"
+}
+
+fn plain(error: Option<f64>) -> String {
+    error.map_or_else(|| "–".to_owned(), |error| format!("{:.0}%", 100.0 * error))
+}
+
+/// Errors of one figure; TTFT only where the queue did not grow.
+fn errors_of(
+    fitting: &Fitting,
+    played: &[Figures],
+    index: usize,
+    counts: &impl Fn(usize) -> bool,
+) -> impl Iterator<Item = f64> {
+    let rows = fitting.rows.iter().zip(played).enumerate();
+    rows.filter(move |(number, (row, _))| {
+        counts(*number) && !(Figures::NAMES[index] == "ttft_mean_ms" && row.load.is_saturated())
+    })
+    .filter_map(move |(_, (row, played))| played.errors(&row.figures)[index])
+}
+
+/// The knee of each series of loads: where the throughput lies farthest above the straight line
+/// from its first to its last point.
+fn knees(fitting: &Fitting, played: &[Figures]) -> String {
+    let mut text = String::new();
+    let mut start = 0;
+    while start < fitting.rows.len() {
+        let alike = |row: &&Row| is_series(&fitting.rows[start], row);
+        let length = fitting.rows[start..].iter().take_while(alike).count().max(1);
+        let rows = &fitting.rows[start..start + length];
+        let measured: Vec<Figures> = rows.iter().map(|row| row.figures).collect();
+        let (theirs, ours) = (knee(rows, &measured), knee(rows, &played[start..start + length]));
+        if let (Some(theirs), Some(ours)) = (theirs, ours) {
+            let agree = if theirs == ours { "the same row" } else { "another row" };
+            let (theirs, ours) = (&rows[theirs].name, &rows[ours].name);
+            let _ = writeln!(
+                text,
+                "  knee of the throughput: measured at {}, played at {}: {agree}",
+                escape::terminal(theirs),
+                escape::terminal(ours)
+            );
+        }
+        start += length;
+    }
+    text
+}
+
+fn is_series(first: &Row, row: &Row) -> bool {
+    let lengths = |row: &Row| {
+        let first = row.requests.first();
+        first.map(|request| (request.prompt.tokens, request.output_tokens))
+    };
+    let kind = |row: &Row| std::mem::discriminant(&row.load);
+    row.load.level().is_some()
+        && (kind(first), lengths(first), &first.server) == (kind(row), lengths(row), &row.server)
+}
+
+fn knee(rows: &[Row], figures: &[Figures]) -> Option<usize> {
+    let points: Option<Vec<(f64, f64)>> = rows
+        .iter()
+        .zip(figures)
+        .map(|(row, figures)| Some((row.load.level()?, figures.output_throughput?)))
+        .collect();
+    let points = points.filter(|points| 4 <= points.len())?;
+    let ((x0, y0), (x1, y1)) = (*points.first()?, *points.last()?);
+    let above = |(x, y): &(f64, f64)| (y - y0) / (y1 - y0) - (x - x0) / (x1 - x0);
+    (0..points.len()).max_by(|a, b| above(&points[*a]).total_cmp(&above(&points[*b])))
+}
+
+pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
+    let figures = |figures: &Figures| -> Value {
+        let named = Figures::NAMES.into_iter().zip(figures.values());
+        named.map(|(name, value)| (name.to_owned(), json!(value))).collect()
+    };
+    let rows: Vec<Value> = fitting
+        .rows
+        .iter()
+        .zip(&fit.rows)
+        .enumerate()
+        .map(|(number, (row, found))| {
+            let half = fit.half.as_ref().map(|half| {
+                json!({ "seen": Half::has_seen(number), "figures": figures(&half.played[number]) })
+            });
+            json!({
+                "name": row.name,
+                "saturated": row.load.is_saturated(),
+                "measured": figures(&row.figures),
+                "played": figures(&found.played),
+                "left_out": found.left_out.as_ref().map(figures),
+                "half": half,
+            })
+        })
+        .collect();
+    json!({
+        "schema": "inferometer.fit/1",
+        "profile": profile.name,
+        "source": fitting.source,
+        "coefficients": fit.coefficients,
+        "free": fitting.free.iter().map(|free| free.name()).collect::<Vec<_>>(),
+        "evaluations": fit.evaluations,
+        "rows": rows,
+    })
+}
