@@ -56,6 +56,12 @@ fn word<T: FromStr<Err = UnknownWord>>(
     said.map(read).transpose()
 }
 
+/// Refuses what no engine can be, and what does not fit.
+pub(crate) fn check(spec: &EngineSpec) -> Result<(), Failure> {
+    let profile = profile::Profile::compose(&choice(spec)?);
+    profile.map(drop).map_err(|error| Failure::usage(error.to_string()))
+}
+
 /// A scheduler without hardware behind it, as it is set where every step takes the same time.
 pub(crate) fn bare_scheduler(spec: &EngineSpec) -> scheduler::SchedulerConfig {
     use scheduler::{Generation, Policy, SchedulerConfig};
@@ -95,23 +101,20 @@ pub(crate) fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
     let tree = serde_json::to_value(EngineSpec { step: None, ..spec.clone() })
         .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
     let keys = tree.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let of_keys = keys.filter_map(|(key, value)| {
+    let of_keys = keys.map(|(key, value)| {
         let name = key.replace('_', "-");
         match value.as_bool() {
-            Some(true) if key == OFF_BY_ITSELF => Some(format!("--{name}")),
-            Some(false) if key != OFF_BY_ITSELF => Some(format!("--no-{name}")),
-            Some(_) => None,
+            Some(true) => format!("--{name}"),
+            Some(false) => format!("--no-{name}"),
             None => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                Some(format!("--{name}={text}"))
+                format!("--{name}={text}")
             }
         }
     });
     let step = spec.step.map(|step| format!("--step={}s", step.as_secs_f64()));
     Ok(of_keys.chain(step).collect())
 }
-
-const OFF_BY_ITSELF: &str = "enforce_eager";
 
 #[cfg(test)]
 mod tests {
@@ -134,6 +137,7 @@ mod tests {
         let mut flags = flags(&spec).unwrap();
         flags.sort();
         let wanted = [
+            "--async-scheduling",
             "--enforce-eager",
             "--generation=v0",
             "--no-enable-prefix-caching",

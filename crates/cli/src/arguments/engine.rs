@@ -102,17 +102,23 @@ pub(crate) struct ServeArguments {
     /// KV blocks, whatever the memory would hold
     #[arg(long, value_name = "N")]
     pub(crate) num_gpu_blocks_override: Option<u32>,
-    /// No prompt finds blocks of another
-    #[arg(long)]
+    /// Prompts find blocks of others, or with --no- they do not
+    #[arg(long, overrides_with = "no_enable_prefix_caching")]
+    pub(crate) enable_prefix_caching: bool,
+    #[arg(long, hide = true, overrides_with = "enable_prefix_caching")]
     pub(crate) no_enable_prefix_caching: bool,
-    /// Prompts are computed in one step
-    #[arg(long)]
+    /// Prompts may be cut over several steps, or with --no- they may not
+    #[arg(long, overrides_with = "no_enable_chunked_prefill")]
+    pub(crate) enable_chunked_prefill: bool,
+    #[arg(long, hide = true, overrides_with = "enable_chunked_prefill")]
     pub(crate) no_enable_chunked_prefill: bool,
     /// Who is next: fcfs or priority
     #[arg(long, value_name = "POLICY")]
     pub(crate) scheduling_policy: Option<SchedulingPolicy>,
-    /// Steps are put together one after another, not ahead
-    #[arg(long)]
+    /// Steps are put together while the one before runs, or with --no- after it
+    #[arg(long, overrides_with = "no_async_scheduling")]
+    pub(crate) async_scheduling: bool,
+    #[arg(long, hide = true, overrides_with = "async_scheduling")]
     pub(crate) no_async_scheduling: bool,
     /// Which of vLLM's schedulers: v0 or v1
     #[arg(long, value_name = "VERSION")]
@@ -120,9 +126,11 @@ pub(crate) struct ServeArguments {
     /// Steps for which a decision holds; only with v0
     #[arg(long, value_name = "N")]
     pub(crate) num_scheduler_steps: Option<u32>,
-    /// No captured graphs
-    #[arg(long)]
+    /// No captured graphs, or with --no- captured ones
+    #[arg(long, overrides_with = "no_enforce_eager")]
     pub(crate) enforce_eager: bool,
+    #[arg(long, hide = true, overrides_with = "enforce_eager")]
+    pub(crate) no_enforce_eager: bool,
     /// Sigma of the noise in step times
     #[arg(long, value_name = "SIGMA")]
     pub(crate) noise: Option<f64>,

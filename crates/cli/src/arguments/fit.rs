@@ -15,7 +15,8 @@ pub(crate) struct FitArguments {
     pub(crate) results: Vec<String>,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
-    /// Coefficients to fit, at most one for two rows [default: the most telling ones]
+    /// Coefficients to fit, at most one for two rows; `none` only says how well the profile tells
+    /// the results as it is [default: the most telling ones]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Fit")]
     pub(crate) free: Vec<String>,
     /// Standard deviation over mean of the prompts' lengths, where a result has only their sum

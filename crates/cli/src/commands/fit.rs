@@ -68,7 +68,16 @@ fn server(row: &Row, base: &Choice) -> Result<Profile, Failure> {
 
 fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {
     if names.is_empty() {
-        return Ok(Free::by_default(rows));
+        let free = Free::by_default(rows);
+        return if free.is_empty() {
+            Err(Failure::usage("one row cannot tell one coefficient")
+                .hint("give results of at least two loads, or --free none to try the profile"))
+        } else {
+            Ok(free)
+        };
+    }
+    if names == ["none"] {
+        return Ok(Vec::new());
     }
     names.iter().map(|name| name.parse()).collect()
 }

@@ -24,9 +24,6 @@ use crate::output;
 use crate::preflight::{Found, carrying, counting, preflight};
 use crate::signals::{self, Interruption};
 
-/// The pace of the embedded engine when nobody asks for another: a mid-sized model on one GPU.
-const EMBEDDED_PACE: [&str; 6] = ["--ttft", "80ms", "--gap", "8ms", "--jitter", "0.2"];
-
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(simulated) = arguments.simulated() {
         return super::simulate::run(&simulated);
@@ -263,13 +260,10 @@ impl Server {
             TargetSpec::Embedded => {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;
-                let arguments = if spec.engine.is_default() {
-                    let paced = ["--mode", "paced"].into_iter().chain(EMBEDDED_PACE);
-                    paced.map(str::to_owned).collect()
-                } else {
-                    let mode = ["--mode", "serve"].map(str::to_owned);
-                    [mode.to_vec(), embedded::flags(&spec.engine)?].concat()
-                };
+                // What cannot be served is refused here, with the words that explain it.
+                embedded::check(&spec.engine)?;
+                let mode = ["--mode", "serve"].map(str::to_owned);
+                let arguments = [mode.to_vec(), embedded::flags(&spec.engine)?].concat();
                 EngineProcess::start(&program, &arguments)
                     .map(Self::Embedded)
                     .map_err(|error| Failure::internal(error.to_string()))

@@ -51,7 +51,7 @@ pub(crate) struct Half {
 impl Half {
     /// Whether the row of this number was seen.
     pub(crate) fn has_seen(row: usize) -> bool {
-        row % 2 == 0
+        row.is_multiple_of(2)
     }
 }
 
@@ -74,10 +74,6 @@ impl Fitting {
             ))
             .hint("name fewer with --free, or give more results"));
         }
-        if self.free.is_empty() {
-            return Err(Failure::usage("one row cannot tell one coefficient")
-                .hint("give results of at least two loads"));
-        }
         Ok(())
     }
 
@@ -85,15 +81,17 @@ impl Fitting {
         let start = *self.servers[0].coefficients();
         let all = |_: usize| true;
         let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
-        let coefficients = self.apply(&self.free, start, &found.numbers);
-        talk(&format!(
-            "fitted {} coefficients to {} rows in {} trials",
-            self.free.len(),
-            self.rows.len(),
-            found.evaluations
-        ));
+        let coefficients = apply(&self.free, start, &found.numbers);
+        if !self.free.is_empty() {
+            talk(&format!(
+                "fitted {} coefficients to {} rows in {} trials",
+                self.free.len(),
+                self.rows.len(),
+                found.evaluations
+            ));
+        }
         let played = self.play(coefficients)?;
-        let (left_out, half) = if self.leave_one_out {
+        let (left_out, half) = if self.leave_one_out && !self.free.is_empty() {
             talk("asking how well it tells rows that it has not seen …");
             (self.leave_each_out(coefficients)?, self.fit_half(start)?)
         } else {
@@ -109,7 +107,7 @@ impl Fitting {
         let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
             let others = |row: usize| row != left_out;
             let found = self.search(&self.free, from, EVALUATIONS_MAX_AGAIN, others)?;
-            let coefficients = self.apply(&self.free, from, &found.numbers);
+            let coefficients = apply(&self.free, from, &found.numbers);
             Ok(self.play(coefficients)?.get(left_out).copied())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -138,7 +136,7 @@ impl Fitting {
         }
         let few = &self.free[..free];
         let found = self.search(few, start, EVALUATIONS_MAX, Half::has_seen)?;
-        let played = self.play(self.apply(few, start, &found.numbers))?;
+        let played = self.play(apply(few, start, &found.numbers))?;
         Ok(Some(Half { free, played }))
     }
 
@@ -152,16 +150,9 @@ impl Fitting {
         let start: Vec<f64> = free.iter().map(|free| free.read(&from)).collect();
         let ranges: Vec<Range> = free.iter().map(|free| free.range()).collect();
         search(&start, &ranges, evaluations_max, |numbers| {
-            let played = self.play(self.apply(free, from, numbers))?;
+            let played = self.play(apply(free, from, numbers))?;
             Ok(self.cost(&played, &counts))
         })
-    }
-
-    fn apply(&self, free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients {
-        for (free, number) in free.iter().zip(numbers) {
-            free.write(&mut all, *number);
-        }
-        all
     }
 
     fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>, Failure> {
@@ -212,6 +203,13 @@ impl Fitting {
         profile.fitted = Some(fitted);
         Ok(profile)
     }
+}
+
+fn apply(free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients {
+    for (free, number) in free.iter().zip(numbers) {
+        free.write(&mut all, *number);
+    }
+    all
 }
 
 fn note(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {

@@ -51,15 +51,15 @@ fn heads() -> String {
 fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> String {
     let mut text = format!("  {:<28}", escape::terminal(&short(&row.name)));
     let errors = played.errors(&row.figures);
-    for index in 0..3 {
-        let (theirs, ours) = (row.figures.values()[index], played.values()[index]);
-        let unseen = left_out.and_then(|errors| errors[index]);
+    let unseen = left_out.copied().unwrap_or_default();
+    let figures = row.figures.values().into_iter().zip(played.values());
+    for ((theirs, ours), (error, unseen)) in figures.zip(errors.into_iter().zip(unseen)) {
         let _ = write!(
             text,
             "  {:>9} {:>9} {:>6} {:>8}",
             figure(theirs),
             figure(ours),
-            signed(errors[index]),
+            signed(error),
             signed(unseen)
         );
     }

@@ -33,7 +33,8 @@ pub(super) fn search<E>(
     let numbers: Vec<f64> =
         start.iter().zip(ranges).map(|(number, range)| within(*number, range)).collect();
     let mut best = Found { cost: cost(&numbers)?, numbers, evaluations: 1 };
-    let mut factor = FACTOR;
+    // Where nothing may be moved there is nothing to look for.
+    let mut factor = if start.is_empty() { 1.0 } else { FACTOR };
     while FACTOR_MIN < factor && best.evaluations < evaluations_max {
         let before = best.cost;
         for index in 0..start.len() {
@@ -48,7 +49,7 @@ pub(super) fn search<E>(
                 }
             }
         }
-        if best.cost == before {
+        if before <= best.cost {
             factor = factor.sqrt();
         }
     }

@@ -156,7 +156,9 @@ fn lengths(count: u64, sum: u64, spread: f64, purpose: u64) -> Vec<u32> {
     for _ in 0..8 {
         let cut: f64 = factors.iter().map(|factor| factor.min(LENGTH_MAX)).sum();
         let scale = count as f64 / cut;
-        factors.iter_mut().for_each(|factor| *factor *= scale);
+        for factor in &mut factors {
+            *factor *= scale;
+        }
     }
     factors.iter().map(|factor| whole(mean * factor.min(LENGTH_MAX))).collect()
 }

@@ -85,7 +85,7 @@ fn refusal(error: &ProfileError) -> Failure {
 
 fn choice(typed: &EngineArguments) -> Choice {
     let flags: &ServeArguments = &typed.serve;
-    let off = |flag: bool| flag.then_some(false);
+    let switch = |on: bool, off: bool| on.then_some(true).or(off.then_some(false));
     Choice {
         profile: flags.profile.clone(),
         hardware: flags.hardware.clone(),
@@ -102,13 +102,16 @@ fn choice(typed: &EngineArguments) -> Choice {
         long_prefill_token_threshold: flags.long_prefill_token_threshold,
         block_size: flags.block_size,
         num_gpu_blocks_override: flags.num_gpu_blocks_override,
-        enable_prefix_caching: off(flags.no_enable_prefix_caching),
-        enable_chunked_prefill: off(flags.no_enable_chunked_prefill),
+        enable_prefix_caching: switch(flags.enable_prefix_caching, flags.no_enable_prefix_caching),
+        enable_chunked_prefill: switch(
+            flags.enable_chunked_prefill,
+            flags.no_enable_chunked_prefill,
+        ),
         scheduling_policy: flags.scheduling_policy,
-        async_scheduling: off(flags.no_async_scheduling),
+        async_scheduling: switch(flags.async_scheduling, flags.no_async_scheduling),
         generation: flags.generation,
         num_scheduler_steps: flags.num_scheduler_steps,
-        enforce_eager: flags.enforce_eager.then_some(true),
+        enforce_eager: switch(flags.enforce_eager, flags.no_enforce_eager),
         noise: flags.noise,
         seed: typed.seed,
     }
