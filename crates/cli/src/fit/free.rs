@@ -15,6 +15,8 @@ pub(crate) struct Free(&'static Coefficient);
 struct Coefficient {
     name: &'static str,
     range: Range,
+    /// Where a search begins that knows nothing.
+    neutral: f64,
     read: fn(&Coefficients) -> f64,
     write: fn(&mut Coefficients, f64),
 }
@@ -28,21 +30,23 @@ impl PartialEq for Coefficient {
 impl Eq for Coefficient {}
 
 /// A share of the hardware's peak: one is the peak.
-const SHARE: Range = Range { least: 0.005, most: 1.0 };
-const SECONDS: Range = Range { least: 1e-6, most: 10.0 };
-const SECONDS_EACH: Range = Range { least: 1e-9, most: 0.1 };
+const SHARE: (Range, f64) = (Range { least: 0.005, most: 1.0 }, 0.3);
+const SECONDS: (Range, f64) = (Range { least: 1e-6, most: 10.0 }, 5e-3);
+const SECONDS_EACH: (Range, f64) = (Range { least: 1e-9, most: 0.1 }, 1e-5);
 
 macro_rules! coefficients {
     ($($name:literal $range:ident $($field:ident).+;)+) => {
         &[$(Coefficient {
             name: $name,
-            range: $range,
+            range: $range.0,
+            neutral: $range.1,
             read: |all| all.$($field).+,
             write: |all, value| all.$($field).+ = value,
         },)+
         Coefficient {
             name: "eta_small",
-            range: SHARE,
+            range: SHARE.0,
+            neutral: SHARE.1,
             read: |all| all.eta_small.unwrap_or(all.eta_compute),
             write: |all, value| all.eta_small = Some(value),
         }]
@@ -80,9 +84,14 @@ impl Free {
         self.0.range
     }
 
+    pub(super) fn neutral(self) -> f64 {
+        self.0.neutral
+    }
+
     pub(super) fn read(self, all: &Coefficients) -> f64 {
+        let value = (self.0.read)(all);
         // A cost that is zero cannot be moved by a factor.
-        (self.0.read)(all).max(self.0.range.least)
+        if value < self.0.range.least { self.0.neutral } else { value }
     }
 
     pub(super) fn write(self, all: &mut Coefficients, value: f64) {

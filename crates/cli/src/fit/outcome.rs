@@ -29,8 +29,7 @@ pub(crate) struct Fitting {
 pub(crate) struct Fit {
     pub(crate) coefficients: Coefficients,
     pub(crate) rows: Vec<FittedRow>,
-    /// Coefficients of a fit on every other row, and which those are.
-    pub(crate) half: Option<Half>,
+    pub(crate) part: Option<Part>,
     pub(crate) evaluations: u32,
 }
 
@@ -41,17 +40,16 @@ pub(crate) struct FittedRow {
     pub(crate) left_out: Option<Figures>,
 }
 
-/// A fit on every other row, to tell the rest.
+/// A fit on two thirds of the rows that began anew, to tell the rest.
 #[derive(Debug)]
-pub(crate) struct Half {
-    pub(crate) free: usize,
+pub(crate) struct Part {
     pub(crate) played: Vec<Figures>,
 }
 
-impl Half {
+impl Part {
     /// Whether the row of this number was seen.
     pub(crate) fn has_seen(row: usize) -> bool {
-        row.is_multiple_of(2)
+        row % 3 != 1
     }
 }
 
@@ -91,15 +89,15 @@ impl Fitting {
             ));
         }
         let played = self.play(coefficients)?;
-        let (left_out, half) = if self.leave_one_out && !self.free.is_empty() {
+        let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
             talk("asking how well it tells rows that it has not seen …");
-            (self.leave_each_out(coefficients)?, self.fit_half(start)?)
+            (self.leave_each_out(coefficients)?, self.fit_part(start)?)
         } else {
             (vec![None; self.rows.len()], None)
         };
         let rows = played.into_iter().zip(left_out);
         let rows = rows.map(|(played, left_out)| FittedRow { played, left_out }).collect();
-        Ok(Fit { coefficients, rows, half, evaluations: found.evaluations })
+        Ok(Fit { coefficients, rows, part, evaluations: found.evaluations })
     }
 
     /// Each row as told by a fit without it; the fits run side by side.
@@ -127,17 +125,18 @@ impl Fitting {
         Ok(told)
     }
 
-    /// A fit on every other row, with as many coefficients as those bear.
-    fn fit_half(&self, start: Coefficients) -> Result<Option<Half>, Failure> {
-        let seen = (0..self.rows.len()).filter(|row| Half::has_seen(*row)).count();
-        let free = (seen / ROWS_PER_COEFFICIENT).min(self.free.len());
-        if free == 0 {
+    /// A fit of the same coefficients on two thirds of the rows. It begins where a fit begins that
+    /// knows nothing, so that nothing of the other rows is in it.
+    fn fit_part(&self, base: Coefficients) -> Result<Option<Part>, Failure> {
+        let seen = (0..self.rows.len()).filter(|row| Part::has_seen(*row)).count();
+        if seen == self.rows.len() || seen < self.free.len() {
             return Ok(None);
         }
-        let few = &self.free[..free];
-        let found = self.search(few, start, EVALUATIONS_MAX, Half::has_seen)?;
-        let played = self.play(apply(few, start, &found.numbers))?;
-        Ok(Some(Half { free, played }))
+        let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral()).collect();
+        let start = apply(&self.free, base, &neutral);
+        let found = self.search(&self.free, start, EVALUATIONS_MAX, Part::has_seen)?;
+        let played = self.play(apply(&self.free, base, &found.numbers))?;
+        Ok(Some(Part { played }))
     }
 
     fn search(

@@ -7,7 +7,7 @@ use inferometer_report::escape;
 use inferometer_report::number::figure;
 use serde_json::{Value, json};
 
-use super::outcome::{Fit, Fitting, Half, TOLERANCES};
+use super::outcome::{Fit, Fitting, Part, TOLERANCES};
 use super::row::{Figures, Row};
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
@@ -32,11 +32,12 @@ pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
     if let Some(left_out) = left_out {
         text += &totals("each row left out", fitting, &left_out, |_| true);
     }
-    if let Some(half) = &fit.half {
-        let what = format!("every other row fitted ({} free), these", half.free);
-        text += &totals(&what, fitting, &half.played, Half::has_seen);
-        text += &totals("  and the rows between them", fitting, &half.played, |row| {
-            !Half::has_seen(row)
+    if let Some(part) = &fit.part {
+        let seen = (0..fitting.rows.len()).filter(|row| Part::has_seen(*row)).count();
+        let what = format!("a fit on {seen} of the rows alone, those");
+        text += &totals(&what, fitting, &part.played, Part::has_seen);
+        text += &totals("  and the rows that it has not seen", fitting, &part.played, |row| {
+            !Part::has_seen(row)
         });
     }
     text + &knees(fitting, &played)
@@ -182,8 +183,8 @@ pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
         .zip(&fit.rows)
         .enumerate()
         .map(|(number, (row, found))| {
-            let half = fit.half.as_ref().map(|half| {
-                json!({ "seen": Half::has_seen(number), "figures": figures(&half.played[number]) })
+            let part = fit.part.as_ref().map(|part| {
+                json!({ "seen": Part::has_seen(number), "figures": figures(&part.played[number]) })
             });
             json!({
                 "name": row.name,
@@ -191,7 +192,7 @@ pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
                 "measured": figures(&row.figures),
                 "played": figures(&found.played),
                 "left_out": found.left_out.as_ref().map(figures),
-                "half": half,
+                "part": part,
             })
         })
         .collect();
