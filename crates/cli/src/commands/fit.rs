@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_engine::profile::{Choice, Profile};
+use inferometer_report::escape;
 use inferometer_store::write_atomically;
 
 use crate::arguments::FitArguments;
 use crate::draft::engine;
 use crate::embedded;
 use crate::failure::Failure;
-use crate::fit::{self, Fitting, Free, Row, Spreads};
+use crate::fit::{self, Fitting, Free, Spreads};
 use crate::output;
 
 pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
@@ -28,8 +29,13 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
         rows.extend(fit::read(result, spreads)?);
     }
     let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
+    check_save(arguments)?;
     let fitting = Fitting {
-        servers: rows.iter().map(|row| server(row, &base)).collect::<Result<_, _>>()?,
+        base: server(&base)?,
+        servers: rows
+            .iter()
+            .map(|row| server(&row.server.over(&base)))
+            .collect::<Result<_, _>>()?,
         free: free(&arguments.free, rows.len())?,
         source: arguments.source.clone().unwrap_or_else(|| names(&arguments.results)),
         leave_one_out: !arguments.no_leave_one_out,
@@ -38,11 +44,11 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     fitting.check()?;
     let found = fitting.fit(talk)?;
     let name = arguments.name.clone();
-    let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.servers[0].name));
+    let name = name.unwrap_or_else(|| format!("{}-fitted", fitting.base.name));
     let profile = fitting.profile(&found, name)?;
     if let Some(path) = &arguments.save {
         write_atomically(path, profile.to_toml().as_bytes())?;
-        talk(&format!("the profile is in {}", path.display()));
+        talk(&format!("the profile is in {}", escape::terminal(&path.display().to_string())));
     }
     if arguments.json {
         let document = fit::json(&fitting, &found, &profile);
@@ -61,9 +67,26 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
     Err(Failure::usage(format!("{flag} is {spread}; it lies between 0 and 10")))
 }
 
-fn server(row: &Row, base: &Choice) -> Result<Profile, Failure> {
-    let choice = row.server.over(base);
-    Profile::compose(&choice).map_err(|error| Failure::usage(error.to_string()))
+fn server(choice: &Choice) -> Result<Profile, Failure> {
+    Profile::compose(choice).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The place for the profile is looked at before the work begins.
+fn check_save(arguments: &FitArguments) -> Result<(), Failure> {
+    let Some(path) = &arguments.save else { return Ok(()) };
+    let place = path.display();
+    if arguments.free == ["none"] {
+        return Err(Failure::usage("--free none fits nothing that --save could keep"));
+    }
+    if path.exists() {
+        return Err(Failure::usage(format!("--save {place} exists already"))
+            .hint("name another file, or remove it"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) {
+        return Err(Failure::usage(format!("--save {place}: there is no such folder")));
+    }
+    Ok(())
 }
 
 fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {

@@ -7,6 +7,7 @@
 
 mod free;
 mod outcome;
+mod own_run;
 mod page;
 mod plan;
 mod row;
@@ -17,5 +18,4 @@ mod trial;
 pub(crate) use free::Free;
 pub(crate) use outcome::Fitting;
 pub(crate) use page::{json, page};
-pub(crate) use row::Row;
 pub(crate) use source::{Spreads, read};

@@ -16,7 +16,9 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(crate) struct Fitting {
     pub(crate) rows: Vec<Row>,
-    /// The server of each row, with the coefficients to start from.
+    /// What is fitted: the server without what differed in single rows.
+    pub(crate) base: Profile,
+    /// The server of each row.
     pub(crate) servers: Vec<Profile>,
     pub(crate) free: Vec<Free>,
     /// Where the rows come from, in a sentence.
@@ -59,7 +61,6 @@ pub(crate) const TOLERANCES: [f64; 3] = [0.10, 0.25, 0.15];
 const SATURATED_TTFT_TOLERANCE: f64 = 0.56;
 
 const EVALUATIONS_MAX: u32 = 400;
-const EVALUATIONS_MAX_AGAIN: u32 = 120;
 
 impl Fitting {
     pub(crate) fn check(&self) -> Result<(), Failure> {
@@ -76,7 +77,7 @@ impl Fitting {
     }
 
     pub(crate) fn fit(&self, talk: impl Fn(&str) + Sync) -> Result<Fit, Failure> {
-        let start = *self.servers[0].coefficients();
+        let start = *self.base.coefficients();
         let all = |_: usize| true;
         let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
         let coefficients = apply(&self.free, start, &found.numbers);
@@ -91,7 +92,7 @@ impl Fitting {
         let played = self.play(coefficients)?;
         let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
             talk("asking how well it tells rows that it has not seen …");
-            (self.leave_each_out(coefficients)?, self.fit_part(start)?)
+            (self.leave_each_out(start)?, self.fit_part(start)?)
         } else {
             (vec![None; self.rows.len()], None)
         };
@@ -101,12 +102,10 @@ impl Fitting {
     }
 
     /// Each row as told by a fit without it; the fits run side by side.
-    fn leave_each_out(&self, from: Coefficients) -> Result<Vec<Option<Figures>>, Failure> {
+    fn leave_each_out(&self, base: Coefficients) -> Result<Vec<Option<Figures>>, Failure> {
         let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
-            let others = |row: usize| row != left_out;
-            let found = self.search(&self.free, from, EVALUATIONS_MAX_AGAIN, others)?;
-            let coefficients = apply(&self.free, from, &found.numbers);
-            Ok(self.play(coefficients)?.get(left_out).copied())
+            let played = self.fit_anew(base, |row| row != left_out)?;
+            Ok(played.get(left_out).copied())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let mut told = Vec::new();
@@ -125,18 +124,26 @@ impl Fitting {
         Ok(told)
     }
 
-    /// A fit of the same coefficients on two thirds of the rows. It begins where a fit begins that
-    /// knows nothing, so that nothing of the other rows is in it.
+    /// A fit of the same coefficients on two thirds of the rows.
     fn fit_part(&self, base: Coefficients) -> Result<Option<Part>, Failure> {
         let seen = (0..self.rows.len()).filter(|row| Part::has_seen(*row)).count();
-        if seen == self.rows.len() || seen < self.free.len() {
+        if seen == self.rows.len() || seen <= self.free.len() {
             return Ok(None);
         }
+        Ok(Some(Part { played: self.fit_anew(base, Part::has_seen)? }))
+    }
+
+    /// All rows as told by a fit on some. It begins where a fit begins that knows nothing, so that
+    /// nothing of the other rows is in it.
+    fn fit_anew(
+        &self,
+        base: Coefficients,
+        counts: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Figures>, Failure> {
         let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral()).collect();
         let start = apply(&self.free, base, &neutral);
-        let found = self.search(&self.free, start, EVALUATIONS_MAX, Part::has_seen)?;
-        let played = self.play(apply(&self.free, base, &found.numbers))?;
-        Ok(Some(Part { played }))
+        let found = self.search(&self.free, start, EVALUATIONS_MAX, counts)?;
+        self.play(apply(&self.free, base, &found.numbers))
     }
 
     fn search(
@@ -150,7 +157,12 @@ impl Fitting {
         let ranges: Vec<Range> = free.iter().map(|free| free.range()).collect();
         search(&start, &ranges, evaluations_max, |numbers| {
             let played = self.play(apply(free, from, numbers))?;
-            Ok(self.cost(&played, &counts))
+            let cost = self.cost(&played, &counts);
+            if cost.is_finite() {
+                return Ok(cost);
+            }
+            Err(Failure::usage("a figure is so far off that it cannot be compared")
+                .hint("see with --free none which one it is"))
         })
     }
 
@@ -171,7 +183,7 @@ impl Fitting {
             if !counts(number) {
                 continue;
             }
-            let errors = played.errors(&row.figures);
+            let errors = row.errors(played);
             for ((error, tolerance), name) in errors.iter().zip(TOLERANCES).zip(Figures::NAMES) {
                 let is_queue = name == "ttft_mean_ms" && row.load.is_saturated();
                 let tolerance = if is_queue { SATURATED_TTFT_TOLERANCE } else { tolerance };
@@ -186,7 +198,7 @@ impl Fitting {
 
     /// The profile with what was found, and how far it is to be believed.
     pub(crate) fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
-        let profile = self.servers[0].clone().with_coefficients(fit.coefficients);
+        let profile = self.base.clone().with_coefficients(fit.coefficients);
         let mut profile = profile.map_err(|error| Failure::usage(error.to_string()))?;
         let mut fitted = Fitted {
             source: self.source.clone(),
@@ -213,7 +225,7 @@ fn apply(free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients 
 
 fn note(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {
     let Some(played) = played else { return };
-    for (error, name) in played.errors(&row.figures).into_iter().zip(Figures::NAMES) {
+    for (error, name) in row.errors(played).into_iter().zip(Figures::NAMES) {
         if let Some(error) = error {
             // A tenth of a per cent is more than anyone can know.
             errors.insert(format!("{}: {name}", row.name), (1e3 * error).round() / 1e3);

@@ -13,7 +13,8 @@ use super::row::{Figures, Row};
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
 pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
-    let mut text = format!("{}: {}\n\n", profile.name, escape::terminal(&fitting.source));
+    let name = escape::terminal(&profile.name);
+    let mut text = format!("{name}: {}\n\n", escape::terminal(&fitting.source));
     for free in &fitting.free {
         let _ =
             writeln!(text, "  {:<20} {}", free.name(), significant(free.read(&fit.coefficients)));
@@ -22,10 +23,10 @@ pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
              that has not seen the row.\n";
     let _ = writeln!(text, "{}", heads());
     for (row, found) in fitting.rows.iter().zip(&fit.rows) {
-        let left_out = found.left_out.as_ref().map(|figures| figures.errors(&row.figures));
+        let left_out = found.left_out.as_ref().map(|figures| row.errors(figures));
         text += &line(row, &found.played, left_out.as_ref());
     }
-    text += "\n";
+    text += &remarks(fitting);
     let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
     text += &totals("fitted", fitting, &played, |_| true);
     let left_out: Option<Vec<Figures>> = fit.rows.iter().map(|row| row.left_out).collect();
@@ -40,7 +41,21 @@ pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
             !Part::has_seen(row)
         });
     }
-    text + &knees(fitting, &played)
+    text + &knee_lines(fitting, &played)
+}
+
+/// What the marks in the table mean, where there are any.
+fn remarks(fitting: &Fitting) -> String {
+    let mut text = "\n".to_owned();
+    if fitting.rows.iter().any(Row::is_throughput_given) {
+        text += "  given: arrivals are stretched to the row's duration, so its throughput is no \
+                 finding\n";
+    }
+    if fitting.rows.iter().any(|row| row.load.is_saturated()) {
+        text += "  *: more came than was served; its TTFT tells how long the run was, and is in no \
+                 total\n";
+    }
+    text
 }
 
 fn heads() -> String {
@@ -50,17 +65,20 @@ fn heads() -> String {
 }
 
 fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> String {
-    let mut text = format!("  {:<28}", escape::terminal(&short(&row.name)));
-    let errors = played.errors(&row.figures);
+    let mark = if row.load.is_saturated() { " *" } else { "" };
+    let mut text = format!("  {:<28}", escape::terminal(&short(&row.name)) + mark);
+    let errors = row.errors(played);
     let unseen = left_out.copied().unwrap_or_default();
     let figures = row.figures.values().into_iter().zip(played.values());
-    for ((theirs, ours), (error, unseen)) in figures.zip(errors.into_iter().zip(unseen)) {
+    let given = [row.is_throughput_given(), false, false];
+    let errors = errors.into_iter().zip(unseen).zip(given);
+    for ((theirs, ours), ((error, unseen), given)) in figures.zip(errors) {
         let _ = write!(
             text,
             "  {:>9} {:>9} {:>6} {:>8}",
             figure(theirs),
             figure(ours),
-            signed(error),
+            if given { "given".to_owned() } else { signed(error) },
             signed(unseen)
         );
     }
@@ -68,7 +86,7 @@ fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> Str
 }
 
 fn short(name: &str) -> String {
-    name.chars().take(28).collect()
+    name.chars().take(26).collect()
 }
 
 fn signed(error: Option<f64>) -> String {
@@ -121,13 +139,33 @@ fn errors_of(
     rows.filter(move |(number, (row, _))| {
         counts(*number) && !(Figures::NAMES[index] == "ttft_mean_ms" && row.load.is_saturated())
     })
-    .filter_map(move |(_, (row, played))| played.errors(&row.figures)[index])
+    .filter_map(move |(_, (row, played))| row.errors(played)[index])
 }
 
-/// The knee of each series of loads: where the throughput lies farthest above the straight line
-/// from its first to its last point.
-fn knees(fitting: &Fitting, played: &[Figures]) -> String {
+fn knee_lines(fitting: &Fitting, played: &[Figures]) -> String {
     let mut text = String::new();
+    for Knee { measured, played } in knees(fitting, played) {
+        let agree = if measured == played { "the same row" } else { "another row" };
+        let name = |row: usize| escape::terminal(&fitting.rows[row].name);
+        let _ = writeln!(
+            text,
+            "  knee of the throughput: measured at {}, played at {}: {agree}",
+            name(measured),
+            name(played)
+        );
+    }
+    text
+}
+
+/// Rows in which the throughput of a series of loads lies farthest above the straight line from its
+/// first to its last point.
+struct Knee {
+    measured: usize,
+    played: usize,
+}
+
+fn knees(fitting: &Fitting, played: &[Figures]) -> Vec<Knee> {
+    let mut knees = Vec::new();
     let mut start = 0;
     while start < fitting.rows.len() {
         let alike = |row: &&Row| is_series(&fitting.rows[start], row);
@@ -136,18 +174,11 @@ fn knees(fitting: &Fitting, played: &[Figures]) -> String {
         let measured: Vec<Figures> = rows.iter().map(|row| row.figures).collect();
         let (theirs, ours) = (knee(rows, &measured), knee(rows, &played[start..start + length]));
         if let (Some(theirs), Some(ours)) = (theirs, ours) {
-            let agree = if theirs == ours { "the same row" } else { "another row" };
-            let (theirs, ours) = (&rows[theirs].name, &rows[ours].name);
-            let _ = writeln!(
-                text,
-                "  knee of the throughput: measured at {}, played at {}: {agree}",
-                escape::terminal(theirs),
-                escape::terminal(ours)
-            );
+            knees.push(Knee { measured: start + theirs, played: start + ours });
         }
         start += length;
     }
-    text
+    knees
 }
 
 fn is_series(first: &Row, row: &Row) -> bool {
@@ -168,6 +199,10 @@ fn knee(rows: &[Row], figures: &[Figures]) -> Option<usize> {
         .collect();
     let points = points.filter(|points| 4 <= points.len())?;
     let ((x0, y0), (x1, y1)) = (*points.first()?, *points.last()?);
+    // A throughput that never rises has no knee.
+    if x1 <= x0 || y1 <= y0 {
+        return None;
+    }
     let above = |(x, y): &(f64, f64)| (y - y0) / (y1 - y0) - (x - x0) / (x1 - x0);
     (0..points.len()).max_by(|a, b| above(&points[*a]).total_cmp(&above(&points[*b])))
 }
@@ -189,12 +224,19 @@ pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
             json!({
                 "name": row.name,
                 "saturated": row.load.is_saturated(),
+                "throughput_given": row.is_throughput_given(),
                 "measured": figures(&row.figures),
                 "played": figures(&found.played),
                 "left_out": found.left_out.as_ref().map(figures),
                 "part": part,
             })
         })
+        .collect();
+    let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
+    let knees = knees(fitting, &played).into_iter();
+    let name = |row: usize| &fitting.rows[row].name;
+    let knees: Vec<Value> = knees
+        .map(|knee| json!({ "measured": name(knee.measured), "played": name(knee.played) }))
         .collect();
     json!({
         "schema": "inferometer.fit/1",
@@ -204,5 +246,6 @@ pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
         "free": fitting.free.iter().map(|free| free.name()).collect::<Vec<_>>(),
         "evaluations": fit.evaluations,
         "rows": rows,
+        "knees": knees,
     })
 }

@@ -26,9 +26,8 @@ pub(crate) struct RowRequest {
 pub(crate) enum RowLoad {
     /// So many at a time. A client that tests the server first sends it the first prompt alone.
     Closed { slots: u32, tests_first: bool },
-    /// Poisson arrivals at a rate. Where the server kept up, its duration tells how fast they
-    /// really came.
-    Poisson { rate: f64, took_s: Option<f64> },
+    /// Poisson arrivals at a rate, and how long the row took.
+    Poisson { rate: f64, took_s: Option<f64>, kept_up: Option<bool> },
     /// All at once.
     AtOnce,
     /// As they were sent.
@@ -45,11 +44,21 @@ impl RowLoad {
         }
     }
 
-    /// Whether more came than was served: then latencies are those of a queue that grew.
+    /// The duration that arrivals are stretched to: how fast they really came, where the server
+    /// kept up with them.
+    pub(crate) fn stretched_to_s(&self) -> Option<f64> {
+        match self {
+            Self::Poisson { took_s, kept_up: Some(true), .. } => *took_s,
+            Self::Poisson { .. } | Self::Closed { .. } | Self::AtOnce | Self::Recorded(_) => None,
+        }
+    }
+
+    /// Whether more came than was served, as far as is known: then latencies are those of a queue
+    /// that grew.
     pub(crate) fn is_saturated(&self) -> bool {
         match self {
             Self::Closed { .. } | Self::Recorded(_) => false,
-            Self::Poisson { took_s, .. } => took_s.is_none(),
+            Self::Poisson { kept_up, .. } => *kept_up == Some(false),
             Self::AtOnce => true,
         }
     }
@@ -63,20 +72,26 @@ pub(crate) struct Figures {
     pub(crate) tpot_mean_ms: Option<f64>,
 }
 
+impl Row {
+    /// How far each figure is from what was measured, as a share of that; `None` where either is
+    /// missing, and for a throughput that is given: that of arrivals stretched to the duration.
+    pub(crate) fn errors(&self, played: &Figures) -> [Option<f64>; 3] {
+        let (ours, theirs) = (played.values(), self.figures.values());
+        let errors = std::array::from_fn(|index| Some(ours[index]? / theirs[index]? - 1.0));
+        let [throughput, ttft, tpot] = errors;
+        [throughput.filter(|_| !self.is_throughput_given()), ttft, tpot]
+    }
+
+    pub(crate) fn is_throughput_given(&self) -> bool {
+        self.load.stretched_to_s().is_some()
+    }
+}
+
 impl Figures {
     pub(crate) const NAMES: [&'static str; 3] =
         ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
 
     pub(crate) fn values(&self) -> [Option<f64>; 3] {
         [self.output_throughput, self.ttft_mean_ms, self.tpot_mean_ms]
-    }
-
-    /// How far each is from what was measured, as a share of that; `None` where either is missing.
-    pub(crate) fn errors(&self, measured: &Self) -> [Option<f64>; 3] {
-        let (ours, theirs) = (self.values(), measured.values());
-        std::array::from_fn(|index| {
-            let (ours, theirs) = (ours[index]?, theirs[index]?);
-            Some(ours / theirs - 1.0)
-        })
     }
 }

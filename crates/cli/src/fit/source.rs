@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::summarize;
 use inferometer_engine::profile::Choice;
 use inferometer_interchange::{
     ForeignRate, ForeignResult, Imported, PublishedRow, PublishedTable, read_results,
 };
-use inferometer_model::spec::LoadShape;
-use inferometer_model::{Moment, Outcome, RequestRecord, Segment};
-use inferometer_store::{RunDirectory, read_at_most};
+use inferometer_model::Segment;
+use inferometer_store::read_at_most;
 
+use super::own_run;
 use super::plan::Draws;
 use super::row::{Figures, Row, RowLoad, RowRequest};
 use crate::failure::Failure;
@@ -25,6 +24,7 @@ pub(crate) struct Spreads {
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// No length is more than so many times the mean.
 const LENGTH_MAX: f64 = 5.0;
+const REQUESTS_MAX: u64 = 1_000_000;
 /// A server that gave this share of the rate kept up with it.
 const KEPT_UP: f64 = 0.95;
 
@@ -36,7 +36,7 @@ pub(crate) fn read(result: &str, spreads: Spreads) -> Result<Vec<Row>, Failure> 
     };
     let path = PathBuf::from(path);
     let mut rows = if path.is_dir() {
-        vec![of_run(&path)?]
+        vec![own_run::row(&path)?]
     } else {
         let bytes = read_at_most(&path, FILE_BYTES_MAX)
             .map_err(|error| Failure::usage(error.to_string()))?
@@ -64,6 +64,9 @@ fn of_text(path: &Path, text: &str, spreads: Spreads) -> Result<Vec<Row>, Failur
     let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     if path.extension().is_some_and(|end| end == "toml") {
         let table = PublishedTable::read(text).map_err(|error| named(error.to_string()))?;
+        for row in &table.rows {
+            check_count(row.requests, &format!("`{}`", row.name)).map_err(named)?;
+        }
         return Ok(table.rows.iter().enumerate().map(of_published).collect());
     }
     let found = read_results(text).map_err(|error| named(error.to_string()))?;
@@ -109,17 +112,11 @@ fn of_foreign(number: usize, result: &ForeignResult, spreads: Spreads) -> Result
     let completed = result.completed.filter(|n| 0 < *n).ok_or_else(|| missing("completed"))?;
     let input = result.input_tokens.ok_or_else(|| missing("total input tokens"))?;
     let output = result.output_tokens.ok_or_else(|| missing("total output tokens"))?;
-    let (name, load) = match (result.max_concurrency, result.request_rate) {
-        (Some(slots), _) => {
-            (format!("concurrency {slots}"), RowLoad::Closed { slots, tests_first: true })
-        }
-        (None, Some(ForeignRate::PerSecond(rate))) => {
-            let kept_up = result.request_throughput.is_some_and(|got| KEPT_UP * rate <= got);
-            let took_s = result.duration_s.filter(|_| kept_up);
-            (format!("rate {rate}"), RowLoad::Poisson { rate, took_s })
-        }
-        (None, Some(ForeignRate::Unlimited)) => ("all at once".to_owned(), RowLoad::AtOnce),
-        (None, None) => return Err(missing("request rate and no concurrency")),
+    check_count(completed, &format!("line {}", result.origin.line))?;
+    let (name, load) = load_of(result)?;
+    let name = match result.requests_planned.filter(|planned| completed < *planned) {
+        Some(planned) => format!("{name}, {completed} of {planned}"),
+        None => name,
     };
     // What did not complete is taken not to have been served: its tokens are in no sum.
     let inputs = lengths(completed, input, spreads.input, 2);
@@ -134,13 +131,48 @@ fn of_foreign(number: usize, result: &ForeignResult, spreads: Spreads) -> Result
         requests: requests.collect(),
         load,
         figures: Figures {
-            output_throughput: result.output_throughput,
-            ttft_mean_ms: result.ttft.mean_ms,
-            tpot_mean_ms: result.tpot.mean_ms,
+            output_throughput: known(result.output_throughput),
+            ttft_mean_ms: known(result.ttft.mean_ms),
+            tpot_mean_ms: known(result.tpot.mean_ms),
         },
         server: Choice::default(),
         continues: false,
     })
+}
+
+/// Other tools write zero for what they do not know.
+fn known(figure: Option<f64>) -> Option<f64> {
+    figure.filter(|figure| 0.0 < *figure)
+}
+
+fn load_of(result: &ForeignResult) -> Result<(String, RowLoad), String> {
+    let refuse = |why: &str| Err(format!("line {}: {why}", result.origin.line));
+    if result.burstiness.is_some_and(|burstiness| (burstiness - 1.0).abs() > 1e-9) {
+        return refuse("its arrivals are burstier or evener than Poisson, and are not played here");
+    }
+    match (result.max_concurrency, result.request_rate) {
+        (Some(_), Some(ForeignRate::PerSecond(_))) => {
+            refuse("it has a rate and a cap on the requests in flight, and is not played here")
+        }
+        (Some(slots), Some(ForeignRate::Unlimited) | None) => {
+            Ok((format!("concurrency {slots}"), RowLoad::Closed { slots, tests_first: true }))
+        }
+        (None, Some(ForeignRate::PerSecond(rate))) => {
+            let kept_up = result.request_throughput.map(|got| KEPT_UP * rate <= got);
+            let took_s = result.duration_s;
+            Ok((format!("rate {rate}"), RowLoad::Poisson { rate, took_s, kept_up }))
+        }
+        (None, Some(ForeignRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
+        (None, None) => refuse("it says neither a rate nor a concurrency"),
+    }
+}
+
+/// A trial holds all requests of a row at once.
+fn check_count(requests: u64, whose: &str) -> Result<(), String> {
+    if requests <= REQUESTS_MAX {
+        return Ok(());
+    }
+    Err(format!("{whose} has {requests} requests; a row may have {REQUESTS_MAX}"))
 }
 
 /// So many lengths with this sum, all alike or log-normal; the same for every row, as a dataset's
@@ -173,56 +205,7 @@ fn whole(tokens: f64) -> u32 {
     tokens.max(1)
 }
 
-fn own_seed(row: usize, index: u64) -> u64 {
+/// The seed of a prompt that no other row has.
+pub(super) fn own_seed(row: usize, index: u64) -> u64 {
     ((row as u64 + 1) << 40) | index
-}
-
-/// A run of ours is played again as it was sent.
-fn of_run(path: &Path) -> Result<Row, Failure> {
-    let directory = RunDirectory::at(path.to_owned());
-    let stored = directory.read().map_err(|error| Failure::usage(error.to_string()))?;
-    let observations = &stored.observations;
-    let ok: Vec<&RequestRecord> =
-        observations.records.iter().filter(|r| r.ending.outcome == Outcome::Ok).collect();
-    if ok.len() < observations.records.len() || ok.is_empty() {
-        return Err(Failure::usage(format!(
-            "{}: {} of {} requests ended ok; a fit wants a run without failures",
-            directory.id(),
-            ok.len(),
-            observations.records.len()
-        )));
-    }
-    let began = observations.ending.began.unwrap_or(Moment::ZERO);
-    let load = match observations.manifest.spec.load.shape {
-        LoadShape::Closed { concurrency, .. } => {
-            RowLoad::Closed { slots: concurrency.get(), tests_first: false }
-        }
-        LoadShape::Open { .. } => RowLoad::Recorded(
-            ok.iter()
-                .map(|r| Moment::ZERO + r.sent.and_then(|at| at.since(began)).unwrap_or_default())
-                .collect(),
-        ),
-    };
-    let vllm = summarize(observations).vllm;
-    let request = |(record, index): (&&RequestRecord, u64)| {
-        let said = record.usage.and_then(|usage| usage.prompt_tokens);
-        let got = record.usage.and_then(|usage| usage.completion_tokens);
-        let tokens = said.and_then(|n| u32::try_from(n).ok());
-        let output = got.and_then(|n| u32::try_from(n).ok());
-        let tokens = tokens.unwrap_or(record.asked.input_tokens);
-        let output_tokens = output.unwrap_or(record.asked.output_tokens);
-        RowRequest { prompt: Segment { seed: own_seed(0, index), tokens }, output_tokens }
-    };
-    Ok(Row {
-        name: directory.id().to_owned(),
-        requests: ok.iter().zip(0..).map(request).collect(),
-        load,
-        figures: Figures {
-            output_throughput: vllm.output_throughput,
-            ttft_mean_ms: vllm.ttft_ms.mean,
-            tpot_mean_ms: vllm.tpot_ms.mean,
-        },
-        server: Choice::default(),
-        continues: false,
-    })
 }

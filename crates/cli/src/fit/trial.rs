@@ -32,12 +32,12 @@ pub(super) fn play(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Fa
                 if *tests_first {
                     // Its prompt is warm from then on.
                     let requests = row.requests.iter().copied().take(1).collect();
-                    sums(RowPlan { requests, releases: Releases::Slots(1) }, engine)?;
+                    sums(row, RowPlan { requests, releases: Releases::Slots(1) }, engine)?;
                 }
                 let (requests, releases) = (row.requests.clone(), Releases::Slots(*slots));
-                sums(RowPlan { requests, releases }, engine)?.figures()
+                sums(row, RowPlan { requests, releases }, engine)?.figures()
             }
-            RowLoad::Poisson { rate, took_s } => poisson(row, *rate, *took_s, server)?,
+            RowLoad::Poisson { rate, .. } => poisson(row, *rate, server)?,
             RowLoad::AtOnce => at(row, vec![Moment::ZERO; row.requests.len()], server)?.figures(),
             RowLoad::Recorded(moments) => at(row, moments.clone(), server)?.figures(),
         });
@@ -45,15 +45,10 @@ pub(super) fn play(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Fa
     Ok(figures)
 }
 
-fn poisson(
-    row: &Row,
-    rate: f64,
-    took_s: Option<f64>,
-    server: &Profile,
-) -> Result<Figures, Failure> {
+fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
     let mut drawn = Vec::new();
     for seed in 0..ARRIVAL_DRAWS {
-        drawn.push(one_poisson(row, rate, took_s, server, seed)?);
+        drawn.push(one_poisson(row, rate, server, seed)?);
     }
     let mean = |value: fn(&Figures) -> Option<f64>| {
         let known: Option<Vec<f64>> = drawn.iter().map(value).collect();
@@ -68,13 +63,7 @@ fn poisson(
 
 /// One draw of arrivals, stretched so that they come at the rate, or so that the row takes as long
 /// as it took: at four fifths of a server's capacity a few per cent of the rate double its queue.
-fn one_poisson(
-    row: &Row,
-    rate: f64,
-    took_s: Option<f64>,
-    server: &Profile,
-    seed: u64,
-) -> Result<Figures, Failure> {
+fn one_poisson(row: &Row, rate: f64, server: &Profile, seed: u64) -> Result<Figures, Failure> {
     let mut draws = Draws::new(seed, row.requests.len() as u64);
     let mut sum = 0.0;
     let gaps = row.requests.iter().map(|_| {
@@ -87,7 +76,7 @@ fn one_poisson(
     for _ in 0..MOVES {
         let moments = shape.iter().map(|place| Moment::ZERO + seconds(place / sum * span_s));
         played = at(row, moments.collect(), server)?;
-        let Some(took_s) = took_s else { break };
+        let Some(took_s) = row.load.stretched_to_s() else { break };
         span_s = (span_s + took_s - played.duration_s()).max(f64::EPSILON);
     }
     Ok(played.figures())
@@ -99,10 +88,11 @@ fn seconds(seconds: f64) -> Duration {
 
 fn at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
     let plan = RowPlan { requests: row.requests.clone(), releases: Releases::At(moments) };
-    sums(plan, &mut VirtualEngine::of_profile(server, 0))
+    sums(row, plan, &mut VirtualEngine::of_profile(server, 0))
 }
 
-fn sums(plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
+/// Plays a plan; every request must be served, or its figures are those of another load.
+fn sums(row: &Row, plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
     let limits = spec::Limits {
         connect: PATIENCE,
         first_token: PATIENCE,
@@ -113,7 +103,11 @@ fn sums(plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
     let mut sums = Sums::default();
     let rules = Rules { limits, streaming: true, seed: 0 };
     Player::new(Arc::new(plan), rules, engine, &mut sums).play()?;
-    Ok(sums)
+    match &sums.refused {
+        None => Ok(sums),
+        Some(why) => Err(Failure::usage(format!("`{}` cannot be played: {why}", row.name))
+            .hint("give its server's settings, as in FILE@max_model_len=8192")),
+    }
 }
 
 /// What the figures are made of, by the definitions of `vllm bench serve`.
@@ -125,6 +119,8 @@ struct Sums {
     tpot_s: f64,
     tpots: u64,
     last_end: Moment,
+    /// Why a request was not served, of the first.
+    refused: Option<String>,
 }
 
 impl Sums {
@@ -158,6 +154,8 @@ impl Observer for Sums {
         let (Outcome::Ok, Some(first), Some(last)) =
             (end.ending.outcome, flight.first, flight.last)
         else {
+            let why = end.ending.message.unwrap_or_else(|| end.ending.outcome.to_string());
+            self.refused.get_or_insert(why);
             return Ok(());
         };
         let since = |later: Moment, earlier| later.since(earlier).unwrap_or_default().as_secs_f64();
