@@ -58,7 +58,8 @@ fn both_rate_sweeps_have_seven_rows_of_which_the_last_is_cut() {
 
 #[test]
 fn six_blocks_have_their_caps_and_means() {
-    let blocks = results("mi300x4-llama-70b.txt");
+    let files = ["mi300x4-llama-70b.txt", "mi300x4-llama-70b-4096-seqs.txt"];
+    let blocks: Vec<_> = files.into_iter().flat_map(results).collect();
     let caps: Vec<_> = blocks.iter().map(|block| block.max_concurrency.unwrap()).collect();
     assert_eq!(caps, [128, 256, 512, 128, 256, 512]);
     for block in &blocks {

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::EngineTable;
+use super::{EngineTable, StoreArguments};
 
 #[derive(Args, Debug)]
 pub(crate) struct FitArguments {
-    /// Measured results: folders of our runs, files of `vllm bench serve` (JSON or the printed
+    /// Measured results: our runs (folders, ids or `latest`), files of `vllm bench serve` (JSON or the printed
     /// block), or typed-in tables (TOML, as in examples/published); `FILE@max_num_seqs=4096` where
     /// a result's server was set otherwise
     #[arg(value_name = "RESULT", required = true)]
     pub(crate) results: Vec<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
     /// Coefficients to fit, at most one for two rows; `none` only says how well the profile tells

@@ -76,8 +76,9 @@ impl Fitting {
         Ok(())
     }
 
-    pub(crate) fn fit(&self, talk: impl Fn(&str) + Sync) -> Result<Fit, Failure> {
+    pub(crate) fn fit(&self, talk: impl Fn(&str)) -> Result<Fit, Failure> {
         let start = *self.base.coefficients();
+        talk(&format!("playing {} rows again and again …", self.rows.len()));
         let all = |_: usize| true;
         let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
         let coefficients = apply(&self.free, start, &found.numbers);
@@ -92,7 +93,7 @@ impl Fitting {
         let played = self.play(coefficients)?;
         let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
             talk("asking how well it tells rows that it has not seen …");
-            (self.leave_each_out(start)?, self.fit_part(start)?)
+            (self.leave_each_out(start, &talk)?, self.fit_part(start)?)
         } else {
             (vec![None; self.rows.len()], None)
         };
@@ -102,7 +103,11 @@ impl Fitting {
     }
 
     /// Each row as told by a fit without it; the fits run side by side.
-    fn leave_each_out(&self, base: Coefficients) -> Result<Vec<Option<Figures>>, Failure> {
+    fn leave_each_out(
+        &self,
+        base: Coefficients,
+        talk: impl Fn(&str),
+    ) -> Result<Vec<Option<Figures>>, Failure> {
         let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
             let played = self.fit_anew(base, |row| row != left_out)?;
             Ok(played.get(left_out).copied())
@@ -111,6 +116,7 @@ impl Fitting {
         let mut told = Vec::new();
         let numbers: Vec<usize> = (0..self.rows.len()).collect();
         for several in numbers.chunks(threads) {
+            talk(&format!("… {} of {} rows left out", told.len(), self.rows.len()));
             let several: Result<Vec<_>, Failure> = std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     several.iter().map(|row| scope.spawn(move || without(*row))).collect();
