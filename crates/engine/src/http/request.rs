@@ -34,8 +34,8 @@ pub(crate) struct GivenKeys<'a> {
 }
 
 impl GivenKeys<'_> {
-    pub(crate) fn any(self, mut is_right: impl FnMut(&[u8]) -> bool) -> bool {
-        [self.bearer, self.api_key].into_iter().flatten().any(|given| is_right(given))
+    pub(crate) fn any(self, is_right: impl FnMut(&[u8]) -> bool) -> bool {
+        [self.bearer, self.api_key].into_iter().flatten().any(is_right)
     }
 }
 
