@@ -72,10 +72,29 @@ fn told(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Told, Problem> {
         presence_penalty: fields.number("presence_penalty")?.unwrap_or(0.0),
         frequency_penalty: fields.number("frequency_penalty")?.unwrap_or(0.0),
         instructions: instructions.map(str::to_owned),
-        // Others than strings are for servers that read them.
-        user: fields.value("user").and_then(serde_json::Value::as_str).map(str::to_owned),
-        metadata: fields.value("metadata").filter(|_| is_response).cloned(),
+        user: if is_response { user(fields)? } else { None },
+        metadata: if is_response { metadata(fields)? } else { None },
     })
+}
+
+/// Others than strings are for servers that read them.
+fn user(fields: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let user = fields.value("user").and_then(serde_json::Value::as_str);
+    if let Some(user) = user.filter(|user| ID_BYTES_KEPT < user.len()) {
+        let rule = format!("at most {ID_BYTES_KEPT} bytes long");
+        return Err(out_of_range("user", &rule, &user.len()));
+    }
+    Ok(user.map(str::to_owned))
+}
+
+fn metadata(fields: &Fields<'_>) -> Result<Option<serde_json::Value>, Problem> {
+    let metadata = fields.value("metadata");
+    let length = metadata.map_or(0, |value| value.to_string().len());
+    if METADATA_BYTES_MAX < length {
+        let rule = format!("at most {METADATA_BYTES_MAX} bytes of JSON");
+        return Err(out_of_range("metadata", &rule, &length));
+    }
+    Ok(metadata.cloned())
 }
 
 fn check_ranges(fields: &Fields<'_>) -> Result<(), Problem> {
@@ -242,6 +261,8 @@ const CHOICES_MAX: u16 = 16_384;
 /// Tokens of prompts times answers to each: every answer has its own copy of what its prompt's
 /// blocks are called, and may have to repeat the prompt.
 const PROMPT_COPIES_MAX: usize = 1 << 22;
+/// Room for OpenAI's sixteen pairs of a name and a value of 512 characters.
+const METADATA_BYTES_MAX: usize = 16 << 10;
 const STOPS_MAX: usize = 64;
 const STOP_BYTES_MAX: usize = 1024;
 /// vLLM's bound on alternatives.

@@ -226,6 +226,10 @@ fn values_out_of_range_are_refused_by_name() {
     }
     let chat = json!({"messages": [], "top_logprobs": 2});
     assert!(message(CHAT, &chat).contains("`logprobs` must be set to true"));
+    let user = json!({"input": "a", "user": "u".repeat(257)});
+    assert!(message(Endpoint::Responses, &user).contains("user must be at most 256 bytes long"));
+    let metadata = json!({"input": "a", "metadata": {"m": "m".repeat(16 << 10)}});
+    assert!(message(Endpoint::Responses, &metadata).contains("metadata must be at most 16384"));
     let (status, error) =
         refused(Endpoint::Responses, r#"{"input":"a","previous_response_id":"r"}"#);
     assert_eq!(status, "HTTP/1.1 404 Not Found");
