@@ -66,6 +66,7 @@ pub fn serve(
         Mode::Paced => server::run(paced::Paced::new(options), limits, listener, stop),
         Mode::Serve => {
             let service = serve::Serve::new(options, &Clock::start());
+            let limits = service.limits();
             server::run(service, limits, listener, stop)
         }
     }

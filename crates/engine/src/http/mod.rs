@@ -9,7 +9,7 @@ pub(crate) use body::{body, status_of};
 pub(crate) use reply::{
     ErrorBody, JSON_HEAD, STREAM_HEAD, Status, empty, json, json_body, plain_error,
 };
-pub(crate) use request::{Parsed, Request, parse};
+pub(crate) use request::{ID_BYTES_KEPT, Parsed, Request, parse};
 pub(crate) use route::{Route, RouteError, route};
 
 /// Tells a client that waits for it to send the body.

@@ -16,6 +16,7 @@ pub(crate) enum Status {
     LengthRequired,
     BodyTooLarge,
     HeadTooLarge,
+    InternalError,
     Unavailable,
     VersionNotSupported,
 }
@@ -31,6 +32,7 @@ impl Status {
             Self::LengthRequired => 411,
             Self::BodyTooLarge => 413,
             Self::HeadTooLarge => 431,
+            Self::InternalError => 500,
             Self::Unavailable => 503,
             Self::VersionNotSupported => 505,
         }
@@ -46,6 +48,7 @@ impl Status {
             Self::LengthRequired => "Length Required",
             Self::BodyTooLarge => "Content Too Large",
             Self::HeadTooLarge => "Request Header Fields Too Large",
+            Self::InternalError => "Internal Server Error",
             Self::Unavailable => "Service Unavailable",
             Self::VersionNotSupported => "HTTP Version Not Supported",
         }
@@ -62,7 +65,9 @@ impl Status {
             | Self::LengthRequired
             | Self::BodyTooLarge
             | Self::HeadTooLarge => "BadRequestError",
-            Self::Unavailable | Self::VersionNotSupported => "InternalServerError",
+            Self::InternalError | Self::Unavailable | Self::VersionNotSupported => {
+                "InternalServerError"
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 //! network cut it. What is not a request is refused, and the connection with it, because where the
 //! next request would start is not known.
 
+use std::fmt;
+
 use httparse::{EMPTY_HEADER, Header};
 
 use super::reply::{ErrorBody, Status};
@@ -19,15 +21,34 @@ pub(crate) struct Request<'a> {
     /// The client's `x-request-id`.
     pub(crate) id: Option<&'a [u8]>,
     /// What the client gives as its key.
-    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) keys: GivenKeys<'a>,
     /// Whether the connection ends with the reply.
     pub(crate) close: bool,
 }
 
+/// What a client gives as its key, in one header or in both; whichever is right counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GivenKeys<'a> {
+    bearer: Option<&'a [u8]>,
+    api_key: Option<&'a [u8]>,
+}
+
+impl GivenKeys<'_> {
+    pub(crate) fn any(self, is_right: impl FnMut(&[u8]) -> bool) -> bool {
+        [self.bearer, self.api_key].into_iter().flatten().any(is_right)
+    }
+}
+
+impl fmt::Debug for GivenKeys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenKeys(hidden)")
+    }
+}
+
 impl Request<'_> {
-    /// The client's id as it is kept; longer ones than any client makes are not.
+    /// The client's id as it is kept; longer ones than any client makes are not, nor empty ones.
     pub(crate) fn id_text(&self) -> Option<String> {
-        let id = self.id.filter(|id| id.len() <= ID_BYTES_KEPT)?;
+        let id = self.id.filter(|id| (1..=ID_BYTES_KEPT).contains(&id.len()))?;
         Some(String::from_utf8_lossy(id).into_owned())
     }
 }
@@ -111,7 +132,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, 
     let path = target.split_once('?').map_or(target, |(path, _query)| path);
     // Replies have bodies, which a client that sent HEAD would take for the next reply.
     let close = facts.close || method == "HEAD";
-    let request = Request { method, path, body, id: facts.id, key: facts.key, close };
+    let request = Request { method, path, body, id: facts.id, keys: facts.keys, close };
     Ok(Parsed::Whole { request, length })
 }
 
@@ -123,7 +144,7 @@ struct HeaderFacts<'a> {
     expects_continue: bool,
     close: bool,
     id: Option<&'a [u8]>,
-    key: Option<&'a [u8]>,
+    keys: GivenKeys<'a>,
 }
 
 impl<'a> HeaderFacts<'a> {
@@ -142,10 +163,10 @@ impl<'a> HeaderFacts<'a> {
             6 if is("expect") => {
                 self.expects_continue = header.value.eq_ignore_ascii_case(b"100-continue");
             }
-            9 if is("x-api-key") => self.key = Some(header.value),
+            9 if is("x-api-key") => self.keys.api_key = Some(header.value),
             10 if is("connection") => self.close |= names_close(header.value),
             12 if is("x-request-id") => self.id = Some(header.value),
-            13 if is("authorization") => self.key = bearer(header.value).or(self.key),
+            13 if is("authorization") => self.keys.bearer = bearer(header.value),
             14 if is("content-length") => self.note_length(header.value)?,
             17 if is("transfer-encoding") => return Err(Refusal::LengthRequired),
             _ => {}
@@ -186,8 +207,8 @@ fn decimal(value: &[u8]) -> Option<usize> {
 
 const BEARER: &[u8] = b"bearer ";
 
-/// The truth is bounded.
-const ID_BYTES_KEPT: usize = 256;
+/// The truth is bounded, and so are the events of an answer that repeat it.
+pub(crate) const ID_BYTES_KEPT: usize = 256;
 
 const HEADERS_MAX: usize = 64;
 
@@ -210,11 +231,22 @@ mod tests {
             path: "/v1/completions",
             body: b"body",
             id: Some(b"r-1"),
-            key: Some(b"k"),
+            keys: GivenKeys { bearer: Some(b"k"), api_key: None },
             close: true,
         };
         let length = POST.len() - 3;
         assert_eq!(parse_default(POST), Ok(Parsed::Whole { request: expected, length }));
+    }
+
+    #[test]
+    fn either_key_may_be_the_right_one_and_neither_is_shown() {
+        let text = b"GET / HTTP/1.1\r\nauthorization: Bearer one\r\nx-api-key: two\r\n\r\n";
+        let Ok(Parsed::Whole { request, .. }) = parse_default(text) else { panic!("no request") };
+        assert!(request.keys.any(|given| given == b"one"));
+        assert!(request.keys.any(|given| given == b"two"));
+        assert!(!request.keys.any(|given| given == b"three"));
+        let shown = format!("{request:?}");
+        assert!(shown.contains("keys: GivenKeys(hidden), close"), "{shown}");
     }
 
     #[test]

@@ -100,10 +100,18 @@ pub(crate) fn route(request: &Request<'_>) -> Result<Route, RouteError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::GivenKeys;
     use super::*;
 
     fn route_of(method: &str, path: &str) -> Result<Route, RouteError> {
-        route(&Request { method, path, body: b"", id: None, key: None, close: false })
+        route(&Request {
+            method,
+            path,
+            body: b"",
+            id: None,
+            keys: GivenKeys::default(),
+            close: false,
+        })
     }
 
     #[test]

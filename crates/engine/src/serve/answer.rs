@@ -104,6 +104,11 @@ impl TokenWrite {
 }
 
 impl ChoicePlan {
+    /// Tokens with a text, if no stop string ends the answer.
+    pub(crate) fn words_at_most(&self) -> u32 {
+        self.eos_at.map_or(self.max_tokens, |end| self.max_tokens.min(end - 1))
+    }
+
     pub(crate) fn rules(&self, min_tokens: u32) -> StopRules {
         let stop_at = self.stop.map(|stop| stop.tokens);
         StopRules { min_tokens, eos_at: self.eos_at, stop_at, max_tokens: self.max_tokens }

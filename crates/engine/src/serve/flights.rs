@@ -41,6 +41,20 @@ pub(crate) struct Choice {
     pub(crate) tokens: u32,
     pub(crate) cached_tokens: u32,
     pub(crate) end: Option<RequestEnd>,
+    /// Tokens that have been put into `pending`; more than that are only where it was full.
+    queued: u32,
+    /// Tokens that have been taken out of it.
+    told: u32,
+}
+
+impl Choice {
+    fn new(id: u64) -> Self {
+        Self { id, tokens: 0, cached_tokens: 0, end: None, queued: 0, told: 0 }
+    }
+
+    fn has_backlog(&self) -> bool {
+        self.queued < self.tokens
+    }
 }
 
 /// Something that a client is to be told.
@@ -65,8 +79,7 @@ pub(crate) enum News {
 impl Flights {
     /// Opens a flight for requests of the scheduler that have these ids.
     pub(crate) fn open(&mut self, slot: usize, streamed: bool, ids: &[u64]) -> FlightKey {
-        let choices: Vec<Choice> =
-            ids.iter().map(|&id| Choice { id, tokens: 0, cached_tokens: 0, end: None }).collect();
+        let choices: Vec<Choice> = ids.iter().copied().map(Choice::new).collect();
         let running = choices.len();
         let flight =
             Flight { slot, streamed, choices, running, pending: VecDeque::new(), last_at: None };
@@ -99,12 +112,19 @@ impl Flights {
     /// A token is there. Gives the slot to visit if the client is to be told.
     pub(crate) fn token(&mut self, id: u64, index: u32, at: Moment) -> Option<usize> {
         let (flight, choice) = self.find(id)?;
-        flight.choices[usize::from(choice)].tokens = index + 1;
+        let grown = &mut flight.choices[usize::from(choice)];
+        let had_backlog = grown.has_backlog();
+        grown.tokens = index + 1;
         flight.last_at = Some(at);
         if !flight.streamed {
             return None;
         }
-        flight.pending.push_back(Pending { choice, index: Some(index), at, end: None });
+        // Of each choice with something to tell at least one token is pending: the next follows it.
+        let has_room = flight.pending.len() < PENDING_MAX || grown.told == grown.queued;
+        if has_room && !had_backlog {
+            grown.queued = index + 1;
+            flight.pending.push_back(Pending { choice, index: Some(index), at, end: None });
+        }
         Some(flight.slot)
     }
 
@@ -127,6 +147,10 @@ impl Flights {
         if !flight.streamed {
             return (flight.running == 0).then_some(flight.slot);
         }
+        if over.has_backlog() {
+            // It comes with the last token of it.
+            return Some(flight.slot);
+        }
         // The end belongs to the last token, which is there in the same step.
         let last = flight.pending.iter_mut().rev().find(|pending| pending.choice == choice);
         match last {
@@ -143,7 +167,10 @@ impl Flights {
             return News::Over(None);
         };
         match flight.pending.pop_front() {
-            Some(pending) => News::One(pending),
+            Some(pending) => {
+                flight.took(&pending);
+                News::One(pending)
+            }
             None if flight.running == 0 => News::Over(flight.last_at),
             None => News::Nothing,
         }
@@ -170,6 +197,21 @@ impl Flights {
 }
 
 impl Flight {
+    /// Makes up for a pending token that was taken out, where its choice has one that found no
+    /// room. When that one was there is forgotten; it was held up by its client in any case.
+    fn took(&mut self, taken: &Pending) {
+        let (Some(index), Some(at)) = (taken.index, self.last_at) else { return };
+        let choice = &mut self.choices[usize::from(taken.choice)];
+        choice.told = index + 1;
+        if !choice.has_backlog() {
+            return;
+        }
+        let index = Some(choice.queued);
+        choice.queued += 1;
+        let end = choice.end.filter(|_| !choice.has_backlog());
+        self.pending.push_back(Pending { choice: taken.choice, index, at, end });
+    }
+
     /// Requests of the scheduler that are not over.
     pub(crate) fn running_ids(&self) -> impl Iterator<Item = u64> {
         self.choices.iter().filter(|choice| choice.end.is_none()).map(|choice| choice.id)
@@ -180,6 +222,9 @@ impl Flight {
         self.choices.iter().map(|choice| choice.tokens).fold(0, u32::saturating_add)
     }
 }
+
+/// What a client that does not read may have pending, beside one token of each choice.
+const PENDING_MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -221,6 +266,33 @@ mod tests {
         assert_eq!(flights.next(key), News::One(end));
         assert_eq!(flights.next(key), News::Over(Some(AT)));
         assert_eq!(flights.choices(key)[0].cached_tokens, 3);
+    }
+
+    #[test]
+    fn who_does_not_read_keeps_a_bounded_queue_and_misses_nothing() {
+        let tokens = 3 * u32::try_from(PENDING_MAX).unwrap();
+        let mut flights = Flights::default();
+        let key = flights.open(5, true, &[10, 11, 12]);
+        for index in 0..tokens {
+            flights.token(10, index, AT);
+            flights.token(11, index, AT);
+        }
+        flights.token(12, 0, AT);
+        for id in [10, 11, 12] {
+            assert_eq!(flights.ended(&facts(id, RequestEnd::Length), AT), Some(5));
+        }
+        let mut told = [0_u32; 3];
+        let mut ends = [None; 3];
+        while let News::One(pending) = flights.next(key) {
+            let choice = usize::from(pending.choice);
+            assert_eq!((pending.index, ends[choice]), (Some(told[choice]), None));
+            told[choice] += 1;
+            ends[choice] = pending.end;
+            assert!(flights.get(key).unwrap().pending.len() <= PENDING_MAX + 3);
+        }
+        assert_eq!(told, [tokens, tokens, 1]);
+        assert_eq!(ends, [Some(RequestEnd::Length); 3]);
+        assert!(flights.is_over(key));
     }
 
     #[test]

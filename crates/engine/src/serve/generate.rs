@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::answer::{ChoicePlan, Form, Generated, ServeAnswer, TokenWrite};
 use super::api::{self, Answered, Ask, Endpoint, Finish, Identity, Said, Usage, Wording};
 use super::flights::{Choice, FlightKey, News, Pending};
-use super::length::{answer_seed, natural_length};
+use super::length::{answer_seed, natural_length, prompt_seed};
 use super::service::Serve;
 use crate::draws::{Draws, Purpose};
 use crate::http::{ErrorBody, Request, Status};
@@ -29,8 +29,15 @@ impl Serve {
             Api::Messages => Endpoint::Messages,
             Api::Embeddings => return self.embed(request, visit),
         };
-        let ask = api::parse(endpoint, request.body, &self.serving())?;
-        self.check_room(usize::from(ask.choices()))?;
+        let mut ask = api::parse(endpoint, request.body, &self.serving())?;
+        self.check_room(usize::from(ask.choices()), endpoint)?;
+        let choices = self.plan_all(&ask)?;
+        // As in vLLM, whose responses have no eye for the header.
+        if endpoint != Endpoint::Responses
+            && let Some(id) = request.id_text()
+        {
+            ask.request_id = Some(id);
+        }
         let ordinal = self.new_ordinal();
         let entry = self.open_entry(&Opening {
             ordinal,
@@ -45,7 +52,6 @@ impl Serve {
         let created_s = visit.clock.wall_seconds();
         let identity = Identity { id, created_s, model: self.house.options.model_id() };
         let mut wording = Wording::new(Rc::clone(&ask), &identity, self.vocabulary);
-        let choices: Vec<ChoicePlan> = (0..ask.choices()).map(|c| self.plan(&ask, c)).collect();
         for (choice, plan) in (0..).zip(&choices) {
             if let Some(stop) = plan.stop {
                 wording.cut(choice, stop.kept);
@@ -61,8 +67,9 @@ impl Serve {
     }
 
     fn embed(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Result<ServeAnswer, ErrorBody> {
-        let ask = api::parse_embeddings(request.body, &self.serving())?;
-        self.check_room(ask.inputs.len())?;
+        let mut ask = api::parse_embeddings(request.body, &self.serving())?;
+        self.check_room(ask.inputs.len(), Endpoint::Embeddings)?;
+        ask.request_id = request.id_text();
         let ordinal = self.new_ordinal();
         let prompt_tokens = length_of(&ask.inputs);
         let api = Api::Embeddings;
@@ -74,9 +81,11 @@ impl Serve {
             request,
             visit,
         });
-        let requests = ask.inputs.iter().map(|input| (input.as_slice(), 0, StopRules::after(1)));
-        let requests: Vec<Planned<'_>> = requests
-            .map(|(prompt, answer_seed, stop)| Planned { prompt, answer_seed, stop, priority: 0 })
+        let hashed = self.hashed(&ask.inputs);
+        let stop = StopRules::after(1);
+        let requests: Vec<Planned<'_>> = hashed
+            .iter()
+            .map(|prompt| Planned { prompt, answer_seed: 0, stop, priority: 0 })
             .collect();
         let flight = self.send(&requests, prompt_tokens, false, visit);
         let (id, created_s) = (self.answer_id(ordinal), visit.clock.wall_seconds());
@@ -85,13 +94,13 @@ impl Serve {
     }
 
     /// A queue that is full is said before anything else is.
-    fn check_room(&self, choices: usize) -> Result<(), ErrorBody> {
+    fn check_room(&self, choices: usize, endpoint: Endpoint) -> Result<(), ErrorBody> {
         let waiting_max = self.house.options.limits.waiting;
-        if waiting_max < self.core.waiting() + choices {
-            let message = format!("{waiting_max} requests are waiting already; try again later");
-            return Err(ErrorBody::new(Status::Unavailable, message));
+        if self.core.waiting() + choices <= waiting_max {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("{waiting_max} requests are waiting already; try again later");
+        Err(ErrorBody::new(Status::Unavailable, message).for_clients_of(endpoint))
     }
 
     fn new_ordinal(&mut self) -> u64 {
@@ -120,32 +129,50 @@ impl Serve {
         })
     }
 
-    /// What a choice will say, and where it ends.
-    fn plan(&self, ask: &Ask, choice: u16) -> ChoicePlan {
-        let prompt = ask.prompt_of(choice);
-        // Without a seed of its own the same prompt gets the same answer wherever it stands.
-        let sibling = if ask.seed.is_some() { choice } else { choice % ask.n.max(1) };
-        let seed = answer_seed(ask.seed, self.house.options.seed, prompt, sibling);
+    /// What every choice will say, and where it ends.
+    fn plan_all(&self, ask: &Ask) -> Result<Vec<ChoicePlan>, ErrorBody> {
+        let mut plans = Vec::with_capacity(usize::from(ask.choices()));
+        for prompt in &ask.prompts {
+            let seed = prompt_seed(ask.seed, self.house.options.seed, prompt);
+            plans.extend((0..ask.n).map(|n| self.plan(ask, prompt, answer_seed(seed, n))));
+        }
+        api::check_search(ask, plans.iter().map(|plan| u64::from(plan.words_at_most())).sum())?;
+        for plan in &mut plans {
+            let ids = (0..plan.words_at_most()).map(|at| token(plan.seed, at));
+            plan.stop = api::stop_at(ids, ask, self.vocabulary);
+        }
+        Ok(plans)
+    }
+
+    /// Without an eye for stop strings.
+    fn plan(&self, ask: &Ask, prompt: &[u32], seed: u64) -> ChoicePlan {
         // As in vLLM, the end of sequence itself is none of the least tokens.
         let eos_at =
             (!ask.ignore_eos).then(|| natural_length(seed).max(ask.min_tokens.saturating_add(1)));
         let max_tokens = ask.most_tokens(prompt, self.core.config().max_model_len).max(1);
-        let said = eos_at.map_or(max_tokens, |end| max_tokens.min(end - 1));
-        let stop = api::stop_at((0..said).map(|at| token(seed, at)), ask, self.vocabulary);
-        ChoicePlan { seed, eos_at, stop, max_tokens }
+        ChoicePlan { seed, eos_at, stop: None, max_tokens }
     }
 
     fn take_off(&mut self, ask: &Ask, choices: &[ChoicePlan], visit: Visit<'_>) -> FlightKey {
-        let requests: Vec<Planned<'_>> = (0..)
+        let hashed = self.hashed(&ask.prompts);
+        let prompts = hashed.iter().flat_map(|prompt| (0..ask.n).map(move |_| prompt));
+        let requests: Vec<Planned<'_>> = prompts
             .zip(choices)
-            .map(|(choice, plan)| Planned {
-                prompt: ask.prompt_of(choice),
+            .map(|(prompt, plan)| Planned {
+                prompt,
                 answer_seed: plan.seed,
                 stop: plan.rules(ask.min_tokens),
                 priority: ask.priority,
             })
             .collect();
         self.send(&requests, ask.prompt_tokens(), ask.streamed, visit)
+    }
+
+    /// Prompts are hashed once each, however many answers they get.
+    fn hashed(&self, prompts: &[Vec<u32>]) -> Vec<HashedPrompt> {
+        let block_size = self.core.config().block_size;
+        let hashed = |ids: &Vec<u32>| HashedPrompt::of_tokens(ids.iter().copied(), block_size);
+        prompts.iter().map(hashed).collect()
     }
 
     /// Sends requests to the scheduler, which they reach through the API process.
@@ -161,11 +188,10 @@ impl Serve {
         let came_ns = self.core.engine_ns(visit.received.at());
         let at_ns = self.front.pass(came_ns, prompt_tokens);
         self.core.metrics_mut().arrived_together(&ids, came_ns);
-        let block_size = self.core.config().block_size;
         for (id, planned) in ids.into_iter().zip(requests) {
             let request = SchedulerRequest {
                 id,
-                prompt: HashedPrompt::of_tokens(planned.prompt.iter().copied(), block_size),
+                prompt: planned.prompt.clone(),
                 answer_seed: planned.answer_seed,
                 stop: planned.stop,
                 priority: planned.priority,
@@ -205,7 +231,7 @@ struct Opening<'a> {
 
 /// One request of the scheduler, ahead of its id.
 struct Planned<'a> {
-    prompt: &'a [u32],
+    prompt: &'a HashedPrompt,
     answer_seed: u64,
     stop: StopRules,
     priority: i32,
@@ -215,6 +241,12 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
     let ServeAnswer { form, write, is_last, .. } = answer;
     let generated = match form {
         Form::Generated(generated) => generated,
+        Form::Embeddings { .. } if choices.iter().any(was_taken_back) => {
+            let message = "an input was taken back before its vector was there".to_owned();
+            let error = ErrorBody::new(Status::InternalError, message);
+            write.bytes = Rc::unwrap_or_clone(error.reply());
+            return;
+        }
         Form::Embeddings { ask, id, created_s } => {
             let identity = Identity { id: *id, created_s: *created_s, model };
             write.bytes = Rc::unwrap_or_clone(ask.reply(&identity));
@@ -234,6 +266,10 @@ fn compose(answer: &mut ServeAnswer, pending: Option<Pending>, choices: &[Choice
         let usage = generated.usage(choices);
         generated.wording.closing(&usage, &mut write.bytes);
     }
+}
+
+fn was_taken_back(choice: &Choice) -> bool {
+    choice.end == Some(RequestEnd::Abort)
 }
 
 impl Generated {

@@ -19,17 +19,16 @@ pub(crate) fn natural_length(seed: u64) -> u32 {
     tokens.max(1)
 }
 
-/// The seed of a choice: the request's own, or else one that the prompt decides.
-pub(crate) fn answer_seed(
-    asked: Option<u64>,
-    engine_seed: u64,
-    prompt: &[u32],
-    choice: u16,
-) -> u64 {
-    let base = asked.unwrap_or_else(|| {
-        prompt.iter().fold(mix(engine_seed ^ PROMPT_SEED), |state, id| mix(state ^ u64::from(*id)))
-    });
-    if choice == 0 { base } else { mix(base ^ u64::from(choice)) }
+/// The seed of the answers to a prompt: the request's own seed, or else the engine's, and the
+/// prompt, because a model does not say the same to everybody.
+pub(crate) fn prompt_seed(asked: Option<u64>, engine_seed: u64, prompt: &[u32]) -> u64 {
+    let start = asked.map_or(engine_seed ^ PROMPT_SEED, |seed| seed ^ ASKED_SEED);
+    prompt.iter().fold(mix(start), |state, id| mix(state ^ u64::from(*id)))
+}
+
+/// The seed of one of the answers to a prompt.
+pub(crate) fn answer_seed(prompt_seed: u64, sibling: u16) -> u64 {
+    if sibling == 0 { prompt_seed } else { mix(prompt_seed ^ u64::from(sibling)) }
 }
 
 const MEDIAN_TOKENS: f64 = 256.0;
@@ -37,6 +36,8 @@ const SIGMA: f64 = 0.7;
 
 /// Keeps the empty prompt of the seed zero from being zero again.
 const PROMPT_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+/// Keeps a request's seed from meaning the same as the engine's.
+const ASKED_SEED: u64 = 0x9fb2_1c65_1e98_df25;
 
 #[cfg(test)]
 mod tests {
@@ -55,11 +56,15 @@ mod tests {
 
     #[test]
     fn the_same_prompt_and_seed_say_the_same_and_choices_differ() {
-        let of = |asked, engine, prompt: &[u32], choice| answer_seed(asked, engine, prompt, choice);
+        let of = |asked, engine, prompt: &[u32], sibling| {
+            answer_seed(prompt_seed(asked, engine, prompt), sibling)
+        };
         assert_eq!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 0));
         assert_ne!(of(None, 1, &[5, 6], 0), of(None, 2, &[5, 6], 0));
         assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[6, 5], 0));
         assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 1));
-        assert_eq!(of(Some(9), 1, &[5], 0), of(Some(9), 2, &[6], 0));
+        assert_eq!(of(Some(9), 1, &[5], 0), of(Some(9), 2, &[5], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(Some(9), 1, &[6], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(None, 9, &[5], 0));
     }
 }

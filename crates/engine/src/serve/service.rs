@@ -12,7 +12,7 @@ use crate::clock::{Clock, Moment};
 use crate::housekeeping::Housekeeping;
 use crate::http::{self, ErrorBody, Request, Route, RouteError};
 use crate::metrics::{self, Metrics};
-use crate::options::EngineOptions;
+use crate::options::{EngineOptions, Limits};
 use crate::scheduler::Scheduler;
 use crate::service::{Next, Reply, Service, Visit, Written};
 use crate::truth::Ended;
@@ -49,6 +49,13 @@ impl Serve {
             tokenizer: None,
             house: Housekeeping::new(options),
         }
+    }
+
+    /// A body that is much longer than any prompt may be is refused before it is read.
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = self.house.options.limits;
+        let longest = (limits.tokens as usize).saturating_mul(BYTES_PER_TOKEN);
+        Limits { body_bytes: limits.body_bytes.min(longest.max(BODY_BYTES_LEAST)), ..limits }
     }
 
     pub(super) fn serving(&self) -> Serving<'_> {
@@ -107,7 +114,7 @@ impl Serve {
         if !request.path.starts_with("/v1") {
             return true;
         }
-        request.key.is_some_and(|given| key.is(given))
+        request.keys.any(|given| key.is(given))
     }
 
     fn metrics(&self) -> Rc<Vec<u8>> {
@@ -193,6 +200,11 @@ impl Service for Serve {
         self.core.wake(now, ready);
     }
 }
+
+/// More than any word is likely to have, whatever the script and its escapes.
+const BYTES_PER_TOKEN: usize = 64;
+/// Several short prompts may come in one body.
+const BODY_BYTES_LEAST: usize = 4 << 20;
 
 /// What of the server a request met, for the metrics.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ mod faults;
 mod generation;
 mod replay;
 mod serving;
+mod serving_wire;
 mod sse;
 mod truth;
 mod wire;

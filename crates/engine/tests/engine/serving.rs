@@ -7,7 +7,7 @@ use inferometer_engine::{ApiKey, EngineOptions, Limits, ServeOptions};
 
 use crate::client::{Client, Engine, Response, chat_body};
 
-fn serving(change: impl FnOnce(&mut EngineOptions)) -> Engine {
+pub(crate) fn serving(change: impl FnOnce(&mut EngineOptions)) -> Engine {
     let step = Some(Duration::from_millis(1));
     let serve = ServeOptions { step, ..ServeOptions::default() };
     let mut options =
@@ -25,7 +25,7 @@ fn metric(client: &mut Client, name: &str) -> String {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).rsplit(' ').next().unwrap().to_owned()
 }
 
-fn wait_for_metric(client: &mut Client, name: &str, expected: &str) {
+pub(crate) fn wait_for_metric(client: &mut Client, name: &str, expected: &str) {
     for _ in 0..100_000 {
         if metric(client, name) == expected {
             return;
@@ -243,13 +243,26 @@ fn the_vocabulary_counts_as_the_engine_does() {
 fn the_other_apis_answer_too() {
     let engine = serving(|_| {});
     let mut client = engine.client();
-    let responses = r#"{"input":"one two","max_output_tokens":3}"#;
-    assert_eq!(client.request("POST", "/v1/responses", responses).status, 200);
-    let messages =
-        r#"{"messages":[{"role":"user","content":"one"}],"max_tokens":3,"model":"tiny"}"#;
-    assert_eq!(client.request("POST", "/v1/messages", messages).status, 200);
+    let responses = r#"{"input":"one two","max_output_tokens":3,"ignore_eos":true}"#;
+    let response = client.request("POST", "/v1/responses", responses).json();
+    assert_eq!(
+        (&response["object"], &response["status"]),
+        (&"response".into(), &"incomplete".into())
+    );
+    let text = response["output"][0]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text.split(' ').count(), 3);
+    assert_eq!(response["usage"]["output_tokens"], 3);
+    let messages = r#"{"messages":[{"role":"user","content":"one"}],"max_tokens":3,
+        "model":"tiny","ignore_eos":true}"#;
+    let message = client.request("POST", "/v1/messages", messages).json();
+    assert_eq!(
+        (&message["type"], &message["stop_reason"]),
+        (&"message".into(), &"max_tokens".into())
+    );
+    assert_eq!(message["content"][0]["text"].as_str().unwrap().split(' ').count(), 3);
     let embeddings = r#"{"input":["one two","three"]}"#;
-    let vectors = client.request("POST", "/v1/embeddings", embeddings);
-    assert_eq!(vectors.status, 200);
-    assert_eq!(vectors.json()["data"].as_array().unwrap().len(), 2);
+    let vectors = client.request("POST", "/v1/embeddings", embeddings).json();
+    assert_eq!(vectors["data"].as_array().unwrap().len(), 2);
+    assert_eq!(vectors["data"][1]["embedding"].as_array().unwrap().len(), 1024);
+    assert_eq!(vectors["usage"]["prompt_tokens"], 3);
 }

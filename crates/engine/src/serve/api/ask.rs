@@ -39,6 +39,7 @@ pub(crate) struct Ask {
     pub(crate) stop: Vec<String>,
     /// Whether the text keeps the stop string that ended it.
     pub(crate) include_stop: bool,
+    /// In ascending order.
     pub(crate) stop_token_ids: Vec<u32>,
     pub(crate) seed: Option<u64>,
     pub(crate) priority: i32,
@@ -49,8 +50,10 @@ pub(crate) struct Ask {
     pub(crate) token_ids: bool,
     /// The prompts' texts, one each, where they are to be repeated ahead of the answers.
     pub(crate) echo: Option<Vec<String>>,
+    /// Nothing but the prompt is to be told. As in vLLM one token is generated all the same.
+    pub(crate) echo_alone: bool,
     /// The client's name for the request, of which the answer's id is made: the body's
-    /// `request_id`. A header `x-request-id` goes before it; the service puts that here.
+    /// `request_id`, or the header `x-request-id`, which goes before it.
     pub(crate) request_id: Option<String>,
     pub(crate) told: Told,
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::ask::{Endpoint, Serving};
 use super::fields::{self, Fields};
@@ -20,6 +20,8 @@ pub(crate) struct EmbeddingAsk {
     pub(crate) inputs: Vec<Vec<u32>>,
     pub(crate) dimensions: u32,
     pub(crate) base64: bool,
+    /// The header `x-request-id`.
+    pub(crate) request_id: Option<String>,
 }
 
 pub(crate) fn parse_embeddings(
@@ -34,7 +36,12 @@ fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingAsk, Problem> {
     let fields = Fields::of_body(&map);
     let inputs = prompts(&fields, "input", serving.vocabulary)?.ids;
     check_model(&fields, serving)?;
-    inputs.iter().try_for_each(|input| check_length(input, Some(0), serving))?;
+    if INPUTS_MAX < inputs.len() {
+        let (rule, value) = (format!("at most {INPUTS_MAX} inputs"), inputs.len().to_string());
+        return Err(Problem::OutOfRange { param: "input", rule, value });
+    }
+    // The scheduler gives every prompt room for one token.
+    inputs.iter().try_for_each(|input| check_length(input, None, serving))?;
     let base64 = match fields.text("encoding_format")? {
         None | Some("float") => false,
         Some("base64") => true,
@@ -46,7 +53,7 @@ fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingAsk, Problem> {
             });
         }
     };
-    Ok(EmbeddingAsk { inputs, dimensions: dimensions(&fields)?, base64 })
+    Ok(EmbeddingAsk { inputs, dimensions: dimensions(&fields)?, base64, request_id: None })
 }
 
 fn dimensions(fields: &Fields<'_>) -> Result<u32, Problem> {
@@ -63,6 +70,8 @@ fn dimensions(fields: &Fields<'_>) -> Result<u32, Problem> {
 
 /// Components of a vector where no fewer are asked for.
 const DIMENSIONS: u32 = 1024;
+/// As many as OpenAI takes.
+const INPUTS_MAX: usize = 2048;
 
 #[derive(Serialize)]
 struct List<'a> {
@@ -70,15 +79,36 @@ struct List<'a> {
     object: &'static str,
     created: u64,
     model: &'a str,
-    data: Vec<Datum>,
+    data: Data<'a>,
     usage: Counts,
+}
+
+/// Vectors are made as they are written, one after another: all at once would be large.
+struct Data<'a>(&'a EmbeddingAsk);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(ask) = self;
+        serializer.collect_seq(ask.inputs.iter().enumerate().map(|(index, input)| Datum {
+            index,
+            object: "embedding",
+            embedding: ask.written(&vector(input, ask.dimensions)),
+        }))
+    }
 }
 
 #[derive(Serialize)]
 struct Datum {
     index: usize,
     object: &'static str,
-    embedding: serde_json::Value,
+    embedding: Written,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written {
+    Numbers(Vec<f64>),
+    Base64(String),
 }
 
 #[derive(Serialize)]
@@ -92,18 +122,13 @@ struct Counts {
 impl EmbeddingAsk {
     /// The whole reply.
     pub(crate) fn reply(&self, identity: &Identity<'_>) -> Rc<Vec<u8>> {
-        let datum = |(index, input): (usize, &Vec<u32>)| Datum {
-            index,
-            object: "embedding",
-            embedding: self.written(&vector(input, self.dimensions)),
-        };
         let tokens = self.inputs.iter().map(Vec::len).sum();
         http::json(&List {
-            id: identity.text("embd-", None),
+            id: identity.text("embd-", self.request_id.as_deref()),
             object: "list",
             created: identity.created_s,
             model: identity.model,
-            data: self.inputs.iter().enumerate().map(datum).collect(),
+            data: Data(self),
             usage: Counts {
                 prompt_tokens: tokens,
                 total_tokens: tokens,
@@ -113,12 +138,13 @@ impl EmbeddingAsk {
         })
     }
 
-    fn written(&self, vector: &[f32]) -> serde_json::Value {
+    fn written(&self, vector: &[f32]) -> Written {
         if !self.base64 {
-            return vector.iter().copied().collect();
+            // With the digits of a double, as Python writes them.
+            return Written::Numbers(vector.iter().copied().map(f64::from).collect());
         }
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        STANDARD.encode(bytes).into()
+        Written::Base64(STANDARD.encode(bytes))
     }
 }
 
@@ -183,7 +209,11 @@ mod tests {
     fn what_is_too_long_or_empty_is_refused() {
         let long = reply(&json!({ "input": "a b c d e f g h i" })).unwrap_err();
         assert!(long.contains("maximum context length is 8 tokens"), "{long}");
-        assert!(reply(&json!({ "input": "a b c d e f g h" })).is_ok());
+        let full = reply(&json!({ "input": "a b c d e f g h" })).unwrap_err();
+        assert!(full.contains("your prompt contains 8 input tokens"), "{full}");
+        assert!(reply(&json!({ "input": "a b c d e f g" })).is_ok());
+        let many = reply(&json!({ "input": vec!["a"; 2049] })).unwrap_err();
+        assert!(many.contains("input must be at most 2048 inputs, got 2049."), "{many}");
         for input in [json!(""), json!([]), json!([[]]), json!({}), json!(7)] {
             let refused = reply(&json!({ "input": input })).unwrap_err();
             assert!(refused.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{refused}");

@@ -19,6 +19,6 @@ pub(crate) use ask::{Ask, Endpoint, Serving};
 pub(crate) use embeddings::{EmbeddingAsk, parse_embeddings};
 pub(crate) use errors::{method_not_allowed, unauthorized, unknown_path};
 pub(crate) use parse::parse;
-pub(crate) use stop::{StopFound, stop_at};
+pub(crate) use stop::{StopFound, check_search, stop_at};
 pub(crate) use tokenize::{detokenize, tokenize};
 pub(crate) use wording::{Answered, Finish, Identity, Said, Usage, Wording};

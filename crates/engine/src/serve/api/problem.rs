@@ -55,6 +55,13 @@ pub(super) enum Problem {
     UnknownToken { id: i64 },
 }
 
+impl ErrorBody {
+    /// In the shape that the endpoint's clients understand.
+    pub(crate) fn for_clients_of(self, endpoint: Endpoint) -> Self {
+        if endpoint == Endpoint::Messages { self.for_anthropic() } else { self }
+    }
+}
+
 fn loc(place: &str) -> String {
     if place.is_empty() { "body".to_owned() } else { format!("body.{place}") }
 }
@@ -71,8 +78,7 @@ impl Problem {
     }
 
     pub(super) fn error_body(&self, endpoint: Endpoint) -> ErrorBody {
-        let body = self.shaped();
-        if endpoint == Endpoint::Messages { body.for_anthropic() } else { body }
+        self.shaped().for_clients_of(endpoint)
     }
 
     fn shaped(&self) -> ErrorBody {

@@ -1,8 +1,26 @@
 //! Where a stop string or stop token ends an answer.
 
 use super::ask::Ask;
+use super::problem::Problem;
 use super::wording::Finish;
+use crate::http::ErrorBody;
 use crate::serve::vocabulary::Vocabulary;
+
+/// Refuses a search through so many tokens that everyone else would have to wait for it.
+pub(crate) fn check_search(ask: &Ask, tokens: u64) -> Result<(), ErrorBody> {
+    let stops = ask.stop.len().max(usize::from(!ask.stop_token_ids.is_empty())) as u64;
+    if tokens.saturating_mul(stops) <= SEARCH_MAX {
+        return Ok(());
+    }
+    let most = SEARCH_MAX / stops;
+    let rule = format!("at most {most}, over all answers, with {stops} stops to look for");
+    let value = tokens.to_string();
+    Err(Problem::OutOfRange { param: "max_tokens", rule, value }.error_body(ask.endpoint))
+}
+
+/// Tokens times stops that are looked at for one request: 16 stops in 131,072 tokens, which takes
+/// less than a tenth of a second.
+const SEARCH_MAX: u64 = 1 << 21;
 
 /// How an answer is ended by what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +48,7 @@ pub(crate) fn stop_at(
     let mut text = Tail::default();
     for (tokens, id) in (1..).zip(ids) {
         let before = text.end();
-        let is_stop_token = ask.stop_token_ids.contains(&id);
+        let is_stop_token = ask.stop_token_ids.binary_search(&id).is_ok();
         if is_stop_token && ask.min_tokens < tokens {
             let with = if ask.include_stop { text.with(id, vocabulary) } else { before };
             return Some(StopFound { tokens, kept: with, finish: Finish::StopToken(id) });
@@ -82,11 +100,16 @@ impl Tail {
 
     /// The first stop string that ends behind byte `before`, and where it starts.
     fn completed(&self, stop: &[String], before: usize) -> Option<(u16, usize)> {
+        // One that ended earlier was looked at then; its last byte must be new.
+        let first_new = before - self.ahead;
+        let text = self.text.as_bytes();
         (0..).zip(stop).find_map(|(which, stop)| {
-            // One that ended earlier was looked at then; one byte of it must be new.
-            let from = (before + 1).saturating_sub(stop.len()).saturating_sub(self.ahead);
-            let found = self.text.get(from..)?.find(stop.as_str())?;
-            Some((which, self.ahead + from + found))
+            let stop = stop.as_bytes();
+            let last = stop.last()?;
+            // Most bytes are not the last of anything: that is told faster than by a comparison.
+            let mut ends = (first_new..text.len()).filter(|at| text[*at] == *last).map(|at| at + 1);
+            let end = ends.find(|end| text[..*end].ends_with(stop))?;
+            Some((which, self.ahead + end - stop.len()))
         })
     }
 
@@ -144,6 +167,19 @@ mod tests {
         let options = format!("\"stop_token_ids\":[{id}]");
         let stop = StopFound { tokens: 3, kept: 9, finish: Finish::StopToken(id) };
         assert_eq!(found("bana mika zuzu mika", &options), Some(stop));
+    }
+
+    #[test]
+    fn a_search_that_everyone_would_wait_for_is_refused() {
+        let vocabulary = Vocabulary::standard();
+        let serving = Serving { model: "m", max_model_len: 2048, vocabulary };
+        let ask = |body: &str| parse(Endpoint::Completions, body.as_bytes(), &serving).unwrap();
+        let two = ask(r#"{"prompt":"x","stop":["a","b"]}"#);
+        assert!(check_search(&two, SEARCH_MAX / 2).is_ok());
+        let refused = check_search(&two, SEARCH_MAX / 2 + 1).unwrap_err().reply();
+        let text = String::from_utf8_lossy(&refused);
+        assert!(text.starts_with("HTTP/1.1 400") && text.contains("at most 1048576"), "{text}");
+        assert!(check_search(&ask(r#"{"prompt":"x"}"#), u64::MAX).is_ok());
     }
 
     /// The tail forgets what no stop string can reach; a search in the whole text must agree.

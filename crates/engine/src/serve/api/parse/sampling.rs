@@ -4,6 +4,7 @@ use super::super::ask::{Ask, Endpoint, Told};
 use super::super::fields::Fields;
 use super::super::problem::Problem;
 use super::prompt::{Prompts, check_ids};
+use crate::http::ID_BYTES_KEPT;
 
 /// The request, when its prompts are known. Ranges are vLLM's.
 pub(super) fn ask(
@@ -16,9 +17,11 @@ pub(super) fn ask(
     let usage = usage_told(fields, streamed)?;
     check_ranges(fields)?;
     let told = told(endpoint, fields)?;
-    let n = answers(endpoint, fields, prompts.ids.len())?;
-    let max_tokens = max_tokens(endpoint, fields, max_model_len)?;
+    let n = answers(endpoint, fields, &prompts.ids)?;
     let echo = fields.flag("echo")?.unwrap_or(false) && endpoint == Endpoint::Completions;
+    let echo_alone = echo && fields.integer("max_tokens")? == Some(0);
+    let max_tokens =
+        if echo_alone { Some(1) } else { max_tokens(endpoint, fields, max_model_len)? };
     Ok(Ask {
         endpoint,
         n,
@@ -28,7 +31,7 @@ pub(super) fn ask(
         ignore_eos: fields.flag("ignore_eos")?.unwrap_or(false),
         stop: stop(endpoint, fields)?,
         include_stop: fields.flag("include_stop_str_in_output")?.unwrap_or(false),
-        stop_token_ids: check_ids(&fields.ids("stop_token_ids")?)?,
+        stop_token_ids: stop_token_ids(fields)?,
         seed: fields.integer("seed")?.map(i64::cast_unsigned),
         priority: priority(fields)?,
         logprobs: logprobs(endpoint, fields)?,
@@ -36,7 +39,8 @@ pub(super) fn ask(
         continuous_usage: usage.1,
         token_ids: fields.flag("return_token_ids")?.unwrap_or(false),
         echo: echo.then_some(prompts.texts),
-        request_id: fields.text("request_id")?.map(str::to_owned),
+        echo_alone,
+        request_id: request_id(fields)?,
         told,
         prompts: prompts.ids,
     })
@@ -68,10 +72,29 @@ fn told(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Told, Problem> {
         presence_penalty: fields.number("presence_penalty")?.unwrap_or(0.0),
         frequency_penalty: fields.number("frequency_penalty")?.unwrap_or(0.0),
         instructions: instructions.map(str::to_owned),
-        // Others than strings are for servers that read them.
-        user: fields.value("user").and_then(serde_json::Value::as_str).map(str::to_owned),
-        metadata: fields.value("metadata").filter(|_| is_response).cloned(),
+        user: if is_response { user(fields)? } else { None },
+        metadata: if is_response { metadata(fields)? } else { None },
     })
+}
+
+/// Others than strings are for servers that read them.
+fn user(fields: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let user = fields.value("user").and_then(serde_json::Value::as_str);
+    if let Some(user) = user.filter(|user| ID_BYTES_KEPT < user.len()) {
+        let rule = format!("at most {ID_BYTES_KEPT} bytes long");
+        return Err(out_of_range("user", &rule, &user.len()));
+    }
+    Ok(user.map(str::to_owned))
+}
+
+fn metadata(fields: &Fields<'_>) -> Result<Option<serde_json::Value>, Problem> {
+    let metadata = fields.value("metadata");
+    let length = metadata.map_or(0, |value| value.to_string().len());
+    if METADATA_BYTES_MAX < length {
+        let rule = format!("at most {METADATA_BYTES_MAX} bytes of JSON");
+        return Err(out_of_range("metadata", &rule, &length));
+    }
+    Ok(metadata.cloned())
 }
 
 fn check_ranges(fields: &Fields<'_>) -> Result<(), Problem> {
@@ -94,16 +117,20 @@ fn check_ranges(fields: &Fields<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn answers(endpoint: Endpoint, fields: &Fields<'_>, prompts: usize) -> Result<u16, Problem> {
+fn answers(endpoint: Endpoint, fields: &Fields<'_>, prompts: &[Vec<u32>]) -> Result<u16, Problem> {
     let has_n = matches!(endpoint, Endpoint::Chat | Endpoint::Completions);
     let n = if has_n { fields.integer("n")?.unwrap_or(1) } else { 1 };
     if n < 1 {
         return Err(out_of_range("n", "at least 1", &n));
     }
-    let most = usize::from(CHOICES_MAX) / prompts.max(1);
+    let most = usize::from(CHOICES_MAX) / prompts.len().max(1);
     if most == 0 {
-        return Err(out_of_range("prompt", &format!("at most {CHOICES_MAX} prompts"), &prompts));
+        let rule = format!("at most {CHOICES_MAX} prompts");
+        return Err(out_of_range("prompt", &rule, &prompts.len()));
     }
+    // A prompt that is too long for one answer is told so elsewhere.
+    let tokens = prompts.iter().map(Vec::len).sum::<usize>().max(1);
+    let most = most.min((PROMPT_COPIES_MAX / tokens).max(1));
     match u16::try_from(n) {
         Ok(n) if usize::from(n) <= most => Ok(n),
         _ => Err(out_of_range("n", &format!("at most {most}"), &n)),
@@ -163,7 +190,32 @@ fn stop(endpoint: Endpoint, fields: &Fields<'_>) -> Result<Vec<String>, Problem>
     if stop.iter().any(String::is_empty) {
         return Err(Problem::Conflict { param, message: "stop cannot contain an empty string." });
     }
+    if STOPS_MAX < stop.len() {
+        let rule = format!("at most {STOPS_MAX} strings");
+        return Err(out_of_range(param, &rule, &stop.len()));
+    }
+    if let Some(length) = stop.iter().map(String::len).find(|length| STOP_BYTES_MAX < *length) {
+        let rule = format!("of strings of at most {STOP_BYTES_MAX} bytes");
+        return Err(out_of_range(param, &rule, &length));
+    }
     Ok(stop)
+}
+
+fn stop_token_ids(fields: &Fields<'_>) -> Result<Vec<u32>, Problem> {
+    let mut ids = check_ids(&fields.ids("stop_token_ids")?)?;
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// Every event of the answer repeats it.
+fn request_id(fields: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let id = fields.text("request_id")?;
+    if let Some(id) = id.filter(|id| ID_BYTES_KEPT < id.len()) {
+        let rule = format!("at most {ID_BYTES_KEPT} bytes long");
+        return Err(out_of_range("request_id", &rule, &id.len()));
+    }
+    Ok(id.map(str::to_owned))
 }
 
 fn priority(fields: &Fields<'_>) -> Result<i32, Problem> {
@@ -206,6 +258,13 @@ fn out_of_range(param: &'static str, rule: &str, value: &impl ToString) -> Probl
 
 /// vLLM's bound on `n`, for all prompts of a request together.
 const CHOICES_MAX: u16 = 16_384;
+/// Tokens of prompts times answers to each: every answer has its own copy of what its prompt's
+/// blocks are called, and may have to repeat the prompt.
+const PROMPT_COPIES_MAX: usize = 1 << 22;
+/// Room for OpenAI's sixteen pairs of a name and a value of 512 characters.
+const METADATA_BYTES_MAX: usize = 16 << 10;
+const STOPS_MAX: usize = 64;
+const STOP_BYTES_MAX: usize = 1024;
 /// vLLM's bound on alternatives.
 const LOGPROBS_MAX: u32 = 20;
 /// What completions have where nothing is asked for.

@@ -79,6 +79,29 @@ fn a_prompt_may_be_text_or_ids_and_one_or_several() {
 }
 
 #[test]
+fn a_long_prompt_has_fewer_answers() {
+    let long = Serving { max_model_len: 1 << 20, ..serving() };
+    let ask = |tokens: usize, n: u32| {
+        let prompt = vec!["a"; tokens].join(" ");
+        let body = json!({"prompt": prompt, "n": n, "max_tokens": 1}).to_string();
+        parse(COMPLETIONS, body.as_bytes(), &long)
+    };
+    assert_eq!(ask(256, 16_384).unwrap().choices(), 16_384);
+    let refused = ask(257, 16_384).unwrap_err().reply();
+    let text = String::from_utf8_lossy(&refused);
+    assert!(text.contains("n must be at most 16320, got 16384."), "{text}");
+    assert_eq!(ask(500_000, 1).unwrap().choices(), 1);
+}
+
+#[test]
+fn only_with_an_echo_an_answer_may_be_empty() {
+    let ask = asked(COMPLETIONS, &json!({"prompt": "a", "max_tokens": 0, "echo": true}));
+    assert_eq!((ask.max_tokens, ask.echo_alone), (Some(1), true));
+    let said = message(COMPLETIONS, &json!({"prompt": "a", "max_tokens": 0}));
+    assert!(said.contains("max_tokens must be at least 1, got 0."), "{said}");
+}
+
+#[test]
 fn responses_and_messages_are_chats_in_other_words() {
     let chat = asked(
         CHAT,
@@ -184,6 +207,9 @@ fn values_out_of_range_are_refused_by_name() {
         (json!({"min_tokens": 9, "max_tokens": 8}), "less than or equal to max_tokens=8, got 9."),
         (json!({"min_tokens": -1}), "min_tokens must be greater than or equal to 0, got -1."),
         (json!({"logprobs": 21}), "logprobs must be between 0 and 20, got 21."),
+        (json!({"stop": vec!["a"; 65]}), "stop must be at most 64 strings, got 65."),
+        (json!({"stop": "a".repeat(1025)}), "of strings of at most 1024 bytes, got 1025."),
+        (json!({"request_id": "r".repeat(257)}), "request_id must be at most 256 bytes long"),
         (json!({"stop": ["a", ""]}), "stop cannot contain an empty string."),
         (json!({"stream_options": {}}), "Stream options can only be defined when `stream=True`."),
         (json!({"stop_token_ids": [-1]}), "Token id -1 is out of vocabulary"),
@@ -200,6 +226,10 @@ fn values_out_of_range_are_refused_by_name() {
     }
     let chat = json!({"messages": [], "top_logprobs": 2});
     assert!(message(CHAT, &chat).contains("`logprobs` must be set to true"));
+    let user = json!({"input": "a", "user": "u".repeat(257)});
+    assert!(message(Endpoint::Responses, &user).contains("user must be at most 256 bytes long"));
+    let metadata = json!({"input": "a", "metadata": {"m": "m".repeat(16 << 10)}});
+    assert!(message(Endpoint::Responses, &metadata).contains("metadata must be at most 16384"));
     let (status, error) =
         refused(Endpoint::Responses, r#"{"input":"a","previous_response_id":"r"}"#);
     assert_eq!(status, "HTTP/1.1 404 Not Found");

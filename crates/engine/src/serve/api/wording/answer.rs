@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::ask::{Ask, Endpoint};
-use super::choice::Choice;
+use super::choice::{Choice, WholeText};
 use super::completion::Completion;
 use super::events;
 use super::messages::Messages;
@@ -23,8 +23,8 @@ pub(crate) struct Identity<'a> {
 
 impl Identity<'_> {
     /// As vLLM makes it: the client's name for the request, else a number.
-    pub(in crate::serve::api) fn text(&self, prefix: &str, ask: Option<&Ask>) -> String {
-        match ask.and_then(|ask| ask.request_id.as_deref()) {
+    pub(in crate::serve::api) fn text(&self, prefix: &str, name: Option<&str>) -> String {
+        match name {
             Some(name) => format!("{prefix}{name}"),
             None => format!("{prefix}{:016x}", self.id),
         }
@@ -209,7 +209,7 @@ impl Wording {
 
     /// The whole reply to a request that is not streamed, one element per choice.
     pub(crate) fn whole(&self, answered: &[Answered], usage: &Usage) -> Rc<Vec<u8>> {
-        let texts: Vec<String> = answered
+        let texts: Vec<WholeText> = answered
             .iter()
             .zip(&self.choices)
             .map(|(answered, choice)| choice.whole(answered, &self.ask, self.vocabulary))

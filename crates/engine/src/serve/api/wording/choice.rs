@@ -53,15 +53,31 @@ impl Choice {
     }
 
     /// The whole text, from a choice that has said nothing yet.
-    pub(super) fn whole(&self, answered: &Answered, ask: &Ask, vocabulary: &Vocabulary) -> String {
+    pub(super) fn whole(
+        &self,
+        answered: &Answered,
+        ask: &Ask,
+        vocabulary: &Vocabulary,
+    ) -> WholeText {
         let mut choice = self.clone();
-        let (mut whole, mut text) = (String::new(), String::new());
+        let (mut whole, mut text) = (WholeText::default(), String::new());
         let last = answered.ids.len().saturating_sub(1);
         for (index, id) in answered.ids.iter().enumerate() {
+            if ask.logprobs.is_some() {
+                whole.offsets.push(choice.offset());
+            }
             let finish = (index == last).then_some(answered.finish);
             choice.say(*id, finish, ask, vocabulary, &mut text);
-            whole.push_str(&text);
+            whole.text.push_str(&text);
         }
         whole
     }
+}
+
+/// What a choice has said when it is over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WholeText {
+    pub(super) text: String,
+    /// Where each token begins; only where probabilities are told.
+    pub(super) offsets: Vec<usize>,
 }

@@ -2,9 +2,11 @@
 //!
 //! Built by hand, because it is built once per token.
 
+use std::borrow::Cow;
+
 use super::super::ask::{Ask, Endpoint};
 use super::logprobs::{self, Entry};
-use super::{Answered, Event, Finish, Identity, Piece, Usage, events, stop_string};
+use super::{Answered, Event, Finish, Identity, Piece, Usage, WholeText, events, stop_string};
 use crate::serve::vocabulary::Vocabulary;
 
 /// What is the same in all JSON of one answer.
@@ -15,6 +17,8 @@ pub(super) struct Completion {
     event_start: Vec<u8>,
     /// The same for an answer in one piece.
     whole_start: Vec<u8>,
+    /// Where the answers to each prompt begin behind what is repeated of it, in characters.
+    answers_begin: Vec<usize>,
 }
 
 impl Completion {
@@ -25,7 +29,7 @@ impl Completion {
         } else {
             ("cmpl-", "text_completion", "text_completion")
         };
-        let id = identity.text(prefix, Some(ask));
+        let id = identity.text(prefix, ask.request_id.as_deref());
         let start = |object: &str| {
             let mut out = b"{\"id\":".to_vec();
             events::push_text(&mut out, &id);
@@ -35,7 +39,10 @@ impl Completion {
             push(&mut out, ",\"choices\":[");
             out
         };
-        Self { is_chat, event_start: start(event_object), whole_start: start(whole_object) }
+        let echoes = ask.echo.as_deref().unwrap_or_default();
+        let answers_begin = echoes.iter().map(|echo| echo.chars().count() + 1).collect();
+        let (event_start, whole_start) = (start(event_object), start(whole_object));
+        Self { is_chat, event_start, whole_start, answers_begin }
     }
 
     /// The events that name the role, one per choice; completions have no roles.
@@ -63,16 +70,13 @@ impl Completion {
     /// An event with a token, or with an end alone.
     pub(super) fn piece(&self, event: &Event<'_>, json: &mut Vec<u8>) {
         let Event { ask, vocabulary, piece, first } = event;
-        let echo = echo_of(ask, piece.choice).filter(|_| *first);
+        let echo = if *first { echo_of(ask, piece.choice) } else { None };
         json.extend_from_slice(&self.event_start);
         push(json, &format!("{{\"index\":{},", piece.choice));
         push(json, if self.is_chat { "\"delta\":{\"content\":" } else { "\"text\":" });
-        match echo {
-            Some(echo) => events::push_text(json, &format!("{echo}{}", piece.text)),
-            None => events::push_text(json, piece.text),
-        }
+        events::push_text(json, &behind(ask, echo, piece.text));
         push(json, if self.is_chat { "},\"logprobs\":" } else { ",\"logprobs\":" });
-        self.logprobs(json, ask, vocabulary, &entries(ask, piece, *first));
+        self.logprobs(json, ask, vocabulary, &self.entries(ask, piece, *first));
         self.ending(json, ask, piece.finish);
         if !self.is_chat {
             push(json, ",\"prompt_token_ids\":");
@@ -112,7 +116,7 @@ impl Completion {
         ask: &Ask,
         vocabulary: &Vocabulary,
         answered: &[Answered],
-        texts: &[String],
+        texts: &[WholeText],
         usage: &Usage,
     ) -> Vec<u8> {
         let mut json = self.whole_start.clone();
@@ -121,8 +125,8 @@ impl Completion {
                 push(&mut json, ",");
             }
             push(&mut json, &format!("{{\"index\":{choice},"));
-            self.whole_text(&mut json, echo_of(ask, choice).unwrap_or_default(), text);
-            let entries = whole_entries(ask, vocabulary, choice, answered);
+            self.whole_text(&mut json, &behind(ask, echo_of(ask, choice), &text.text));
+            let entries = self.whole_entries(ask, choice, answered, text);
             self.logprobs(&mut json, ask, vocabulary, &entries);
             push_ending(&mut json, ask, answered.finish);
             push(&mut json, ",\"token_ids\":");
@@ -139,7 +143,7 @@ impl Completion {
         json
     }
 
-    fn whole_text(&self, json: &mut Vec<u8>, echo: String, text: &str) {
+    fn whole_text(&self, json: &mut Vec<u8>, text: &str) {
         push(
             json,
             if self.is_chat {
@@ -148,7 +152,7 @@ impl Completion {
                 "\"text\":"
             },
         );
-        events::push_text(json, &(echo + text));
+        events::push_text(json, text);
         push(
             json,
             if self.is_chat {
@@ -184,6 +188,42 @@ impl Completion {
         }
     }
 
+    /// The tokens that an event tells probabilities of.
+    fn entries(&self, ask: &Ask, piece: &Piece<'_>, first: bool) -> Vec<Entry> {
+        if ask.logprobs.is_none() {
+            return Vec::new();
+        }
+        let mut entries = if first { prompt_entries(ask, piece.choice) } else { Vec::new() };
+        let ahead = self.answer_begins(ask, piece.choice);
+        let token = piece.token.filter(|_| !ask.echo_alone);
+        entries.extend(token.map(|(index, id)| Entry::said(id, index, ahead + piece.offset)));
+        entries
+    }
+
+    fn whole_entries(
+        &self,
+        ask: &Ask,
+        choice: u16,
+        answered: &Answered,
+        text: &WholeText,
+    ) -> Vec<Entry> {
+        if ask.logprobs.is_none() {
+            return Vec::new();
+        }
+        let mut entries = prompt_entries(ask, choice);
+        if ask.echo_alone {
+            return entries;
+        }
+        let ahead = self.answer_begins(ask, choice);
+        let said = (0..).zip(answered.ids.iter().zip(&text.offsets));
+        entries.extend(said.map(|(index, (id, offset))| Entry::said(*id, index, ahead + offset)));
+        entries
+    }
+
+    fn answer_begins(&self, ask: &Ask, choice: u16) -> usize {
+        self.answers_begin.get(usize::from(choice / ask.n)).copied().unwrap_or(0)
+    }
+
     /// A chat's events have no `stop_reason` while they go on.
     fn ending(&self, json: &mut Vec<u8>, ask: &Ask, finish: Option<Finish>) {
         match finish {
@@ -194,62 +234,35 @@ impl Completion {
     }
 }
 
-/// The prompt's text ahead of the answer's, where that was asked for.
-fn echo_of(ask: &Ask, choice: u16) -> Option<String> {
-    let text = ask.echo.as_ref()?.get(usize::from(choice / ask.n))?;
-    Some(format!("{text} "))
+/// The prompt's text, which with a space stands ahead of the answer's where that was asked for.
+fn echo_of(ask: &Ask, choice: u16) -> Option<&str> {
+    ask.echo.as_ref()?.get(usize::from(choice / ask.n)).map(String::as_str)
 }
 
-/// The tokens that an event tells probabilities of.
-fn entries(ask: &Ask, piece: &Piece<'_>, first: bool) -> Vec<Entry> {
-    if ask.logprobs.is_none() {
-        return Vec::new();
+/// The text of an answer, behind what is repeated of its prompt.
+fn behind<'a>(ask: &Ask, echo: Option<&'a str>, text: &'a str) -> Cow<'a, str> {
+    match echo {
+        Some(echo) if ask.echo_alone => Cow::Borrowed(echo),
+        Some(echo) => Cow::Owned(format!("{echo} {text}")),
+        None => Cow::Borrowed(text),
     }
-    let echoed = echo_of(ask, piece.choice).map_or(0, |echo| echo.len());
-    let mut entries = Vec::new();
-    if first && 0 < echoed {
-        entries = prompt_entries(ask.prompt_of(piece.choice));
-    }
-    entries.extend(piece.token.map(|(index, id)| Entry {
-        id,
-        index,
-        offset: echoed + piece.offset,
-        is_first_of_prompt: false,
-    }));
-    entries
 }
 
-fn whole_entries(
-    ask: &Ask,
-    vocabulary: &Vocabulary,
-    choice: u16,
-    answered: &Answered,
-) -> Vec<Entry> {
-    if ask.logprobs.is_none() {
-        return Vec::new();
-    }
+/// The tokens of a prompt that is repeated. As in the answer, the white space between two words
+/// belongs to the second.
+fn prompt_entries(ask: &Ask, choice: u16) -> Vec<Entry> {
+    let Some(echo) = echo_of(ask, choice) else { return Vec::new() };
     let mut entries = Vec::new();
-    let mut offset = 0;
-    if let Some(echo) = echo_of(ask, choice) {
-        entries = prompt_entries(ask.prompt_of(choice));
-        offset = echo.len();
-    }
-    for (index, id) in (0..).zip(&answered.ids) {
-        entries.push(Entry { id: *id, index, offset, is_first_of_prompt: false });
-        // The first word has no space ahead of it.
-        offset += vocabulary.text(*id).len() + usize::from(0 < index);
+    let (mut chars, mut bytes) = (0, 0);
+    let words = echo.split_whitespace().chain(std::iter::repeat(""));
+    for ((index, id), word) in (0..).zip(ask.prompt_of(choice)).zip(words) {
+        entries.push(Entry { id: *id, index, offset: chars, is_first_of_prompt: index == 0 });
+        let rest = &echo[bytes..];
+        let length = rest.find(word).unwrap_or(0) + word.len();
+        chars += rest[..length].chars().count();
+        bytes += length;
     }
     entries
-}
-
-fn prompt_entries(prompt: &[u32]) -> Vec<Entry> {
-    let entry = |(index, id): (u32, &u32)| Entry {
-        id: *id,
-        index,
-        offset: 0,
-        is_first_of_prompt: index == 0,
-    };
-    (0..).zip(prompt).map(entry).collect()
 }
 
 fn push(json: &mut Vec<u8>, text: &str) {

@@ -17,6 +17,13 @@ pub(super) struct Entry {
     pub(super) is_first_of_prompt: bool,
 }
 
+impl Entry {
+    /// A token of an answer.
+    pub(super) fn said(id: u32, index: u32, offset: usize) -> Self {
+        Self { id, index, offset, is_first_of_prompt: false }
+    }
+}
+
 /// The likeliest tokens, the chosen one first.
 fn likeliest(entry: Entry, count: u32) -> impl Iterator<Item = (u32, f64)> {
     let words = VOCABULARY - SPECIAL_TOKENS;

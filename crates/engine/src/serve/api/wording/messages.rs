@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::ask::Ask;
-use super::{Answered, Finish, Identity, Piece, Usage, events, stop_string};
+use super::{Answered, Finish, Identity, Piece, Usage, WholeText, events, stop_string};
 
 #[derive(Debug)]
 pub(super) struct Messages {
@@ -100,7 +100,7 @@ struct MessageStop {
 impl Messages {
     pub(super) fn new(ask: &Ask, identity: &Identity<'_>) -> Self {
         // vLLM makes messages out of chats, and the id shows it.
-        let id = identity.text("chatcmpl-", Some(ask));
+        let id = identity.text("chatcmpl-", ask.request_id.as_deref());
         Self { id, model: identity.model.to_owned(), finish: None }
     }
 
@@ -147,12 +147,12 @@ impl Messages {
         &self,
         ask: &Ask,
         answered: &[Answered],
-        texts: &[String],
+        texts: &[WholeText],
         usage: &Usage,
     ) -> Vec<u8> {
         let finish = answered.first().map_or(Finish::Length, |answered| answered.finish);
         let Stop { stop_reason, stop_sequence } = stop(ask, finish);
-        let blocks = texts.iter().map(|text| Block { r#type: "text", text });
+        let blocks = texts.iter().map(|text| Block { r#type: "text", text: &text.text });
         events::json(&WholeMessage {
             id: &self.id,
             r#type: "message",

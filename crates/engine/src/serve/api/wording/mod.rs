@@ -12,6 +12,7 @@ mod responses;
 
 pub(crate) use answer::{Answered, Finish, Identity, Said, Usage, Wording};
 use answer::{Event, Piece, stop_string};
+use choice::WholeText;
 
 #[cfg(test)]
 mod tests;

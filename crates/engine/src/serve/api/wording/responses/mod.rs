@@ -1,7 +1,7 @@
 //! `OpenAI`'s responses, as vLLM words them: a response holds one message with one text.
 
 use super::super::ask::Ask;
-use super::{Answered, Finish, Identity, Piece, Usage, events};
+use super::{Answered, Finish, Identity, Piece, Usage, WholeText, events};
 use crate::scheduler::tokens::mix;
 
 mod shapes;
@@ -32,7 +32,7 @@ enum State<'a> {
 impl Responses {
     pub(super) fn new(ask: &Ask, identity: &Identity<'_>) -> Self {
         Self {
-            id: identity.text("resp_", Some(ask)),
+            id: identity.text("resp_", ask.request_id.as_deref()),
             item_id: format!("msg_{:016x}", mix(identity.id.wrapping_add(1))),
             model: identity.model.to_owned(),
             created_s: identity.created_s,
@@ -124,11 +124,11 @@ impl Responses {
         &self,
         ask: &Ask,
         answered: &[Answered],
-        texts: &[String],
+        texts: &[WholeText],
         usage: &Usage,
     ) -> Vec<u8> {
         let finish = answered.first().map_or(Finish::Length, |answered| answered.finish);
-        let text = texts.first().map_or("", String::as_str);
+        let text = texts.first().map_or("", |whole| whole.text.as_str());
         events::json(&self.response(ask, State::Over { text, finish, usage }))
     }
 

@@ -253,3 +253,47 @@ fn the_clients_name_is_the_answers_id() {
     let wording = chat(&json!({"request_id": "a \"b\""}));
     assert_eq!(whole(&wording, Finish::Length)["id"], "chatcmpl-a \"b\"");
 }
+
+/// The lists of a completion's probabilities, from one event or many.
+fn told_offsets(seen: &[Value]) -> (String, Vec<u64>, Vec<String>) {
+    let (mut text, mut offsets, mut tokens) = (String::new(), Vec::new(), Vec::new());
+    for choice in seen.iter().map(|event| &event["choices"][0]) {
+        text += choice["text"].as_str().unwrap();
+        let told = &choice["logprobs"];
+        offsets.extend(told["text_offset"].as_array().unwrap().iter().filter_map(Value::as_u64));
+        let names = told["tokens"].as_array().unwrap().iter().filter_map(Value::as_str);
+        tokens.extend(names.map(str::to_owned));
+    }
+    (text, offsets, tokens)
+}
+
+#[test]
+fn an_echo_has_the_places_of_its_words_streamed_or_whole() {
+    let options = json!({"prompt": "bana \u{e9}t\u{e9}  mika", "echo": true, "logprobs": 1,
+        "stop": ["do"]});
+    let made = || {
+        let mut wording = completion(&options);
+        wording.cut(0, 7);
+        wording
+    };
+    let streamed = told_offsets(&values(&streamed(made(), Finish::StopString(0))));
+    let (text, offsets, _) = &streamed;
+    assert_eq!(text, "bana \u{e9}t\u{e9}  mika zuzu ba");
+    assert_eq!(offsets, &[0, 4, 8, 15, 19, 22]);
+    assert_eq!(streamed, told_offsets(&[whole(&made(), Finish::StopString(0))]));
+}
+
+#[test]
+fn an_echo_alone_has_the_prompt_and_no_more() {
+    let options = json!({"echo": true, "logprobs": 0, "max_tokens": 0});
+    let mut wording = completion(&options);
+    let mut out = Vec::new();
+    wording.opening(&mut out);
+    let finish = Some(Finish::Length);
+    wording.token(&Said { choice: 0, index: 0, id: ids()[0], finish }, &mut out);
+    wording.closing(&USAGE, &mut out);
+    let streamed = told_offsets(&values(&out));
+    let expected = vec!["bana".to_owned(), "mika".to_owned()];
+    assert_eq!(streamed, ("bana mika".to_owned(), vec![0, 4], expected));
+    assert_eq!(streamed, told_offsets(&[whole(&completion(&options), Finish::Length)]));
+}
