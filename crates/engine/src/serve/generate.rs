@@ -74,7 +74,7 @@ impl Serve {
             request,
             visit,
         });
-        let requests = ask.inputs.iter().map(|input| (input.as_slice(), 0, StopRules::after(1)));
+        let requests = ask.inputs.iter().map(|input| (input.as_slice(), 0, StopRules::NO_ANSWER));
         let requests: Vec<Planned<'_>> = requests
             .map(|(prompt, answer_seed, stop)| Planned { prompt, answer_seed, stop, priority: 0 })
             .collect();
@@ -159,8 +159,9 @@ impl Serve {
         let ids = self.core.new_ids(requests.len());
         let flight = self.core.flights().open(visit.slot, streamed, &ids);
         let came_ns = self.core.engine_ns(visit.received.at());
-        let at_ns = self.front.pass(came_ns, prompt_tokens);
-        self.core.metrics_mut().arrived_together(&ids, came_ns);
+        let at_ns = self.core.take_in(came_ns, prompt_tokens);
+        let of_prompts = requests.chunk_by(|one, other| std::ptr::eq(one.prompt, other.prompt));
+        self.core.metrics_mut().arrived_in_groups(&ids, of_prompts.map(<[_]>::len), came_ns);
         let block_size = self.core.config().block_size;
         for (id, planned) in ids.into_iter().zip(requests) {
             let request = SchedulerRequest {
