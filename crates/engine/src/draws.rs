@@ -34,6 +34,13 @@ impl Draws {
         // The upper 53 bits fill a mantissa exactly.
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
+
+    /// A draw of the standard normal distribution (Box and Muller 1958, one of the pair).
+    pub(crate) fn normal(&mut self) -> f64 {
+        // The even draw is turned around, because zero has no logarithm.
+        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
 }
 
 fn mix(state: u64) -> u64 {

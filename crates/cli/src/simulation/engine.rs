@@ -51,9 +51,6 @@ impl StepTime for Timing {
     }
 }
 
-const IMMEDIATE: FrontCosts =
-    FrontCosts { per_request_ns: 0, per_prompt_token_ns: 0, per_output_token_ns: 0 };
-
 impl VirtualEngine {
     pub(crate) fn of(spec: &EngineSpec) -> Result<Self, Failure> {
         let names_hardware = [&spec.profile, &spec.hardware, &spec.model];
@@ -85,7 +82,7 @@ impl VirtualEngine {
         let profile = format!("constant step of {step:?}");
         let facts = Simulated { profile, engine: words(&config) };
         let timing = Timing::Constant(ConstantStep(step_ns));
-        Self::new(config, timing, IMMEDIATE, (facts, model))
+        Self::new(config, timing, FrontCosts::IMMEDIATE, (facts, model))
     }
 
     fn new(

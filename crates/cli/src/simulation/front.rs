@@ -1,15 +1,14 @@
-//! The API process before the scheduler: one at a time it takes requests in and hands tokens out.
+//! The API process before the scheduler, and the requests that it has not handed on yet.
 
 use std::collections::VecDeque;
 
+use inferometer_engine::ApiProcess;
 use inferometer_engine::physics::Front as Costs;
 use inferometer_model::RequestId;
 
 #[derive(Debug)]
 pub(crate) struct Front {
-    costs: Costs,
-    /// From when on it has time.
-    free_ns: u64,
+    process: ApiProcess,
     /// Requests on their way to the scheduler, in the order of their arrival there.
     queue: VecDeque<Waiting>,
 }
@@ -24,29 +23,18 @@ pub(super) struct Waiting {
 
 impl Front {
     pub(super) fn new(costs: Costs) -> Self {
-        Self { costs, free_ns: 0, queue: VecDeque::new() }
+        Self { process: ApiProcess::new(costs), queue: VecDeque::new() }
     }
 
     /// Takes a request in; it will be with the scheduler when all before it are done.
     pub(super) fn take_in(&mut self, now_ns: u64, place: usize, id: RequestId, tokens: u32) {
-        let Costs { per_request_ns, per_prompt_token_ns, .. } = self.costs;
-        let takes_ns = per_request_ns + per_prompt_token_ns * u64::from(tokens);
-        let at_ns = self.work(now_ns, takes_ns);
+        let at_ns = self.process.take_in(now_ns, tokens);
         self.queue.push_back(Waiting { at_ns, place, id });
     }
 
     /// Hands a token out; says when it is with the client.
     pub(super) fn hand_out(&mut self, now_ns: u64) -> u64 {
-        self.work(now_ns, self.costs.per_output_token_ns)
-    }
-
-    fn work(&mut self, now_ns: u64, takes_ns: u64) -> u64 {
-        // What takes no time waits for nobody.
-        if takes_ns == 0 {
-            return now_ns;
-        }
-        self.free_ns = self.free_ns.max(now_ns) + takes_ns;
-        self.free_ns
+        self.process.hand_out(now_ns)
     }
 
     /// When the next request reaches the scheduler.
@@ -77,17 +65,5 @@ mod tests {
         assert_eq!(front.pass_on(115).map(|waiting| waiting.place), Some(0));
         assert_eq!(front.pass_on(200).map(|waiting| waiting.id), Some(RequestId(1)));
         assert_eq!(front.hand_out(300), 302);
-    }
-
-    #[test]
-    fn what_costs_nothing_waits_for_nobody() {
-        let mut front = Front::new(Costs {
-            per_request_ns: 50,
-            per_prompt_token_ns: 0,
-            per_output_token_ns: 0,
-        });
-        front.take_in(0, 0, RequestId(0), 1_000);
-        assert_eq!(front.next_ns(), Some(50));
-        assert_eq!(front.hand_out(3), 3);
     }
 }

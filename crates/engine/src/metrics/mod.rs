@@ -61,8 +61,7 @@ pub struct CacheConfig {
     pub prefix_caching: bool,
     /// `auto`, `fp8`, …
     pub dtype: String,
-    /// `None` where the blocks were given and not derived.
-    pub gpu_memory_utilization: Option<f64>,
+    pub gpu_memory_utilization: f64,
 }
 
 /// Counts what happens, and writes it down on demand.
@@ -128,10 +127,31 @@ impl Metrics {
         self.requests.arrive(ids, front_ns);
     }
 
+    /// The front end got one request for several prompts: to vLLM each is a request of its own,
+    /// with as many answers as its group has ids.
+    pub fn arrived_in_groups(
+        &mut self,
+        mut ids: &[u64],
+        sizes: impl IntoIterator<Item = usize>,
+        front_ns: u64,
+    ) {
+        for size in sizes {
+            let (group, rest) = ids.split_at(size);
+            self.arrived_together(group, front_ns);
+            ids = rest;
+        }
+    }
+
     /// The scheduler refused the request, so nothing more will be heard of it. Like vLLM's, its
     /// only trace is the HTTP answer.
     pub fn refused(&mut self, id: u64) {
         self.requests.leave(id, None);
+    }
+
+    /// The client left while its request was still with the front end.
+    pub fn left(&mut self, id: u64) {
+        self.requests.leave(id, None);
+        self.ended.abort += 1;
     }
 
     /// An HTTP request was answered; `handler` is the route, or `none`.
@@ -180,10 +200,15 @@ impl Metrics {
         complete
     }
 
-    fn first_token(&mut self, request: &Tracked, at_ns: u64) {
+    /// All of a prompt is computed.
+    fn prompt(&mut self, request: &Tracked) {
         let cached = u64::from(request.cached_tokens);
         self.cached_prompt_tokens += cached;
         self.step_tokens += u64::from(request.computed_tokens).saturating_sub(cached);
+    }
+
+    fn first_token(&mut self, request: &Tracked, at_ns: u64) {
+        self.prompt(request);
         if let Some(front_ns) = request.front_ns {
             self.observed.first_token.observe_ns(at_ns.saturating_sub(front_ns));
         }
@@ -223,6 +248,11 @@ impl Listener for Metrics {
 
     fn ended(&mut self, facts: &RequestFacts) {
         let complete = facts.end != RequestEnd::Abort;
+        if complete && facts.output_tokens == 0 {
+            // No token has told of its prompt.
+            let request = self.requests.get_mut(facts.id).map(|request| *request);
+            self.prompt(&request.unwrap_or_default());
+        }
         let left = self.requests.leave(facts.id, complete.then_some(facts.output_tokens));
         if let (None, Some(first_ns)) = (left.front_ns, facts.first_token_ns) {
             self.observed.first_token.observe_ns(first_ns.saturating_sub(facts.arrived_ns));

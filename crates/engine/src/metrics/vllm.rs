@@ -246,7 +246,7 @@ fn cache_config(page: &mut Exposition<'_>, metrics: &Metrics) {
     let cache = &metrics.labels.cache;
     let tokens = u64::from(cache.blocks) * u64::from(cache.block_size);
     let concurrency = tokens as f64 / f64::from(metrics.labels.max_model_len.max(1));
-    let utilization = cache.gpu_memory_utilization.map_or_else(|| "None".to_owned(), number);
+    let utilization = number(cache.gpu_memory_utilization);
     page.gauges(
         "vllm:cache_config_info",
         "The KV cache, in labels.",

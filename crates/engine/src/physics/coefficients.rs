@@ -95,12 +95,14 @@ pub enum CoefficientError {
         "{name} = {value} would beat the hardware: a share of the peak lies above 0 and is at most 1"
     )]
     BeatsHardware { name: &'static str, value: f64 },
-    #[error("{name} = {value}: a cost is zero or more seconds, and finite")]
-    NegativeCost { name: &'static str, value: f64 },
+    #[error("{name} = {value}: a cost is 0 to {COST_MAX_S} seconds")]
+    BadCost { name: &'static str, value: f64 },
     #[error("{name} = {value} lies outside of {least} to {most}")]
     OutOfRange { name: &'static str, value: f64, least: f64, most: f64 },
 }
 
+/// Far above any real cost, and far below what would overflow a clock.
+const COST_MAX_S: f64 = 1_000.0;
 /// Above it the norm is the longer one to within rounding.
 const P_NORM_MAX: f64 = 64.0;
 
@@ -113,8 +115,8 @@ impl Coefficients {
             }
         }
         for (name, value) in self.costs() {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(CoefficientError::NegativeCost { name, value });
+            if !(0.0..=COST_MAX_S).contains(&value) {
+                return Err(CoefficientError::BadCost { name, value });
             }
         }
         let ranges = [
@@ -191,6 +193,8 @@ mod tests {
     fn costs_below_zero_and_norms_below_one_are_refused() {
         let gift = Coefficients { layer_s: -1e-6, ..Coefficients::default() };
         assert!(gift.check().expect_err("time is no gift").to_string().starts_with("layer_s"));
+        let endless = Coefficients { step_s: 1e12, ..Coefficients::default() };
+        assert!(endless.check().expect_err("no step").to_string().contains("0 to 1000 seconds"));
         let concave = Coefficients { p_norm: 0.5, ..Coefficients::default() };
         assert!(concave.check().expect_err("not a norm").to_string().starts_with("p_norm"));
     }

@@ -1,6 +1,6 @@
 //! The batch sizes for which a server has captured its decode step.
 
-/// No batch above it is captured.
+/// No batch above it is captured, but for GPUs whose data say otherwise.
 pub const GRAPHS_MAX: u32 = 512;
 
 /// The captured size that `decodes` run at: 1, 2, 4, multiples of 8 below 256, then of 16. Above

@@ -174,10 +174,7 @@ impl PhysicsStep {
         if sigma <= 0.0 {
             return 1.0;
         }
-        // Box and Muller, with the unit draw mirrored off zero.
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.noise.unit()));
-        let normal = radius * libm::cos(std::f64::consts::TAU * self.noise.unit());
-        libm::exp(sigma * normal - sigma * sigma / 2.0)
+        libm::exp(sigma * self.noise.normal() - sigma * sigma / 2.0)
     }
 }
 

@@ -1,13 +1,16 @@
 //! From a choice to a profile.
 
-use crate::physics::{Coefficients, Front, GRAPHS_MAX, Machine};
+use crate::physics::{Coefficients, Front, Machine};
 use crate::scheduler::{Generation, SchedulerConfig};
 
 use super::catalogue::catalogue;
 use super::file::ProfileFile;
 use super::limits;
 use super::memory::{Deployment, Memory, UTILIZATION};
-use super::{Choice, DEFAULT, Gpu, Model, Numbers, Profile, ProfileError, Quantization, Shortage};
+use super::{
+    Choice, DEFAULT, EngineGeneration, Gpu, Model, Numbers, Profile, ProfileError, Quantization,
+    Shortage,
+};
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
 const REMEDY_TP_MAX: u32 = 16;
@@ -115,6 +118,7 @@ fn build(
     };
     let machine = machine(&deployment);
     scheduler.blocks = blocks;
+    let keeps_fit = same_settings(&file.serve, &choice);
     let composed = composed_name(gpu, model, numbers, (tp, pp));
     let own_layout = (file.serve.tp.unwrap_or(1), file.serve.pp.unwrap_or(1)) == (tp, pp);
     let own = own_layout && !file.name.is_empty();
@@ -129,11 +133,28 @@ fn build(
         model: model.clone(),
         numbers,
         memory,
-        fitted: file.fitted,
+        fitted: file.fitted.clone().filter(|_| keeps_fit),
+        carried: file.fitted.filter(|_| !keeps_fit),
         choice,
         machine,
         coefficients,
     })
+}
+
+/// Whether a fit with one choice speaks of the other: layout and schedule have their own times.
+fn same_settings(own: &Choice, other: &Choice) -> bool {
+    let of = |choice: &Choice| {
+        let generation = choice.generation.unwrap_or(EngineGeneration::V1);
+        let chunked = generation == EngineGeneration::V1;
+        (
+            choice.tp.unwrap_or(1),
+            choice.pp.unwrap_or(1),
+            generation,
+            choice.enforce_eager.unwrap_or(false),
+            choice.enable_chunked_prefill.unwrap_or(chunked),
+        )
+    };
+    of(own) == of(other)
 }
 
 fn coefficients(
@@ -194,11 +215,11 @@ fn utilization(choice: &Choice) -> Result<f64, ProfileError> {
 
 /// One block is never given away, so a server needs two.
 fn blocks_override(blocks: u32) -> Result<u32, ProfileError> {
-    if blocks >= 2 {
+    if (2..=limits::SETTING_MAX).contains(&blocks) {
         return Ok(blocks);
     }
     let (name, value) = ("--num-gpu-blocks-override", blocks.to_string());
-    Err(ProfileError::Setting { name, value, range: "2 up" })
+    Err(ProfileError::Setting { name, value, range: "2 to 16777216" })
 }
 
 fn machine(deployment: &Deployment<'_>) -> Machine {
@@ -226,7 +247,7 @@ fn machine(deployment: &Deployment<'_>) -> Machine {
         kv_bytes_per_token: kv_numbers * f64::from(numbers.kv_bytes()),
         prefill_flops_per_pair: model.prefill_flops_per_pair(),
         decode_flops_per_pair: model.decode_flops_per_pair(),
-        graphs_max: if eager { 0 } else { graphs_max(scheduler) },
+        graphs_max: if eager { 0 } else { graphs_max(gpu, scheduler) },
         async_scheduling: scheduler.async_scheduling,
         scheduler_steps: match scheduler.generation {
             Generation::V0 { scheduler_steps } => scheduler_steps,
@@ -235,8 +256,8 @@ fn machine(deployment: &Deployment<'_>) -> Machine {
     }
 }
 
-fn graphs_max(scheduler: &SchedulerConfig) -> u32 {
-    scheduler.max_num_seqs.saturating_mul(2).min(GRAPHS_MAX)
+fn graphs_max(gpu: &Gpu, scheduler: &SchedulerConfig) -> u32 {
+    scheduler.max_num_seqs.saturating_mul(2).min(gpu.graphs_max)
 }
 
 /// As in `h100-llama-3.1-70b-tp4-fp8`; how the model is published goes without saying.
@@ -302,7 +323,7 @@ fn narrower_weights(deployment: &Deployment<'_>) -> Option<String> {
     let now = Memory::divide(deployment).weights;
     let candidates: Vec<(&str, Memory)> = flags
         .into_iter()
-        .filter(|(flag, _)| *flag != "fp8" || deployment.gpu.flops.fp8.is_some())
+        .filter(|(flag, _)| *flag != "fp8" || deployment.gpu.takes_fp8_weights())
         .map(|(flag, quantization)| (flag, with(quantization)))
         .filter(|(_, memory)| memory.weights < now)
         .collect();

@@ -45,12 +45,23 @@ pub(super) fn text(profile: &Profile) -> String {
             grouped(u64::from(scheduler.max_num_batched_tokens)),
             grouped(u64::from(scheduler.max_num_seqs)),
         ),
-        match &profile.fitted {
-            Some(fitted) => format!("step times fitted to {} rows: {}", fitted.rows, fitted.source),
-            None => {
-                "step times from generic coefficients: no measurement stands behind them".into()
-            }
-        },
+        origin(profile),
     ];
     lines.join("\n")
+}
+
+/// Where the times of steps come from.
+fn origin(profile: &Profile) -> String {
+    match (&profile.fitted, &profile.carried) {
+        (Some(fitted), _) => {
+            format!("step times fitted to {} rows: {}", fitted.rows, fitted.source)
+        }
+        (None, Some(fitted)) => format!(
+            "step times carried over from a fit of another layout or schedule to {} rows: {}",
+            fitted.rows, fitted.source
+        ),
+        (None, None) => {
+            "step times from generic coefficients: no measurement stands behind them".to_owned()
+        }
+    }
 }

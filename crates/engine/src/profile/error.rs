@@ -57,6 +57,10 @@ pub enum ProfileError {
     TooManySeqs { max_num_seqs: u32, max_num_batched_tokens: u32 },
     #[error("--num-scheduler-steps {steps} belongs to the older scheduler; add --generation v0")]
     StepsNeedV0 { steps: u32 },
+    #[error(
+        "--enable-chunked-prefill belongs to the newer scheduler: the older one, as it is played here, takes prompts whole; leave out one of it and --generation v0"
+    )]
+    ChunksNeedV1,
     #[error("{0}")]
     DoesNotFit(Box<Shortage>),
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::bytes::GIB;
+use crate::physics::GRAPHS_MAX;
 
 /// One kind of GPU.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,7 +19,17 @@ pub struct Gpu {
     /// Bytes/s.
     pub bandwidth: f64,
     pub flops: Flops,
+    /// Weights in fp8 are unpacked to 16 bits where the matrix units have no such type.
+    #[serde(default)]
+    pub unpacks_fp8: bool,
+    /// Above it no batch is captured.
+    #[serde(default = "graphs_max")]
+    pub graphs_max: u32,
     pub link: Link,
+}
+
+fn graphs_max() -> u32 {
+    GRAPHS_MAX
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -51,6 +62,10 @@ pub struct Link {
 }
 
 impl Gpu {
+    pub fn takes_fp8_weights(&self) -> bool {
+        self.unpacks_fp8 || self.flops.fp8.is_some()
+    }
+
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -7,7 +7,7 @@ use super::{Choice, EngineGeneration, Gpu, Model, ProfileError, SchedulingPolicy
 
 const BLOCK_SIZE: u32 = 16;
 /// Above it steps and KV blocks do not fit their types; no server is near it.
-const SETTING_MAX: u32 = 1 << 24;
+pub(super) const SETTING_MAX: u32 = 1 << 24;
 
 /// The configuration but for its blocks, which follow from memory.
 pub(super) fn scheduler(
@@ -19,6 +19,9 @@ pub(super) fn scheduler(
     let generation = generation(choice)?;
     let v1 = generation == Generation::V1;
     let chunked = choice.enable_chunked_prefill.unwrap_or(v1);
+    if chunked && !v1 {
+        return Err(ProfileError::ChunksNeedV1);
+    }
     let (tokens, seqs) = default_batch(gpu, v1);
     let max_num_seqs = positive("--max-num-seqs", choice.max_num_seqs, seqs)?;
     // Whole prompts need a step that can hold the longest.

@@ -51,6 +51,9 @@ pub struct Profile {
     pub memory: Memory,
     /// Where the coefficients come from; none for the generic ones.
     pub fitted: Option<Fitted>,
+    /// A fit of the same GPU and model in another layout or with another schedule, whose
+    /// coefficients these are.
+    carried: Option<Fitted>,
     /// What was asked for, over what the named profile asks for.
     choice: Choice,
     machine: Machine,

@@ -32,13 +32,13 @@ impl Numbers {
     fn check(self, gpu: &Gpu, model: &Model) -> Result<(), ProfileError> {
         let lacks = |what| ProfileError::NoSuchType { gpu: gpu.title.clone(), what };
         match self.quantization {
-            Quantization::Fp8 if gpu.flops.fp8.is_none() && model.quantization.is_some() => {
+            Quantization::Fp8 if !gpu.takes_fp8_weights() && model.quantization.is_some() => {
                 Err(ProfileError::PublishedInFp8 {
                     gpu: gpu.title.clone(),
                     model: model.title.clone(),
                 })
             }
-            Quantization::Fp8 if gpu.flops.fp8.is_none() => Err(lacks("fp8")),
+            Quantization::Fp8 if !gpu.takes_fp8_weights() => Err(lacks("fp8")),
             Quantization::Int8 if gpu.flops.int8.is_none() => Err(lacks("int8")),
             _ if self.fp8_kv_cache && gpu.flops.fp8.is_none() => Err(lacks("fp8 (KV cache)")),
             Quantization::None | Quantization::Fp8 | Quantization::Int8 | Quantization::Int4 => {
@@ -70,7 +70,8 @@ impl Numbers {
         }
     }
 
-    /// FLOP/s of the linear layers. Four-bit weights are unpacked to 16 bits before they multiply.
+    /// FLOP/s of the linear layers. Four-bit weights are unpacked to 16 bits before they multiply,
+    /// and so are fp8 ones where the GPU has no such type.
     pub(super) fn linear_flops(self, gpu: &Gpu) -> f64 {
         let narrow = match self.quantization {
             Quantization::Fp8 => gpu.flops.fp8,

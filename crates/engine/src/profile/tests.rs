@@ -114,6 +114,8 @@ fn the_older_generation_keeps_prompts_whole() {
     assert_eq!(profile.machine().scheduler_steps, 20);
     let steps = Choice { generation: None, ..v0.clone() };
     assert!(refusal(&steps).contains("--generation v0"));
+    let chunks = Choice { enable_chunked_prefill: Some(true), ..v0.clone() };
+    assert!(refusal(&chunks).contains("--enable-chunked-prefill"));
     let short = Choice { max_num_batched_tokens: Some(4096), ..v0 };
     assert!(refusal(&short).contains("4096 is less than the 131072 tokens"));
 }
@@ -188,7 +190,12 @@ fn types_that_the_hardware_lacks_are_refused() {
     let mi100 = choice("mi100", "qwen3-4b", 1);
     let cache = Choice { kv_cache_dtype: Some(KvCacheDtype::Fp8), ..mi100.clone() };
     assert!(refusal(&cache).contains("fp8 (KV cache)"));
-    assert!(refusal(&choice("a100", "deepseek-v3", 8)).contains("published in fp8"));
+    assert!(refusal(&choice("mi210", "deepseek-v3", 8)).contains("published in fp8"));
+    let a100 = Choice { quantization: Some(Quantization::Fp8), ..choice("a100", "qwen3-8b", 1) };
+    let unpacked = Profile::compose(&a100).unwrap();
+    assert!((unpacked.machine().linear_flops - 312e12).abs() < 1.0);
+    let cache = Choice { kv_cache_dtype: Some(KvCacheDtype::Fp8), ..a100 };
+    assert!(refusal(&cache).contains("fp8 (KV cache)"));
     // The MI100 multiplies half as fast in bfloat16 as in half.
     let flops = |dtype| {
         let asked = Choice { dtype: Some(dtype), ..mi100.clone() };
@@ -238,6 +245,10 @@ fn settings_out_of_range_are_refused_by_flag() {
         (Choice { max_model_len: Some(200_000), ..base() }, "at most 131072"),
         (Choice { block_size: Some(0), ..base() }, "--block-size 0"),
         (Choice { num_gpu_blocks_override: Some(1), ..base() }, "--num-gpu-blocks-override 1"),
+        (
+            Choice { num_gpu_blocks_override: Some(u32::MAX), ..base() },
+            "--num-gpu-blocks-override 4294967295",
+        ),
         (Choice { max_num_seqs: Some(9000), ..base() }, "--max-num-seqs 9000"),
         (Choice { noise: Some(2.0), ..base() }, "noise = 2"),
     ];
@@ -334,6 +345,33 @@ fn coefficients_do_not_move_to_another_system() {
 }
 
 #[test]
+fn a_fit_that_is_carried_over_is_not_claimed() {
+    let text = "name = \"mine\"\n[serve]\nhardware = \"h100\"\nmodel = \"qwen3-8b\"\n\
+                [coefficients]\neta_memory = 0.9\n[fitted]\nsource = \"a table\"\nrows = 4\n";
+    let file = file::ProfileFile::read(text, "mine.toml").unwrap();
+    let with = |choice: &Choice| compose::over(file.clone(), choice).unwrap();
+    let own = with(&Choice { tp: Some(1), enforce_eager: Some(false), ..Choice::default() });
+    assert!(own.describe().contains("step times fitted to 4 rows: a table"));
+    for other in [
+        Choice { tp: Some(2), ..Choice::default() },
+        Choice { pp: Some(2), ..Choice::default() },
+        Choice { generation: Some(EngineGeneration::V0), ..Choice::default() },
+        Choice { enforce_eager: Some(true), ..Choice::default() },
+        Choice {
+            enable_chunked_prefill: Some(false),
+            max_model_len: Some(8192),
+            ..Choice::default()
+        },
+    ] {
+        let carried = with(&other);
+        assert!((carried.coefficients().eta_memory - 0.9).abs() < 1e-12);
+        let text = carried.describe();
+        assert!(text.contains("carried over from a fit of another layout or schedule"), "{text}");
+        assert!(!carried.to_toml().contains("[fitted]"));
+    }
+}
+
+#[test]
 fn what_is_listed_can_be_played() {
     let listing = list();
     assert_eq!(listing.profiles[0].name, DEFAULT);
@@ -342,6 +380,15 @@ fn what_is_listed_can_be_played() {
         let profile = Profile::named(row.name).expect(row.name);
         assert_eq!((&*profile.gpu.name, &*profile.model.name), (row.hardware, row.model));
     }
+}
+
+#[test]
+fn a_large_gpu_captures_larger_batches() {
+    let graphs = |hardware| {
+        let profile = Profile::compose(&choice(hardware, "qwen3-8b", 1)).unwrap();
+        profile.machine().graphs_max
+    };
+    assert_eq!((graphs("h200"), graphs("b200")), (512, 1024));
 }
 
 #[test]

@@ -88,11 +88,8 @@ fn admit(state: &mut State, batch: &mut Batch, budget: &mut u32, now_ns: u64, un
     let mut found = Vec::new();
     while 0 < *budget
         && state.running.len() < state.config.max_num_seqs as usize
-        && let Some(place) = state.waiting.first()
+        && let Some(place) = state.first_waiting(until)
     {
-        if until.is_some_and(|until| until < state.entry(place).arrived_ns()) {
-            return;
-        }
         state.cached_blocks(place, &mut found);
         let Some(tokens) = first_part(state, place, &found, *budget) else { return };
         enter(state, batch, place, &found, tokens, now_ns);
@@ -126,8 +123,7 @@ pub(super) fn enter(
     tokens: u32,
     now_ns: u64,
 ) {
-    state.waiting.pop();
-    state.running.push(place);
+    state.admit(place);
     let cached = cached_tokens(state, found);
     let looked_up = state.config.prefix_caching;
     let entry = state.entry_mut(place);
@@ -148,7 +144,7 @@ pub(super) fn enter(
     }
 }
 
-fn cached_tokens(state: &State, found: &[BlockId]) -> u32 {
+pub(super) fn cached_tokens(state: &State, found: &[BlockId]) -> u32 {
     u32::try_from(found.len()).unwrap_or(u32::MAX) * state.config.block_size
 }
 

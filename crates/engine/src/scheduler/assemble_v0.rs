@@ -1,7 +1,7 @@
 //! Putting a step together as vLLM v0 did: whole prompts before anything else, and then one token
 //! for each answer; never both.
 
-use super::assemble::{enter, watermark};
+use super::assemble::{cached_tokens, enter, watermark};
 use super::batch::Batch;
 use super::state::State;
 
@@ -11,7 +11,7 @@ pub(super) fn prompts(state: &mut State, now_ns: u64) -> Batch {
     let mut budget = state.config.max_num_batched_tokens;
     let mut found = Vec::new();
     while state.running.len() < state.config.max_num_seqs as usize
-        && let Some(place) = state.waiting.first()
+        && let Some(place) = state.first_waiting(None)
     {
         let known = state.entry(place).known();
         // The budget counts whole prompts, whatever the cache spares.
@@ -23,7 +23,7 @@ pub(super) fn prompts(state: &mut State, now_ns: u64) -> Batch {
         if state.pool.free() < fits || !state.allocate(place, known, &found) {
             break;
         }
-        let cached = u32::try_from(found.len()).unwrap_or(u32::MAX) * state.config.block_size;
+        let cached = cached_tokens(state, &found);
         enter(state, &mut batch, place, &found, known - cached, now_ns);
         budget = budget.saturating_sub(known);
     }

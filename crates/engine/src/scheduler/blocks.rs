@@ -17,14 +17,19 @@ pub(super) struct BlockPool {
     before: Vec<BlockId>,
     after: Vec<BlockId>,
     free: u32,
-    /// Blocks by name, the oldest first; two requests may have computed the same.
-    named: HashMap<u64, Holders, BuildHasherDefault<Identity>>,
+    /// Blocks by name; two requests may have computed the same.
+    named: HashMap<u64, Namesakes, BuildHasherDefault<Identity>>,
+    /// Neighbours among the blocks of one name, in the order in which they got it; the null block
+    /// stands for none.
+    older: Vec<BlockId>,
+    newer: Vec<BlockId>,
 }
 
-#[derive(Debug)]
-enum Holders {
-    One(BlockId),
-    Several(Vec<BlockId>),
+/// The ends of a row of blocks that have one name.
+#[derive(Clone, Copy, Debug)]
+struct Namesakes {
+    oldest: BlockId,
+    newest: BlockId,
 }
 
 const NULL: BlockId = 0;
@@ -41,6 +46,8 @@ impl BlockPool {
             after: ids.map(|id| if id == last { NULL } else { id + 1 }).collect(),
             free: last,
             named: HashMap::default(),
+            older: vec![NULL; count],
+            newer: vec![NULL; count],
         }
     }
 
@@ -55,10 +62,7 @@ impl BlockPool {
 
     /// The oldest block of this name.
     pub(super) fn find(&self, name: u64) -> Option<BlockId> {
-        match self.named.get(&name)? {
-            Holders::One(id) => Some(*id),
-            Holders::Several(ids) => ids.first().copied(),
-        }
+        self.named.get(&name).map(|namesakes| namesakes.oldest)
     }
 
     pub(super) fn is_free(&self, id: BlockId) -> bool {
@@ -100,24 +104,32 @@ impl BlockPool {
     /// Gives a full block its name.
     pub(super) fn name(&mut self, id: BlockId, name: u64) {
         self.names[id as usize] = Some(name);
-        self.named
-            .entry(name)
-            .and_modify(|holders| match holders {
-                Holders::One(first) => *holders = Holders::Several(vec![*first, id]),
-                Holders::Several(ids) => ids.push(id),
-            })
-            .or_insert(Holders::One(id));
+        let Self { named, older, newer, .. } = self;
+        let add = |namesakes: &mut Namesakes| {
+            older[id as usize] = namesakes.newest;
+            newer[namesakes.newest as usize] = id;
+            namesakes.newest = id;
+        };
+        named.entry(name).and_modify(add).or_insert(Namesakes { oldest: id, newest: id });
     }
 
     fn forget(&mut self, id: BlockId) {
         let Some(name) = self.names[id as usize].take() else { return };
-        if let Some(Holders::Several(ids)) = self.named.get_mut(&name) {
-            ids.retain(|other| *other != id);
-            if !ids.is_empty() {
-                return;
-            }
+        let older = std::mem::replace(&mut self.older[id as usize], NULL);
+        let newer = std::mem::replace(&mut self.newer[id as usize], NULL);
+        if (older, newer) == (NULL, NULL) {
+            self.named.remove(&name);
+            return;
         }
-        self.named.remove(&name);
+        let Some(namesakes) = self.named.get_mut(&name) else { return };
+        match older {
+            NULL => namesakes.oldest = newer,
+            older => self.newer[older as usize] = newer,
+        }
+        match newer {
+            NULL => namesakes.newest = older,
+            newer => self.older[newer as usize] = older,
+        }
     }
 
     fn unlink(&mut self, id: BlockId) {
@@ -201,5 +213,26 @@ mod tests {
         pool.release(first);
         assert_eq!(pool.take(), first);
         assert_eq!(pool.find(9), Some(second));
+    }
+
+    #[test]
+    fn blocks_of_one_name_may_go_in_any_order() {
+        let count = 100_000;
+        let mut pool = BlockPool::new(count + 1);
+        let ids: Vec<BlockId> = (0..count).map(|_| pool.take()).collect();
+        for id in &ids {
+            pool.name(*id, 9);
+        }
+        // The odd ones go, from the last to the first; then of the others the first half.
+        let odd = ids.iter().rev().filter(|id| *id % 2 == 1);
+        let half = ids.iter().filter(|id| *id % 2 == 0 && **id <= count / 2);
+        for id in odd.chain(half) {
+            pool.release(*id);
+        }
+        assert_eq!(pool.find(9), Some(1));
+        while pool.free() > 0 {
+            pool.take();
+        }
+        assert_eq!(pool.find(9), Some(count / 2 + 2));
     }
 }

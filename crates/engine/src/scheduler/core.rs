@@ -170,7 +170,7 @@ impl<T: StepTime> Scheduler<T> {
     }
 
     fn happen(&mut self, at_ns: u64, listener: &mut impl Listener) {
-        self.passed_ns = at_ns + 1;
+        self.passed_ns = at_ns.saturating_add(1);
         // What ends makes room for what begins.
         if self.under_way.front().is_some_and(|first| first.step.ends_ns == at_ns) {
             self.end_step(listener);
@@ -214,8 +214,9 @@ impl<T: StepTime> Scheduler<T> {
         let takes_ns = self.time.step_ns(&shape).max(1);
         let stages = u64::from(self.state.config.pipeline_stages.max(1));
         let last_end = self.under_way.back().map_or(0, |last| last.step.ends_ns);
-        let ends_ns = (at_ns + takes_ns).max(last_end + 1);
-        self.free_ns = if stages == 1 { ends_ns } else { at_ns + takes_ns.div_ceil(stages) };
+        let ends_ns = at_ns.saturating_add(takes_ns).max(last_end.saturating_add(1));
+        let stage_ns = takes_ns.div_ceil(stages);
+        self.free_ns = if stages == 1 { ends_ns } else { at_ns.saturating_add(stage_ns) };
         self.launched_ns = at_ns;
         let mut preempted = std::mem::take(&mut self.preempted);
         preempted.extend(batch.preempted);
@@ -272,10 +273,12 @@ impl<T: StepTime> Scheduler<T> {
         let Some(UnderWay { step, parts }) = self.under_way.pop_front() else { return };
         listener.step_ended(&step);
         self.last_end_ns = Some(step.ends_ns);
-        let finished =
-            parts.iter().filter(|part| self.state.end_part(part, step.ends_ns, listener)).count();
+        let mut finished = 0;
+        for part in &parts {
+            finished += u32::from(self.state.end_part(part, step.ends_ns, listener));
+        }
         if 0 < finished {
-            self.finished += u32::try_from(finished).unwrap_or(u32::MAX);
+            self.finished += finished;
             self.state.forget_finished();
         }
         self.look(step.ends_ns);

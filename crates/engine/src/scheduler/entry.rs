@@ -68,6 +68,11 @@ impl Entry {
         self.prompt_tokens + self.outputs
     }
 
+    /// Whether more is asked for than that the prompt is computed.
+    pub(super) fn wants_answer(&self) -> bool {
+        0 < self.stop.max_tokens
+    }
+
     pub(super) fn arrived_ns(&self) -> u64 {
         self.facts.arrived_ns
     }

@@ -41,7 +41,7 @@ pub struct RequestFacts {
 /// Why a request is no longer here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestEnd {
-    /// The end of sequence, or a stop string.
+    /// The end of sequence, or a stop string; also a prompt that was to be computed and no more.
     Stop,
     /// `max_tokens` or the model's length.
     Length,

@@ -25,10 +25,14 @@ pub struct StopRules {
     pub eos_at: Option<u32>,
     /// A stop string or stop token is complete with this many tokens.
     pub stop_at: Option<u32>,
+    /// Zero asks for no answer at all.
     pub max_tokens: u32,
 }
 
 impl StopRules {
+    /// No answer: the request is over when its prompt is computed, as one for an embedding is.
+    pub const NO_ANSWER: Self = Self { min_tokens: 0, eos_at: None, stop_at: None, max_tokens: 0 };
+
     /// An answer of exactly so many tokens.
     pub fn after(tokens: u32) -> Self {
         Self { min_tokens: 0, eos_at: None, stop_at: None, max_tokens: tokens }

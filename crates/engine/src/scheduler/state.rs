@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use super::assemble::Until;
 use super::batch::Part;
 use super::blocks::{BlockId, BlockPool};
 use super::config::SchedulerConfig;
 use super::core::{Counters, Gauges};
 use super::entry::Entry;
-use super::listener::Listener;
+use super::listener::{Listener, RequestEnd};
 use super::waiting::Waiting;
 
 #[derive(Debug)]
@@ -64,10 +65,28 @@ impl State {
         if let Some(index) = self.running.iter().position(|other| *other == place) {
             self.running.remove(index);
         } else {
-            let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
-            self.waiting.remove(place, entry);
+            self.leave_queue(place);
         }
         self.let_go(place)
+    }
+
+    /// Who is next among those who had arrived `until` then; among all without it.
+    pub(super) fn first_waiting(&self, until: Until) -> Option<usize> {
+        let place = self.waiting.first(until)?;
+        // Of those who come in order, nobody behind one that is too new is older.
+        let is_known = until.is_none_or(|until| self.entry(place).arrived_ns() <= until);
+        is_known.then_some(place)
+    }
+
+    /// A waiting request becomes a running one.
+    pub(super) fn admit(&mut self, place: usize) {
+        self.leave_queue(place);
+        self.running.push(place);
+    }
+
+    fn leave_queue(&mut self, place: usize) {
+        let entry = self.entries[place].as_ref().expect("a place in a queue has its request");
+        self.waiting.remove(entry);
     }
 
     /// A request's part in a step is over: perhaps a token, and perhaps the last. Says whether.
@@ -87,9 +106,14 @@ impl State {
         if entry.outputs == 0 {
             self.counters.prompt_tokens += u64::from(entry.prompt_tokens);
         }
-        self.counters.generation_tokens += 1;
-        listener.token(entry.id, entry.outputs, at_ns);
-        let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
+        let end = if entry.wants_answer() {
+            self.counters.generation_tokens += 1;
+            listener.token(entry.id, entry.outputs, at_ns);
+            let Some(end) = entry.grow(at_ns, max_model_len, prefix_caching) else { return false };
+            end
+        } else {
+            RequestEnd::Stop
+        };
         let entry = self.let_go(part.place);
         listener.ended(&entry.facts(at_ns, end));
         true

@@ -1,5 +1,6 @@
 //! Properties that hold for any requests, and what single ones come to.
 
+mod asynchronous;
 mod queueing;
 
 use std::collections::HashMap;
@@ -59,6 +60,7 @@ struct Ask {
 }
 
 const STEP: u64 = 1_000;
+const MODEL_LEN: u32 = 250;
 
 fn asks() -> impl Strategy<Value = Vec<Ask>> {
     let ask = (
@@ -86,20 +88,23 @@ prop_compose! {
         max_num_seqs in 1_u32..12,
         max_num_batched_tokens in 8_u32..300,
         threshold in prop_oneof![Just(0_u32), 5_u32..60],
-        switches in any::<[bool; 4]>(),
+        switches in any::<[bool; 5]>(),
         pipeline_stages in 1_u32..4,
         watermark in prop_oneof![Just(0.0), Just(0.05)],
         v0 in prop_oneof![3 => Just(None), 1 => (1_u32..6).prop_map(Some)],
     ) -> SchedulerConfig {
-        let [prefix_caching, reserve_full_prompt, by_priority, async_scheduling] = switches;
+        let [prefix_caching, reserve_full_prompt, by_priority, async_scheduling, cuts] = switches;
+        // The older generation takes prompts whole, and a whole prompt needs a step that holds it.
+        let chunked_prefill = cuts && v0.is_none();
+        let least = if chunked_prefill { max_num_seqs } else { MODEL_LEN };
         SchedulerConfig {
             block_size: 16,
             blocks,
             max_num_seqs,
-            max_num_batched_tokens: max_num_batched_tokens.max(max_num_seqs),
-            max_model_len: 250,
+            max_num_batched_tokens: max_num_batched_tokens.max(least),
+            max_model_len: MODEL_LEN,
             long_prefill_token_threshold: threshold,
-            chunked_prefill: true,
+            chunked_prefill,
             prefix_caching,
             reserve_full_prompt,
             watermark,
@@ -201,10 +206,7 @@ proptest! {
             prop_assert_eq!(u64::from(tokens), step.shape.tokens());
             prop_assert!(step.scheduled.len() <= config.max_num_seqs as usize);
             prop_assert!(step.scheduled.iter().all(|(_, tokens)| 0 < *tokens));
-            // A prompt that is longer than the budget has a step of v0 for itself.
-            if config.generation == Generation::V1 {
-                prop_assert!(tokens <= config.max_num_batched_tokens);
-            }
+            prop_assert!(tokens <= config.max_num_batched_tokens);
             let mut ids: Vec<u64> = step.scheduled.iter().map(|(id, _)| *id).collect();
             ids.sort_unstable();
             ids.dedup();
@@ -346,6 +348,25 @@ fn stop_rules_are_checked_in_their_order() {
     assert_eq!(end(StopRules { stop_at: Some(10), ..rules }), (10, RequestEnd::Stop));
     assert_eq!(end(StopRules { eos_at: Some(4), min_tokens: 7, ..rules }), (7, RequestEnd::Stop));
     assert_eq!(end(StopRules { eos_at: Some(11), ..rules }), (10, RequestEnd::Length));
+}
+
+#[test]
+fn a_request_without_an_answer_ends_with_its_prompt() {
+    let config = SchedulerConfig { max_num_batched_tokens: 30, ..SchedulerConfig::default() };
+    let mut scheduler = Scheduler::new(config, ConstantStep(STEP));
+    let mut witness = Witness::default();
+    let prompt = HashedPrompt::of_segments([(1, 50)], 16);
+    let stop = StopRules::NO_ANSWER;
+    let request = SchedulerRequest { id: 1, prompt, answer_seed: 1, stop, priority: 0 };
+    scheduler.submit(0, request, &mut witness).unwrap();
+    scheduler.advance(100 * STEP, &mut witness);
+    let facts = witness.ended[0];
+    assert_eq!((facts.output_tokens, facts.first_token_ns), (0, None));
+    assert_eq!((facts.ended_ns, facts.end), (2 * STEP, RequestEnd::Stop));
+    assert!(witness.tokens.is_empty());
+    let counters = scheduler.counters();
+    assert_eq!((counters.prompt_tokens, counters.generation_tokens), (50, 0));
+    assert_eq!(scheduler.gauges(), Gauges { running: 0, waiting: 0, kv_usage: 0.0 });
 }
 
 #[test]

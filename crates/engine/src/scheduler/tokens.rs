@@ -1,6 +1,8 @@
 //! Tokens without text: a pure function gives each run of tokens its ids, and chained hashes give
 //! each full block its name.
 
+use serde::{Deserialize, Serialize};
+
 /// Words that the engine knows; token ids are below this, special ones are not drawn.
 pub const VOCABULARY: u32 = 32_000;
 /// Ids below this are special: padding, begin, end, and the marks of a chat.
@@ -16,7 +18,7 @@ pub fn token(seed: u64, index: u32) -> u32 {
 }
 
 /// Names blocks of tokens: a block's hash depends on all tokens before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptHasher {
     /// Of the last full block, and then of the tokens behind it.
     state: u64,

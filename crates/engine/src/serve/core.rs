@@ -3,10 +3,10 @@
 //! The scheduler is told of everything in engine time, and of nothing earlier than what it has
 //! already done; the log has those very moments, so a replay makes the same steps.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::flights::{Flight, FlightKey, Flights};
+use super::front::ApiProcess;
 use super::pace::Pace;
 use super::step_log::StepLog;
 use super::step_time::StepModel;
@@ -21,7 +21,10 @@ use crate::scheduler::{
 #[derive(Debug)]
 pub(crate) struct Core {
     scheduler: Scheduler<StepModel>,
-    arrivals: BinaryHeap<Reverse<Arrival>>,
+    /// Requests on their way through the API process, in the order of their arrival.
+    arrivals: BTreeMap<Turn, SchedulerRequest>,
+    /// Whose turn is when.
+    turns: HashMap<u64, Turn>,
     arrivals_seen: u64,
     /// Right behind the last thing that the scheduler did.
     passed_ns: u64,
@@ -31,17 +34,13 @@ pub(crate) struct Core {
     heard: Heard,
 }
 
-/// A request on its way through the API process.
-#[derive(Debug)]
-struct Arrival {
-    at_ns: u64,
-    ordinal: u64,
-    request: SchedulerRequest,
-}
+/// When a request reaches the scheduler, and how many came before it.
+type Turn = (u64, u64);
 
 /// What became of everything that the scheduler said.
 #[derive(Debug)]
 struct Heard {
+    front: ApiProcess,
     pace: Pace,
     /// The wall's time, by which a step may be late.
     now: Moment,
@@ -56,11 +55,13 @@ struct Heard {
 impl Core {
     pub(crate) fn new(
         scheduler: Scheduler<StepModel>,
+        front: ApiProcess,
         pace: Pace,
         metrics: Metrics,
         log_steps: bool,
     ) -> Self {
         let heard = Heard {
+            front,
             pace,
             now: Moment::default(),
             flights: Flights::default(),
@@ -71,7 +72,8 @@ impl Core {
         };
         Self {
             scheduler,
-            arrivals: BinaryHeap::new(),
+            arrivals: BTreeMap::new(),
+            turns: HashMap::new(),
             arrivals_seen: 0,
             passed_ns: 0,
             due: None,
@@ -125,11 +127,17 @@ impl Core {
         self.heard.pace.engine_ns(at)
     }
 
+    /// The API process gets a request; says when that will have reached the scheduler.
+    pub(crate) fn take_in(&mut self, came_ns: u64, prompt_tokens: u32) -> u64 {
+        self.heard.front.take_in(came_ns, prompt_tokens)
+    }
+
     /// Takes a request that will reach the scheduler at `at_ns` of engine time.
     pub(crate) fn arrive(&mut self, at_ns: u64, request: SchedulerRequest) {
-        let ordinal = self.arrivals_seen;
+        let turn = (at_ns, self.arrivals_seen);
         self.arrivals_seen += 1;
-        self.arrivals.push(Reverse(Arrival { at_ns, ordinal, request }));
+        self.turns.insert(request.id, turn);
+        self.arrivals.insert(turn, request);
         self.find_due();
     }
 
@@ -138,7 +146,12 @@ impl Core {
         self.heard.now = now;
         let flight = self.heard.flights.close(key)?;
         for id in flight.running_ids() {
-            self.abort(id, now);
+            if let Some(turn) = self.turns.remove(&id) {
+                self.arrivals.remove(&turn);
+                self.heard.metrics.left(id);
+            } else {
+                self.abort(id, now);
+            }
         }
         self.find_due();
         Some(flight)
@@ -149,31 +162,45 @@ impl Core {
         if self.heard.ready.is_empty() { self.due } else { Some(Moment::default()) }
     }
 
-    /// Does what is due, and adds the slots of those who can be told something.
+    /// Does what is due, and adds the slots of those who can be told something. Of an engine that
+    /// is far behind it does a part: the rest stays due, and clients are looked after in between.
     pub(crate) fn wake(&mut self, now: Moment, ready: &mut Vec<usize>) {
         self.heard.now = now;
         let now_ns = self.heard.pace.engine_ns(now);
-        while let Some(Reverse(arrival)) = self.arrivals.peek()
-            && arrival.at_ns <= now_ns
-        {
-            if let Some(Reverse(arrival)) = self.arrivals.pop() {
-                self.submit(arrival);
+        for _ in 0..EVENTS_PER_WAKE {
+            if !self.do_next(now_ns) {
+                break;
             }
         }
-        self.advance(|at_ns| at_ns <= now_ns);
         ready.append(&mut self.heard.ready);
         self.find_due();
     }
 
-    fn submit(&mut self, arrival: Arrival) {
-        let Arrival { at_ns, request, .. } = arrival;
-        let id = request.id;
-        if !self.heard.flights.has(id) {
-            // Its client left before it got here.
-            self.heard.metrics.refused(id);
-            return;
+    /// Lets the next thing happen that is due by `now_ns`; false when nothing is. Who arrives at
+    /// the moment of a step comes before it.
+    fn do_next(&mut self, now_ns: u64) -> bool {
+        let event = self.scheduler.next_event();
+        let arrival = self.arrivals.first_entry().filter(|arrival| {
+            let (at_ns, _) = *arrival.key();
+            at_ns <= now_ns && event.is_none_or(|event| at_ns <= event)
+        });
+        if let Some(arrival) = arrival {
+            let ((at_ns, _), request) = arrival.remove_entry();
+            self.submit(at_ns, request);
+            return true;
         }
-        let at_ns = self.reach(at_ns);
+        let Some(at_ns) = event.filter(|at_ns| *at_ns <= now_ns) else { return false };
+        // From one thing that happens to the next, so that no time passes in which nothing does:
+        // who came in it may still be told of.
+        self.scheduler.advance(at_ns, &mut self.heard);
+        self.passed_ns = at_ns.saturating_add(1);
+        true
+    }
+
+    fn submit(&mut self, at_ns: u64, request: SchedulerRequest) {
+        let id = request.id;
+        self.turns.remove(&id);
+        let at_ns = at_ns.max(self.passed_ns);
         if let Some(log) = &mut self.heard.log {
             log.arrival(at_ns, &request);
         }
@@ -186,7 +213,10 @@ impl Core {
     }
 
     fn abort(&mut self, id: u64, now: Moment) {
-        let at_ns = self.reach(self.heard.pace.engine_ns(now));
+        // What is overdue by then comes later: catching up is for `wake`, in parts.
+        let now_ns = self.heard.pace.engine_ns(now);
+        let at_ns = self.next_ns().map_or(now_ns, |next_ns| now_ns.min(next_ns));
+        let at_ns = at_ns.max(self.passed_ns);
         if self.scheduler.abort(at_ns, id, &mut self.heard)
             && let Some(log) = &mut self.heard.log
         {
@@ -194,25 +224,14 @@ impl Core {
         }
     }
 
-    /// Lets everything happen that comes before `at_ns`, and says which moment it really is.
-    fn reach(&mut self, at_ns: u64) -> u64 {
-        self.advance(|earlier| earlier < at_ns);
-        at_ns.max(self.passed_ns)
-    }
-
-    /// From one thing that happens to the next, so that no time passes in which nothing does: who
-    /// came in it may still be told of.
-    fn advance(&mut self, is_due: impl Fn(u64) -> bool) {
-        while let Some(at_ns) = self.scheduler.next_event().filter(|at_ns| is_due(*at_ns)) {
-            self.scheduler.advance(at_ns, &mut self.heard);
-            self.passed_ns = at_ns + 1;
-        }
+    /// When something happens next.
+    fn next_ns(&self) -> Option<u64> {
+        let arrival = self.arrivals.first_key_value().map(|((at_ns, _), _)| *at_ns);
+        arrival.into_iter().chain(self.scheduler.next_event()).min()
     }
 
     fn find_due(&mut self) {
-        let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at_ns);
-        let next = arrival.into_iter().chain(self.scheduler.next_event()).min();
-        self.due = next.map(|at_ns| self.heard.pace.moment(at_ns));
+        self.due = self.next_ns().map(|at_ns| self.heard.pace.moment(at_ns));
     }
 }
 
@@ -232,7 +251,7 @@ impl Listener for Heard {
 
     fn token(&mut self, id: u64, index: u32, at_ns: u64) {
         self.metrics.token(id, index, at_ns);
-        let at = self.pace.moment(at_ns);
+        let at = self.pace.moment(self.front.hand_out(at_ns));
         self.ready.extend(self.flights.token(id, index, at));
     }
 
@@ -243,25 +262,9 @@ impl Listener for Heard {
     }
 }
 
-impl PartialEq for Arrival {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Arrival {}
-
-impl PartialOrd for Arrival {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Arrival {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at_ns, self.ordinal).cmp(&(other.at_ns, other.ordinal))
-    }
-}
+/// Things that happen in one wake-up at most. Milliseconds of work with a large batch, and far more
+/// than are due in one of an engine that keeps up.
+const EVENTS_PER_WAKE: u32 = 64;
 
 #[cfg(test)]
 mod tests;

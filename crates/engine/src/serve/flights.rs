@@ -105,10 +105,6 @@ impl Flights {
         Some(flight)
     }
 
-    pub(crate) fn has(&self, id: u64) -> bool {
-        self.by_id.contains_key(&id)
-    }
-
     /// A token is there. Gives the slot to visit if the client is to be told.
     pub(crate) fn token(&mut self, id: u64, index: u32, at: Moment) -> Option<usize> {
         let (flight, choice) = self.find(id)?;
@@ -316,7 +312,6 @@ mod tests {
         let flight = flights.close(key).unwrap();
         assert_eq!((flight.running_ids().collect::<Vec<_>>(), flight.tokens()), (vec![11], 1));
         assert_eq!(flights.token(11, 0, AT), None);
-        assert!(!flights.has(11));
         assert_eq!(flights.open(6, true, &[12]), key);
     }
 }

@@ -82,7 +82,7 @@ impl Serve {
             visit,
         });
         let hashed = self.hashed(&ask.inputs);
-        let stop = StopRules::after(1);
+        let stop = StopRules::NO_ANSWER;
         let requests: Vec<Planned<'_>> = hashed
             .iter()
             .map(|prompt| Planned { prompt, answer_seed: 0, stop, priority: 0 })
@@ -186,8 +186,9 @@ impl Serve {
         let ids = self.core.new_ids(requests.len());
         let flight = self.core.flights().open(visit.slot, streamed, &ids);
         let came_ns = self.core.engine_ns(visit.received.at());
-        let at_ns = self.front.pass(came_ns, prompt_tokens);
-        self.core.metrics_mut().arrived_together(&ids, came_ns);
+        let at_ns = self.core.take_in(came_ns, prompt_tokens);
+        let of_prompts = requests.chunk_by(|one, other| std::ptr::eq(one.prompt, other.prompt));
+        self.core.metrics_mut().arrived_in_groups(&ids, of_prompts.map(<[_]>::len), came_ns);
         for (id, planned) in ids.into_iter().zip(requests) {
             let request = SchedulerRequest {
                 id,

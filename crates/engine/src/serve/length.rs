@@ -6,10 +6,7 @@ use crate::scheduler::tokens::mix;
 /// With how many tokens the answer of a seed ends by itself, its end of sequence included.
 pub(crate) fn natural_length(seed: u64) -> u32 {
     let mut draws = Draws::new(seed, 0, Purpose::Length);
-    // The even draw is turned around, because zero has no logarithm.
-    let radius = libm::sqrt(-2.0 * libm::log(1.0 - draws.unit()));
-    let angle = std::f64::consts::TAU * draws.unit();
-    let tokens = MEDIAN_TOKENS * libm::exp(SIGMA * radius * libm::cos(angle));
+    let tokens = MEDIAN_TOKENS * libm::exp(SIGMA * draws.normal());
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

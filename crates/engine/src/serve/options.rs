@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::step_time::StepModel;
 use crate::metrics::{CacheConfig, Labels, MetricNames};
-use crate::options::OptionsError;
+use crate::options::{INTERVAL_MAX, OptionsError};
+use crate::physics::Front;
 use crate::profile::{self, KvCacheDtype, Profile};
 use crate::scheduler::SchedulerConfig;
 
@@ -45,6 +46,9 @@ impl ServeOptions {
         if self.step.is_some_and(|step| step.is_zero()) {
             return Err(OptionsError::Zero { name: "step" });
         }
+        if let Some(interval) = self.step.filter(|step| INTERVAL_MAX < *step) {
+            return Err(OptionsError::LongInterval { name: "step", interval });
+        }
         Ok(())
     }
 
@@ -53,6 +57,11 @@ impl ServeOptions {
             Some(step) => StepModel::constant(step),
             None => StepModel::Physics(Box::new(self.profile.step_time(seed))),
         }
+    }
+
+    /// With a constant step nothing but the steps takes time, as in a simulation of one.
+    pub(crate) fn front(&self) -> Front {
+        if self.step.is_some() { Front::IMMEDIATE } else { self.profile.front }
     }
 
     pub(crate) fn labels(&self, model: &str, config: &SchedulerConfig, unix_s: u64) -> Labels {
@@ -68,7 +77,7 @@ impl ServeOptions {
                     Some(KvCacheDtype::Fp8) => "fp8".to_owned(),
                     None | Some(KvCacheDtype::Auto) => "auto".to_owned(),
                 },
-                gpu_memory_utilization: choice.gpu_memory_utilization,
+                gpu_memory_utilization: self.profile.memory.utilization,
             },
             started_unix_s: unix_s as f64,
         }

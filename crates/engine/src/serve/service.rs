@@ -22,7 +22,6 @@ use crate::truth::Ended;
 pub(crate) struct Serve {
     pub(super) house: Housekeeping,
     pub(super) core: Core,
-    pub(super) front: ApiProcess,
     pub(super) vocabulary: &'static Vocabulary,
     pub(super) next_ordinal: u64,
     /// Made when it is first asked for.
@@ -37,13 +36,12 @@ impl Serve {
         let labels = serve.labels(options.model_id(), scheduler.config(), clock.wall_seconds());
         let metrics = Metrics::new(serve.metric_names, labels);
         let pace = Pace::new(clock.now(), serve.speed);
-        let front = ApiProcess::new(serve.profile.front);
+        let front = ApiProcess::new(serve.front());
         let log_steps = serve.log_steps;
         // What the list of models says of the one there is.
         options.limits.tokens = scheduler.config().max_model_len;
         Self {
-            core: Core::new(scheduler, pace, metrics, log_steps),
-            front,
+            core: Core::new(scheduler, front, pace, metrics, log_steps),
             vocabulary: Vocabulary::standard(),
             next_ordinal: 0,
             tokenizer: None,

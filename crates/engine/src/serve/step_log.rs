@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::scheduler::tokens::PromptHasher;
 use crate::scheduler::{SchedulerRequest, Step};
 
 /// JSON lines, within a bound.
@@ -20,6 +21,7 @@ enum Line<'a> {
         id: u64,
         prompt_tokens: u32,
         prompt_hashes: &'a [u64],
+        prompt_rest: &'a PromptHasher,
         answer_seed: u64,
         min_tokens: u32,
         eos_at: Option<u32>,
@@ -49,6 +51,7 @@ impl StepLog {
             id: request.id,
             prompt_tokens: request.prompt.tokens,
             prompt_hashes: &request.prompt.hashes,
+            prompt_rest: &request.prompt.rest,
             answer_seed: request.answer_seed,
             min_tokens: request.stop.min_tokens,
             eos_at: request.stop.eos_at,

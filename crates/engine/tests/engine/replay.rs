@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use inferometer_engine::physics::Front;
+use inferometer_engine::scheduler::tokens::PromptHasher;
 use inferometer_engine::scheduler::{
     HashedPrompt, Listener, Scheduler, SchedulerRequest, Step, StopRules,
 };
-use inferometer_engine::{EngineOptions, ServeOptions};
+use inferometer_engine::{ApiProcess, EngineOptions, ServeOptions};
 use serde::Deserialize;
 
 use crate::client::{Engine, request_text};
@@ -13,23 +15,45 @@ use crate::client::{Engine, request_text};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Arrival {
-        at_ns: u64,
-        id: u64,
-        prompt_tokens: u32,
-        prompt_hashes: Vec<u64>,
-        answer_seed: u64,
-        min_tokens: u32,
-        eos_at: Option<u32>,
-        stop_at: Option<u32>,
-        max_tokens: u32,
-        priority: i32,
-    },
-    Abort {
-        at_ns: u64,
-        id: u64,
-    },
+    Arrival(Box<Arrival>),
+    Abort { at_ns: u64, id: u64 },
     Step(Logged),
+}
+
+#[derive(Debug, Deserialize)]
+struct Arrival {
+    at_ns: u64,
+    id: u64,
+    prompt_tokens: u32,
+    prompt_hashes: Vec<u64>,
+    prompt_rest: PromptHasher,
+    answer_seed: u64,
+    min_tokens: u32,
+    eos_at: Option<u32>,
+    stop_at: Option<u32>,
+    max_tokens: u32,
+    priority: i32,
+}
+
+impl Arrival {
+    fn request(self) -> SchedulerRequest {
+        SchedulerRequest {
+            id: self.id,
+            prompt: HashedPrompt {
+                tokens: self.prompt_tokens,
+                hashes: self.prompt_hashes,
+                rest: self.prompt_rest,
+            },
+            answer_seed: self.answer_seed,
+            stop: StopRules {
+                min_tokens: self.min_tokens,
+                eos_at: self.eos_at,
+                stop_at: self.stop_at,
+                max_tokens: self.max_tokens,
+            },
+            priority: self.priority,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -99,42 +123,79 @@ fn a_live_run_can_be_replayed_step_by_step() {
     });
     engine.truth_at_rest();
     let log = engine.client().get("/steps");
-    let block_size = scheduler.block_size;
-    let prompts: HashMap<(u32, Vec<u64>), HashedPrompt> = (0..CLIENTS)
-        .map(|number| HashedPrompt::of_tokens(prompt(number), block_size))
-        .map(|prompt| ((prompt.tokens, prompt.hashes.clone()), prompt))
-        .collect();
     let mut replayed = Scheduler::new(scheduler, time);
     let mut steps = Steps::default();
     let mut logged = Vec::new();
     for line in log.text().lines() {
         match serde_json::from_str(line).unwrap() {
-            Line::Arrival {
-                at_ns,
-                id,
-                prompt_tokens,
-                prompt_hashes,
-                answer_seed,
-                min_tokens,
-                eos_at,
-                stop_at,
-                max_tokens,
-                priority,
-            } => {
-                let prompt = prompts[&(prompt_tokens, prompt_hashes)].clone();
-                let stop = StopRules { min_tokens, eos_at, stop_at, max_tokens };
-                let request = SchedulerRequest { id, prompt, answer_seed, stop, priority };
-                replayed.submit(at_ns, request, &mut steps).unwrap();
+            Line::Arrival(arrival) => {
+                replayed.submit(arrival.at_ns, arrival.request(), &mut steps).unwrap();
             }
             Line::Abort { at_ns, id } => assert!(replayed.abort(at_ns, id, &mut steps)),
             Line::Step(step) => logged.push(step),
         }
     }
     replayed.advance(u64::MAX, &mut steps);
-    assert!(logged.iter().any(|step| !step.preempted.is_empty()), "nobody lost anything");
     assert!(100 < logged.len(), "{}", logged.len());
     for (live, again) in logged.iter().zip(&steps.0) {
         assert_eq!(live, again);
     }
     assert_eq!(logged.len(), steps.0.len());
+}
+
+/// Gives each token the moment at which the API process has handed it out.
+struct Wire {
+    process: ApiProcess,
+    due_ns: HashMap<u64, Vec<u64>>,
+}
+
+impl Listener for Wire {
+    fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
+        let due_ns = self.process.hand_out(at_ns);
+        self.due_ns.entry(id).or_default().push(due_ns);
+    }
+}
+
+#[test]
+fn tokens_leave_live_when_virtual_time_has_them_leave() {
+    let mut serve = ServeOptions { log_steps: true, ..ServeOptions::default() };
+    // Requests get through at once, so the log has all that the API process was told.
+    serve.profile.front = Front { per_output_token_ns: 400_000, ..Front::IMMEDIATE };
+    let (front, scheduler) = (serve.profile.front, serve.profile.scheduler.clone());
+    let time = serve.profile.step_time(7);
+    let engine = Engine::start(EngineOptions { serve, seed: 7, ..EngineOptions::default() });
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let engine = &engine;
+            scope.spawn(move || {
+                let mut client = engine.client();
+                let text = request_text("POST", "/v1/completions", &body(number));
+                client.send(text.as_bytes());
+                assert_eq!(client.response().status, 200);
+            });
+        }
+    });
+    let truth = engine.truth_at_rest();
+    let log = engine.client().get("/steps");
+    let mut replayed = Scheduler::new(scheduler, time);
+    let mut wire = Wire { process: ApiProcess::new(front), due_ns: HashMap::new() };
+    for line in log.text().lines() {
+        if let Line::Arrival(arrival) = serde_json::from_str(line).unwrap() {
+            replayed.submit(arrival.at_ns, arrival.request(), &mut wire).unwrap();
+        }
+    }
+    replayed.advance(u64::MAX, &mut wire);
+    let live = truth.requests.iter().map(|request| {
+        request.writes.iter().filter(|write| 0 < write.tokens).map(|write| write.due_ns.unwrap())
+    });
+    let mut live: Vec<Vec<u64>> = live.map(Iterator::collect).collect();
+    let mut again: Vec<Vec<u64>> = wire.due_ns.into_values().collect();
+    live.sort_unstable();
+    again.sort_unstable();
+    // The two clocks began at different moments.
+    let began_ns = live[0][0] - again[0][0];
+    again.iter_mut().flatten().for_each(|due_ns| *due_ns += began_ns);
+    assert_eq!(live, again);
+    let lasts = live.iter().filter_map(|due_ns| due_ns.last());
+    assert_eq!(lasts.count(), 6);
 }

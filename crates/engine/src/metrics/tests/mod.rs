@@ -25,7 +25,7 @@ fn labels(model: &str) -> Labels {
             blocks: 1025,
             prefix_caching: true,
             dtype: "auto".to_owned(),
-            gpu_memory_utilization: Some(0.92),
+            gpu_memory_utilization: 0.92,
         },
         started_unix_s: 1_794_709_854.5,
     }
@@ -264,6 +264,31 @@ fn several_answers_are_one_request_once_all_are_complete() {
     assert_eq!(sum_and_count(&text, "vllm:request_max_num_generation_tokens"), (5.0, 1.0));
     assert_eq!(sum_and_count(&text, "vllm:request_generation_tokens"), (13.0, 3.0));
     assert!(metrics.requests.is_empty());
+}
+
+#[test]
+fn each_of_several_prompts_is_a_request_of_its_own() {
+    let mut metrics = metrics(MetricNames::VllmV1);
+    metrics.arrived_in_groups(&[1, 2, 3], [2, 1], 0);
+    for id in 1..=3 {
+        let moments = [0, 0, 10, 20, 20];
+        metrics.ended(&facts(id, (9, 0, 5), moments, RequestEnd::Length));
+    }
+    assert_eq!(sum_and_count(&text(&metrics), "vllm:request_params_n"), (3.0, 2.0));
+}
+
+#[test]
+fn a_prompt_without_an_answer_has_no_first_token() {
+    let mut metrics = metrics(MetricNames::VllmV1);
+    metrics.arrived(1, 0);
+    run_step(&mut metrics, &step(10, &[(1, 16)], &[(1, 40)], 1), &[]);
+    let mut over = facts(1, (56, 16, 0), [0, 0, 10, 10, 10], RequestEnd::Stop);
+    (over.first_token_ns, over.last_token_ns) = (None, None);
+    metrics.ended(&over);
+    let text = text(&metrics);
+    assert_eq!(sum_and_count(&text, "vllm:time_to_first_token_seconds"), (0.0, 0.0));
+    assert_eq!(sum_and_count(&text, "vllm:iteration_tokens_total"), (40.0, 1.0));
+    assert_eq!(sum_and_count(&text, "vllm:request_prompt_tokens"), (56.0, 1.0));
 }
 
 #[test]
