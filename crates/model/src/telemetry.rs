@@ -118,7 +118,7 @@ pub enum Absence {
     NeverAnswered(MissReason),
     /// It was asked for, and nothing was written down.
     NothingRecorded,
-    /// There is a file, and it is not a telemetry journal.
+    /// There is a file, and it is not a telemetry journal, or could not be read.
     Unreadable,
 }
 

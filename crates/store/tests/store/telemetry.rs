@@ -150,6 +150,24 @@ fn a_foreign_file_is_named_and_stops_nothing() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_named_and_stops_nothing() {
+    let (_place, run) = finished_run(None);
+    let path = run.path().join(FILE);
+    // A folder opens and is not read; a link to itself is not even opened.
+    fs::create_dir(&path).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
+    fs::remove_dir(&path).unwrap();
+    std::os::unix::fs::symlink(FILE, &path).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
+    fs::remove_file(&path).unwrap();
+    // The header of a later format.
+    let mut bytes = fs::read(run.path().join("requests.journal")).unwrap();
+    bytes[8..10].copy_from_slice(&u16::MAX.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
+}
+
+#[test]
 fn a_recovered_run_keeps_what_its_server_said() {
     let (_place, store) = store();
     let writer = store.create(new_run(Some(5))).unwrap();
