@@ -71,11 +71,14 @@ pub(crate) const TOKENS_APART: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScrapeFigures {
     pub ok: u64,
+    /// Of those, the ones while the plan was played: gauges are of them.
+    pub inside: u64,
     pub missed: u64,
     /// The missed ones by their reason.
     pub missed_by: BTreeMap<String, u64>,
-    pub took_ms_mean: f64,
-    pub took_ms_max: f64,
+    /// Of an exchange; null in a simulation, which has none.
+    pub took_ms_mean: Option<f64>,
+    pub took_ms_max: Option<f64>,
     /// Values that were no numbers to work with.
     pub dropped: u64,
 }
@@ -135,7 +138,7 @@ impl ServerSide {
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
         Some(Self {
             dialect,
-            scrapes: ScrapeFigures::of(recording)?,
+            scrapes: ScrapeFigures::of(recording, &inside, observations),
             restarts: segments.restarts(),
             running: gauge(|gauges| gauges.running),
             waiting: gauge(|gauges| gauges.waiting),
@@ -206,21 +209,26 @@ impl GaugeFigures {
 }
 
 impl ScrapeFigures {
-    fn of(recording: &Recording) -> Option<Self> {
-        let took = recording.samples.iter().map(|sample| sample.took.as_secs_f64() * 1e3);
-        let took_ms_max = took.clone().reduce(f64::max)?;
+    fn of(recording: &Recording, inside: &[&TelemetrySample], observations: &Observations) -> Self {
+        let exchanges = match &observations.manifest.simulated {
+            Some(_) => &[],
+            None => recording.samples.as_slice(),
+        };
+        let took = exchanges.iter().map(|sample| sample.took.as_secs_f64() * 1e3);
+        let took_ms_max = took.clone().reduce(f64::max);
         let mut missed_by = BTreeMap::new();
         for missed in &recording.missed {
             *missed_by.entry(missed.reason.key().to_owned()).or_insert(0) += 1;
         }
-        Some(Self {
+        Self {
             ok: recording.samples.len() as u64,
+            inside: inside.len() as u64,
             missed: recording.missed.len() as u64,
             missed_by,
-            took_ms_mean: took.sum::<f64>() / recording.samples.len() as f64,
+            took_ms_mean: took_ms_max.map(|_| took.sum::<f64>() / exchanges.len() as f64),
             took_ms_max,
             dropped: recording.samples.iter().map(|sample| u64::from(sample.dropped)).sum(),
-        })
+        }
     }
 }
 

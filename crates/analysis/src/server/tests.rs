@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use inferometer_model::Moment;
+use inferometer_model::observations::Simulated;
 use inferometer_model::telemetry::{Absence, MissReason, MissedScrape};
 
 use super::*;
@@ -130,7 +131,7 @@ fn gauges_are_of_the_run_and_not_of_the_rest_before_and_after() {
     observations.ending.began = Some(ms(501));
     let found = summarize(&observations).server.unwrap();
     let inside = GaugeFigures { mean: 6.0, max: 6.0, n: 1 };
-    assert_eq!(found.running, Some(inside));
+    assert_eq!((found.running, found.scrapes.inside), (Some(inside), 1));
     observations.ending.began = None;
     let all = GaugeFigures { mean: 2.0, max: 6.0, n: 3 };
     assert_eq!(summarize(&observations).server.unwrap().running, Some(all));
@@ -155,7 +156,16 @@ fn missed_scrapes_are_counted_by_their_reason() {
     assert_eq!((scrapes.ok, scrapes.missed), (2, 3));
     let expected = [("backed_off".to_owned(), 1), ("status".to_owned(), 2)];
     assert_eq!(scrapes.missed_by, BTreeMap::from(expected));
-    assert_eq!((scrapes.took_ms_mean, scrapes.took_ms_max), (2.0, 2.0));
+    assert_eq!((scrapes.took_ms_mean, scrapes.took_ms_max), (Some(2.0), Some(2.0)));
+}
+
+#[test]
+fn a_simulation_has_samples_and_no_exchanges() {
+    let mut observations = recorded(generated(&[Some(1.0), Some(1.0)]));
+    let engine = Simulated { profile: "p".to_owned(), engine: "e".to_owned() };
+    observations.manifest.simulated = Some(engine);
+    let scrapes = summarize(&observations).server.unwrap().scrapes;
+    assert_eq!((scrapes.ok, scrapes.took_ms_mean, scrapes.took_ms_max), (2, None, None));
 }
 
 #[test]
