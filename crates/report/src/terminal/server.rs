@@ -41,7 +41,8 @@ fn figures(server: &ServerSide, heard: &'static str) -> String {
         ("KV use", shares(server.kv_usage)),
         ("prefix", prefix(server)),
         ("preempts", server.preemptions.map(|counter| whole(Some(counter.total)))),
-        ("tokens", tokens(server)),
+        ("tokens", tokens(server, heard)),
+        ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
         (heard, Some(scrapes(server))),
     ];
@@ -62,14 +63,17 @@ fn prefix(server: &ServerSide) -> Option<String> {
     Some(format!("{} of prompt tokens found in its cache", percent(Some(share))))
 }
 
-fn tokens(server: &ServerSide) -> Option<String> {
+fn tokens(server: &ServerSide, heard: &str) -> Option<String> {
     let rate = |counter: Option<CounterFigures>, what: &str| {
         let rate = counter?.per_s?;
         Some(format!("{} {what} tok/s", figure(Some(rate))))
     };
     let rates = [rate(server.prompt_tokens, "prompt"), rate(server.generation_tokens, "generated")];
     let known: Vec<String> = rates.into_iter().flatten().collect();
-    (!known.is_empty()).then(|| format!("{}, by its own counters", known.join(", ")))
+    // Both stand in every scrape, so one time holds for both.
+    let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
+    let time = format!("over {} s between {heard}", figure(Some(over_s)));
+    (!known.is_empty()).then(|| format!("{}, by its own counters {time}", known.join(", ")))
 }
 
 fn scrapes(server: &ServerSide) -> String {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::Telemetry;
 use inferometer_model::telemetry::{
-    Absence, Counters, Dialect, Gauges, MissReason, MissedScrape, SumCount, TelemetryEntry,
-    TelemetrySample, Timings,
+    Absence, Counters, Dialect, Gauges, MissReason, MissedScrape, SkippedScrapes, SumCount,
+    TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_store::RunDirectory;
 use tempfile::TempDir;
@@ -87,6 +87,10 @@ fn what_is_written_is_read() {
     let recording = telemetry(&run).recording().cloned().unwrap();
     assert_eq!(recording.samples, [sample(0), sample(4)]);
     assert_eq!(recording.missed.len(), 3);
+    let asleep = SkippedScrapes { from: ms(5_000), number: 70_000 };
+    let (_place, run) =
+        finished_run(Some(&[entries(), vec![TelemetryEntry::Skipped(asleep)]].concat()));
+    assert_eq!(telemetry(&run).recording().unwrap().skipped, 70_000);
     let refused = Absence::Refused(MissReason::Status(404));
     let (_place, run) = finished_run(Some(&[TelemetryEntry::Absent(refused)]));
     assert_eq!(telemetry(&run), Telemetry::Absent(refused));
