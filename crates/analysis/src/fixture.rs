@@ -186,7 +186,7 @@ pub(crate) fn scraped(
         at(Moment::ZERO, 1_000.0, 100.0),
         at(end, 1_000.0 + prompt_tokens, 100.0 + generation_tokens),
     ];
-    let telemetry = Telemetry::Recorded(Recording { samples, missed: Vec::new() });
+    let telemetry = Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
     Observations { telemetry, ..observations }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::Observations;
 use inferometer_model::telemetry::{
-    Counters, Dialect, Gauges, Recording, SumCount, Telemetry, TelemetrySample, Timings,
+    Counters, Dialect, Gauges, MissReason, Recording, SumCount, Telemetry, TelemetrySample, Timings,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct ServerSide {
     pub scrapes: ScrapeFigures,
     /// Times that the server began anew: a counter fell, or its process is another.
     pub restarts: u64,
+    /// Processes that answered by turns, as behind a load balancer; null when they did not. Then
+    /// nothing is known of counters, and a gauge is of whoever answered.
+    pub replicas: Option<u64>,
     pub running: Option<GaugeFigures>,
     pub waiting: Option<GaugeFigures>,
     pub swapped: Option<GaugeFigures>,
@@ -71,11 +74,14 @@ pub(crate) const TOKENS_APART: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScrapeFigures {
     pub ok: u64,
+    /// Of those, the ones while the plan was played: gauges are of them.
+    pub inside: u64,
     pub missed: u64,
     /// The missed ones by their reason.
     pub missed_by: BTreeMap<String, u64>,
-    pub took_ms_mean: f64,
-    pub took_ms_max: f64,
+    /// Of an exchange; null in a simulation, which has none.
+    pub took_ms_mean: Option<f64>,
+    pub took_ms_max: Option<f64>,
     /// Values that were no numbers to work with.
     pub dropped: u64,
 }
@@ -95,6 +101,8 @@ pub struct CounterFigures {
     pub total: f64,
     /// Null when there is no time to divide by.
     pub per_s: Option<f64>,
+    /// That time: between the scrapes, which is a little more than the run.
+    pub over_s: f64,
 }
 
 impl ServerSide {
@@ -135,8 +143,9 @@ impl ServerSide {
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
         Some(Self {
             dialect,
-            scrapes: ScrapeFigures::of(recording)?,
+            scrapes: ScrapeFigures::of(recording, &inside, observations),
             restarts: segments.restarts(),
+            replicas: segments.replicas(),
             running: gauge(|gauges| gauges.running),
             waiting: gauge(|gauges| gauges.waiting),
             swapped: gauge(|gauges| gauges.swapped),
@@ -206,21 +215,29 @@ impl GaugeFigures {
 }
 
 impl ScrapeFigures {
-    fn of(recording: &Recording) -> Option<Self> {
-        let took = recording.samples.iter().map(|sample| sample.took.as_secs_f64() * 1e3);
-        let took_ms_max = took.clone().reduce(f64::max)?;
+    fn of(recording: &Recording, inside: &[&TelemetrySample], observations: &Observations) -> Self {
+        let exchanges = match &observations.manifest.simulated {
+            Some(_) => &[],
+            None => recording.samples.as_slice(),
+        };
+        let took = exchanges.iter().map(|sample| sample.took.as_secs_f64() * 1e3);
+        let took_ms_max = took.clone().reduce(f64::max);
+        let singly = recording.missed.iter().map(|missed| (missed.reason, 1));
+        let skipped = (0 < recording.skipped).then_some((MissReason::BackedOff, recording.skipped));
         let mut missed_by = BTreeMap::new();
-        for missed in &recording.missed {
-            *missed_by.entry(missed.reason.key().to_owned()).or_insert(0) += 1;
+        for (reason, number) in singly.chain(skipped) {
+            let sum: &mut u64 = missed_by.entry(reason.key().to_owned()).or_default();
+            *sum = sum.saturating_add(number);
         }
-        Some(Self {
+        Self {
             ok: recording.samples.len() as u64,
-            missed: recording.missed.len() as u64,
+            inside: inside.len() as u64,
+            missed: missed_by.values().fold(0, |sum, number| sum.saturating_add(*number)),
             missed_by,
-            took_ms_mean: took.sum::<f64>() / recording.samples.len() as f64,
+            took_ms_mean: took_ms_max.map(|_| took.sum::<f64>() / exchanges.len() as f64),
             took_ms_max,
             dropped: recording.samples.iter().map(|sample| u64::from(sample.dropped)).sum(),
-        })
+        }
     }
 }
 

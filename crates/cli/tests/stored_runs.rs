@@ -189,6 +189,32 @@ fn runs_lists_what_is_stored_newest_first() {
 }
 
 #[test]
+fn a_simulated_run_is_marked_wherever_it_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let load = ["-q", "--requests", "2", "--output-tokens", "2"];
+    for target in [&["run", &engine.url()][..], &["simulate", "--engine-step", "5ms"]] {
+        assert!(output(&[target, &load].concat(), folder.path()).status.success());
+    }
+    let listed = output(&["runs", "--json"], folder.path());
+    let document: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let runs = document["runs"].as_array().unwrap();
+    let marks: Vec<_> = runs.iter().map(|run| run["simulated"].as_bool().unwrap()).collect();
+    assert_eq!(marks, [true, false], "the newest first");
+    let listed = output(&["runs"], folder.path());
+    let table = text(&listed.stdout);
+    let marked: Vec<bool> =
+        table.lines().skip(2).map(|line| line.ends_with("  simulated")).collect();
+    assert_eq!(marked, [true, false], "{table}");
+    for (run, mark) in runs.iter().zip([" (simulated): ", ": "]) {
+        let id = run["id"].as_str().unwrap();
+        let verified = output(&["verify", id], folder.path());
+        let line = text(&verified.stdout);
+        assert!(line.starts_with(&format!("verified {id}{mark}2 records")), "{line}");
+    }
+}
+
+#[test]
 fn a_run_by_time_waits_for_its_last_requests_only_so_long() {
     let folder = tempfile::tempdir().unwrap();
     // The probe's four tokens take one and a half seconds; sixty would take half a minute.

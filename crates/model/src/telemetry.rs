@@ -20,6 +20,7 @@ pub enum TelemetryEntry {
     Missed(MissedScrape),
     /// There is nothing to ask, so nobody asks again.
     Absent(Absence),
+    Skipped(SkippedScrapes),
 }
 
 /// One scrape of the server's metrics.
@@ -86,6 +87,14 @@ pub struct MissedScrape {
     pub reason: MissReason,
 }
 
+/// Scrapes that were not asked for, too many to write down each: the machine slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedScrapes {
+    /// When the first of them was due.
+    pub from: Moment,
+    pub number: u64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissReason {
@@ -118,7 +127,7 @@ pub enum Absence {
     NeverAnswered(MissReason),
     /// It was asked for, and nothing was written down.
     NothingRecorded,
-    /// There is a file, and it is not a telemetry journal.
+    /// There is a file, and it is not a telemetry journal, or could not be read.
     Unreadable,
 }
 
@@ -148,6 +157,8 @@ pub enum Telemetry {
 pub struct Recording {
     pub samples: Vec<TelemetrySample>,
     pub missed: Vec<MissedScrape>,
+    /// Scrapes that were not asked for, beyond the missed ones that say so.
+    pub skipped: u64,
 }
 
 impl Telemetry {
@@ -156,11 +167,15 @@ impl Telemetry {
         let mut samples = Vec::new();
         let mut missed: Vec<MissedScrape> = Vec::new();
         let mut absence = None;
+        let mut skipped: u64 = 0;
         for entry in entries {
             match entry {
                 TelemetryEntry::Sample(sample) => samples.push(sample),
                 TelemetryEntry::Missed(scrape) => missed.push(scrape),
                 TelemetryEntry::Absent(reason) => absence = Some(reason),
+                TelemetryEntry::Skipped(scrapes) => {
+                    skipped = skipped.saturating_add(scrapes.number);
+                }
             }
         }
         if samples.is_empty() {
@@ -170,7 +185,7 @@ impl Telemetry {
             return Self::Absent(absence.unwrap_or(never));
         }
         samples.sort_by_key(|sample| sample.at);
-        Self::Recorded(Recording { samples, missed })
+        Self::Recorded(Recording { samples, missed, skipped })
     }
 
     pub fn recording(&self) -> Option<&Recording> {
@@ -265,9 +280,15 @@ mod tests {
 
     #[test]
     fn one_sample_is_a_recording_and_none_has_a_reason() {
-        let found = Telemetry::of([TelemetryEntry::Sample(sample(7)), missed(MissReason::Timeout)]);
+        let asleep = SkippedScrapes { from: Moment::ZERO, number: 4_000 };
+        let found = Telemetry::of([
+            TelemetryEntry::Sample(sample(7)),
+            missed(MissReason::Timeout),
+            TelemetryEntry::Skipped(asleep),
+        ]);
         let recording = found.recording().unwrap();
         assert_eq!((recording.samples.len(), recording.missed.len()), (1, 1));
+        assert_eq!(recording.skipped, 4_000);
         assert_eq!(Telemetry::of([]), Telemetry::Absent(Absence::NothingRecorded));
         let slow = [missed(MissReason::Timeout), missed(MissReason::BackedOff)];
         assert_eq!(

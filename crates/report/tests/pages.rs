@@ -5,7 +5,7 @@
 use inferometer_analysis::{Difference, Summary};
 use inferometer_model::Outcome;
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::InputLength;
+use inferometer_model::observations::{InputLength, Simulated};
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Counting, Images};
 use inferometer_report::terminal::Style;
@@ -161,6 +161,36 @@ fn what_a_server_does_not_say_has_no_line() {
     let labels: Vec<&str> =
         section.iter().skip(1).take(4).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(labels, ["waiting", "KV", "restarts", "scrapes"]);
+}
+
+#[test]
+fn few_scrapes_tell_nothing_of_a_run() {
+    let mut short = summary();
+    let server = short.server.as_mut().unwrap();
+    server.scrapes.inside = 2;
+    (server.running.as_mut().unwrap().n, server.kv_usage.as_mut().unwrap().n) = (1, 2);
+    let page = terminal::render(&short, &files(), Style::Plain);
+    assert!(page.contains("  running  – too few scrapes to tell\n"), "{page}");
+    assert!(page.contains("  KV use   – too few scrapes to tell\n"), "{page}");
+    assert!(page.contains("  scrapes  6 of vLLM v1, 2 inside the run, 2 missed"), "{page}");
+    assert!(page.contains("  waiting  0 on average"), "{page}");
+    short.server.as_mut().unwrap().scrapes.inside = 0;
+    let page = terminal::render(&short, &files(), Style::Plain);
+    assert!(page.contains("6 of vLLM v1, none inside the run"), "{page}");
+}
+
+#[test]
+fn a_simulated_engine_is_sampled_and_not_scraped() {
+    let mut simulated = summary();
+    let engine = Simulated { profile: "p".to_owned(), engine: "e".to_owned() };
+    simulated.run.simulated = Some(engine);
+    let server = simulated.server.as_mut().unwrap();
+    (server.scrapes.took_ms_mean, server.scrapes.took_ms_max) = (None, None);
+    server.running.as_mut().unwrap().n = 1;
+    let page = terminal::render(&simulated, &files(), Style::Plain);
+    assert!(page.contains("  running  – too few samples to tell\n"), "{page}");
+    assert!(page.contains("  samples  6 of vLLM v1, 4 inside the run\n"), "{page}");
+    assert!(!page.contains("scrape"), "{page}");
 }
 
 #[test]

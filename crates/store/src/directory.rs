@@ -79,7 +79,7 @@ impl RunDirectory {
         };
         match ledger.close(manifest, ending) {
             Ok(observations) => {
-                let observations = self.with_telemetry(observations)?;
+                let observations = self.with_telemetry(observations);
                 Ok(StoredRun { observations, integrity, sealed: self.has_summary() })
             }
             Err(error) => Err(StoreError::Incomplete {

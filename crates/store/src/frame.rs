@@ -195,10 +195,11 @@ impl Framed for JournalEntry {
 const SAMPLE: u8 = 16;
 const MISSED: u8 = 17;
 const ABSENT: u8 = 18;
+const SKIPPED: u8 = 19;
 
 impl Framed for TelemetryEntry {
     fn is_kind(kind: u8) -> bool {
-        matches!(kind, SAMPLE | MISSED | ABSENT)
+        matches!(kind, SAMPLE | MISSED | ABSENT | SKIPPED)
     }
 
     fn is_last(&self) -> bool {
@@ -209,6 +210,7 @@ impl Framed for TelemetryEntry {
         match self {
             Self::Sample(sample) => (SAMPLE, write(sample, into)),
             Self::Missed(missed) => (MISSED, write(missed, into)),
+            Self::Skipped(skipped) => (SKIPPED, write(skipped, into)),
             Self::Absent(absence) => (ABSENT, write(absence, into)),
         }
     }
@@ -217,6 +219,7 @@ impl Framed for TelemetryEntry {
         match kind {
             SAMPLE => whole(payload).map(Self::Sample),
             MISSED => whole(payload).map(Self::Missed),
+            SKIPPED => whole(payload).map(Self::Skipped),
             ABSENT => whole(payload).map(Self::Absent),
             other => Err(Damage::Kind(other)),
         }

@@ -69,7 +69,7 @@ impl RunDirectory {
                 Ok(observations) => {
                     let cut_bytes = self.cut_and_append(journal, integrity.tail, &[])?;
                     integrity.tail = Tail::Clean;
-                    let observations = self.with_telemetry(observations)?;
+                    let observations = self.with_telemetry(observations);
                     let run = StoredRun { observations, integrity, sealed };
                     Ok(Recovery { run, cut_bytes, cancelled: 0, not_sent: 0 })
                 }
@@ -90,7 +90,7 @@ impl RunDirectory {
         let cut_bytes = self.cut_and_append(journal, integrity.tail, &entries)?;
         self.remove_summary()?;
         integrity.tail = Tail::Clean;
-        let observations = self.with_telemetry(observations)?;
+        let observations = self.with_telemetry(observations);
         let run = StoredRun { observations, integrity, sealed: false };
         Ok(Recovery { run, cut_bytes, cancelled, not_sent })
     }

@@ -50,31 +50,25 @@ impl RunDirectory {
         }
     }
 
-    pub(crate) fn with_telemetry(
-        &self,
-        observations: Observations,
-    ) -> Result<Observations, StoreError> {
-        let asked = observations.manifest.spec.telemetry.is_some();
-        let telemetry = match self.telemetry()? {
-            Some(telemetry) => telemetry,
-            None if asked => Telemetry::Absent(Absence::NothingRecorded),
-            None => Telemetry::Absent(Absence::NotAsked),
+    pub(crate) fn with_telemetry(&self, observations: Observations) -> Observations {
+        let telemetry = match self.telemetry() {
+            Ok(telemetry) => telemetry,
+            Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                let asked = observations.manifest.spec.telemetry.is_some();
+                let absence = if asked { Absence::NothingRecorded } else { Absence::NotAsked };
+                Telemetry::Absent(absence)
+            }
+            Err(_) => Telemetry::Absent(Absence::Unreadable),
         };
-        Ok(Observations { telemetry, ..observations })
+        Observations { telemetry, ..observations }
     }
 
-    /// Damaged frames and a torn tail are gaps like any other; `None` when there is no file.
-    fn telemetry(&self) -> Result<Option<Telemetry>, StoreError> {
+    /// Damaged frames and a torn tail are gaps like any other.
+    fn telemetry(&self) -> Result<Telemetry, StoreError> {
         let path = self.path().join(TELEMETRY_FILE);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::Read { path, error }),
-        };
-        match JournalReader::<File, TelemetryEntry>::of_entries(file, path) {
-            Ok(reader) => reader.collect::<Result<Vec<_>, _>>().map(Telemetry::of).map(Some),
-            Err(StoreError::NotAJournal { .. }) => Ok(Some(Telemetry::Absent(Absence::Unreadable))),
-            Err(error) => Err(error),
-        }
+        let file =
+            File::open(&path).map_err(|error| StoreError::Read { path: path.clone(), error })?;
+        let reader = JournalReader::<File, TelemetryEntry>::of_entries(file, path)?;
+        reader.collect::<Result<Vec<_>, _>>().map(Telemetry::of)
     }
 }

@@ -4,11 +4,19 @@ use inferometer_model::telemetry::{Counters, TelemetrySample};
 
 use super::CounterFigures;
 
-/// Stretches of scrapes between which the server began anew.
-pub(super) struct Segments<'a>(Vec<&'a [TelemetrySample]>);
+/// Stretches of scrapes between which the server began anew. There are none where several
+/// processes answer by turns: no counter goes on from one to the next.
+pub(super) struct Segments<'a> {
+    stretches: Vec<&'a [TelemetrySample]>,
+    replicas: Option<u64>,
+}
 
 impl<'a> Segments<'a> {
     pub(super) fn of(samples: &'a [TelemetrySample]) -> Self {
+        let replicas = replicas(samples);
+        if replicas.is_some() {
+            return Self { stretches: Vec::new(), replicas };
+        }
         // Each sample is compared with the last that had the value: a gap hides no restart.
         let mut known = Known::default();
         let mut starts = vec![0];
@@ -21,16 +29,22 @@ impl<'a> Segments<'a> {
         }
         let ends = starts.iter().skip(1).copied().chain([samples.len()]);
         let spans = starts.iter().copied().zip(ends);
-        Self(spans.map(|(start, end)| &samples[start..end]).collect())
+        let stretches = spans.map(|(start, end)| &samples[start..end]).collect();
+        Self { stretches, replicas }
+    }
+
+    /// How many processes answered by turns, if not one after the other.
+    pub(super) fn replicas(&self) -> Option<u64> {
+        self.replicas
     }
 
     pub(super) fn restarts(&self) -> u64 {
-        self.0.len().saturating_sub(1) as u64
+        self.stretches.len().saturating_sub(1) as u64
     }
 
     /// Neighbours between which the server went on.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&'a TelemetrySample, &'a TelemetrySample)> {
-        let pairs = self.0.iter().flat_map(|segment| segment.windows(2));
+        let pairs = self.stretches.iter().flat_map(|segment| segment.windows(2));
         pairs.filter_map(|pair| Some((pair.first()?, pair.last()?)))
     }
 
@@ -41,7 +55,7 @@ impl<'a> Segments<'a> {
         of: impl Fn(&TelemetrySample) -> Option<f64>,
     ) -> Option<CounterFigures> {
         let (mut total, mut seconds, mut known) = (0.0, 0.0, false);
-        for segment in &self.0 {
+        for segment in &self.stretches {
             let mut values = segment.iter().filter_map(|sample| Some((sample.at, of(sample)?)));
             let Some(first) = values.next() else { continue };
             let Some(last) = values.last() else { continue };
@@ -49,8 +63,22 @@ impl<'a> Segments<'a> {
             total += last.1 - first.1;
             seconds += last.0.since(first.0).unwrap_or_default().as_secs_f64();
         }
-        known.then(|| CounterFigures { total, per_s: (0.0 < seconds).then(|| total / seconds) })
+        let per_s = (0.0 < seconds).then(|| total / seconds);
+        known.then_some(CounterFigures { total, per_s, over_s: seconds })
     }
+}
+
+/// The number of processes that answered, if one came back after another: who begins anew begins
+/// later, so a start before the one known is that of another replica behind the same address.
+fn replicas(samples: &[TelemetrySample]) -> Option<u64> {
+    let mut starts: Vec<f64> = samples.iter().filter_map(|sample| sample.process_start_s).collect();
+    let is_other = |pair: &[f64]| START_ERROR_S < pair[1] - pair[0];
+    let is_back = |pair: &[f64]| START_ERROR_S < pair[0] - pair[1];
+    if !starts.windows(2).any(is_back) {
+        return None;
+    }
+    starts.sort_by(f64::total_cmp);
+    Some(1 + starts.windows(2).filter(|pair| is_other(pair)).count() as u64)
 }
 
 /// What is known of the server's life so far.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use inferometer_model::Moment;
+use inferometer_model::observations::Simulated;
 use inferometer_model::telemetry::{Absence, MissReason, MissedScrape};
 
 use super::*;
@@ -20,7 +21,7 @@ fn generated(totals: &[Option<f64>]) -> Vec<TelemetrySample> {
 }
 
 fn recorded(samples: Vec<TelemetrySample>) -> Observations {
-    let telemetry = Telemetry::Recorded(Recording { samples, missed: Vec::new() });
+    let telemetry = Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
     Observations { telemetry, ..calm() }
 }
 
@@ -31,7 +32,10 @@ fn server(samples: Vec<TelemetrySample>) -> ServerSide {
 #[test]
 fn a_counter_is_the_difference_over_the_run() {
     let found = server(generated(&[Some(100.0), Some(150.0), Some(300.0)]));
-    assert_eq!(found.generation_tokens, Some(CounterFigures { total: 200.0, per_s: Some(100.0) }));
+    assert_eq!(
+        found.generation_tokens,
+        Some(CounterFigures { total: 200.0, per_s: Some(100.0), over_s: 2.0 })
+    );
     assert_eq!(found.restarts, 0);
     assert_eq!(found.timeline.generation_tokens_per_s, [None, Some(50.0), Some(150.0)]);
 }
@@ -61,7 +65,7 @@ fn one_scrape_has_no_difference() {
         }
         server(samples)
     };
-    let none = CounterFigures { total: 0.0, per_s: Some(0.0) };
+    let none = CounterFigures { total: 0.0, per_s: Some(0.0), over_s: 1.0 };
     assert_eq!(nothing_asked.prefix_hits, Some(none));
     assert_eq!(nothing_asked.prefix_hit_share, None, "nothing was asked, so nothing was found");
 }
@@ -71,7 +75,7 @@ fn a_counter_that_falls_is_a_restart_and_each_life_counts_by_itself() {
     let found = server(generated(&[Some(900.0), Some(1_000.0), Some(40.0), Some(100.0)]));
     assert_eq!(found.restarts, 1);
     let figures = found.generation_tokens.unwrap();
-    assert_eq!(figures, CounterFigures { total: 160.0, per_s: Some(80.0) });
+    assert_eq!(figures, CounterFigures { total: 160.0, per_s: Some(80.0), over_s: 2.0 });
     assert_eq!(
         found.timeline.generation_tokens_per_s,
         [None, Some(100.0), None, Some(60.0)],
@@ -91,6 +95,26 @@ fn a_restart_shows_through_a_gap_and_by_the_process() {
     let mut samples = generated(&[Some(900.0), Some(0.0), Some(40.0)]);
     samples[1].counters.generation_tokens = None;
     assert_eq!(server(samples).restarts, 1);
+}
+
+#[test]
+fn processes_that_come_back_are_replicas_and_no_restarts() {
+    let mut samples = generated(&[Some(900.0), Some(40.0), Some(950.0), Some(60.0)]);
+    for (sample, start) in samples.iter_mut().zip([1_000.0, 5_000.0, 1_000.5, 5_000.0]) {
+        sample.process_start_s = Some(start);
+        sample.gauges.running = Some(2.0);
+        sample.timings.ttft = Some(SumCount { sum_s: 1.0, count: 2.0 });
+    }
+    let found = server(samples.clone());
+    assert_eq!((found.replicas, found.restarts), (Some(2), 0));
+    assert_eq!((found.generation_tokens, found.ttft_ms_mean), (None, None));
+    assert_eq!(found.timeline.generation_tokens_per_s, [None; 4]);
+    assert_eq!(found.tokens_apart, TokensApart::default());
+    assert_eq!(found.running.map(|gauge| gauge.n), Some(4));
+    // Who begins anew begins later, and stays.
+    samples[2].process_start_s = Some(5_000.0);
+    let found = server(samples);
+    assert_eq!((found.replicas, found.restarts), (None, 2), "its counter fell once more");
 }
 
 #[test]
@@ -130,7 +154,7 @@ fn gauges_are_of_the_run_and_not_of_the_rest_before_and_after() {
     observations.ending.began = Some(ms(501));
     let found = summarize(&observations).server.unwrap();
     let inside = GaugeFigures { mean: 6.0, max: 6.0, n: 1 };
-    assert_eq!(found.running, Some(inside));
+    assert_eq!((found.running, found.scrapes.inside), (Some(inside), 1));
     observations.ending.began = None;
     let all = GaugeFigures { mean: 2.0, max: 6.0, n: 3 };
     assert_eq!(summarize(&observations).server.unwrap().running, Some(all));
@@ -149,13 +173,25 @@ fn means_by_the_servers_clock_are_of_the_requests_of_the_run() {
 fn missed_scrapes_are_counted_by_their_reason() {
     let reasons = [MissReason::Status(503), MissReason::Status(500), MissReason::BackedOff];
     let missed = reasons.map(|reason| MissedScrape { at: ms(1), reason }).to_vec();
-    let telemetry =
-        Telemetry::Recorded(Recording { samples: generated(&[Some(1.0), Some(1.0)]), missed });
+    let telemetry = Telemetry::Recorded(Recording {
+        samples: generated(&[Some(1.0), Some(1.0)]),
+        missed,
+        skipped: 4_999,
+    });
     let scrapes = summarize(&Observations { telemetry, ..calm() }).server.unwrap().scrapes;
-    assert_eq!((scrapes.ok, scrapes.missed), (2, 3));
-    let expected = [("backed_off".to_owned(), 1), ("status".to_owned(), 2)];
+    assert_eq!((scrapes.ok, scrapes.missed), (2, 5_002));
+    let expected = [("backed_off".to_owned(), 5_000), ("status".to_owned(), 2)];
     assert_eq!(scrapes.missed_by, BTreeMap::from(expected));
-    assert_eq!((scrapes.took_ms_mean, scrapes.took_ms_max), (2.0, 2.0));
+    assert_eq!((scrapes.took_ms_mean, scrapes.took_ms_max), (Some(2.0), Some(2.0)));
+}
+
+#[test]
+fn a_simulation_has_samples_and_no_exchanges() {
+    let mut observations = recorded(generated(&[Some(1.0), Some(1.0)]));
+    let engine = Simulated { profile: "p".to_owned(), engine: "e".to_owned() };
+    observations.manifest.simulated = Some(engine);
+    let scrapes = summarize(&observations).server.unwrap().scrapes;
+    assert_eq!((scrapes.ok, scrapes.took_ms_mean, scrapes.took_ms_max), (2, None, None));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::verdict::Severity;
 pub enum ServerWarning {
     /// It began anew during the run.
     Restarted { times: u64 },
+    /// Several processes answered by turns.
+    Replicas { processes: u64 },
     /// It worked for somebody else too.
     MoreTokens { tokens: ServerTokens, share: f64 },
     /// It worked less than its answers say.
@@ -30,6 +32,7 @@ impl ServerWarning {
     pub(super) fn found(measured: &Measured) -> Vec<Self> {
         let Ok(server) = &measured.server else { return Vec::new() };
         let restarted = (0 < server.restarts).then_some(Self::Restarted { times: server.restarts });
+        let replicas = server.replicas.map(|processes| Self::Replicas { processes });
         let apart = server.tokens_apart;
         let shares = [
             apart.generation.map(|share| (ServerTokens::Generated, share)),
@@ -42,12 +45,13 @@ impl ServerWarning {
             more if 0.0 < more => Self::MoreTokens { tokens, share },
             _ => Self::FewerTokens { tokens, share: -share },
         });
-        restarted.into_iter().chain(tokens).collect()
+        restarted.into_iter().chain(replicas).chain(tokens).collect()
     }
 
     pub const fn key(&self) -> &'static str {
         match self {
             Self::Restarted { .. } => "server-restarted",
+            Self::Replicas { .. } => "server-replicas",
             Self::MoreTokens { .. } => "server-tokens-more",
             Self::FewerTokens { .. } => "server-tokens-fewer",
         }
@@ -57,7 +61,9 @@ impl ServerWarning {
         match self {
             Self::Restarted { .. } => Severity::Invalid,
             Self::MoreTokens { share, .. } if FOREIGN_SHARE_GRAVE < *share => Severity::Degraded,
-            Self::MoreTokens { .. } | Self::FewerTokens { .. } => Severity::Note,
+            Self::Replicas { .. } | Self::MoreTokens { .. } | Self::FewerTokens { .. } => {
+                Severity::Note
+            }
         }
     }
 
@@ -65,6 +71,10 @@ impl ServerWarning {
         match self {
             Self::Restarted { .. } => {
                 "find out why it ended (its log, the memory of its machine), and measure again"
+            }
+            Self::Replicas { .. } => {
+                "point --metrics-path at the metrics of one replica, or leave them alone with \
+                 --telemetry off"
             }
             Self::MoreTokens { .. } => {
                 "other clients may have used the server meanwhile: measure when nobody else does"
@@ -98,6 +108,11 @@ impl fmt::Display for ServerWarning {
                     "the server was restarted {times} times during the run, by its own metrics"
                 )
             }
+            Self::Replicas { processes } => write!(
+                f,
+                "{processes} servers answered for their metrics by turns: their counters are not \
+                 known, and each gauge is of one of them"
+            ),
             Self::MoreTokens { tokens, share } => write!(
                 f,
                 "the server counted {} more {tokens} than the requests of this run have",
@@ -148,6 +163,15 @@ mod tests {
             recording.samples[1].process_start_s = Some(2_000.0);
         }
         assert_eq!(raised(&observations), [("server-restarted", Severity::Invalid)]);
+    }
+
+    #[test]
+    fn replicas_behind_one_address_are_a_note() {
+        let mut observations = scraped(calm(), 20_480.0, 120.0);
+        if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+            recording.samples[1].process_start_s = Some(500.0);
+        }
+        assert_eq!(raised(&observations), [("server-replicas", Severity::Note)]);
     }
 
     #[test]

@@ -45,6 +45,11 @@ fn summary(listing: &RunListing) -> Option<Summary> {
     Summary::from_json_bytes(&bytes).ok()
 }
 
+/// Whether no server was measured.
+fn is_simulated(listing: &RunListing) -> bool {
+    listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated.is_some())
+}
+
 fn load(listing: &RunListing) -> String {
     match listing.manifest.as_ref().map(|manifest| &manifest.spec.load.shape) {
         Some(LoadShape::Closed { concurrency, .. }) => format!("{concurrency} in flight"),
@@ -86,7 +91,7 @@ fn table(listings: &[RunListing]) -> String {
         let ok = summary.as_ref().map(|summary| summary.count(inferometer_model::Outcome::Ok));
         let _ = writeln!(
             text,
-            "{:<20} {:<10} {:<8} {:<15} {:<14} {:>6} {:>9} {:>9}",
+            "{:<20} {:<10} {:<8} {:<15} {:<14} {:>6} {:>9} {:>9}{}",
             terminal_line(&listing.id, 20),
             state(&listing.state),
             summary.as_ref().map_or("–", |summary| summary.verdict.key()),
@@ -95,6 +100,7 @@ fn table(listings: &[RunListing]) -> String {
             ok.map_or_else(|| "–".to_owned(), count),
             figure(ttft),
             figure(output),
+            if is_simulated(listing) { "  simulated" } else { "" },
         );
     }
     text
@@ -117,6 +123,7 @@ fn json(listings: &[RunListing]) -> String {
                     | RunState::Running => None,
                 },
                 "started": listing.manifest.as_ref().map(|manifest| &manifest.started),
+                "simulated": listing.manifest.as_ref().map(|_| is_simulated(listing)),
                 "model": listing.manifest.as_ref().map(|manifest| &manifest.endpoint.model),
                 "verdict": summary.as_ref().map(|summary| summary.verdict),
                 "outcomes": summary.as_ref().map(|summary| &summary.outcomes),

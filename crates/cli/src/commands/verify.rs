@@ -40,9 +40,11 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         show(&summary, &directory, format)?;
     }
     if problems.is_empty() {
+        let simulated = stored.observations.manifest.simulated.is_some();
         tell(&format!(
-            "verified {}: {} records add up, and the summary is what they give",
+            "verified {}{}: {} records add up, and the summary is what they give",
             directory.id(),
+            if simulated { " (simulated)" } else { "" },
             stored.observations.records.len()
         ))?;
         return Ok(ExitCode::SUCCESS);

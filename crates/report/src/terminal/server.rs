@@ -1,16 +1,19 @@
 //! What the server said of itself: a second witness beside the client.
 
-use inferometer_analysis::{CounterFigures, GaugeFigures, ServerSide, Summary};
+use inferometer_analysis::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Summary};
 
 use super::style::{Ink, Style};
 use crate::escape::terminal;
 use crate::lines::{hanging, labelled};
 use crate::number::{NOTHING, count, figure, percent, whole};
 
+/// From so many on, a mean of them says something of a run.
+const TELLING_SCRAPES: u64 = 3;
+
 pub(super) fn server(summary: &Summary, style: Style) -> String {
     let title = style.paint(Ink::Bold, "server") + "\n";
     match (&summary.server, &summary.server_missing) {
-        (Some(server), _) => title + &figures(server),
+        (Some(server), _) => title + &figures(server, heard(summary)),
         (None, Some(reason)) => {
             let head = format!("  {NOTHING} ");
             title + &hanging(&head, 4, &terminal(reason))
@@ -19,9 +22,18 @@ pub(super) fn server(summary: &Summary, style: Style) -> String {
     }
 }
 
-fn figures(server: &ServerSide) -> String {
-    let requests = |gauge: Option<GaugeFigures>| over_time(gauge, figure, whole);
-    let shares = |gauge: Option<GaugeFigures>| over_time(gauge, percent, percent);
+/// Nobody scrapes a simulated engine: what is known of it was looked up.
+fn heard(summary: &Summary) -> &'static str {
+    if summary.run.simulated.is_some() { "samples" } else { "scrapes" }
+}
+
+fn figures(server: &ServerSide, heard: &'static str) -> String {
+    let line = |gauge: Option<GaugeFigures>, mean, max| match gauge? {
+        gauge if gauge.n < TELLING_SCRAPES => Some(format!("{NOTHING} too few {heard} to tell")),
+        gauge => Some(over_time(gauge, mean, max)),
+    };
+    let requests = |gauge| line(gauge, figure, whole);
+    let shares = |gauge| line(gauge, percent, percent);
     let lines = [
         ("running", requests(server.running)),
         ("waiting", requests(server.waiting)),
@@ -29,21 +41,21 @@ fn figures(server: &ServerSide) -> String {
         ("KV use", shares(server.kv_usage)),
         ("prefix", prefix(server)),
         ("preempts", server.preemptions.map(|counter| whole(Some(counter.total)))),
-        ("tokens", tokens(server)),
+        ("tokens", tokens(server, heard)),
+        ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
-        ("scrapes", Some(scrapes(server))),
+        (heard, Some(scrapes(server))),
     ];
     let known = lines.into_iter().filter_map(|(label, text)| Some(labelled(label, &text?)));
     known.collect()
 }
 
 fn over_time(
-    gauge: Option<GaugeFigures>,
+    gauge: GaugeFigures,
     mean: fn(Option<f64>) -> String,
     max: fn(Option<f64>) -> String,
-) -> Option<String> {
-    let gauge = gauge?;
-    Some(format!("{} on average, at most {}", mean(Some(gauge.mean)), max(Some(gauge.max))))
+) -> String {
+    format!("{} on average, at most {}", mean(Some(gauge.mean)), max(Some(gauge.max)))
 }
 
 fn prefix(server: &ServerSide) -> Option<String> {
@@ -51,31 +63,42 @@ fn prefix(server: &ServerSide) -> Option<String> {
     Some(format!("{} of prompt tokens found in its cache", percent(Some(share))))
 }
 
-fn tokens(server: &ServerSide) -> Option<String> {
+fn tokens(server: &ServerSide, heard: &str) -> Option<String> {
     let rate = |counter: Option<CounterFigures>, what: &str| {
         let rate = counter?.per_s?;
         Some(format!("{} {what} tok/s", figure(Some(rate))))
     };
     let rates = [rate(server.prompt_tokens, "prompt"), rate(server.generation_tokens, "generated")];
     let known: Vec<String> = rates.into_iter().flatten().collect();
-    (!known.is_empty()).then(|| format!("{}, by its own counters", known.join(", ")))
+    // Both stand in every scrape, so one time holds for both.
+    let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
+    let time = format!("over {} s between {heard}", figure(Some(over_s)));
+    (!known.is_empty()).then(|| format!("{}, by its own counters {time}", known.join(", ")))
 }
 
 fn scrapes(server: &ServerSide) -> String {
     let scrapes = &server.scrapes;
+    let heard = format!("{} of {}", count(scrapes.ok), server.dialect.title());
+    let inside = match scrapes.inside {
+        0 => "none inside the run".to_owned(),
+        inside => format!("{} inside the run", count(inside)),
+    };
+    let Some(took) = scrapes.took_ms_mean else { return format!("{heard}, {inside}") };
+    format!(
+        "{heard}, {inside}, {}; each took {} ms, at most {} ms",
+        missed(scrapes),
+        figure(Some(took)),
+        figure(scrapes.took_ms_max),
+    )
+}
+
+fn missed(scrapes: &ScrapeFigures) -> String {
     let by_reason = scrapes.missed_by.iter();
     let reasons: Vec<String> = by_reason
         .map(|(reason, number)| format!("{} {}", count(*number), reason.replace('_', " ")))
         .collect();
-    let missed = match scrapes.missed {
+    match scrapes.missed {
         0 => "none missed".to_owned(),
         missed => format!("{} missed ({})", count(missed), terminal(&reasons.join(", "))),
-    };
-    format!(
-        "{} of {}, {missed}; each took {} ms, at most {} ms",
-        count(scrapes.ok),
-        server.dialect.title(),
-        figure(Some(scrapes.took_ms_mean)),
-        figure(Some(scrapes.took_ms_max)),
-    )
+    }
 }

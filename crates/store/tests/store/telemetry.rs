@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::Telemetry;
 use inferometer_model::telemetry::{
-    Absence, Counters, Dialect, Gauges, MissReason, MissedScrape, SumCount, TelemetryEntry,
-    TelemetrySample, Timings,
+    Absence, Counters, Dialect, Gauges, MissReason, MissedScrape, SkippedScrapes, SumCount,
+    TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_store::RunDirectory;
 use tempfile::TempDir;
@@ -87,6 +87,10 @@ fn what_is_written_is_read() {
     let recording = telemetry(&run).recording().cloned().unwrap();
     assert_eq!(recording.samples, [sample(0), sample(4)]);
     assert_eq!(recording.missed.len(), 3);
+    let asleep = SkippedScrapes { from: ms(5_000), number: 70_000 };
+    let (_place, run) =
+        finished_run(Some(&[entries(), vec![TelemetryEntry::Skipped(asleep)]].concat()));
+    assert_eq!(telemetry(&run).recording().unwrap().skipped, 70_000);
     let refused = Absence::Refused(MissReason::Status(404));
     let (_place, run) = finished_run(Some(&[TelemetryEntry::Absent(refused)]));
     assert_eq!(telemetry(&run), Telemetry::Absent(refused));
@@ -147,6 +151,24 @@ fn a_foreign_file_is_named_and_stops_nothing() {
     // The requests' own journal in its place holds no telemetry.
     fs::copy(run.path().join("requests.journal"), run.path().join(FILE)).unwrap();
     assert_eq!(telemetry(&run), Telemetry::Absent(Absence::NothingRecorded));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_stops_nothing() {
+    let (_place, run) = finished_run(None);
+    let path = run.path().join(FILE);
+    // A folder opens and is not read; a link to itself is not even opened.
+    fs::create_dir(&path).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
+    fs::remove_dir(&path).unwrap();
+    std::os::unix::fs::symlink(FILE, &path).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
+    fs::remove_file(&path).unwrap();
+    // The header of a later format.
+    let mut bytes = fs::read(run.path().join("requests.journal")).unwrap();
+    bytes[8..10].copy_from_slice(&u16::MAX.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(telemetry(&run), Telemetry::Absent(Absence::Unreadable));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
 use inferometer_model::outcome::Outcome;
 use inferometer_model::telemetry::{
-    Absence, MissReason, MissedScrape, TelemetryEntry, TelemetrySample,
+    Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
 use inferometer_model::{Clock, Moment};
 
@@ -43,8 +43,8 @@ pub struct Poller<J, E> {
 }
 
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// Ticks that are written down one by one after a pause; a machine that slept has more.
-const SKIPPED_MAX: usize = 1_000;
+/// Ticks that are written down one by one after a pause; those of a machine that slept are counted.
+const SKIPPED_MAX: u64 = 1_000;
 
 impl Polling {
     pub const TIME_LIMIT: Duration = Duration::from_secs(2);
@@ -142,10 +142,8 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         let mut tick = 0;
         loop {
             let next = grid.next(tick, self.clock.now(), took);
-            for skipped in (tick + 1..next).take(SKIPPED_MAX) {
-                let at = grid.moment(skipped);
-                let reason = MissReason::BackedOff;
-                self.write(&TelemetryEntry::Missed(MissedScrape { at, reason }))?;
+            for skipped in grid.skipped(tick, next) {
+                self.write(&skipped)?;
             }
             tick = next;
             let wait = grid.moment(tick).since(self.clock.now()).unwrap_or_default();
@@ -218,6 +216,18 @@ impl Grid {
         let rested = (now + took).since(self.begin).unwrap_or_default();
         let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));
         u64::try_from(due).unwrap_or(u64::MAX).max(last + 1)
+    }
+
+    /// The ticks between the two: one by one up to a bound, and the rest as a number.
+    fn skipped(self, last: u64, next: u64) -> impl Iterator<Item = TelemetryEntry> {
+        let rest = (last + 1).saturating_add(SKIPPED_MAX).min(next);
+        let single = (last + 1..rest).map(move |tick| {
+            let (at, reason) = (self.moment(tick), MissReason::BackedOff);
+            TelemetryEntry::Missed(MissedScrape { at, reason })
+        });
+        let (from, number) = (self.moment(rest), next - rest);
+        let many = (0 < number).then_some(TelemetryEntry::Skipped(SkippedScrapes { from, number }));
+        single.chain(many)
     }
 
     fn moment(self, tick: u64) -> Moment {

@@ -124,7 +124,7 @@ fn is_sample(entry: &TelemetryEntry) -> bool {
 fn reason(entry: &TelemetryEntry) -> Option<MissReason> {
     match entry {
         TelemetryEntry::Missed(missed) => Some(missed.reason),
-        TelemetryEntry::Sample(_) | TelemetryEntry::Absent(_) => None,
+        TelemetryEntry::Sample(_) | TelemetryEntry::Absent(_) | TelemetryEntry::Skipped(_) => None,
     }
 }
 
@@ -249,4 +249,15 @@ fn ticks_are_absolute_and_slow_answers_earn_a_rest() {
     assert_eq!(grid.next(4, at(6_000), ms(2_000)), 8);
     assert_eq!(grid.next(4, at(90_000), ms(10)), 91, "a pause is not made up for");
     assert_eq!(grid.moment(91), at(91_000));
+}
+
+#[test]
+fn no_tick_of_a_long_sleep_is_left_out_of_the_count() {
+    let grid = Grid { begin: Moment::ZERO, every: Duration::from_secs(1) };
+    assert_eq!(grid.skipped(4, 5).count(), 0);
+    assert_eq!(grid.skipped(4, 1_005).filter_map(|entry| reason(&entry)).count(), 1_000);
+    let entries: Vec<_> = grid.skipped(4, 9_005).collect();
+    let from = Moment::ZERO + Duration::from_secs(1_005);
+    let many = TelemetryEntry::Skipped(SkippedScrapes { from, number: 8_000 });
+    assert_eq!((entries.len(), entries.last()), (1_001, Some(&many)));
 }
