@@ -59,6 +59,7 @@ pub fn serve(
 ) -> Result<(), EngineError> {
     options.check()?;
     let listener = socket::listen(options.address)?;
+    socket::make_room_for_files(&listener, options.limits.connections);
     announce(listener.address);
     let limits = options.limits;
     match options.mode {

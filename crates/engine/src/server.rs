@@ -171,6 +171,7 @@ impl<S: Service> Server<S> {
             if slot.generation == due.generation {
                 slot.due = None;
                 self.visit(due.slot);
+                self.wake_mode();
             }
         }
     }

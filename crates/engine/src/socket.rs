@@ -28,6 +28,29 @@ pub(crate) fn listen(address: SocketAddr) -> Result<Listener, EngineError> {
     bind().map_err(|source| EngineError::listening(address, source))
 }
 
+/// Makes room for as many open files as the engine may need.
+///
+/// The kernel doubles a process's table of files whenever that is full, and in a process with
+/// threads whoever opens a file then waits for 5 to 20 ms each time: on an engine that has one
+/// thread, every step and every token would be as late. The table never shrinks, so one file with
+/// a high number makes it large for good.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn make_room_for_files(listener: &Listener, files: usize) {
+    use nix::fcntl::{FcntlArg, fcntl};
+    use nix::sys::resource::{Resource, getrlimit};
+
+    let Ok((allowed, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let highest = allowed.saturating_sub(1).min(files as u64);
+    let Ok(highest) = i32::try_from(highest) else { return };
+    // Without it the engine is only late at times, and says so.
+    if let Ok(copy) = fcntl(&listener.socket, FcntlArg::F_DUPFD_CLOEXEC(highest)) {
+        let _closed: nix::Result<()> = nix::unistd::close(copy);
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn make_room_for_files(_listener: &Listener, _files: usize) {}
+
 /// When the bytes of a read came.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Received {
@@ -147,3 +170,20 @@ pub(crate) fn stamp_receipts(_socket: &impl std::os::fd::AsFd) -> io::Result<()>
 
 /// A common request fits; a long body takes several reads.
 const READ_BYTES: usize = 64 << 10;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_files_is_as_long_as_it_may_become() {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        make_room_for_files(&listener, 3_000);
+        let (allowed, _) =
+            nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        let size: u64 = line.trim().parse().unwrap();
+        assert!(allowed.min(3_000) <= size, "{size} of {allowed}");
+    }
+}

@@ -69,7 +69,10 @@ fn tight() -> SchedulerConfig {
 fn a_run_with_preemptions_and_departures_is_replayed_from_its_log_alone() {
     let mut core = core_of(tight(), Front::IMMEDIATE);
     let keys: Vec<FlightKey> = (0..12)
-        .map(|slot| arrive(&mut core, slot, slot as u64 * STEP / 3, 50 + 9 * slot as u32))
+        .zip(0..)
+        .map(|(slot, number)| {
+            arrive(&mut core, slot, u64::from(number) * STEP / 3, 50 + 9 * number)
+        })
         .collect();
     // The wall is looked at now and then, never at the moment of a step.
     for round in 0..80_u64 {
