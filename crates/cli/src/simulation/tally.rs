@@ -65,7 +65,9 @@ impl Observer for Tally {
         if self.streaming {
             self.ttft.add(since(first, flight.sent));
             let gaps = u64::from(flight.tokens).checked_sub(1).filter(|gaps| 0 < *gaps);
-            gaps.into_iter().for_each(|gaps| self.tpot.add(since(last, first) / gaps));
+            if let Some(gaps) = gaps {
+                self.tpot.add(since(last, first) / gaps);
+            }
         }
         self.input_tokens += u64::from(flight.prompt_tokens);
         self.cached_tokens += u64::from(end.cached_tokens.unwrap_or_default());
