@@ -2,9 +2,10 @@
 //! `inferometer engine`.
 
 use std::str::FromStr;
+use std::time::Duration;
 
-use inferometer_engine::profile::{Choice, UnknownWord};
-use inferometer_engine::{profile, scheduler};
+use inferometer_engine::profile;
+use inferometer_engine::profile::{Choice, Profile, ProfileError, UnknownWord};
 use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
 
 use crate::failure::Failure;
@@ -56,43 +57,23 @@ fn word<T: FromStr<Err = UnknownWord>>(
     said.map(read).transpose()
 }
 
-/// Refuses what no engine can be, and what does not fit.
-pub(crate) fn check(spec: &EngineSpec) -> Result<(), Failure> {
-    let profile = profile::Profile::compose(&choice(spec)?);
-    profile.map(drop).map_err(|error| Failure::usage(error.to_string()))
+/// As long as any interval of the live engine may be.
+const STEP_MAX: Duration = Duration::from_secs(10_000);
+
+/// The profile that was asked for, or why no engine can be so.
+pub(crate) fn profile(spec: &EngineSpec) -> Result<Profile, Failure> {
+    if let Some(step) = spec.step.filter(|step| STEP_MAX < *step) {
+        return Err(Failure::usage(format!("--engine-step {step:?} is longer than {STEP_MAX:?}")));
+    }
+    Profile::compose(&choice(spec)?).map_err(|error| refusal(&error))
 }
 
-/// A scheduler without hardware behind it, as it is set where every step takes the same time.
-pub(crate) fn bare_scheduler(spec: &EngineSpec) -> scheduler::SchedulerConfig {
-    use scheduler::{Generation, Policy, SchedulerConfig};
-    let default = SchedulerConfig::default();
-    SchedulerConfig {
-        block_size: spec.block_size.unwrap_or(default.block_size),
-        blocks: spec.num_gpu_blocks_override.unwrap_or(default.blocks),
-        max_num_seqs: spec.max_num_seqs.unwrap_or(default.max_num_seqs),
-        max_num_batched_tokens: spec
-            .max_num_batched_tokens
-            .unwrap_or(default.max_num_batched_tokens),
-        max_model_len: spec.max_model_len.unwrap_or(default.max_model_len),
-        long_prefill_token_threshold: spec
-            .long_prefill_token_threshold
-            .unwrap_or(default.long_prefill_token_threshold),
-        chunked_prefill: spec.enable_chunked_prefill.unwrap_or(default.chunked_prefill),
-        prefix_caching: spec.enable_prefix_caching.unwrap_or(default.prefix_caching),
-        policy: match spec.scheduling_policy {
-            Some(EnginePolicy::Priority) => Policy::Priority,
-            Some(EnginePolicy::Fcfs) | None => Policy::Fcfs,
-        },
-        generation: match spec.generation {
-            Some(EngineGeneration::V0) => {
-                Generation::V0 { scheduler_steps: spec.num_scheduler_steps.unwrap_or(1) }
-            }
-            Some(EngineGeneration::V1) | None => Generation::V1,
-        },
-        async_scheduling: spec.async_scheduling.unwrap_or(default.async_scheduling),
-        pipeline_stages: spec.pp.unwrap_or(default.pipeline_stages),
-        ..default
-    }
+/// The arithmetic of a model that does not fit has lines of its own.
+pub(crate) fn refusal(error: &ProfileError) -> Failure {
+    let text = error.to_string();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    Failure::usage(first).shown(lines.map(str::to_owned).collect())
 }
 
 /// The same as flags of the live engine: each key by its own name. What is on by itself can only be
@@ -118,8 +99,6 @@ pub(crate) fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

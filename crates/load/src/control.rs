@@ -33,6 +33,11 @@ impl Control {
         before
     }
 
+    /// What has been asked for so far, for those who look at times instead of waiting.
+    pub fn asked(&self) -> Stop {
+        *self.0.borrow()
+    }
+
     /// A receiver that has not seen what was said before it existed.
     pub(crate) fn listen(&self) -> watch::Receiver<Stop> {
         let mut receiver = self.0.subscribe();

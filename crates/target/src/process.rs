@@ -43,6 +43,8 @@ impl EngineProcess {
             .args(["--port", "0", "--until-stdin-closes"])
             // The engine needs no key, and what it does not have it cannot leak.
             .env_remove("OPENAI_API_KEY")
+            // Nor does it ask for one: whoever started it for this run has none to show.
+            .env_remove("INFEROMETER_ENGINE_API_KEY")
             // Ctrl-C is for us: requests in flight must find their server alive while they drain.
             .process_group(0)
             .stdin(Stdio::piped())

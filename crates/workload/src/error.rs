@@ -25,6 +25,8 @@ pub enum WorkloadError {
          many of its first ids are special"
     )]
     BadVocabulary(String),
+    #[error("the vocabulary of `{name}` is too large: at most {bound} ids can be drawn from")]
+    LargeVocabulary { name: String, bound: u32 },
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
     #[error(transparent)]

@@ -134,7 +134,7 @@ pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) results: ResultArguments,
     /// Keep every record, or none: then a short page is all there is, in memory that does not grow
-    /// with the requests [default: all]
+    /// with the requests beyond the plan [default: all]
     #[arg(long, value_enum, value_name = "WHICH", help_heading = "Results")]
     pub(crate) records: Option<Records>,
 }

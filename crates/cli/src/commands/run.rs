@@ -261,7 +261,7 @@ impl Server {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;
                 // What cannot be served is refused here, with the words that explain it.
-                embedded::check(&spec.engine)?;
+                embedded::profile(&spec.engine)?;
                 let mode = ["--mode", "serve"].map(str::to_owned);
                 let arguments = [mode.to_vec(), embedded::flags(&spec.engine)?].concat();
                 EngineProcess::start(&program, &arguments)

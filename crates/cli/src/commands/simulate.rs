@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_analysis::check_slos;
-use inferometer_load::SystemClock;
+use inferometer_load::{Control, SystemClock};
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, UsageAsk, WarmUpFacts,
 };
@@ -27,11 +27,15 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::measurement::Measured;
 use crate::output;
-use crate::simulation::{self, Journal, Player, Rules, Sample, Tally, Told, VirtualEngine};
+use crate::signals::{self, Interruption};
+use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
 use crate::warm_up;
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let experiments = experiments(typed)?;
+    if typed.records == Records::None {
+        check_without_records(&experiments, typed.results)?;
+    }
     if typed.results.dry_run {
         return show_plans(&experiments, typed.results);
     }
@@ -43,7 +47,11 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     }
     let engine = VirtualEngine::of(&experiments[0].spec.engine)?;
-    let mut simulations = Simulations { engine, store, results: typed.results, pages: Vec::new() };
+    let control = Control::default();
+    let interruption = signals::listen(control.clone(), typed.results.quiet)?;
+    let results = typed.results;
+    let mut simulations =
+        Simulations { engine, store, results, control, interruption, pages: Vec::new() };
     let simulated = experiments.into_iter().try_fold(None, |worst, experiment| {
         simulations.play(experiment).map(|exit: Option<Exit>| worst.max(exit))
     });
@@ -92,6 +100,25 @@ fn experiment(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
     Ok(Experiment { spec, repeat })
 }
 
+/// Without records there is no verdict, and nothing to find it from later: what asks for one is
+/// refused, as it would mislead if it were ignored.
+fn check_without_records(
+    experiments: &[Experiment],
+    results: &ResultArguments,
+) -> Result<(), Failure> {
+    let asked = [
+        ("--slo", experiments.iter().any(|experiment| !experiment.spec.slos.is_empty())),
+        ("--strict", results.strict),
+        ("--format vllm", results.page.format() == PageFormat::Vllm),
+        ("--output", results.store.folder.is_some()),
+    ];
+    match asked.into_iter().find(|(_, is_asked)| *is_asked) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} needs records, and there are none"))
+            .hint("keep them with --records all, or leave it out")),
+    }
+}
+
 fn show_plans(experiments: &[Experiment], results: &ResultArguments) -> Result<ExitCode, Failure> {
     for Experiment { spec, repeat } in experiments {
         let ingredients = Ingredients::gather_without_words(spec)?;
@@ -108,6 +135,8 @@ struct Simulations<'a> {
     /// `None` keeps no records.
     store: Option<RunStore>,
     results: &'a ResultArguments,
+    control: Control,
+    interruption: Interruption,
     /// JSON documents, until all are there.
     pages: Vec<String>,
 }
@@ -117,6 +146,9 @@ impl Simulations<'_> {
         let Experiment { spec, repeat } = experiment;
         let mut worst = None;
         for number in 0..repeat.runs {
+            if let Some(exit) = self.interruption.exit() {
+                return Ok(worst.max(Some(exit)));
+            }
             if 0 < number {
                 self.engine.rest(repeat.cool_down);
             }
@@ -136,42 +168,66 @@ impl Simulations<'_> {
                 .hint("run longer, raise the rate, or give a number with --requests"));
         }
         let warm_up = make_warm_up(spec, &ingredients);
-        let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan)).transpose()?;
+        self.engine.sample_every = spec.telemetry.as_ref().map_or(SAMPLE_EVERY, |it| it.every);
+        let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan));
+        // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
+        if let Some(exit) = self.interruption.exit() {
+            output::talk("stopped before the run began: nothing was simulated or stored");
+            return Ok(Some(exit));
+        }
+        let warmed_up = warmed_up.transpose()?;
         let Some(store) = self.store.clone() else {
             let told = self.tell(spec, plan)?;
-            return self.show(&told.page(), || told.json()).map(|()| None);
+            self.show(&told.page(), || told.json())?;
+            return Ok(self.exit_without_records(&told));
         };
         let planned = Planned { plan: Arc::clone(&plan), fingerprints };
         let new = self.new_run(spec, planned, ingredients.materials().clone(), clock)?;
         let writer = store.create(NewRun { warm_up: warmed_up, ..new })?;
         let directory = writer.directory().clone();
-        let (writer, samples) = self.record(spec, plan, writer)?;
+        let (writer, kv_usage_max) = self.record(spec, plan, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };
         let format = self.results.page.format();
         let text = page(&measured.summary, &measured.directory, format);
         self.show(&text, || Ok(text.trim_end().to_owned()))?;
         if !self.results.quiet {
-            say_speed(&measured, &samples, clock);
+            say_speed(&measured, kv_usage_max, clock);
         }
-        Ok(exit_of(&measured.summary, self.results.strict))
+        let summary = &measured.summary;
+        let interrupted = self.interruption.exit().filter(|_| summary.run.partial);
+        Ok(interrupted.or_else(|| exit_of(summary, self.results.strict)))
+    }
+
+    fn exit_without_records(&self, told: &Told) -> Option<Exit> {
+        let interrupted = self.interruption.exit().filter(|_| told.is_partial());
+        interrupted.or_else(|| {
+            let failed = told.ok() == 0;
+            if failed {
+                output::talk("no request ended well; --records all keeps what each was told");
+            }
+            failed.then_some(Exit::RunInvalid)
+        })
     }
 
     /// Plays what is not counted; the engine's cache keeps it.
     fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
         let mut tally = warm_up::Tally::default();
-        let mut journal = Journal::new(spec.workload.streaming, |entry| {
+        let write = |entry| {
             tally.add(entry);
             Ok(())
-        });
+        };
+        let mut journal = Journal::new(spec.workload.streaming, write, |_: &Sample| {});
         let rules = Rules { seed: spec.seed ^ WARM_UP, ..rules(spec) };
-        let ending = Player::new(plan, rules, &mut self.engine, &mut journal).play()?;
+        let player = Player::new(plan, rules, &mut self.engine, &mut journal);
+        let ending = player.heeding(self.control.clone()).play()?;
         tally.facts(&ending)
     }
 
     fn tell(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<Told, Failure> {
-        let mut tally = Tally::default();
-        let ending = Player::new(plan, rules(spec), &mut self.engine, &mut tally).play()?;
+        let mut tally = Tally::new(spec.workload.streaming);
+        let player = Player::new(plan, rules(spec), &mut self.engine, &mut tally);
+        let ending = player.heeding(self.control.clone()).play()?;
         let facts = self.engine.facts.clone();
         Ok(tally.tell(&ending, facts, spec.seed, &self.engine.counters()))
     }
@@ -219,18 +275,22 @@ impl Simulations<'_> {
         spec: &Spec,
         plan: Arc<dyn Plan>,
         mut writer: RunWriter,
-    ) -> Result<(RunWriter, Vec<Sample>), Failure> {
-        let mut journal = Journal::new(spec.workload.streaming, |entry| Ok(writer.append(&entry)?));
-        let ending = Player::new(plan, rules(spec), &mut self.engine, &mut journal).play()?;
-        let samples = journal.samples;
-        if spec.telemetry.is_some() {
-            let mut telemetry = writer.directory().create_telemetry()?;
-            samples.iter().try_for_each(|sample| telemetry.append(&simulation::entry(sample)))?;
-            telemetry.finish()?;
+    ) -> Result<(RunWriter, f64), Failure> {
+        let directory = writer.directory();
+        let telemetry =
+            spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
+        let mut watching = Watching::new(telemetry);
+        let write = |entry| Ok(writer.append(&entry)?);
+        let watch = |sample: &Sample| watching.note(sample);
+        let mut journal = Journal::new(spec.workload.streaming, write, watch);
+        let player = Player::new(plan, rules(spec), &mut self.engine, &mut journal);
+        let ending = player.heeding(self.control.clone()).play()?;
+        if let Err(error) = watching.finish() {
+            output::talk(&format!("the engine's metrics are not all stored: {error}"));
         }
         writer.append(&JournalEntry::RunEnded(ending))?;
         writer.flush()?;
-        Ok((writer, samples))
+        Ok((writer, watching.kv_usage_max))
     }
 
     /// Prints a page, or keeps a document until all are there.
@@ -255,18 +315,19 @@ impl Simulations<'_> {
     }
 }
 
-fn say_speed(measured: &Measured, samples: &[Sample], clock: SystemClock) {
+fn say_speed(measured: &Measured, kv_usage_max: f64, clock: SystemClock) {
     let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
     let real_s = Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
-    let kv_usage = samples.iter().map(|sample| sample.gauges.kv_usage).fold(0.0, f64::max);
     output::talk(&format!(
         "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV blocks \
          in use: {:.0} % at most",
         virtual_s / real_s.max(1e-9),
-        kv_usage * 100.0
+        kv_usage_max * 100.0
     ));
 }
 
+/// Of the engine's state, where no telemetry is asked for.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// Keeps the answers of a warm-up apart from those of the run.
 const WARM_UP: u64 = 0x5761_726d_2d75_7021;
 /// An address that cannot be reached, by its very name.

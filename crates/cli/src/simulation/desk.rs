@@ -8,6 +8,7 @@ use super::flights::{Flights, place_of};
 use super::observer::Observer;
 
 pub(super) struct Desk<'a, O: Observer> {
+    pub(super) now: Moment,
     pub(super) flights: &'a mut Flights<O::Notes>,
     pub(super) observer: &'a mut O,
     pub(super) landed: &'a mut Vec<RequestFacts>,
@@ -17,9 +18,7 @@ impl<O: Observer> Client for Desk<'_, O> {
     fn token(&mut self, id: u64, at: Moment) {
         let Some(flight) = self.flights.get_mut(place_of(id)) else { return };
         self.observer.token(&mut flight.notes, flight.last, at);
-        flight.tokens += 1;
-        flight.first.get_or_insert(at);
-        flight.last = Some(at);
+        flight.add_token(self.now, at);
     }
 
     fn ended(&mut self, facts: &RequestFacts) {

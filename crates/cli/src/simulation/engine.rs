@@ -32,6 +32,8 @@ pub(crate) struct VirtualEngine {
     /// What had been counted by then.
     counted: Counters,
     next_sample: Moment,
+    /// How far apart samples are.
+    pub(crate) sample_every: Duration,
     pub(crate) facts: Simulated,
     pub(crate) model: String,
 }
@@ -53,20 +55,11 @@ impl StepTime for Timing {
 
 impl VirtualEngine {
     pub(crate) fn of(spec: &EngineSpec) -> Result<Self, Failure> {
-        let names_hardware = [&spec.profile, &spec.hardware, &spec.model];
-        if let Some(step) = spec.step
-            && names_hardware.iter().all(|name| name.is_none())
-        {
-            let config = embedded::bare_scheduler(spec);
-            return Ok(Self::stepping(config, step, "constant-step".to_owned()));
-        }
-        let profile = Profile::compose(&embedded::choice(spec)?)
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        let model = profile.model.title.clone();
-        if let Some(step) = spec.step {
-            return Ok(Self::stepping(profile.scheduler, step, model));
-        }
-        Ok(Self::of_profile(&profile, spec.seed.unwrap_or_default()))
+        let profile = embedded::profile(spec)?;
+        Ok(match spec.step {
+            Some(step) => Self::stepping(profile.scheduler, step, profile.model.title),
+            None => Self::of_profile(&profile, spec.seed.unwrap_or_default()),
+        })
     }
 
     pub(crate) fn of_profile(profile: &Profile, seed: u64) -> Self {
@@ -76,7 +69,7 @@ impl VirtualEngine {
         Self::new(profile.scheduler.clone(), timing, profile.front, names)
     }
 
-    /// An engine that thinks of nothing but its queues.
+    /// The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
     fn stepping(config: SchedulerConfig, step: Duration, model: String) -> Self {
         let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         let profile = format!("constant step of {step:?}");
@@ -97,6 +90,7 @@ impl VirtualEngine {
             origin_ns: 0,
             counted: Counters::default(),
             next_sample: Moment::ZERO,
+            sample_every: SAMPLE_EVERY,
             facts,
             model,
         }
@@ -138,17 +132,29 @@ impl VirtualEngine {
         }
     }
 
-    /// Shows itself at each whole second up to `now`, as it stands before what happens then.
+    /// Shows itself at even steps up to `now`, as it stands before what happens then. Nothing
+    /// changes between events, so of a long rest only the beginning and the end are shown.
     pub(super) fn sample_before(&mut self, now: Moment, observer: &mut impl Observer) {
-        while self.next_sample <= now {
+        for _ in 0..SAMPLES_OF_A_REST {
+            if now < self.next_sample {
+                return;
+            }
             observer.sampled(&self.sample(self.next_sample));
-            self.next_sample = self.next_sample + SAMPLE_EVERY;
+            self.next_sample = self.next_sample + self.sample_every;
         }
+        let Some(rest) = now.since(self.next_sample) else { return };
+        let steps = rest.as_nanos() / self.sample_every.as_nanos().max(1);
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
+        let every_ns = u64::try_from(self.sample_every.as_nanos()).unwrap_or(u64::MAX);
+        let at = self.next_sample + Duration::from_nanos(every_ns.saturating_mul(steps));
+        observer.sampled(&Sample { stands_for: steps.saturating_add(1), ..self.sample(at) });
+        self.next_sample = at + self.sample_every;
     }
 
     /// Itself, as it stands.
     pub(super) fn sample(&self, at: Moment) -> Sample {
-        Sample { at, gauges: self.scheduler.gauges(), counters: self.scheduler.counters() }
+        let (gauges, counters) = (self.scheduler.gauges(), self.scheduler.counters());
+        Sample { at, stands_for: 1, gauges, counters }
     }
 
     pub(super) fn next_moment(&self) -> Option<Moment> {
@@ -203,6 +209,7 @@ impl VirtualEngine {
 }
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+const SAMPLES_OF_A_REST: u32 = 60;
 
 /// From the scheduler through the API process to the client.
 struct Wire<'a, C> {

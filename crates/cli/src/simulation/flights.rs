@@ -1,5 +1,7 @@
 //! Requests in flight, each in a place of its own; places are used again.
 
+use std::collections::VecDeque;
+
 use inferometer_engine::scheduler::SchedulerRequest;
 use inferometer_load::dispatcher::Departure;
 use inferometer_load::limits::Standing;
@@ -11,9 +13,11 @@ pub(crate) struct Flight<N> {
     pub(crate) departure: Departure,
     pub(crate) sent: Moment,
     pub(crate) prompt_tokens: u32,
+    /// Handed out by the API process, some of them perhaps only in a moment.
     pub(crate) tokens: u32,
     pub(crate) first: Option<Moment>,
     pub(crate) last: Option<Moment>,
+    pub(super) on_the_way: OnTheWay,
     pub(crate) notes: N,
     /// All that the conversation holds so far, where it goes on.
     pub(super) said: Vec<Segment>,
@@ -28,15 +32,68 @@ impl<N> Flight<N> {
         StartedRequest { id: request.id, intended, admitted, asked: request.asked() }
     }
 
-    pub(super) fn standing(&self, streaming: bool) -> Standing {
+    /// The engine has made a token at `made`, and the client has it at `seen`.
+    pub(super) fn add_token(&mut self, made: Moment, seen: Moment) {
+        self.tokens += 1;
+        self.first.get_or_insert(seen);
+        self.last = Some(seen);
+        self.on_the_way.add(made, seen);
+    }
+
+    /// As the client sees it.
+    pub(super) fn standing(&self, now: Moment, streaming: bool) -> Standing {
+        let last_read = self.last_seen(now);
         Standing {
             admitted: self.departure.admitted,
             connected: true,
             sent: Some(self.sent),
-            last_read: self.last,
-            has_output: 0 < self.tokens,
+            last_read,
+            has_output: last_read.is_some(),
             streaming,
         }
+    }
+
+    /// The client leaves: what is still on the way reaches nobody.
+    pub(super) fn leave(&mut self, now: Moment) {
+        self.last = self.last_seen(now);
+        self.first = self.first.filter(|_| self.last.is_some());
+        self.tokens = self.tokens.saturating_sub(self.on_the_way.after(now));
+    }
+
+    fn last_seen(&self, now: Moment) -> Option<Moment> {
+        self.last.filter(|last| *last <= now).or_else(|| self.on_the_way.last_by(now))
+    }
+}
+
+/// Moments of tokens that the engine has made and the client may not have, in their order.
+#[derive(Debug, Default)]
+pub(super) struct OnTheWay {
+    moments: VecDeque<Moment>,
+    /// The last that is certain to have arrived.
+    arrived: Option<Moment>,
+}
+
+impl OnTheWay {
+    fn add(&mut self, made: Moment, seen: Moment) {
+        while let Some(moment) = self.moments.front().copied().filter(|moment| *moment <= made) {
+            self.arrived = Some(moment);
+            self.moments.pop_front();
+        }
+        if seen <= made {
+            self.arrived = Some(seen);
+        } else {
+            self.moments.push_back(seen);
+        }
+    }
+
+    fn last_by(&self, now: Moment) -> Option<Moment> {
+        let seen = self.moments.iter().rev().find(|moment| **moment <= now);
+        seen.copied().or(self.arrived)
+    }
+
+    fn after(&self, now: Moment) -> u32 {
+        let unseen = self.moments.iter().rev().take_while(|moment| now < **moment).count();
+        u32::try_from(unseen).unwrap_or(u32::MAX)
     }
 }
 
@@ -90,4 +147,24 @@ pub(super) fn id_of(place: usize) -> u64 {
 
 pub(super) fn place_of(id: u64) -> usize {
     usize::try_from(id).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leaves_has_seen_what_has_arrived_and_no_more() {
+        let at = Moment::from_nanos;
+        let mut way = OnTheWay::default();
+        assert_eq!((way.last_by(at(5)), way.after(at(5))), (None, 0));
+        way.add(at(10), at(14));
+        way.add(at(11), at(18));
+        assert_eq!((way.last_by(at(13)), way.after(at(13))), (None, 2));
+        assert_eq!((way.last_by(at(14)), way.after(at(14))), (Some(at(14)), 1));
+        way.add(at(20), at(20));
+        assert_eq!((way.last_by(at(20)), way.after(at(20))), (Some(at(20)), 0));
+        way.add(at(30), at(33));
+        assert_eq!((way.last_by(at(31)), way.after(at(31))), (Some(at(20)), 1));
+    }
 }

@@ -10,24 +10,32 @@ use super::observer::{End, Observer, Sample};
 use crate::failure::Failure;
 
 /// Makes entries of what happens, and hands them on.
-pub(crate) struct Journal<F> {
+pub(crate) struct Journal<F, S> {
     streaming: bool,
     write: F,
-    /// Of the engine, one per virtual second.
-    pub(crate) samples: Vec<Sample>,
+    watch: S,
 }
 
 /// Bytes of a word, and of the event around it: about what a server sends.
 const TEXT_BYTES: u32 = 5;
 const EVENT_BYTES: u32 = 200;
 
-impl<F: FnMut(JournalEntry) -> Result<(), Failure>> Journal<F> {
-    pub(crate) fn new(streaming: bool, write: F) -> Self {
-        Self { streaming, write, samples: Vec::new() }
+impl<F, S> Journal<F, S>
+where
+    F: FnMut(JournalEntry) -> Result<(), Failure>,
+    S: FnMut(&Sample),
+{
+    /// `watch` is shown the engine at times.
+    pub(crate) fn new(streaming: bool, write: F, watch: S) -> Self {
+        Self { streaming, write, watch }
     }
 }
 
-impl<F: FnMut(JournalEntry) -> Result<(), Failure>> Observer for Journal<F> {
+impl<F, S> Observer for Journal<F, S>
+where
+    F: FnMut(JournalEntry) -> Result<(), Failure>,
+    S: FnMut(&Sample),
+{
     type Notes = Vec<Moment>;
 
     fn started(&mut self, started: &StartedRequest) -> Result<(), Failure> {
@@ -48,14 +56,14 @@ impl<F: FnMut(JournalEntry) -> Result<(), Failure>> Observer for Journal<F> {
     }
 
     fn sampled(&mut self, sample: &Sample) {
-        self.samples.push(*sample);
+        (self.watch)(sample);
     }
 }
 
 fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRecord {
     let is_whole = end.ending.outcome == Outcome::Ok;
     let (reads, events) = if streaming {
-        (flight.notes.iter().copied().map(read).collect(), streamed(flight, is_whole))
+        (streamed_reads(flight), streamed(flight, is_whole))
     } else {
         whole(flight, &end)
     };
@@ -83,6 +91,12 @@ fn record(flight: &Flight<Vec<Moment>>, end: End, streaming: bool) -> RequestRec
 /// No kernel had a hand in it, and nobody came late to read it.
 fn read(at: Moment) -> Read {
     Read { kernel: None, user: at, turn: at, bytes: EVENT_BYTES, drained: true }
+}
+
+/// One read for each token that came before the client left.
+fn streamed_reads(flight: &Flight<Vec<Moment>>) -> Vec<Read> {
+    let seen = usize::try_from(flight.tokens).unwrap_or(usize::MAX);
+    flight.notes.iter().copied().take(seen).map(read).collect()
 }
 
 /// One event for each token; the last says that it is the last.

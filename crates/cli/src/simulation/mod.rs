@@ -22,4 +22,4 @@ pub(crate) use journal::Journal;
 pub(crate) use observer::{End, Observer, Sample};
 pub(crate) use player::{Player, Rules};
 pub(crate) use tally::{Tally, Told};
-pub(crate) use telemetry::entry;
+pub(crate) use telemetry::Watching;

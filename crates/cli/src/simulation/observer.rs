@@ -21,7 +21,7 @@ pub(crate) trait Observer {
 
     fn not_sent(&mut self, part: NotSent) -> Result<(), Failure>;
 
-    /// The engine as it stands, once per virtual second.
+    /// The engine as it stands, at even steps of virtual time.
     fn sampled(&mut self, sample: &Sample);
 }
 
@@ -39,6 +39,8 @@ pub(crate) struct End {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) at: Moment,
+    /// How many it stands for: more than itself at the end of a long rest.
+    pub(crate) stands_for: u64,
     pub(crate) gauges: Gauges,
     pub(crate) counters: Counters,
 }

@@ -10,6 +10,7 @@ use inferometer_engine::scheduler::tokens::{PromptHasher, mix};
 use inferometer_engine::scheduler::{HashedPrompt, RequestFacts, SchedulerRequest, StopRules};
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
 use inferometer_load::limits::Limits;
+use inferometer_load::{Control, Stop};
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::{
@@ -19,7 +20,7 @@ use inferometer_model::{
 use super::conversations::Conversations;
 use super::desk::Desk;
 use super::engine::VirtualEngine;
-use super::flights::{Flight, Flights, id_of, place_of};
+use super::flights::{Flight, Flights, OnTheWay, id_of, place_of};
 use super::front::Waiting;
 use super::observer::{End, Observer};
 use crate::failure::Failure;
@@ -50,6 +51,11 @@ pub(crate) struct Player<'a, O: Observer> {
     drain_until: Option<Moment>,
     /// Whether the time to drain is over as well.
     is_cut: bool,
+    /// The user's hand on it, and what of that has been done.
+    control: Control,
+    heeded: Stop,
+    stop: RunStop,
+    turns: u32,
     /// Refused requests in a row, until they are written down.
     refused: Option<NotSent>,
     /// Requests that the engine has ended, until the client has seen it.
@@ -60,6 +66,8 @@ pub(crate) struct Player<'a, O: Observer> {
 const LANE: usize = 0;
 const BAD_REQUEST: u16 = 400;
 const STATUS_OK: u16 = 200;
+/// A look at what the user wants takes longer than most turns.
+const TURNS_BETWEEN_LOOKS: u32 = 64;
 
 impl<'a, O: Observer> Player<'a, O> {
     /// The plan's zero is the engine's present.
@@ -85,14 +93,24 @@ impl<'a, O: Observer> Player<'a, O> {
             last_end: Moment::ZERO,
             drain_until: None,
             is_cut: false,
+            control: Control::default(),
+            heeded: Stop::Run,
+            stop: RunStop::PlanDone,
+            turns: 0,
             refused: None,
             landed: Vec::new(),
         }
     }
 
+    /// The same, but it ends early when it is told to.
+    pub(crate) fn heeding(self, control: Control) -> Self {
+        Self { control, ..self }
+    }
+
     /// Plays it to its end.
     pub(crate) fn play(mut self) -> Result<RunEnding, Failure> {
         loop {
+            self.heed()?;
             let due = match self.dispatcher.next(LANE, self.now) {
                 Command::Send(departure) => {
                     self.depart(departure)?;
@@ -116,7 +134,7 @@ impl<'a, O: Observer> Player<'a, O> {
         self.observer.sampled(&self.engine.sample(at));
         self.engine.end(at);
         let client = ClientFacts { drivers: 1, ..ClientFacts::default() };
-        Ok(RunEnding { began: Some(Moment::ZERO), at, stop: RunStop::PlanDone, client })
+        Ok(RunEnding { began: Some(Moment::ZERO), at, stop: self.stop, client })
     }
 
     /// When something happens next, whoever does it.
@@ -137,7 +155,7 @@ impl<'a, O: Observer> Player<'a, O> {
             self.submit(waiting)?;
         }
         let Self { engine, flights, observer, landed, .. } = self;
-        engine.advance(now, &mut Desk { flights, observer: *observer, landed });
+        engine.advance(now, &mut Desk { now, flights, observer: *observer, landed });
         self.land_all()?;
         while let Some(place) = self.limits.due(now) {
             self.check_limit(place)?;
@@ -166,6 +184,7 @@ impl<'a, O: Observer> Player<'a, O> {
             tokens: 0,
             first: None,
             last: None,
+            on_the_way: OnTheWay::default(),
             notes: O::Notes::default(),
             said: if request.continues { said } else { Vec::new() },
             answer_seed,
@@ -200,7 +219,7 @@ impl<'a, O: Observer> Player<'a, O> {
         let flight = flight.filter(|flight| flight.departure.request.id == id);
         let Some(request) = flight.and_then(|flight| flight.in_front.take()) else { return Ok(()) };
         let Self { engine, flights, observer, landed, .. } = self;
-        let desk = &mut Desk { flights, observer: *observer, landed };
+        let desk = &mut Desk { now: self.now, flights, observer: *observer, landed };
         let Err(refusal) = engine.submit(self.now, request, desk) else { return Ok(()) };
         let ending = Ending {
             outcome: Outcome::HttpError,
@@ -228,7 +247,7 @@ impl<'a, O: Observer> Player<'a, O> {
 
     fn check_limit(&mut self, place: usize) -> Result<(), Failure> {
         let Some(flight) = self.flights.get_mut(place) else { return Ok(()) };
-        let standing = flight.standing(self.rules.streaming);
+        let standing = flight.standing(self.now, self.rules.streaming);
         let (at, outcome) = standing.next_limit(&self.rules.limits);
         if self.now < at {
             // The next stage may bring a limit that comes sooner.
@@ -242,20 +261,60 @@ impl<'a, O: Observer> Player<'a, O> {
     /// in flight when the time to drain is over as well.
     fn conduct(&mut self) -> Result<(), Failure> {
         let now = self.now;
-        if !self.dispatcher.is_time_over(now) {
+        // What a stop gave up is not given up again.
+        if self.heeded == Stop::Run && self.dispatcher.is_time_over(now) {
+            if let Some(part) = self.dispatcher.expire(now) {
+                self.observer.not_sent(part)?;
+            }
+            if self.drain_until.is_none() && self.dispatcher.has_released_all(now) {
+                self.drain_until = Some(now + self.rules.limits.drain);
+            }
+        }
+        if self.drain_until.is_some_and(|until| until <= now) { self.cut() } else { Ok(()) }
+    }
+
+    /// Does what the user wants, as a real run would: once drains, twice cuts.
+    fn heed(&mut self) -> Result<(), Failure> {
+        let is_look = self.turns.is_multiple_of(TURNS_BETWEEN_LOOKS);
+        self.turns = self.turns.wrapping_add(1);
+        let asked = if is_look { self.control.asked() } else { self.heeded };
+        if asked <= self.heeded {
             return Ok(());
         }
-        if let Some(part) = self.dispatcher.expire(now) {
+        if self.heeded == Stop::Run {
+            self.release_nothing_more()?;
+        }
+        self.heeded = asked;
+        if asked == Stop::Cut { self.cut() } else { Ok(()) }
+    }
+
+    fn release_nothing_more(&mut self) -> Result<(), Failure> {
+        let now = self.now;
+        // Whoever stops a run that has sent all of its requests only waits less for the rest.
+        if !self.dispatcher.has_released_all(now) {
+            self.stop = RunStop::Drained;
+        }
+        for part in self.dispatcher.stop(now) {
             self.observer.not_sent(part)?;
         }
-        if self.drain_until.is_none() && self.dispatcher.has_released_all(now) {
-            self.drain_until = Some(now + self.rules.limits.drain);
+        let until = now + self.rules.limits.drain;
+        self.drain_until = Some(self.drain_until.map_or(until, |earlier| earlier.min(until)));
+        Ok(())
+    }
+
+    /// Ends what is in flight.
+    fn cut(&mut self) -> Result<(), Failure> {
+        if self.is_cut {
+            return Ok(());
         }
-        if !self.is_cut && self.drain_until.is_some_and(|until| until <= now) {
-            self.is_cut = true;
-            for place in self.flights.taken() {
-                self.break_off(place, Outcome::Cancelled, Some(Cause::RunStopped))?;
-            }
+        self.is_cut = true;
+        let places = self.flights.taken();
+        let is_told = self.stop == RunStop::Drained || self.heeded == Stop::Cut;
+        if is_told && !places.is_empty() {
+            self.stop = RunStop::Cut;
+        }
+        for place in places {
+            self.break_off(place, Outcome::Cancelled, Some(Cause::RunStopped))?;
         }
         Ok(())
     }
@@ -268,10 +327,11 @@ impl<'a, O: Observer> Player<'a, O> {
         cause: Option<Cause>,
     ) -> Result<(), Failure> {
         let Some(flight) = self.flights.get_mut(place) else { return Ok(()) };
+        flight.leave(self.now);
         let has_output = 0 < flight.tokens;
         if flight.in_front.is_none() {
             let Self { engine, flights, observer, landed, .. } = self;
-            let desk = &mut Desk { flights, observer: *observer, landed };
+            let desk = &mut Desk { now: self.now, flights, observer: *observer, landed };
             engine.abort(self.now, id_of(place), desk);
         }
         let stage = if has_output { Stage::Stream } else { Stage::FirstToken };

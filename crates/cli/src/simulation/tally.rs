@@ -1,11 +1,13 @@
 //! A simulation without records: what is asked of many requests, in memory that does not grow with
-//! them.
+//! them beyond the plan.
 
 use std::collections::BTreeMap;
 
 use inferometer_engine::scheduler::Counters;
+use inferometer_model::journal::RunStop;
 use inferometer_model::observations::Simulated;
 use inferometer_model::{Moment, NotSent, Outcome, RunEnding, StartedRequest};
+use inferometer_report::escape::terminal;
 use inferometer_report::lines::hanging;
 use inferometer_report::number::{count, figure, percent};
 use serde::Serialize;
@@ -17,6 +19,8 @@ use crate::failure::Failure;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Of an answer in one piece nobody sees when its tokens were made.
+    streaming: bool,
     ttft: Histogram,
     tpot: Histogram,
     itl: Histogram,
@@ -43,7 +47,7 @@ impl Observer for Tally {
     }
 
     fn token(&mut self, (): &mut (), before: Option<Moment>, at: Moment) {
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|_| self.streaming) {
             self.itl.add(at.as_nanos() - before.as_nanos());
         }
     }
@@ -57,10 +61,13 @@ impl Observer for Tally {
             return Ok(());
         };
         let since = |later: Moment, earlier: Moment| later.as_nanos() - earlier.as_nanos();
-        self.ttft.add(since(first, flight.sent));
         self.e2e.add(since(ending.at, flight.sent));
-        if let Some(gaps) = u64::from(flight.tokens).checked_sub(1).filter(|gaps| 0 < *gaps) {
-            self.tpot.add(since(last, first) / gaps);
+        if self.streaming {
+            self.ttft.add(since(first, flight.sent));
+            let gaps = u64::from(flight.tokens).checked_sub(1).filter(|gaps| 0 < *gaps);
+            if let Some(gaps) = gaps {
+                self.tpot.add(since(last, first) / gaps);
+            }
         }
         self.input_tokens += u64::from(flight.prompt_tokens);
         self.cached_tokens += u64::from(end.cached_tokens.unwrap_or_default());
@@ -75,8 +82,8 @@ impl Observer for Tally {
 
     fn sampled(&mut self, sample: &Sample) {
         let gauges = sample.gauges;
-        self.samples += 1;
-        self.kv_usage_sum += gauges.kv_usage;
+        self.samples += sample.stands_for;
+        self.kv_usage_sum += gauges.kv_usage * sample.stands_for as f64;
         self.kv_usage_max = self.kv_usage_max.max(gauges.kv_usage);
         self.running_max = self.running_max.max(gauges.running);
         self.waiting_max = self.waiting_max.max(gauges.waiting);
@@ -89,6 +96,8 @@ pub(crate) struct Told {
     schema: &'static str,
     simulated: Simulated,
     seed: u64,
+    /// Why the plan was not played to its end, where it was not.
+    stopped: Option<RunStop>,
     /// From the first request to the end of the last, in virtual seconds.
     duration_s: f64,
     outcomes: BTreeMap<Outcome, u64>,
@@ -106,7 +115,7 @@ pub(crate) struct Told {
     prefix_hit_rate: Option<f64>,
     preemptions: u64,
     steps: u64,
-    /// Sampled once per virtual second.
+    /// Sampled at even steps of virtual time.
     kv_usage_mean: Option<f64>,
     kv_usage_max: Option<f64>,
     running_max: u32,
@@ -148,6 +157,10 @@ impl Times {
 }
 
 impl Tally {
+    pub(crate) fn new(streaming: bool) -> Self {
+        Self { streaming, ..Self::default() }
+    }
+
     pub(crate) fn tell(
         self,
         ending: &RunEnding,
@@ -164,6 +177,7 @@ impl Tally {
             schema: "inferometer.simulation/1",
             simulated,
             seed,
+            stopped: Some(ending.stop).filter(|stop| stop.is_partial()),
             duration_s,
             request_throughput: per_s(self.e2e.count()),
             output_throughput: per_s(self.output_tokens),
@@ -188,6 +202,14 @@ impl Tally {
 }
 
 impl Told {
+    pub(crate) fn is_partial(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    pub(crate) fn ok(&self) -> u64 {
+        self.outcomes.get(&Outcome::Ok).copied().unwrap_or_default()
+    }
+
     pub(crate) fn json(&self) -> Result<String, Failure> {
         serde_json::to_string_pretty(self).map_err(|error| Failure::internal(error.to_string()))
     }
@@ -218,13 +240,18 @@ impl Told {
             count(self.running_max.into()),
             count(self.waiting_max.into()),
         );
+        // A profile's file may say anything.
         let title = format!(
-            "SIMULATED in virtual time: no server was measured. Profile {profile}: {engine}"
+            "SIMULATED in virtual time: no server was measured. Profile {}: {}",
+            terminal(profile),
+            terminal(engine)
         );
+        let partial = self.stopped.map(|stop| format!("partial: {}\n", stop.text()));
         [
             hanging("", 0, &title),
             "\n".to_owned(),
             format!("Inferometer simulation without records, seed {}\n", self.seed),
+            partial.unwrap_or_default(),
             format!("{} in {} s\n\n", outcomes.join(", "), figure(Some(self.duration_s))),
             format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
             self.ttft_ms.row("TTFT"),

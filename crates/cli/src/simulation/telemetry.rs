@@ -5,11 +5,45 @@ use std::time::Duration;
 use inferometer_model::telemetry::{
     Counters, Dialect, Gauges, TelemetryEntry, TelemetrySample, Timings,
 };
+use inferometer_store::{StoreError, TelemetryWriter};
 
 use super::observer::Sample;
 
+/// Writes samples down as they come. What cannot be written does not stop the simulation.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    /// `None` where nobody asked for it, and from the first failure on.
+    writer: Option<TelemetryWriter>,
+    failed: Option<StoreError>,
+    pub(crate) kv_usage_max: f64,
+}
+
+impl Watching {
+    pub(crate) fn new(writer: Option<TelemetryWriter>) -> Self {
+        Self { writer, failed: None, kv_usage_max: 0.0 }
+    }
+
+    pub(crate) fn note(&mut self, sample: &Sample) {
+        self.kv_usage_max = self.kv_usage_max.max(sample.gauges.kv_usage);
+        let written = self.writer.as_mut().map(|writer| writer.append(&entry(sample)));
+        if let Some(Err(error)) = written {
+            self.writer = None;
+            self.failed = Some(error);
+        }
+    }
+
+    /// Puts everything on disk.
+    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
+        match (self.failed.take(), self.writer.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(writer)) => writer.finish(),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
 /// A sample that took no time to take.
-pub(crate) fn entry(sample: &Sample) -> TelemetryEntry {
+fn entry(sample: &Sample) -> TelemetryEntry {
     let (gauges, counters) = (sample.gauges, sample.counters);
     TelemetryEntry::Sample(TelemetrySample {
         at: sample.at,

@@ -17,6 +17,8 @@ pub(crate) enum Alphabet {
 }
 
 const PREFIX: &str = "vocabulary:";
+/// Beyond every tokenizer there is; each ordinary id is held in memory.
+const SIZE_MAX: u32 = 1 << 22;
 
 impl Alphabet {
     /// What `vocabulary:131072`, or `vocabulary:131072,1000` with special ids, means; `None` for
@@ -26,6 +28,9 @@ impl Alphabet {
         let (size, special) = numbers.split_once(',').unwrap_or((numbers, "0"));
         let read = |text: &str| text.trim().parse::<u32>().ok();
         match (read(size), read(special)) {
+            (Some(size), _) if SIZE_MAX < size => {
+                Err(WorkloadError::LargeVocabulary { name: name.to_owned(), bound: SIZE_MAX })
+            }
             (Some(size), Some(special)) if special < size => Ok(Some(Self::Ids { size, special })),
             _ => Err(WorkloadError::BadVocabulary(name.to_owned())),
         }
@@ -89,6 +94,11 @@ mod tests {
         assert_eq!(special.ordinary().unwrap().first(), Some(&1_000));
         for wrong in ["vocabulary:", "vocabulary:many", "vocabulary:0", "vocabulary:5,5"] {
             assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read("vocabulary:4194304").is_ok());
+        for large in ["vocabulary:4194305", "vocabulary:4294967295,7"] {
+            let refused = read(large).unwrap_err().to_string();
+            assert!(refused.contains(large) && refused.contains("4194304"), "{refused}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use inferometer_engine::{EngineError, EngineOptions, Mode, Stop, serve};
+use inferometer_report::escape::terminal;
 use inferometer_target::process::ANNOUNCEMENT;
 
 use crate::arguments::EngineArguments;
@@ -45,7 +46,8 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
 fn introduce(options: &EngineOptions) {
     if options.mode == Mode::Serve {
         for line in options.serve.profile.describe().lines() {
-            output::talk(line);
+            // A profile's file may say anything.
+            output::talk(&terminal(line));
         }
     }
 }

@@ -4,10 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use inferometer_engine::metrics::MetricNames;
-use inferometer_engine::profile::{Choice, Profile, ProfileError};
+use inferometer_engine::profile::{Choice, Profile};
 use inferometer_engine::{ApiKey, EngineOptions, Fault, Faults, Mode, Pacing, ServeOptions};
 
 use crate::arguments::{EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments};
+use crate::embedded;
 use crate::failure::Failure;
 
 const PORT: u16 = 8_000;
@@ -58,7 +59,7 @@ fn faults(names: &[String]) -> Result<Faults, Failure> {
 }
 
 fn serve(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
-    let profile = Profile::compose(&choice(typed)).map_err(|error| refusal(&error))?;
+    let profile = Profile::compose(&choice(typed)).map_err(|error| embedded::refusal(&error))?;
     let flags = &typed.serve;
     let default = ServeOptions::default();
     Ok(ServeOptions {
@@ -73,14 +74,6 @@ fn serve(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
         api_key: api_key(flags.api_key_file.as_deref())?,
         log_steps: flags.log_steps,
     })
-}
-
-/// The arithmetic of a model that does not fit has lines of its own.
-fn refusal(error: &ProfileError) -> Failure {
-    let text = error.to_string();
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    Failure::usage(first).shown(lines.map(str::to_owned).collect())
 }
 
 fn choice(typed: &EngineArguments) -> Choice {
