@@ -31,6 +31,9 @@ pub struct RunFacts {
     /// What answered, where no server did; absent for a run that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,
+    /// How many times faster than its profile the embedded engine ran; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_speed: Option<f64>,
     pub model: String,
     pub api: Api,
     pub streaming: bool,
@@ -96,6 +99,11 @@ impl RunFacts {
             tool_version: manifest.environment.tool_version.clone(),
             target: manifest.endpoint.base.to_string(),
             embedded: manifest.endpoint.embedded,
+            engine_speed: manifest
+                .spec
+                .engine
+                .speed
+                .filter(|speed| manifest.endpoint.embedded && (speed - 1.0).abs() > f64::EPSILON),
             simulated: manifest.simulated.clone(),
             model: manifest.endpoint.model.clone(),
             api: manifest.spec.api,

@@ -40,7 +40,7 @@ pub(crate) struct EngineTable {
     /// How keys and values are stored, such as fp8 [default: as the model computes]
     #[arg(long, value_name = "TYPE")]
     pub(crate) kv_cache_dtype: Option<String>,
-    /// Share of the GPU's memory that the engine may use [default: 0.9]
+    /// Share of the GPU's memory that the engine may use [default: 0.92]
     #[arg(long, value_name = "SHARE")]
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub(crate) gpu_memory_utilization: Option<f64>,

@@ -72,7 +72,7 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
 }
 
 fn server(choice: &Choice) -> Result<Profile, Failure> {
-    Profile::compose(choice).map_err(|error| Failure::usage(error.to_string()))
+    Profile::compose(choice).map_err(|error| embedded::refusal(&error))
 }
 
 /// A result that is no file may be the id of a stored run.

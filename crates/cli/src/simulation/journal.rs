@@ -99,17 +99,26 @@ fn streamed_reads(flight: &Flight<Vec<Moment>>) -> Vec<Read> {
     flight.notes.iter().copied().take(seen).map(read).collect()
 }
 
-/// One event for each token; the last says that it is the last.
+/// One event for each token; the last says that it is the last, and usage and the mark of the end
+/// come right behind it, as a server sends them.
 fn streamed(flight: &Flight<Vec<Moment>>, is_whole: bool) -> Vec<Event> {
     let last = flight.tokens.saturating_sub(1);
-    let event = |read: u32| {
+    let token = |read: u32| {
         let mut carried = Carried::CHOICE | Carried::CONTENT;
         if is_whole && read == last {
-            carried |= Carried::FINISH | Carried::USAGE | Carried::DONE;
+            carried |= Carried::FINISH;
         }
         Event { read, choice: 0, carried, tokens: Some(1), text_bytes: TEXT_BYTES }
     };
-    (0..flight.tokens).map(event).collect()
+    let closing = [Carried::USAGE, Carried::DONE].map(|carried| Event {
+        read: last,
+        choice: 0,
+        carried,
+        tokens: None,
+        text_bytes: 0,
+    });
+    let closing = closing.into_iter().filter(|_| is_whole && 0 < flight.tokens);
+    (0..flight.tokens).map(token).chain(closing).collect()
 }
 
 /// Nothing is seen of an answer before its end.

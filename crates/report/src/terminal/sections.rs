@@ -24,12 +24,14 @@ const WORDS_MAX: usize = 300;
 
 pub(super) fn head(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
-    let server = match (run.embedded, &run.simulated) {
-        (_, Some(_)) => "the simulated engine",
-        (true, None) => "the embedded engine",
-        (false, None) => "",
+    let target = match (run.embedded, &run.simulated, run.engine_speed) {
+        (_, Some(_), _) => "the simulated engine".to_owned(),
+        (true, None, None) => "the embedded engine".to_owned(),
+        (true, None, Some(speed)) => {
+            format!("the embedded engine, SPED UP {speed} times: all times are shorter")
+        }
+        (false, None, _) => terminal(&run.target),
     };
-    let target = if server.is_empty() { terminal(&run.target) } else { server.to_owned() };
     let unit = match summary.workload.turns {
         Some(_) => load::Unit::Conversations,
         None => load::Unit::Requests,

@@ -49,6 +49,10 @@ fn introduce(options: &EngineOptions) {
             // A profile's file may say anything.
             output::talk(&terminal(line));
         }
+        let speed = options.serve.speed;
+        if (speed - 1.0).abs() > f64::EPSILON {
+            output::talk(&format!("{speed} times as fast as that: what a client measures is not"));
+        }
     }
 }
 

@@ -179,9 +179,10 @@ fn stop(ask: &Ask, finish: Finish) -> Stop<'_> {
     }
 }
 
+/// In Anthropic's words what came from the cache is not in `input_tokens`.
 fn counts(usage: &Usage) -> Counts {
     Counts {
-        input_tokens: usage.prompt_tokens,
+        input_tokens: usage.prompt_tokens.saturating_sub(usage.cached_tokens),
         output_tokens: usage.completion_tokens,
         cache_read_input_tokens: (0 < usage.cached_tokens).then_some(usage.cached_tokens),
     }
