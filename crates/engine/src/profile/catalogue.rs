@@ -28,7 +28,13 @@ pub(super) struct Catalogue {
 }
 
 /// Files of named profiles; the default one first.
-const NAMED: &[&str] = &[include_str!("../../profiles/named/h100-llama-3.1-8b.toml")];
+const NAMED: &[&str] = &[
+    include_str!("../../profiles/named/h100-llama-3.1-8b.toml"),
+    include_str!("../../profiles/named/mi100x4-devstral-24b.toml"),
+    include_str!("../../profiles/named/mi300x-mistral-small-24b-v0.toml"),
+    include_str!("../../profiles/named/mi300x-mistral-small-24b-v1.toml"),
+    include_str!("../../profiles/named/mi300x4-llama-70b.toml"),
+];
 
 /// How many names an error offers.
 const OFFERED: usize = 3;
