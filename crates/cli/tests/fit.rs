@@ -170,3 +170,41 @@ fn four_mi300x_with_llama_70b_give_the_six_published_results() {
     assert!(worst(&document, "tpot_mean_ms") <= 0.15, "{document:#}");
     assert!(worst(&document, "ttft_mean_ms") <= 0.25, "{document:#}");
 }
+
+/// The same table by `simulate` itself, in the order of the report and with the client's own prompts.
+#[test]
+fn simulations_of_the_published_suite_give_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/mi100-suite");
+    let mut files: Vec<String> = fs::read_dir(suite)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().display().to_string())
+        .filter(|path| path.ends_with(".toml"))
+        .collect();
+    files.sort();
+    let mut arguments = vec!["simulate", "--quiet", "--json"];
+    arguments.extend(files.iter().map(String::as_str));
+    let ran = output(&arguments, folder.path());
+    let documents: Vec<Value> = serde_json::from_slice(&ran.stdout).unwrap();
+    // Output throughput, mean TTFT and mean TPOT, as published.
+    let published = [
+        (49.26, 1082.20, 18.22),
+        (301.77, 1506.74, 41.71),
+        (62.84, 12518.39, 46.29),
+        (56.28, 43.29, 17.76),
+        (160.04, 2097.25, 43.80),
+        (97.72, 212.18, 19.71),
+        (167.97, 115.15, 22.13),
+        (255.92, 158.72, 28.83),
+        (384.74, 233.68, 38.19),
+        (387.10, 363.17, 76.35),
+    ];
+    assert_eq!(documents.len(), published.len(), "{}", text(&ran.stderr));
+    for (document, (throughput, ttft, tpot)) in documents.iter().zip(published) {
+        let vllm = &document["vllm"];
+        let off = |value: &Value, wanted: f64| (value.as_f64().unwrap() / wanted - 1.0).abs();
+        assert!(off(&vllm["output_throughput"], throughput) <= 0.10, "{vllm}");
+        assert!(off(&vllm["ttft_ms"]["mean"], ttft) <= 0.25, "{vllm}");
+        assert!(off(&vllm["tpot_ms"]["mean"], tpot) <= 0.15, "{vllm}");
+    }
+}
