@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::options::OptionsError;
 
-/// Why [`serve`](crate::serve) ended before it was asked to.
+/// Why [`serve`](crate::serve()) ended before it was asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error(transparent)]

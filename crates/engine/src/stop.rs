@@ -8,7 +8,7 @@ use mio::{Poll, Token, Waker};
 
 use crate::error::EngineError;
 
-/// Ends one [`serve`](crate::serve), which takes it; keep a [`StopHandle`] to trigger it.
+/// Ends one [`serve`](crate::serve()), which takes it; keep a [`StopHandle`] to trigger it.
 #[derive(Debug)]
 pub struct Stop {
     /// The loop's own poll lives here, because a waker exists only together with one.

@@ -1,8 +1,8 @@
 //! The wire of the mode `serve`: requests out of JSON bodies, answers into bytes.
 //!
 //! Field names, their order, errors and statuses are those of vLLM. Nothing here does I/O or reads
-//! a clock. A generation goes [`parse`] → [`Ask`] → (the service schedules it) → [`Wording`]. What
-//! needs no scheduler is answered at once: [`tokenize`], [`detokenize`]; embeddings are in between
+//! a clock. A generation goes [`parse()`] → [`Ask`] → (the service schedules it) → [`Wording`]. What
+//! needs no scheduler is answered at once: [`tokenize()`], [`detokenize`]; embeddings are in between
 //! ([`EmbeddingAsk`]).
 
 mod ask;
