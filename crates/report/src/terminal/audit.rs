@@ -28,7 +28,8 @@ pub(super) fn audit(summary: &Summary, style: Style) -> String {
     let mut text = style.paint(Ink::Bold, "audit") + "\n";
     text += &labelled("input", &input(workload, summary.run.api, ok));
     text += &labelled("output", &output(workload, ok));
-    text += &labelled("cache", &cache(&workload.audit.cache));
+    let counted = summary.server.as_ref().and_then(|server| server.prefix_hit_share);
+    text += &labelled("cache", &cache(&workload.audit.cache, counted));
     for file in &workload.files {
         text += &labelled("file", &told_file(file));
     }
@@ -152,9 +153,13 @@ fn compared(
     )
 }
 
-fn cache(cache: &CacheAudit) -> String {
+/// By the answers, and where they do not say it by what the server `counted`.
+fn cache(cache: &CacheAudit, counted: Option<f64>) -> String {
     match cache.share {
-        None => missing(cache.reason.as_deref()),
+        None => match counted {
+            None => missing(cache.reason.as_deref()),
+            counted => format!("{} by the server's counters; no answer says it", percent(counted)),
+        },
         Some(0.0) => "nothing came from the prefix cache".to_owned(),
         share => format!("{} of input tokens came from the prefix cache", percent(share)),
     }
@@ -280,7 +285,7 @@ mod tests {
     fn the_cache_is_told_from_silence() {
         let of = |share, reason: Option<&str>| {
             let reason = reason.map(str::to_owned);
-            cache(&CacheAudit { requests: 1, cached_tokens: Some(1), share, reason })
+            cache(&CacheAudit { requests: 1, cached_tokens: Some(1), share, reason }, None)
         };
         assert_eq!(of(Some(0.125), None), "12.5 % of input tokens came from the prefix cache");
         assert_eq!(of(Some(0.0), None), "nothing came from the prefix cache");
