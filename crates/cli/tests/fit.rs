@@ -178,8 +178,9 @@ fn simulations_of_the_published_suite_give_its_table() {
     let suite = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/mi100-suite");
     let mut files: Vec<String> = fs::read_dir(suite)
         .unwrap()
-        .map(|entry| entry.unwrap().path().display().to_string())
-        .filter(|path| path.ends_with(".toml"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .map(|path| path.display().to_string())
         .collect();
     files.sort();
     let mut arguments = vec!["simulate", "--quiet", "--json"];

@@ -229,11 +229,14 @@ impl<C: Client> Listener for Wire<'_, C> {
     }
 }
 
-/// What the profile says of itself, without its name.
+/// What the profile says of itself first and last: what is served on what, and where the step times
+/// come from.
 fn in_one_line(profile: &Profile) -> String {
     let text = profile.describe();
     let name = format!("{}: ", profile.name);
-    text.strip_prefix(&name).unwrap_or(&text).replace('\n', "; ")
+    let mut lines = text.strip_prefix(&name).unwrap_or(&text).lines();
+    let (first, last) = (lines.next(), lines.next_back());
+    first.into_iter().chain(last).collect::<Vec<_>>().join("; ")
 }
 
 /// What the reader of a result needs to know of the settings.
