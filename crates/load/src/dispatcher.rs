@@ -291,6 +291,9 @@ impl Dispatcher {
         let cursor = self.cursor.0;
         let spans = ids.into_iter().map(|id| (id, 1));
         let rest = (cursor < promised).then(|| (cursor, promised - cursor));
+        // Said once: what is given up here must not be given up again when the time is over.
+        self.peeked = None;
+        self.cursor = RequestId(cursor.max(promised));
         let mut parts: Vec<NotSent> = Vec::new();
         for (first, count) in spans.chain(rest) {
             match parts.last_mut() {

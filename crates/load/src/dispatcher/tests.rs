@@ -369,6 +369,18 @@ fn what_a_cap_still_holds_when_the_time_is_over_is_given_up() {
 }
 
 #[test]
+fn what_a_stop_gave_up_is_not_given_up_again_when_the_time_is_over() {
+    let mut plan = open(&[0, 10, 20, 30]);
+    plan.release_before = Some(ms(40));
+    let mut dispatcher = dispatcher(plan);
+    assert_eq!(sent(dispatcher.next(0, ms(0))), Some((0, ms(0))));
+    let given_up = dispatcher.stop(ms(5));
+    assert_eq!(given_up.iter().map(|part| part.count).sum::<u64>(), 3);
+    assert_eq!(dispatcher.expire(ms(40)), None);
+    assert!(dispatcher.stop(ms(41)).is_empty(), "said once");
+}
+
+#[test]
 fn a_number_that_must_be_reached_is_not_given_up() {
     let mut plan = open(&[0, 10]);
     plan.slots = Some(1);
