@@ -149,7 +149,7 @@ fn admitted_width_ns(record: &RequestRecord, read: usize) -> i64 {
 
 fn measure(engine: &Engine, folder: &Path, arguments: &[&str]) -> Observations {
     let url = engine.url();
-    let mut all = vec!["run", &url, "-q"];
+    let mut all = vec!["run", &url, "-q", "--telemetry", "off"];
     all.extend(arguments);
     let ran = output(&all, folder);
     // A busy machine may make a run invalid, and it says so; what it recorded is compared anyway.
