@@ -21,8 +21,9 @@ impl Secrets {
     pub(crate) fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
         let (key, source) = match key_file {
             Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
-            None => (key_in_environment()?, KEY_VARIABLE.to_owned()),
+            None => (key_in_environment(KEY_VARIABLE)?, KEY_VARIABLE.to_owned()),
         };
+        let key = key.map(Secret::new);
         Credentials::new(key.as_ref(), &[]).map_err(|_| {
             Failure::usage(format!("{source}: the key holds characters that no key can have"))
         })?;
@@ -39,17 +40,19 @@ impl Secrets {
     }
 }
 
-fn key_in_environment() -> Result<Option<Secret>, Failure> {
-    match std::env::var(KEY_VARIABLE) {
-        Ok(key) => Ok(Some(key.trim()).filter(|key| !key.is_empty()).map(Secret::new)),
+/// A key out of an environment variable; one that is unset or empty holds none.
+pub(crate) fn key_in_environment(variable: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(variable) {
+        Ok(key) => Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{KEY_VARIABLE} is not text")))
+            Err(Failure::usage(format!("{variable} is not text")))
         }
     }
 }
 
-fn key_in(path: &Path) -> Result<Secret, Failure> {
+/// The key that `--api-key-file` names.
+pub(crate) fn key_in(path: &Path) -> Result<String, Failure> {
     let unusable =
         |reason: String| Failure::usage(format!("--api-key-file {}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
@@ -59,7 +62,7 @@ fn key_in(path: &Path) -> Result<Secret, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
     match text.trim() {
         "" => Err(unusable("is empty".to_owned())),
-        key => Ok(Secret::new(key)),
+        key => Ok(key.to_owned()),
     }
 }
 

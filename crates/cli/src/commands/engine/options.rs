@@ -10,10 +10,10 @@ use inferometer_engine::{ApiKey, EngineOptions, Fault, Faults, Mode, Pacing, Ser
 use crate::arguments::{EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments};
 use crate::embedded;
 use crate::failure::Failure;
+use crate::secrets;
 
 const PORT: u16 = 8_000;
 const KEY_VARIABLE: &str = "INFEROMETER_ENGINE_API_KEY";
-const KEY_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) fn of(typed: &EngineArguments) -> Result<EngineOptions, Failure> {
     let host = typed.host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -112,26 +112,9 @@ fn choice(typed: &EngineArguments) -> Choice {
 
 /// A key is never a flag: the list of processes shows flags to everyone.
 fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
-    let Some(path) = file else { return key_in_environment() };
-    let unusable =
-        |reason: String| Failure::usage(format!("--api-key-file {}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
-    if KEY_BYTES_MAX < size {
-        return Err(unusable("is too large to be a key".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
-    match ApiKey::new(&text) {
-        Some(key) => Ok(Some(key)),
-        None => Err(unusable("is empty".to_owned())),
-    }
-}
-
-fn key_in_environment() -> Result<Option<ApiKey>, Failure> {
-    match std::env::var(KEY_VARIABLE) {
-        Ok(key) => Ok(ApiKey::new(&key)),
-        Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage(format!("{KEY_VARIABLE} is not text")))
-        }
-    }
+    let key = match file {
+        Some(path) => Some(secrets::key_in(path)?),
+        None => secrets::key_in_environment(KEY_VARIABLE)?,
+    };
+    Ok(key.and_then(|key| ApiKey::new(&key)))
 }
