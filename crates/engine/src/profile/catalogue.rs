@@ -1,5 +1,6 @@
 //! The data that is built in, and finding things in it by name.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -89,7 +90,8 @@ impl Catalogue {
             self.models.iter().map(move |model| format!("{}-{}", gpu.name, model.name))
         });
         let files = self.profiles.iter().map(|profile| profile.name.clone());
-        let names: Vec<String> = files.chain(combinations).collect();
+        // A file may have the name of the combination that it describes.
+        let names: BTreeSet<String> = files.chain(combinations).collect();
         unknown("profile", name, names.iter().map(String::as_str))
     }
 
