@@ -6,6 +6,7 @@
 //! one free coefficient for two rows.
 
 mod free;
+mod knee;
 mod outcome;
 mod own_run;
 mod page;

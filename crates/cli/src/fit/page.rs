@@ -7,6 +7,7 @@ use inferometer_report::escape;
 use inferometer_report::number::figure;
 use serde_json::{Value, json};
 
+use super::knee::{Knee, knees};
 use super::outcome::{Fit, Fitting, Part, TOLERANCES};
 use super::row::{Figures, Row};
 
@@ -144,7 +145,7 @@ fn errors_of(
 
 fn knee_lines(fitting: &Fitting, played: &[Figures]) -> String {
     let mut text = String::new();
-    for Knee { measured, played } in knees(fitting, played) {
+    for Knee { measured, played } in knees(&fitting.rows, played) {
         let agree = if measured == played { "the same row" } else { "another row" };
         let name = |row: usize| escape::terminal(&fitting.rows[row].name);
         let _ = writeln!(
@@ -155,56 +156,6 @@ fn knee_lines(fitting: &Fitting, played: &[Figures]) -> String {
         );
     }
     text
-}
-
-/// Rows in which the throughput of a series of loads lies farthest above the straight line from its
-/// first to its last point.
-struct Knee {
-    measured: usize,
-    played: usize,
-}
-
-fn knees(fitting: &Fitting, played: &[Figures]) -> Vec<Knee> {
-    let mut knees = Vec::new();
-    let mut start = 0;
-    while start < fitting.rows.len() {
-        let alike = |row: &&Row| is_series(&fitting.rows[start], row);
-        let length = fitting.rows[start..].iter().take_while(alike).count().max(1);
-        let rows = &fitting.rows[start..start + length];
-        let measured: Vec<Figures> = rows.iter().map(|row| row.figures).collect();
-        let (theirs, ours) = (knee(rows, &measured), knee(rows, &played[start..start + length]));
-        if let (Some(theirs), Some(ours)) = (theirs, ours) {
-            knees.push(Knee { measured: start + theirs, played: start + ours });
-        }
-        start += length;
-    }
-    knees
-}
-
-fn is_series(first: &Row, row: &Row) -> bool {
-    let lengths = |row: &Row| {
-        let first = row.requests.first();
-        first.map(|request| (request.prompt.tokens, request.output_tokens))
-    };
-    let kind = |row: &Row| std::mem::discriminant(&row.load);
-    row.load.level().is_some()
-        && (kind(first), lengths(first), &first.server) == (kind(row), lengths(row), &row.server)
-}
-
-fn knee(rows: &[Row], figures: &[Figures]) -> Option<usize> {
-    let points: Option<Vec<(f64, f64)>> = rows
-        .iter()
-        .zip(figures)
-        .map(|(row, figures)| Some((row.load.level()?, figures.output_throughput?)))
-        .collect();
-    let points = points.filter(|points| 4 <= points.len())?;
-    let ((x0, y0), (x1, y1)) = (*points.first()?, *points.last()?);
-    // A throughput that never rises has no knee.
-    if x1 <= x0 || y1 <= y0 {
-        return None;
-    }
-    let above = |(x, y): &(f64, f64)| (y - y0) / (y1 - y0) - (x - x0) / (x1 - x0);
-    (0..points.len()).max_by(|a, b| above(&points[*a]).total_cmp(&above(&points[*b])))
 }
 
 pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
@@ -233,7 +184,7 @@ pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {
         })
         .collect();
     let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
-    let knees = knees(fitting, &played).into_iter();
+    let knees = knees(&fitting.rows, &played).into_iter();
     let name = |row: usize| &fitting.rows[row].name;
     let knees: Vec<Value> = knees
         .map(|knee| json!({ "measured": name(knee.measured), "played": name(knee.played) }))
