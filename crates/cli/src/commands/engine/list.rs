@@ -10,7 +10,9 @@ pub(super) fn tables() -> String {
     let hardware = known.hardware.iter().map(gpu).collect();
     let models = known.models.iter().map(model).collect();
     [
-        table("--profile", &["hardware", "model", "tp", "pp", "coefficients"], profiles),
+        table("--profile", &["hardware", "model", "tp", "pp", "coefficients"], profiles)
+            + "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
+               h100-llama-3.1-70b-tp4-fp8\n",
         table("--hardware", &["GPU", "memory", "bandwidth", "FP16", "FP8", "link"], hardware),
         table("--model", &["id", "parameters", "active", "layers", "context"], models),
     ]
