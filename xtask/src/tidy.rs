@@ -13,11 +13,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),
+    ("campaign", &["analysis", "model"]),
     ("interchange", &[]),
     (
         "cli",
         &[
             "analysis",
+            "campaign",
             "engine",
             "interchange",
             "load",

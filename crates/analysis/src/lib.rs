@@ -15,6 +15,7 @@ mod capacity;
 mod client;
 mod concurrency;
 pub mod definitions;
+mod estimate;
 #[cfg(test)]
 mod fixture;
 mod groups;
@@ -26,12 +27,15 @@ pub mod outline;
 mod promise;
 #[cfg(test)]
 mod properties;
+mod quantity;
 mod request_metrics;
 mod ruler;
 mod run;
 mod sample;
 mod server;
+pub mod set;
 mod slos;
+mod statistic;
 mod summary;
 mod throughput;
 mod tokens;
@@ -43,10 +47,12 @@ pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
 pub use cap::HeldByCap;
 pub use capacity::{ClientCapacity, ClientError};
 pub use client::{ClientHealth, LoopLag};
+pub use estimate::{Estimate, Interval};
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
+pub use quantity::{Quantity, QuantityProblem, Zero};
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
@@ -54,10 +60,11 @@ pub use run::{
 pub use sample::{Percentile, Probability, Sample};
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
 pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
+pub use statistic::Statistic;
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
-pub use value::{Distribution, MetricValue, MetricValues, Note, Scalar};
+pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
 pub use warning::{
     AnswerWarning, ClientWarning, NewPrompts, Notice, RunWarning, ServerTokens, ServerWarning,

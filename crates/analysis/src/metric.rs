@@ -121,6 +121,7 @@ impl Metric {
         });
         Scalar {
             value: finite.ok(),
+            interval: None,
             unit: self.unit.name().to_owned(),
             reason: finite.err().map(|Missing(reason)| reason.to_owned()),
         }

@@ -2,9 +2,10 @@
 
 use inferometer_model::spec::{Limit, Relation, Slo};
 
-use crate::metric::{Better, METRICS, Metric, Shape, Unit};
+use crate::metric::{Better, Metric, Shape, Unit};
+use crate::quantity::{QuantityProblem, Zero, metric_of};
 use crate::request_metrics::AnswerLatencies;
-use crate::sample::{Percentile, Probability, Sample};
+use crate::statistic::Statistic;
 
 /// An SLO that means something.
 #[derive(Clone, Copy, Debug)]
@@ -22,21 +23,6 @@ pub(crate) enum About {
     Statistic(Statistic),
     /// A metric that is one number by itself.
     OneValue,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Statistic {
-    Mean,
-    Max,
-    Percentile(Percentile),
-    P999,
-}
-
-/// Where a bare `ttft` or `e2e` begins: on an open loop at its moment in the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zero {
-    Sent,
-    Schedule,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,18 +101,14 @@ fn is_within_stream(metric: &Metric) -> bool {
 
 impl Promise {
     pub(crate) fn of(slo: &Slo, zero: Zero) -> Result<Self, SloProblem> {
-        let (said, statistic) = split_zero(slo.statistic.as_deref());
-        let has_zero = matches!(slo.metric.as_str(), "ttft" | "e2e");
-        if said.is_some() && !has_zero {
-            return Err(unknown_statistic(slo));
-        }
-        let from_schedule = has_zero && said.unwrap_or(zero) == Zero::Schedule;
-        let name =
-            if from_schedule { format!("{}_schedule", slo.metric) } else { slo.metric.clone() };
-        let metric = Metric::named(&name).ok_or_else(|| SloProblem::UnknownMetric {
-            promise: slo.to_string(),
-            metric: slo.metric.clone(),
-            nearest: nearest(&slo.metric),
+        let found = metric_of(&slo.metric, slo.statistic.as_deref(), zero);
+        let (metric, statistic) = found.map_err(|problem| match problem {
+            QuantityProblem::UnknownMetric { metric, nearest } => {
+                SloProblem::UnknownMetric { promise: slo.to_string(), metric, nearest }
+            }
+            QuantityProblem::UnknownStatistic { .. }
+            | QuantityProblem::OneValue { .. }
+            | QuantityProblem::WhichStatistic { .. } => unknown_statistic(slo),
         })?;
         let about = about(slo, metric, statistic)?;
         let limit = limit(slo, metric)?;
@@ -143,20 +125,6 @@ impl Promise {
 
     pub(crate) fn is_per_request(&self) -> bool {
         matches!(self.about, About::EachRequest(_))
-    }
-}
-
-/// `schedule.p99` is a zero and a statistic; either may be alone.
-fn split_zero(text: Option<&str>) -> (Option<Zero>, Option<&str>) {
-    let Some(text) = text else { return (None, None) };
-    let (first, rest) = match text.split_once('.') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (text, None),
-    };
-    match first {
-        "sent" => (Some(Zero::Sent), rest),
-        "schedule" => (Some(Zero::Schedule), rest),
-        _ => (None, Some(text)),
     }
 }
 
@@ -239,54 +207,6 @@ fn unknown_statistic(slo: &Slo) -> SloProblem {
         promise: slo.to_string(),
         statistic: slo.statistic.clone().unwrap_or_default(),
     }
-}
-
-impl Statistic {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "mean" => Some(Self::Mean),
-            "max" => Some(Self::Max),
-            "p99.9" => Some(Self::P999),
-            _ => Percentile::ALL
-                .into_iter()
-                .find(|percentile| percentile.name() == name)
-                .map(Self::Percentile),
-        }
-    }
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Max => "max",
-            Self::Percentile(percentile) => percentile.name(),
-            Self::P999 => "p99.9",
-        }
-    }
-
-    pub(crate) fn of(self, sample: &Sample) -> f64 {
-        match self {
-            Self::Mean => sample.mean(),
-            Self::Max => sample.max(),
-            Self::Percentile(percentile) => sample.percentile(percentile),
-            Self::P999 => sample.quantile(Probability::P999),
-        }
-    }
-
-    /// The fewest values that it can be judged from.
-    pub(crate) const fn certified_from(self) -> u64 {
-        match self {
-            Self::Mean | Self::Max => 1,
-            Self::Percentile(percentile) => percentile.certified_from(),
-            // By the same bound as the other percentiles.
-            Self::P999 => 6_636,
-        }
-    }
-}
-
-/// The metric whose name takes the fewest changes of a letter.
-fn nearest(typed: &str) -> &'static str {
-    let names = METRICS.iter().map(|metric| metric.name);
-    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or("ttft")
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub enum Percentile {
     P90,
     P95,
     P99,
+    P999,
 }
 
 impl Sample {
@@ -164,8 +165,6 @@ fn swapped(bits: i64) -> i64 {
 }
 
 impl Probability {
-    pub const P999: Self = Self(0.999);
-
     /// Returns `None` outside of 0 to 1.
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
@@ -173,7 +172,7 @@ impl Probability {
 }
 
 impl Percentile {
-    pub const ALL: [Self; 4] = [Self::P50, Self::P90, Self::P95, Self::P99];
+    pub const ALL: [Self; 5] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999];
 
     pub const fn probability(self) -> Probability {
         Probability(match self {
@@ -181,6 +180,7 @@ impl Percentile {
             Self::P90 => 0.90,
             Self::P95 => 0.95,
             Self::P99 => 0.99,
+            Self::P999 => 0.999,
         })
     }
 
@@ -192,6 +192,7 @@ impl Percentile {
             Self::P90 => 64,
             Self::P95 => 130,
             Self::P99 => 662,
+            Self::P999 => 6_636,
         }
     }
 
@@ -201,6 +202,7 @@ impl Percentile {
             Self::P90 => "p90",
             Self::P95 => "p95",
             Self::P99 => "p99",
+            Self::P999 => "p99.9",
         }
     }
 }
@@ -286,10 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn percentile_names_are_what_serde_writes() {
+    fn percentile_keys_are_their_names_without_the_point() {
         for percentile in Percentile::ALL {
             let written = serde_json::to_string(&percentile).unwrap();
-            assert_eq!(written, format!("\"{}\"", percentile.name()));
+            assert_eq!(written, format!("\"{}\"", percentile.name().replace('.', "")));
         }
     }
 

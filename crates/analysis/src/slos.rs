@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::measured::Measured;
 use crate::metric::Missing;
-use crate::promise::{About, Promise, SloProblem, Statistic, Zero};
+use crate::promise::{About, Promise, SloProblem};
+use crate::quantity::Zero;
 use crate::request_metrics::AnswerLatencies;
+use crate::statistic::Statistic;
 use crate::value::MetricValue;
 
 /// What became of a promise about the whole run.

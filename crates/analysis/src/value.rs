@@ -4,8 +4,10 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::estimate::Interval;
 use crate::metric::{METRICS, Metric, Shape};
 use crate::sample::{Percentile, Sample};
+use crate::statistic::Statistic;
 
 /// The statistics of one latency, in milliseconds. Everything is null when `n` is zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,9 +19,17 @@ pub struct Distribution {
     pub p90: Option<f64>,
     pub p95: Option<f64>,
     pub p99: Option<f64>,
+    #[serde(default)]
+    pub p999: Option<f64>,
     pub min: Option<f64>,
     pub max: Option<f64>,
     pub n: u64,
+    /// Independent values that would tell as much about the mean; null when it is not known.
+    #[serde(default)]
+    pub effective_n: Option<f64>,
+    /// Where the true values lie, judged from this run alone.
+    #[serde(default)]
+    pub intervals: Intervals,
     /// Percentiles that `n` is too small for: they have a number, and no promise about it.
     pub not_certified: Vec<Percentile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,10 +39,24 @@ pub struct Distribution {
     pub reason: Option<String>,
 }
 
+/// Where the statistics of one distribution lie with 95 % confidence; null where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Intervals {
+    pub mean: Option<Interval>,
+    pub p50: Option<Interval>,
+    pub p90: Option<Interval>,
+    pub p95: Option<Interval>,
+    pub p99: Option<Interval>,
+    pub p999: Option<Interval>,
+}
+
 /// One number, with its unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalar {
     pub value: Option<f64>,
+    /// Where the true value lies, judged from this run alone; null where it is not known.
+    #[serde(default)]
+    pub interval: Option<Interval>,
     pub unit: String,
     /// Why there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +72,7 @@ pub enum Note {
 }
 
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a run has a few dozen of them")]
 pub enum MetricValue {
     Distribution(Distribution),
     Scalar(Scalar),
@@ -68,9 +93,12 @@ impl Distribution {
             p90: at(Percentile::P90),
             p95: at(Percentile::P95),
             p99: at(Percentile::P99),
+            p999: at(Percentile::P999),
             min: Some(sample.min()),
             max: Some(sample.max()),
             n,
+            effective_n: None,
+            intervals: Intervals::default(),
             not_certified: Percentile::ALL
                 .into_iter()
                 .filter(|percentile| n < percentile.certified_from())
@@ -88,9 +116,12 @@ impl Distribution {
             p90: None,
             p95: None,
             p99: None,
+            p999: None,
             min: None,
             max: None,
             n: 0,
+            effective_n: None,
+            intervals: Intervals::default(),
             not_certified: Vec::new(),
             note: None,
             reason: Some(reason.to_owned()),
@@ -103,11 +134,27 @@ impl Distribution {
             Percentile::P90 => self.p90,
             Percentile::P95 => self.p95,
             Percentile::P99 => self.p99,
+            Percentile::P999 => self.p999,
         }
     }
 
     pub fn is_certified(&self, percentile: Percentile) -> bool {
         0 < self.n && !self.not_certified.contains(&percentile)
+    }
+}
+
+impl Intervals {
+    pub fn of(&self, statistic: Statistic) -> Option<Interval> {
+        match statistic {
+            Statistic::Mean => self.mean,
+            // Nothing but the largest value bounds the largest value.
+            Statistic::Max => None,
+            Statistic::Percentile(Percentile::P50) => self.p50,
+            Statistic::Percentile(Percentile::P90) => self.p90,
+            Statistic::Percentile(Percentile::P95) => self.p95,
+            Statistic::Percentile(Percentile::P99) => self.p99,
+            Statistic::Percentile(Percentile::P999) => self.p999,
+        }
     }
 }
 
@@ -200,32 +247,35 @@ mod tests {
 
     #[test]
     fn percentiles_are_certified_from_their_floors_on() {
-        use Percentile::{P50, P90, P95, P99};
+        use Percentile::{P50, P90, P95, P99, P999};
         for (n, expected) in [
-            (10, vec![P50, P90, P95, P99]),
-            (11, vec![P90, P95, P99]),
-            (63, vec![P90, P95, P99]),
-            (64, vec![P95, P99]),
-            (129, vec![P95, P99]),
-            (130, vec![P99]),
-            (661, vec![P99]),
-            (662, vec![]),
+            (10, vec![P50, P90, P95, P99, P999]),
+            (11, vec![P90, P95, P99, P999]),
+            (63, vec![P90, P95, P99, P999]),
+            (64, vec![P95, P99, P999]),
+            (129, vec![P95, P99, P999]),
+            (130, vec![P99, P999]),
+            (661, vec![P99, P999]),
+            (662, vec![P999]),
+            (6_635, vec![P999]),
+            (6_636, vec![]),
         ] {
             let found = distribution(n);
             assert_eq!(found.not_certified, expected, "n = {n}");
             assert!(found.p99.is_some(), "the number is kept");
-            assert_eq!(found.is_certified(P99), expected.is_empty());
+            assert_eq!(found.is_certified(P999), expected.is_empty());
         }
     }
 
     #[test]
     fn nothing_is_null_with_a_reason() {
-        let written = serde_json::to_string(&Distribution::nothing("no output")).unwrap();
-        assert_eq!(
-            written,
-            "{\"mean\":null,\"std\":null,\"p50\":null,\"p90\":null,\"p95\":null,\"p99\":null,\
-             \"min\":null,\"max\":null,\"n\":0,\"not_certified\":[],\"reason\":\"no output\"}"
-        );
+        let written = serde_json::to_value(Distribution::nothing("no output")).unwrap();
+        for key in ["mean", "std", "p50", "p90", "p95", "p99", "p999", "min", "max", "effective_n"]
+        {
+            assert!(written[key].is_null(), "{key}");
+        }
+        assert!(written["intervals"]["p99"].is_null());
+        assert_eq!((&written["n"], &written["reason"]), (&0.into(), &"no output".into()));
         assert!(!Distribution::nothing("no output").is_certified(Percentile::P50));
     }
 

@@ -5,6 +5,7 @@
 //! knowing each other.
 
 pub mod calibration;
+pub mod campaign;
 pub mod clock;
 pub mod endpoint;
 pub mod environment;
@@ -20,6 +21,7 @@ pub mod spec;
 pub mod telemetry;
 pub mod tokens;
 
+pub use campaign::{CampaignSpec, Point, SetManifest};
 pub use clock::Clock;
 pub use endpoint::BaseUrl;
 pub use environment::Environment;

@@ -1,0 +1,229 @@
+//! Many runs as one question: what is asked of a set of runs, and which runs it is made of.
+//!
+//! These are the words that are stored. Which point comes next is decided by `campaign`, what they
+//! come to by `analysis`.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
+
+/// The file of a set, written before its first run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetManifest {
+    pub format: u32,
+    /// Its id, which is the name of its folder.
+    pub set: String,
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub tool_version: String,
+    /// Whether it happens in virtual time.
+    pub simulated: bool,
+    pub campaign: CampaignSpec,
+}
+
+/// All that a set of runs asks, nothing optional left open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CampaignSpec {
+    pub question: Question,
+    /// What is laid side by side: one for each server. At least one.
+    pub conditions: Vec<Condition>,
+    pub repetition: Repetition,
+    pub order: Order,
+    /// The seeds of all runs come from it.
+    pub seed: u64,
+}
+
+/// One server with its workload; the points change its load and its seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    pub name: String,
+    pub spec: Spec,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Question {
+    /// The same experiment again and again.
+    Repeat,
+    /// The same workload at several loads.
+    Sweep(Sweep),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    pub dimension: Dimension,
+    /// From the lowest to the highest. May be empty when something is searched.
+    pub levels: Vec<Level>,
+    /// Requests of a level are this many times its concurrency; `None`: as the spec says.
+    pub waves: Option<NonZeroU32>,
+    /// More levels around the knee, once the others are measured.
+    pub fine: Option<Fine>,
+    pub find: Option<Search>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dimension {
+    Rate,
+    Concurrency,
+}
+
+/// How much is asked of the server at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// As the spec of the condition says.
+    AsAsked,
+    /// Requests per second, above zero and finite.
+    Rate(f64),
+    /// Everything at once.
+    Unlimited,
+    Concurrency(NonZeroU32),
+}
+
+/// Levels between the neighbours of the knee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fine {
+    /// Steps that the stretch is cut into.
+    pub steps: NonZeroU32,
+    /// Runs at each of the new levels.
+    pub runs: NonZeroU32,
+}
+
+/// The highest level at which every goal is met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    pub goals: Vec<Slo>,
+    /// Where it begins when no level is given.
+    pub from: f64,
+    /// It never asks for more.
+    pub at_most: f64,
+    /// The width of the last step, as a share of the level: 0.05 is 5 %.
+    pub resolution: f64,
+    /// Runs that one level may take to be decided.
+    pub runs_at_most: NonZeroU32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Runs at each level of each condition; with `stop_at` it is the most that there will be.
+    pub runs: NonZeroU32,
+    pub cool_down: Duration,
+    /// A command that restarts the server before each run but the first; `None`: nobody does.
+    pub restart: Option<String>,
+    pub stop_at: Option<StopAt>,
+}
+
+/// Enough is known when the interval between runs is this narrow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopAt {
+    /// The name of a quantity, such as `output_throughput` or `ttft.p99`.
+    pub quantity: String,
+    /// The half-width as a share of the mean: 0.02 is 2 %.
+    pub half_width: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Every repetition goes through all levels in an order of its own, and conditions alternate,
+    /// so that drift does not look like a difference.
+    Interleaved,
+    /// Level by level as listed, all repetitions of one before the next.
+    Listed,
+}
+
+/// One run of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Its place in the order of the set, from zero; the name of its folder.
+    pub number: u32,
+    /// Which condition, by its place in the list.
+    pub condition: u32,
+    pub level: Level,
+    /// From zero, at this level of this condition.
+    pub repetition: u32,
+    /// The same for all conditions at this level and repetition: they are paired.
+    pub seed: u64,
+    pub stage: Stage,
+}
+
+/// Why a point is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Planned,
+    /// Around the knee.
+    Fine,
+    /// A step of a search.
+    Probe,
+    /// The answer of a search, once more on a fresh seed.
+    Confirmation,
+}
+
+impl CampaignSpec {
+    /// The spec that a point is measured with. `None` when its condition does not exist.
+    pub fn spec_of(&self, point: &Point) -> Option<Spec> {
+        let condition = self.conditions.get(usize::try_from(point.condition).ok()?)?;
+        let waves = match &self.question {
+            Question::Sweep(sweep) => sweep.waves,
+            Question::Repeat => None,
+        };
+        let mut spec = Spec { seed: point.seed, ..condition.spec.clone() };
+        point.level.apply(&mut spec, waves);
+        Some(spec)
+    }
+}
+
+impl Level {
+    /// A number to order levels by and to draw them at; `None` of what has none.
+    pub fn place(self) -> Option<f64> {
+        match self {
+            Self::AsAsked => None,
+            Self::Rate(per_s) => Some(per_s),
+            Self::Unlimited => Some(f64::INFINITY),
+            Self::Concurrency(requests) => Some(f64::from(requests.get())),
+        }
+    }
+
+    /// What the spec says of arrivals, caps and think times is kept where it has a meaning.
+    fn apply(self, spec: &mut Spec, waves: Option<NonZeroU32>) {
+        let shape = &spec.load.shape;
+        let rate = match self {
+            Self::AsAsked => return,
+            Self::Concurrency(concurrency) => {
+                let think = match shape {
+                    LoadShape::Closed { think, .. } => *think,
+                    LoadShape::Open { .. } => Think::None,
+                };
+                spec.load.shape = LoadShape::Closed { concurrency, think };
+                if let Some(waves) = waves {
+                    spec.load.extent = Extent::Requests(waves.saturating_mul(concurrency).into());
+                }
+                return;
+            }
+            Self::Rate(per_s) => Rate::Steady { per_s },
+            Self::Unlimited => Rate::Unlimited,
+        };
+        let (arrivals, cap) = match shape {
+            LoadShape::Open { arrivals, cap, .. } => (*arrivals, *cap),
+            LoadShape::Closed { .. } => (Arrivals::Poisson, None),
+        };
+        spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AsAsked => f.write_str("as asked"),
+            Self::Rate(per_s) => write!(f, "{per_s}/s"),
+            Self::Unlimited => f.write_str("unlimited"),
+            Self::Concurrency(requests) => write!(f, "{requests} at once"),
+        }
+    }
+}
