@@ -65,7 +65,8 @@ fn run_of(requests: u32) -> Observations {
         records.push(record);
     }
     let end = free_ns.into_iter().max().unwrap_or(0);
-    Observations::new(manifest(), records, Vec::new(), ending(end)).expect("every request ends once")
+    Observations::new(manifest(), records, Vec::new(), ending(end))
+        .expect("every request ends once")
 }
 
 fn answer(id: u64, from_ns: u64, draws: &mut Draws) -> RequestRecord {

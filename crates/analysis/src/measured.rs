@@ -1,4 +1,5 @@
-//! The one pass over the records: everything that metrics and warnings are made of.
+//! The pass over the records: everything that metrics and warnings are made of. What is gathered for
+//! each event, and not for each request, has a pass of its own (`pooled.rs`).
 
 use inferometer_model::observations::Manifest;
 use inferometer_model::spec::LoadShape;
@@ -6,33 +7,38 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
 use crate::audit::{Audit, Tally};
+use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
+use crate::doubt::{Doubt, Evidence};
+use crate::estimate::Interval;
+use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
 use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
 use crate::oddities::{Oddities, OutputAsk};
+use crate::pooled::{self, Gaps};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
-use crate::slos::{Keeping, RequestSlo, RequestSlos};
+use crate::slos::{self, Keeping, RequestSlo, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens};
-use crate::value::Note;
+use crate::value::{Distribution, Note};
 
-/// The values of one distribution, sorted.
+/// What the values of one metric come to.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
-    pub(crate) sample: Option<Sample>,
+    pub(crate) found: Option<Distribution>,
     pub(crate) note: Option<Note>,
-    /// Why there is no sample, when it is not the usual reason of the metric.
+    /// Why there is nothing, when it is not the usual reason of the metric.
     pub(crate) missing: Option<Missing>,
 }
 
 impl Series {
-    /// The values, or why there are none: for `absent` when it is the usual reason.
-    pub(crate) fn sample(&self, absent: Missing) -> Result<&Sample, Missing> {
-        self.sample.as_ref().ok_or(self.missing.unwrap_or(absent))
+    /// The distribution, or why there is none: for `absent` when it is the usual reason.
+    pub(crate) fn found(&self, absent: Missing) -> Result<&Distribution, Missing> {
+        self.found.as_ref().ok_or(self.missing.unwrap_or(absent))
     }
 }
 
@@ -41,6 +47,7 @@ pub(crate) struct Measured {
     pub(crate) shape: LoadShape,
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
+    streaming: bool,
     pub(crate) attempted: u64,
     pub(crate) ok: u64,
     pub(crate) tokens: Tokens,
@@ -66,6 +73,9 @@ pub(crate) struct Measured {
     pub(crate) audit: Audit,
     /// `None` when nothing was promised of each request.
     pub(crate) request_slos: Option<RequestSlos>,
+    pub(crate) fluidity: Fluidity,
+    /// Of the single numbers.
+    pub(crate) doubt: Doubt,
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
@@ -78,11 +88,12 @@ pub(crate) struct Measured {
 
 impl Measured {
     pub(crate) fn of(observations: &Observations) -> Self {
+        let records = in_time_order(observations);
         let mut pass = Pass::new(observations);
-        for record in &observations.records {
+        for record in &records {
             pass.add(record);
         }
-        pass.finish(observations)
+        pass.finish(observations, &records)
     }
 
     pub(crate) fn request_throughput(&self) -> Result<f64, Missing> {
@@ -113,6 +124,12 @@ impl Measured {
                 Err(Missing("an open loop has no fixed number of users to share among"))
             }
         }
+    }
+
+    pub(crate) fn per_user_interval(&self) -> Option<Interval> {
+        let LoadShape::Closed { concurrency, .. } = &self.shape else { return None };
+        let (Interval { low, high }, users) = (self.doubt.output?, f64::from(concurrency.get()));
+        Interval::new(low / users, high / users)
     }
 
     pub(crate) fn peak_output_throughput(&self) -> Result<f64, Missing> {
@@ -159,6 +176,11 @@ impl Measured {
         }
     }
 
+    pub(crate) fn fluidity(&self) -> Result<f64, Missing> {
+        self.generated()?;
+        if self.streaming { self.fluidity.share } else { Err(NOT_STREAMED) }
+    }
+
     /// What no answer could show was neither kept nor broken.
     fn can_be_kept(&self, slos: &RequestSlos) -> Result<(), Missing> {
         slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(()), Err)
@@ -170,21 +192,21 @@ impl Measured {
         if self.ok == 0 || 0 < slo.met {
             return None;
         }
-        Metric::named(&slo.metric)?.sample(self)?.err()
+        Metric::named(&slo.metric)?.distribution(self)?.err()
     }
 
     pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
         let no_ttft = Missing("there is no TTFT to divide by");
-        let ttft = self.ttft.sample.as_ref().ok_or(no_ttft)?;
-        let input_mean = self.prefilled as f64 / ttft.count() as f64;
-        per_ms(input_mean, ttft.mean()).ok_or(no_ttft)
+        let ttft = self.ttft.found.as_ref().ok_or(no_ttft)?;
+        let input_mean = self.prefilled as f64 / ttft.n as f64;
+        ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
     }
 
     pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
         self.generated()?;
         let no_tpot = Missing("there is no TPOT to invert");
-        let tpot = self.tpot.sample.as_ref().ok_or(no_tpot)?;
-        per_ms(1.0, tpot.mean()).ok_or(no_tpot)
+        let mean = self.tpot.found.as_ref().and_then(|tpot| tpot.mean);
+        mean.and_then(|mean| per_ms(1.0, mean)).ok_or(no_tpot)
     }
 
     fn generated(&self) -> Result<(), Missing> {
@@ -210,6 +232,13 @@ const NOT_STREAMED: Missing = Missing("the answers were not streamed, so only th
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
+/// Requests in the order in which they left: what they measured is judged as a series.
+fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
+    let mut records: Vec<&RequestRecord> = observations.records.iter().collect();
+    records.sort_by_key(|record| record.sent.unwrap_or(record.admitted));
+    records
+}
+
 /// What grows while the records are read.
 struct Pass<'run> {
     manifest: &'run Manifest,
@@ -219,11 +248,12 @@ struct Pass<'run> {
     output: Output,
     latencies: Latencies,
     tokens: Tokens,
-    deliveries: Deliveries,
     flights: Vec<Flight>,
     extremes: Extremes,
     audit: Tally,
     keeping: Keeping,
+    fluidity: Reading,
+    evidence: Evidence,
     groups: Groups,
     oddities: Oddities,
     vllm: vllm::Pass,
@@ -243,11 +273,12 @@ impl<'run> Pass<'run> {
             output: Output::default(),
             latencies: Latencies::default(),
             tokens: Tokens::default(),
-            deliveries: Deliveries::default(),
             flights: Vec::with_capacity(observations.records.len()),
             extremes: Extremes::default(),
             audit: Tally::default(),
             keeping: Keeping::new(observations),
+            fluidity: Reading::new(observations, slos::zero(observations)),
+            evidence: Evidence::default(),
             groups: Groups::new(observations),
             oddities: Oddities::default(),
             vllm: vllm::Pass::new(observations, error_ns),
@@ -269,7 +300,9 @@ impl<'run> Pass<'run> {
         self.vllm.add_attempt(record);
         self.groups.add_attempt(record);
         self.add_flight(record);
+        self.fluidity.add(record, &self.output, counted);
         if record.ending.outcome != Outcome::Ok {
+            self.evidence.add_failed();
             return;
         }
         self.ok += 1;
@@ -279,10 +312,10 @@ impl<'run> Pass<'run> {
         if with_ttft < self.latencies.ttft.len() {
             self.prefilled += u128::from(InputTokens::of(record).count);
         }
-        self.deliveries.add(&self.output, counted);
         self.vllm.add_ok(record, counted.count);
         self.audit.add_ok(record, counted);
-        self.keeping.add_ok(&answer);
+        let kept = self.keeping.add_ok(&answer);
+        self.evidence.add_ok(record, &answer, counted, kept);
         self.groups.add_ok(record, &answer);
         let asked =
             if self.generates { OutputAsk::of(self.manifest, record) } else { OutputAsk::Nothing };
@@ -303,71 +336,76 @@ impl<'run> Pass<'run> {
         }
     }
 
-    fn finish(self, observations: &Observations) -> Measured {
+    fn finish(mut self, observations: &Observations, records: &[&RequestRecord]) -> Measured {
         let ok = self.ok;
         let (turns, parts) = self.groups.finish();
-        let latencies = self.latencies;
-        let of_ok = |values: Vec<f64>| Series {
-            sample: Sample::new(values),
+        let mut latencies = self.latencies;
+        let busiest_second = Deliveries::of(records, self.generates).busiest_second();
+        let gaps = Gaps::of(records, &mut self.ruler);
+        let client_lag = pooled::client_lag(records, &mut self.ruler);
+        let of_ok = |found: Option<Distribution>| Series {
+            found,
             note: None,
             missing: (ok == 0).then_some(NOTHING_OK),
         };
-        let of_sent =
-            |values: Vec<f64>| Series { sample: Sample::new(values), ..Series::default() };
+        let each = |values: Vec<f64>| Clustered::one_each(values).distribution();
+        let of_sent = |found: Option<Distribution>| Series { found, ..Series::default() };
         // The first token of an answer that comes whole is not to be seen: its arrival is the end.
-        let streaming = observations.manifest.spec.workload.streaming;
-        let of_streamed = |values: Vec<f64>| match of_ok(values) {
+        let streaming = self.streaming;
+        let of_streamed = |found: Option<Distribution>| match of_ok(found) {
             whole if streaming => whole,
-            whole => {
-                Series { sample: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole }
-            }
+            whole => Series { found: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole },
         };
         let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
-        let itl_missing = match (streaming, latencies.itl_unknown) {
+        let itl_missing = match (streaming, gaps.itl_unknown) {
             (false, _) => Some(NOT_STREAMED),
             (true, true) => Some(ITL_UNKNOWN),
             (true, false) => None,
         };
         let attempted = observations.records.len() as u64;
         let all_ok = 0 < ok && ok == attempted;
+        let unsent = self.keeping.scheduled().saturating_sub(attempted);
+        latencies.event_width.push((0.0, latencies.events_alone));
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
         Measured {
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
+            streaming,
             attempted,
             ok,
             tokens: self.tokens,
             extremes: self.extremes,
             concurrency: Concurrency::sweep(&self.flights),
-            busiest_second: self.deliveries.busiest_second(),
+            busiest_second,
             prefilled: self.prefilled,
-            ttft: of_streamed(latencies.ttft),
-            ttft_schedule: of_streamed(latencies.ttft_schedule),
-            ttfc: of_streamed(latencies.ttfc),
-            icl: of_streamed(latencies.icl),
+            ttft: of_streamed(each(latencies.ttft)),
+            ttft_schedule: of_streamed(each(latencies.ttft_schedule)),
+            ttfc: of_streamed(each(latencies.ttfc)),
+            icl: of_streamed(gaps.icl),
             itl: Series {
-                sample: Sample::counted(latencies.itl),
+                found: gaps.itl,
                 note: None,
                 missing: (ok == 0).then_some(NOTHING_OK).or(itl_missing),
             },
-            tpot: Series { note: assumed, ..of_streamed(latencies.tpot) },
-            e2e: of_ok(latencies.e2e),
-            e2e_schedule: of_ok(latencies.e2e_schedule),
-            client_queue: of_sent(latencies.client_queue),
-            send_lag: of_sent(latencies.send_lag),
-            client_lag: of_sent(latencies.client_lag),
-            arrival_width: of_ok(latencies.arrival_width),
-            event_width: Series {
-                sample: Sample::counted(latencies.event_width),
-                ..Series::default()
-            },
+            tpot: Series { note: assumed, ..of_streamed(each(latencies.tpot)) },
+            e2e: of_ok(each(latencies.e2e)),
+            e2e_schedule: of_ok(each(latencies.e2e_schedule)),
+            client_queue: of_sent(each(latencies.client_queue)),
+            send_lag: of_sent(each(latencies.send_lag)),
+            client_lag: of_sent(client_lag),
+            arrival_width: of_ok(latencies.arrival_width.distribution()),
+            event_width: of_sent(
+                Sample::counted(latencies.event_width).as_ref().map(Distribution::of),
+            ),
             audit: self.audit.finish(self.generates),
             request_slos: self.keeping.finish(),
+            fluidity: self.fluidity.finish(unsent),
+            doubt: self.evidence.finish(self.extremes, unsent),
             turns,
             parts,
             oddities: self.oddities,
-            vllm: self.vllm.finish(),
+            vllm: self.vllm.finish(observations),
             server,
             out_of_order: self.ruler.out_of_order(),
         }
