@@ -3,7 +3,7 @@
 
 use crate::estimate::Interval;
 use crate::sample::{Percentile, Sample};
-use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval};
+use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
 use crate::value::{Distribution, Intervals};
 
 /// The requests come in the order of time; those without a value are left out.
@@ -58,53 +58,44 @@ impl Clustered {
     pub(crate) fn distribution(self) -> Option<Distribution> {
         let sample = self.sample()?;
         let mut found = Distribution::of(&sample);
-        let variance = found.std.map_or(0.0, |std| std * std);
-        let mean = self.clusters(|value| value);
-        if let Some(judged) = mean_interval(&mean) {
-            found.effective_n = Some(self.effective_n(&judged, &mean, variance));
+        let by_request = self.clusters(|value| value);
+        if let Some(judged) = mean_interval(&by_request) {
+            let variance = found.std.map_or(0.0, |std| std * std);
+            found.effective_n = Some(self.effective_n(&judged, &by_request, variance));
             // No mean lies below what a value cannot.
             let least = sample.min().min(0.0);
             found.intervals.mean =
                 judged.interval.map(|interval| interval.clamped(least, f64::INFINITY));
         }
-        for percentile in Percentile::ALL {
-            let interval = self.percentile(percentile, &sample);
-            match interval {
-                Certified::Yes(interval) => found.intervals.set(percentile, interval),
-                Certified::No if found.not_certified.contains(&percentile) => {}
-                Certified::No => found.not_certified.push(percentile),
+        let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, &sample));
+        tempered(&mut judged);
+        for (percentile, judged) in Percentile::ALL.into_iter().zip(judged) {
+            let floor = percentile.certified_from();
+            let enough = |judged: &Judged| floor as f64 <= judged.effective_n;
+            match judged.filter(enough).filter(|_| floor <= found.n) {
+                Some(judged) => *found.intervals.of_percentile(percentile) = judged.interval,
+                None if found.not_certified.contains(&percentile) => {}
+                None => found.not_certified.push(percentile),
             }
         }
         found.not_certified.sort_unstable();
         Some(found)
     }
 
-    /// The early-stopping bound takes samples to be independent, so their effective number must pass
+    /// The early-stopping bound takes samples to be independent, so their effective number has to pass
     /// it, and not only their number.
-    fn percentile(&self, percentile: Percentile, sample: &Sample) -> Certified {
-        let floor = percentile.certified_from();
-        if sample.count() < floor {
-            return Certified::No;
-        }
+    fn percentile(&self, percentile: Percentile, sample: &Sample) -> Option<Judged> {
         let estimate = sample.percentile(percentile);
-        let mut below = self.clusters(|value| f64::from(u8::from(value <= estimate)));
-        if sample.max() <= estimate {
+        let below = if estimate < sample.max() {
+            self.clusters(|value| f64::from(u8::from(value <= estimate)))
+        } else {
             // That every value is at most the largest says nothing about how often it is reached.
-            below = self.clusters(|value| f64::from(u8::from(value < estimate)));
-        }
-        let Some(judged) = quantile_interval(sample, &below, percentile.probability()) else {
-            return Certified::No;
+            self.clusters(|value| f64::from(u8::from(value < estimate)))
         };
-        let n = sample.count() as f64;
-        let share = below.iter().map(|cluster| cluster.sum).sum::<f64>() / n;
-        let variance = share * (1.0 - share) * n / (n - 1.0).max(1.0);
-        if self.effective_n(&judged, &below, variance) < floor as f64 {
-            return Certified::No;
-        }
-        Certified::Yes(judged.interval)
+        quantile_interval(sample, &below, percentile.probability())
     }
 
-    /// In values. What was judged counts requests, each of which may bring many: the variance that
+    /// In values. The mean is judged in requests, each of which may bring many: the variance that
     /// single values have by themselves says how many of them its doubt is worth.
     fn effective_n(&self, judged: &Judged, clusters: &[Cluster], variance: f64) -> f64 {
         if self.one_each {
@@ -112,15 +103,15 @@ impl Clustered {
         }
         let requests = clusters.len() as f64;
         let count: f64 = clusters.iter().map(|cluster| cluster.count).sum();
-        let ratio = clusters.iter().map(|cluster| cluster.sum).sum::<f64>() / count;
-        let apart = |cluster: &Cluster| cluster.sum - ratio * cluster.count;
+        let mean = clusters.iter().map(|cluster| cluster.sum).sum::<f64>() / count;
+        let apart = |cluster: &Cluster| cluster.sum - mean * cluster.count;
         let squares: f64 = clusters.iter().map(|cluster| apart(cluster) * apart(cluster)).sum();
         let between = squares / (requests - 1.0).max(1.0);
         if between <= 0.0 {
-            return count;
+            return judged.effective_n;
         }
-        let values_per_request = count / requests;
-        let worth = values_per_request * values_per_request * variance / between;
+        let values_each = count / requests;
+        let worth = values_each * values_each * variance / between;
         (judged.effective_n * worth).clamp(1.0, count.max(1.0))
     }
 
@@ -154,21 +145,15 @@ impl Clustered {
     }
 }
 
-enum Certified {
-    /// With where it lies, if that can be said.
-    Yes(Option<Interval>),
-    No,
-}
-
 impl Intervals {
-    fn set(&mut self, percentile: Percentile, interval: Option<Interval>) {
-        *match percentile {
+    fn of_percentile(&mut self, percentile: Percentile) -> &mut Option<Interval> {
+        match percentile {
             Percentile::P50 => &mut self.p50,
             Percentile::P90 => &mut self.p90,
             Percentile::P95 => &mut self.p95,
             Percentile::P99 => &mut self.p99,
             Percentile::P999 => &mut self.p999,
-        } = interval;
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! The pass over the records: everything that metrics and warnings are made of. What is gathered for
 //! each event, and not for each request, has a pass of its own (`pooled.rs`).
 
+mod figures;
+
 use inferometer_model::observations::Manifest;
 use inferometer_model::spec::LoadShape;
 use inferometer_model::{Observations, Outcome, RequestRecord};
@@ -11,19 +13,18 @@ use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
 use crate::doubt::{Doubt, Evidence};
-use crate::estimate::Interval;
 use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
-use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
+use crate::metric::{Missing, NOTHING_OK};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::pooled::{self, Gaps};
 use crate::request_metrics::Latencies;
 use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
-use crate::slos::{self, Keeping, RequestSlo, RequestSlos};
+use crate::slos::{self, Keeping, RequestSlos};
 use crate::throughput::{Deliveries, Extremes};
-use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens};
+use crate::tokens::{InputTokens, OutputTokens, Tokens};
 use crate::value::{Distribution, Note};
 
 /// What the values of one metric come to.
@@ -95,139 +96,8 @@ impl Measured {
         }
         pass.finish(observations, &records)
     }
-
-    pub(crate) fn request_throughput(&self) -> Result<f64, Missing> {
-        self.per_second(self.ok as f64)
-    }
-
-    pub(crate) fn input_throughput(&self) -> Result<f64, Missing> {
-        self.per_second(self.tokens.input_total as f64)
-    }
-
-    pub(crate) fn output_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        self.per_second(self.tokens.output_total as f64)
-    }
-
-    pub(crate) fn total_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        self.per_second(self.tokens.input_total as f64 + self.tokens.output_total as f64)
-    }
-
-    pub(crate) fn per_user_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        match &self.shape {
-            LoadShape::Closed { concurrency, .. } => {
-                Ok(self.output_throughput()? / f64::from(concurrency.get()))
-            }
-            LoadShape::Open { .. } => {
-                Err(Missing("an open loop has no fixed number of users to share among"))
-            }
-        }
-    }
-
-    pub(crate) fn per_user_interval(&self) -> Option<Interval> {
-        let LoadShape::Closed { concurrency, .. } = &self.shape else { return None };
-        let (Interval { low, high }, users) = (self.doubt.output?, f64::from(concurrency.get()));
-        Interval::new(low / users, high / users)
-    }
-
-    pub(crate) fn peak_output_throughput(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        if self.ok == 0 {
-            return Err(NOTHING_OK);
-        }
-        let tokens = self.busiest_second.ok_or(Missing("no ok answer carried output"))?;
-        if self.extremes.window().duration_s.is_none_or(|seconds| seconds < 1.0) {
-            return Err(Missing("the run was shorter than the second that a peak is taken over"));
-        }
-        Ok(tokens as f64)
-    }
-
-    pub(crate) fn concurrency_mean(&self) -> Result<f64, Missing> {
-        let concurrency = self.concurrency.ok_or(NOTHING_SENT)?;
-        let duration_ns = self.extremes.duration_ns().filter(|ns| 0 < *ns).ok_or(NO_TIME)?;
-        Ok(concurrency.request_ns as f64 / duration_ns as f64)
-    }
-
-    pub(crate) fn concurrency_peak(&self) -> Result<f64, Missing> {
-        Ok(self.concurrency.ok_or(NOTHING_SENT)?.peak as f64)
-    }
-
-    pub(crate) fn error_rate(&self) -> Result<f64, Missing> {
-        match self.attempted {
-            0 => Err(Missing("no request was attempted")),
-            attempted => Ok((attempted - self.ok) as f64 / attempted as f64),
-        }
-    }
-
-    pub(crate) fn goodput(&self) -> Result<f64, Missing> {
-        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
-        self.can_be_kept(slos)?;
-        self.per_second(slos.met as f64)
-    }
-
-    pub(crate) fn attainment(&self) -> Result<f64, Missing> {
-        let slos = self.request_slos.as_ref().ok_or(NO_SLO)?;
-        self.can_be_kept(slos)?;
-        match slos.scheduled {
-            0 => Err(Missing("no request was scheduled")),
-            scheduled => Ok(slos.met as f64 / scheduled as f64),
-        }
-    }
-
-    pub(crate) fn fluidity(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        if self.streaming { self.fluidity.share } else { Err(NOT_STREAMED) }
-    }
-
-    /// What no answer could show was neither kept nor broken.
-    fn can_be_kept(&self, slos: &RequestSlos) -> Result<(), Missing> {
-        slos.promises.iter().find_map(|slo| self.unseen(slo)).map_or(Ok(()), Err)
-    }
-
-    /// Why no `ok` answer shows what was promised of each, if that is so. A promise that was kept
-    /// without a value was kept by answers that had nothing to break it with.
-    pub(crate) fn unseen(&self, slo: &RequestSlo) -> Option<Missing> {
-        if self.ok == 0 || 0 < slo.met {
-            return None;
-        }
-        Metric::named(&slo.metric)?.distribution(self)?.err()
-    }
-
-    pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
-        let no_ttft = Missing("there is no TTFT to divide by");
-        let ttft = self.ttft.found.as_ref().ok_or(no_ttft)?;
-        let input_mean = self.prefilled as f64 / ttft.n as f64;
-        ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
-    }
-
-    pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
-        self.generated()?;
-        let no_tpot = Missing("there is no TPOT to invert");
-        let mean = self.tpot.found.as_ref().and_then(|tpot| tpot.mean);
-        mean.and_then(|mean| per_ms(1.0, mean)).ok_or(no_tpot)
-    }
-
-    fn generated(&self) -> Result<(), Missing> {
-        if self.generates { Ok(()) } else { Err(NO_TOKENS) }
-    }
-
-    fn per_second(&self, count: f64) -> Result<f64, Missing> {
-        if self.ok == 0 {
-            return Err(NOTHING_OK);
-        }
-        Ok(count / self.extremes.duration_s().ok_or(NO_TIME)?)
-    }
 }
 
-/// A speed per second, or `None` without time to divide by.
-fn per_ms(count: f64, ms: f64) -> Option<f64> {
-    (0.0 < ms).then(|| count / (ms / 1e3))
-}
-
-const NO_SLO: Missing = Missing("no SLO was set for each request");
-const NO_TIME: Missing = Missing("the window has no length");
 const NOT_STREAMED: Missing = Missing("the answers were not streamed, so only their end is seen");
 const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
@@ -237,6 +107,34 @@ fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
     let mut records: Vec<&RequestRecord> = observations.records.iter().collect();
     records.sort_by_key(|record| record.sent.unwrap_or(record.admitted));
     records
+}
+
+/// What a series of answers may lack its values for.
+#[derive(Clone, Copy)]
+struct Answers {
+    ok: u64,
+    streaming: bool,
+}
+
+impl Answers {
+    fn series(self, found: Option<Distribution>) -> Series {
+        Series { found, note: None, missing: (self.ok == 0).then_some(NOTHING_OK) }
+    }
+
+    /// The first token of an answer that comes whole is not to be seen: its arrival is the end.
+    fn within_stream(self, found: Option<Distribution>) -> Series {
+        let whole = self.series(found);
+        if self.streaming {
+            return whole;
+        }
+        Series { found: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole }
+    }
+
+    fn per_token(self, found: Option<Distribution>, unknown: bool) -> Series {
+        let series = self.within_stream(found);
+        let missing = series.missing.or(unknown.then_some(ITL_UNKNOWN));
+        Series { missing, ..series }
+    }
 }
 
 /// What grows while the records are read.
@@ -343,25 +241,10 @@ impl<'run> Pass<'run> {
         let busiest_second = Deliveries::of(records, self.generates).busiest_second();
         let gaps = Gaps::of(records, &mut self.ruler);
         let client_lag = pooled::client_lag(records, &mut self.ruler);
-        let of_ok = |found: Option<Distribution>| Series {
-            found,
-            note: None,
-            missing: (ok == 0).then_some(NOTHING_OK),
-        };
         let each = |values: Vec<f64>| Clustered::one_each(values).distribution();
         let of_sent = |found: Option<Distribution>| Series { found, ..Series::default() };
-        // The first token of an answer that comes whole is not to be seen: its arrival is the end.
-        let streaming = self.streaming;
-        let of_streamed = |found: Option<Distribution>| match of_ok(found) {
-            whole if streaming => whole,
-            whole => Series { found: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole },
-        };
+        let answers = Answers { ok, streaming: self.streaming };
         let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
-        let itl_missing = match (streaming, gaps.itl_unknown) {
-            (false, _) => Some(NOT_STREAMED),
-            (true, true) => Some(ITL_UNKNOWN),
-            (true, false) => None,
-        };
         let attempted = observations.records.len() as u64;
         let all_ok = 0 < ok && ok == attempted;
         let unsent = self.keeping.scheduled().saturating_sub(attempted);
@@ -371,7 +254,7 @@ impl<'run> Pass<'run> {
         Measured {
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
-            streaming,
+            streaming: self.streaming,
             attempted,
             ok,
             tokens: self.tokens,
@@ -379,22 +262,18 @@ impl<'run> Pass<'run> {
             concurrency: Concurrency::sweep(&self.flights),
             busiest_second,
             prefilled: self.prefilled,
-            ttft: of_streamed(each(latencies.ttft)),
-            ttft_schedule: of_streamed(each(latencies.ttft_schedule)),
-            ttfc: of_streamed(each(latencies.ttfc)),
-            icl: of_streamed(gaps.icl),
-            itl: Series {
-                found: gaps.itl,
-                note: None,
-                missing: (ok == 0).then_some(NOTHING_OK).or(itl_missing),
-            },
-            tpot: Series { note: assumed, ..of_streamed(each(latencies.tpot)) },
-            e2e: of_ok(each(latencies.e2e)),
-            e2e_schedule: of_ok(each(latencies.e2e_schedule)),
+            ttft: answers.within_stream(each(latencies.ttft)),
+            ttft_schedule: answers.within_stream(each(latencies.ttft_schedule)),
+            ttfc: answers.within_stream(each(latencies.ttfc)),
+            icl: answers.within_stream(gaps.icl),
+            itl: answers.per_token(gaps.itl, gaps.itl_unknown),
+            tpot: Series { note: assumed, ..answers.within_stream(each(latencies.tpot)) },
+            e2e: answers.series(each(latencies.e2e)),
+            e2e_schedule: answers.series(each(latencies.e2e_schedule)),
             client_queue: of_sent(each(latencies.client_queue)),
             send_lag: of_sent(each(latencies.send_lag)),
             client_lag: of_sent(client_lag),
-            arrival_width: of_ok(latencies.arrival_width.distribution()),
+            arrival_width: answers.series(latencies.arrival_width.distribution()),
             event_width: of_sent(
                 Sample::counted(latencies.event_width).as_ref().map(Distribution::of),
             ),
