@@ -145,3 +145,84 @@ fn straightened(t: f64, skewness: f64) -> f64 {
     }
     (libm::cbrt(1.0 + 6.0 * beta * (t - beta)) - 1.0) / (2.0 * beta)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::draws::Draws;
+    use super::*;
+
+    fn singles(n: usize) -> Vec<Cluster> {
+        let mut draws = Draws::new(9, 0);
+        (0..n).map(|_| Cluster::of(10.0 + draws.normal())).collect()
+    }
+
+    fn at(share: f64) -> Probability {
+        Probability::new(share).unwrap()
+    }
+
+    #[test]
+    fn independent_values_count_in_full() {
+        let judged = mean_interval(&singles(5_000)).unwrap();
+        assert!(judged.effective_n > 4_500.0, "{judged:?}");
+        // 1.96 / √5000
+        let half = judged.interval.unwrap().half_width();
+        assert!((half - 0.0277).abs() < 0.0015, "{half}");
+    }
+
+    #[test]
+    fn copies_of_a_request_add_nothing() {
+        let once = singles(400);
+        let tenfold: Vec<Cluster> =
+            once.iter().map(|one| Cluster { count: 10.0, sum: 10.0 * one.sum }).collect();
+        let (once, tenfold) = (mean_interval(&once).unwrap(), mean_interval(&tenfold).unwrap());
+        assert!((once.effective_n - tenfold.effective_n).abs() < 1e-6);
+        let (once, tenfold) = (once.interval.unwrap(), tenfold.interval.unwrap());
+        assert!((once.low - tenfold.low).abs() < 1e-9 && (once.high - tenfold.high).abs() < 1e-9);
+    }
+
+    #[test]
+    fn requests_without_values_change_nothing() {
+        let some = singles(50);
+        let mut more = some.clone();
+        more.insert(20, Cluster { count: 0.0, sum: 0.0 });
+        assert_eq!(mean_interval(&some), mean_interval(&more));
+        assert_eq!(mean_interval(&[Cluster::of(1.0)]), None);
+        assert_eq!(mean_interval(&[]), None);
+    }
+
+    #[test]
+    fn a_share_stays_inside_its_bounds_and_is_never_certain() {
+        let all = vec![Cluster::of(1.0); 60];
+        let interval = share_interval(&all).unwrap().interval.unwrap();
+        assert!((interval.high - 1.0).abs() < 1e-12 && interval.low < 0.96, "{interval:?}");
+        let half: Vec<Cluster> =
+            (0..400_u32).map(|number| Cluster::of(f64::from(number.count_ones() % 2))).collect();
+        let judged = share_interval(&half).unwrap();
+        assert!(judged.interval.unwrap().contains(0.5) && judged.effective_n <= 400.0);
+    }
+
+    #[test]
+    fn a_quantile_without_values_beyond_it_has_no_upper_end() {
+        let values: Vec<f64> = singles(60).iter().map(|cluster| cluster.sum).collect();
+        let sample = Sample::new(values.clone()).unwrap();
+        let judged = |share: f64| {
+            let found = sample.quantile(at(share));
+            let below: Vec<Cluster> = values
+                .iter()
+                .map(|value| Cluster::of(f64::from(u8::from(*value <= found))))
+                .collect();
+            quantile_interval(&sample, &below, at(share)).unwrap()
+        };
+        assert_eq!(judged(0.99).interval, None);
+        let median = judged(0.5).interval.unwrap();
+        assert!(median.contains(sample.quantile(at(0.5))) && median.contains(10.0), "{median:?}");
+    }
+
+    #[test]
+    fn no_percentile_counts_more_than_the_one_below_it() {
+        let judged = |effective_n| Some(Judged { interval: None, effective_n });
+        let mut rising = [judged(50.0), None, judged(80.0), judged(20.0)];
+        tempered(&mut rising);
+        assert_eq!(rising, [judged(50.0), None, judged(50.0), judged(20.0)]);
+    }
+}

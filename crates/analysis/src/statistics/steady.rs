@@ -130,7 +130,6 @@ mod tests {
             let (count, from) = settled(|number| {
                 noise(number, n, phi).into_iter().map(|value| 100.0 + 15.0 * value).collect()
             });
-            println!("{n} {phi} settled {count} from {from}");
             assert!(count >= 285, "{n} points, φ = {phi}: {count} of 300 settled");
             assert!(from <= n / 10, "{n} points, φ = {phi}: from {from}");
         }
@@ -143,7 +142,6 @@ mod tests {
             let noise = noise(number, 300, 0.3).into_iter().enumerate();
             noise.map(|(index, value)| level(index) + 10.0 * value).collect()
         });
-        println!("step settled {count} from {from}");
         assert!(count >= 285, "{count} of 300 settled");
         assert!((60..=75).contains(&from), "from {from}");
     }
