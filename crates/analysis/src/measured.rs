@@ -8,7 +8,9 @@ use crate::arrivals::Output;
 use crate::audit::{Audit, Tally};
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
+use crate::delivered::Delivered;
 use crate::groups::{Groups, PartFigures, TurnFigures};
+use crate::little::LittlesLaw;
 use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::request_metrics::Latencies;
@@ -16,6 +18,7 @@ use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
 use crate::slos::{Keeping, RequestSlo, RequestSlos};
+use crate::steady::{Course, SentAnswer, SteadyState};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, NO_TOKENS, OutputTokens, Tokens};
 use crate::value::Note;
@@ -74,6 +77,9 @@ pub(crate) struct Measured {
     pub(crate) server: Result<ServerSide, String>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
+    pub(crate) steady: SteadyState,
+    pub(crate) delivered: Delivered,
+    pub(crate) littles_law: LittlesLaw,
 }
 
 impl Measured {
@@ -221,6 +227,7 @@ struct Pass<'run> {
     tokens: Tokens,
     deliveries: Deliveries,
     flights: Vec<Flight>,
+    answers: Vec<SentAnswer>,
     extremes: Extremes,
     audit: Tally,
     keeping: Keeping,
@@ -245,6 +252,7 @@ impl<'run> Pass<'run> {
             tokens: Tokens::default(),
             deliveries: Deliveries::default(),
             flights: Vec::with_capacity(observations.records.len()),
+            answers: Vec::new(),
             extremes: Extremes::default(),
             audit: Tally::default(),
             keeping: Keeping::new(observations),
@@ -279,6 +287,8 @@ impl<'run> Pass<'run> {
         if with_ttft < self.latencies.ttft.len() {
             self.prefilled += u128::from(InputTokens::of(record).count);
         }
+        let first = self.output.arrivals.first().map(|arrival| arrival.at);
+        self.answers.extend(SentAnswer::of(record, first, answer));
         self.deliveries.add(&self.output, counted);
         self.vllm.add_ok(record, counted.count);
         self.audit.add_ok(record, counted);
@@ -332,8 +342,18 @@ impl<'run> Pass<'run> {
         let all_ok = 0 < ok && ok == attempted;
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
+        let shape = observations.manifest.spec.load.shape.clone();
+        let course = Course {
+            flights: &self.flights,
+            answers: &self.answers,
+            deliveries: &self.deliveries,
+            generates: self.generates,
+        };
         Measured {
-            shape: observations.manifest.spec.load.shape.clone(),
+            steady: SteadyState::of(&shape, &course),
+            delivered: Delivered::of(observations),
+            littles_law: LittlesLaw::of(observations, server.as_ref().ok()),
+            shape,
             generates: self.generates,
             attempted,
             ok,
