@@ -74,7 +74,7 @@ impl CheckState {
     }
 }
 
-/// Every check, in the order of [`CheckKind::ALL`]. `warnings` are the run's, the gravest first.
+/// Every check, in the order of [`CheckKind::all`]. `warnings` are the run's, the gravest first.
 pub(crate) fn ledger(
     observations: &Observations,
     measured: &Measured,
@@ -85,7 +85,7 @@ pub(crate) fn ledger(
             warnings.iter().filter(|warning| warning.check() == kind).collect();
         Check::of(kind, Found::by(kind, observations, measured), &own)
     };
-    CheckKind::ALL.into_iter().map(check).collect()
+    CheckKind::all().map(check).collect()
 }
 
 impl Check {
@@ -98,7 +98,7 @@ impl Check {
             (None, Ok(found)) => (CheckState::Passed, found.text.clone()),
             (None, Err(reason)) => (CheckState::NotChecked, reason.clone()),
         };
-        let figure = found.ok().and_then(|found| found.figure);
+        let (figure, limits) = found.map_or((None, None), |found| (found.figure, found.limits));
         Self {
             key: kind.key().to_owned(),
             title: kind.title().to_owned(),
@@ -106,7 +106,7 @@ impl Check {
             finding,
             figure: figure.filter(|figure| figure.is_finite()),
             unit: figure.and(kind.unit()).map(str::to_owned),
-            limits: kind.limits(),
+            limits: limits.or(kind.limits()),
             remedy: warnings.first().map(|warning| warning.remedy().to_owned()),
         }
     }

@@ -13,6 +13,7 @@ use inferometer_model::spec::{Arrivals, LoadShape, Rate, Source, Think};
 use serde::{Deserialize, Serialize};
 
 pub use self::gaps::{ArrivalFit, Dispersion, GapFigures};
+pub(crate) use self::slots::SLOTS_SHARE;
 pub use self::slots::SlotsDelivered;
 use crate::client::share;
 
@@ -98,14 +99,10 @@ impl Delivered {
 }
 
 fn turns_think(observations: &Observations) -> bool {
-    let thinks = |source: &Source| match source {
-        Source::Conversations(talk) => talk.think != Think::None,
-        _ => false,
-    };
-    match &observations.manifest.spec.workload.source {
-        Source::Mix(parts) => parts.iter().any(|part| thinks(&part.source)),
-        source => thinks(source),
-    }
+    let thinks = |source: &Source| matches!(source, Source::Conversations(talk) if talk.think != Think::None);
+    let source = &observations.manifest.spec.workload.source;
+    let parts = if let Source::Mix(parts) = source { parts.as_slice() } else { &[] };
+    thinks(source) || parts.iter().any(|part| thinks(&part.source))
 }
 
 impl ScheduleDelivered {

@@ -95,7 +95,7 @@ impl LittlesLaw {
 /// Null unless it says both: what waits is in flight, too.
 fn server_in_flight(server: &ServerSide) -> Option<f64> {
     let (running, waiting) = (server.running?, server.waiting?);
-    (TELLING_SCRAPES <= running.n).then(|| running.mean + waiting.mean)
+    (TELLING_SCRAPES <= running.n).then_some(running.mean + waiting.mean)
 }
 
 /// A stretch of the run's clock.

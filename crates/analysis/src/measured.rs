@@ -313,8 +313,19 @@ impl<'run> Pass<'run> {
         }
     }
 
+    fn steady(&self) -> SteadyState {
+        let course = Course {
+            flights: &self.flights,
+            answers: &self.answers,
+            deliveries: &self.deliveries,
+            generates: self.generates,
+        };
+        SteadyState::of(&self.manifest.spec.load.shape, &course)
+    }
+
     fn finish(self, observations: &Observations) -> Measured {
         let ok = self.ok;
+        let steady = self.steady();
         let (turns, parts) = self.groups.finish();
         let latencies = self.latencies;
         let of_ok = |values: Vec<f64>| Series {
@@ -342,18 +353,11 @@ impl<'run> Pass<'run> {
         let all_ok = 0 < ok && ok == attempted;
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
-        let shape = observations.manifest.spec.load.shape.clone();
-        let course = Course {
-            flights: &self.flights,
-            answers: &self.answers,
-            deliveries: &self.deliveries,
-            generates: self.generates,
-        };
         Measured {
-            steady: SteadyState::of(&shape, &course),
+            steady,
             delivered: Delivered::of(observations),
             littles_law: LittlesLaw::of(observations, server.as_ref().ok()),
-            shape,
+            shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
             attempted,
             ok,

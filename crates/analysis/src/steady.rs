@@ -132,8 +132,8 @@ impl SteadyState {
             return Self { trends, growth, ..never };
         }
         let cuts = readings.iter().filter_map(Reading::settled_from_ns);
-        let from_ns = cuts.max().unwrap_or(grid.from_ns());
-        let stretch = Flight { from_ns, to_ns: grid.to_ns() };
+        let from_ns = cuts.max().unwrap_or(grid.begin_ns());
+        let stretch = Flight { from_ns, to_ns: grid.end_ns() };
         Self {
             state: SteadyKind::Settled,
             reason: None,
@@ -217,11 +217,11 @@ impl Growth {
         let half = STEPS / 2;
         let later = in_flight.values.get(half..)?;
         let from_ns = grid.moment_ns(half);
-        let arrivals = course.sent_within(Flight { from_ns, to_ns: grid.to_ns() });
+        let arrivals = course.sent_within(Flight { from_ns, to_ns: grid.end_ns() });
         let line = ols_hac(later)?;
         let rises = mann_kendall(later).is_some_and(|ranks| ranks.p < SIGNIFICANT);
         let chance = CHANCE * (arrivals as f64).sqrt();
-        let over_s = (grid.to_ns() - from_ns) as f64 / 1e9;
+        let over_s = (grid.end_ns() - from_ns) as f64 / 1e9;
         Some(Self {
             per_s: line.drift / over_s,
             requests: line.drift,
@@ -235,7 +235,9 @@ impl SeriesTrend {
     fn of(reading: &Reading) -> Self {
         let (drift, p) = match reading.settling {
             Settling::NeverSettled(Unsettled::Trend { drift, p }) => (Some(drift), Some(p)),
-            _ => (None, None),
+            Settling::NeverSettled(Unsettled::Truncation)
+            | Settling::Settled { .. }
+            | Settling::TooShort { .. } => (None, None),
         };
         Self {
             series: reading.series,

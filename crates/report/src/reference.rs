@@ -51,7 +51,7 @@ pub fn metrics_markdown() -> String {
 /// The Markdown of `docs/validity.md`.
 pub fn validity_markdown() -> String {
     let mut text = String::from(VALIDITY_HEAD);
-    for kind in CheckKind::ALL {
+    for kind in CheckKind::all() {
         let (key, title, help) = (kind.key(), kind.title(), kind.help());
         let unit = kind.unit().unwrap_or_default();
         let limit = |limit: Option<f64>| {

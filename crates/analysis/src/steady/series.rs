@@ -76,11 +76,11 @@ impl Grid {
         (0 < step_ns).then_some(Self { from_ns: stretch.from_ns, step_ns, steps })
     }
 
-    pub(super) fn from_ns(self) -> u64 {
+    pub(super) fn begin_ns(self) -> u64 {
         self.from_ns
     }
 
-    pub(super) fn to_ns(self) -> u64 {
+    pub(super) fn end_ns(self) -> u64 {
         self.moment_ns(self.steps)
     }
 
@@ -181,7 +181,7 @@ impl Reading {
 
 /// How many were in flight on average in each step.
 fn in_flight(flights: &[Flight], grid: Grid) -> Vec<f64> {
-    let stretch = Flight { from_ns: grid.from_ns(), to_ns: grid.to_ns() };
+    let stretch = Flight { from_ns: grid.begin_ns(), to_ns: grid.end_ns() };
     // Steps that a flight fills are counted by where they begin and end, so that a long flight
     // costs no more than a short one.
     let mut filling = vec![0_i64; grid.steps + 1];
@@ -220,7 +220,7 @@ mod tests {
         let found = in_flight(&[flight(0, 105), flight(115, 900), flight(121, 124)], grid);
         let close = |(found, expected): (&f64, &f64)| (found - expected).abs() < 1e-9;
         assert!(found.iter().zip(&[0.5, 0.5, 1.3, 1.0]).all(close), "{found:?}");
-        assert_eq!((grid.to_ns(), grid.step(139), grid.step(140)), (140, Some(3), None));
+        assert_eq!((grid.end_ns(), grid.step(139), grid.step(140)), (140, Some(3), None));
         assert_eq!(grid.step(99), None);
         assert!(Grid::over(flight(100, 103), 4).is_none());
     }
