@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::concurrency::{Concurrency, Flight};
 use crate::server::ServerSide;
+use crate::warning::client::CLIENT_MS;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LittlesLaw {
@@ -45,9 +46,9 @@ pub struct LittlesLaw {
 
 /// Further apart than this, requests were lost or are mistimed.
 pub(crate) const LITTLE_APART: f64 = 0.02;
-/// Between an answer's last bytes and its ending lies the client's own work; so little of it per
-/// request says nothing about lost ones.
-const WORK_S: f64 = 1e-3;
+/// Between an answer's last bytes and its ending lies the client's own work, which is checked by
+/// itself; so little of it per request says nothing here.
+const WORK_S: f64 = CLIENT_MS.degraded / 1e3;
 /// From so many scrapes on, a mean of them says something of a run.
 const TELLING_SCRAPES: u64 = 3;
 
@@ -84,7 +85,8 @@ impl LittlesLaw {
     /// How far apart, where it is further than the client's own work explains.
     pub(crate) fn broken(&self) -> Option<f64> {
         let per_request_s = self.in_flight? / self.arrivals_per_s? - self.time_in_flight_s?;
-        self.apart.filter(|share| LITTLE_APART < share.abs() && WORK_S < per_request_s.abs())
+        let is_work = self.lost == 0 && per_request_s.abs() <= WORK_S;
+        self.apart.filter(|share| LITTLE_APART < share.abs() && !is_work)
     }
 
     fn nothing(reason: &str) -> Self {
@@ -159,7 +161,7 @@ impl Seen {
 /// When the last bytes of an answer came. A failure ends when we say so: nothing came.
 fn last_moment_ns(record: &RequestRecord) -> u64 {
     let is_ok = record.ending.outcome == Outcome::Ok;
-    let last_read = record.reads.iter().map(Read::at).max().filter(|_| is_ok);
+    let last_read = record.reads.last().map(Read::at).filter(|_| is_ok);
     last_read.unwrap_or(record.ending.at).as_nanos()
 }
 
@@ -230,8 +232,8 @@ mod tests {
         };
         close(law(&late(30)).broken(), 0.25);
         assert!(raised(&late(30)).contains(&("littles-law", Severity::Degraded)));
-        assert_eq!(law(&late(1)).broken(), None);
-        assert_eq!(raised(&late(1)), []);
+        assert_eq!(law(&late(4)).broken(), None);
+        assert_eq!(raised(&late(4)), []);
     }
 
     #[test]

@@ -127,7 +127,7 @@ for each slot, on.
 
 Requests in flight are arrivals times the time that each stays. The sweep over beginnings and ends and
 the stays by each request's own stamps are found apart, so they part when requests were lost in a crash,
-end before they begin, lie outside of the run, or were closed later than their last bytes came. Less
-than a millisecond a request is the client's own work and no doubt. The server's gauges of running and
+end before they begin, lie outside of the run, or were closed later than their last bytes came. Up to
+five milliseconds a request are the client's own work, which has checks of its own. The server's gauges of running and
 waiting requests stand beside them where it has them; a few may be on the network.
 ";

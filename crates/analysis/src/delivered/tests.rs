@@ -1,6 +1,7 @@
 //! Loads that left as asked, and loads that did not.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use inferometer_model::{Moment, Observations};
 
@@ -9,8 +10,6 @@ use crate::fixture::{Given, calm, calm_of, raised, run};
 use crate::statistics::draws::Draws;
 use crate::summarize;
 use crate::verdict::Severity;
-
-const NS_PER_MS: f64 = 1e6;
 
 /// A calm answer to each, sent `late_ms` after the moment that was planned.
 fn played(
@@ -22,7 +21,7 @@ fn played(
     let records = (0..400).map(gap_ms).zip(0..).map(|(gap, id)| {
         now += gap;
         let mut record = crate::fixture::calm_record(id);
-        let at = |ms: f64| Moment::from_nanos((ms * NS_PER_MS) as u64);
+        let at = |ms: f64| Moment::ZERO + Duration::from_secs_f64(ms / 1e3);
         let left = now + late_ms(id, now);
         let shift = |moment: Moment| {
             let since = moment.as_nanos() - (100 * id) * 1_000_000;
@@ -46,10 +45,17 @@ const EVEN: (Arrivals, Option<NonZeroU32>) = (Arrivals::Constant, None);
 const POISSON: (Arrivals, Option<NonZeroU32>) = (Arrivals::Poisson, None);
 
 fn schedule(observations: &Observations) -> ScheduleDelivered {
-    match summarize(observations).delivered {
-        Delivered::Schedule(schedule) => schedule,
-        other => panic!("{other:?}"),
-    }
+    let Delivered::Schedule(schedule) = summarize(observations).delivered else {
+        panic!("an open loop has a schedule");
+    };
+    schedule
+}
+
+fn slots(observations: &Observations) -> SlotsDelivered {
+    let Delivered::Slots(slots) = summarize(observations).delivered else {
+        panic!("a closed loop has slots");
+    };
+    slots
 }
 
 fn close(found: Option<f64>, expected: f64) {
@@ -93,12 +99,12 @@ fn requests_that_leave_in_bunches_are_noted() {
 #[test]
 fn a_poisson_schedule_fits_and_an_even_one_does_not() {
     let mut draws = Draws::new(7, 0);
-    let drawn = played(move |_| draws.exponential() * 100.0, |_, _| 0.0, POISSON);
-    let found = schedule(&drawn);
+    let poisson = played(move |_| draws.exponential() * 100.0, |_, _| 0.0, POISSON);
+    let found = schedule(&poisson);
     let fit = found.fit.unwrap();
     assert!(0.001 < fit.p && fit.n == 399, "{fit:?}");
     assert!((0.8..1.2).contains(&found.intended.cv.unwrap()));
-    assert!(!raised(&drawn).iter().any(|(key, _)| *key == "arrivals-unlike"));
+    assert!(!raised(&poisson).iter().any(|(key, _)| *key == "arrivals-unlike"));
     let even = played(|_| 100.0, |_, _| 0.0, POISSON);
     assert!(raised(&even).contains(&("arrivals-unlike", Severity::Degraded)));
 }
@@ -113,11 +119,8 @@ fn slots_that_were_empty_degrade() {
     };
     *concurrency = NonZeroU32::new(4).unwrap();
     assert_eq!(raised(&observations), [("slots-empty", Severity::Degraded)]);
-    match summarize(&observations).delivered {
-        // 120 ms each, every 100 ms.
-        Delivered::Slots(slots) => assert!((slots.in_use_mean - 1.2).abs() < 0.01),
-        other => panic!("{other:?}"),
-    }
+    // 120 ms each, every 100 ms.
+    assert!((slots(&observations).in_use_mean - 1.2).abs() < 0.01);
 }
 
 #[test]
@@ -136,26 +139,24 @@ fn the_drain_does_not_count_against_the_slots() {
     let mut observations = run(records);
     observations.manifest.spec.load.shape =
         LoadShape::Closed { concurrency: NonZeroU32::new(2).unwrap(), think: Think::None };
-    match summarize(&observations).delivered {
-        Delivered::Slots(slots) => {
-            assert!((slots.share - 1.0).abs() < 1e-9, "{slots:?}");
-            assert!((slots.to_ms - 10_000.0).abs() < 1e-9, "{slots:?}");
-        }
-        other => panic!("{other:?}"),
-    }
+    let slots = slots(&observations);
+    assert!((slots.share - 1.0).abs() < 1e-9, "{slots:?}");
+    assert!((slots.to_ms - 10_000.0).abs() < 1e-9, "{slots:?}");
 }
 
 #[test]
 fn what_cannot_be_told_says_why() {
-    let reason = |observations: &Observations| match Delivered::of(observations) {
-        Delivered::NotChecked { reason } => reason,
-        other => panic!("{other:?}"),
+    let reason = |observations: &Observations| {
+        let Delivered::NotChecked { reason } = Delivered::of(observations) else {
+            panic!("it was checked");
+        };
+        reason
     };
     assert!(reason(&calm()).contains("too few requests"));
     let mut thinking = calm_of(200);
     thinking.manifest.spec.load.shape = LoadShape::Closed {
         concurrency: NonZeroU32::MIN,
-        think: Think::Fixed(std::time::Duration::from_secs(1)),
+        think: Think::Fixed(Duration::from_secs(1)),
     };
     assert!(reason(&thinking).contains("think"));
     let mut at_once = calm();

@@ -1,5 +1,7 @@
 //! Runs whose course is known, and whether it is found.
 
+use std::time::Duration;
+
 use inferometer_model::Observations;
 use inferometer_model::spec::{Arrivals, RampCurve, RampSegment};
 
@@ -23,8 +25,8 @@ fn queue(load: f64, at_once: usize, requests: u64, seed: u64) -> Observations {
         let first = free_at.iter_mut().min_by(|a, b| a.total_cmp(b)).unwrap();
         let begun = first.max(now);
         *first = begun + SERVICE_MS;
-        let (sent, end) = (now as u64, *first as u64);
-        let begun = begun as u64 + 20;
+        let (sent, end) = (whole_ms(now), whole_ms(*first));
+        let begun = whole_ms(begun) + 20;
         Given::ok(id)
             .moments(sent, sent, sent)
             .arrival(begun, &[Some(1)])
@@ -33,6 +35,10 @@ fn queue(load: f64, at_once: usize, requests: u64, seed: u64) -> Observations {
             .record()
     });
     open(run(records.collect()), per_ms * 1e3)
+}
+
+fn whole_ms(ms: f64) -> u64 {
+    u64::try_from(Duration::from_secs_f64(ms / 1e3).as_millis()).unwrap()
 }
 
 fn open(mut observations: Observations, per_s: f64) -> Observations {
@@ -144,11 +150,8 @@ fn few_requests_are_too_few_to_tell() {
 
 #[test]
 fn a_load_that_is_not_to_be_steady_is_not_judged() {
-    let segments = vec![RampSegment {
-        from_per_s: 1.0,
-        to_per_s: 9.0,
-        over: std::time::Duration::from_secs(9),
-    }];
+    let segments =
+        vec![RampSegment { from_per_s: 1.0, to_per_s: 9.0, over: Duration::from_secs(9) }];
     let ramp = Rate::Ramp { segments, curve: RampCurve::Linear };
     for rate in [ramp, Rate::Unlimited] {
         let mut observations = calm_of(300);
