@@ -1,7 +1,7 @@
 //! Records to summary: metrics, statistics, validity.
 //!
 //! [`summarize`] is a pure function of a run's [`Observations`](inferometer_model::Observations).
-//! It reads the records once (`measured`), walks the one table of metrics ([`METRICS`]), lets the
+//! It reads the records (`measured`), walks the one table of metrics ([`METRICS`]), lets the
 //! warnings judge what was found, and gives a [`Summary`] that serialises to the documented JSON.
 //!
 //! Nothing is not zero: a metric without values is null and says why. Nothing is rounded here;
@@ -14,12 +14,15 @@ mod cap;
 mod capacity;
 mod check;
 mod client;
+mod clustered;
 mod concurrency;
 pub mod definitions;
 mod delivered;
+mod doubt;
 mod estimate;
 #[cfg(test)]
 mod fixture;
+mod fluidity;
 mod groups;
 mod little;
 mod measured;
@@ -27,6 +30,7 @@ mod metric;
 mod oddities;
 mod outcomes;
 pub mod outline;
+mod pooled;
 mod promise;
 #[cfg(test)]
 mod properties;

@@ -8,7 +8,6 @@ use crate::client::{ClientHealth, share};
 use crate::delivered::{Delivered, SLOTS_SHARE};
 use crate::measured::{Measured, Series};
 use crate::metric::{NOTHING_OK, NOTHING_SENT};
-use crate::sample::Percentile;
 use crate::server::ServerSide;
 use crate::steady::SteadyKind;
 use crate::tokens::NO_TOKENS;
@@ -156,7 +155,7 @@ fn send_lag(run: &Observations, measured: &Measured) -> Finding {
 }
 
 fn p99(series: &Series, what: &str, missing: &str) -> Finding {
-    let p99 = series.sample.as_ref().ok_or(missing)?.percentile(Percentile::P99);
+    let p99 = series.found.as_ref().and_then(|found| found.p99).ok_or(missing)?;
     Ok(Found::figure(p99, format!("{what} {p99:.3} ms (p99)")))
 }
 

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::series::{Course, SentAnswer};
+use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::request_metrics::AnswerLatencies;
-use crate::sample::Sample;
 use crate::value::Distribution;
 
 /// Throughputs are of what came inside the window, latencies of the `ok` requests that were sent
@@ -39,7 +39,7 @@ impl SteadyFigures {
             let values = sent.iter().filter_map(|answer| value(&answer.latencies)).collect();
             let nothing =
                 || Distribution::nothing("no ok answer to a request sent inside shows it");
-            Sample::new(values).as_ref().map_or_else(nothing, Distribution::of)
+            Clustered::one_each(values).distribution().unwrap_or_else(nothing)
         };
         let ended = course.answers.iter().filter(|answer| inside(answer.ended_ns)).count();
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::{
-    CheckState, Distribution, Percentile, SteadyFigures, SteadyKind, Summary,
+    CheckState, Distribution, Percentile, Statistic, SteadyFigures, SteadyKind, Summary,
 };
 
 use super::sections;
@@ -12,7 +12,7 @@ use crate::escape::terminal;
 use crate::lines::hanging;
 use crate::number::{NOTHING, count, figure};
 
-const NAME_WIDTH: usize = 20;
+const NAME_WIDTH: usize = 24;
 const FIGURE_WIDTH: usize = 10;
 
 /// The steady figures beside the whole ones, or in a line why there are none.
@@ -76,8 +76,12 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
                     .percentile(percentile)
                     .filter(|_| distribution.is_certified(percentile))
             };
+            let interval = own.intervals.of(Statistic::Percentile(percentile));
+            let doubt = interval.map_or_else(String::new, |interval| {
+                format!("  ({} steady)", sections::range(interval))
+            });
             let title = format!("{title} {}", percentile.name());
-            row(&title, sure(own), whole.and_then(sure), "ms");
+            row(&title, sure(own), whole.and_then(sure), &format!("ms{doubt}"));
         }
     }
     text
