@@ -71,26 +71,26 @@ impl Across {
 mod tests {
     use super::*;
 
-    fn run(value: f64) -> Result<Estimate, String> {
+    fn estimate(value: f64) -> Estimate {
         let interval = Interval::new(value - 1.0, value + 1.0);
-        Ok(Estimate { value, interval, n: 700, effective_n: None, certified: true })
+        Estimate { value, interval, n: 700, effective_n: None, certified: true }
     }
 
     fn close(found: f64, expected: f64) {
         assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} and not {expected}");
     }
 
-    /// By SciPy: `stats.t.interval(0.95, n - 1, mean, sem)` and `std(ddof=1)`.
+    /// By `SciPy`: `stats.t.interval(0.95, n - 1, mean, sem)` and `std(ddof=1)`.
     #[test]
     fn five_runs_are_as_scipy_has_them() {
-        let across = Across::of(&[387.1, 391.4, 379.9, 384.2, 390.3].map(run));
+        let across = Across::of(&[387.1, 391.4, 379.9, 384.2, 390.3].map(estimate).map(Ok));
         close(across.mean.unwrap(), FIVE.mean);
         close(across.std.unwrap(), FIVE.std);
         close(across.interval.unwrap().low, FIVE.low);
         close(across.interval.unwrap().high, FIVE.high);
         close(across.cov.unwrap(), FIVE.cov);
         assert_eq!((across.n, across.within, across.extremes()), (5, None, Some((379.9, 391.4))));
-        let across = Across::of(&[0.512, 0.498, 0.731].map(run));
+        let across = Across::of(&[0.512, 0.498, 0.731].map(estimate).map(Ok));
         close(across.mean.unwrap(), THREE.mean);
         close(across.std.unwrap(), THREE.std);
         close(across.interval.unwrap().low, THREE.low);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn one_run_has_no_spread_but_its_own_interval() {
-        let across = Across::of(&[run(10.0)]);
+        let across = Across::of(&[Ok(estimate(10.0))]);
         assert_eq!((across.mean, across.std, across.cov), (Some(10.0), None, None));
         assert_eq!(across.interval, None);
         assert_eq!(across.doubt(), Interval::new(9.0, 11.0));
@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn a_run_without_a_value_keeps_its_place_and_says_why_when_it_is_alone() {
-        let across = Across::of(&[run(1.0), Err("no promise".to_owned()), run(3.0)]);
+        let across =
+            Across::of(&[Ok(estimate(1.0)), Err("no promise".to_owned()), Ok(estimate(3.0))]);
         assert_eq!(across.values, [Some(1.0), None, Some(3.0)]);
         assert_eq!((across.n, across.mean, across.reason), (2, Some(2.0), None));
         let across = Across::of(&[Err("no promise".to_owned())]);

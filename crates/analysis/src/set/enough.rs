@@ -49,7 +49,7 @@ mod tests {
             [100.0, 101.0, 99.0].map(|value| with_throughput(&summary(), value)).to_vec();
         let all: Vec<&Summary> = runs.iter().collect();
         let target = |half_width| StopAt { quantity: "output_throughput".to_owned(), half_width };
-        // By SciPy: t(0.975, 2) · 1 / √3 = 2.484 of 100.
+        // By `SciPy`: t(0.975, 2) · 1 / √3 = 2.484 of 100.
         let found = Enough::of(&target(0.025), &all);
         assert!((found.half_width.unwrap() - 0.024_841_377).abs() < 1e-8, "{found:?}");
         assert!(found.reached && !Enough::of(&target(0.024), &all).reached);

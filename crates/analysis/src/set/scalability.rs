@@ -17,7 +17,7 @@ use crate::statistics::UPPER;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalability {
     pub quantity: String,
-    /// The one with the lower AICc.
+    /// The one with the lower `AICc`.
     pub chosen: Model,
     pub universal: Universal,
     pub saturating: Saturating,

@@ -82,7 +82,7 @@ pub(super) fn fit(observed: &[Observed], terms: Terms) -> Option<Fitted> {
         Terms::Saturating => (&[SATURATING, LINEAR], 2),
     };
     ways.iter()
-        .filter_map(|free| descend(observed, free, parameters))
+        .filter_map(|free| descend(observed, *free, parameters))
         .map(|fitted| (fitted.loss(observed), fitted))
         .filter(|(loss, _)| loss.is_finite())
         // The first of equals has the most terms, and they are then zero by themselves.
@@ -94,7 +94,7 @@ const SATURATING: [bool; 3] = [true, true, false];
 const LINEAR: [bool; 3] = [true, false, false];
 
 /// From the straight form N/X = a + b(N − 1) + cN(N − 1) down to the least squares of X itself.
-fn descend(observed: &[Observed], free: &[bool; 3], parameters: usize) -> Option<Fitted> {
+fn descend(observed: &[Observed], free: [bool; 3], parameters: usize) -> Option<Fitted> {
     // An error of X is an error of N/X times N/X².
     let straight = observed.iter().map(|one| Row {
         slopes: terms(one.n),
@@ -152,25 +152,24 @@ struct Row {
 
 /// Least squares over the free coefficients; the others stay zero. The diagonal is raised by the
 /// damping's share of itself.
-fn solve(rows: impl Iterator<Item = Row>, free: &[bool; 3], damping: f64) -> Option<[f64; 3]> {
+fn solve(rows: impl Iterator<Item = Row>, free: [bool; 3], damping: f64) -> Option<[f64; 3]> {
     let mut matrix = [[0.0; 4]; 3];
     for row in rows {
-        for i in 0..3 {
-            for j in 0..3 {
-                matrix[i][j] += row.weight * row.slopes[i] * row.slopes[j];
-            }
-            matrix[i][3] += row.weight * row.slopes[i] * row.value;
+        let [a, b, c] = row.slopes;
+        for (equation, slope) in matrix.iter_mut().zip(row.slopes) {
+            let cells = equation.iter_mut().zip([a, b, c, row.value]);
+            cells.for_each(|(cell, other)| *cell += row.weight * slope * other);
         }
     }
-    for i in 0..3 {
-        if free[i] {
-            matrix[i][i] *= 1.0 + damping;
+    for (place, is_free) in free.iter().enumerate() {
+        if *is_free {
+            matrix[place][place] *= 1.0 + damping;
         } else {
-            matrix[i] = [0.0; 4];
-            for row in &mut matrix {
-                row[i] = 0.0;
+            for equation in &mut matrix {
+                equation[place] = 0.0;
             }
-            matrix[i][i] = 1.0;
+            matrix[place] = [0.0; 4];
+            matrix[place][place] = 1.0;
         }
     }
     eliminate(matrix)
@@ -259,7 +258,7 @@ mod tests {
         assert_eq!(fit(&observed(|n| 3.0 * n), Terms::Saturating).unwrap().ceiling(), None);
     }
 
-    /// By SciPy: `optimize.least_squares` of the relative residuals, bounded at zero.
+    /// By `SciPy`: `optimize.least_squares` of the relative residuals, bounded at zero.
     #[test]
     fn noisy_levels_are_fitted_as_scipy_fits_them() {
         let measured = [97.72, 167.97, 255.92, 384.74, 387.10];
