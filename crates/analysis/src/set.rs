@@ -65,7 +65,8 @@ pub struct SetSummary {
     pub simulated: bool,
     pub seed: u64,
     pub asked: Asked,
-    /// The worst of its runs.
+    /// Invalid when a condition has no run that counts; degraded when a run is degraded or left
+    /// out. A level that failed does not spoil the others.
     pub verdict: Verdict,
     /// The gravest first.
     pub warnings: Vec<Notice>,
@@ -130,11 +131,7 @@ impl SetSummary {
             tool_version: manifest.tool_version.clone(),
             simulated: manifest.simulated,
             seed: campaign.seed,
-            verdict: ordered
-                .iter()
-                .map(|result| result.summary.verdict)
-                .max()
-                .unwrap_or(Verdict::Invalid),
+            verdict: verdict(&conditions),
             warnings: warnings::found(&asked, &conditions, &ordered),
             asked,
             conditions,
@@ -193,6 +190,20 @@ impl ConditionSummary {
             levels,
             findings,
         }
+    }
+}
+
+fn verdict(conditions: &[ConditionSummary]) -> Verdict {
+    let counts = |condition: &ConditionSummary| {
+        condition.levels.iter().any(|level| !level.points.is_empty())
+    };
+    let levels = || conditions.iter().flat_map(|condition| &condition.levels);
+    if !conditions.iter().all(counts) {
+        Verdict::Invalid
+    } else if levels().all(|level| level.verdict == Verdict::Valid) {
+        Verdict::Valid
+    } else {
+        Verdict::Degraded
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) fn level(
         points: vec![0],
         left_out: Vec::new(),
         requests: Tally::default(),
+        failed_share: None,
         cut: None,
         partial: 0,
         served: None,

@@ -29,6 +29,8 @@ pub struct LevelSummary {
     pub left_out: Vec<u32>,
     /// How requests ended, all runs of the level added up.
     pub requests: Tally,
+    /// Failed requests as a share of those that ended by themselves; null when none did.
+    pub failed_share: Option<f64>,
     /// Whether a limit of time ended the level before its requests did.
     pub cut: Option<Cut>,
     /// Runs that were not played to their end.
@@ -70,19 +72,20 @@ impl LevelSummary {
             |results: &[&PointResult]| results.iter().map(|run| run.point.number).collect();
         let summaries: Vec<&Summary> = counted.iter().map(|result| &result.summary).collect();
         let all = || results.iter().map(|result| &result.summary);
-        let quantities = across_all(&summaries);
+        let requests = all().map(Tally::of).fold(Tally::default(), Tally::plus);
         Self {
             level,
             verdict: all().map(|summary| summary.verdict).max().unwrap_or(Verdict::Invalid),
             points: numbers(&counted),
             left_out: numbers(&invalid),
-            requests: all().map(Tally::of).fold(Tally::default(), Tally::plus),
+            requests,
+            failed_share: requests.failed_share(),
             cut: Cut::of(all()),
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
                 .unwrap_or(u32::MAX),
             served: Served::of(level, all()),
             enough: stop_at.map(|target| Enough::of(target, &summaries)),
-            quantities,
+            quantities: across_all(&summaries),
         }
     }
 
@@ -119,8 +122,7 @@ impl Tally {
         }
     }
 
-    /// Failed requests as a share of those that ended by themselves; `None` when none did.
-    pub fn failed_share(&self) -> Option<f64> {
+    fn failed_share(&self) -> Option<f64> {
         let ended = self.ok + self.failed;
         (0 < ended).then(|| self.failed as f64 / ended as f64)
     }

@@ -20,7 +20,9 @@ pub struct Served {
     pub share: f64,
     /// How far chance in the arrivals may push the share, where the schedule's own rate is not known.
     pub chance: f64,
-    /// Whether less than 95 % was served, chance set aside.
+    /// Runs in which requests in flight grew for as long as they came.
+    pub piling_up: u32,
+    /// Whether less than 95 % was served, chance set aside, or most runs piled up.
     pub saturated: bool,
 }
 
@@ -37,6 +39,8 @@ pub struct Saturation {
 
 /// A server that answers less than this share of a rate falls behind.
 const SERVED_SHARE: f64 = 0.95;
+/// The key of the warning of a run whose requests in flight only grow.
+const PILING_UP: &str = "piling-up";
 /// Chance beyond this many standard errors is not called chance.
 const STANDARD_ERRORS: f64 = 2.0;
 
@@ -50,6 +54,7 @@ impl Served {
             return None;
         }
         let count = runs.len() as f64;
+        let piling_up = runs.iter().filter(|(run, _)| piles_up(run)).count();
         let share = |(run, served): &(&Summary, f64)| served / offered_per_s(run, asked_per_s);
         let variance = |(run, _): &(&Summary, f64)| chance_variance(run);
         let share = runs.iter().map(share).sum::<f64>() / count;
@@ -59,7 +64,8 @@ impl Served {
             served_per_s: runs.iter().map(|(_, served)| served).sum::<f64>() / count,
             share,
             chance,
-            saturated: share + chance < SERVED_SHARE,
+            piling_up: u32::try_from(piling_up).unwrap_or(u32::MAX),
+            saturated: share + chance < SERVED_SHARE || runs.len() < 2 * piling_up,
         })
     }
 }
@@ -93,6 +99,11 @@ fn served_per_s(summary: &Summary) -> Option<f64> {
     let coming_s = window_s - own_ms / 1e3;
     let ok = summary.count(Outcome::Ok);
     (0 < ok && 0.0 < coming_s).then(|| ok as f64 / coming_s)
+}
+
+/// As the run itself found when it looked for its steady state.
+fn piles_up(summary: &Summary) -> bool {
+    summary.warnings.iter().any(|notice| notice.key == PILING_UP)
 }
 
 /// The rate that the schedule came to, where its length is known; else the one that was asked for.
@@ -176,6 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn most_runs_that_pile_up_are_saturated_whatever_their_share() {
+        let calm = run(1_000, 100.0, ExtentFacts::DurationS(100.0));
+        let mut piling = calm.clone();
+        piling.warnings = vec![crate::warning::Notice {
+            key: PILING_UP.to_owned(),
+            severity: crate::verdict::Severity::Degraded,
+            text: String::new(),
+            remedy: String::new(),
+        }];
+        assert!(!served(&[calm.clone(), piling.clone()]).saturated);
+        assert!(served(&[calm, piling.clone(), piling]).saturated);
+    }
+
+    #[test]
     fn the_last_rate_kept_and_the_first_missed_are_told() {
         let level = |per_s: f64, share: f64| {
             let mut level = crate::set::fixture::level(1, []);
@@ -185,6 +210,7 @@ mod tests {
                 served_per_s: per_s * share,
                 share,
                 chance: 0.0,
+                piling_up: 0,
                 saturated: share < 0.95,
             });
             level

@@ -107,7 +107,7 @@ fn an_invalid_run_is_kept_in_the_list_and_counts_nowhere_else() {
     let level = &found.conditions[0].levels[0];
     assert_eq!((level.points.as_slice(), level.left_out.as_slice()), (&[0, 1][..], &[2][..]));
     assert_eq!(throughput(level).mean, Some(100.5));
-    assert_eq!((level.verdict, found.verdict), (Verdict::Invalid, Verdict::Invalid));
+    assert_eq!((level.verdict, found.verdict), (Verdict::Invalid, Verdict::Degraded));
     assert_eq!(level.requests.ok, 120, "what became of requests is told of all runs");
     let notice = &found.warnings[0];
     assert_eq!((notice.key.as_str(), notice.severity), ("invalid-runs", Severity::Degraded));
@@ -122,9 +122,22 @@ fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
     let level = &found.conditions[0].levels[0];
     assert_eq!((throughput(level).mean, throughput(level).n), (None, 0));
     assert!(throughput(level).reason.is_some());
-    assert_eq!(found.warnings[0].severity, Severity::Invalid);
+    assert_eq!(found.verdict, Verdict::Invalid);
+    assert!(found.warnings[0].text.ends_with("nothing is left of 4 at once"));
     let findings = found.conditions[0].findings.as_ref().unwrap();
     assert!(findings.peak.found().is_none() && findings.sweet_spot.found().is_none());
+}
+
+#[test]
+fn a_level_that_failed_does_not_spoil_the_others() {
+    let mut results = [result(0, 0, at_once(4), 100.0), result(1, 0, at_once(64), 1.0)];
+    let of = |results: &[PointResult]| SetSummary::of(&manifest(sweep(), &["a"]), results).verdict;
+    assert_eq!(of(&results), Verdict::Valid);
+    results[1].summary.verdict = Verdict::Invalid;
+    assert_eq!(of(&results), Verdict::Degraded);
+    results[0].summary.verdict = Verdict::Invalid;
+    assert_eq!(of(&results), Verdict::Invalid);
+    assert_eq!(of(&[]), Verdict::Invalid);
 }
 
 #[test]

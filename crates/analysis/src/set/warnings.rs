@@ -39,17 +39,21 @@ fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Notice> {
 fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(|one| !one.left_out.is_empty()).collect();
     let runs: usize = bad.iter().map(|level| level.left_out.len()).sum();
-    let none_left = bad.iter().any(|level| level.points.is_empty());
+    let is_empty = |level: &&LevelSummary| level.points.is_empty();
+    let empty: Vec<&LevelSummary> = bad.iter().copied().filter(is_empty).collect();
     (0 < runs).then(|| {
-        let text =
-            format!("{of}{} left out of every mean and finding ({})", runs_are(runs), names(&bad));
-        let severity = if none_left { Severity::Invalid } else { Severity::Degraded };
-        notice(
-            "invalid-runs",
-            severity,
-            text,
-            "look at these runs, mend the cause, and measure again",
-        )
+        let left = if empty.is_empty() {
+            String::new()
+        } else {
+            format!("; nothing is left of {}", names(&empty))
+        };
+        let text = format!(
+            "{of}{} left out of every mean and finding ({}){left}",
+            runs_are(runs),
+            names(&bad)
+        );
+        let remedy = "look at these runs, mend the cause, and measure again";
+        notice("invalid-runs", Severity::Degraded, text, remedy)
     })
 }
 

@@ -28,7 +28,11 @@ pub(super) fn bars(condition: &ConditionSummary, name: Option<&str>, style: Styl
         "  {:>width$}  {:<BAR_WIDTH$}  {}",
         "",
         format!("0 to {} output tok/s", figure(Some(throughput.most))),
-        format_args!("0 to {} ms", figure(Some(latency.most))),
+        if latency.drawn() == 0 {
+            "no TTFT".to_owned()
+        } else {
+            format!("0 to {} ms", figure(Some(latency.most)))
+        },
     );
     let mut text = style.paint(Ink::Bold, &title) + "\n" + &style.paint(Ink::Dim, &heads) + "\n";
     for (place, (level, cell)) in condition.levels.iter().zip(&cells).enumerate() {

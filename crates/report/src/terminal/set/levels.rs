@@ -4,9 +4,13 @@ use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{ConditionSummary, LevelSummary};
 
 use super::words::{across, level_cell, percentile};
+use crate::lines::PAGE_WIDTH;
 use crate::number::{count, percent};
 use crate::table::Table;
 use crate::terminal::Style;
+
+/// Failures above this share of a level are worth a mark.
+const FAILED_SHARE: f64 = 0.01;
 
 pub(super) fn throughputs(
     condition: &ConditionSummary,
@@ -35,7 +39,18 @@ pub(super) fn throughputs(
         table.remarks.extend(legend(&condition.levels));
     }
     table.remarks.push(doubt_remark(&condition.levels));
+    for column in ["request/s", "CoV"] {
+        if PAGE_WIDTH < width(&table) {
+            // The document has it.
+            table.remove_column(column);
+        }
+    }
     table.to_terminal(style)
+}
+
+fn width(table: &Table) -> usize {
+    let page = table.to_terminal(Style::Plain);
+    page.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
 
 fn throughput_row(level: &LevelSummary, open: bool) -> Vec<String> {
@@ -99,16 +114,21 @@ pub(super) fn is_open(condition: &ConditionSummary) -> bool {
 }
 
 fn marks(level: &LevelSummary) -> Vec<&'static str> {
-    [
+    let mut marks: Vec<&'static str> = [
         (!level.left_out.is_empty(), "invalid"),
-        (level.verdict == Verdict::Degraded, "degraded"),
+        (level.failed_share.is_some_and(|share| FAILED_SHARE < share), "errors"),
         (level.cut.is_some(), "cut"),
         (0 < level.partial, "partial"),
         (level.is_saturated(), "saturated"),
     ]
     .into_iter()
     .filter_map(|(is_so, mark)| is_so.then_some(mark))
-    .collect()
+    .collect();
+    // Whatever is marked is degraded.
+    if marks.is_empty() && level.verdict == Verdict::Degraded {
+        marks.push("degraded");
+    }
+    marks
 }
 
 /// What the marks that occur mean.
@@ -117,9 +137,13 @@ fn legend(levels: &[LevelSummary]) -> Vec<String> {
     [
         ("invalid", "invalid: runs of this level are left out of its means"),
         ("degraded", "degraded: a run of this level holds with a reservation"),
+        ("errors", "errors: more than 1 % of its requests failed"),
         ("cut", "cut: a limit of time ended it before its requests did"),
         ("partial", "partial: a run was stopped before its end"),
-        ("saturated", "saturated: less than 95 % of the asked rate was served"),
+        (
+            "saturated",
+            "saturated: less than 95 % of the asked rate was served, or requests pile up",
+        ),
     ]
     .into_iter()
     .filter(|(mark, _)| seen.contains(mark))

@@ -9,6 +9,9 @@ use crate::number::{count, figure, percent};
 use crate::table::Table;
 use crate::terminal::Style;
 
+/// Names stand at the left, so their column is as wide as this.
+const METRIC_HEAD: &str = "metric                 ";
+
 /// One table for each level, of which there is one.
 pub(super) fn tables(
     condition: &ConditionSummary,
@@ -42,7 +45,7 @@ fn table(level: &LevelSummary, open: bool, name: Option<&str>) -> Table {
     let title = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     Table {
         title: titled(name, &title),
-        heads: vec!["metric", "mean", "std", "CoV", "n", "min", "max", "unit"],
+        heads: vec![METRIC_HEAD, "mean", "std", "CoV", "n", "min", "max", "unit"],
         rows,
         remarks,
     }
@@ -77,8 +80,9 @@ fn row(label: &str, unit: Unit, found: &Across) -> Vec<String> {
     } else {
         percentile(Some(found))
     };
+    let width = METRIC_HEAD.len();
     vec![
-        label.to_owned(),
+        format!("{label:<width$}"),
         mean,
         scaled(found.std),
         percent(found.cov),

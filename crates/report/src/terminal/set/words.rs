@@ -38,10 +38,14 @@ pub(super) fn doubted(value: Option<f64>, interval: Option<Interval>) -> String 
     let decimals = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let half = interval.half_width();
     let same = format!("{half:.decimals$}");
-    let is_nothing = same.bytes().all(|byte| matches!(byte, b'0' | b'.'));
-    // A width that its value's decimals cannot show is shown with its own.
-    let half = if is_nothing && 0.0 < half || 1_000.0 <= half { figure(Some(half)) } else { same };
+    let own = figure(Some(half));
+    // A width that its value's decimals cannot show is shown with its own, if these can.
+    let half = if is_nothing(&same) && !is_nothing(&own) || 1_000.0 <= half { own } else { same };
     format!("{shown} ±{half}")
+}
+
+fn is_nothing(digits: &str) -> bool {
+    digits.bytes().all(|byte| matches!(byte, b'0' | b'.'))
 }
 
 pub(super) fn across(across: Option<&Across>) -> String {
@@ -92,6 +96,7 @@ mod tests {
         assert_eq!(shown(1_234.0, 0.25), "1,234 ±0.250");
         assert_eq!(shown(2_500.0, 1_250.0), "2,500 ±1,250");
         assert_eq!(shown(5.0, 0.0), "5.00 ±0.00");
+        assert_eq!(shown(821.0, 1e-13), "821.0 ±0.0");
         assert_eq!(doubted(Some(5.0), None), "5.00");
         assert_eq!(doubted(None, None), "–");
     }
