@@ -113,8 +113,8 @@ fn a_sweep_that_was_killed_goes_on_to_the_same_set() {
     let kept: Vec<Vec<u8>> = (0..3).map(|point| journal(&set, point)).collect();
 
     // A folder of which only the beginning was written, as a kill may leave it at any point.
-    let first_lost = (3..).find(|point| !set.join(format!("points/{point}/summary.json")).exists());
-    let torn = set.join(format!("points/{}", first_lost.unwrap()));
+    let is_lost = |point: &u32| !set.join(format!("points/{point}/summary.json")).exists();
+    let torn = set.join(format!("points/{}", (3..1_000).find(is_lost).unwrap()));
     if !torn.exists() {
         fs::create_dir(&torn).unwrap();
     }
@@ -169,9 +169,9 @@ fn repeated_runs_in_virtual_time_are_independent() {
     // The same run alone meets the same engine: nothing is left over from the runs before.
     let seed = summary_of(&set, 2)["run"]["seed"].to_string();
     let alone = tempfile::tempdir().unwrap();
-    let one = ["run", "--virtual", "--requests", "20", "--seed", &seed, "-q", "--json"];
-    let once = done(&output(&one, alone.path()));
-    assert_eq!(once["metrics"], summary_of(&set, 2)["metrics"]);
+    let arguments = ["run", "--virtual", "--requests", "20", "--seed", &seed, "-q", "--json"];
+    let by_itself = done(&output(&arguments, alone.path()));
+    assert_eq!(by_itself["metrics"], summary_of(&set, 2)["metrics"]);
     assert_eq!(output(&["verify", "latest/1"], folder.path()).status.code(), Some(0));
 }
 
@@ -373,8 +373,8 @@ fn a_search_is_asked_for_in_words() {
 
 #[test]
 fn wrong_input_is_refused_with_its_remedy() {
-    let many: String = (1..=300).map(|level| format!("{level},")).collect();
-    let too_many = many.trim_end_matches(',');
+    let many: Vec<String> = (1..=300).map(|level: u32| level.to_string()).collect();
+    let too_many = &many.join(",");
     let table: [(&[&str], &[&str]); 24] = [
         (&["--rates", "1", "--concurrencies", "2"], &["choose one"]),
         (&["--rates", "0,1"], &["above 0"]),

@@ -1,6 +1,6 @@
 //! What is said while a set is measured: which run it is, and what it came to.
 
-use inferometer_analysis::{Percentile, Summary};
+use inferometer_analysis::{Quantity, Summary, Zero};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
 use inferometer_report::escape;
 use inferometer_report::number::figure;
@@ -55,13 +55,14 @@ pub(super) fn opening(campaign: &CampaignSpec, point: &Point) -> String {
 /// The line after it.
 pub(super) fn headline(campaign: &CampaignSpec, point: &Point, summary: &Summary) -> String {
     let output = summary.metrics.scalar("output_throughput").and_then(|scalar| scalar.value);
-    let ttft = summary.metrics.distribution("ttft");
-    let ttft = ttft.and_then(|ttft| ttft.percentile(Percentile::P99));
+    // On an open loop a wait before sending is the server's doing too.
+    let zero = if summary.run.load.is_open() { Zero::Schedule } else { Zero::Sent };
+    let ttft = Quantity::named("ttft.p99", zero).ok().and_then(|ttft| ttft.of(summary).ok());
     let words = format!(
         "{}, {} output tok/s, TTFT p99 {} ms",
         summary.verdict.key(),
         figure(output),
-        figure(ttft)
+        figure(ttft.map(|estimate| estimate.value))
     );
     format!("{} {words}", place(campaign, point))
 }

@@ -153,14 +153,14 @@ mod tests {
     #[test]
     fn a_command_knows_its_server_and_its_words_are_kept() {
         let command = "echo \"$INFEROMETER_CONDITION $INFEROMETER_URL\"; echo oops >&2";
-        let (ended, log) = run(command, Duration::from_secs(60));
+        let (ended, log) = run(command, Duration::from_mins(1));
         assert_eq!(ended.unwrap(), None);
         assert!(log.starts_with("v1 http://127.0.0.1:9") && log.ends_with("\noops\n"), "{log}");
     }
 
     #[test]
     fn a_command_that_fails_or_hangs_is_an_error_with_its_last_lines() {
-        let (ended, _) = run("echo one; echo two; exit 7", Duration::from_secs(60));
+        let (ended, _) = run("echo one; echo two; exit 7", Duration::from_mins(1));
         let failure = format!("{:?}", ended.unwrap_err());
         assert!(failure.contains("exit status: 7") && failure.contains("  two"), "{failure}");
         let (ended, _) = run("echo waiting; sleep 1000", Duration::from_millis(300));

@@ -14,7 +14,7 @@ pub(super) fn table(sets: &[SetListing]) -> String {
         return String::new();
     }
     let mut text = format!(
-        "{:<20} {:<10} {:<8} {:<15} {:<24} {:>10}\n",
+        "{:<20} {:<10} {:<8} {:<15} {:<30} {:>8}\n",
         "set", "state", "kind", "servers", "levels", "runs"
     );
     for listing in sets {
@@ -22,12 +22,12 @@ pub(super) fn table(sets: &[SetListing]) -> String {
         let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
         let _ = writeln!(
             text,
-            "{:<20} {:<10} {:<8} {:<15} {:<24} {:>10}{}",
+            "{:<20} {:<10} {:<8} {:<15} {:<30} {:>8}{}",
             terminal_line(listing.set.id(), 20),
             state(&listing.state),
             campaign.map_or("–", kind),
             terminal_line(&campaign.map_or_else(|| "–".to_owned(), servers), 15),
-            terminal_line(&campaign.map_or_else(|| "–".to_owned(), levels), 24),
+            terminal_line(&campaign.map_or_else(|| "–".to_owned(), levels), 30),
             campaign.map_or_else(|| "–".to_owned(), |campaign| runs(listing, campaign)),
             if simulated { "  simulated" } else { "" },
         );
