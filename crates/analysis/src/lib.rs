@@ -13,6 +13,7 @@ pub mod calibration;
 mod cap;
 mod capacity;
 mod client;
+pub mod comparison;
 mod concurrency;
 pub mod definitions;
 mod estimate;
