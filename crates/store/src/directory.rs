@@ -12,6 +12,7 @@ use crate::files;
 use crate::journal::{Integrity, JournalReader};
 use crate::ledger::Ledger;
 use crate::manifest::{self, MANIFEST_FILE};
+use crate::set;
 
 pub(crate) const JOURNAL_FILE: &str = "requests.journal";
 const SUMMARY_FILE: &str = "summary.json";
@@ -51,13 +52,16 @@ pub enum RunState {
 impl RunDirectory {
     /// The run at `path`, inside a store or elsewhere. Nothing is read yet.
     pub fn at(path: PathBuf) -> Self {
-        // `.` and `runs/x/..` have no name of their own; the real path has.
-        let real = || fs::canonicalize(&path).ok()?.file_name().map(OsStr::to_owned);
-        let name = path.file_name().map(OsStr::to_owned).or_else(real).unwrap_or_default();
-        Self { id: name.to_string_lossy().into_owned(), path }
+        let id = point_id(&path).unwrap_or_else(|| name(&path));
+        Self { id, path }
     }
 
-    /// The run's id, which is the name of its directory.
+    /// A point of a set.
+    pub(crate) fn of_set(set: &str, number: u32, path: PathBuf) -> Self {
+        Self { id: format!("{set}/{number}"), path }
+    }
+
+    /// The run's id, which is the name of its directory; of a point, its set and its number.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -181,6 +185,23 @@ impl RunDirectory {
             Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
         }
     }
+}
+
+/// The name of a directory.
+pub(crate) fn name(path: &Path) -> String {
+    // `.` and `runs/x/..` have no name of their own; the real path has.
+    let real = || fs::canonicalize(path).ok()?.file_name().map(OsStr::to_owned);
+    let name = path.file_name().map(OsStr::to_owned).or_else(real).unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The id of a point, where the path is one.
+fn point_id(path: &Path) -> Option<String> {
+    let number = set::number_of(path.file_name()?.to_str()?)?;
+    let points = path.parent().filter(|parent| parent.ends_with(set::POINTS))?;
+    let folder = points.parent()?;
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    folder.join(set::SET_FILE).is_file().then(|| format!("{}/{number}", name(folder)))
 }
 
 /// Takes the journal for writing, for as long as the file is open.

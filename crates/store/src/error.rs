@@ -47,6 +47,10 @@ pub enum StoreError {
          without it"
     )]
     Manifest { path: PathBuf, error: serde_json::Error },
+    #[error("{path} is missing, so there is no set here; name a directory that holds one")]
+    NoSet { path: PathBuf },
+    #[error("{path} is damaged: {error}; put the original back, or measure again")]
+    Set { path: PathBuf, error: serde_json::Error },
     #[error("the manifest for {path} cannot be written as JSON: {error}")]
     ManifestDraft { path: PathBuf, error: serde_json::Error },
     #[error("{path} is longer than {limit} bytes, so it was not written by this tool")]
@@ -91,4 +95,8 @@ pub enum StoreError {
     NotFound { name: String, path: PathBuf, known: String },
     #[error("`{name}` fits several runs in {path}: {candidates}; write more of the name")]
     Ambiguous { name: String, path: PathBuf, candidates: String },
+    #[error("`{name}` is a set of runs, and one run is wanted; name one of them, such as {set}/0")]
+    IsSet { name: String, set: String },
+    #[error("{set} has no point {number}; it has {known}")]
+    NoPoint { set: PathBuf, number: u32, known: String },
 }

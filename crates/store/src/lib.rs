@@ -1,4 +1,4 @@
-//! Run directories: append while running, seal, read back, recover, list.
+//! Run directories and sets of them: append while running, seal, read back, recover, list.
 //!
 //! A run is a directory of a few files. `manifest.json` is written first and says what was asked;
 //! `requests.journal` grows while the run goes on, and so does `telemetry.journal` where the server
@@ -9,11 +9,13 @@
 mod directory;
 mod error;
 mod files;
+mod find;
 mod frame;
 mod journal;
 mod ledger;
 mod manifest;
 mod recovery;
+mod set;
 mod store;
 mod telemetry;
 mod writer;
@@ -22,12 +24,14 @@ mod writer_thread;
 pub use directory::{RunDirectory, RunState, StoredRun};
 pub use error::StoreError;
 pub use files::{read_at_most, write_atomically};
+pub use find::Stored;
 pub use frame::{Damage, Framed, PAYLOAD_BYTES_MAX};
 pub use journal::{DamagedFrame, FORMAT_VERSION, Integrity, JournalReader, Tail};
 pub use ledger::LedgerError;
 pub use manifest::NewRun;
 pub use recovery::Recovery;
-pub use store::{RunListing, RunStore};
+pub use set::{NewSet, SetDirectory, SetLock, SetState};
+pub use store::{RunListing, RunStore, SetListing};
 pub use telemetry::TelemetryWriter;
 pub use writer::{JournalWriter, RunWriter};
 pub use writer_thread::spawn_writer;

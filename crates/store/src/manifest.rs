@@ -7,7 +7,8 @@ use inferometer_model::observations::{ClockAnchor, Endpoint, Materials, Simulate
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, Manifest, Spec};
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::files;
@@ -38,17 +39,12 @@ pub struct NewRun {
 
 impl NewRun {
     pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
-        let nanos = self.clock.realtime_ns;
-        Timestamp::from_nanosecond(nanos.into()).map_err(|_error| StoreError::Date { nanos })
+        timestamp(self.clock.realtime_ns)
     }
 
     /// Four hexadecimal digits that tell apart runs of the same second.
     pub(crate) fn distinction(&self, process: u32) -> u16 {
-        let plan = crc32c::crc32c(self.fingerprints.plan.as_bytes());
-        let and_process = crc32c::crc32c_append(plan, &process.to_le_bytes());
-        let hash = crc32c::crc32c_append(and_process, &self.clock.realtime_ns.to_le_bytes());
-        let [a, b, c, d] = hash.to_le_bytes();
-        u16::from_le_bytes([a ^ c, b ^ d])
+        distinction(self.fingerprints.plan.as_bytes(), process, self.clock.realtime_ns)
     }
 
     pub(crate) fn into_manifest(self, run: String, started: Timestamp) -> Manifest {
@@ -69,6 +65,17 @@ impl NewRun {
             simulated: self.simulated,
         }
     }
+}
+
+pub(crate) fn timestamp(nanos: u64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_nanosecond(nanos.into()).map_err(|_error| StoreError::Date { nanos })
+}
+
+pub(crate) fn distinction(asked: &[u8], process: u32, realtime_ns: u64) -> u16 {
+    let and_process = crc32c::crc32c_append(crc32c::crc32c(asked), &process.to_le_bytes());
+    let hash = crc32c::crc32c_append(and_process, &realtime_ns.to_le_bytes());
+    let [a, b, c, d] = hash.to_le_bytes();
+    u16::from_le_bytes([a ^ c, b ^ d])
 }
 
 /// Whether a name has the form of a run's id.
@@ -94,13 +101,16 @@ pub(crate) fn stamp(started: Timestamp) -> String {
 }
 
 pub(crate) fn write_manifest(run: &Path, manifest: &Manifest) -> Result<(), StoreError> {
-    let path = run.join(MANIFEST_FILE);
+    write_json(&run.join(MANIFEST_FILE), manifest)
+}
+
+pub(crate) fn write_json(path: &Path, manifest: &impl Serialize) -> Result<(), StoreError> {
     let mut json = match serde_json::to_vec_pretty(manifest) {
         Ok(json) => json,
-        Err(error) => return Err(StoreError::ManifestDraft { path, error }),
+        Err(error) => return Err(StoreError::ManifestDraft { path: path.to_owned(), error }),
     };
     json.push(b'\n');
-    files::write_atomically(&path, &json)
+    files::write_atomically(path, &json)
 }
 
 pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
@@ -109,15 +119,21 @@ pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
         return Err(StoreError::NoManifest { path, run: run.to_owned() });
     };
     let known = u32::from(FORMAT_VERSION);
-    // The version first: a newer manifest may lack what this program looks for.
-    let read = serde_json::from_slice(&json).and_then(|Versioned { format }| {
-        if known < format { Ok(Err(format)) } else { serde_json::from_slice(&json).map(Ok) }
-    });
-    match read {
+    match read_versioned(&json, known) {
         Ok(Ok(manifest)) => Ok(manifest),
         Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known }),
         Err(error) => Err(StoreError::Manifest { path, error }),
     }
+}
+
+/// What a file says, or the version that it has when that is newer than `known`. The version
+/// comes first: a newer file may lack what this program looks for.
+pub(crate) fn read_versioned<T: DeserializeOwned>(
+    json: &[u8],
+    known: u32,
+) -> Result<Result<T, u32>, serde_json::Error> {
+    let Versioned { format } = serde_json::from_slice(json)?;
+    if known < format { Ok(Err(format)) } else { serde_json::from_slice(json).map(Ok) }
 }
 
 #[derive(Deserialize)]

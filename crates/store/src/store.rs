@@ -1,24 +1,24 @@
-//! The place where runs are kept: making them, listing them, finding them by name.
+//! The place where runs and sets are kept: making them, listing them, and what was sent before.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use inferometer_model::campaign::SetManifest;
 use inferometer_model::spec::Source;
 use inferometer_model::{BaseUrl, Manifest, Spec};
+use jiff::Timestamp;
 
 use crate::directory::{self, RunDirectory, RunState};
 use crate::error::StoreError;
 use crate::files;
-use crate::manifest::{self, MANIFEST_FILE, NewRun};
+use crate::find::Stored;
+use crate::manifest::{self, NewRun};
+use crate::set::{NewSet, SetDirectory, SetState};
 use crate::writer::{JournalWriter, RunWriter};
 
-/// The name that stands for the newest run.
-const LATEST: &str = "latest";
 /// How long a server is taken to remember prompts.
 const CACHE_MEMORY_NS: u64 = 24 * 3_600 * 1_000_000_000;
-/// Names shown in a message.
-const NAMES_SHOWN_MAX: usize = 8;
 
 /// A directory of runs. It need not exist before the first run is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +35,19 @@ pub struct RunListing {
     pub manifest: Option<Manifest>,
 }
 
-/// A run directory as found, with its manifest if there is a good one.
-struct Candidate {
-    directory: RunDirectory,
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetListing {
+    pub set: SetDirectory,
+    pub state: SetState,
+    /// `None` when it cannot be read; the state says why.
+    pub manifest: Option<SetManifest>,
+}
+
+/// A run or a set as found.
+pub(crate) struct Candidate {
+    pub(crate) stored: Stored,
+    /// `None` when its manifest cannot be read.
+    pub(crate) started_ns: Option<u64>,
     manifest: Option<Manifest>,
 }
 
@@ -73,29 +83,49 @@ impl RunStore {
         fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
         let distinction = new.distinction(std::process::id());
         let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
-        let manifest = new.into_manifest(id, started);
-        let directory = RunDirectory::at(path);
-        let journal = manifest::write_manifest(directory.path(), &manifest)
-            .and_then(|()| create_journal(&directory))
-            .inspect_err(|_error| {
-                // Nothing was measured yet, so what is left of it would only litter the list.
-                let _ = fs::remove_dir_all(directory.path());
-            })?;
-        files::sync_parent(directory.path()).map_err(|error| self.not_writable(error))?;
-        Ok(RunWriter::new(directory, manifest, journal))
+        begin(RunDirectory::at(path), new.into_manifest(id, started))
     }
 
-    /// All runs, the newest first; those whose manifest cannot be read come last. Files and
-    /// directories that are not runs are passed over.
+    /// Makes a set's directory and writes what it asks. It has no point yet.
+    pub fn create_set(&self, new: NewSet) -> Result<SetDirectory, StoreError> {
+        let started = new.started()?;
+        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
+        let distinction = new.distinction(std::process::id());
+        let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
+        let set = SetDirectory::at(path);
+        set.write_manifest(&new.into_manifest(id, started)).inspect_err(|_error| {
+            // Nothing was measured yet, so what is left of it would only litter the list.
+            let _ = fs::remove_dir_all(set.path());
+        })?;
+        files::sync_parent(set.path()).map_err(|error| self.not_writable(error))?;
+        Ok(set)
+    }
+
+    /// All runs that are in no set, the newest first; those whose manifest cannot be read come
+    /// last. Files and directories that are not runs are passed over.
     pub fn list(&self) -> Result<Vec<RunListing>, StoreError> {
-        let candidates = self.candidates()?;
-        let listing = |Candidate { directory, manifest }: Candidate| RunListing {
-            id: directory.id().to_owned(),
-            path: directory.path().to_owned(),
-            state: directory.state(),
-            manifest,
-        };
-        Ok(candidates.into_iter().map(listing).collect())
+        let runs = self.candidates()?.into_iter().filter_map(|found| match found.stored {
+            Stored::Run(directory) => Some(RunListing {
+                id: directory.id().to_owned(),
+                path: directory.path().to_owned(),
+                state: directory.state(),
+                manifest: found.manifest,
+            }),
+            Stored::Set(_) => None,
+        });
+        Ok(runs.collect())
+    }
+
+    /// All sets, in the same order.
+    pub fn sets(&self) -> Result<Vec<SetListing>, StoreError> {
+        let sets = self.candidates()?.into_iter().filter_map(|found| match found.stored {
+            Stored::Set(set) => {
+                let (state, manifest) = (set.state(), set.manifest().ok());
+                Some(SetListing { set, state, manifest })
+            }
+            Stored::Run(_) => None,
+        });
+        Ok(sets.collect())
     }
 
     /// The newest run of the last day that may have sent the same prompts to the same server: the
@@ -121,44 +151,25 @@ impl RunStore {
             manifest.fingerprints.plan == plan
                 || manifest.spec.seed == spec.seed && both_write(&manifest.spec)
         };
-        let runs = self.candidates().unwrap_or_default();
-        let manifests = runs.into_iter().filter_map(|found| found.manifest);
-        manifests
+        let mut sent = self.manifests();
+        sent.sort_by_key(|manifest| std::cmp::Reverse(manifest.clock.realtime_ns));
+        sent.into_iter()
             .filter(|manifest| manifest.endpoint.base == *base && !manifest.endpoint.embedded)
             .filter(is_recent)
             .find(is_alike)
             .map(|manifest| manifest.run)
     }
 
-    /// The run that `name` means: an id, the beginning of exactly one id, `latest`, or the path of
-    /// a run's directory. Only an explicit path leads out of the store.
-    pub fn resolve(&self, name: &str) -> Result<RunDirectory, StoreError> {
-        let candidates = self.candidates()?;
-        let names: Vec<&str> = candidates.iter().map(|found| found.directory.id()).collect();
-        if name == LATEST {
-            return latest(&candidates)
-                .map(|found| found.directory.clone())
-                .ok_or_else(|| self.not_found(name, &names));
-        }
-        if let Some(exact) = candidates.iter().find(|found| found.directory.id() == name) {
-            return Ok(exact.directory.clone());
-        }
-        if !name.is_empty() && Path::new(name).join(MANIFEST_FILE).is_file() {
-            return Ok(RunDirectory::at(PathBuf::from(name)));
-        }
-        let fitting: Vec<&Candidate> = candidates
-            .iter()
-            .filter(|found| !name.is_empty() && found.directory.id().starts_with(name))
-            .collect();
-        match fitting.as_slice() {
-            [only] => Ok(only.directory.clone()),
-            [] => Err(self.not_found(name, &names)),
-            several => Err(StoreError::Ambiguous {
-                name: name.to_owned(),
-                path: self.path.clone(),
-                candidates: shown(several.iter().map(|found| found.directory.id())),
-            }),
-        }
+    /// Of all runs, those of sets among them.
+    fn manifests(&self) -> Vec<Manifest> {
+        let of_one = |found: Candidate| match found.stored {
+            Stored::Run(_) => Vec::from_iter(found.manifest),
+            Stored::Set(set) => {
+                let points = set.points().unwrap_or_default();
+                points.into_iter().filter_map(|number| set.point(number).manifest().ok()).collect()
+            }
+        };
+        self.candidates().unwrap_or_default().into_iter().flat_map(of_one).collect()
     }
 
     /// Takes an id that no other run has: making a directory is the one step that two processes
@@ -181,7 +192,7 @@ impl RunStore {
     }
 
     /// The newest first.
-    fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
+    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
         let read_error = |error| StoreError::Read { path: self.path.clone(), error };
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -190,35 +201,48 @@ impl RunStore {
         };
         let mut candidates = Vec::new();
         for entry in entries {
-            let path = entry.map_err(read_error)?.path();
-            if RunDirectory::holds_run(&path) {
-                let directory = RunDirectory::at(path);
-                let manifest = directory.manifest().ok();
-                candidates.push(Candidate { directory, manifest });
-            }
+            candidates.extend(Candidate::at(entry.map_err(read_error)?.path()));
         }
-        let age = |found: &Candidate| {
-            let started = found.manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
-            (started, found.directory.id().to_owned())
-        };
-        candidates.sort_by_cached_key(|found| std::cmp::Reverse(age(found)));
+        candidates.sort_by_cached_key(|found| {
+            std::cmp::Reverse((found.started_ns, found.stored.id().to_owned()))
+        });
         Ok(candidates)
     }
 
     fn not_writable(&self, error: io::Error) -> StoreError {
         StoreError::NotWritable { path: self.path.clone(), error }
     }
+}
 
-    fn not_found(&self, name: &str, names: &[&str]) -> StoreError {
-        let known = if names.is_empty() {
-            "there are no runs yet: make one with `inferometer run`, or say where they are with \
-             --output"
-                .to_owned()
-        } else {
-            format!("there are {}", shown(names.iter().copied()))
-        };
-        StoreError::NotFound { name: name.to_owned(), path: self.path.clone(), known }
+impl Candidate {
+    fn at(path: PathBuf) -> Option<Self> {
+        if RunDirectory::holds_run(&path) {
+            let directory = RunDirectory::at(path);
+            let manifest = directory.manifest().ok();
+            let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
+            return Some(Self { stored: Stored::Run(directory), started_ns, manifest });
+        }
+        if !SetDirectory::holds_set(&path) {
+            return None;
+        }
+        let set = SetDirectory::at(path);
+        let started = || set.manifest().ok()?.started.parse::<Timestamp>().ok();
+        let started_ns = started().and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
+        Some(Self { stored: Stored::Set(set), started_ns, manifest: None })
     }
+}
+
+/// Writes the manifest of a run into its empty directory and opens its journal.
+pub(crate) fn begin(directory: RunDirectory, manifest: Manifest) -> Result<RunWriter, StoreError> {
+    let journal = manifest::write_manifest(directory.path(), &manifest)
+        .and_then(|()| create_journal(&directory))
+        .inspect_err(|_error| {
+            // Nothing was measured yet, so what is left of it would only litter the list.
+            let _ = fs::remove_dir_all(directory.path());
+        })?;
+    files::sync_parent(directory.path())
+        .map_err(|error| StoreError::Write { path: directory.path().to_owned(), error })?;
+    Ok(RunWriter::new(directory, manifest, journal))
 }
 
 /// The journal gets its name when it is locked and has its header, so that nobody ever finds a
@@ -237,25 +261,4 @@ fn create_journal(directory: &RunDirectory) -> Result<JournalWriter<File>, Store
         .and_then(|()| files::sync_parent(&path))
         .map_err(|error| StoreError::Write { path, error })?;
     Ok(journal)
-}
-
-fn shown<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let more = names.len().saturating_sub(NAMES_SHOWN_MAX);
-    let text = names.take(NAMES_SHOWN_MAX).collect::<Vec<_>>().join(", ");
-    if more == 0 { text } else { format!("{text} and {more} more") }
-}
-
-/// The newest run. One that cannot be read is still the newest: taking an older one in silence
-/// would answer for the wrong run.
-fn latest(candidates: &[Candidate]) -> Option<&Candidate> {
-    let readable = candidates.iter().find(|found| found.manifest.is_some());
-    let is_newer = |found: &&Candidate| {
-        readable.is_none_or(|readable| readable.directory.id() < found.directory.id())
-    };
-    let broken = candidates
-        .iter()
-        .filter(|found| found.manifest.is_none() && manifest::is_run_id(found.directory.id()))
-        .filter(is_newer)
-        .max_by_key(|found| found.directory.id());
-    broken.or(readable)
 }

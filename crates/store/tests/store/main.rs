@@ -8,5 +8,6 @@ mod journal;
 mod recovery;
 mod runs;
 mod samples;
+mod sets;
 mod strategies;
 mod telemetry;

@@ -1,0 +1,233 @@
+//! A set of runs on disk: what it asks, its points, and what they came to.
+//!
+//! `set.json` is written first, so that a set which died can be gone on with; every point is an
+//! ordinary run below `points/`. Nothing that was measured is ever removed: a point that must be
+//! measured again is moved to `abandoned/`.
+
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use inferometer_model::campaign::{CampaignSpec, SetManifest};
+use jiff::Timestamp;
+
+use crate::directory::{self, RunDirectory};
+use crate::error::StoreError;
+use crate::files;
+use crate::manifest::{self, NewRun};
+use crate::store;
+use crate::writer::RunWriter;
+
+pub(crate) const SET_FILE: &str = "set.json";
+pub(crate) const POINTS: &str = "points";
+const ABANDONED: &str = "abandoned";
+const SUMMARY_FILE: &str = "summary.json";
+const LOCK_FILE: &str = "lock";
+/// What a restarted server said; kept beside the points.
+const RESTART_LOG: &str = "restart.log";
+/// The version of `set.json`. Its points have the version of runs.
+const SET_FORMAT: u32 = 1;
+/// A set of many servers has some hundred kilobytes; a longer file is not one.
+const SET_BYTES_MAX: u64 = 16 << 20;
+const SUMMARY_BYTES_MAX: u64 = 256 << 20;
+
+/// All that is known of a set before its first run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSet {
+    pub campaign: CampaignSpec,
+    /// Whether it happens in virtual time.
+    pub simulated: bool,
+    pub tool_version: String,
+    /// The wall time that names the set.
+    pub realtime_ns: u64,
+}
+
+/// A directory that holds a set, finished or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetDirectory {
+    id: String,
+    path: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetState {
+    /// Nothing is left to ask, and what the points came to is stored.
+    Sealed,
+    /// A live process works on it.
+    Running,
+    /// It can be gone on with.
+    Unfinished,
+    Unreadable(String),
+}
+
+/// Holds a set for one process, until it is dropped.
+#[derive(Debug)]
+pub struct SetLock {
+    _file: File,
+}
+
+impl NewSet {
+    pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
+        manifest::timestamp(self.realtime_ns)
+    }
+
+    /// Four hexadecimal digits that tell apart sets of the same second.
+    pub(crate) fn distinction(&self, process: u32) -> u16 {
+        let seed = self.campaign.seed.to_le_bytes();
+        manifest::distinction(&seed, process, self.realtime_ns)
+    }
+
+    pub(crate) fn into_manifest(self, set: String, started: Timestamp) -> SetManifest {
+        SetManifest {
+            format: SET_FORMAT,
+            set,
+            started: started.to_string(),
+            tool_version: self.tool_version,
+            simulated: self.simulated,
+            campaign: self.campaign,
+        }
+    }
+}
+
+impl SetDirectory {
+    /// The set at `path`, inside a store or elsewhere. Nothing is read yet.
+    pub fn at(path: PathBuf) -> Self {
+        Self { id: directory::name(&path), path }
+    }
+
+    pub(crate) fn holds_set(path: &Path) -> bool {
+        path.join(SET_FILE).is_file()
+    }
+
+    /// The set's id, which is the name of its directory.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn restart_log(&self) -> PathBuf {
+        self.path.join(RESTART_LOG)
+    }
+
+    pub fn manifest(&self) -> Result<SetManifest, StoreError> {
+        let path = self.path.join(SET_FILE);
+        let Some(json) = files::read_at_most(&path, SET_BYTES_MAX)? else {
+            return Err(StoreError::NoSet { path });
+        };
+        match manifest::read_versioned(&json, SET_FORMAT) {
+            Ok(Ok(manifest)) => Ok(manifest),
+            Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known: SET_FORMAT }),
+            Err(error) => Err(StoreError::Set { path, error }),
+        }
+    }
+
+    pub(crate) fn write_manifest(&self, manifest: &SetManifest) -> Result<(), StoreError> {
+        manifest::write_json(&self.path.join(SET_FILE), manifest)
+    }
+
+    /// A point by its number, whether it is there or not.
+    pub fn point(&self, number: u32) -> RunDirectory {
+        RunDirectory::of_set(&self.id, number, self.path.join(POINTS).join(number.to_string()))
+    }
+
+    /// The points that have a folder, by number.
+    pub fn points(&self) -> Result<Vec<u32>, StoreError> {
+        let path = self.path.join(POINTS);
+        let read_error = |error| StoreError::Read { path: path.clone(), error };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(read_error(error)),
+        };
+        let mut numbers = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(read_error)?.file_name();
+            numbers.extend(name.to_str().and_then(number_of));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Makes a point's directory, writes its manifest, and opens and locks its journal.
+    pub fn create_point(&self, number: u32, new: NewRun) -> Result<RunWriter, StoreError> {
+        let started = new.started()?;
+        let directory = self.point(number);
+        let not_made = |error| StoreError::Write { path: directory.path().to_owned(), error };
+        fs::create_dir_all(self.path.join(POINTS)).map_err(not_made)?;
+        fs::create_dir(directory.path()).map_err(not_made)?;
+        let manifest = new.into_manifest(directory.id().to_owned(), started);
+        store::begin(directory, manifest)
+    }
+
+    /// Moves a point aside so that it can be measured again, and says where it is now.
+    pub fn abandon(&self, number: u32) -> Result<PathBuf, StoreError> {
+        let from = self.point(number).path().to_owned();
+        let folder = self.path.join(ABANDONED);
+        let moved = || {
+            fs::create_dir_all(&folder)?;
+            let free = (0..=u32::MAX)
+                .map(|attempt| folder.join(format!("{number}-{attempt}")))
+                .find(|to| !to.exists())
+                .ok_or(ErrorKind::AlreadyExists)?;
+            fs::rename(&from, &free)?;
+            files::sync_parent(&free)?;
+            files::sync_parent(&from)?;
+            Ok(free)
+        };
+        moved().map_err(|error| StoreError::Write { path: from.clone(), error })
+    }
+
+    /// Puts what the points came to beside them, whole or not at all.
+    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
+        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
+    }
+
+    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
+    }
+
+    /// Takes the set for this process. Fails with `Busy` while another has it.
+    pub fn lock(&self) -> Result<SetLock, StoreError> {
+        let path = self.path.join(LOCK_FILE);
+        let opened = File::options().create(true).write(true).truncate(false).open(&path);
+        match opened {
+            Ok(file) => directory::lock(&file, &path, &self.path).map(|()| SetLock { _file: file }),
+            Err(error) => Err(StoreError::Write { path, error }),
+        }
+    }
+
+    /// Where the set stands. No point is read for this.
+    pub fn state(&self) -> SetState {
+        let find = || -> Result<SetState, StoreError> {
+            self.manifest()?;
+            if self.is_locked()? {
+                return Ok(SetState::Running);
+            }
+            let sealed = self.path.join(SUMMARY_FILE).is_file();
+            Ok(if sealed { SetState::Sealed } else { SetState::Unfinished })
+        };
+        find().unwrap_or_else(|error| SetState::Unreadable(error.to_string()))
+    }
+
+    fn is_locked(&self) -> Result<bool, StoreError> {
+        let path = self.path.join(LOCK_FILE);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(StoreError::Read { path, error }),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
+        }
+    }
+}
+
+/// The number of a point's folder; `007` is not one.
+pub(crate) fn number_of(name: &str) -> Option<u32> {
+    name.parse().ok().filter(|number: &u32| number.to_string() == name)
+}
