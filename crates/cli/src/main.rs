@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
