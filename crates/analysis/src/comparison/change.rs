@@ -59,7 +59,10 @@ impl Values {
             return Err("no run of one side has it".to_owned());
         }
         if let Some(few) = base.iter().chain(&other).find(|estimate| !estimate.certified) {
-            return Err(format!("not judged: too few samples in a run ({})", few.n));
+            return Err(format!(
+                "not judged: too few samples in a run ({}); send more requests",
+                few.n
+            ));
         }
         let has_no_ratio = |estimate: &Estimate| estimate.value <= 0.0;
         if scale == Scale::Ratio && base.iter().chain(&other).any(has_no_ratio) {
@@ -70,7 +73,7 @@ impl Values {
             Basis::Paired => paired(&values(&base), &values(&other), scale),
             Basis::Unpaired => unpaired(&values(&base), &values(&other), scale),
         };
-        found.ok_or_else(|| "the runs do not tell how far off it may be".to_owned())
+        found.ok_or_else(|| "a single run has no interval of it".to_owned())
     }
 
     /// The values of both sides, without runs that have none.

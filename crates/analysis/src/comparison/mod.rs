@@ -210,7 +210,7 @@ fn outcome_of(
     let missing = levels.iter().find(|(_, found)| found.change.is_none());
     let reason = missing.map(|(level, found)| {
         let why = found.reason.as_deref().unwrap_or("it has no change");
-        if 1 < levels.len() { format!("at {level}: {why}") } else { why.to_owned() }
+        if 1 < levels.len() { format!("{why} ({level})") } else { why.to_owned() }
     });
     let regression = judgement == Judgement::Worse && !is_within;
     SideOutcome { side: side.to_owned(), judgement, change, basis, regression, reason }

@@ -24,12 +24,14 @@ pub fn render(comparison: &Comparison) -> String {
         text += "**NOT COMPARED**: a side has no valid runs left.\n\n";
     }
     for outcome in &comparison.outcomes {
+        let known_from = outcome.change.map_or_else(String::new, |_| {
+            format!("; {}", markdown(&words::known_from(comparison, outcome)))
+        });
         let _ = writeln!(
             text,
-            "**{}** {}; {}\n",
+            "**{}** {}{known_from}\n",
             outcome.judgement.key().to_uppercase(),
             markdown(&words::outcome(comparison, outcome)),
-            markdown(&words::known_from(comparison, outcome)),
         );
     }
     for grid in tables::all(comparison) {

@@ -12,9 +12,8 @@ use crate::terminal::Ink;
 
 /// Columns for the name of a side.
 const SIDE_WIDTH: usize = 12;
-/// What the speed-up table is about, as heads and as quantities.
-const SPEED_UPS: [(&str, &str); 2] =
-    [("prompt", "input_throughput"), ("generation", "output_throughput")];
+/// What the speed-up table is about: prompts and answers.
+const SPEED_UPS: [&str; 2] = ["input_throughput", "output_throughput"];
 
 /// Every table of the comparison, in the order of the page.
 pub(super) fn all(comparison: &Comparison) -> Vec<Grid> {
@@ -37,19 +36,15 @@ fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideCompa
     let title = match (several, 1 < comparison.outcomes.len()) {
         (false, false) => None,
         (false, true) => Some(format!("{name} against {base}")),
-        (true, false) => Some(format!("At {}", level.level)),
-        (true, true) => Some(format!("At {}: {name} against {base}", level.level)),
+        (true, false) => Some(level.level.to_string()),
+        (true, true) => Some(format!("{}: {name} against {base}", level.level)),
     };
     let heads = ["", base.as_str(), name.as_str(), "change", "95 % (%)", "verdict"];
-    let reasons = side.quantities.iter().filter_map(|found| {
-        let reason = found.reason.as_ref()?;
-        Some(format!("{NOTHING} {}: {reason}", words::title(&found.quantity)))
-    });
     Grid {
         title,
         heads: heads.map(str::to_owned).to_vec(),
         rows: side.quantities.iter().map(quantity).collect(),
-        remarks: reasons.collect(),
+        remarks: words::reasons(side),
     }
 }
 
@@ -79,7 +74,7 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
     let mut rows = Vec::new();
     for level in &comparison.levels {
         for (place, side) in level.against.iter().enumerate() {
-            let found = SPEED_UPS.map(|(_, name)| level.quantity(place, name));
+            let found = SPEED_UPS.map(|name| level.quantity(place, name));
             if found.iter().all(Option::is_none) {
                 continue;
             }
@@ -92,31 +87,28 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
                 let change = found.and_then(|found| found.change);
                 Cell::plain(change.map_or_else(dash, words::change))
             };
-            let [prompt, generation] = found;
+            let [prompt, answers] = found;
             let label = format!("{}, {}", level.level, terminal_line(&side.side, SIDE_WIDTH));
             rows.push(vec![
                 Cell::plain(label),
                 mean(prompt, true),
                 mean(prompt, false),
-                mean(generation, true),
-                mean(generation, false),
                 speed_up(prompt),
-                speed_up(generation),
+                mean(answers, true),
+                mean(answers, false),
+                speed_up(answers),
             ]);
         }
     }
-    let [prompt, generation] = SPEED_UPS.map(|(head, _)| head);
-    let heads = [
-        "level, side".to_owned(),
-        format!("{prompt} {base}"),
-        prompt.to_owned(),
-        format!("{generation} {base}"),
-        generation.to_owned(),
-        format!("{prompt} speed-up"),
-        format!("{generation} speed-up"),
-    ];
+    let heads =
+        ["", "prompts, base", "prompts", "speed-up", "answers, base", "answers", "speed-up"];
     let title = Some(format!("Speed-up over {base} (tokens per second)"));
-    (!rows.is_empty()).then(|| Grid { title, heads: heads.to_vec(), rows, remarks: Vec::new() })
+    (!rows.is_empty()).then(|| Grid {
+        title,
+        heads: heads.map(str::to_owned).to_vec(),
+        rows,
+        remarks: Vec::new(),
+    })
 }
 
 fn layouts(comparison: &Comparison) -> Option<Grid> {

@@ -57,8 +57,10 @@ fn outcomes(comparison: &Comparison, style: Style) -> String {
             words::ink(outcome.judgement).map_or(word.clone(), |ink| style.paint(ink, &word));
         let told = terminal(&words::outcome(comparison, outcome));
         text += &hanging(&format!("{head}  "), indent, &told);
-        let known_from = words::known_from(comparison, outcome);
-        text += &hanging(&" ".repeat(indent), indent, &known_from);
+        if outcome.change.is_some() {
+            let known_from = words::known_from(comparison, outcome);
+            text += &hanging(&" ".repeat(indent), indent, &known_from);
+        }
     }
     text
 }

@@ -1,11 +1,12 @@
 //! What both pages say, in words.
 
 use inferometer_analysis::comparison::{
-    Basis, Change, Comparison, Judgement, Margins, Objection, SideFacts, SideOutcome, Weight,
+    Basis, Change, Comparison, Judgement, Margins, Objection, SideComparison, SideFacts,
+    SideOutcome, Weight,
 };
 use inferometer_analysis::{Quantity, Unit, Zero};
 
-use crate::number::{count, figure, percent};
+use crate::number::{NOTHING, count, figure, percent};
 use crate::terminal::Ink;
 
 /// What chance alone may do to an interval, and to a p value.
@@ -70,7 +71,7 @@ pub(super) const fn ink(judgement: Judgement) -> Option<Ink> {
 /// A side in one line, without its name.
 pub(super) fn side(facts: &SideFacts) -> String {
     let server = match &facts.simulated {
-        Some(profile) => format!("simulated, {profile}"),
+        Some(profile) => format!("no server (simulated: {profile})"),
         None => facts.target.clone(),
     };
     let left_out = match facts.left_out {
@@ -79,7 +80,7 @@ pub(super) fn side(facts: &SideFacts) -> String {
     };
     let runs = facts.runs.len() as u64;
     let noun = if runs == 1 { "run" } else { "runs" };
-    format!("{}, {} {noun}{left_out}, `{}` at {server}", facts.source, count(runs), facts.model)
+    format!("{}, {} {noun}{left_out}, {} at {server}", facts.source, count(runs), facts.model)
 }
 
 /// What the primary quantity decides about a side.
@@ -118,18 +119,22 @@ pub(super) fn known_from(comparison: &Comparison, outcome: &SideOutcome) -> Stri
 }
 
 pub(super) fn margins(margins: Margins) -> String {
+    let points = format!("{:.2}", margins.share * 100.0);
     format!(
-        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} points of \
-         shares",
+        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} of a \
+         hundred for shares",
         percent(Some(margins.centre)),
         percent(Some(margins.tail)),
-        figure(Some(margins.share * 100.0)).trim_end_matches('0').trim_end_matches('.'),
+        points.trim_end_matches('0').trim_end_matches('.'),
     )
 }
 
 /// How much of all this chance would do alone.
 pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
     let made = u64::from(comparison.comparisons);
+    if made == 0 {
+        return Vec::new();
+    }
     let noun = if made == 1 { "comparison was" } else { "comparisons were" };
     let mut lines = vec![format!(
         "{} {noun} made; about one interval in twenty misses the truth by chance. Only the \
@@ -169,7 +174,7 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
     }
     let several = 1 < comparison.levels.len();
     let named = |level: &dyn std::fmt::Display, side: &str, name: &str| {
-        let at = if several { format!(" at {level}") } else { String::new() };
+        let at = if several { format!(" ({level})") } else { String::new() };
         let of = if 1 < comparison.outcomes.len() { format!(" of {side}") } else { String::new() };
         format!("{}{of}{at}", title(name))
     };
@@ -198,6 +203,28 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Why quantities are not judged, each reason once.
+pub(super) fn reasons(side: &SideComparison) -> Vec<String> {
+    let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+    for found in &side.quantities {
+        let Some(reason) = found.reason.as_deref() else { continue };
+        let title = title(&found.quantity);
+        match told.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, titles)) => titles.push(title),
+            None => told.push((reason, vec![title])),
+        }
+    }
+    let line = |(reason, titles): (&str, Vec<String>)| {
+        let which = if titles.len() == side.quantities.len() {
+            "all".to_owned()
+        } else {
+            titles.join(", ")
+        };
+        format!("{NOTHING} {which}: {reason}")
+    };
+    told.into_iter().map(line).collect()
 }
 
 /// The head and the text of an objection.
@@ -253,6 +280,6 @@ mod tests {
     #[test]
     fn margins_are_told_with_their_units() {
         let told = margins(Margins::DEFAULT);
-        assert!(told.contains("±2 % of throughputs") && told.contains("±1 points"), "{told}");
+        assert!(told.contains("±2 % of throughputs") && told.contains("±1 of a hundred"), "{told}");
     }
 }

@@ -67,7 +67,7 @@ fn single_runs_combine_what_each_knows_of_itself() {
 #[test]
 fn a_single_run_without_doubt_says_nothing() {
     let found = values(&[100.0], &[200.0], false);
-    assert!(found.change(Scale::Ratio).unwrap_err().contains("how far off"));
+    assert!(found.change(Scale::Ratio).unwrap_err().contains("no interval"));
 }
 
 #[test]
