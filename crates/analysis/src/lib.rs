@@ -1,7 +1,7 @@
 //! Records to summary: metrics, statistics, validity.
 //!
 //! [`summarize`] is a pure function of a run's [`Observations`](inferometer_model::Observations).
-//! It reads the records once (`measured`), walks the one table of metrics ([`METRICS`]), lets the
+//! It reads the records (`measured`), walks the one table of metrics ([`METRICS`]), lets the
 //! warnings judge what was found, and gives a [`Summary`] that serialises to the documented JSON.
 //!
 //! Nothing is not zero: a metric without values is null and says why. Nothing is rounded here;
@@ -14,17 +14,21 @@ mod cap;
 mod capacity;
 mod client;
 pub mod comparison;
+mod clustered;
 mod concurrency;
 pub mod definitions;
+mod doubt;
 mod estimate;
 #[cfg(test)]
 mod fixture;
+mod fluidity;
 mod groups;
 mod measured;
 mod metric;
 mod oddities;
 mod outcomes;
 pub mod outline;
+mod pooled;
 mod promise;
 #[cfg(test)]
 mod properties;

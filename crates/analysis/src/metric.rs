@@ -11,8 +11,8 @@ mod table;
 
 pub use self::table::METRICS;
 
+use crate::estimate::Interval;
 use crate::measured::{Measured, Series};
-use crate::sample::Sample;
 use crate::value::{Distribution, MetricValue, Scalar};
 
 /// A quantity that a run is described by.
@@ -72,6 +72,8 @@ enum Formula {
     /// Where its values are, and what an empty list of them means.
     Distribution(fn(&Measured) -> &Series, Missing),
     Scalar(fn(&Measured) -> Result<f64, Missing>),
+    /// The same, and where it lies as far as the run itself can tell.
+    Estimate(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
 }
 
 impl Metric {
@@ -86,7 +88,7 @@ impl Metric {
     pub fn shape(&self) -> Shape {
         match self.formula {
             Formula::Distribution(..) => Shape::Distribution,
-            Formula::Scalar(_) => Shape::Scalar,
+            Formula::Scalar(_) | Formula::Estimate(..) => Shape::Scalar,
         }
     }
 
@@ -98,30 +100,36 @@ impl Metric {
         match self.formula {
             Formula::Distribution(series, absent) => {
                 let series = series(measured);
-                MetricValue::Distribution(match series.sample(absent) {
-                    Ok(sample) => Distribution { note: series.note, ..Distribution::of(sample) },
+                MetricValue::Distribution(match series.found(absent) {
+                    Ok(found) => Distribution { note: series.note, ..found.clone() },
                     Err(Missing(reason)) => Distribution::nothing(reason),
                 })
             }
-            Formula::Scalar(formula) => MetricValue::Scalar(self.scalar(formula(measured))),
+            Formula::Scalar(formula) => MetricValue::Scalar(self.scalar(formula(measured), None)),
+            Formula::Estimate(formula, interval) => {
+                MetricValue::Scalar(self.scalar(formula(measured), interval(measured)))
+            }
         }
     }
 
-    /// The values of a distribution, or why there are none; `None` for a single number.
-    pub(crate) fn sample<'m>(&self, measured: &'m Measured) -> Option<Result<&'m Sample, Missing>> {
+    /// A distribution, or why there is none; `None` for a single number.
+    pub(crate) fn distribution<'m>(
+        &self,
+        measured: &'m Measured,
+    ) -> Option<Result<&'m Distribution, Missing>> {
         match self.formula {
-            Formula::Distribution(series, absent) => Some(series(measured).sample(absent)),
-            Formula::Scalar(_) => None,
+            Formula::Distribution(series, absent) => Some(series(measured).found(absent)),
+            Formula::Scalar(_) | Formula::Estimate(..) => None,
         }
     }
 
-    fn scalar(&self, found: Result<f64, Missing>) -> Scalar {
+    fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
         let finite = found.and_then(|value| {
             if value.is_finite() { Ok(value) } else { Err(Missing("it is not a finite number")) }
         });
         Scalar {
             value: finite.ok(),
-            interval: None,
+            interval: interval.filter(|_| finite.is_ok()),
             unit: self.unit.name().to_owned(),
             reason: finite.err().map(|Missing(reason)| reason.to_owned()),
         }
@@ -166,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_number_that_is_not_finite_is_nothing() {
-        let scalar = Metric::named("tg").unwrap().scalar(Ok(f64::INFINITY));
+        let scalar = Metric::named("tg").unwrap().scalar(Ok(f64::INFINITY), None);
         assert_eq!(scalar.value, None);
         assert!(scalar.reason.is_some());
     }

@@ -123,6 +123,11 @@ impl Promise {
         }
     }
 
+    /// In the unit of the metric.
+    pub(crate) fn limit(&self) -> f64 {
+        self.limit
+    }
+
     pub(crate) fn is_per_request(&self) -> bool {
         matches!(self.about, About::EachRequest(_))
     }

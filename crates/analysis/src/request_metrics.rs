@@ -7,29 +7,26 @@ use inferometer_model::RequestRecord;
 use inferometer_model::record::Read;
 
 use crate::arrivals::{Arrival, Output};
+use crate::clustered::Clustered;
 use crate::ruler::Ruler;
 use crate::tokens::OutputTokens;
 
-/// Values in milliseconds, one list per metric, in the order of the requests.
+/// Values in milliseconds, one list per metric, in the order in which requests were added.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies {
     pub(crate) ttft: Vec<f64>,
     pub(crate) ttft_schedule: Vec<f64>,
     pub(crate) ttfc: Vec<f64>,
-    pub(crate) icl: Vec<f64>,
-    /// A gap per token, and the tokens that it stands for.
-    pub(crate) itl: Vec<(f64, u64)>,
     pub(crate) tpot: Vec<f64>,
     pub(crate) e2e: Vec<f64>,
     pub(crate) e2e_schedule: Vec<f64>,
     pub(crate) client_queue: Vec<f64>,
     pub(crate) send_lag: Vec<f64>,
-    pub(crate) client_lag: Vec<f64>,
-    pub(crate) arrival_width: Vec<f64>,
-    /// The same, counted once for each event; an arrival of one event has no width.
+    pub(crate) arrival_width: Clustered,
+    /// The same, counted once for each event.
     pub(crate) event_width: Vec<(f64, u64)>,
-    /// A gap between arrivals had no token count, so per-token gaps would be of some requests only.
-    pub(crate) itl_unknown: bool,
+    /// Events that came alone: an arrival of one event has no width.
+    pub(crate) events_alone: u64,
     /// A TPOT took one token for the first arrival, whose count is not known.
     pub(crate) tpot_assumed: bool,
 }
@@ -60,10 +57,6 @@ impl Latencies {
         if let Some(sent) = record.sent {
             self.client_queue.extend(ruler.ms(record.intended, record.admitted));
             self.send_lag.extend(ruler.ms(record.admitted, sent));
-        }
-        for read in &record.reads {
-            let Some(kernel) = read.kernel else { continue };
-            self.client_lag.extend(ruler.ms(kernel, read.user));
         }
     }
 
@@ -98,7 +91,6 @@ impl Latencies {
         self.add_widths(record, &output.arrivals, ruler);
         if 1 < output.arrivals.len() {
             answer.tpot = self.tpot(first, last, tokens, ruler);
-            self.add_gaps(&output.arrivals, ruler);
         }
         self.add_answer(answer);
         answer
@@ -130,35 +122,12 @@ impl Latencies {
         Some(span / after_first as f64)
     }
 
-    fn add_gaps(&mut self, arrivals: &[Arrival], ruler: &mut Ruler) {
-        // An arrival may carry text and no token, when the server lets go of text that it held
-        // back. Its gap belongs to the tokens of the next arrival, or ITL would lose that time.
-        let mut carried_over = 0.0;
-        for pair in arrivals.windows(2) {
-            let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
-            self.icl.push(gap);
-            match pair[1].tokens {
-                _ if self.itl_unknown => {}
-                None => {
-                    self.itl_unknown = true;
-                    self.itl = Vec::new();
-                }
-                Some(0) => carried_over += gap,
-                Some(tokens) => {
-                    let per_token = (carried_over + gap) / tokens as f64;
-                    carried_over = 0.0;
-                    self.itl.push((per_token, tokens));
-                }
-            }
-        }
-    }
-
     /// How far back the events of a coalesced arrival may really lie: to the read before, or to
     /// the moment since which the driver was busy elsewhere, whichever is later.
     fn add_widths(&mut self, record: &RequestRecord, arrivals: &[Arrival], ruler: &mut Ruler) {
         for arrival in arrivals {
             if arrival.events < 2 {
-                self.event_width.push((0.0, u64::from(arrival.events)));
+                self.events_alone += u64::from(arrival.events);
                 continue;
             }
             let Some(read) = record.reads.get(arrival.read) else { continue };
@@ -171,9 +140,12 @@ impl Latencies {
             } else {
                 ruler.ms(earliest.max(read.turn), arrival.at)
             };
-            self.arrival_width.extend(width);
-            self.event_width.extend(width.map(|width| (width, u64::from(arrival.events))));
+            if let Some(width) = width {
+                self.arrival_width.push(width);
+                self.event_width.push((width, u64::from(arrival.events)));
+            }
         }
+        self.arrival_width.end_request();
     }
 }
 
@@ -208,14 +180,12 @@ mod tests {
         assert_eq!(found.ttft, [100.0]);
         assert_eq!(found.ttft_schedule, [105.0]);
         assert_eq!(found.ttfc, [100.0]);
-        assert_eq!(found.icl, [20.0, 60.0]);
-        assert_eq!(found.itl, [(20.0, 1), (20.0, 3)]);
         assert_eq!(found.tpot, [80.0 / 4.0]);
         assert_eq!(found.e2e, [180.0]);
         assert_eq!(found.e2e_schedule, [185.0]);
         assert_eq!(found.client_queue, [2.0]);
         assert_eq!(found.send_lag, [3.0]);
-        assert!(!found.tpot_assumed && !found.itl_unknown);
+        assert!(!found.tpot_assumed);
         assert_eq!(out_of_order, 0);
     }
 
@@ -244,14 +214,14 @@ mod tests {
     fn one_token_has_no_time_per_token_after_it() {
         let (found, _) = latencies(&Given::ok(0).arrival(50, &[Some(1)]).usage(10, 1).record());
         assert_eq!(found.ttft.len(), 1);
-        assert!(found.tpot.is_empty() && found.icl.is_empty() && found.itl.is_empty());
+        assert!(found.tpot.is_empty());
     }
 
     #[test]
-    fn all_tokens_in_one_arrival_have_no_gaps() {
+    fn all_tokens_in_one_arrival_have_no_time_per_token() {
         let record = Given::ok(0).arrival(50, &[Some(4), Some(4)]).usage(10, 8).record();
         let (found, _) = latencies(&record);
-        assert!(found.tpot.is_empty() && found.icl.is_empty() && found.itl.is_empty());
+        assert!(found.tpot.is_empty());
     }
 
     #[test]
@@ -260,11 +230,10 @@ mod tests {
             Given::ok(0).arrival(50, &[Some(2)]).arrival(60, &[Some(0)]).usage(10, 2).record();
         let (found, _) = latencies(&record);
         assert!(found.tpot.is_empty(), "two tokens, both in the first arrival");
-        assert_eq!(found.icl, [10.0]);
     }
 
     #[test]
-    fn unknown_counts_leave_icl_and_mark_tpot() {
+    fn unknown_counts_mark_tpot() {
         let record = Given::ok(0)
             .arrival(100, &[None])
             .arrival(120, &[None])
@@ -272,23 +241,8 @@ mod tests {
             .usage(10, 7)
             .record();
         let (found, _) = latencies(&record);
-        assert_eq!(found.icl, [20.0, 40.0]);
-        assert!(found.itl_unknown && found.itl.is_empty());
         assert_eq!(found.tpot, [10.0], "60 ms over 7 − 1 tokens");
         assert!(found.tpot_assumed);
-    }
-
-    #[test]
-    fn text_without_tokens_passes_its_gap_on() {
-        let record = Given::ok(0)
-            .arrival(100, &[Some(1)])
-            .arrival(110, &[Some(0)])
-            .arrival(130, &[Some(2)])
-            .usage(10, 3)
-            .record();
-        let (found, _) = latencies(&record);
-        assert_eq!(found.icl, [10.0, 20.0]);
-        assert_eq!(found.itl, [(15.0, 2)]);
     }
 
     #[test]
@@ -304,7 +258,8 @@ mod tests {
         record.reads[2].turn = ms(145);
         record.reads[3].turn = ms(175);
         let (found, _) = latencies(&record);
-        assert_eq!(found.arrival_width, [20.0, 5.0, 0.0]);
+        assert_eq!(found.event_width, [(20.0, 2), (5.0, 2), (0.0, 2)]);
+        assert_eq!(found.events_alone, 1);
     }
 
     #[test]
@@ -317,16 +272,7 @@ mod tests {
             .record();
         record.reads[1].drained = false;
         record.reads[2].turn = ms(0);
-        assert_eq!(latencies(&record).0.arrival_width, [50.0]);
-    }
-
-    #[test]
-    fn the_client_lag_is_of_every_stamped_read() {
-        let mut record = Given::ok(0).arrival(100, &[Some(1)]).arrival(120, &[Some(1)]).record();
-        record.reads[0].user = ms(103);
-        record.reads[1].kernel = None;
-        let (found, _) = latencies(&record);
-        assert_eq!(found.client_lag, [3.0]);
+        assert_eq!(latencies(&record).0.event_width, [(50.0, 2)]);
     }
 
     #[test]

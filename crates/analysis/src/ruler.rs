@@ -8,7 +8,7 @@ use inferometer_model::Moment;
 /// the wrong way round by no more than that error are not out of order: which came first is not
 /// known, and the small negative distance is the honest measurement. Beyond the error the record
 /// contradicts itself, and there is no distance.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ruler {
     error_ns: u64,
     out_of_order: u64,

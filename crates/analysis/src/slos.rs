@@ -5,8 +5,9 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Slo;
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Interval;
 use crate::measured::Measured;
-use crate::metric::Missing;
+use crate::metric::{Missing, Unit};
 use crate::promise::{About, Promise, SloProblem};
 use crate::quantity::Zero;
 use crate::request_metrics::AnswerLatencies;
@@ -91,7 +92,8 @@ impl Keeping {
         Self { promises: promises.collect(), scheduled, met: 0 }
     }
 
-    pub(crate) fn add_ok(&mut self, answer: &AnswerLatencies) {
+    /// Whether the answer kept all that was promised.
+    pub(crate) fn add_ok(&mut self, answer: &AnswerLatencies) -> bool {
         let mut kept_all = true;
         for (found, promise) in &mut self.promises {
             let About::EachRequest(value) = promise.about else { continue };
@@ -100,6 +102,12 @@ impl Keeping {
             kept_all &= kept;
         }
         self.met += u64::from(kept_all);
+        kept_all
+    }
+
+    /// Requests that were due.
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.scheduled
     }
 
     /// `None` when nothing was promised of each request.
@@ -151,44 +159,96 @@ fn judge(
             });
         }
     };
-    let (value, doubt) = match promise.about {
+    let found = match promise.about {
         About::EachRequest(_) => return None,
         About::Statistic(statistic) => statistic_of(&promise, statistic, measured),
         About::OneValue => one_value_of(&promise, measured),
     };
-    let verdict = match value {
-        Some(value) if doubt.is_none() && promise.is_kept_by(value) => SloVerdict::Met,
-        Some(_) if doubt.is_none() => SloVerdict::Missed,
-        _ => SloVerdict::Undecided,
-    };
+    let (verdict, reason) = found.verdict(&promise);
     let metric = Some(promise.metric.name.to_owned());
-    Some(SloOutcome { promise: slo.to_string(), metric, verdict, value, reason: doubt })
+    Some(SloOutcome { promise: slo.to_string(), metric, verdict, value: found.value, reason })
 }
 
-/// The value, and why it decides nothing, if it does not.
-type Finding = (Option<f64>, Option<String>);
+#[derive(Default)]
+struct Finding {
+    value: Option<f64>,
+    interval: Option<Interval>,
+    /// Why the value decides nothing, if it does not.
+    doubt: Option<String>,
+}
+
+impl Finding {
+    fn nothing(reason: &str) -> Self {
+        Self { doubt: Some(reason.to_owned()), ..Self::default() }
+    }
+
+    /// A promise is decided by the whole interval, where there is one.
+    fn verdict(&self, promise: &Promise) -> (SloVerdict, Option<String>) {
+        let (Some(value), None) = (self.value, &self.doubt) else {
+            return (SloVerdict::Undecided, self.doubt.clone());
+        };
+        let Interval { low, high } = self.interval.unwrap_or(Interval { low: value, high: value });
+        match (promise.is_kept_by(low), promise.is_kept_by(high)) {
+            (true, true) => (SloVerdict::Met, None),
+            (false, false) => (SloVerdict::Missed, None),
+            _ => {
+                let between = between(promise.metric.unit, low, high);
+                let reason = format!("the 95 % interval {between} straddles the limit");
+                (SloVerdict::Undecided, Some(reason))
+            }
+        }
+    }
+}
+
+/// With digits enough to tell the ends apart.
+fn between(unit: Unit, low: f64, high: f64) -> String {
+    let (scale, name) = match unit {
+        Unit::Share => (100.0, "%"),
+        Unit::Milliseconds | Unit::RequestsPerSecond | Unit::TokensPerSecond | Unit::Requests => {
+            (1.0, unit.name())
+        }
+    };
+    let (low, high) = (low * scale, high * scale);
+    let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
+    let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
+    format!("{low:.digits$}–{high:.digits$} {name}")
+}
 
 fn statistic_of(promise: &Promise, statistic: Statistic, measured: &Measured) -> Finding {
-    let sample = match promise.metric.sample(measured) {
-        Some(Ok(sample)) => sample,
-        Some(Err(Missing(reason))) => return (None, Some(reason.to_owned())),
-        None => return (None, Some("it is no distribution".to_owned())),
+    let found = match promise.metric.distribution(measured) {
+        Some(Ok(found)) => found,
+        Some(Err(Missing(reason))) => return Finding::nothing(reason),
+        None => return Finding::nothing("it is no distribution"),
     };
-    let (count, needed) = (sample.count(), statistic.certified_from());
-    let doubt = (count < needed).then(|| {
-        format!("{} is certified from {needed} samples on, and there are {count}", statistic.name())
-    });
-    (Some(statistic.of(sample)), doubt)
+    let (name, needed, count) = (statistic.name(), statistic.certified_from(), found.n);
+    let certified = match statistic {
+        Statistic::Percentile(percentile) => found.is_certified(percentile),
+        Statistic::Mean | Statistic::Max => true,
+    };
+    let doubt = match (certified, count < needed) {
+        (true, _) => None,
+        (false, true) => {
+            Some(format!("{name} is certified from {needed} samples on, and there are {count}"))
+        }
+        (false, false) => Some(format!(
+            "{name} is certified from {needed} independent samples on, and these {count} resemble \
+             each other: they are worth fewer"
+        )),
+    };
+    let interval = found.intervals.of(statistic);
+    Finding { value: statistic.stored(found), interval, doubt }
 }
 
 fn one_value_of(promise: &Promise, measured: &Measured) -> Finding {
     match promise.metric.value(measured) {
-        MetricValue::Scalar(scalar) => (scalar.value, scalar.reason),
-        MetricValue::Distribution(_) => (None, Some("it is no single number".to_owned())),
+        MetricValue::Scalar(scalar) => {
+            Finding { value: scalar.value, interval: scalar.interval, doubt: scalar.reason }
+        }
+        MetricValue::Distribution(_) => Finding::nothing("it is no single number"),
     }
 }
 
-fn zero(observations: &Observations) -> Zero {
+pub(crate) fn zero(observations: &Observations) -> Zero {
     if observations.manifest.spec.is_open_loop() { Zero::Schedule } else { Zero::Sent }
 }
 

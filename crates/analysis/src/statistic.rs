@@ -1,6 +1,6 @@
 //! The statistics that a distribution may be asked for by name.
 
-use crate::sample::{Percentile, Sample};
+use crate::sample::Percentile;
 use crate::value::Distribution;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,15 +30,7 @@ impl Statistic {
         }
     }
 
-    pub(crate) fn of(self, sample: &Sample) -> f64 {
-        match self {
-            Self::Mean => sample.mean(),
-            Self::Max => sample.max(),
-            Self::Percentile(percentile) => sample.percentile(percentile),
-        }
-    }
-
-    /// The same number, as a summary has it.
+    /// The number, as a summary has it.
     pub fn stored(self, distribution: &Distribution) -> Option<f64> {
         match self {
             Self::Mean => distribution.mean,

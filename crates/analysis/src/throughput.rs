@@ -3,11 +3,11 @@
 //! The window is the whole run, from the first byte sent to the last ending of a request that was
 //! sent, ramp and drain included; its kind says so.
 
-use inferometer_model::Moment;
+use inferometer_model::{Moment, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Output;
-use crate::ruler::{moment_to_ms, ns_to_ms};
+use crate::ruler::{Ruler, moment_to_ms, ns_to_ms};
 use crate::tokens::OutputTokens;
 
 /// The stretch of time that throughputs are divided by.
@@ -34,6 +34,10 @@ pub(crate) struct Extremes(Option<(Moment, Moment)>);
 impl Extremes {
     pub(crate) fn add(&mut self, from: Moment, to: Moment) {
         self.0 = Some(self.0.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
+    }
+
+    pub(crate) fn bounds_ns(self) -> Option<(u64, u64)> {
+        self.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()))
     }
 
     pub(crate) fn duration_ns(self) -> Option<u64> {
@@ -65,23 +69,23 @@ impl Extremes {
 pub(crate) struct Deliveries(Vec<(u64, u64)>);
 
 impl Deliveries {
-    /// Takes each arrival's own count; where one is unknown, the request's total is spread evenly
-    /// over its output events, in whole tokens.
-    pub(crate) fn add(&mut self, output: &Output, tokens: OutputTokens) {
-        let known = output.marked_tokens().is_some();
-        let mut events_before = 0;
-        for arrival in &output.arrivals {
-            let events_after = events_before + u64::from(arrival.events);
-            let count = match arrival.tokens {
-                Some(count) if known => count,
-                _ => {
-                    share(tokens.count, events_after, output.events)
-                        - share(tokens.count, events_before, output.events)
-                }
-            };
-            events_before = events_after;
-            self.0.push((arrival.at.as_nanos(), count));
+    /// Of the answers that are whole. A pass of its own, so that a long run's memory holds one list
+    /// of moments at a time.
+    pub(crate) fn of(records: &[&RequestRecord], generates: bool) -> Self {
+        let ok = || records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+        let mut deliveries = Self(Vec::with_capacity(ok().map(|record| record.events.len()).sum()));
+        let mut output = Output::default();
+        for record in ok() {
+            output.read(record, &mut Ruler::new(0));
+            let counted =
+                if generates { OutputTokens::of(record, &output) } else { OutputTokens::NONE };
+            deliveries.add(&output, counted);
         }
+        deliveries
+    }
+
+    fn add(&mut self, output: &Output, tokens: OutputTokens) {
+        self.0.extend(delivered(output, tokens).map(|(at, count)| (at.as_nanos(), count)));
     }
 
     /// The most tokens in any one second; `None` when nothing was delivered.
@@ -103,6 +107,28 @@ impl Deliveries {
     }
 }
 
+/// When the tokens of an answer came. Takes each arrival's own count; where one is unknown, the
+/// request's total is spread evenly over its output events, in whole tokens.
+pub(crate) fn delivered(
+    output: &Output,
+    tokens: OutputTokens,
+) -> impl Iterator<Item = (Moment, u64)> {
+    let known = output.marked_tokens().is_some();
+    let mut events_before = 0;
+    output.arrivals.iter().map(move |arrival| {
+        let events_after = events_before + u64::from(arrival.events);
+        let count = match arrival.tokens {
+            Some(count) if known => count,
+            _ => {
+                share(tokens.count, events_after, output.events)
+                    - share(tokens.count, events_before, output.events)
+            }
+        };
+        events_before = events_after;
+        (arrival.at, count)
+    })
+}
+
 /// `total · part / whole`, rounded down.
 fn share(total: u64, part: u64, whole: u64) -> u64 {
     let scaled = u128::from(total) * u128::from(part) / u128::from(whole.max(1));
@@ -115,7 +141,6 @@ const SECOND_NS: u64 = 1_000_000_000;
 mod tests {
     use super::*;
     use crate::fixture::{Given, ms};
-    use crate::ruler::Ruler;
 
     fn deliver(deliveries: &mut Deliveries, given: Given) {
         let record = given.record();

@@ -31,8 +31,19 @@ pub fn metrics_markdown() -> String {
         let _ = writeln!(text, "| `{key}` | {help} ({shape}) | {unit} | {better} |");
     }
     text.push_str(
-        "\nPercentiles are exact: all values are kept, sorted, and interpolated linearly. One is \
-         certified from this many samples on; below that it is shown and marked:\n\n\
+        "\nThe fluidity index needs two promises of each request: the first token is due after the \
+         promised TTFT (on an open loop from schedule), each later one the promised TPOT after the \
+         one before it. Time that a token saves is kept for those after it; after a miss the count \
+         begins anew. Tokens of one arrival come at one moment. A request that failed, or was due \
+         and not sent, misses all that it was to bring.\n\n\
+         Intervals are of 95 % and come from the run alone: each request is one cluster, in the \
+         order in which requests were sent, so values that resemble their neighbours count as \
+         fewer (the effective n). Throughputs vary over 10 to 100 equal parts of the window, none \
+         shorter than a request on average; fewer give no interval. Shares have Wilson's. What \
+         changes between runs, such as a restart, no interval of one run can know.\n\n\
+         Percentiles are exact: all values are kept, sorted, and interpolated linearly. One is \
+         certified when both its samples and their effective number are at least this many; below \
+         that it is shown and marked, and has no interval:\n\n\
          | percentile | samples |\n|---|---|\n",
     );
     for percentile in Percentile::ALL {

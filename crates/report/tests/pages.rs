@@ -51,7 +51,7 @@ fn who_promised_nothing_reads_nothing_of_promises() {
     (bare.request_slos, bare.slos) = (None, Vec::new());
     (bare.turns, bare.parts) = (Vec::new(), Vec::new());
     let page = terminal::render(&bare, &files(), Style::Plain);
-    for word in ["promises", "Goodput", "Attainment", "turns (ms)", "parts (ms)"] {
+    for word in ["promises", "Goodput", "Attainment", "Fluidity", "turns (ms)", "parts (ms)"] {
         assert!(!page.contains(word), "{word}");
     }
     assert!(page.contains("audit\n"));

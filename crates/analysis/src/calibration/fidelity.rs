@@ -243,7 +243,7 @@ fn width_ms_max(record: &RequestRecord) -> f64 {
     output.read(record, &mut ruler);
     let mut latencies = Latencies::default();
     latencies.add_ok(record, &output, OutputTokens::of(record, &output), &mut ruler);
-    latencies.arrival_width.into_iter().fold(0.0, f64::max)
+    latencies.event_width.into_iter().map(|(width, _)| width).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::RequestsPerSecond,
         better: Better::Higher,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::request_throughput),
+        formula: Formula::Estimate(Measured::request_throughput, |m| m.doubt.requests),
     },
     Metric {
         name: "input_throughput",
@@ -138,7 +138,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::Never,
-        formula: Formula::Scalar(Measured::input_throughput),
+        formula: Formula::Estimate(Measured::input_throughput, |m| m.doubt.input),
     },
     Metric {
         name: "output_throughput",
@@ -147,7 +147,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::output_throughput),
+        formula: Formula::Estimate(Measured::output_throughput, |m| m.doubt.output),
     },
     Metric {
         name: "total_throughput",
@@ -156,7 +156,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::total_throughput),
+        formula: Formula::Estimate(Measured::total_throughput, |m| m.doubt.total),
     },
     Metric {
         name: "per_user_throughput",
@@ -165,7 +165,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::ClosedLoop,
-        formula: Formula::Scalar(Measured::per_user_throughput),
+        formula: Formula::Estimate(Measured::per_user_throughput, Measured::per_user_interval),
     },
     Metric {
         name: "peak_output_throughput",
@@ -201,7 +201,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::Share,
         better: Better::Lower,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::error_rate),
+        formula: Formula::Estimate(Measured::error_rate, |m| m.doubt.failed),
     },
     Metric {
         name: "goodput",
@@ -210,7 +210,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::RequestsPerSecond,
         better: Better::Higher,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::goodput),
+        formula: Formula::Estimate(Measured::goodput, |m| m.doubt.good),
     },
     Metric {
         name: "attainment",
@@ -219,7 +219,17 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::Share,
         better: Better::Higher,
         headline: Headline::Always,
-        formula: Formula::Scalar(Measured::attainment),
+        formula: Formula::Estimate(Measured::attainment, |m| m.doubt.kept),
+    },
+    Metric {
+        name: "fluidity",
+        title: "Fluidity index",
+        help: "share of all tokens asked for that met their deadline (promised ttft, then tpot each), \
+               time saved carried over",
+        unit: Unit::Share,
+        better: Better::Higher,
+        headline: Headline::Never,
+        formula: Formula::Estimate(Measured::fluidity, |m| m.fluidity.interval),
     },
     Metric {
         name: "pp",
@@ -228,7 +238,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::Never,
-        formula: Formula::Scalar(Measured::prefill_speed),
+        formula: Formula::Estimate(Measured::prefill_speed, |m| m.doubt.prefill),
     },
     Metric {
         name: "tg",
@@ -237,7 +247,7 @@ pub static METRICS: &[Metric] = &[
         unit: Unit::TokensPerSecond,
         better: Better::Higher,
         headline: Headline::Never,
-        formula: Formula::Scalar(Measured::decode_speed),
+        formula: Formula::Estimate(Measured::decode_speed, |m| m.doubt.decode),
     },
 ];
 
@@ -280,6 +290,7 @@ mod tests {
                 "error_rate",
                 "goodput",
                 "attainment",
+                "fluidity",
                 "pp",
                 "tg",
             ]

@@ -327,6 +327,7 @@ fn what_generates_no_tokens_reports_none() {
             "total_throughput",
             "per_user_throughput",
             "peak_output_throughput",
+            "fluidity",
             "tg",
         ] {
             let found = summary.metrics.scalar(name).unwrap();

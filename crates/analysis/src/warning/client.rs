@@ -8,7 +8,6 @@ use inferometer_model::outcome::Cause;
 use super::{Percent, degraded_above};
 use crate::client::{ClientHealth, share};
 use crate::measured::{Measured, Series};
-use crate::sample::Percentile;
 use crate::verdict::Severity;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -213,7 +212,7 @@ fn lags(
 }
 
 fn p99(series: &Series) -> Option<f64> {
-    series.sample.as_ref().map(|sample| sample.percentile(Percentile::P99))
+    series.found.as_ref().and_then(|found| found.p99)
 }
 
 /// Requests that could not even be attempted on this machine.

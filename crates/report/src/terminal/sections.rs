@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::{
-    Distribution, FailureGroup, MetricValue, Percentile, Summary, Unit, Verdict,
+    Distribution, FailureGroup, Interval, MetricValue, Percentile, Summary, Unit, Verdict,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -106,7 +106,7 @@ pub(super) fn latencies(summary: &Summary, style: Style) -> String {
         row("latency (ms)", ["mean", "p50", "p90", "p95", "p99", "n"].map(str::to_owned));
     text = style.paint(Ink::Dim, text.trim_end()) + "\n";
     let mut reasons = String::new();
-    let mut marked = false;
+    let (mut marked, mut bounded) = (false, false);
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Distribution(distribution) = value else { continue };
         let is_headline =
@@ -119,12 +119,22 @@ pub(super) fn latencies(summary: &Summary, style: Style) -> String {
         let line = if is_headline { style.paint(Ink::Bold, line.trim_end()) + "\n" } else { line };
         text.push_str(&line);
         marked |= uncertain;
+        if let Some(doubt) = latency_doubt(distribution).filter(|_| is_headline) {
+            text += &(style.paint(Ink::Dim, &doubt) + "\n");
+            bounded = true;
+        }
         if let Some(reason) = &distribution.reason {
             let _ = writeln!(reasons, "  {NOTHING} {}: {}", metric.title, terminal(reason));
         }
     }
     if marked {
-        reasons.push_str("  ~ too few samples to certify this percentile\n");
+        reasons
+            .push_str("  ~ too few independent samples (effective n) to certify this percentile\n");
+    }
+    if bounded {
+        reasons.push_str(
+            "  ± where the true value lies with 95 % confidence, as far as this run can tell\n",
+        );
     }
     text + &style_lines(&reasons, style)
 }
@@ -145,6 +155,22 @@ fn latency_row(title: &str, distribution: &Distribution) -> (String, bool) {
     (row(title, figures), uncertain)
 }
 
+/// The intervals that fit on a line; `None` where there are none.
+fn latency_doubt(distribution: &Distribution) -> Option<String> {
+    let intervals = &distribution.intervals;
+    let known = [("mean", intervals.mean), ("p50", intervals.p50), ("p99", intervals.p99)];
+    let parts: Vec<String> = known
+        .into_iter()
+        .filter_map(|(name, interval)| Some(format!("{name} {}", range(interval?))))
+        .collect();
+    let effective = whole(distribution.effective_n);
+    (!parts.is_empty()).then(|| format!("  ± {} (effective n {effective})", parts.join(", ")))
+}
+
+fn range(interval: Interval) -> String {
+    format!("{}–{}", figure(Some(interval.low)), figure(Some(interval.high)))
+}
+
 fn row(name: &str, figures: [String; 6]) -> String {
     let mut text = format!("{name:<NAME_WIDTH$}");
     for figure in figures {
@@ -160,7 +186,8 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Scalar(scalar) = value else { continue };
         // Who promised nothing need not read that nothing was kept.
-        if matches!(metric.name, "goodput" | "attainment") && summary.request_slos.is_none() {
+        let is_of_promises = matches!(metric.name, "goodput" | "attainment" | "fluidity");
+        if is_of_promises && summary.request_slos.is_none() {
             continue;
         }
         let (number, unit) = match (metric.unit, metric.name) {
@@ -173,12 +200,21 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
         };
         if scalar.value.is_some() {
             let title = metric.title;
-            let _ = writeln!(text, "{title:<NAME_WIDTH$}{number:>FIGURE_WIDTH$} {unit}");
+            let doubt = scalar.interval.map_or_else(String::new, |interval| match metric.unit {
+                Unit::Share => format!("  ({})", percent_range(interval)),
+                _ => format!("  ({})", range(interval)),
+            });
+            let _ = writeln!(text, "{title:<NAME_WIDTH$}{number:>FIGURE_WIDTH$} {unit}{doubt}");
         } else if let Some(reason) = &scalar.reason {
             let _ = writeln!(reasons, "  {NOTHING} {}: {}", metric.title, terminal(reason));
         }
     }
     text + &style_lines(&reasons, style)
+}
+
+fn percent_range(interval: Interval) -> String {
+    let [low, high] = [interval.low, interval.high].map(|share| percent(Some(share)));
+    format!("{}–{high}", low.trim_end_matches(" %"))
 }
 
 pub(super) fn outcomes(summary: &Summary, style: Style) -> String {

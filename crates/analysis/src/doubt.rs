@@ -1,0 +1,162 @@
+//! How far off the single numbers of a run may be, judged from this run alone.
+
+use inferometer_model::RequestRecord;
+
+use crate::estimate::Interval;
+use crate::request_metrics::AnswerLatencies;
+use crate::statistics::series::{Cluster, mean_interval, share_interval};
+use crate::throughput::Extremes;
+use crate::tokens::{InputTokens, OutputTokens};
+
+/// `None` where the run says too little.
+#[derive(Debug, Default)]
+pub(crate) struct Doubt {
+    pub(crate) requests: Option<Interval>,
+    pub(crate) input: Option<Interval>,
+    pub(crate) output: Option<Interval>,
+    pub(crate) total: Option<Interval>,
+    pub(crate) good: Option<Interval>,
+    pub(crate) failed: Option<Interval>,
+    pub(crate) kept: Option<Interval>,
+    pub(crate) prefill: Option<Interval>,
+    pub(crate) decode: Option<Interval>,
+}
+
+/// What grows while the records are read, in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    work: Vec<Work>,
+    failed: Vec<Cluster>,
+    kept: Vec<Cluster>,
+    /// Input tokens over seconds of TTFT, and a token over seconds of TPOT.
+    prefill: Vec<Cluster>,
+    decode: Vec<Cluster>,
+}
+
+/// What one answer was worth, and when it was made.
+#[derive(Debug)]
+struct Work {
+    from_ns: u64,
+    to_ns: u64,
+    input: f64,
+    output: f64,
+    kept: bool,
+}
+
+impl Evidence {
+    pub(crate) fn add_failed(&mut self) {
+        self.failed.push(Cluster::of(1.0));
+        self.kept.push(Cluster::of(0.0));
+    }
+
+    pub(crate) fn add_ok(
+        &mut self,
+        record: &RequestRecord,
+        answer: &AnswerLatencies,
+        output: OutputTokens,
+        kept: bool,
+    ) {
+        self.failed.push(Cluster::of(0.0));
+        self.kept.push(Cluster::of(f64::from(u8::from(kept))));
+        let input = InputTokens::of(record).count as f64;
+        if let Some(ttft) = answer.ttft {
+            self.prefill.push(Cluster { count: ttft / 1e3, sum: input });
+        }
+        if let Some(tpot) = answer.tpot {
+            self.decode.push(Cluster { count: tpot / 1e3, sum: 1.0 });
+        }
+        if let Some(sent) = record.sent.filter(|sent| *sent <= record.ending.at) {
+            let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
+            self.work.push(Work { from_ns, to_ns, input, output: output.count as f64, kept });
+        }
+    }
+
+    /// `unsent` requests were due and kept nothing.
+    pub(crate) fn finish(mut self, window: Extremes, unsent: u64) -> Doubt {
+        let attempted = self.kept.len();
+        let due = attempted.saturating_add(usize::try_from(unsent).unwrap_or(usize::MAX));
+        self.kept.resize(due.min(attempted.saturating_add(UNSENT_MAX)), Cluster::of(0.0));
+        let share = |clusters: &[Cluster]| share_interval(clusters)?.interval;
+        let rate = |worth: fn(&Work) -> f64| {
+            positive(&Slices::of(window, &self.work)?.rates(&self.work, worth))
+        };
+        Doubt {
+            requests: rate(|_| 1.0),
+            input: rate(|work| work.input),
+            output: rate(|work| work.output),
+            total: rate(|work| work.input + work.output),
+            good: rate(|work| f64::from(u8::from(work.kept))),
+            failed: share(&self.failed),
+            kept: share(&self.kept),
+            prefill: positive(&self.prefill),
+            decode: positive(&self.decode),
+        }
+    }
+}
+
+/// The ratio of two sums, where it is a speed: not below zero, and unknown where nothing moved.
+fn positive(clusters: &[Cluster]) -> Option<Interval> {
+    let moved = clusters.iter().any(|cluster| 0.0 < cluster.sum);
+    let interval = mean_interval(clusters).filter(|_| moved)?.interval?;
+    Some(interval.clamped(0.0, f64::INFINITY))
+}
+
+/// Equal parts of the window. None is shorter than a request on average: what one long answer
+/// brings is not news in each of many parts.
+struct Slices {
+    from_ns: u64,
+    length_ns: f64,
+    count: usize,
+}
+
+/// Fewer say too little about how they differ.
+const SLICES_MIN: f64 = 10.0;
+const SLICES_MAX: f64 = 100.0;
+/// A plan that was hardly begun says no more with more of it.
+const UNSENT_MAX: usize = 1_000_000;
+
+impl Slices {
+    fn of(window: Extremes, work: &[Work]) -> Option<Self> {
+        let (from_ns, to_ns) = window.bounds_ns()?;
+        let duration_ns = to_ns.checked_sub(from_ns).filter(|ns| 0 < *ns)? as f64;
+        let flights_ns: f64 = work.iter().map(|work| (work.to_ns - work.from_ns) as f64).sum();
+        let flights = duration_ns * work.len() as f64 / flights_ns.max(1.0);
+        let count = flights.min(work.len() as f64).min(SLICES_MAX).floor();
+        if count < SLICES_MIN {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "10 to 100")]
+        let slices = count as usize;
+        Some(Self { from_ns, length_ns: duration_ns / count, count: slices })
+    }
+
+    /// What was done in each slice. An answer is spread evenly over the time it took: counted at its
+    /// end, streams that run in step would make a steady server look like a pulse.
+    fn rates(&self, work: &[Work], worth: fn(&Work) -> f64) -> Vec<Cluster> {
+        let mut slices = vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count];
+        for work in work {
+            let from = work.from_ns.saturating_sub(self.from_ns) as f64 / self.length_ns;
+            let to = work.to_ns.saturating_sub(self.from_ns) as f64 / self.length_ns;
+            let (first, last) = (self.place(from), self.place(to));
+            if first == last {
+                slices[first].sum += worth(work);
+                continue;
+            }
+            let per_slice = worth(work) / (to - from);
+            for (place, slice) in slices.iter_mut().enumerate().take(last + 1).skip(first) {
+                let within = to.min(place as f64 + 1.0) - from.max(place as f64);
+                slice.sum += per_slice * within;
+            }
+        }
+        slices
+    }
+
+    fn place(&self, slices: f64) -> usize {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
+        let place = slices.floor() as usize;
+        place.min(self.count - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

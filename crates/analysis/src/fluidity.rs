@@ -1,0 +1,129 @@
+//! The share of tokens that came when a reader needed them.
+//!
+//! The first token is due after the promised TTFT, and each later one the promised TPOT after the one
+//! before it. Time that a token saves is kept for those after it; a token that misses its moment is
+//! forgiven, and the count begins anew with it. The tokens of one arrival come at one moment.
+//!
+//! The denominator is all that was intended: a request that failed, or was due and not sent, misses
+//! as many tokens as it was to bring.
+
+use inferometer_model::{Observations, Outcome, RequestRecord};
+
+use crate::arrivals::Output;
+use crate::estimate::Interval;
+use crate::metric::Missing;
+use crate::promise::Promise;
+use crate::quantity::Zero;
+use crate::ruler::ns_to_ms;
+use crate::statistics::series::{Cluster, share_interval};
+use crate::throughput::delivered;
+use crate::tokens::OutputTokens;
+
+/// When tokens are due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Deadlines {
+    zero: Zero,
+    first_ms: f64,
+    next_ms: f64,
+}
+
+/// What grows while the records are read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    deadlines: Option<Deadlines>,
+    /// Tokens that were due of each request, and those of them that came in time.
+    requests: Vec<Cluster>,
+    asked: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fluidity {
+    pub(crate) share: Result<f64, Missing>,
+    pub(crate) interval: Option<Interval>,
+}
+
+const NO_DEADLINES: Missing = Missing(
+    "promise ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms) to have deadlines",
+);
+/// A plan that was hardly begun says no more with more of it.
+const UNSENT_MAX: u64 = 1_000_000;
+
+impl Reading {
+    pub(crate) fn new(observations: &Observations, zero: Zero) -> Self {
+        let slos = observations.manifest.spec.slos.iter();
+        let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, zero).ok()).collect();
+        Self { deadlines: Deadlines::of(&promises), requests: Vec::new(), asked: 0.0 }
+    }
+
+    pub(crate) fn add(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
+        let Some(deadlines) = self.deadlines else { return };
+        let asked = f64::from(record.asked.output_tokens);
+        self.asked += asked;
+        let answer = if record.ending.outcome == Outcome::Ok {
+            deadlines.met(record, output, tokens)
+        } else {
+            Cluster { count: asked, sum: 0.0 }
+        };
+        self.requests.push(answer);
+    }
+
+    /// `unsent` requests were due and brought nothing.
+    pub(crate) fn finish(mut self, unsent: u64) -> Fluidity {
+        if self.deadlines.is_none() {
+            return Fluidity { share: Err(NO_DEADLINES), interval: None };
+        }
+        let asked_each = self.asked / (self.requests.len() as f64).max(1.0);
+        let missed = Cluster { count: asked_each, sum: 0.0 };
+        let unsent = usize::try_from(unsent.min(UNSENT_MAX)).unwrap_or(usize::MAX);
+        self.requests.extend(std::iter::repeat_n(missed, unsent));
+        let due: f64 = self.requests.iter().map(|request| request.count).sum();
+        let met: f64 = self.requests.iter().map(|request| request.sum).sum();
+        let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
+        let interval = share_interval(&self.requests).and_then(|judged| judged.interval);
+        Fluidity { share, interval }
+    }
+}
+
+impl Deadlines {
+    /// `None` unless both are promised of each request; the first promise of each counts.
+    fn of(promises: &[Promise]) -> Option<Self> {
+        let first = promises.iter().find(|promise| {
+            promise.is_per_request() && matches!(promise.metric.name, "ttft" | "ttft_schedule")
+        })?;
+        let next = promises
+            .iter()
+            .find(|promise| promise.is_per_request() && promise.metric.name == "tpot")?;
+        let zero = if first.metric.name == "ttft" { Zero::Sent } else { Zero::Schedule };
+        Some(Self { zero, first_ms: first.limit(), next_ms: next.limit() })
+    }
+
+    /// The tokens of an answer, and those of them that came in time.
+    fn met(self, record: &RequestRecord, output: &Output, tokens: OutputTokens) -> Cluster {
+        let mut before = match self.zero {
+            Zero::Sent => record.sent.unwrap_or(record.intended),
+            Zero::Schedule => record.intended,
+        };
+        let (mut due_ms, mut slack_ms) = (self.first_ms, 0.0);
+        let mut found = Cluster { count: 0.0, sum: 0.0 };
+        for (at, count) in delivered(output, tokens) {
+            if count == 0 {
+                continue;
+            }
+            let took_ms = ns_to_ms(at.as_nanos().saturating_sub(before.as_nanos()));
+            let is_met = took_ms <= due_ms + slack_ms;
+            slack_ms = if is_met { slack_ms + due_ms - took_ms } else { 0.0 };
+            // Those that come with it take no time of their own.
+            let with_it = (count - 1) as f64;
+            slack_ms += with_it * self.next_ms;
+            found.count += count as f64;
+            found.sum += with_it + f64::from(u8::from(is_met));
+            (before, due_ms) = (at, self.next_ms);
+        }
+        // Tokens that nobody saw came to nobody.
+        let unseen = if found.count <= 0.0 { tokens.count as f64 } else { 0.0 };
+        Cluster { count: found.count + unseen, ..found }
+    }
+}
+
+#[cfg(test)]
+mod tests;
