@@ -12,13 +12,18 @@ mod environment;
 mod experiment;
 mod failure;
 mod fit;
+mod live;
 mod measurement;
 mod output;
+mod place;
 mod preflight;
 mod rates;
 mod secrets;
+mod set;
 mod signals;
 mod simulation;
+mod simulator;
+mod sweep;
 mod telemetry;
 mod warm_up;
 mod watch;
@@ -46,6 +51,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

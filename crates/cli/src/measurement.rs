@@ -5,21 +5,22 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use inferometer_analysis::Summary;
-use inferometer_load::{Control, Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
+use inferometer_load::{Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Materials, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
 use inferometer_model::{Plan, RunEnding, Spec};
-use inferometer_store::{NewRun, RunDirectory, RunStore, RunWriter, spawn_writer};
+use inferometer_store::{NewRun, RunDirectory, RunWriter, spawn_writer};
 
 use crate::calibration;
 use crate::commands::seal_summary;
 use crate::environment;
 use crate::failure::{Exit, Failure};
+use crate::live::Session;
 use crate::output;
+use crate::place::Place;
 use crate::preflight::Found;
-use crate::signals::Interruption;
 use crate::telemetry::Listening;
 use crate::warm_up::Tally;
 use crate::watch::Watch;
@@ -35,8 +36,6 @@ pub(crate) struct Measurement {
     pub(crate) warm_up: Option<Arc<dyn Plan>>,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) materials: Materials,
-    pub(crate) ceiling: usize,
-    pub(crate) quiet: bool,
 }
 
 pub(crate) struct Measured {
@@ -48,15 +47,14 @@ impl Measurement {
     /// Measures, or says by which signal it was stopped before it began.
     pub(crate) fn make(
         mut self,
-        store: &RunStore,
+        place: Place<'_>,
         found: Found,
-        control: Control,
-        interruption: &Interruption,
+        session: &Session,
     ) -> Result<Result<Measured, Exit>, Failure> {
         let warmed_up =
-            self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), &control));
+            self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), session));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
-        if let Some(exit) = interruption.exit() {
+        if let Some(exit) = session.interruption.exit() {
             output::talk("stopped in the warm-up: nothing was measured, and nothing is stored");
             return Ok(Err(exit));
         }
@@ -68,9 +66,9 @@ impl Measurement {
         } else {
             let now_ns = clock.anchor().realtime_ns;
             let (plan, base) = (&self.fingerprints.plan, &found.endpoint.base);
-            store.sent_before(&self.spec, plan, base, now_ns)
+            place.sent_before(&self.spec, plan, base, now_ns)
         };
-        let writer = store.create(NewRun {
+        let writer = place.create(NewRun {
             spec: self.spec.clone(),
             bounds: self.plan.bounds(),
             fingerprints: self.fingerprints.clone(),
@@ -78,16 +76,16 @@ impl Measurement {
             endpoint: found.endpoint,
             warm_up: warmed_up,
             seen_before,
-            calibration: calibration::known(self.quiet),
+            calibration: calibration::known(session.quiet),
             environment: environment::capture(),
             simulated: None,
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();
-        let request_id_prefix = format!("inferometer-{}", directory.id());
+        let request_id_prefix = format!("inferometer-{}", directory.id().replace('/', "-"));
         let target = Target { request_id_prefix, ..found.target };
         let listening = Listening::start(&self.spec, &target, clock, &directory);
-        let writer = self.play(writer, target, clock, control, &directory)?;
+        let writer = self.play(writer, target, clock, session, &directory)?;
         listening.stop();
         let stored = writer.seal()?;
         let summary = seal_summary(&directory, &stored)?;
@@ -99,19 +97,17 @@ impl Measurement {
         &self,
         plan: Arc<dyn Plan>,
         target: Target,
-        control: &Control,
+        session: &Session,
     ) -> Result<WarmUpFacts, Failure> {
         let clock = SystemClock::new();
         let bounds = plan.bounds();
-        if !self.quiet {
-            let requests = bounds.requests.unwrap_or_default();
-            output::talk(&format!("warming up with {requests} requests …"));
-        }
+        let requests = bounds.requests.unwrap_or_default();
+        session.talk(&format!("warming up with {requests} requests …"));
         let (journal, entries) = sync_channel(JOURNAL_QUEUE);
         let counting = std::thread::spawn(move || Tally::of(entries.into_iter().flatten()));
         let request_id_prefix = "inferometer-warm-up".to_owned();
         let target = Target { request_id_prefix, ..target };
-        let driven = self.drive(plan, target, clock, control.clone(), journal);
+        let driven = self.drive(plan, target, clock, session, journal);
         let ending = driven.map_err(|error| Failure::internal(error.to_string()))?;
         let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
         tally.facts(&ending)
@@ -123,13 +119,13 @@ impl Measurement {
         writer: RunWriter,
         target: Target,
         clock: SystemClock,
-        control: Control,
+        session: &Session,
         directory: &RunDirectory,
     ) -> Result<RunWriter, Failure> {
         let (journal, batches) = sync_channel(JOURNAL_QUEUE);
         let writing = spawn_writer(writer, batches)?;
         let plan = Arc::clone(&self.plan);
-        let driven = self.drive(plan, target, clock, control, journal);
+        let driven = self.drive(plan, target, clock, session, journal);
         let written = writing.join();
         let unfinished = |what: String| {
             Failure::internal(what).hint(format!(
@@ -151,19 +147,19 @@ impl Measurement {
         plan: Arc<dyn Plan>,
         target: Target,
         clock: SystemClock,
-        control: Control,
+        session: &Session,
         journal: SyncSender<JournalBatch>,
     ) -> Result<RunEnding, LoadError> {
         let progress = Arc::new(Progress::default());
         let bounds = plan.bounds();
-        let watch = (!self.quiet).then(|| Watch::start(Arc::clone(&progress), bounds, clock));
+        let watch = (!session.quiet).then(|| Watch::start(Arc::clone(&progress), bounds, clock));
         let ended = drive(Drive {
             plan,
             target: Arc::new(target),
             clock,
-            control,
+            control: session.control.clone(),
             progress,
-            ceiling: self.ceiling,
+            ceiling: session.ceiling,
             drivers: drivers(&self.spec.client),
             stall_grace: Drive::STALL_GRACE,
             journal,

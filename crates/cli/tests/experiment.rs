@@ -269,7 +269,9 @@ fn the_schema_is_one_json_document() {
     let schema: Value = serde_json::from_slice(&ran.stdout).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["additionalProperties"], false);
-    for table in ["target", "workload", "load", "slo", "repeat", "client", "limits", "metadata"] {
+    for table in
+        ["target", "workload", "load", "slo", "repeat", "sweep", "client", "limits", "metadata"]
+    {
         assert_eq!(schema["properties"][table]["type"], "object", "{table}");
     }
     let rate = &schema["properties"]["load"]["properties"]["rate"];
@@ -278,24 +280,22 @@ fn the_schema_is_one_json_document() {
 }
 
 #[test]
-fn repeated_runs_are_stored_one_by_one_and_printed_as_a_list() {
+fn repeated_runs_are_one_set() {
     let folder = folder_with("[repeat]\nruns = 2\ncool_down = \"50ms\"\n[workload]\nseed = 5\n");
     let engine = Engine::start(&["--ttft", "2ms", "--gap", "1ms"]);
     let size = ["--requests", "4", "--output-tokens", "2", "-q", "--json"];
     let url = engine.url();
     let ran = output(&[&["run", &url, "-e", "e.toml"], &size[..]].concat(), folder.path());
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
-    let summaries: Vec<Value> = serde_json::from_slice(&ran.stdout).unwrap();
-    assert_eq!(summaries.len(), 2);
-    let plan = |summary: &Value| summary["plan"]["fingerprint"].clone();
-    assert_ne!(plan(&summaries[0]), plan(&summaries[1]), "each has a seed of its own");
-    let workload = |summary: &Value| summary["workload"]["fingerprint"].clone();
-    assert_eq!(workload(&summaries[0]), workload(&summaries[1]), "and asks the same kind of thing");
-    for summary in &summaries {
-        let path = summary["files"]["summary"].as_str().unwrap();
-        assert!(folder.path().join(path).exists(), "{path}");
+    let set: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let [first, second] = &set["points"].as_array().unwrap()[..] else { panic!("{set}") };
+    assert_ne!(first["plan_fingerprint"], second["plan_fingerprint"], "a seed of its own");
+    assert_eq!(first["workload_fingerprint"], second["workload_fingerprint"], "the same question");
+    let points = folder.path().join("runs").join(set["set"].as_str().unwrap()).join("points");
+    for number in ["0", "1"] {
+        assert!(points.join(number).join("summary.json").exists(), "{number}");
     }
-    assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(folder.path().join("runs")).unwrap().count(), 1);
 }
 
 #[test]
@@ -310,12 +310,15 @@ fn ctrl_c_ends_the_rest_between_runs_and_keeps_what_was_measured() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("run 2 of 3")), "it rests");
+    let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("resting for 3600s")), "it rests");
     kill(Pid::from_raw(i32::try_from(run.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert!(lines.any(|line| line.contains("sweep --resume")), "it says how to go on");
     let ended = run.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
-    let summaries: Vec<Value> = serde_json::from_slice(&ended.stdout).unwrap();
-    assert_eq!(summaries.len(), 1);
-    assert_eq!(summaries[0]["run"]["partial"], false);
+    assert_eq!(text(&ended.stdout), "");
+    let set = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap();
+    let summary = std::fs::read(set.path().join("points/0/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["run"]["partial"], false);
 }

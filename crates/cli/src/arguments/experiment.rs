@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::embedded::EngineTable;
 use super::load::LoadTable;
+use super::sweep::SweepTable;
 use super::target::{ClientTable, LimitTable, RepeatTable, TargetTable};
 use super::workload::WorkloadTable;
 
@@ -60,6 +61,9 @@ pub(crate) struct Experiment {
     pub(crate) slo: SloTable,
     #[command(flatten)]
     pub(crate) repeat: RepeatTable,
+    /// Flags of the command `sweep` alone; `run` measures the one load of `[load]`.
+    #[arg(skip)]
+    pub(crate) sweep: SweepTable,
     #[command(flatten)]
     pub(crate) client: ClientTable,
     #[command(flatten)]

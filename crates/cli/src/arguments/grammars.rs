@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use inferometer_model::campaign::{Order, StopAt};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::spec::{
@@ -173,6 +174,61 @@ impl Grammar for AdapterChoice {
     }
 }
 
+/// A share, written as per cent or as a number from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Share(pub(crate) f64);
+
+impl Share {
+    fn written(self) -> String {
+        // Per cent as they were typed: 0.07 is not 7.000000000000001 %.
+        format!("{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
+    }
+}
+
+impl Grammar for Share {
+    const NAME: &'static str = "Share";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (number, whole) = match text.trim().strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (text, 1.0),
+        };
+        let share = number.trim().parse::<f64>().ok().map(|number| number / whole);
+        share
+            .filter(|share| 0.0 < *share && *share < 1.0)
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a share between 0 and 1; write 5% or 0.05"))
+    }
+
+    fn write(&self) -> String {
+        self.written()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": ["number", "string"], "examples": ["5%", 0.05] })
+    }
+}
+
+impl Grammar for StopAt {
+    const NAME: &'static str = "StopAt";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wanted =
+            || format!("`{text}` is not known; write it as output_throughput=2% or ttft.p99=5%");
+        let (quantity, share) = text.split_once('=').ok_or_else(wanted)?;
+        let Share(half_width) = Share::read(share).map_err(|_| wanted())?;
+        Ok(Self { quantity: quantity.trim().to_owned(), half_width })
+    }
+
+    fn write(&self) -> String {
+        format!("{}={}", self.quantity, Share(self.half_width).written())
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": "string", "examples": ["output_throughput=2%", "ttft.p99=5%"] })
+    }
+}
+
 impl Named for Api {
     const KIND: &'static str = "Api";
 
@@ -232,5 +288,6 @@ names!(ArrivalsKind: "constant" => Constant, "poisson" => Poisson, "gamma" => Ga
 names!(Until: "both" => Both, "first" => First);
 names!(Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson);
 names!(Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser);
+names!(Order: "interleaved" => Interleaved, "listed" => Listed);
 names!(EngineGeneration: "v0" => V0, "v1" => V1);
 names!(EnginePolicy: "fcfs" => Fcfs, "priority" => Priority);

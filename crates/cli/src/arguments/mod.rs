@@ -8,6 +8,7 @@ mod experiment;
 mod fit;
 mod grammars;
 mod load;
+mod sweep;
 mod target;
 mod workload;
 mod written;
@@ -26,9 +27,10 @@ pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloT
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
+pub(crate) use sweep::{SweepArguments, SweepTable};
 pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
 pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
-pub(crate) use written::Written;
+pub(crate) use written::{Grammar, Written};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///
@@ -45,6 +47,13 @@ pub(crate) enum Command {
     /// Measure one server, once or several times
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
+    /// Measure at many loads, and go on with sets that were stopped
+    ///
+    /// Rates or numbers in flight, each measured once or several times, on one server or on several
+    /// side by side; the highest load that keeps a promise. All runs are one set in the folder of
+    /// runs.
+    #[command(allow_negative_numbers = true)]
+    Sweep(Box<SweepArguments>),
     /// Simulate a run in virtual time, against the embedded engine
     ///
     /// The same experiment, records and page as `run`, thousands of times faster than real time, and
@@ -83,7 +92,7 @@ pub(crate) enum Command {
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
-    /// List stored runs
+    /// List stored runs and sets
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
@@ -257,7 +266,8 @@ pub(crate) struct RunsArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct StoredRunArguments {
-    /// A run's id, the beginning of one, `latest`, or the path of its folder
+    /// A run's or set's id, the beginning of one, `latest`, the path of its folder, or SET/N for a
+    /// run of a set
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArguments,

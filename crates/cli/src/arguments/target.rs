@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use schemars::JsonSchema;
@@ -99,4 +100,14 @@ pub(crate) struct RepeatTable {
     /// Rest between those runs, such as 60s [default: not at all]
     #[arg(long, value_name = "TIME")]
     pub(crate) cool_down: Option<Written<Duration>>,
+    /// Command that restarts the server, by `sh`, before each run but the first
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart: Option<String>,
+    /// How long it may take until the server answers again [default: 10m]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) restart_timeout: Option<Written<Duration>>,
+    /// End early when the runs agree this well, such as `output_throughput=2%`: half of the
+    /// 95 % interval of the mean, as a share of it
+    #[arg(long, value_name = "QUANTITY=SHARE")]
+    pub(crate) stop_at: Option<Written<StopAt>>,
 }

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use inferometer_workload::Ingredients;
 
-use super::run::Server;
 use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
 use crate::draft::draft;
 use crate::failure::Failure;
+use crate::live::Server;
 use crate::output;
 use crate::preflight::preflight;
 

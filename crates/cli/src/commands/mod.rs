@@ -11,6 +11,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod simulate;
+pub(crate) mod sweep;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// The folder of stored runs: as typed, as the environment says, or `./runs`.
-fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
+pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
     let folder = arguments
         .folder
         .clone()

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         output::talk(&format!("saved to {}", path.display()));
     }
     let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
-    show(&spec, drafted.repeat, &planned, &ingredients, format)?;
+    show(&spec, &drafted.repeat, &planned, &ingredients, format)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,7 +93,7 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredien
 
 pub(super) fn show(
     spec: &Spec,
-    repeat: Repeat,
+    repeat: &Repeat,
     planned: &Planned,
     ingredients: &Ingredients,
     format: PageFormat,
@@ -111,7 +111,7 @@ pub(super) fn show(
 
 fn json(
     spec: &Spec,
-    repeat: Repeat,
+    repeat: &Repeat,
     materials: &Materials,
     planned: &Planned,
     outlined: &Outline,
@@ -133,7 +133,7 @@ fn json(
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, repeat: Repeat, planned: &Planned, ingredients: &Ingredients) -> String {
+fn page(spec: &Spec, repeat: &Repeat, planned: &Planned, ingredients: &Ingredients) -> String {
     let materials = ingredients.materials();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
@@ -185,7 +185,7 @@ fn repeats(spec: &Spec, planned: &Planned, materials: &Materials) -> Option<Stri
         .then(|| format!("the data has {items} prompts for {requests} requests: some come again"))
 }
 
-fn runs(repeat: Repeat) -> String {
+fn runs(repeat: &Repeat) -> String {
     match (repeat.runs, repeat.cool_down) {
         (1, _) => "1".to_owned(),
         (runs, Duration::ZERO) => format!("{runs}, each with the next seed"),

@@ -1,9 +1,10 @@
 //! `inferometer recover`: finishes a run that ended without being saved.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_store::{RunDirectory, StoreError};
+use inferometer_store::{RunDirectory, StoreError, Stored};
 
 use super::{seal_summary, show, store};
 use crate::arguments::StoredRunArguments;
@@ -11,9 +12,17 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
-    let directory = store(&arguments.store)?
-        .resolve(&arguments.run)
+    let found = store(&arguments.store)?
+        .find(&arguments.run)
         .map_err(|error| Failure::usage(error.to_string()))?;
+    let directory = match found {
+        Stored::Run(directory) if !directory.id().contains('/') => directory,
+        Stored::Run(point) => {
+            let set = point.path().parent().and_then(Path::parent).unwrap_or(point.path());
+            return Err(of_a_set(&format!("{} is a run of a set", point.id()), set));
+        }
+        Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), set.path())),
+    };
     let recovery = match directory.recover() {
         Ok(recovery) => recovery,
         Err(StoreError::AlreadyFinished { .. }) if !has_summary(&directory) => {
@@ -35,6 +44,12 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         Verdict::Invalid => Exit::RunInvalid.into(),
         Verdict::Degraded | Verdict::Valid => ExitCode::SUCCESS,
     })
+}
+
+/// What is half done is measured again there, so that all runs of a set are whole.
+fn of_a_set(what: &str, set: &Path) -> Failure {
+    Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
+        .hint(format!("go on with: inferometer sweep --resume {}", set.display()))
 }
 
 /// Whether there is a summary that can be read.

@@ -1,5 +1,7 @@
 //! `inferometer runs`: what is stored.
 
+mod sets;
+
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -7,7 +9,7 @@ use inferometer_analysis::{Percentile, Summary};
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::escape::terminal_line;
 use inferometer_report::number::{count, figure};
-use inferometer_store::{RunDirectory, RunListing, RunState};
+use inferometer_store::{RunDirectory, RunListing, RunState, SetListing};
 
 use super::store;
 use crate::arguments::RunsArguments;
@@ -16,16 +18,18 @@ use crate::output;
 
 pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode, Failure> {
     let store = store(&arguments.store)?;
-    let listings = store.list()?;
+    let (listings, sets) = (store.list()?, store.sets()?);
     if arguments.json {
-        output::result(&json(&listings))?;
-    } else if listings.is_empty() {
+        output::result(&json(&listings, &sets))?;
+    } else if listings.is_empty() && sets.is_empty() {
         output::talk(&format!(
             "no runs in {}; make one with: inferometer run URL",
             store.path().display()
         ));
     } else {
-        output::result(&table(&listings))?;
+        let runs = if listings.is_empty() { String::new() } else { table(&listings) };
+        let between = if runs.is_empty() || sets.is_empty() { "" } else { "\n" };
+        output::result(&format!("{runs}{between}{}", sets::table(&sets)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,7 +110,7 @@ fn table(listings: &[RunListing]) -> String {
     text
 }
 
-fn json(listings: &[RunListing]) -> String {
+fn json(listings: &[RunListing], sets: &[SetListing]) -> String {
     let runs: Vec<serde_json::Value> = listings
         .iter()
         .map(|listing| {
@@ -130,6 +134,8 @@ fn json(listings: &[RunListing]) -> String {
             })
         })
         .collect();
-    let document = serde_json::json!({ "schema": "inferometer.runs/1", "runs": runs });
+    let sets: Vec<serde_json::Value> = sets.iter().map(sets::json).collect();
+    let document =
+        serde_json::json!({ "schema": "inferometer.runs/1", "runs": runs, "sets": sets });
     format!("{document:#}\n")
 }

@@ -1,19 +1,124 @@
-//! `inferometer verify`: recomputes a stored run and compares.
+//! `inferometer verify`: recomputes a stored run or set and compares.
 
 use std::process::ExitCode;
 
+use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Summary, summarize};
-use inferometer_store::StoreError;
+use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored, StoredRun};
 
 use super::{show, store};
-use crate::arguments::StoredRunArguments;
+use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::set;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
-    let directory = store(&arguments.store)?
-        .resolve(&arguments.run)
+    let found = store(&arguments.store)?
+        .find(&arguments.run)
         .map_err(|error| Failure::usage(error.to_string()))?;
+    let page = arguments.page.asked();
+    match found {
+        Stored::Run(directory) => verify_run(&directory, page),
+        Stored::Set(set) => verify_set(&set, page),
+    }
+}
+
+fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
+    let Checked { stored, summary, problems } = check(directory)?;
+    if let Some(format) = page {
+        show(&summary, directory, format)?;
+    }
+    let simulated = stored.observations.manifest.simulated.is_some();
+    let verified = format!(
+        "verified {}{}: {} records add up, and the summary is what they give",
+        directory.id(),
+        if simulated { " (simulated)" } else { "" },
+        stored.observations.records.len()
+    );
+    conclude(&verified, problems, page)
+}
+
+/// Each run by itself, and then what they come to together.
+fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
+    let manifest = set.manifest().map_err(|error| Failure::invalid(error.to_string()))?;
+    let mut problems = Vec::new();
+    let replay = set::replay(set, &manifest, |directory| {
+        if !directory.path().exists() {
+            return Ok(None);
+        }
+        let checked = check(directory)?;
+        if set::was_cut(&checked.summary) {
+            return Ok(None);
+        }
+        let of_point = |problem| format!("{}: {problem}", directory.id());
+        problems.extend(checked.problems.into_iter().map(of_point));
+        Ok(Some(checked.summary))
+    })?;
+    if !replay.is_complete {
+        return Err(Failure::usage(format!(
+            "{} is not finished: {} runs are stored; go on with: inferometer sweep --resume {}",
+            set.id(),
+            replay.results.len(),
+            set.path().display()
+        )));
+    }
+    let asked: Vec<u32> = replay.results.iter().map(|result| result.point.number).collect();
+    let foreign = set.points()?.into_iter().filter(|number| !asked.contains(number));
+    problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
+    let summary = SetSummary::of(&manifest, &replay.results);
+    match set.read_summary()? {
+        Some(kept) if kept == summary.to_json_bytes() => {}
+        Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
+        None => problems.push(format!(
+            "there is no stored summary to compare with; compute it with: inferometer sweep \
+             --resume {}",
+            set.path().display()
+        )),
+    }
+    if let Some(format) = page {
+        set::page::show(&summary, set, format)?;
+    }
+    let verified = format!(
+        "verified {}{}: {} runs add up, and the summary is what they give",
+        set.id(),
+        if manifest.simulated { " (simulated)" } else { "" },
+        replay.results.len()
+    );
+    conclude(&verified, problems, page)
+}
+
+/// Standard output holds one result: the finding, or the page that was asked for.
+fn conclude(
+    verified: &str,
+    problems: Vec<String>,
+    page: Option<PageFormat>,
+) -> Result<ExitCode, Failure> {
+    let tell = |line: &str| {
+        if page.is_some() {
+            output::talk(line);
+            Ok(())
+        } else {
+            output::result(&format!("{line}\n"))
+        }
+    };
+    if problems.is_empty() {
+        tell(verified)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for problem in problems {
+        tell(&format!("not verified: {problem}"))?;
+    }
+    Ok(Exit::RunInvalid.into())
+}
+
+/// A run read back and computed again.
+struct Checked {
+    stored: StoredRun,
+    summary: Summary,
+    problems: Vec<String>,
+}
+
+fn check(directory: &RunDirectory) -> Result<Checked, Failure> {
     let stored = directory.read().map_err(|error| {
         let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
         let message = error.to_string();
@@ -26,33 +131,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
     problems.extend(difference(&summary, kept.as_deref()));
-    // Standard output holds one result: the finding, or the page that was asked for.
-    let page = arguments.page.asked();
-    let tell = |line: &str| {
-        if page.is_some() {
-            output::talk(line);
-            Ok(())
-        } else {
-            output::result(&format!("{line}\n"))
-        }
-    };
-    if let Some(format) = page {
-        show(&summary, &directory, format)?;
-    }
-    if problems.is_empty() {
-        let simulated = stored.observations.manifest.simulated.is_some();
-        tell(&format!(
-            "verified {}{}: {} records add up, and the summary is what they give",
-            directory.id(),
-            if simulated { " (simulated)" } else { "" },
-            stored.observations.records.len()
-        ))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    for problem in problems {
-        tell(&format!("not verified: {problem}"))?;
-    }
-    Ok(Exit::RunInvalid.into())
+    Ok(Checked { stored, summary, problems })
 }
 
 /// What is wrong with the stored summary, if anything.

@@ -6,8 +6,11 @@ mod promises;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
+use inferometer_analysis::{Quantity, Zero};
+use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::spec::{ClientDraft, Limits, LoadDraft, TelemetryDraft};
@@ -18,7 +21,7 @@ use serde_json::Value;
 
 use crate::arguments::{
     ClientTable, Experiment, ExperimentArguments, LimitTable, LoadTable, MetadataTable,
-    RepeatTable, Switch, Written,
+    RepeatTable, SweepTable, Switch, Written,
 };
 use crate::experiment::{self, Origins};
 use crate::failure::Failure;
@@ -31,33 +34,63 @@ pub(crate) struct Drafted {
     pub(crate) spec: SpecDraft,
     pub(crate) secrets: Secrets,
     pub(crate) repeat: Repeat,
+    pub(crate) sweep: SweepTable,
     origins: Origins,
 }
 
 impl Drafted {
     /// The spec; what is refused is told with its place in the file.
     pub(crate) fn resolve(&self) -> Result<Spec, Failure> {
-        self.spec.clone().resolve().map_err(|error| self.origins.explain(&error))
+        self.resolve_as(self.spec.clone())
+    }
+
+    /// The same of a draft that was changed.
+    pub(crate) fn resolve_as(&self, draft: SpecDraft) -> Result<Spec, Failure> {
+        draft.resolve().map_err(|error| self.origins.explain(&error))
     }
 }
 
-/// How often to measure, and how long to rest between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How often to measure, and what happens between.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Repeat {
     pub(crate) runs: u32,
     pub(crate) cool_down: Duration,
+    pub(crate) restart: Option<String>,
+    pub(crate) restart_timeout: Duration,
+    pub(crate) stop_at: Option<StopAt>,
 }
 
 const RUNS_MAX: u32 = 1_000;
+pub(crate) const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Merges the experiment file, `--set` and flags.
 pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure> {
-    let (experiment, origins) = experiment::read(arguments)?;
+    let (experiment, origins) = experiment::read(arguments, None)?;
+    check_repeats(&experiment.repeat)?;
+    drafted(arguments, experiment, origins)
+}
+
+/// The same for many loads: there is something between runs however often each is measured. A
+/// file may say which server is meant.
+pub(crate) fn draft_sweep(
+    arguments: &ExperimentArguments,
+    server: Option<&Path>,
+) -> Result<Drafted, Failure> {
+    let (experiment, origins) = experiment::read(arguments, server)?;
+    drafted(arguments, experiment, origins)
+}
+
+fn drafted(
+    arguments: &ExperimentArguments,
+    experiment: Experiment,
+    origins: Origins,
+) -> Result<Drafted, Failure> {
     let key_file = experiment.target.api_key_file.as_deref();
     let secrets = Secrets::read(key_file, &arguments.headers)?;
     let repeat = repeat(&experiment.repeat)?;
+    let sweep = experiment.sweep.clone();
     let spec = spec(experiment, &origins, &secrets)?;
-    Ok(Drafted { spec, secrets, repeat, origins })
+    Ok(Drafted { spec, secrets, repeat, sweep, origins })
 }
 
 fn spec(
@@ -65,7 +98,7 @@ fn spec(
     origins: &Origins,
     secrets: &Secrets,
 ) -> Result<SpecDraft, Failure> {
-    let Experiment { target, engine, workload, load, slo, repeat: _, client, limits, metadata } =
+    let Experiment { target, engine, workload, load, slo, client, limits, metadata, .. } =
         experiment;
     let url: Option<BaseUrl> = target
         .url
@@ -158,13 +191,32 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
     if !(1..=RUNS_MAX).contains(&runs) {
         return Err(Failure::usage(format!("--repeat must be from 1 to {RUNS_MAX}, not {runs}")));
     }
-    let cool_down = plain(said.cool_down.clone());
-    if said.runs.is_none() && cool_down.is_some() {
-        return Err(Failure::usage(
-            "--cool-down rests between repeated runs; set --repeat too, or leave it out",
-        ));
+    let stop_at = plain(said.stop_at.clone());
+    if let Some(stop_at) = &stop_at {
+        Quantity::named(&stop_at.quantity, Zero::Sent)
+            .map_err(|problem| Failure::usage(format!("--stop-at: {problem}")))?;
     }
-    Ok(Repeat { runs, cool_down: cool_down.unwrap_or_default() })
+    Ok(Repeat {
+        runs,
+        cool_down: plain(said.cool_down.clone()).unwrap_or_default(),
+        restart: said.restart.clone(),
+        restart_timeout: plain(said.restart_timeout.clone()).unwrap_or(RESTART_TIMEOUT),
+        stop_at,
+    })
+}
+
+/// What happens between runs needs runs to happen between.
+fn check_repeats(said: &RepeatTable) -> Result<(), Failure> {
+    let between = [
+        (said.cool_down.is_some(), "--cool-down rests between repeated runs"),
+        (said.restart.is_some(), "--restart is done between repeated runs"),
+        (said.restart_timeout.is_some(), "--restart-timeout waits between repeated runs"),
+        (said.stop_at.is_some(), "--stop-at ends repeated runs early"),
+    ];
+    match between.into_iter().find(|(is_said, _)| *is_said && said.runs.is_none()) {
+        None => Ok(()),
+        Some((_, why)) => Err(Failure::usage(format!("{why}; set --repeat too, or leave it out"))),
+    }
 }
 
 fn facts(said: MetadataTable, secrets: &Secrets) -> BTreeMap<String, String> {
@@ -197,12 +249,14 @@ mod tests {
         let said = |runs, cool_down: Option<u64>| RepeatTable {
             runs,
             cool_down: cool_down.map(|seconds| Written(Duration::from_secs(seconds))),
+            ..RepeatTable::default()
         };
-        assert_eq!(
-            repeat(&said(Some(5), Some(60))).unwrap(),
-            Repeat { runs: 5, cool_down: Duration::from_mins(1) }
-        );
+        let found = repeat(&said(Some(5), Some(60))).unwrap();
+        assert_eq!((found.runs, found.cool_down), (5, Duration::from_mins(1)));
         assert!(repeat(&said(Some(0), None)).is_err());
-        assert!(repeat(&said(None, Some(60))).is_err());
+        assert!(check_repeats(&said(Some(1), Some(60))).is_ok());
+        assert!(check_repeats(&said(None, Some(60))).is_err());
+        let restart = RepeatTable { restart: Some("true".to_owned()), ..RepeatTable::default() };
+        assert!(check_repeats(&restart).is_err());
     }
 }

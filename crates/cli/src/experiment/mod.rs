@@ -25,18 +25,66 @@ use check::Lists;
 use layer::Layer;
 pub(crate) use origins::Origins;
 
-/// Reads and merges all that was said, and knows where it was.
-pub(crate) fn read(arguments: &ExperimentArguments) -> Result<(Experiment, Origins), Failure> {
+/// Reads and merges all that was said, and knows where it was. `server` is a file that says which
+/// server is meant, and nothing else.
+pub(crate) fn read(
+    arguments: &ExperimentArguments,
+    server: Option<&Path>,
+) -> Result<(Experiment, Origins), Failure> {
     let Places { file, url } = places(arguments)?;
     let mut said = match file {
         Some(path) => file::read(&path)?,
         None => Layer::default(),
     };
+    if let Some(path) = server {
+        said.lay(server_of(path)?)?;
+    }
     if !arguments.sets.is_empty() {
         said.lay(set::read(&arguments.sets)?)?;
     }
     said.lay(flags(arguments, url)?)?;
     Ok((experiment(&said)?, said.origins))
+}
+
+/// The first flag or file that says something about the experiment, keys apart: they are stored
+/// nowhere and must be given again.
+pub(crate) fn first_said(arguments: &ExperimentArguments) -> Result<Option<String>, Failure> {
+    if let Some(place) = &arguments.place {
+        return Ok(Some(place.clone()));
+    }
+    if arguments.experiment.is_some() {
+        return Ok(Some("--experiment".to_owned()));
+    }
+    if !arguments.sets.is_empty() {
+        return Ok(Some("--set".to_owned()));
+    }
+    let mut bare = arguments.clone();
+    bare.tables.target.api_key_file = None;
+    bare.tables.repeat.restart_timeout = None;
+    let tree = flags(&bare, None)?.tree;
+    Ok(first_leaf(&tree, "").map(|path| flag_at(&path).unwrap_or(path)))
+}
+
+fn first_leaf(tree: &Value, above: &str) -> Option<String> {
+    let Some(table) = tree.as_object() else { return Some(above.to_owned()) };
+    let at = |key: &String| if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+    table.iter().find_map(|(key, value)| first_leaf(value, &at(key)))
+}
+
+/// A file that names a server beside others may say no more than that.
+fn server_of(path: &Path) -> Result<Layer, Failure> {
+    let layer = file::read(path)?;
+    let tables = layer.tree.as_object().into_iter().flat_map(Map::keys);
+    match tables.into_iter().find(|table| !matches!(table.as_str(), "target" | "engine")) {
+        None => Ok(layer),
+        Some(table) => Err(layer.origins.failure(
+            table,
+            &format!(
+                "[{table}] does not belong here: the file of a --target says which server it is, \
+                 with [target] or [engine], and all servers are asked the same"
+            ),
+        )),
+    }
 }
 
 struct Places {
@@ -124,6 +172,7 @@ fn experiment(said: &Layer) -> Result<Experiment, Failure> {
         load: said.table("load")?,
         slo: said.table("slo")?,
         repeat: said.table("repeat")?,
+        sweep: said.table("sweep")?,
         client: said.table("client")?,
         limits: said.table("limits")?,
         metadata: said.table("metadata")?,

@@ -14,6 +14,12 @@ const LOOP: &[Choice] = &[
     ("load.ticks", &["load.speed", "load.max_concurrency"]),
 ];
 
+const LEVELS: &[Choice] = &[
+    ("sweep.rates", &[]),
+    ("sweep.concurrencies", &["sweep.waves"]),
+    ("sweep.waves", &["sweep.concurrencies"]),
+];
+
 /// `--until` speaks of both ends, so it keeps both.
 const END: &[Choice] = &[
     ("load.requests", &[]),
@@ -61,6 +67,7 @@ const SOURCE: &[Choice] = &[
 
 pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
     drop_rivals(below, &above, LOOP);
+    drop_rivals(below, &above, LEVELS);
     drop_rivals(below, &above, SOURCE);
     // Both ends anew say nothing of which of them counts: that stays as it was.
     if !["load.requests", "load.duration"].iter().all(|end| at(&above, end).is_some()) {

@@ -60,6 +60,7 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         }
         ["client", "cores"] => "client-cores".to_owned(),
         ["repeat", "runs"] => "repeat".to_owned(),
+        ["sweep", "targets"] => "target".to_owned(),
         ["slo", key] => (key == "promises").then(|| "slo".to_owned())?,
         ["workload", "body", "extra"] => "extra-body".to_owned(),
         ["workload", "body", key] | [_, key] => key.to_owned(),

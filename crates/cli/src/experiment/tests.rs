@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::schema::{document, flag, properties};
 use crate::arguments::{Arguments, Command, ExperimentArguments};
-use crate::draft::{Drafted, Repeat, draft};
+use crate::draft::{Drafted, draft};
 
 /// What `run` would take from these words.
 fn arguments(words: &[&str]) -> ExperimentArguments {
@@ -79,7 +79,7 @@ fn every_key_is_described_and_in_reach_of_set() {
             _ => (path.clone(), example(&schema)),
         };
         let set = format!("{path}={value}");
-        let (experiment, _) = super::read(&arguments(&["--set", &set])).unwrap();
+        let (experiment, _) = super::read(&arguments(&["--set", &set]), None).unwrap();
         let tree = serde_json::to_value(experiment).unwrap();
         let found = super::overlay::at(&tree, &path).unwrap();
         let same = is_same(found, &value, &schema);
@@ -94,13 +94,14 @@ const WITHOUT_FLAG: [&str; 3] = ["target.url", "workload.mix.", "metadata"];
 #[test]
 fn every_key_has_its_flag() {
     let command = Arguments::command();
-    let run = command.find_subcommand("run").unwrap();
     for (path, _) in leaves(&document(), "") {
         let excepted = WITHOUT_FLAG.iter().any(|exception| path.starts_with(exception));
         let flag = flag(&path);
         assert_eq!(flag.is_none(), excepted, "{path}");
         let Some(flag) = flag else { continue };
-        let known = run.get_arguments().any(|argument| argument.get_long() == flag.get(2..));
+        let name = if path.starts_with("sweep.") { "sweep" } else { "run" };
+        let command = command.find_subcommand(name).unwrap();
+        let known = command.get_arguments().any(|argument| argument.get_long() == flag.get(2..));
         assert!(known, "{path} has no {flag}");
     }
 }
@@ -123,7 +124,7 @@ fn every_value_is_refused_where_the_schema_says_so() {
         }
         for value in wrong {
             let set = format!("{path}={value}");
-            assert!(super::read(&arguments(&["--set", &set])).is_err(), "{set}");
+            assert!(super::read(&arguments(&["--set", &set]), None).is_err(), "{set}");
         }
     }
 }
@@ -135,7 +136,7 @@ fn flags_keep_to_the_ranges_that_files_have() {
         (["--top-p", "3"], "--top-p"),
         (["--repeat", "0"], "--repeat"),
     ] {
-        let wrong = format!("{:?}", super::read(&arguments(&words)).unwrap_err());
+        let wrong = format!("{:?}", super::read(&arguments(&words), None).unwrap_err());
         assert!(wrong.contains(flag) && wrong.contains("must be"), "{wrong}");
     }
 }
@@ -147,7 +148,8 @@ fn a_table_in_the_place_of_a_list_is_refused_with_how_to_write_it() {
     let read = |text: &str, more: &[&str]| {
         std::fs::write(&path, text).unwrap();
         let file = path.to_string_lossy();
-        super::read(&arguments(&[&[&*file], more].concat())).map_err(|wrong| format!("{wrong:?}"))
+        super::read(&arguments(&[&[&*file], more].concat()), None)
+            .map_err(|wrong| format!("{wrong:?}"))
     };
     let wrong = read("[workload.mix.0]\nweight = 1\nprompt = \"hi\"\n", &[]).unwrap_err();
     assert!(wrong.contains("mix.toml:1") && wrong.contains("write [[workload.mix]]"), "{wrong}");
@@ -190,7 +192,7 @@ fn the_examples_are_what_they_say() {
     assert_eq!(completions.api.name(), "completions");
     let methodology = drafted(&[&example_file("r4-methodology.toml")]);
     let cool_down = std::time::Duration::from_mins(1);
-    assert_eq!(methodology.repeat, Repeat { runs: 5, cool_down });
+    assert_eq!((methodology.repeat.runs, methodology.repeat.cool_down), (5, cool_down));
     let trace = spec(&[&example_file("trace-mooncake.toml")]);
     assert_eq!(trace.load.extent, Extent::Whole);
     let Source::Trace(recorded) = &trace.workload.source else { panic!("another source") };
@@ -260,6 +262,7 @@ fn key_tables() -> String {
         rows("load", &tables["load"], &[]),
         rows("slo", &tables["slo"], &[]),
         rows("repeat", &tables["repeat"], &[]),
+        rows("sweep", &tables["sweep"], &[]),
         rows("client", &tables["client"], &[]),
         rows("limits", &tables["limits"], &[]),
     ]

@@ -1,11 +1,12 @@
 //! Names on the command line to sides with their runs.
 
 use inferometer_analysis::comparison::Side;
+use inferometer_analysis::set::PointResult;
 use inferometer_analysis::{Summary, summarize};
-use inferometer_campaign::Campaign;
-use inferometer_store::{RunDirectory, RunStore, SetDirectory, StoreError, Stored};
+use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
 use crate::failure::Failure;
+use crate::set::{replay, was_cut};
 
 /// The sides that were typed, the base first.
 pub(super) fn read(
@@ -71,30 +72,23 @@ fn summary(run: &RunDirectory) -> Result<Summary, Failure> {
     Ok(summarize(&stored.observations))
 }
 
-/// The runs of a set by its conditions, in their order. Which point is which follows from telling
-/// the campaign again what its points came to.
+/// The runs of a set by its conditions, in their order.
 fn conditions(
     set: &SetDirectory,
     talk: &impl Fn(&str),
 ) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
-    let usage = |error: StoreError| Failure::usage(error.to_string());
-    let manifest = set.manifest().map_err(usage)?;
-    let stored = set.points().map_err(usage)?;
-    let names = manifest.campaign.conditions.iter().map(|condition| condition.name.clone());
+    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    let replay = replay(set, &manifest, finished)?;
+    if !replay.is_complete {
+        talk(&format!(
+            "warning: set {} is not finished; it is compared as far as it goes",
+            set.id()
+        ));
+    }
+    let names = manifest.campaign.conditions.into_iter().map(|condition| condition.name);
     let mut conditions: Vec<(String, Vec<Summary>)> =
         names.map(|name| (name, Vec::new())).collect();
-    let mut campaign = Campaign::new(manifest.campaign)
-        .map_err(|error| Failure::usage(format!("{}: {error}", set.path().display())))?;
-    while let Some(point) = campaign.next() {
-        if !stored.contains(&point.number) {
-            talk(&format!(
-                "warning: set {} is not finished; it is compared as far as it goes",
-                set.id()
-            ));
-            break;
-        }
-        let summary = summary(&set.point(point.number))?;
-        campaign.finished(&summary);
+    for PointResult { point, summary } in replay.results {
         let condition = usize::try_from(point.condition).ok();
         if let Some((_, runs)) = condition.and_then(|place| conditions.get_mut(place)) {
             runs.push(summary);
@@ -105,6 +99,16 @@ fn conditions(
         return Err(Failure::usage(message).hint("go on with the set first"));
     }
     Ok(conditions)
+}
+
+/// A point that is there and was not cut short.
+fn finished(point: &RunDirectory) -> Result<Option<Summary>, Failure> {
+    match point.state() {
+        RunState::Sealed | RunState::Finished => {
+            Ok(Some(summary(point)?).filter(|summary| !was_cut(summary)))
+        }
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! `inferometer sweep`: many loads, servers side by side, and sets that were stopped.
+
+use std::process::ExitCode;
+
+use inferometer_store::Stored;
+
+use super::store;
+use crate::arguments::{ExperimentArguments, SweepArguments};
+use crate::draft::RESTART_TIMEOUT;
+use crate::experiment;
+use crate::failure::Failure;
+use crate::output;
+use crate::secrets::Secrets;
+use crate::set::{self, How};
+use crate::sweep::{Sweep, ask, outline};
+
+pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
+    if let Some(name) = &arguments.resume {
+        return resume(arguments, name);
+    }
+    let Sweep { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
+    let results = &arguments.results;
+    if results.dry_run {
+        output::result(&outline(&campaign, &notes, results.page.format()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for note in notes.iter().filter(|_| !results.quiet) {
+        output::talk(&format!("note: {note}"));
+    }
+    let how =
+        if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
+    set::begin(campaign, how, results)
+}
+
+fn resume(arguments: &SweepArguments, name: &str) -> Result<ExitCode, Failure> {
+    let typed = arguments.merged();
+    let virtual_time = arguments.virtual_time.then(|| "--virtual".to_owned());
+    if let Some(flag) = experiment::first_said(&typed)?.or(virtual_time) {
+        return Err(Failure::usage(format!("{flag} beside --resume: the set knows what it asks"))
+            .hint("leave it out, or begin a new set"));
+    }
+    if arguments.results.dry_run {
+        return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
+    }
+    let store = store(&arguments.results.store)?;
+    let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
+    let Stored::Set(set) = found else {
+        return Err(Failure::usage(format!("{name} is one run, and --resume goes on with a set"))
+            .hint("finish a run that crashed with `inferometer recover`"));
+    };
+    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    let how = if manifest.simulated {
+        How::Virtual
+    } else {
+        let specs = manifest.campaign.conditions.iter().map(|condition| &condition.spec);
+        let secrets = specs.map(|spec| secrets(&typed, &spec.header_names));
+        let waits = typed.tables.repeat.restart_timeout.clone();
+        How::Live {
+            secrets: secrets.collect::<Result<_, _>>()?,
+            restart_timeout: waits.map_or(RESTART_TIMEOUT, |written| written.0),
+        }
+    };
+    set::resume(&store, &set, how, &arguments.results)
+}
+
+/// Keys and the values of headers are stored nowhere, so they are read again.
+fn secrets(typed: &ExperimentArguments, names: &[String]) -> Result<Secrets, Failure> {
+    let key_file = typed.tables.target.api_key_file.as_deref();
+    let secrets = Secrets::read(key_file, &typed.headers)?;
+    let given = secrets.header_names();
+    if given == names {
+        return Ok(secrets);
+    }
+    let wanted: Vec<String> = names.iter().map(|name| format!("--header '{name}: …'")).collect();
+    Err(match &wanted[..] {
+        [] => Failure::usage("the set was measured without --header; leave it out"),
+        wanted => Failure::usage(format!(
+            "the set was measured with {}; give the same again, as values are never stored",
+            wanted.join(" ")
+        )),
+    })
+}

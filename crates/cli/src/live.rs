@@ -1,0 +1,181 @@
+//! A server that is there: started or reached, asked what it serves, and then measured.
+
+use inferometer_load::{Control, resources};
+use inferometer_model::observations::Correction;
+use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::{BaseUrl, Plan, Spec};
+use inferometer_target::EngineProcess;
+use inferometer_workload::{Ingredients, make_plan, make_warm_up};
+
+use crate::embedded;
+use crate::failure::{Exit, Failure};
+use crate::measurement::{Measured, Measurement};
+use crate::output;
+use crate::place::Place;
+use crate::preflight::{Found, carrying, counting, preflight};
+use crate::secrets::Secrets;
+use crate::signals::{self, Interruption};
+
+/// What every measurement of this process has in common.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Requests that may be in flight before the system runs out of descriptors.
+    pub(crate) ceiling: usize,
+    pub(crate) control: Control,
+    pub(crate) interruption: Interruption,
+    pub(crate) quiet: bool,
+}
+
+impl Session {
+    /// Listens to signals from now on.
+    pub(crate) fn begin(ceiling: usize, quiet: bool) -> Result<Self, Failure> {
+        let control = Control::default();
+        let interruption = signals::listen(control.clone(), quiet)?;
+        Ok(Self { ceiling, control, interruption, quiet })
+    }
+
+    pub(crate) fn talk(&self, line: &str) {
+        if !self.quiet {
+            output::talk(line);
+        }
+    }
+}
+
+/// The server of one experiment, ready to be measured.
+#[derive(Debug)]
+pub(crate) struct Live {
+    found: Found,
+    /// How the server counts our words, where it was asked.
+    correction: Option<Correction>,
+    /// Ends with the last measurement, where it is ours.
+    _server: Server,
+}
+
+impl Live {
+    /// Asks the server all that must be known before a run.
+    pub(crate) fn reach(
+        server: Server,
+        spec: &Spec,
+        secrets: &Secrets,
+        ingredients: &Ingredients,
+        plan: &dyn Plan,
+    ) -> Result<Self, Failure> {
+        let found = preflight(spec, secrets, server.base(), server.is_embedded())?;
+        let body = &spec.workload.body;
+        if body.images.is_some() || body.adapters.is_some() {
+            carrying::check(&found.target, secrets, plan)?;
+        }
+        let correction = if ingredients.wants_correction() {
+            counting::correction(&found.target)?
+        } else {
+            None
+        };
+        Ok(Self { found, correction, _server: server })
+    }
+
+    /// What is measured, in words.
+    pub(crate) fn opening(&self, spec: &Spec) -> String {
+        let endpoint = &self.found.endpoint;
+        let model = inferometer_report::escape::terminal(&endpoint.model);
+        format!("measuring {} of `{model}` at {} …", spec.api, endpoint.base)
+    }
+
+    /// Measures, or says by which signal it was stopped before it began.
+    pub(crate) fn measure(
+        &self,
+        spec: &Spec,
+        mut ingredients: Ingredients,
+        place: Place<'_>,
+        session: &Session,
+    ) -> Result<Result<Measured, Exit>, Failure> {
+        if let Some(correction) = self.correction {
+            ingredients.correct(correction);
+        }
+        let (plan, fingerprints) = make_plan(spec, &ingredients);
+        check_sends_something(plan.as_ref())?;
+        let measurement = Measurement {
+            warm_up: make_warm_up(spec, &ingredients),
+            spec: spec.clone(),
+            plan,
+            fingerprints,
+            materials: ingredients.materials().clone(),
+        };
+        measurement.make(place, self.found.clone(), session)
+    }
+}
+
+pub(crate) fn check_sends_something(plan: &dyn Plan) -> Result<(), Failure> {
+    if plan.bounds().requests != Some(0) {
+        return Ok(());
+    }
+    Err(Failure::usage("no request falls into --duration at this rate")
+        .hint("run longer, raise the rate, or give a number with --requests"))
+}
+
+/// Raises the limit on descriptors, and says how many requests may be in flight then.
+pub(crate) fn ceiling(spec: &Spec) -> usize {
+    resources::raise_in_flight_ceiling(spec.client.drivers)
+}
+
+/// What is certain to be in flight at once must find its descriptors.
+pub(crate) fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
+    if ceiling == 0 {
+        return Err(Failure::usage(
+            "this system gives too few file descriptors: no request can be in flight",
+        )
+        .hint("raise the limit with `ulimit -n`"));
+    }
+    let (flag, wanted) = match (&spec.load.shape, spec.load.extent) {
+        (LoadShape::Closed { concurrency, .. }, _) => ("--concurrency", concurrency.get().into()),
+        (LoadShape::Open { cap: Some(cap), .. }, _) => ("--max-concurrency", cap.get().into()),
+        (LoadShape::Open { rate: Rate::Unlimited, .. }, Extent::Requests(requests)) => {
+            ("--rate inf with --requests", requests.get())
+        }
+        (LoadShape::Open { .. }, _) => return Ok(()),
+    };
+    if wanted <= ceiling as u64 {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{flag} {wanted} needs more file descriptors than this system gives: {ceiling} requests \
+         can be in flight"
+    ))
+    .hint("raise the limit with `ulimit -n`, or ask for fewer requests at once"))
+}
+
+/// The server to measure, kept alive while it is needed.
+#[derive(Debug)]
+pub(crate) enum Server {
+    Embedded(EngineProcess),
+    Remote(BaseUrl),
+}
+
+impl Server {
+    pub(crate) fn of(spec: &Spec) -> Result<Self, Failure> {
+        match &spec.target {
+            TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
+            TargetSpec::Embedded => {
+                let program = std::env::current_exe()
+                    .map_err(|error| Failure::internal(format!("own program: {error}")))?;
+                // What cannot be served is refused here, with the words that explain it.
+                embedded::profile(&spec.engine)?;
+                let mode = ["--mode", "serve"].map(str::to_owned);
+                let arguments = [mode.to_vec(), embedded::flags(&spec.engine)?].concat();
+                EngineProcess::start(&program, &arguments)
+                    .map(Self::Embedded)
+                    .map_err(|error| Failure::internal(error.to_string()))
+            }
+        }
+    }
+
+    pub(crate) fn base(&self) -> &BaseUrl {
+        match self {
+            Self::Embedded(engine) => &engine.base,
+            Self::Remote(base) => base,
+        }
+    }
+
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self, Self::Embedded(_))
+    }
+}

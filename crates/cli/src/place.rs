@@ -1,0 +1,45 @@
+//! Where a run is kept: by itself, or as a point of a set.
+
+use std::path::PathBuf;
+
+use inferometer_model::{BaseUrl, Spec};
+use inferometer_store::{NewRun, RunStore, RunWriter, SetDirectory, StoreError};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// What was sent before is looked for here.
+    store: &'a RunStore,
+    point: Option<(&'a SetDirectory, u32)>,
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn alone(store: &'a RunStore) -> Self {
+        Self { store, point: None }
+    }
+
+    pub(crate) fn point(store: &'a RunStore, set: &'a SetDirectory, number: u32) -> Self {
+        Self { store, point: Some((set, number)) }
+    }
+
+    /// Where the words of a restart go, in a set.
+    pub(crate) fn restart_log(self) -> Option<PathBuf> {
+        self.point.map(|(set, _)| set.restart_log())
+    }
+
+    pub(crate) fn create(self, new: NewRun) -> Result<RunWriter, StoreError> {
+        match self.point {
+            Some((set, number)) => set.create_point(number, new),
+            None => self.store.create(new),
+        }
+    }
+
+    pub(crate) fn sent_before(
+        self,
+        spec: &Spec,
+        plan: &str,
+        base: &BaseUrl,
+        now_ns: u64,
+    ) -> Option<String> {
+        self.store.sent_before(spec, plan, base, now_ns)
+    }
+}

@@ -1,0 +1,213 @@
+//! Many runs as one question: plays a campaign over a set's folder.
+//!
+//! Whatever is stored and whole is told to the campaign, and the rest is measured, so going on with
+//! a set that was stopped is the same as playing it for the first time.
+
+mod bench;
+mod live;
+pub(crate) mod page;
+mod play;
+mod points;
+mod progress;
+mod restart;
+mod virtual_time;
+
+use std::num::NonZeroU32;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use inferometer_campaign::{Campaign, CampaignError};
+use inferometer_load::SystemClock;
+use inferometer_model::Spec;
+use inferometer_model::campaign::{
+    CampaignSpec, Condition, Level, Order, Point, Question, Repetition, Stage,
+};
+use inferometer_model::spec::TargetSpec;
+use inferometer_store::{NewSet, RunStore, SetDirectory};
+
+use self::bench::Bench;
+use self::live::LiveBench;
+use self::play::Play;
+pub(crate) use self::points::{replay, was_cut};
+pub(crate) use self::progress::planned;
+use self::virtual_time::VirtualBench;
+use crate::arguments::{PageFormat, ResultArguments};
+use crate::commands;
+use crate::draft::Repeat;
+use crate::failure::Failure;
+use crate::live::{Session, ceiling, check_ceiling};
+use crate::secrets::Secrets;
+
+/// How the points of a set are measured.
+#[derive(Debug)]
+pub(crate) enum How {
+    /// Over the wire.
+    Live {
+        /// One for each condition.
+        secrets: Vec<Secrets>,
+        restart_timeout: Duration,
+    },
+    /// In virtual time.
+    Virtual,
+}
+
+/// The same experiment several times.
+pub(crate) fn repeated(spec: Spec, repeat: &Repeat) -> Result<CampaignSpec, Failure> {
+    let seed = spec.seed;
+    Ok(CampaignSpec {
+        question: Question::Repeat,
+        conditions: vec![Condition { name: name_of(&spec), spec }],
+        repetition: repetition(repeat)?,
+        order: Order::Listed,
+        seed,
+    })
+}
+
+pub(crate) fn repetition(repeat: &Repeat) -> Result<Repetition, Failure> {
+    Ok(Repetition {
+        runs: NonZeroU32::new(repeat.runs).ok_or_else(|| Failure::usage("--repeat is zero"))?,
+        cool_down: repeat.cool_down,
+        restart: repeat.restart.clone(),
+        stop_at: repeat.stop_at.clone(),
+    })
+}
+
+/// What a server is called that nobody named.
+pub(crate) fn name_of(spec: &Spec) -> String {
+    match &spec.target {
+        TargetSpec::Url(base) => base.to_string(),
+        TargetSpec::Embedded => {
+            spec.engine.profile.clone().unwrap_or_else(|| "embedded".to_owned())
+        }
+    }
+}
+
+/// Makes a set and plays it.
+pub(crate) fn begin(
+    campaign: CampaignSpec,
+    how: How,
+    results: &ResultArguments,
+) -> Result<ExitCode, Failure> {
+    check_format(results)?;
+    Campaign::new(campaign.clone()).map_err(|error| refused(&error))?;
+    check_restart(&campaign, &how)?;
+    let store = commands::store(&results.store)?;
+    store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+    let session = session(&campaign, &how, results)?;
+    let simulated = matches!(how, How::Virtual);
+    let mut bench = bench(how, &campaign, &session);
+    // A server that cannot be used leaves no set behind.
+    bench.make_ready(&campaign)?;
+    let set = store.create_set(NewSet {
+        campaign,
+        simulated,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        realtime_ns: SystemClock::new().anchor().realtime_ns,
+    })?;
+    play(&store, &set, bench.as_mut(), &session, results)
+}
+
+/// Goes on with a set.
+pub(crate) fn resume(
+    store: &RunStore,
+    set: &SetDirectory,
+    how: How,
+    results: &ResultArguments,
+) -> Result<ExitCode, Failure> {
+    check_format(results)?;
+    let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
+    let session = session(&campaign, &how, results)?;
+    let mut bench = bench(how, &campaign, &session);
+    play(store, set, bench.as_mut(), &session, results)
+}
+
+fn play(
+    store: &RunStore,
+    set: &SetDirectory,
+    bench: &mut dyn Bench,
+    session: &Session,
+    results: &ResultArguments,
+) -> Result<ExitCode, Failure> {
+    let _lock = set.lock().map_err(|error| Failure::usage(error.to_string()))?;
+    let manifest = set.manifest()?;
+    let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
+    let play = Play::new(store, set, &manifest, campaign, session, results);
+    let exit = play.finish(bench)?;
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+fn refused(error: &CampaignError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+fn bench<'session>(
+    how: How,
+    campaign: &CampaignSpec,
+    session: &'session Session,
+) -> Box<dyn Bench + 'session> {
+    match how {
+        How::Virtual => Box::new(VirtualBench { session }),
+        How::Live { secrets, restart_timeout } => {
+            Box::new(LiveBench::new(secrets, restart_timeout, campaign, session))
+        }
+    }
+}
+
+/// Every level that is known beforehand must find its descriptors.
+fn session(
+    campaign: &CampaignSpec,
+    how: &How,
+    results: &ResultArguments,
+) -> Result<Session, Failure> {
+    let ceiling = match (how, campaign.conditions.first()) {
+        (How::Live { .. }, Some(condition)) => ceiling(&condition.spec),
+        (How::Live { .. }, None) | (How::Virtual, _) => usize::MAX,
+    };
+    for spec in known_specs(campaign) {
+        check_ceiling(&spec, ceiling)?;
+    }
+    Session::begin(ceiling, results.quiet)
+}
+
+/// One spec for each level of each condition.
+pub(crate) fn known_specs(campaign: &CampaignSpec) -> Vec<Spec> {
+    let levels: &[Level] = match &campaign.question {
+        Question::Repeat => &[Level::AsAsked],
+        Question::Sweep(sweep) => &sweep.levels,
+    };
+    let conditions = 0..u32::try_from(campaign.conditions.len()).unwrap_or(u32::MAX);
+    let of_level = |condition: u32, level: Level| {
+        let stage = Stage::Planned;
+        let seed = campaign.seed;
+        let point = Point { number: 0, condition, level, repetition: 0, seed, stage };
+        campaign.spec_of(&point)
+    };
+    levels
+        .iter()
+        .flat_map(|level| conditions.clone().map(|condition| (condition, *level)))
+        .filter_map(|(condition, level)| of_level(condition, level))
+        .collect()
+}
+
+fn check_format(results: &ResultArguments) -> Result<(), Failure> {
+    if results.page.format() != PageFormat::Vllm {
+        return Ok(());
+    }
+    Err(Failure::usage("--format vllm is the block of one run, and this is a set of runs")
+        .hint("leave it out; a run of the set can be printed so with: inferometer verify SET/N"))
+}
+
+fn check_restart(campaign: &CampaignSpec, how: &How) -> Result<(), Failure> {
+    if campaign.repetition.restart.is_none() {
+        return Ok(());
+    }
+    let is_ours = |condition: &Condition| condition.spec.target == TargetSpec::Embedded;
+    if matches!(how, How::Live { .. }) && !campaign.conditions.iter().any(is_ours) {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        "--restart is for servers of others: the embedded engine is a new one in \
+                        every run",
+    )
+    .hint("leave it out"))
+}

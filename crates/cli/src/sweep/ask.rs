@@ -1,0 +1,266 @@
+//! From what was typed to what is asked: levels, servers and what is looked for, all checked
+//! before the first request.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use inferometer_analysis::check_slos;
+use inferometer_model::campaign::{
+    self, CampaignSpec, Condition, Dimension, Fine, Level, Order, Question, Search,
+};
+use inferometer_model::spec::LoadDraft;
+use inferometer_model::{Spec, SpecDraft};
+
+use super::levels::{Rising, whole};
+use super::targets;
+use crate::arguments::{ExperimentArguments, SweepArguments, SweepTable};
+use crate::draft::{Drafted, Repeat, draft_sweep};
+use crate::failure::Failure;
+use crate::secrets::Secrets;
+use crate::set;
+use crate::simulator::virtual_spec;
+
+/// A sweep, ready to be measured.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    pub(crate) campaign: CampaignSpec,
+    /// One for each server.
+    pub(crate) secrets: Vec<Secrets>,
+    pub(crate) restart_timeout: Duration,
+    /// What was understood otherwise than it was written.
+    pub(crate) notes: Vec<String>,
+}
+
+const SEARCH_FROM: f64 = 1.0;
+const SEARCH_AT_MOST: f64 = 1_000.0;
+const RESOLUTION: f64 = 0.05;
+/// Fewer runs decide too little where a goal is nearly met.
+const SEARCH_RUNS_MIN: u32 = 3;
+const CONCURRENCIES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
+    let experiment = arguments.merged();
+    check_load(&experiment)?;
+    let base = draft_sweep(&experiment, None)?;
+    let table = base.sweep.clone();
+    let repeat = base.repeat.clone();
+    let (dimension, rising) = levels(&table)?;
+    let question = question(&table, &repeat, dimension, &rising)?;
+    let named = match &table.targets {
+        Some(targets) => targets::drafts(&experiment, targets)?,
+        None => vec![(String::new(), base)],
+    };
+    let mut conditions = Vec::new();
+    let mut secrets = Vec::new();
+    for (name, drafted) in named {
+        if arguments.virtual_time && drafted.spec.url.is_some() && table.targets.is_some() {
+            return Err(Failure::usage(format!(
+                "--target {name} has a URL, and in virtual time nobody is asked"
+            ))
+            .hint("name engines instead, as NAME=embedded:PROFILE"));
+        }
+        let spec = condition(&drafted, &question, &table, arguments.virtual_time)?;
+        let name = if name.is_empty() { set::name_of(&spec) } else { name };
+        conditions.push(Condition { name, spec });
+        secrets.push(drafted.secrets);
+    }
+    let order = table.order.map_or(Order::Interleaved, |order| order.0);
+    let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
+    let campaign = CampaignSpec {
+        question: Question::Sweep(question),
+        conditions,
+        repetition: set::repetition(&repeat)?,
+        order,
+        seed,
+    };
+    let sorted = "the levels did not rise: they are put in order, each once".to_owned();
+    let notes = (!rising.as_typed).then_some(sorted).into_iter().collect();
+    Ok(Sweep { campaign, secrets, restart_timeout: repeat.restart_timeout, notes })
+}
+
+/// The load of one run has no place beside many; of a file it is simply replaced.
+fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
+    let load = &arguments.tables.load;
+    let typed = [
+        (load.rate.is_some(), "--rate", "--rates"),
+        (load.ramp.is_some(), "--ramp", "--rates"),
+        (load.concurrency.is_some(), "--concurrency", "--concurrencies"),
+        (load.speed.is_some(), "--speed", "--rates"),
+    ];
+    match typed.into_iter().find(|(is_typed, ..)| *is_typed) {
+        None => Ok(()),
+        Some((_, flag, many)) => {
+            Err(Failure::usage(format!("{flag} is the load of one run, and a sweep has many"))
+                .hint(format!("say them with {many}, such as {many} 1,2,4,8")))
+        }
+    }
+}
+
+fn levels(table: &SweepTable) -> Result<(Dimension, Rising), Failure> {
+    let found = match (&table.rates, &table.concurrencies, &table.find) {
+        (Some(_), Some(_), _) => {
+            return Err(Failure::usage(
+                "--rates and --concurrencies are two sweeps; choose one of them",
+            ));
+        }
+        (Some(rates), None, _) => (Dimension::Rate, rates.0.rising()),
+        (None, Some(concurrencies), _) => (Dimension::Concurrency, concurrencies.0.rising()),
+        (None, None, Some(find)) => {
+            (find.0.dimension, Rising { levels: Vec::new(), as_typed: true })
+        }
+        (None, None, None) => {
+            let level = |number| NonZeroU32::new(number).map(Level::Concurrency);
+            let levels = CONCURRENCIES.into_iter().filter_map(level).collect();
+            (Dimension::Concurrency, Rising { levels, as_typed: true })
+        }
+    };
+    if let Some(find) = table.find.as_ref().filter(|find| find.0.dimension != found.0) {
+        let what = match find.0.dimension {
+            Dimension::Rate => "a rate, and --concurrencies are none",
+            Dimension::Concurrency => "a concurrency, and --rates are none",
+        };
+        return Err(Failure::usage(format!("--find looks for {what}")));
+    }
+    Ok(found)
+}
+
+fn question(
+    table: &SweepTable,
+    repeat: &Repeat,
+    dimension: Dimension,
+    rising: &Rising,
+) -> Result<campaign::Sweep, Failure> {
+    let waves = table.waves.and_then(NonZeroU32::new);
+    if waves.is_some() && dimension == Dimension::Rate {
+        return Err(Failure::usage("--waves counts in requests in flight, and a rate has none")
+            .hint("say how long each level is with --requests or --duration"));
+    }
+    let fine = table.fine.and_then(NonZeroU32::new);
+    if table.fine_runs.is_some() && fine.is_none() {
+        return Err(Failure::usage("--fine-runs are runs of --fine; set it too, or leave it out"));
+    }
+    let runs = table.fine_runs.unwrap_or(repeat.runs);
+    let fine = fine.zip(NonZeroU32::new(runs)).map(|(steps, runs)| Fine { steps, runs });
+    if fine.is_some() && rising.levels.len() < 2 {
+        return Err(Failure::usage("--fine looks between levels, and there are fewer than two")
+            .hint("give levels with --rates or --concurrencies"));
+    }
+    Ok(campaign::Sweep {
+        dimension,
+        levels: rising.levels.clone(),
+        waves,
+        fine,
+        find: search(table, repeat, rising)?,
+    })
+}
+
+fn search(table: &SweepTable, repeat: &Repeat, rising: &Rising) -> Result<Option<Search>, Failure> {
+    let Some(find) = &table.find else {
+        let stray = [
+            (table.from.is_some(), "--from"),
+            (table.at_most.is_some(), "--at-most"),
+            (table.resolution.is_some(), "--resolution"),
+        ];
+        return match stray.into_iter().find(|(is_set, _)| *is_set) {
+            None => Ok(None),
+            Some((_, flag)) => Err(Failure::usage(format!(
+                "{flag} is for a search; set --find too, or leave it out"
+            ))),
+        };
+    };
+    let lowest = rising.levels.first().and_then(|level| level.place());
+    let lowest = lowest.filter(|level| level.is_finite());
+    let from = table.from.or(lowest).unwrap_or(SEARCH_FROM);
+    let at_most = table.at_most.unwrap_or(SEARCH_AT_MOST);
+    if at_most <= from {
+        return Err(Failure::usage(format!(
+            "the search goes up from {from} (--from) and may not exceed {at_most} (--at-most)"
+        )));
+    }
+    let ends = [("--from", from), ("--at-most", at_most)];
+    let broken = ends.into_iter().find(|(_, level)| whole(*level).is_none());
+    if let Some((flag, level)) = broken.filter(|_| find.0.dimension == Dimension::Concurrency) {
+        return Err(Failure::usage(format!("{flag} {level} is no number of requests in flight")));
+    }
+    Ok(Some(Search {
+        goals: find.0.goals.clone(),
+        from,
+        at_most,
+        resolution: table.resolution.as_ref().map_or(RESOLUTION, |share| share.0.0),
+        runs_at_most: NonZeroU32::new(repeat.runs.max(SEARCH_RUNS_MIN)).unwrap_or(NonZeroU32::MIN),
+    }))
+}
+
+/// The spec of a server at its lowest level, after every level was found possible.
+fn condition(
+    drafted: &Drafted,
+    question: &campaign::Sweep,
+    table: &SweepTable,
+    simulated: bool,
+) -> Result<Spec, Failure> {
+    let draft = &drafted.spec;
+    let recorded = draft.saved.is_some() || draft.workload.source.trace.is_some();
+    if recorded {
+        return Err(Failure::usage(
+            "a saved plan or a trace has its own moments: there are no levels to choose",
+        )
+        .hint("play it with `inferometer run`, a trace at other speeds with --speed"));
+    }
+    let load = &draft.load;
+    if question.waves.is_some() && (load.requests.is_some() || load.duration.is_some()) {
+        return Err(Failure::usage(
+            "--waves says how long each level is, and so do --requests and --duration; choose one",
+        ));
+    }
+    let searched = question.find.as_ref().and_then(|find| match question.dimension {
+        Dimension::Rate => Some(Level::Rate(find.from)),
+        Dimension::Concurrency => whole(find.from).map(Level::Concurrency),
+    });
+    let levels: Vec<Level> = question.levels.iter().copied().chain(searched).collect();
+    let mut specs = Vec::new();
+    for level in levels {
+        specs.push(at_level(drafted, level, question.waves, simulated)?);
+    }
+    let Some(lowest) = specs.into_iter().next() else {
+        return Err(Failure::usage("there is no level to measure at"));
+    };
+    check_slos(&lowest.slos, lowest.workload.streaming)
+        .map_err(|problem| Failure::usage(problem.to_string()))?;
+    if let Some(find) = &table.find {
+        find.0.check(&lowest.slos, lowest.workload.streaming)?;
+    }
+    Ok(lowest)
+}
+
+fn at_level(
+    drafted: &Drafted,
+    level: Level,
+    waves: Option<NonZeroU32>,
+    simulated: bool,
+) -> Result<Spec, Failure> {
+    let draft = &drafted.spec;
+    let bare = LoadDraft {
+        concurrency: None,
+        rate_per_s: None,
+        ramp: None,
+        ramp_curve: None,
+        ..draft.load.clone()
+    };
+    let load = match level {
+        Level::AsAsked => draft.load.clone(),
+        Level::Rate(per_s) => LoadDraft { rate_per_s: Some(per_s), ..bare },
+        // Nothing is spaced where everything leaves at once.
+        Level::Unlimited => {
+            LoadDraft { rate_per_s: Some(f64::INFINITY), arrivals: None, burstiness: None, ..bare }
+        }
+        Level::Concurrency(requests) => LoadDraft {
+            concurrency: Some(requests.get()),
+            requests: waves
+                .map(|waves| u64::from(waves.get()) * u64::from(requests.get()))
+                .or(bare.requests),
+            ..bare
+        },
+    };
+    let draft = SpecDraft { load, ..draft.clone() };
+    if simulated { virtual_spec(drafted, draft) } else { drafted.resolve_as(draft) }
+}

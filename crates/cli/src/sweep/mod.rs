@@ -1,0 +1,12 @@
+//! A sweep as it is typed: levels, servers side by side, what is looked for.
+
+mod ask;
+mod find;
+mod levels;
+mod outline;
+mod targets;
+
+pub(crate) use ask::{Sweep, ask};
+pub(crate) use find::Find;
+pub(crate) use levels::{ConcurrencyLevels, RateLevels};
+pub(crate) use outline::outline;

@@ -1,0 +1,177 @@
+//! What a sweep would do: `sweep --dry-run`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use inferometer_model::Spec;
+use inferometer_model::campaign::{CampaignSpec, Level, Question};
+use inferometer_model::spec::{Extent, LoadShape, Rate};
+use inferometer_report::escape::terminal;
+use inferometer_report::number::count;
+use serde_json::json;
+
+use crate::arguments::PageFormat;
+use crate::set::{known_specs, planned};
+
+/// One level, as far as it is known beforehand.
+struct Step {
+    level: Level,
+    /// `None` where the server decides it.
+    requests: Option<u64>,
+    time: Option<Duration>,
+}
+
+pub(crate) fn outline(campaign: &CampaignSpec, notes: &[String], format: PageFormat) -> String {
+    let steps = steps(campaign);
+    match format {
+        PageFormat::Json => document(campaign, &steps),
+        PageFormat::Page | PageFormat::Vllm => page(campaign, &steps, notes),
+    }
+}
+
+fn levels(campaign: &CampaignSpec) -> &[Level] {
+    match &campaign.question {
+        Question::Repeat => &[Level::AsAsked],
+        Question::Sweep(sweep) => &sweep.levels,
+    }
+}
+
+/// The levels of the first server; the others are asked the same.
+fn steps(campaign: &CampaignSpec) -> Vec<Step> {
+    let conditions = campaign.conditions.len().max(1);
+    let specs = known_specs(campaign).into_iter().step_by(conditions);
+    let step = |(level, spec): (&Level, Spec)| {
+        let (requests, time) = expected(&spec);
+        Step { level: *level, requests, time }
+    };
+    levels(campaign).iter().zip(specs).map(step).collect()
+}
+
+/// Requests and time of a run, where the plan alone decides them. Draining is not counted.
+fn expected(spec: &Spec) -> (Option<u64>, Option<Duration>) {
+    let per_s = match &spec.load.shape {
+        LoadShape::Open { rate: Rate::Steady { per_s }, .. } => Some(*per_s),
+        LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
+    };
+    let lasting = |requests: u64| {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate for the eye")]
+        let seconds = per_s.map(|per_s| requests as f64 / per_s);
+        seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an estimate for the eye, and never negative"
+    )]
+    let within = |time: Duration| per_s.map(|per_s| (per_s * time.as_secs_f64()).round() as u64);
+    match spec.load.extent {
+        Extent::Whole => (None, None),
+        Extent::Requests(requests) => (Some(requests.get()), lasting(requests.get())),
+        Extent::Duration(time) => (within(time), Some(time)),
+        Extent::UntilBoth { requests, duration } => (
+            within(duration).map(|expected| expected.max(requests.get())),
+            lasting(requests.get()).map(|time| time.max(duration)),
+        ),
+        Extent::UntilFirst { requests, duration } => (
+            within(duration).map(|expected| expected.min(requests.get())),
+            Some(lasting(requests.get()).map_or(duration, |time| time.min(duration))),
+        ),
+    }
+}
+
+/// Of all runs together, with the rests between; `None` where a level does not know.
+struct Whole {
+    runs: u64,
+    more: bool,
+    requests: Option<u64>,
+    time: Option<Duration>,
+}
+
+fn whole(campaign: &CampaignSpec, steps: &[Step]) -> Whole {
+    let (runs, more) = planned(campaign);
+    let each = campaign.repetition.runs.get() * as_u32(campaign.conditions.len());
+    let requests = steps.iter().map(|step| step.requests).sum::<Option<u64>>();
+    let time = steps.iter().map(|step| step.time).sum::<Option<Duration>>();
+    let rests = campaign.repetition.cool_down * as_u32(runs.saturating_sub(1));
+    Whole {
+        runs,
+        more,
+        requests: requests.map(|requests| requests * u64::from(each)),
+        time: time.map(|time| time * each + rests),
+    }
+}
+
+fn as_u32<T: TryInto<u32>>(number: T) -> u32 {
+    number.try_into().unwrap_or(u32::MAX)
+}
+
+fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
+    let mut text = "sweep (nothing was sent)\n".to_owned();
+    let names: Vec<String> =
+        campaign.conditions.iter().map(|condition| terminal(&condition.name)).collect();
+    let _ = writeln!(text, "{:<10} {}", "servers", names.join(", "));
+    for note in notes {
+        let _ = writeln!(text, "{:<10} {note}", "note");
+    }
+    if !steps.is_empty() {
+        let _ = writeln!(text, "\n{:>14} {:>6} {:>10} {:>10}", "level", "runs", "requests", "time");
+    }
+    for step in steps {
+        let _ = writeln!(
+            text,
+            "{:>14} {:>6} {:>10} {:>10}",
+            step.level.to_string(),
+            campaign.repetition.runs,
+            step.requests.map_or_else(|| "–".to_owned(), count),
+            step.time.map_or_else(|| "–".to_owned(), in_words),
+        );
+    }
+    let whole = whole(campaign, steps);
+    let requests = whole.requests.map_or_else(String::new, |n| format!(", {} requests", count(n)));
+    let time =
+        whole.time.map_or_else(String::new, |time| format!(", {} and its drains", in_words(time)));
+    let more = if whole.more { ", and more where the first ones lead" } else { "" };
+    let _ = writeln!(text, "\n{} runs{requests}{time}{more}", whole.runs);
+    text
+}
+
+fn document(campaign: &CampaignSpec, steps: &[Step]) -> String {
+    let Whole { runs, more, requests, time } = whole(campaign, steps);
+    let levels: Vec<serde_json::Value> = steps
+        .iter()
+        .map(|step| {
+            json!({
+                "level": step.level,
+                "requests": step.requests,
+                "time_s": step.time.map(|time| time.as_secs_f64()),
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": "inferometer.sweep-outline/1",
+        "dry_run": true,
+        "campaign": campaign,
+        "levels": levels,
+        "runs": runs,
+        "more_runs": more,
+        "requests": requests,
+        "time_s": time.map(|time| time.as_secs_f64()),
+    });
+    format!("{document:#}\n")
+}
+
+/// To the second, which is all that is known.
+fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a time for the eye, and never negative"
+    )]
+    let seconds = seconds as u64;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} m {seconds:02} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes:02} m"),
+    }
+}
