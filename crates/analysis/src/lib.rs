@@ -15,6 +15,7 @@ mod capacity;
 mod check;
 mod client;
 mod clustered;
+pub mod comparison;
 mod concurrency;
 pub mod definitions;
 mod delivered;

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Usage = 2,
     TargetNotUsable = 3,
     RunInvalid = 4,
+    /// A comparison found a side worse than its base.
+    Regression = 10,
     PromiseMissed = 99,
     Interrupted = 130,
     Terminated = 143,

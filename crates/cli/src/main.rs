@@ -50,6 +50,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
+        Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),

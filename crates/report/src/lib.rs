@@ -3,6 +3,7 @@
 pub mod block;
 pub mod calibration;
 pub mod chart;
+pub mod comparison;
 pub mod escape;
 pub mod json;
 pub mod lines;

@@ -1,6 +1,7 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
 mod body;
+mod compare;
 mod embedded;
 mod engine;
 mod experiment;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use body::BodyTable;
+pub(crate) use compare::{CompareArguments, CompareFormat};
 pub(crate) use embedded::EngineTable;
 pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
@@ -66,6 +68,11 @@ pub(crate) enum Command {
     /// has not seen.
     #[command(allow_negative_numbers = true)]
     Fit(Box<FitArguments>),
+    /// Set runs or sets against each other: what changed, how surely, and whether it is good news
+    ///
+    /// Refuses what is not comparable and says why. Exits with 10 when the primary quantity is worse
+    /// and at least two runs a side say so.
+    Compare(CompareArguments),
     /// Show what a run would send, and save it
     ///
     /// Sends nothing, but with --save, a URL and no tokenizer the server is asked how it counts

@@ -2,6 +2,7 @@
 
 pub(crate) mod calibrate;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod engine;
 pub(crate) mod fit;
 pub(crate) mod plan;

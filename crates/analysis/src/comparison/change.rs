@@ -1,0 +1,188 @@
+//! How much a quantity changed between the runs of two sides, and what that is known from.
+//!
+//! A run counts once, whatever its length: values of several runs are never pooled.
+
+use serde::{Deserialize, Serialize};
+
+use super::judgement::Change;
+use crate::estimate::{Estimate, Interval};
+use crate::statistics::runs::RunStatistics;
+use crate::statistics::{ratio, student};
+
+/// Where the interval of a change comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Runs of the same stimulus, pair by pair.
+    Paired,
+    /// The spread between the runs of each side.
+    Unpaired,
+    /// A side has a single run: its own interval, which knows nothing of other runs.
+    WithinRun,
+}
+
+/// How values are set against each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scale {
+    Ratio,
+    /// Of shares: zero is an ordinary value of theirs.
+    Difference,
+}
+
+/// What each run of two sides says of one quantity; `None` of a run that does not have it.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    pub(super) base: Vec<Option<Estimate>>,
+    pub(super) other: Vec<Option<Estimate>>,
+    /// Whether runs at the same place had the same stimulus.
+    pub(super) in_pairs: bool,
+}
+
+impl Values {
+    pub(super) fn basis(&self) -> Basis {
+        let count = |side: &[Option<Estimate>]| side.iter().flatten().count();
+        let (base, other) = (count(&self.base), count(&self.other));
+        if base < 2 || other < 2 {
+            Basis::WithinRun
+        } else if self.in_pairs && base == self.base.len() && other == self.other.len() {
+            Basis::Paired
+        } else {
+            Basis::Unpaired
+        }
+    }
+
+    /// The change, or why there is none.
+    pub(super) fn change(&self, scale: Scale) -> Result<Change, String> {
+        let known = |side: &[Option<Estimate>]| side.iter().copied().flatten().collect::<Vec<_>>();
+        let (base, other) = (known(&self.base), known(&self.other));
+        if base.is_empty() || other.is_empty() {
+            return Err("no run of one side has it".to_owned());
+        }
+        if let Some(few) = base.iter().chain(&other).find(|estimate| !estimate.certified) {
+            return Err(format!(
+                "not judged: too few samples in a run ({}); send more requests",
+                few.n
+            ));
+        }
+        let has_no_ratio = |estimate: &Estimate| estimate.value <= 0.0;
+        if scale == Scale::Ratio && base.iter().chain(&other).any(has_no_ratio) {
+            return Err("a run has zero, and nothing is a multiple of it".to_owned());
+        }
+        let found = match self.basis() {
+            Basis::WithinRun => within_run(&side_of(&base), &side_of(&other), scale),
+            Basis::Paired => paired(&values(&base), &values(&other), scale),
+            Basis::Unpaired => unpaired(&values(&base), &values(&other), scale),
+        };
+        found.ok_or_else(|| "a single run has no interval of it".to_owned())
+    }
+
+    /// The values of both sides, without runs that have none.
+    pub(super) fn known(&self) -> (Vec<f64>, Vec<f64>) {
+        let known = |side: &[Option<Estimate>]| {
+            side.iter().flatten().map(|estimate| estimate.value).collect::<Vec<_>>()
+        };
+        (known(&self.base), known(&self.other))
+    }
+}
+
+/// The mean of a side with its interval: between its runs, or within its only one.
+pub(super) fn side_of(runs: &[Estimate]) -> SideMean {
+    if let [only] = runs {
+        return SideMean { mean: only.value, interval: only.interval };
+    }
+    RunStatistics::of(&values(runs)).map_or(SideMean { mean: f64::NAN, interval: None }, |found| {
+        SideMean { mean: found.mean, interval: found.interval }
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SideMean {
+    pub(super) mean: f64,
+    pub(super) interval: Option<Interval>,
+}
+
+fn values(runs: &[Estimate]) -> Vec<f64> {
+    runs.iter().map(|estimate| estimate.value).collect()
+}
+
+fn paired(base: &[f64], other: &[f64], scale: Scale) -> Option<Change> {
+    if scale == Scale::Ratio {
+        return ratio::paired(base, other).map(Change::of_ratio);
+    }
+    let differences: Vec<f64> = other.iter().zip(base).map(|(other, base)| other - base).collect();
+    let found = RunStatistics::of(&differences)?;
+    Some(Change::Difference { value: found.mean, interval: found.interval? })
+}
+
+fn unpaired(base: &[f64], other: &[f64], scale: Scale) -> Option<Change> {
+    match scale {
+        Scale::Ratio => ratio::unpaired(base, other).map(Change::of_ratio),
+        Scale::Difference => welch_difference(base, other),
+    }
+}
+
+/// Welch's interval: the sides need not scatter alike.
+fn welch_difference(base: &[f64], other: &[f64]) -> Option<Change> {
+    let (a, b) = (RunStatistics::of(base)?, RunStatistics::of(other)?);
+    let part = |side: &RunStatistics, n: usize| Some(side.std?.powi(2) / n as f64);
+    let (from_a, from_b) = (part(&a, base.len())?, part(&b, other.len())?);
+    let value = b.mean - a.mean;
+    let variance = from_a + from_b;
+    if variance <= 0.0 {
+        return Some(Change::Difference { value, interval: Interval::new(value, value)? });
+    }
+    let share = |part: f64, n: usize| part.powi(2) / (n as f64 - 1.0);
+    let degrees = variance.powi(2) / (share(from_a, base.len()) + share(from_b, other.len()));
+    let reach = student::quantile(0.975, degrees) * variance.sqrt();
+    Some(Change::Difference { value, interval: Interval::new(value - reach, value + reach)? })
+}
+
+/// Two intervals that know nothing of each other make one of their ratio or difference: distances
+/// to the ends add up as the sides of a right angle do, on the scale where the change is a
+/// difference.
+fn within_run(base: &SideMean, other: &SideMean, scale: Scale) -> Option<Change> {
+    let (a, b) = (base.interval?, other.interval?);
+    match scale {
+        Scale::Difference => {
+            let value = other.mean - base.mean;
+            let down = (other.mean - b.low).hypot(a.high - base.mean);
+            let up = (b.high - other.mean).hypot(base.mean - a.low);
+            let interval = Interval::new(value - down, value + up)?;
+            Some(Change::Difference { value, interval })
+        }
+        Scale::Ratio if a.low <= 0.0 || b.low <= 0.0 => None,
+        Scale::Ratio => {
+            let value = other.mean / base.mean;
+            let down = libm::hypot(libm::log(other.mean / b.low), libm::log(a.high / base.mean));
+            let up = libm::hypot(libm::log(b.high / other.mean), libm::log(base.mean / a.low));
+            let interval = Interval::new(value * libm::exp(-down), value * libm::exp(up))?;
+            Some(Change::Ratio { value, interval })
+        }
+    }
+}
+
+/// The mean change over several levels, each counted once: of ratios the geometric one.
+pub(super) fn overall(changes: &[Change]) -> Option<Change> {
+    let n = changes.len() as f64;
+    let is_ratio = matches!(changes.first()?, Change::Ratio { .. });
+    let on_scale = |value: f64| if is_ratio { libm::log(value) } else { value };
+    let back = |value: f64| if is_ratio { libm::exp(value) } else { value };
+    let centre = changes.iter().map(|change| on_scale(change.value())).sum::<f64>() / n;
+    let reach = |end: fn(Interval) -> f64| {
+        let squares = changes
+            .iter()
+            .map(|change| (on_scale(end(change.interval())) - on_scale(change.value())).powi(2));
+        squares.sum::<f64>().sqrt() / n
+    };
+    let (down, up) = (reach(|interval| interval.low), reach(|interval| interval.high));
+    let interval = Interval::new(back(centre - down), back(centre + up))?;
+    let value = back(centre);
+    Some(if is_ratio {
+        Change::Ratio { value, interval }
+    } else {
+        Change::Difference { value, interval }
+    })
+}
+
+#[cfg(test)]
+mod tests;

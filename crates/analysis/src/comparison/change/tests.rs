@@ -1,0 +1,105 @@
+use super::*;
+
+fn run(value: f64) -> Estimate {
+    Estimate { value, interval: None, n: 1_000, effective_n: None, certified: true }
+}
+
+fn within(value: f64, low: f64, high: f64) -> Estimate {
+    Estimate { interval: Interval::new(low, high), ..run(value) }
+}
+
+fn values(base: &[f64], other: &[f64], in_pairs: bool) -> Values {
+    let side = |values: &[f64]| values.iter().map(|value| Some(run(*value))).collect();
+    Values { base: side(base), other: side(other), in_pairs }
+}
+
+fn close(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= 1e-9 * expected.abs().max(1.0)
+}
+
+#[test]
+fn pairs_cancel_what_their_runs_share() {
+    let base = [100.0, 110.0, 90.0, 105.0];
+    let other = base.map(|value| value * 1.04);
+    let apart = values(&base, &other, false);
+    let paired = values(&base, &other, true);
+    assert_eq!((apart.basis(), paired.basis()), (Basis::Unpaired, Basis::Paired));
+    let width = |values: &Values| {
+        let interval = values.change(Scale::Ratio).unwrap().interval();
+        interval.high - interval.low
+    };
+    assert!(width(&paired) < 1e-9 && 0.1 < width(&apart), "{} {}", width(&paired), width(&apart));
+    assert!(close(paired.change(Scale::Ratio).unwrap().value(), 1.04));
+}
+
+#[test]
+fn a_run_without_the_quantity_breaks_the_pairs_and_not_the_comparison() {
+    let mut found = values(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], true);
+    found.base[1] = None;
+    assert_eq!(found.basis(), Basis::Unpaired);
+    found.base[0] = None;
+    assert_eq!(found.basis(), Basis::WithinRun);
+    found.base[2] = None;
+    assert_eq!(found.change(Scale::Ratio).unwrap_err(), "no run of one side has it");
+}
+
+#[test]
+fn single_runs_combine_what_each_knows_of_itself() {
+    let found = Values {
+        base: vec![Some(within(100.0, 97.0, 103.0))],
+        other: vec![Some(within(200.0, 192.0, 208.0))],
+        in_pairs: true,
+    };
+    assert_eq!(found.basis(), Basis::WithinRun);
+    let Change::Difference { value, interval } = found.change(Scale::Difference).unwrap() else {
+        panic!("a difference was asked for");
+    };
+    assert!(close(value, 100.0));
+    // Sides of 8 and 3 make a diagonal of √73.
+    assert!(close(interval.low, 100.0 - 73.0_f64.sqrt()), "{interval:?}");
+    assert!(close(interval.high, 100.0 + 73.0_f64.sqrt()), "{interval:?}");
+    let ratio = found.change(Scale::Ratio).unwrap();
+    assert!(close(ratio.value(), 2.0));
+    let reach = libm::hypot(libm::log(208.0 / 200.0), libm::log(100.0 / 97.0));
+    assert!(close(ratio.interval().high, 2.0 * libm::exp(reach)));
+}
+
+#[test]
+fn a_single_run_without_doubt_says_nothing() {
+    let found = values(&[100.0], &[200.0], false);
+    assert!(found.change(Scale::Ratio).unwrap_err().contains("no interval"));
+}
+
+#[test]
+fn too_few_samples_judge_nothing() {
+    let mut found = values(&[1.0, 2.0], &[1.0, 2.0], false);
+    found.other[1] = Some(Estimate { certified: false, n: 40, ..run(2.0) });
+    assert!(found.change(Scale::Ratio).unwrap_err().contains("too few samples in a run (40)"));
+}
+
+#[test]
+fn zero_has_differences_and_no_ratio() {
+    let found = values(&[0.0, 0.0, 0.0], &[0.0, 0.01, 0.02], false);
+    assert!(found.change(Scale::Ratio).unwrap_err().contains("zero"));
+    let change = found.change(Scale::Difference).unwrap();
+    assert!(close(change.value(), 0.01));
+    // One side does not scatter, so the other's two degrees of freedom are all there are.
+    let reach = 4.302_652_729_749_464 * 0.01 / 3.0_f64.sqrt();
+    assert!(close(change.interval().low, 0.01 - reach), "{:?}", change.interval());
+    let still = values(&[0.0, 0.0], &[0.0, 0.0], false).change(Scale::Difference).unwrap();
+    assert_eq!(still.interval(), Interval { low: 0.0, high: 0.0 });
+}
+
+#[test]
+fn levels_count_once_each() {
+    let ratio = |value: f64, reach: f64| Change::Ratio {
+        value,
+        interval: Interval::new(value / reach, value * reach).unwrap(),
+    };
+    let found = overall(&[ratio(2.0, 1.1), ratio(0.5, 1.1)]).unwrap();
+    assert!(close(found.value(), 1.0));
+    // Two independent doubts of the same size: √2 / 2 of one.
+    let reach = libm::log(1.1) / 2.0_f64.sqrt();
+    assert!(close(found.interval().high, libm::exp(reach)), "{found:?}");
+    assert!(overall(&[]).is_none());
+}

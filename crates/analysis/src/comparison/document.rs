@@ -1,0 +1,172 @@
+//! The comparison as a document: its field names are its JSON keys, in this order.
+
+use inferometer_model::campaign::Level;
+use serde::{Deserialize, Serialize};
+
+use super::change::Basis;
+use super::judgement::{Change, Judgement, Margins};
+use super::layout::LayoutFigures;
+use super::objection::Objection;
+use crate::estimate::Interval;
+use crate::verdict::Verdict;
+
+/// The form of the document. Adding keys leaves it; changing what a key means raises it.
+pub const COMPARISON_SCHEMA: &str = "inferometer.comparison/1";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub schema: String,
+    /// The first is the base; every other is set against it.
+    pub sides: Vec<SideFacts>,
+    /// What speaks against the comparison, the gravest first.
+    pub objections: Vec<Objection>,
+    /// Whether it was made although they forbid it.
+    pub forced: bool,
+    /// The name of the one quantity that decides.
+    pub primary: String,
+    pub margins: Margins,
+    /// What it decides, for each side but the base; empty when no runs are left to compare.
+    pub outcomes: Vec<SideOutcome>,
+    /// From the lowest to the highest.
+    pub levels: Vec<LevelComparison>,
+    /// Levels that not all sides have.
+    pub unmatched: Vec<UnmatchedLevel>,
+    /// Changes that were judged, the primary ones included.
+    pub comparisons: u32,
+    /// Of a node full of replicas; empty when nobody asked.
+    pub layouts: Vec<LayoutFigures>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideFacts {
+    pub name: String,
+    /// The run or set that it comes from.
+    pub source: String,
+    pub model: String,
+    pub target: String,
+    /// What answered, where no server did; absent for what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
+    pub runs: Vec<SideRun>,
+    /// Invalid runs, which are in no number.
+    pub left_out: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideRun {
+    pub id: String,
+    pub seed: u64,
+    pub level: Level,
+    pub verdict: Verdict,
+    pub partial: bool,
+}
+
+/// What the primary quantity says of one side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideOutcome {
+    pub side: String,
+    pub judgement: Judgement,
+    /// Of several levels the mean change, each counted once.
+    pub change: Option<Change>,
+    pub basis: Basis,
+    /// Worse, and known from at least two runs a side.
+    pub regression: bool,
+    /// Why nothing is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelComparison {
+    pub level: Level,
+    /// Each side but the base.
+    pub against: Vec<SideComparison>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideComparison {
+    pub side: String,
+    pub base_runs: u32,
+    pub runs: u32,
+    /// The primary one first.
+    pub quantities: Vec<QuantityComparison>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuantityComparison {
+    /// Such as `ttft.p99`.
+    pub quantity: String,
+    pub primary: bool,
+    pub unit: String,
+    pub base: SideValue,
+    pub other: SideValue,
+    /// Null when there is none; the reason says why.
+    pub change: Option<Change>,
+    pub basis: Basis,
+    pub margin: f64,
+    pub judgement: Judgement,
+    /// Why nothing is judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Advice only: it decides nothing. Null with a single run on both sides.
+    pub permutation: Option<PermutationTest>,
+}
+
+/// A quantity over the runs of a side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideValue {
+    pub mean: Option<f64>,
+    /// Between runs; of a single run within it.
+    pub interval: Option<Interval>,
+    /// One for each run; null where it has none.
+    pub values: Vec<Option<f64>>,
+    /// Whether every run has enough samples for it.
+    pub certified: bool,
+}
+
+/// How often chance alone deals the same values to two sides at least so far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PermutationTest {
+    pub p: f64,
+    /// No runs of these numbers can give less.
+    pub smallest_attainable: f64,
+    /// Raised by Holm's rule to what it is worth among all but the primary; null of that one.
+    pub holm: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnmatchedLevel {
+    pub level: Level,
+    /// The sides that have a run at it that may be compared.
+    pub sides: Vec<String>,
+}
+
+impl Comparison {
+    /// Whether a side is worse than the base in what decides.
+    pub fn is_regression(&self) -> bool {
+        self.outcomes.iter().any(|outcome| outcome.regression)
+    }
+
+    /// Whether there were runs to compare at all.
+    pub fn has_runs(&self) -> bool {
+        !self.levels.is_empty()
+    }
+
+    /// The document as it is printed: indented, with a line feed at its end.
+    ///
+    /// # Panics
+    ///
+    /// Never: it has no maps and no number that is not finite.
+    pub fn to_json_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a comparison has no maps");
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl LevelComparison {
+    /// The quantity of this name for one of its sides.
+    pub fn quantity(&self, side: usize, name: &str) -> Option<&QuantityComparison> {
+        self.against.get(side)?.quantities.iter().find(|found| found.quantity == name)
+    }
+}

@@ -1,0 +1,174 @@
+//! What a node full of replicas would give: the arithmetic that people do by hand to set one server
+//! on eight GPUs against two on four.
+//!
+//! It takes for granted that replicas do not get into each other's way. Pages must say so.
+
+use inferometer_model::campaign::Level;
+use serde::{Deserialize, Serialize};
+
+use super::document::LevelComparison;
+use super::judgement::Change;
+use crate::estimate::Interval;
+
+pub const LAYOUT_QUANTITY: &str = "output_throughput";
+
+/// GPUs of the node, and how many of them one server of each side is spread over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layouts {
+    gpus: u32,
+    /// By the order of the sides.
+    tensor_parallel: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutProblem {
+    #[error("side `{side}` has no tensor-parallel size; add it, such as --tp {side}=4")]
+    NoDegree { side: String },
+    #[error("--tp names `{name}`, and the sides are {sides}")]
+    UnknownSide { name: String, sides: String },
+    #[error(
+        "{gpus} GPUs cannot be shared out to servers of {degree} (side `{side}`); take a size that \
+         divides them"
+    )]
+    NotWhole { side: String, gpus: u32, degree: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutFigures {
+    pub level: Level,
+    pub side: String,
+    /// Servers on the node.
+    pub replicas: u32,
+    /// GPUs of each.
+    pub tensor_parallel: u32,
+    /// Output tokens per second and GPU.
+    pub per_gpu: Scaled,
+    /// Output tokens per second of the whole node.
+    pub node: Scaled,
+    /// Against the node of the base; null of the base itself, and where nothing was compared.
+    pub change: Option<Change>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaled {
+    pub value: f64,
+    pub interval: Option<Interval>,
+}
+
+impl Layouts {
+    /// `degrees` are as typed: the name of a side, and its tensor-parallel size.
+    pub fn new(
+        gpus: u32,
+        degrees: &[(String, u32)],
+        sides: &[&str],
+    ) -> Result<Self, LayoutProblem> {
+        if let Some((name, _)) = degrees.iter().find(|(name, _)| !sides.contains(&name.as_str())) {
+            return Err(LayoutProblem::UnknownSide { name: name.clone(), sides: sides.join(", ") });
+        }
+        let degree = |side: &&str| {
+            let side = (*side).to_owned();
+            let Some((_, degree)) = degrees.iter().find(|(name, _)| *name == side) else {
+                return Err(LayoutProblem::NoDegree { side });
+            };
+            if *degree == 0 || !gpus.is_multiple_of(*degree) || gpus == 0 {
+                return Err(LayoutProblem::NotWhole { side, gpus, degree: *degree });
+            }
+            Ok(*degree)
+        };
+        Ok(Self { gpus, tensor_parallel: sides.iter().map(degree).collect::<Result<_, _>>()? })
+    }
+
+    /// Of every side at one level, the base first. Sides without a throughput are left out.
+    pub(super) fn figures(&self, base: &str, level: &LevelComparison) -> Vec<LayoutFigures> {
+        let Some(base_degree) = self.tensor_parallel.first() else { return Vec::new() };
+        let against = level.against.iter().enumerate().zip(&self.tensor_parallel[1..]);
+        let mut figures = Vec::new();
+        for ((place, compared), degree) in against {
+            let Some(found) = level.quantity(place, LAYOUT_QUANTITY) else { continue };
+            if figures.is_empty()
+                && let Some(mean) = found.base.mean
+            {
+                let figure = Scaled { value: mean, interval: found.base.interval };
+                figures.push(self.figure(level.level, base, *base_degree, figure, None));
+            }
+            let Some(mean) = found.other.mean else { continue };
+            // Both are multiplied by a number that is known exactly, and so is their ratio.
+            let factor = f64::from(*base_degree) / f64::from(*degree);
+            let change = found.change.map(|change| Change::Ratio {
+                value: change.value() * factor,
+                interval: scaled(change.interval(), factor),
+            });
+            let figure = Scaled { value: mean, interval: found.other.interval };
+            figures.push(self.figure(level.level, &compared.side, *degree, figure, change));
+        }
+        figures
+    }
+
+    fn figure(
+        &self,
+        level: Level,
+        side: &str,
+        degree: u32,
+        one: Scaled,
+        change: Option<Change>,
+    ) -> LayoutFigures {
+        let replicas = self.gpus / degree;
+        let times = |factor: f64| Scaled {
+            value: one.value * factor,
+            interval: one.interval.map(|interval| scaled(interval, factor)),
+        };
+        LayoutFigures {
+            level,
+            side: side.to_owned(),
+            replicas,
+            tensor_parallel: degree,
+            per_gpu: times(1.0 / f64::from(degree)),
+            node: times(f64::from(replicas)),
+            change,
+        }
+    }
+}
+
+fn scaled(interval: Interval, factor: f64) -> Interval {
+    Interval { low: interval.low * factor, high: interval.high * factor }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn degrees(degrees: &[(&str, u32)]) -> Vec<(String, u32)> {
+        degrees.iter().map(|(name, degree)| ((*name).to_owned(), *degree)).collect()
+    }
+
+    #[test]
+    fn a_node_of_eight_is_one_of_eight_two_of_four_or_four_of_two() {
+        let typed = degrees(&[("A", 8), ("B", 4), ("C", 2)]);
+        let layouts = Layouts::new(8, &typed, &["A", "B", "C"]).unwrap();
+        let figure = |degree, value| {
+            let one = Scaled { value, interval: Interval::new(value - 100.0, value + 100.0) };
+            layouts.figure(Level::AsAsked, "A", degree, one, None)
+        };
+        for (degree, replicas, per_gpu, node) in
+            [(8, 1, 250.0, 2_000.0), (4, 2, 500.0, 4_000.0), (2, 4, 1_000.0, 8_000.0)]
+        {
+            let found = figure(degree, 2_000.0);
+            assert_eq!(found.replicas, replicas);
+            assert_eq!(found.per_gpu.value.to_bits(), f64::to_bits(per_gpu));
+            assert_eq!(found.node.value.to_bits(), f64::to_bits(node));
+            let reach = found.node.interval.unwrap();
+            assert!((reach.high - reach.low - 200.0 * f64::from(replicas)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_laid_out_is_named() {
+        let problem = |gpus, typed: &[(&str, u32)]| {
+            Layouts::new(gpus, &degrees(typed), &["A", "B"]).unwrap_err().to_string()
+        };
+        assert!(problem(8, &[("A", 8)]).contains("side `B`"));
+        assert!(problem(8, &[("A", 8), ("B", 4), ("X", 1)]).contains("`X`"));
+        assert!(problem(8, &[("A", 8), ("B", 3)]).contains("servers of 3"));
+        assert!(problem(8, &[("A", 8), ("B", 0)]).contains("servers of 0"));
+    }
+}

@@ -1,0 +1,217 @@
+//! Two or more sides of runs, set against each other: what changed, how surely, and whether that
+//! is good news.
+//!
+//! [`Comparison::of`] is a pure function of the sides' summaries. The rule of its verdicts is in
+//! `judgement.rs`; what forbids a comparison, in `objection.rs`.
+
+mod change;
+mod document;
+mod judgement;
+mod layout;
+mod level;
+mod objection;
+mod quantities;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod truth;
+
+pub use self::change::Basis;
+pub use self::document::{
+    COMPARISON_SCHEMA, Comparison, LevelComparison, PermutationTest, QuantityComparison,
+    SideComparison, SideFacts, SideOutcome, SideRun, SideValue, UnmatchedLevel,
+};
+pub use self::judgement::{Change, Judgement, Margins};
+pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, Layouts, Scaled};
+pub use self::objection::{Objection, Weight};
+pub use self::quantities::primary_of;
+
+use inferometer_model::campaign::Level;
+
+use self::change::overall;
+use self::level::{Group, groups, level_of};
+use self::quantities::Asked;
+use crate::quantity::Quantity;
+use crate::statistics::multiplicity;
+use crate::summary::Summary;
+use crate::verdict::Verdict;
+
+/// One condition: a run, or the runs of one condition of a set.
+#[derive(Clone, Debug)]
+pub struct Side {
+    pub name: String,
+    /// The run or set that it comes from.
+    pub source: String,
+    pub runs: Vec<Summary>,
+}
+
+/// What is asked about the sides.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The quantity that decides; `None`: as the load suggests.
+    pub primary: Option<Quantity>,
+    pub margins: Margins,
+    /// Compare although something forbids it.
+    pub force: bool,
+    pub layouts: Option<Layouts>,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ComparisonProblem {
+    #[error("a comparison needs at least two sides, and there are {0}")]
+    FewSides(usize),
+    #[error("these runs are not comparable")]
+    NotComparable(Vec<Objection>),
+    #[error("the sides have no level in common: {0}")]
+    NoCommonLevel(String),
+}
+
+impl Comparison {
+    pub fn of(sides: &[Side], terms: &Terms) -> Result<Self, ComparisonProblem> {
+        let [base, others @ ..] = sides else { return Err(ComparisonProblem::FewSides(0)) };
+        if others.is_empty() {
+            return Err(ComparisonProblem::FewSides(1));
+        }
+        let (groups, unmatched) = groups(sides);
+        if groups.is_empty() && sides.iter().all(|side| left_out(side) < side.runs.len()) {
+            return Err(ComparisonProblem::NoCommonLevel(levels_told(&unmatched)));
+        }
+        let objections = objection::objections(sides, &groups);
+        let forbids = |objection: &&Objection| objection.weight == Weight::Forbids;
+        let forbidden: Vec<Objection> = objections.iter().filter(forbids).cloned().collect();
+        if !forbidden.is_empty() && !terms.force {
+            return Err(ComparisonProblem::NotComparable(forbidden));
+        }
+        let primary = terms.primary.unwrap_or_else(|| primary_of(sides));
+        let asked = Asked { primary, margins: terms.margins, objections: &objections };
+        let mut levels: Vec<LevelComparison> =
+            groups.iter().map(|group| level_comparison(&asked, others, group)).collect();
+        correct_for_many(&mut levels);
+        let judged =
+            levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
+        let comparisons = judged.filter(|found| found.change.is_some()).count();
+        let layouts = terms
+            .layouts
+            .iter()
+            .flat_map(|layouts| levels.iter().flat_map(|level| layouts.figures(&base.name, level)));
+        Ok(Self {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            sides: sides.iter().map(SideFacts::of).collect(),
+            forced: !forbidden.is_empty(),
+            primary: primary.to_string(),
+            margins: terms.margins,
+            outcomes: outcomes(&asked, others, &levels),
+            unmatched,
+            comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
+            layouts: layouts.collect(),
+            levels,
+            objections,
+        })
+    }
+}
+
+impl SideFacts {
+    fn of(side: &Side) -> Self {
+        let first = side.runs.first();
+        let fact =
+            |of: fn(&Summary) -> &String| first.map(|run| of(run).clone()).unwrap_or_default();
+        let simulated = first.and_then(|run| run.run.simulated.as_ref());
+        let runs = side.runs.iter().map(|run| SideRun {
+            id: run.run.id.clone(),
+            seed: run.run.seed,
+            level: level_of(run),
+            verdict: run.verdict,
+            partial: run.run.partial,
+        });
+        Self {
+            name: side.name.clone(),
+            source: side.source.clone(),
+            model: fact(|run| &run.run.model),
+            target: fact(|run| &run.run.target),
+            simulated: simulated.map(|simulated| simulated.profile.clone()),
+            runs: runs.collect(),
+            left_out: u32::try_from(left_out(side)).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+fn left_out(side: &Side) -> usize {
+    side.runs.iter().filter(|run| run.verdict == Verdict::Invalid).count()
+}
+
+fn levels_told(unmatched: &[UnmatchedLevel]) -> String {
+    let told =
+        unmatched.iter().map(|found| format!("{} ({})", found.level, found.sides.join(", ")));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn level_comparison(asked: &Asked<'_>, others: &[Side], group: &Group<'_>) -> LevelComparison {
+    let base = group.runs.first().map(Vec::as_slice).unwrap_or_default();
+    let against = others.iter().zip(group.runs.iter().skip(1)).map(|(side, runs)| SideComparison {
+        side: side.name.clone(),
+        base_runs: u32::try_from(base.len()).unwrap_or(u32::MAX),
+        runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+        quantities: asked.compared(&side.name, base, runs),
+    });
+    LevelComparison { level: group.level, against: against.collect() }
+}
+
+/// Raises the p values of all but the primary quantity to what they are worth among so many.
+fn correct_for_many(levels: &mut [LevelComparison]) {
+    let mut tests: Vec<&mut PermutationTest> = levels
+        .iter_mut()
+        .flat_map(|level| &mut level.against)
+        .flat_map(|side| &mut side.quantities)
+        .filter(|found| !found.primary)
+        .filter_map(|found| found.permutation.as_mut())
+        .collect();
+    let p: Vec<f64> = tests.iter().map(|test| test.p).collect();
+    for (test, raised) in tests.iter_mut().zip(multiplicity::holm(&p)) {
+        test.holm = Some(raised);
+    }
+}
+
+fn outcomes(asked: &Asked<'_>, others: &[Side], levels: &[LevelComparison]) -> Vec<SideOutcome> {
+    if levels.is_empty() {
+        return Vec::new();
+    }
+    let primary = asked.primary.to_string();
+    let outcome = |(place, side): (usize, &Side)| {
+        let found =
+            levels.iter().filter_map(|level| Some((level.level, level.quantity(place, &primary)?)));
+        outcome_of(asked, &side.name, &found.collect::<Vec<_>>())
+    };
+    others.iter().enumerate().map(outcome).collect()
+}
+
+/// One level decides by itself; several by their mean change, so that a sweep is one decision and
+/// not as many chances of a false alarm as it has levels.
+fn outcome_of(
+    asked: &Asked<'_>,
+    side: &str,
+    levels: &[(Level, &QuantityComparison)],
+) -> SideOutcome {
+    let changes: Option<Vec<_>> = levels.iter().map(|(_, found)| found.change).collect();
+    let change = match changes.as_deref() {
+        Some([only]) => Some(*only),
+        Some(several) => overall(several),
+        None => None,
+    };
+    let known_from = levels.iter().map(|(_, found)| found.basis);
+    let is_within = known_from.clone().any(|basis| basis == Basis::WithinRun);
+    let basis = if is_within {
+        Basis::WithinRun
+    } else {
+        known_from.clone().find(|basis| *basis == Basis::Unpaired).unwrap_or(Basis::Paired)
+    };
+    let judgement = change.map_or(Judgement::NotCompared, |change| {
+        change.judged(asked.margins.of(&asked.primary), asked.primary.metric().better)
+    });
+    let missing = levels.iter().find(|(_, found)| found.change.is_none());
+    let reason = missing.map(|(level, found)| {
+        let why = found.reason.as_deref().unwrap_or("it has no change");
+        if 1 < levels.len() { format!("{why} ({level})") } else { why.to_owned() }
+    });
+    let regression = judgement == Judgement::Worse && !is_within;
+    SideOutcome { side: side.to_owned(), judgement, change, basis, regression, reason }
+}

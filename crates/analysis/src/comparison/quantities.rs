@@ -1,0 +1,178 @@
+//! Which quantities are compared, and each of them.
+
+use super::Side;
+use super::change::{Basis, Scale, Values, side_of};
+use super::document::{PermutationTest, QuantityComparison, SideValue};
+use super::judgement::{Judgement, Margins};
+use super::objection::{self, Objection, Weight};
+use crate::estimate::Estimate;
+use crate::metric::{Better, METRICS, Metric, Shape, Unit};
+use crate::quantity::Quantity;
+use crate::sample::Percentile;
+use crate::statistic::Statistic;
+use crate::statistics::permutation;
+use crate::summary::Summary;
+
+/// What is asked of the runs at every level.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) primary: Quantity,
+    pub(super) margins: Margins,
+    pub(super) objections: &'a [Objection],
+}
+
+/// What decides when nobody says it: on an open loop the rate is given, so waiting is what can
+/// change; on a closed loop it is the throughput.
+///
+/// # Panics
+///
+/// Never: both are in the table of metrics.
+pub fn primary_of(sides: &[Side]) -> Quantity {
+    let is_open =
+        sides.iter().flat_map(|side| &side.runs).next().is_some_and(|run| run.run.load.is_open());
+    let (name, statistic) = if is_open {
+        ("ttft_schedule", Some(Statistic::Percentile(Percentile::P99)))
+    } else {
+        ("output_throughput", None)
+    };
+    let metric = Metric::named(name).expect("it is in the table");
+    Quantity::new(metric, statistic).expect("its shape is known")
+}
+
+impl Asked<'_> {
+    /// Every quantity that a run of either side has, the primary one first.
+    pub(super) fn compared(
+        &self,
+        side: &str,
+        base: &[&Summary],
+        other: &[&Summary],
+    ) -> Vec<QuantityComparison> {
+        let paired = in_pairs(base, other);
+        let (other, in_pairs) = match &paired {
+            Some(ordered) => (ordered.as_slice(), true),
+            None => (other, false),
+        };
+        let is_open = base.first().is_some_and(|run| run.run.load.is_open());
+        let rest = shown(is_open).into_iter().filter(|quantity| *quantity != self.primary);
+        let mut found = Vec::new();
+        for quantity in [self.primary].into_iter().chain(rest) {
+            let estimates = |runs: &[&Summary]| -> Vec<Option<Estimate>> {
+                runs.iter().map(|run| quantity.of(run).ok()).collect()
+            };
+            let values = Values { base: estimates(base), other: estimates(other), in_pairs };
+            let is_absent = values.base.iter().chain(&values.other).all(Option::is_none);
+            if !is_absent || quantity == self.primary {
+                let withheld = self.withheld(side, &quantity);
+                found.push(compared(&quantity, &values, self, withheld));
+            }
+        }
+        found
+    }
+
+    /// Why a quantity is not compared although both sides have it.
+    fn withheld(&self, side: &str, quantity: &Quantity) -> Option<String> {
+        let metric = quantity.metric();
+        let withholds = |found: &&Objection| {
+            found.weight == Weight::Withholds
+                && found.side == side
+                && match found.key.as_str() {
+                    objection::TOKENIZER => counts_output(metric) || counts_input(metric),
+                    objection::OUTPUT_COUNTS => counts_output(metric),
+                    objection::INPUT_COUNTS => counts_input(metric),
+                    objection::PROMISES => matches!(metric.name, "goodput" | "attainment"),
+                    _ => false,
+                }
+        };
+        self.objections.iter().find(withholds).map(|found| found.text.clone())
+    }
+}
+
+/// The headlines of this kind of load that have a good direction, and the throughput of prompts.
+fn shown(is_open: bool) -> Vec<Quantity> {
+    let is_shown = |metric: &&'static Metric| {
+        let headline = metric.headline;
+        let is_headline = if is_open { headline.on_open_loop() } else { headline.on_closed_loop() };
+        (is_headline || metric.name == "input_throughput") && metric.better != Better::Neither
+    };
+    let quantities = |metric: &'static Metric| {
+        let statistics = match metric.shape() {
+            Shape::Scalar => vec![None],
+            Shape::Distribution => [Percentile::P50, Percentile::P99]
+                .map(|percentile| Some(Statistic::Percentile(percentile)))
+                .to_vec(),
+        };
+        statistics.into_iter().filter_map(move |statistic| Quantity::new(metric, statistic))
+    };
+    METRICS.iter().filter(is_shown).flat_map(quantities).collect()
+}
+
+/// Whether its value depends on who counted the tokens of answers.
+fn counts_output(metric: &Metric) -> bool {
+    matches!(metric.name, "itl" | "tpot" | "fluidity")
+        || metric.unit == Unit::TokensPerSecond && !matches!(metric.name, "input_throughput" | "pp")
+}
+
+fn counts_input(metric: &Metric) -> bool {
+    matches!(metric.name, "input_throughput" | "total_throughput" | "pp")
+}
+
+/// The other side's runs in the order of the base's, when each has exactly one partner that had the
+/// same stimulus.
+fn in_pairs<'a>(base: &[&Summary], other: &[&'a Summary]) -> Option<Vec<&'a Summary>> {
+    let stimulus = |run: &Summary| (run.run.seed, run.plan.fingerprint.clone());
+    let partner = |run: &&Summary| {
+        let wanted = stimulus(run);
+        let mut partners = other.iter().copied().filter(|other| stimulus(other) == wanted);
+        let has_double = 1 < base.iter().filter(|other| stimulus(other) == wanted).count();
+        partners.next().filter(|_| partners.next().is_none() && !has_double)
+    };
+    if base.len() != other.len() {
+        return None;
+    }
+    base.iter().map(partner).collect()
+}
+
+fn compared(
+    quantity: &Quantity,
+    values: &Values,
+    asked: &Asked<'_>,
+    withheld: Option<String>,
+) -> QuantityComparison {
+    let metric = quantity.metric();
+    let scale = if metric.unit == Unit::Share { Scale::Difference } else { Scale::Ratio };
+    let margin = asked.margins.of(quantity);
+    let found = withheld.map_or_else(|| values.change(scale), Err);
+    let judgement = found
+        .as_ref()
+        .map_or(Judgement::NotCompared, |change| change.judged(margin, metric.better));
+    let basis = values.basis();
+    let permutation = (found.is_ok() && basis != Basis::WithinRun).then(|| {
+        let (base, other) = values.known();
+        let found = permutation::two_sided(&base, &other);
+        PermutationTest { p: found.p, smallest_attainable: found.smallest_attainable, holm: None }
+    });
+    QuantityComparison {
+        quantity: quantity.to_string(),
+        primary: *quantity == asked.primary,
+        unit: metric.unit.name().to_owned(),
+        base: side_value(&values.base),
+        other: side_value(&values.other),
+        change: found.as_ref().ok().copied(),
+        basis,
+        margin,
+        judgement,
+        reason: found.err(),
+        permutation,
+    }
+}
+
+fn side_value(runs: &[Option<Estimate>]) -> SideValue {
+    let known: Vec<Estimate> = runs.iter().copied().flatten().collect();
+    let found = (!known.is_empty()).then(|| side_of(&known));
+    SideValue {
+        mean: found.map(|found| found.mean).filter(|mean| mean.is_finite()),
+        interval: found.and_then(|found| found.interval),
+        values: runs.iter().map(|run| run.map(|estimate| estimate.value)).collect(),
+        certified: known.iter().all(|estimate| estimate.certified),
+    }
+}

@@ -1,0 +1,129 @@
+//! Names on the command line to sides with their runs.
+
+use inferometer_analysis::comparison::Side;
+use inferometer_analysis::set::PointResult;
+use inferometer_analysis::{Summary, summarize};
+use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
+
+use crate::failure::Failure;
+use crate::set::{replay, was_cut};
+
+/// The sides that were typed, the base first.
+pub(super) fn read(
+    store: &RunStore,
+    typed: &[String],
+    talk: impl Fn(&str),
+) -> Result<Vec<Side>, Failure> {
+    let mut sides: Vec<Side> = Vec::new();
+    for text in typed {
+        let (name, place) = named(text);
+        let found = store.find(place).map_err(|error| Failure::usage(error.to_string()))?;
+        match found {
+            Stored::Run(run) => sides.push(Side {
+                name: name.map_or_else(|| letter(sides.len()), str::to_owned),
+                source: run.id().to_owned(),
+                runs: vec![summary(&run)?],
+            }),
+            Stored::Set(set) => {
+                let conditions = conditions(&set, &talk)?;
+                let several = 1 < conditions.len();
+                for (condition, runs) in conditions {
+                    let name = match (several, name, typed) {
+                        (false, Some(name), _) => name.to_owned(),
+                        (false, None, _) => letter(sides.len()),
+                        (true, Some(name), _) => format!("{name} {condition}"),
+                        (true, None, [_]) => condition,
+                        (true, None, _) => format!("{} {condition}", letter(sides.len())),
+                    };
+                    sides.push(Side { name, source: set.id().to_owned(), runs });
+                }
+            }
+        }
+    }
+    let is_double = |side: &&Side| 1 < sides.iter().filter(|other| other.name == side.name).count();
+    if let Some(double) = sides.iter().find(is_double) {
+        let message = format!("two sides are called `{}`", double.name);
+        return Err(Failure::usage(message).hint("name them apart: base=RUN new=RUN"));
+    }
+    Ok(sides)
+}
+
+/// `NAME=RUN`, or a run alone. A path may have the sign in it, and a name has no slash.
+fn named(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('=') {
+        Some((name, place)) if !name.is_empty() && !name.contains('/') => (Some(name), place),
+        _ => (None, text),
+    }
+}
+
+/// A, B, …, Z, then numbers.
+fn letter(place: usize) -> String {
+    let letter = u8::try_from(place).ok().filter(|place| *place < 26).map(|place| b'A' + place);
+    letter.map_or_else(|| (place + 1).to_string(), |letter| char::from(letter).to_string())
+}
+
+/// What a run came to: as it is stored, or computed once more where another version stored it.
+fn summary(run: &RunDirectory) -> Result<Summary, Failure> {
+    let stored = run.read_summary()?.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+    if let Some(summary) = stored {
+        return Ok(summary);
+    }
+    let stored = run.read().map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(summarize(&stored.observations))
+}
+
+/// The runs of a set by its conditions, in their order.
+fn conditions(
+    set: &SetDirectory,
+    talk: &impl Fn(&str),
+) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
+    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    let replay = replay(set, &manifest, finished)?;
+    if !replay.is_complete {
+        talk(&format!(
+            "warning: set {} is not finished; it is compared as far as it goes",
+            set.id()
+        ));
+    }
+    let names = manifest.campaign.conditions.into_iter().map(|condition| condition.name);
+    let mut conditions: Vec<(String, Vec<Summary>)> =
+        names.map(|name| (name, Vec::new())).collect();
+    for PointResult { point, summary } in replay.results {
+        let condition = usize::try_from(point.condition).ok();
+        if let Some((_, runs)) = condition.and_then(|place| conditions.get_mut(place)) {
+            runs.push(summary);
+        }
+    }
+    if let Some((name, _)) = conditions.iter().find(|(_, runs)| runs.is_empty()) {
+        let message = format!("set {} has no finished run of `{name}`", set.id());
+        return Err(Failure::usage(message).hint("go on with the set first"));
+    }
+    Ok(conditions)
+}
+
+/// A point that is there and was not cut short.
+fn finished(point: &RunDirectory) -> Result<Option<Summary>, Failure> {
+    match point.state() {
+        RunState::Sealed | RunState::Finished => {
+            Ok(Some(summary(point)?).filter(|summary| !was_cut(summary)))
+        }
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_may_be_named_and_a_path_is_left_alone() {
+        assert_eq!(named("base=latest"), (Some("base"), "latest"));
+        assert_eq!(named("latest"), (None, "latest"));
+        assert_eq!(named("runs/a=b"), (None, "runs/a=b"));
+        assert_eq!(named("=x"), (None, "=x"));
+        assert_eq!(
+            (letter(0).as_str(), letter(25).as_str(), letter(26).as_str()),
+            ("A", "Z", "27")
+        );
+    }
+}

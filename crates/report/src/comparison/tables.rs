@@ -1,0 +1,154 @@
+//! The tables of both pages.
+
+use inferometer_analysis::comparison::{
+    Change, Comparison, LayoutFigures, LevelComparison, QuantityComparison, SideComparison,
+};
+
+use super::grid::{Cell, Grid};
+use super::words;
+use crate::escape::terminal_line;
+use crate::number::{NOTHING, figure};
+use crate::terminal::Ink;
+
+/// Columns for the name of a side.
+const SIDE_WIDTH: usize = 12;
+/// What the speed-up table is about: prompts and answers.
+const SPEED_UPS: [&str; 2] = ["input_throughput", "output_throughput"];
+
+/// Every table of the comparison, in the order of the page.
+pub(super) fn all(comparison: &Comparison) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    for level in &comparison.levels {
+        grids.extend(level.against.iter().map(|side| quantities(comparison, level, side)));
+    }
+    // With one level and one side it would only repeat the table above it.
+    if 1 < comparison.levels.len() || 1 < comparison.outcomes.len() {
+        grids.extend(speed_ups(comparison));
+    }
+    grids.extend(layouts(comparison));
+    grids
+}
+
+fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideComparison) -> Grid {
+    let base = base_name(comparison);
+    let name = terminal_line(&side.side, SIDE_WIDTH);
+    let several = 1 < comparison.levels.len();
+    let title = match (several, 1 < comparison.outcomes.len()) {
+        (false, false) => None,
+        (false, true) => Some(format!("{name} against {base}")),
+        (true, false) => Some(level.level.to_string()),
+        (true, true) => Some(format!("{}: {name} against {base}", level.level)),
+    };
+    let heads = ["", base.as_str(), name.as_str(), "change", "95 % (%)", "verdict"];
+    Grid {
+        title,
+        heads: heads.map(str::to_owned).to_vec(),
+        rows: side.quantities.iter().map(quantity).collect(),
+        remarks: words::reasons(side),
+    }
+}
+
+fn quantity(found: &QuantityComparison) -> Vec<Cell> {
+    let name = &found.quantity;
+    let unit = if words::is_share(name) { String::new() } else { format!(" ({})", found.unit) };
+    let title = format!("{}{unit}", words::title(name));
+    let value = |side: &inferometer_analysis::comparison::SideValue| {
+        let mark = if side.certified || side.mean.is_none() { "" } else { "~" };
+        Cell::plain(format!("{mark}{}", words::value(name, side.mean)))
+    };
+    let verdict = found.judgement.key();
+    vec![
+        if found.primary { Cell::painted(title, Ink::Bold) } else { Cell::plain(title) },
+        value(&found.base),
+        value(&found.other),
+        Cell::plain(found.change.map_or_else(dash, words::change)),
+        Cell::plain(found.change.map_or_else(dash, words::interval)),
+        words::ink(found.judgement)
+            .map_or_else(|| Cell::plain(verdict), |ink| Cell::painted(verdict, ink)),
+    ]
+}
+
+/// Throughputs of prompts and of answers side by side, and how much faster in per cent.
+fn speed_ups(comparison: &Comparison) -> Option<Grid> {
+    let base = base_name(comparison);
+    let mut rows = Vec::new();
+    for level in &comparison.levels {
+        for (place, side) in level.against.iter().enumerate() {
+            let found = SPEED_UPS.map(|name| level.quantity(place, name));
+            if found.iter().all(Option::is_none) {
+                continue;
+            }
+            let mean = |found: Option<&QuantityComparison>, is_base: bool| {
+                let mean = found
+                    .and_then(|found| if is_base { found.base.mean } else { found.other.mean });
+                Cell::plain(figure(mean))
+            };
+            let speed_up = |found: Option<&QuantityComparison>| {
+                let change = found.and_then(|found| found.change);
+                Cell::plain(change.map_or_else(dash, words::change))
+            };
+            let [prompt, answers] = found;
+            let label = format!("{}, {}", level.level, terminal_line(&side.side, SIDE_WIDTH));
+            rows.push(vec![
+                Cell::plain(label),
+                mean(prompt, true),
+                mean(prompt, false),
+                speed_up(prompt),
+                mean(answers, true),
+                mean(answers, false),
+                speed_up(answers),
+            ]);
+        }
+    }
+    let heads =
+        ["", "prompts, base", "prompts", "speed-up", "answers, base", "answers", "speed-up"];
+    let title = Some(format!("Speed-up over {base} (tokens per second)"));
+    (!rows.is_empty()).then(|| Grid {
+        title,
+        heads: heads.map(str::to_owned).to_vec(),
+        rows,
+        remarks: Vec::new(),
+    })
+}
+
+fn layouts(comparison: &Comparison) -> Option<Grid> {
+    let first = comparison.layouts.first()?;
+    let gpus = first.replicas * first.tensor_parallel;
+    let several = 1 < comparison.levels.len();
+    let row = |found: &LayoutFigures| {
+        let at = if several { format!(", {}", found.level) } else { String::new() };
+        let layout = format!(
+            "{}×{} {}{at}",
+            found.replicas,
+            found.tensor_parallel,
+            terminal_line(&found.side, SIDE_WIDTH)
+        );
+        let change = |of: fn(Change) -> String| Cell::plain(found.change.map_or_else(dash, of));
+        vec![
+            Cell::plain(layout),
+            Cell::plain(figure(Some(found.per_gpu.value))),
+            Cell::plain(figure(Some(found.node.value))),
+            change(words::change),
+            change(words::interval),
+        ]
+    };
+    let heads = ["servers × GPUs", "per GPU", "node", "change", "95 % (%)"];
+    Some(Grid {
+        title: Some(format!("A node of {gpus} GPUs (output tokens per second)")),
+        heads: heads.map(str::to_owned).to_vec(),
+        rows: comparison.layouts.iter().map(row).collect(),
+        remarks: vec![
+            "Tokens/s × GPUs / tensor-parallel size: replicas are taken to scale linearly, and \
+             nobody measured them together."
+                .to_owned(),
+        ],
+    })
+}
+
+fn base_name(comparison: &Comparison) -> String {
+    comparison.sides.first().map_or_else(String::new, |side| terminal_line(&side.name, SIDE_WIDTH))
+}
+
+fn dash() -> String {
+    NOTHING.to_owned()
+}

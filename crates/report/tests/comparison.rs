@@ -1,0 +1,106 @@
+//! The pages of a comparison, as a person sees them.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use inferometer_analysis::comparison::{Comparison, Layouts, Margins, Side, Terms};
+use inferometer_analysis::{Summary, Verdict};
+use inferometer_report::comparison;
+use inferometer_report::terminal::Style;
+use serde_json::{Value, json};
+
+/// The stored summary with this seed, concurrency and output throughput.
+fn run(seed: u64, concurrency: u32, throughput: f64) -> Summary {
+    let mut document: Value = serde_json::from_slice(include_bytes!("summary.json")).unwrap();
+    document["run"]["id"] = json!(format!("20260102-03040{seed}-abcd"));
+    document["run"]["seed"] = json!(seed);
+    document["run"]["load"] =
+        json!({ "kind": "closed", "concurrency": concurrency, "think": { "kind": "none" } });
+    document["workload"]["fingerprint"] = json!(format!("workload-{concurrency}"));
+    document["plan"]["fingerprint"] = json!(format!("plan-{seed}"));
+    let interval = json!({ "low": throughput * 0.98, "high": throughput * 1.02 });
+    document["metrics"]["output_throughput"] =
+        json!({ "value": throughput, "unit": "tok/s", "interval": interval });
+    let mut summary: Summary = serde_json::from_value(document).unwrap();
+    summary.verdict = Verdict::Valid;
+    summary
+}
+
+fn side(name: &str, runs: Vec<Summary>) -> Side {
+    Side { name: name.to_owned(), source: format!("set-{name}"), runs }
+}
+
+/// Five runs about a throughput, with seeds of their own.
+fn five(first_seed: u64, concurrency: u32, throughput: f64) -> Vec<Summary> {
+    let factors = [1.0, 1.01, 0.99, 1.005, 0.995];
+    (first_seed..).zip(factors).map(|(seed, by)| run(seed, concurrency, throughput * by)).collect()
+}
+
+fn terms() -> Terms {
+    Terms { primary: None, margins: Margins::DEFAULT, force: false, layouts: None }
+}
+
+fn sweeps() -> Comparison {
+    let sweep = |seed, factor: f64, levels: &[u32]| {
+        levels.iter().flat_map(|level| five(seed, *level, factor * f64::from(*level))).collect()
+    };
+    let sides = [side("tp8", sweep(1, 30.0, &[8, 16])), side("tp4", sweep(11, 27.0, &[8, 16, 32]))];
+    let sizes = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
+    let layouts = Some(Layouts::new(8, &sizes, &["tp8", "tp4"]).unwrap());
+    Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap()
+}
+
+#[test]
+fn the_terminal_page_of_two_sets() {
+    let sides = [side("base", five(1, 8, 1_000.0)), side("new", five(11, 8, 900.0))];
+    let found = Comparison::of(&sides, &terms()).unwrap();
+    insta::assert_snapshot!(comparison::terminal(&found, Style::Plain));
+}
+
+#[test]
+fn the_terminal_page_of_two_sweeps() {
+    insta::assert_snapshot!(comparison::terminal(&sweeps(), Style::Plain));
+}
+
+#[test]
+fn the_markdown_page() {
+    let sides = [side("A", vec![run(1, 8, 1_000.0)]), side("B|", vec![run(2, 8, 1_100.0)])];
+    let found = Comparison::of(&sides, &terms()).unwrap();
+    insta::assert_snapshot!(comparison::markdown(&found));
+}
+
+#[test]
+fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
+    let mut other = five(11, 8, 900.0);
+    for run in &mut other {
+        run.run.model = "a model with a long name ".repeat(9) + "\u{1b}[31m";
+    }
+    let name = "a side with a long name".repeat(3);
+    let sides = [side(&name, five(1, 8, 1_000.0)), side("B\u{1b}[2J", other)];
+    let found = Comparison::of(&sides, &terms()).unwrap();
+    let page = comparison::terminal(&found, Style::Plain);
+    assert!(!page.contains('\u{1b}'), "{page}");
+    for line in page.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    for line in comparison::terminal(&sweeps(), Style::Plain).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
+
+#[test]
+fn a_side_without_valid_runs_is_said_first() {
+    let mut other = five(11, 8, 900.0);
+    other.iter_mut().for_each(|run| run.verdict = Verdict::Invalid);
+    let found = Comparison::of(&[side("A", five(1, 8, 1.0)), side("B", other)], &terms()).unwrap();
+    let page = comparison::terminal(&found, Style::Plain);
+    assert!(page.contains("NOT COMPARED  no valid runs are left of B"), "{page}");
+    assert!(page.contains("5 of 5 runs of B are invalid"), "{page}");
+}
+
+#[test]
+fn the_document_is_one_json_object_of_its_schema() {
+    let document: Value = serde_json::from_str(&comparison::json(&sweeps())).unwrap();
+    assert_eq!(document["schema"], "inferometer.comparison/1");
+    assert_eq!(document["outcomes"][0]["judgement"], "worse");
+    assert_eq!(document["levels"][1]["level"]["concurrency"], 16);
+}
