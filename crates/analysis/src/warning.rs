@@ -51,9 +51,9 @@ pub enum Warning {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     pub key: String,
-    /// The key of the check that it belongs to.
-    #[serde(default)]
-    pub check: String,
+    /// The key of the check that it belongs to; absent for a warning about a set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     pub severity: Severity,
     pub text: String,
     pub remedy: String,
@@ -112,7 +112,7 @@ impl Warning {
     pub fn notice(&self) -> Notice {
         Notice {
             key: self.key().to_owned(),
-            check: self.check().key().to_owned(),
+            check: Some(self.check().key().to_owned()),
             severity: self.severity(),
             text: self.to_string(),
             remedy: self.remedy().to_owned(),

@@ -192,6 +192,7 @@ mod tests {
         let mut piling = calm.clone();
         piling.warnings = vec![crate::warning::Notice {
             key: PILING_UP.to_owned(),
+            check: None,
             severity: crate::verdict::Severity::Degraded,
             text: String::new(),
             remedy: String::new(),

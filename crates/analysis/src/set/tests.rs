@@ -147,6 +147,7 @@ fn what_runs_warn_of_is_told_once_for_each_kind() {
     for result in &mut results[..2] {
         result.summary.warnings = vec![Notice {
             key: "client-lag".to_owned(),
+            check: None,
             severity: Severity::Degraded,
             text: "the client was late".to_owned(),
             remedy: "give it more cores".to_owned(),

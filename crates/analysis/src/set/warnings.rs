@@ -144,7 +144,7 @@ fn of_runs(results: &[&PointResult]) -> Vec<Notice> {
 }
 
 fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Notice {
-    Notice { key: key.to_owned(), severity, text, remedy: remedy.to_owned() }
+    Notice { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
 }
 
 fn runs_are(runs: usize) -> String {
