@@ -42,7 +42,7 @@ pub use self::scalability::{Model, Saturating, Scalability, Universal};
 pub use self::served::{Saturation, Served};
 pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::summary::Summary;
-use crate::verdict::Verdict;
+use crate::verdict::{Severity, Verdict};
 use crate::warning::Notice;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
@@ -66,7 +66,7 @@ pub struct SetSummary {
     pub seed: u64,
     pub asked: Asked,
     /// Invalid when a condition has no run that counts; degraded when a run is degraded or left
-    /// out. A level that failed does not spoil the others.
+    /// out, or a warning says so. A level that failed does not spoil the others.
     pub verdict: Verdict,
     /// The gravest first.
     pub warnings: Vec<Notice>,
@@ -124,6 +124,7 @@ impl SetSummary {
                 ConditionSummary::of(&condition.name, &own.collect::<Vec<_>>(), campaign)
             })
             .collect();
+        let warnings = warnings::found(&asked, &conditions, &ordered);
         Self {
             schema: SET_SCHEMA.to_owned(),
             set: manifest.set.clone(),
@@ -131,8 +132,8 @@ impl SetSummary {
             tool_version: manifest.tool_version.clone(),
             simulated: manifest.simulated,
             seed: campaign.seed,
-            verdict: verdict(&conditions),
-            warnings: warnings::found(&asked, &conditions, &ordered),
+            verdict: verdict(&conditions, &warnings),
+            warnings,
             asked,
             conditions,
             limits: Vec::new(),
@@ -193,14 +194,15 @@ impl ConditionSummary {
     }
 }
 
-fn verdict(conditions: &[ConditionSummary]) -> Verdict {
+fn verdict(conditions: &[ConditionSummary], warnings: &[Notice]) -> Verdict {
     let counts = |condition: &ConditionSummary| {
         condition.levels.iter().any(|level| !level.points.is_empty())
     };
-    let levels = || conditions.iter().flat_map(|condition| &condition.levels);
+    let mut levels = conditions.iter().flat_map(|condition| &condition.levels);
+    let is_calm = warnings.iter().all(|notice| notice.severity == Severity::Note);
     if !conditions.iter().all(counts) {
         Verdict::Invalid
-    } else if levels().all(|level| level.verdict == Verdict::Valid) {
+    } else if is_calm && levels.all(|level| level.verdict == Verdict::Valid) {
         Verdict::Valid
     } else {
         Verdict::Degraded

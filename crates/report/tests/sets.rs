@@ -133,6 +133,11 @@ fn closed(number: u32, concurrency: u32, half: f64, ok: u64) -> Made {
 }
 
 /// Serves up to eight requests a second.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "about a thousand requests"
+)]
 fn open(number: u32, rate: Option<f64>) -> Made {
     let served = rate.unwrap_or(f64::INFINITY).min(8.0) * noise(number, 0);
     let behind = rate.is_none_or(|rate| 8.0 < rate);

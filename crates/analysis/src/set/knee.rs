@@ -78,6 +78,7 @@ fn interval(curve: &Curve<'_>) -> Option<(Option<LevelRange>, f64)> {
 mod tests {
     use super::*;
     use crate::set::fixture::{Series, series};
+    use crate::statistics::draws::Draws;
 
     #[test]
     fn quiet_runs_know_their_knee_to_the_level() {
@@ -89,6 +90,21 @@ mod tests {
         assert_eq!(knee.interval, Some(LevelRange { low: sixteen, high: sixteen }));
         assert_eq!(knee.found_share, Some(1.0));
         assert!((knee.throughput.value - 1_600.0).abs() < 20.0);
+    }
+
+    /// Means of five runs that differ by one per cent.
+    #[test]
+    fn limits_drawn_at_random_are_found_within_a_step() {
+        let mut draws = Draws::new(3, 0);
+        for _ in 0..300 {
+            let limit = 4.0 + 12.0 * draws.unit();
+            let levels: Vec<u32> = (1..=20).collect();
+            let mut noise = || 1.0 + 0.01 / 5.0_f64.sqrt() * draws.normal();
+            let points: Vec<(f64, f64)> =
+                levels.iter().map(|n| f64::from(*n)).map(|n| (n, n.min(limit) * noise())).collect();
+            let knee = points[kneedle(&points).unwrap()].0;
+            assert!((knee - limit).abs() <= 1.0, "{knee} and not {limit}");
+        }
     }
 
     #[test]

@@ -6,7 +6,6 @@ use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Sweep
 use super::fixture::{summary, with_throughput};
 use super::*;
 use crate::fixture::calm;
-use crate::verdict::Severity;
 
 fn at_once(requests: u32) -> Level {
     Level::Concurrency(NonZeroU32::new(requests).unwrap())

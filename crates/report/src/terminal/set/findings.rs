@@ -1,5 +1,7 @@
 //! What the levels show, in sentences with numbers and their doubt; or why it is not known.
 
+use std::fmt::Write;
+
 use inferometer_analysis::set::{
     ConditionSummary, Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability,
     SetSummary, SweetSpot,
@@ -50,7 +52,7 @@ fn limit_words(limit: &FoundLimit) -> String {
     let mut words = terminal(&limit.words);
     if !limit.undecided.is_empty() {
         let levels: Vec<String> = limit.undecided.iter().map(|level| short(*level)).collect();
-        words += &format!("; its runs did not decide at {}", levels.join(", "));
+        let _ = write!(words, "; its runs did not decide at {}", levels.join(", "));
     }
     match (limit.level, limit.confirmed) {
         (Some(_), true) => words += "; confirmed on a fresh seed",
