@@ -36,6 +36,8 @@ pub(super) struct Values {
     pub(super) other: Vec<Option<Estimate>>,
     /// Whether runs at the same place had the same stimulus.
     pub(super) in_pairs: bool,
+    /// The fewest samples of a run that the statistic makes sense of.
+    pub(super) floor: u64,
 }
 
 impl Values {
@@ -58,9 +60,9 @@ impl Values {
         if base.is_empty() || other.is_empty() {
             return Err("no run of one side has it".to_owned());
         }
-        if let Some(few) = base.iter().chain(&other).find(|estimate| !estimate.certified) {
+        if let Some(few) = base.iter().chain(&other).find(|run| self.is_too_few(run)) {
             return Err(format!(
-                "not judged: too few samples in a run ({}); send more requests",
+                "not judged: too few independent samples in a run of {}; send more requests",
                 few.n
             ));
         }
@@ -74,6 +76,15 @@ impl Values {
             Basis::Unpaired => unpaired(&values(&base), &values(&other), scale),
         };
         found.ok_or_else(|| "a single run has no interval of it".to_owned())
+    }
+
+    /// Whether a run judges nothing. Alone it must have enough independent samples; where the spread
+    /// between runs is known, that tells what their likeness does, and their number suffices.
+    fn is_too_few(&self, run: &Estimate) -> bool {
+        match self.basis() {
+            Basis::WithinRun => !run.certified,
+            Basis::Paired | Basis::Unpaired => run.n < self.floor,
+        }
     }
 
     /// The values of both sides, without runs that have none.

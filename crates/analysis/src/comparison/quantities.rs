@@ -59,7 +59,9 @@ impl Asked<'_> {
             let estimates = |runs: &[&Summary]| -> Vec<Option<Estimate>> {
                 runs.iter().map(|run| quantity.of(run).ok()).collect()
             };
-            let values = Values { base: estimates(base), other: estimates(other), in_pairs };
+            let (base, other) = (estimates(base), estimates(other));
+            let floor = quantity.statistic().map_or(1, Statistic::certified_from);
+            let values = Values { base, other, in_pairs, floor };
             let is_absent = values.base.iter().chain(&values.other).all(Option::is_none);
             if !is_absent || quantity == self.primary {
                 let withheld = self.withheld(side, &quantity);

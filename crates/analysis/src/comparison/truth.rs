@@ -54,6 +54,7 @@ fn shares(truth: Truth) -> [f64; 4] {
             base: side(100.0),
             other: side(100.0 * truth.ratio),
             in_pairs: truth.in_pairs,
+            floor: 1,
         };
         let change = values.change(Scale::Ratio).unwrap();
         let place = match change.judged(margin, better) {

@@ -197,7 +197,14 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
         .map(|(level, side, found)| named(&level, side, &found.quantity))
         .collect();
     if 0 < count_of_others {
-        let which = if standing.is_empty() { "none".to_owned() } else { standing.join(", ") };
+        let least_of_many = least * count_of_others as f64;
+        let which = match standing.as_slice() {
+            [] if CHANCE <= least_of_many => {
+                format!("none, and with so few runs none can be (at least {least_of_many:.2})")
+            }
+            [] => "none".to_owned(),
+            several => several.join(", "),
+        };
         lines.push(format!(
             "Of the {count_of_others} others, beyond chance after Holm's correction: {which}."
         ));

@@ -10,7 +10,7 @@ fn within(value: f64, low: f64, high: f64) -> Estimate {
 
 fn values(base: &[f64], other: &[f64], in_pairs: bool) -> Values {
     let side = |values: &[f64]| values.iter().map(|value| Some(run(*value))).collect();
-    Values { base: side(base), other: side(other), in_pairs }
+    Values { base: side(base), other: side(other), in_pairs, floor: 662 }
 }
 
 fn close(found: f64, expected: f64) -> bool {
@@ -49,6 +49,7 @@ fn single_runs_combine_what_each_knows_of_itself() {
         base: vec![Some(within(100.0, 97.0, 103.0))],
         other: vec![Some(within(200.0, 192.0, 208.0))],
         in_pairs: true,
+        floor: 662,
     };
     assert_eq!(found.basis(), Basis::WithinRun);
     let Change::Difference { value, interval } = found.change(Scale::Difference).unwrap() else {
@@ -73,8 +74,18 @@ fn a_single_run_without_doubt_says_nothing() {
 #[test]
 fn too_few_samples_judge_nothing() {
     let mut found = values(&[1.0, 2.0], &[1.0, 2.0], false);
-    found.other[1] = Some(Estimate { certified: false, n: 40, ..run(2.0) });
-    assert!(found.change(Scale::Ratio).unwrap_err().contains("too few samples in a run (40)"));
+    found.other[1] = Some(Estimate { certified: false, n: 661, ..run(2.0) });
+    assert!(found.change(Scale::Ratio).unwrap_err().contains("in a run of 661"));
+    let mut alone = values(&[1.0], &[2.0], false);
+    alone.other[0] = Some(Estimate { certified: false, ..within(2.0, 1.9, 2.1) });
+    assert!(alone.change(Scale::Ratio).unwrap_err().contains("in a run of 1000"));
+}
+
+#[test]
+fn samples_that_resemble_each_other_are_judged_by_the_spread_between_runs() {
+    let mut found = values(&[1.0, 1.1], &[1.0, 1.1], false);
+    found.other[1] = Some(Estimate { certified: false, n: 662, ..run(1.1) });
+    assert!(found.change(Scale::Ratio).is_ok());
 }
 
 #[test]
