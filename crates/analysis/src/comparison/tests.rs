@@ -257,8 +257,8 @@ fn fewer_than_two_sides_are_no_comparison() {
 #[test]
 fn a_document_reads_back_as_it_was_written() {
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
-    let sizes = [("A".to_owned(), 8), ("B".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &sizes, &["A", "B"]).unwrap());
+    let gpus_each = [("A".to_owned(), 8), ("B".to_owned(), 4)];
+    let layouts = Some(Layouts::new(8, &gpus_each, &["A", "B"]).unwrap());
     let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
     let read: Comparison = serde_json::from_slice(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);

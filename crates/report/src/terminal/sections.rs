@@ -200,9 +200,12 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
         };
         if scalar.value.is_some() {
             let title = metric.title;
-            let doubt = scalar.interval.map_or_else(String::new, |interval| match metric.unit {
-                Unit::Share => format!("  ({})", percent_range(interval)),
-                _ => format!("  ({})", range(interval)),
+            let doubt = scalar.interval.map_or_else(String::new, |interval| {
+                if metric.unit == Unit::Share {
+                    format!("  ({})", percent_range(interval))
+                } else {
+                    format!("  ({})", range(interval))
+                }
             });
             let _ = writeln!(text, "{title:<NAME_WIDTH$}{number:>FIGURE_WIDTH$} {unit}{doubt}");
         } else if let Some(reason) = &scalar.reason {
