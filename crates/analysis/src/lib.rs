@@ -29,6 +29,7 @@ mod promise;
 mod properties;
 mod quantity;
 mod request_metrics;
+mod requirement;
 mod ruler;
 mod run;
 mod sample;
@@ -53,6 +54,10 @@ pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
 pub use quantity::{Quantity, QuantityProblem, Zero};
+pub use requirement::{
+    Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
+    check_requirements,
+};
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
