@@ -37,6 +37,7 @@ mod server;
 pub mod set;
 mod slos;
 mod statistic;
+pub mod statistics;
 mod summary;
 mod throughput;
 mod tokens;

@@ -169,6 +169,10 @@ impl Probability {
     pub fn new(share: f64) -> Option<Self> {
         (0.0..=1.0).contains(&share).then_some(Self(share))
     }
+
+    pub const fn share(self) -> f64 {
+        self.0
+    }
 }
 
 impl Percentile {
