@@ -1,6 +1,6 @@
 //! The JSON document: the summary, and where it is stored. Documented in `docs/summary.md`.
 
-use inferometer_analysis::Summary;
+use inferometer_analysis::{RequirementOutcome, Summary};
 use serde::Serialize;
 
 use crate::Files;
@@ -10,11 +10,24 @@ struct Document<'a> {
     #[serde(flatten)]
     summary: &'a Summary,
     files: &'a Files,
+    /// Not of the stored summary: what is required of a run is no fact of it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    requirements: &'a [RequirementOutcome],
 }
 
 /// Exactly one document, with a line feed at its end.
 pub fn render(summary: &Summary, files: &Files) -> String {
+    render_judged(summary, files, &[])
+}
+
+/// The same, with what was required of the run.
+pub fn render_judged(
+    summary: &Summary,
+    files: &Files,
+    requirements: &[RequirementOutcome],
+) -> String {
     // A summary has text for keys and finite numbers, so it always has a JSON form.
-    let text = serde_json::to_string_pretty(&Document { summary, files }).unwrap_or_default();
+    let document = Document { summary, files, requirements };
+    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text + "\n"
 }

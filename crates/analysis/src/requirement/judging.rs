@@ -2,6 +2,7 @@
 
 use super::{Requirement, RequirementOutcome, RequirementVerdict};
 use crate::estimate::{Estimate, Interval};
+use crate::metric::Unit;
 use crate::statistic::Statistic;
 use crate::statistics::runs::RunStatistics;
 use crate::summary::Summary;
@@ -58,11 +59,18 @@ impl Requirement {
         let statistics = RunStatistics::of(&values);
         self.decide(Found {
             value: statistics.as_ref().map(|statistics| statistics.mean),
-            interval: statistics.and_then(|statistics| statistics.interval),
+            interval: statistics
+                .and_then(|statistics| statistics.interval)
+                .map(|interval| interval.clamped(0.0, self.most())),
             n: Some(runs),
             runs,
             doubt,
         })
+    }
+
+    /// The most that the number can be; the least is zero.
+    fn most(&self) -> f64 {
+        if self.quantity.metric().unit == Unit::Share { 1.0 } else { f64::MAX }
     }
 
     fn decide(&self, found: Found) -> RequirementOutcome {

@@ -22,6 +22,7 @@ use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
 use crate::output;
 use crate::preflight::{Found, carrying, counting, preflight};
+use crate::requirements::Requirements;
 use crate::signals::{self, Interruption};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
@@ -33,8 +34,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let Drafted { secrets, repeat, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(problem.to_string()))?;
-    let mut ingredients = Ingredients::gather(&spec)?;
     let results = &arguments.results;
+    let requirements = Requirements::of(&results.require, &spec)?;
+    let mut ingredients = Ingredients::gather(&spec)?;
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
     if results.dry_run {
         let planned = Planned { plan, fingerprints };
@@ -74,6 +76,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         ceiling,
         control,
         interruption,
+        requirements,
         results,
     };
     let exit = runs.measure(repeat)?;
@@ -99,6 +102,7 @@ struct Runs<'arguments> {
     ceiling: usize,
     control: Control,
     interruption: Interruption,
+    requirements: Requirements,
     results: &'arguments ResultArguments,
 }
 
@@ -106,28 +110,31 @@ impl Runs<'_> {
     /// All of them, until a signal ends it. The exit code is the worst.
     fn measure(&self, repeat: Repeat) -> Result<Option<Exit>, Failure> {
         let format = self.results.page.format();
-        if format != PageFormat::Json || repeat.runs == 1 {
-            return self.one_by_one(repeat, |measured| {
-                output::result(&page(&measured.summary, &measured.directory, format))
-            });
-        }
-        let mut documents = Vec::new();
+        let several_documents = format == PageFormat::Json && repeat.runs != 1;
+        let (mut runs, mut documents) = (Vec::new(), Vec::new());
         let ended = self.one_by_one(repeat, |measured| {
-            let document = page(&measured.summary, &measured.directory, format);
-            documents.push(document.trim_end().to_owned());
+            let required = self.requirements.of_page(&measured.summary, repeat)?;
+            let text = page(&measured.summary, &measured.directory, &required, format);
+            runs.push(measured.summary);
+            if !several_documents {
+                return output::result(&text);
+            }
+            documents.push(text.trim_end().to_owned());
             Ok(())
         });
         // A failure in a later run takes nothing from the earlier ones.
-        if ended.is_ok() || !documents.is_empty() {
+        if several_documents && (ended.is_ok() || !documents.is_empty()) {
             output::result(&format!("[{}]\n", documents.join(",\n")))?;
         }
-        ended
+        let judged = self.requirements.settle(runs, repeat, format)?;
+        let told = self.requirements.tell(std::slice::from_ref(&judged));
+        Ok(ended?.or(judged.exit).max(told))
     }
 
     fn one_by_one(
         &self,
         repeat: Repeat,
-        mut show: impl FnMut(&Measured) -> Result<(), Failure>,
+        mut show: impl FnMut(Measured) -> Result<(), Failure>,
     ) -> Result<Option<Exit>, Failure> {
         let mut worst = None;
         for number in 0..repeat.runs {
@@ -138,8 +145,9 @@ impl Runs<'_> {
             }
             let exit = match self.once(number)? {
                 Ok(measured) => {
-                    show(&measured)?;
-                    self.exit(&measured.summary)
+                    let exit = self.exit(&measured.summary);
+                    show(measured)?;
+                    exit
                 }
                 // Stopped before anything was measured: there is nothing to save.
                 Err(interrupted) => Some(interrupted),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_analysis::check_slos;
+use inferometer_analysis::{Summary, check_slos};
 use inferometer_load::{Control, SystemClock};
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, UsageAsk, WarmUpFacts,
@@ -27,6 +27,7 @@ use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::measurement::Measured;
 use crate::output;
+use crate::requirements::{Judged, Requirements};
 use crate::signals::{self, Interruption};
 use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
 use crate::warm_up;
@@ -46,18 +47,29 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     if let Some(store) = &store {
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     }
+    let requirements = &typed.results.require;
+    let requirements = Requirements::new(requirements.limits.clone(), &requirements.gate);
     let engine = VirtualEngine::of(&experiments[0].spec.engine)?;
     let control = Control::default();
     let interruption = signals::listen(control.clone(), typed.results.quiet)?;
     let results = typed.results;
-    let mut simulations =
-        Simulations { engine, store, results, control, interruption, pages: Vec::new() };
+    let mut simulations = Simulations {
+        engine,
+        store,
+        results,
+        control,
+        interruption,
+        requirements,
+        pages: Vec::new(),
+        judged: Vec::new(),
+    };
     let simulated = experiments.into_iter().try_fold(None, |worst, experiment| {
         simulations.play(experiment).map(|exit: Option<Exit>| worst.max(exit))
     });
     // A failure in a later run takes nothing from the earlier ones.
     simulations.print_documents()?;
-    Ok(simulated?.map_or(ExitCode::SUCCESS, ExitCode::from))
+    let told = simulations.requirements.tell(&simulations.judged);
+    Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 struct Experiment {
@@ -67,11 +79,12 @@ struct Experiment {
 
 /// All files as specs, checked before the first is played.
 fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure> {
-    let mut experiments = vec![experiment(typed.experiment)?];
+    let results = typed.results;
+    let mut experiments = vec![experiment(typed.experiment, results)?];
     for file in typed.more {
         let arguments =
             ExperimentArguments { place: Some(file.clone()), ..typed.experiment.clone() };
-        experiments.push(experiment(&arguments)?);
+        experiments.push(experiment(&arguments, results)?);
     }
     let engine = |experiment: &Experiment| -> EngineSpec { experiment.spec.engine.clone() };
     if experiments.iter().any(|other| engine(other) != engine(&experiments[0])) {
@@ -83,7 +96,10 @@ fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure>
     Ok(experiments)
 }
 
-fn experiment(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
+fn experiment(
+    arguments: &ExperimentArguments,
+    results: &ResultArguments,
+) -> Result<Experiment, Failure> {
     let mut drafted = draft(arguments)?;
     // Whose URL it is, and how it would be reached, does not matter here.
     drafted.spec.url = None;
@@ -93,6 +109,7 @@ fn experiment(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
     let Drafted { repeat, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(problem.to_string()))?;
+    Requirements::of(&results.require, &spec)?;
     if !spec.api.generates() {
         return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))
             .hint("simulate an API that generates text, such as --api chat"));
@@ -108,6 +125,9 @@ fn check_without_records(
 ) -> Result<(), Failure> {
     let asked = [
         ("--slo", experiments.iter().any(|experiment| !experiment.spec.slos.is_empty())),
+        ("--require", !results.require.limits.is_empty()),
+        ("--junit", results.require.gate.junit.is_some()),
+        ("--step-summary", results.require.gate.step_summary.is_some()),
         ("--strict", results.strict),
         ("--format vllm", results.page.format() == PageFormat::Vllm),
         ("--output", results.store.folder.is_some()),
@@ -137,14 +157,17 @@ struct Simulations<'a> {
     results: &'a ResultArguments,
     control: Control,
     interruption: Interruption,
+    requirements: Requirements,
     /// JSON documents, until all are there.
     pages: Vec<String>,
+    /// What was required of each experiment, and what became of it.
+    judged: Vec<Judged>,
 }
 
 impl Simulations<'_> {
     fn play(&mut self, experiment: Experiment) -> Result<Option<Exit>, Failure> {
         let Experiment { spec, repeat } = experiment;
-        let mut worst = None;
+        let (mut worst, mut runs) = (None, Vec::new());
         for number in 0..repeat.runs {
             if let Some(exit) = self.interruption.exit() {
                 return Ok(worst.max(Some(exit)));
@@ -154,12 +177,20 @@ impl Simulations<'_> {
             }
             // Each run has a seed of its own, so that no two ask the same.
             let seed = spec.seed.wrapping_add(number.into());
-            worst = worst.max(self.once(&Spec { seed, ..spec.clone() })?);
+            worst = worst.max(self.once(&Spec { seed, ..spec.clone() }, repeat, &mut runs)?);
         }
-        Ok(worst)
+        let judged = self.requirements.settle(runs, repeat, self.results.page.format())?;
+        let exit = worst.or(judged.exit);
+        self.judged.push(judged);
+        Ok(exit)
     }
 
-    fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {
+    fn once(
+        &mut self,
+        spec: &Spec,
+        repeat: Repeat,
+        runs: &mut Vec<Summary>,
+    ) -> Result<Option<Exit>, Failure> {
         let clock = SystemClock::new();
         let ingredients = Ingredients::gather_without_words(spec)?;
         let (plan, fingerprints) = make_plan(spec, &ingredients);
@@ -189,14 +220,17 @@ impl Simulations<'_> {
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };
         let format = self.results.page.format();
-        let text = page(&measured.summary, &measured.directory, format);
+        let required = self.requirements.of_page(&measured.summary, repeat)?;
+        let text = page(&measured.summary, &measured.directory, &required, format);
         self.show(&text, || Ok(text.trim_end().to_owned()))?;
         if !self.results.quiet {
             say_speed(&measured, kv_usage_max, clock);
         }
-        let summary = &measured.summary;
+        let summary = measured.summary;
         let interrupted = self.interruption.exit().filter(|_| summary.run.partial);
-        Ok(interrupted.or_else(|| exit_of(summary, self.results.strict)))
+        let exit = interrupted.or_else(|| exit_of(&summary, self.results.strict));
+        runs.push(summary);
+        Ok(exit)
     }
 
     fn exit_without_records(&self, told: &Told) -> Option<Exit> {
