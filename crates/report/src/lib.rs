@@ -4,6 +4,7 @@ pub mod block;
 pub mod calibration;
 pub mod chart;
 pub mod escape;
+pub mod explain;
 pub mod json;
 pub mod junit;
 pub mod lines;
