@@ -36,7 +36,11 @@ fn head(summary: &Summary) -> String {
     let run = &summary.run;
     let simulated =
         if run.simulated.is_some() { ", simulated: no server was measured" } else { "" };
-    let target = if run.embedded { "the embedded engine" } else { run.target.as_str() };
+    let target = match (run.embedded, &run.simulated) {
+        (_, Some(_)) => "the simulated engine",
+        (true, None) => "the embedded engine",
+        (false, None) => run.target.as_str(),
+    };
     let unit = match summary.workload.turns {
         Some(_) => load::Unit::Conversations,
         None => load::Unit::Requests,
