@@ -14,6 +14,8 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask test                formatting, lints, all quick tests, documentation
 cargo xtask docs                rewrite the documentation that is generated from the code
+cargo xtask statistics [--runs N] [--seed N]   do intervals cover, and comparisons find, what is known
+                                to be true? A thousand simulated runs of each kind (minutes)
 cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
 ";
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["docs"] => docs(),
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
+        ["statistics", words @ ..] => statistics(words),
         ["rivals", words @ ..] => beside_rivals(words),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
         ["simulate-speed", words @ ..] => simulate_speed(words),
@@ -63,6 +66,11 @@ fn real_server(url: &str) -> bool {
             cargo(arguments)
         })
     })
+}
+
+fn statistics(words: &[&str]) -> bool {
+    let run = ["run", "--release", "--package", "inferometer-analysis", "--example", "coverage"];
+    cargo(run.into_iter().chain(["--"]).chain(words.iter().copied()))
 }
 
 fn beside_rivals(words: &[&str]) -> bool {

@@ -4,6 +4,7 @@
 //! Everything is a pure function. Where chance is used its seed is a constant, so a summary that is
 //! made again has the same bytes.
 
+mod autoregression;
 mod blocks;
 pub mod draws;
 mod incomplete_beta;
@@ -17,6 +18,7 @@ pub mod series;
 pub mod steady;
 pub mod student;
 pub mod trend;
+pub mod truth;
 
 /// The upper end of a central interval that covers 95 %.
 pub const UPPER: f64 = 0.975;

@@ -41,3 +41,25 @@ impl Draws {
         normal::quantile(self.unit())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_those_of_the_generator_by_its_name() {
+        // The published first values of SplitMix64 from state 1234567.
+        let mut draws = Draws(1_234_567);
+        assert_eq!(draws.bits(), 6_457_827_717_110_365_317);
+        assert_eq!(draws.bits(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn normal_draws_have_mean_zero_and_deviation_one() {
+        let mut draws = Draws::new(2, 0);
+        let values: Vec<f64> = (0..100_000).map(|_| draws.normal()).collect();
+        let mean = values.iter().sum::<f64>() / 1e5;
+        let square = values.iter().map(|value| value * value).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.012 && (square - 1.0).abs() < 0.02, "{mean} {square}");
+    }
+}

@@ -70,3 +70,27 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_meets_the_logarithms_where_they_are_still_exact() {
+        for large in [LARGE + 0.1, 60.0, 100.0] {
+            let by_logarithms = libm::lgamma(large) + libm::lgamma(0.5) - libm::lgamma(large + 0.5);
+            assert!((log_beta(large, 0.5) - by_logarithms).abs() < 1e-12);
+            assert!((log_beta(0.5, large) - by_logarithms).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_two_sides_of_the_function_add_up() {
+        for (a, b, x) in [(0.5, 3.0, 0.2), (12.0, 0.5, 0.97), (2.5, 2.5, 0.5)] {
+            let whole = regularised(a, b, x, 1.0 - x) + regularised(b, a, 1.0 - x, x);
+            assert!((whole - 1.0).abs() < 1e-13, "{whole}");
+        }
+        // I_x(1, 1) is x.
+        assert!((regularised(1.0, 1.0, 0.3, 0.7) - 0.3).abs() < 1e-14);
+    }
+}

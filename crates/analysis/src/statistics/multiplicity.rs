@@ -31,3 +31,32 @@ fn ascending(p: &[f64]) -> Vec<usize> {
     order.sort_by(|&left, &right| p[left].total_cmp(&p[right]));
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: [f64; 6] = [0.01, 0.04, 0.03, 0.005, 0.2, 0.04];
+
+    fn close(found: &[f64], expected: &[f64]) {
+        for (one, other) in found.iter().zip(expected) {
+            assert!((one - other).abs() < 1e-12, "found {found:?}");
+        }
+        assert_eq!(found.len(), expected.len());
+    }
+
+    #[test]
+    fn holm_multiplies_by_what_is_left_and_never_falls() {
+        // By hand: 0.005·6, 0.01·5, 0.03·4, then 0.04·3 and 0.04·2 raised to it, 0.2·1.
+        close(&holm(&P), &[0.05, 0.12, 0.12, 0.03, 0.2, 0.12]);
+        close(&holm(&[0.9, 0.8]), &[1.0, 1.0]);
+        close(&holm(&[]), &[]);
+    }
+
+    #[test]
+    fn false_discoveries_are_controlled_as_scipy_does() {
+        // scipy 1.17.1: scipy.stats.false_discovery_control(P)
+        close(&benjamini_hochberg(&P), &[0.03, 0.048, 0.048, 0.03, 0.2, 0.048]);
+        close(&benjamini_hochberg(&[]), &[]);
+    }
+}

@@ -41,3 +41,34 @@ fn rough_upper(tail: f64) -> f64 {
     let t = (-2.0 * libm::log(tail)).sqrt();
     (t - (2.307_5 + 0.270_6 * t) / (1.0 + t * (0.992_3 + 0.044_8 * t))).max(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-9 * expected.abs(), "found {found}, not {expected}");
+    }
+
+    #[test]
+    fn quantiles_and_shares_are_those_of_scipy() {
+        // scipy 1.17.1: scipy.stats.norm.ppf(p) and scipy.stats.norm.cdf(z)
+        close(quantile(0.975), 1.959_963_984_540_054);
+        close(quantile(0.6), 0.253_347_103_135_799_7);
+        close(quantile(0.001), -3.090_232_306_167_813);
+        close(quantile(1e-12), -7.034_483_825_301_131);
+        close(quantile(0.999_999), 4.753_424_308_817_087);
+        assert!(quantile(0.5).abs() < 1e-15);
+        close(cdf(0.0), 0.5);
+        close(cdf(1.96), 0.975_002_104_851_779_5);
+        close(cdf(-3.5), 0.000_232_629_079_035_525_02);
+        close(cdf(-9.0), 1.128_588_405_953_832_4e-19);
+        close(cdf(0.3), 0.617_911_422_188_952_6);
+    }
+
+    #[test]
+    fn the_ends_are_infinite_and_beyond_them_is_nothing() {
+        assert!(quantile(0.0) < f64::MIN && quantile(1.0) > f64::MAX);
+        assert!(quantile(-0.1).is_nan() && quantile(f64::NAN).is_nan());
+    }
+}

@@ -118,3 +118,50 @@ fn drawn(values: &[f64], chosen: usize) -> Permutation {
     let p = |reached: u64| (reached + 1) as f64 / (DRAWN + 1) as f64;
     Permutation { p: p(reached), permutations: DRAWN + 1, smallest_attainable: p(0), exact: false }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-12, "found {found}, not {expected}");
+    }
+
+    #[test]
+    fn p_values_are_those_of_scipy() {
+        // scipy 1.17.1: scipy.stats.permutation_test((a, b), difference of means, n_resamples=inf)
+        let found = two_sided(&[1.0, 2.5, 3.1, 4.4], &[2.2, 3.9, 5.1, 6.0, 7.3]);
+        close(found.p, 0.126_984_126_984_126_98);
+        assert_eq!((found.permutations, found.exact), (126, true));
+        let found = two_sided(&[12.1, 11.8, 12.4, 12.0, 11.9], &[12.6, 12.2, 12.9, 12.5, 12.3]);
+        close(found.p, 0.031_746_031_746_031_744);
+    }
+
+    #[test]
+    fn few_runs_cannot_say_much() {
+        for (runs, smallest) in [(3_u32, 0.1), (4, 2.0 / 70.0), (5, 2.0 / 252.0)] {
+            let a: Vec<f64> = (0..runs).map(f64::from).collect();
+            let b: Vec<f64> = (100..100 + runs).map(f64::from).collect();
+            let found = two_sided(&a, &b);
+            close(found.smallest_attainable, smallest);
+            close(found.p, smallest);
+        }
+    }
+
+    #[test]
+    fn deals_of_large_groups_are_drawn_and_that_is_said() {
+        let a: Vec<f64> = (0..15).map(f64::from).collect();
+        let b: Vec<f64> = (3..18).map(f64::from).collect();
+        let found = two_sided(&a, &b);
+        assert!(!found.exact && found.permutations == DRAWN + 1);
+        // Student's test gives 0.077 for these.
+        assert!((found.p - 0.077).abs() < 0.01, "{found:?}");
+        assert_eq!(found, two_sided(&a, &b));
+    }
+
+    #[test]
+    fn equal_and_missing_values_do_not_differ() {
+        close(two_sided(&[0.1, 0.1, 0.1], &[0.1, 0.1, 0.1]).p, 1.0);
+        close(two_sided(&[], &[1.0]).p, 1.0);
+    }
+}

@@ -59,3 +59,38 @@ fn around(ratio: f64, variance: f64, degrees: f64) -> Option<RatioEstimate> {
     let interval = Interval::new(ratio * libm::exp(-reach), ratio * libm::exp(reach))?;
     Some(RatioEstimate { ratio, interval })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_that_of_the_means_and_lies_in_its_interval() {
+        let found = unpaired(&[100.0, 102.0, 98.0], &[110.0, 111.0, 109.0]).unwrap();
+        assert!((found.ratio - 1.1).abs() < 1e-12);
+        assert!(found.interval.low > 1.0 && found.interval.contains(1.1));
+    }
+
+    #[test]
+    fn what_pairs_share_cancels() {
+        let a = [100.0, 140.0, 80.0, 120.0, 95.0];
+        let b = a.map(|value| value * 1.05 + 0.01 * (value - 110.0));
+        let (together, apart) = (paired(&a, &b).unwrap(), unpaired(&a, &b).unwrap());
+        assert!(together.interval.low > 1.0, "{together:?}");
+        assert!(apart.interval.low < 1.0, "{apart:?}");
+    }
+
+    #[test]
+    fn runs_without_spread_have_an_interval_without_width() {
+        let found = unpaired(&[2.0, 2.0], &[3.0, 3.0]).unwrap();
+        assert_eq!((found.interval.low, found.interval.high), (1.5, 1.5));
+    }
+
+    #[test]
+    fn there_is_no_ratio_of_one_run_or_of_nothing() {
+        assert_eq!(unpaired(&[1.0], &[1.0, 2.0]), None);
+        assert_eq!(paired(&[1.0, 2.0], &[1.0, 2.0, 3.0]), None);
+        assert_eq!(unpaired(&[0.0, 0.0], &[1.0, 2.0]), None);
+        assert_eq!(unpaired(&[1.0, f64::NAN], &[1.0, 2.0]), None);
+    }
+}

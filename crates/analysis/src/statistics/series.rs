@@ -30,56 +30,199 @@ impl Cluster {
     }
 }
 
-/// The mean of all values: Σ sum over Σ count. Returns `None` without two requests that have values.
+/// The mean of all values: Σ sum over Σ count. Its effective number counts requests, of which at most
+/// all are independent, since sums do not say how values differ inside a request. Returns `None`
+/// without two requests that have values.
 pub fn mean_interval(clusters: &[Cluster]) -> Option<Judged> {
-    let (mean, doubt) = ratio(clusters)?;
-    let reach = student::quantile(UPPER, doubt.degrees) * doubt.error;
+    let ratio = Ratio::of(clusters)?;
+    let reach = ratio.reach();
+    let end = |t: f64| ratio.value - ratio.error * straightened(t, ratio.skewness);
     Some(Judged {
-        interval: Interval::new(mean - reach, mean + reach),
-        effective_n: doubt.effective_n,
+        interval: Interval::new(end(reach), end(-reach)),
+        effective_n: ratio.effective(ratio.naive_variance, ratio.clusters),
     })
 }
 
 /// The same of a share, where a cluster's sum is how many of its values succeeded: inside 0 to 1, and
-/// of some width even where all succeeded.
+/// of some width even where all succeeded. Its effective number counts values.
 pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
-    let (share, doubt) = ratio(clusters)?;
-    let effective_n = doubt.effective_n;
-    let reach = student::quantile(UPPER, doubt.degrees);
-    let interval = wilson_at((share * effective_n).clamp(0.0, effective_n), effective_n, reach);
+    let ratio = Ratio::of(clusters)?;
+    let share = ratio.value.clamp(0.0, 1.0);
+    let effective_n = match share * (1.0 - share) {
+        // Where nothing varies, nothing is known of the values of one request either.
+        0.0 => ratio.clusters,
+        alone => ratio.effective(alone / ratio.count, ratio.count),
+    };
+    let interval = wilson_at(share * effective_n, effective_n, ratio.reach());
     Some(Judged { interval, effective_n })
 }
 
 /// The quantile of `sorted` at `p`. `below` has, for each request, how many values it has and how many
 /// of them are not above that quantile: the share of these is uncertain, and the sorted values
-/// translate that into the quantile's own unit.
+/// translate that into the quantile's own unit (Woodruff's interval). Its effective number counts
+/// values; see [`tempered`].
 pub fn quantile_interval(sorted: &Sample, below: &[Cluster], p: Probability) -> Option<Judged> {
-    let (_, doubt) = ratio(below)?;
-    let reach = student::quantile(UPPER, doubt.degrees) * doubt.error;
-    let at = |p: f64| Probability::new(p).map(|p| sorted.quantile(p));
-    let ends = at(p.share() - reach).zip(at(p.share() + reach));
+    let ratio = Ratio::of(below)?;
+    let share = p.share();
+    let alone = share * (1.0 - share) / ratio.count;
+    let effective_n = ratio.effective(alone, ratio.count);
+    let reach = ratio.reach() * ratio.error;
+    let at = |share: f64| Probability::new(share).map(|p| sorted.quantile(p));
+    let ends = at(share - reach).zip(at(share + reach));
     let interval = ends.and_then(|(low, high)| Interval::new(low, high));
-    Some(Judged { interval, effective_n: doubt.effective_n })
+    Some(Judged { interval, effective_n })
 }
 
-struct Doubt {
+/// The effective numbers of rising percentiles of one sample, each no larger than that of the one
+/// before. A tail is seen through few values, and in a run that met few of its bursts they look more
+/// independent than the body shows them to be.
+pub fn tempered(rising: &mut [Option<Judged>]) {
+    let mut least = f64::INFINITY;
+    for judged in rising.iter_mut().flatten() {
+        least = least.min(judged.effective_n);
+        judged.effective_n = least;
+    }
+}
+
+/// A ratio of two sums over requests.
+struct Ratio {
+    value: f64,
     error: f64,
     degrees: f64,
-    effective_n: f64,
+    skewness: f64,
+    /// Of the ratio, had requests nothing to do with each other.
+    naive_variance: f64,
+    clusters: f64,
+    count: f64,
 }
 
-/// The ratio of two sums, and its doubt from what each request adds to the difference.
-fn ratio(clusters: &[Cluster]) -> Option<(f64, Doubt)> {
-    let count: f64 = clusters.iter().map(|cluster| cluster.count).sum();
-    let sum: f64 = clusters.iter().map(|cluster| cluster.sum).sum();
-    if !(count > 0.0 && sum.is_finite()) {
-        return None;
+impl Ratio {
+    fn of(clusters: &[Cluster]) -> Option<Self> {
+        let used = clusters.iter().filter(|cluster| cluster.count > 0.0);
+        let count: f64 = used.clone().map(|cluster| cluster.count).sum();
+        let sum: f64 = used.clone().map(|cluster| cluster.sum).sum();
+        if !(count > 0.0 && count.is_finite() && sum.is_finite()) {
+            return None;
+        }
+        let value = sum / count;
+        // What each request adds to the difference between the two sums.
+        let apart: Vec<f64> = used.map(|cluster| cluster.sum - value * cluster.count).collect();
+        let doubt = LongRun::of(&apart)?;
+        Some(Self {
+            value,
+            error: doubt.variance.sqrt() / count,
+            degrees: doubt.degrees,
+            skewness: doubt.skewness,
+            naive_variance: doubt.naive / (count * count),
+            clusters: apart.len() as f64,
+            count,
+        })
     }
-    let ratio = sum / count;
-    let apart: Vec<f64> =
-        clusters.iter().map(|cluster| cluster.sum - ratio * cluster.count).collect();
-    let long_run = LongRun::of(&apart)?;
-    let effective_n = long_run.effective(clusters.len() as f64);
-    let error = long_run.variance.sqrt() / count;
-    Some((ratio, Doubt { error, degrees: long_run.degrees, effective_n }))
+
+    fn reach(&self) -> f64 {
+        student::quantile(UPPER, self.degrees)
+    }
+
+    /// How many independent values would leave this error, when `most` of them would leave `alone`.
+    fn effective(&self, alone: f64, most: f64) -> f64 {
+        if self.error <= 0.0 {
+            return self.clusters.min(most);
+        }
+        // One over an uncertain variance is too large on average, by as much as this takes off.
+        let unbiased = (1.0 - 2.0 / self.degrees).max(0.0);
+        (most * alone / (self.error * self.error) * unbiased).clamp(1.0, most.max(1.0))
+    }
+}
+
+/// The quantile of the studentised mean of a lopsided series: Hall's transformation, which pulls the
+/// whole interval towards the long tail. Without skewness it is `t` itself.
+fn straightened(t: f64, skewness: f64) -> f64 {
+    /// More skewness than this is not estimated but met by accident.
+    const MOST: f64 = 1.0;
+    let beta = skewness.clamp(-MOST, MOST) / 6.0;
+    if beta.abs() < 1e-6 {
+        return t;
+    }
+    (libm::cbrt(1.0 + 6.0 * beta * (t - beta)) - 1.0) / (2.0 * beta)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draws::Draws;
+    use super::*;
+
+    fn singles(n: usize) -> Vec<Cluster> {
+        let mut draws = Draws::new(9, 0);
+        (0..n).map(|_| Cluster::of(10.0 + draws.normal())).collect()
+    }
+
+    fn at(share: f64) -> Probability {
+        Probability::new(share).unwrap()
+    }
+
+    #[test]
+    fn independent_values_count_in_full() {
+        let judged = mean_interval(&singles(5_000)).unwrap();
+        assert!(judged.effective_n > 4_500.0, "{judged:?}");
+        // 1.96 / √5000
+        let half = judged.interval.unwrap().half_width();
+        assert!((half - 0.0277).abs() < 0.0015, "{half}");
+    }
+
+    #[test]
+    fn copies_of_a_request_add_nothing() {
+        let once = singles(400);
+        let tenfold: Vec<Cluster> =
+            once.iter().map(|one| Cluster { count: 10.0, sum: 10.0 * one.sum }).collect();
+        let (once, tenfold) = (mean_interval(&once).unwrap(), mean_interval(&tenfold).unwrap());
+        assert!((once.effective_n - tenfold.effective_n).abs() < 1e-6);
+        let (once, tenfold) = (once.interval.unwrap(), tenfold.interval.unwrap());
+        assert!((once.low - tenfold.low).abs() < 1e-9 && (once.high - tenfold.high).abs() < 1e-9);
+    }
+
+    #[test]
+    fn requests_without_values_change_nothing() {
+        let some = singles(50);
+        let mut more = some.clone();
+        more.insert(20, Cluster { count: 0.0, sum: 0.0 });
+        assert_eq!(mean_interval(&some), mean_interval(&more));
+        assert_eq!(mean_interval(&[Cluster::of(1.0)]), None);
+        assert_eq!(mean_interval(&[]), None);
+    }
+
+    #[test]
+    fn a_share_stays_inside_its_bounds_and_is_never_certain() {
+        let all = vec![Cluster::of(1.0); 60];
+        let interval = share_interval(&all).unwrap().interval.unwrap();
+        assert!((interval.high - 1.0).abs() < 1e-12 && interval.low < 0.96, "{interval:?}");
+        let half: Vec<Cluster> =
+            (0..400_u32).map(|number| Cluster::of(f64::from(number.count_ones() % 2))).collect();
+        let judged = share_interval(&half).unwrap();
+        assert!(judged.interval.unwrap().contains(0.5) && judged.effective_n <= 400.0);
+    }
+
+    #[test]
+    fn a_quantile_without_values_beyond_it_has_no_upper_end() {
+        let values: Vec<f64> = singles(60).iter().map(|cluster| cluster.sum).collect();
+        let sample = Sample::new(values.clone()).unwrap();
+        let judged = |share: f64| {
+            let found = sample.quantile(at(share));
+            let below: Vec<Cluster> = values
+                .iter()
+                .map(|value| Cluster::of(f64::from(u8::from(*value <= found))))
+                .collect();
+            quantile_interval(&sample, &below, at(share)).unwrap()
+        };
+        assert_eq!(judged(0.99).interval, None);
+        let median = judged(0.5).interval.unwrap();
+        assert!(median.contains(sample.quantile(at(0.5))) && median.contains(10.0), "{median:?}");
+    }
+
+    #[test]
+    fn no_percentile_counts_more_than_the_one_below_it() {
+        let judged = |effective_n| Some(Judged { interval: None, effective_n });
+        let mut rising = [judged(50.0), None, judged(80.0), judged(20.0)];
+        tempered(&mut rising);
+        assert_eq!(rising, [judged(50.0), None, judged(50.0), judged(20.0)]);
+    }
 }

@@ -1,0 +1,125 @@
+//! Processes whose truth is known, and how often what we say of simulated runs is true.
+//!
+//! `cargo xtask statistics` runs them a thousand times; the tests here are its small form.
+
+pub mod comparison;
+pub mod coverage;
+mod queues;
+
+use super::draws::Draws;
+use super::normal;
+use super::series::Cluster;
+
+/// A kind of run that can be simulated any number of times.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    pub name: &'static str,
+    pub requests: usize,
+    /// Whether neighbours resemble each other, so that the naive interval must fail.
+    pub dependent: bool,
+    draw: fn(&mut Draws, usize) -> Run,
+    mean: fn() -> f64,
+    quantile: fn(f64) -> f64,
+}
+
+/// What a simulated run measured, in the order of time.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub values: Vec<f64>,
+    /// How many of the values belong to each request.
+    pub sizes: Vec<usize>,
+}
+
+impl Run {
+    fn of(values: Vec<f64>) -> Self {
+        Self { sizes: vec![1; values.len()], values }
+    }
+
+    /// One cluster for each request, of what `measure` makes of its values.
+    pub fn clusters(&self, measure: impl Fn(f64) -> f64) -> Vec<Cluster> {
+        let mut rest = self.values.as_slice();
+        let cluster = |&size: &usize| {
+            let (own, later) = rest.split_at(size);
+            rest = later;
+            Cluster { count: size as f64, sum: own.iter().map(|&value| measure(value)).sum() }
+        };
+        self.sizes.iter().map(cluster).collect()
+    }
+}
+
+pub const PROCESSES: &[Process] = &[
+    Process {
+        dependent: false,
+        ..log_normal("independent", 2_000, |draws, n| slow(draws, n, 0.0))
+    },
+    log_normal("autoregressive, 0.8", 1_000, |draws, n| slow(draws, n, 0.8)),
+    log_normal("autoregressive, 0.8", 8_000, |draws, n| slow(draws, n, 0.8)),
+    log_normal("autoregressive, 0.9", 2_000, |draws, n| slow(draws, n, 0.9)),
+    log_normal("autoregressive, 0.9", 4_000, |draws, n| slow(draws, n, 0.9)),
+    log_normal("slow load under noise", 5_000, slow_under_noise),
+    log_normal("gaps of tokens by request", 1_000, gaps),
+    queues::md1(5_000),
+    queues::mm1(10_000),
+    queues::mm1(60_000),
+];
+
+/// The standard deviation of the logarithm of a latency.
+const SPREAD: f64 = 0.5;
+
+const fn log_normal(
+    name: &'static str,
+    requests: usize,
+    draw: fn(&mut Draws, usize) -> Run,
+) -> Process {
+    Process {
+        name,
+        requests,
+        dependent: true,
+        draw,
+        mean: || libm::exp(0.5 * SPREAD * SPREAD),
+        quantile: |p| libm::exp(SPREAD * normal::quantile(p)),
+    }
+}
+
+fn latency(standard: f64) -> f64 {
+    libm::exp(SPREAD * standard)
+}
+
+/// An autoregression of order one whose every value is standard normal.
+fn standard_load(draws: &mut Draws, n: usize, phi: f64) -> Vec<f64> {
+    let mut load = draws.normal();
+    let mut next = |_| {
+        let now = load;
+        load = phi * load + (1.0 - phi * phi).sqrt() * draws.normal();
+        now
+    };
+    (0..n).map(&mut next).collect()
+}
+
+fn slow(draws: &mut Draws, n: usize, phi: f64) -> Run {
+    Run::of(standard_load(draws, n, phi).into_iter().map(latency).collect())
+}
+
+/// A load that changes slowly beneath the differences between single requests: the next request tells
+/// little, and the next hundred tell much.
+fn slow_under_noise(draws: &mut Draws, n: usize) -> Run {
+    let (common, own) = (0.4_f64.sqrt(), 0.6_f64.sqrt());
+    let load = standard_load(draws, n, 0.95).into_iter();
+    Run::of(load.map(|load| latency(common * load + own * draws.normal())).collect())
+}
+
+/// Requests of a random number of tokens, whose gaps share the load of their request.
+fn gaps(draws: &mut Draws, n: usize) -> Run {
+    let mut run = Run { values: Vec::new(), sizes: Vec::new() };
+    for load in standard_load(draws, n, 0.9) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a few times fifteen"
+        )]
+        let size = 1 + (15.0 * draws.exponential()) as usize;
+        run.sizes.push(size);
+        run.values.extend((0..size).map(|_| latency(0.6 * load + 0.8 * draws.normal())));
+    }
+    run
+}

@@ -1,0 +1,184 @@
+//! How often the interval of a simulated run contains the truth, beside the interval that takes all
+//! values for independent.
+
+use super::{Process, Run};
+use crate::estimate::Interval;
+use crate::sample::{Percentile, Probability, Sample};
+use crate::statistic::Statistic;
+use crate::statistics::draws::Draws;
+use crate::statistics::series::{Judged, mean_interval, quantile_interval, tempered};
+use crate::statistics::{UPPER, normal};
+
+const NOMINAL: f64 = 0.95;
+/// With a thousand runs coverage must lie between 93 % and 97 %; with fewer, chance widens that.
+const ALLOWED: f64 = 0.02;
+const DEVIATIONS: f64 = 2.9;
+/// The naive interval of a dependent series covers less than this.
+const NAIVE_FAILS: f64 = 0.80;
+/// A percentile that is certified in fewer runs than this is not judged: those are a chosen few.
+const MOSTLY: f64 = 0.90;
+
+const PERCENTILES: [Percentile; 3] = [Percentile::P50, Percentile::P90, Percentile::P99];
+
+#[derive(Clone, Copy, Debug)]
+pub struct Coverage {
+    pub statistic: Statistic,
+    pub runs: u64,
+    /// Runs in which the statistic was certified; the rest of this is about them.
+    pub certified: u64,
+    /// Of these, runs that gave no interval.
+    pub unbounded: u64,
+    /// The share of intervals that contain the truth.
+    pub ours: f64,
+    pub naive: f64,
+    /// How many times wider ours are, on average.
+    pub width_ratio: f64,
+    pub effective_n: f64,
+    dependent: bool,
+}
+
+impl Coverage {
+    /// Simulates `runs` runs: the mean, and the percentiles.
+    pub fn of(process: &Process, runs: u64, seed: u64) -> Vec<Self> {
+        let mut tallies = [Tally::default(); 1 + PERCENTILES.len()];
+        for number in 0..runs {
+            let run = (process.draw)(&mut Draws::new(seed, number), process.requests);
+            for (tally, said) in tallies.iter_mut().zip(said(process, run)) {
+                tally.add(said);
+            }
+        }
+        let statistics =
+            [Statistic::Mean].into_iter().chain(PERCENTILES.map(Statistic::Percentile));
+        let coverage =
+            |(statistic, tally): (Statistic, Tally)| tally.coverage(statistic, runs, process);
+        statistics.zip(tallies).map(coverage).collect()
+    }
+
+    /// Whether enough runs certified it to say anything.
+    pub fn is_judged(&self) -> bool {
+        self.certified as f64 >= MOSTLY * self.runs as f64
+    }
+
+    /// Whether ours covers what it promises.
+    pub fn holds(&self) -> bool {
+        let chance = DEVIATIONS * (NOMINAL * (1.0 - NOMINAL) / self.certified as f64).sqrt();
+        (self.ours - NOMINAL).abs() <= ALLOWED.max(chance)
+    }
+
+    /// Whether the naive interval is as bad as it must be for the comparison to mean anything. In the
+    /// far tail neighbours hardly differ from strangers, so it is not asked there.
+    pub fn naive_fails(&self) -> bool {
+        let tail = self.statistic == Statistic::Percentile(Percentile::P99);
+        !self.dependent || tail || self.naive < NAIVE_FAILS
+    }
+}
+
+/// What one run says of one statistic, and what is true.
+struct Said {
+    truth: f64,
+    judged: Judged,
+    naive: Interval,
+    certified: bool,
+}
+
+fn said(process: &Process, run: Run) -> Vec<Said> {
+    let means = run.clusters(|value| value);
+    let Some(sample) = Sample::new(run.values.clone()) else { return Vec::new() };
+    let mut quantiles = PERCENTILES.map(|percentile| {
+        let found = sample.percentile(percentile);
+        let below = run.clusters(|value| f64::from(u8::from(value <= found)));
+        quantile_interval(&sample, &below, percentile.probability())
+    });
+    tempered(&mut quantiles);
+    let mean = mean_interval(&means).zip(naive_mean(&sample)).map(|(judged, naive)| Said {
+        truth: (process.mean)(),
+        judged,
+        naive,
+        certified: true,
+    });
+    let percentiles = PERCENTILES.into_iter().zip(quantiles).map(|(percentile, judged)| {
+        let (judged, share) = (judged?, percentile.probability().share());
+        Some(Said {
+            truth: (process.quantile)(share),
+            judged,
+            naive: naive_quantile(&sample, share)?,
+            certified: judged.effective_n >= percentile.certified_from() as f64,
+        })
+    });
+    [mean].into_iter().chain(percentiles).flatten().collect()
+}
+
+fn naive_mean(sample: &Sample) -> Option<Interval> {
+    let n = sample.count() as f64;
+    let half = normal::quantile(UPPER) * sample.std_sample()? / n.sqrt();
+    Interval::new(sample.mean() - half, sample.mean() + half)
+}
+
+fn naive_quantile(sample: &Sample, share: f64) -> Option<Interval> {
+    let half = normal::quantile(UPPER) * (share * (1.0 - share) / sample.count() as f64).sqrt();
+    let at = |share: f64| Probability::new(share.clamp(0.0, 1.0)).map(|p| sample.quantile(p));
+    Interval::new(at(share - half)?, at(share + half)?)
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    certified: u64,
+    bounded: u64,
+    ours: u64,
+    naive: u64,
+    width_ratio: f64,
+    effective_n: f64,
+}
+
+impl Tally {
+    fn add(&mut self, said: Said) {
+        if !said.certified {
+            return;
+        }
+        self.certified += 1;
+        self.effective_n += said.judged.effective_n;
+        self.naive += u64::from(said.naive.contains(said.truth));
+        if let Some(interval) = said.judged.interval {
+            self.bounded += 1;
+            self.ours += u64::from(interval.contains(said.truth));
+            self.width_ratio += interval.half_width() / said.naive.half_width();
+        }
+    }
+
+    fn coverage(&self, statistic: Statistic, runs: u64, process: &Process) -> Coverage {
+        let of = |part: f64, whole: u64| part / whole.max(1) as f64;
+        Coverage {
+            statistic,
+            runs,
+            certified: self.certified,
+            unbounded: self.certified - self.bounded,
+            ours: of(self.ours as f64, self.bounded),
+            naive: of(self.naive as f64, self.certified),
+            width_ratio: of(self.width_ratio, self.bounded),
+            effective_n: of(self.effective_n, self.certified),
+            dependent: process.dependent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROCESSES;
+    use super::*;
+
+    /// Two hundred runs of the shorter processes; `cargo xtask statistics` has a thousand of all.
+    #[test]
+    fn intervals_cover_what_they_promise_and_naive_ones_do_not() {
+        let mut judged = 0;
+        for process in PROCESSES.iter().filter(|process| process.requests <= 5_000) {
+            for coverage in Coverage::of(process, 200, 1) {
+                if coverage.is_judged() {
+                    judged += 1;
+                    assert!(coverage.holds(), "{} {coverage:?}", process.name);
+                    assert!(coverage.naive_fails(), "{} {coverage:?}", process.name);
+                }
+            }
+        }
+        assert!(judged >= 18, "{judged} rows judged");
+    }
+}
