@@ -159,7 +159,12 @@ fn refused(slo: &Slo, problem: SloProblem) -> RequirementProblem {
         SloProblem::UnknownStatistic { promise, statistic } => {
             RequirementProblem::UnknownStatistic { requirement: promise, statistic }
         }
-        other => RequirementProblem::Promise(other),
+        SloProblem::UnknownMetric { .. }
+        | SloProblem::OneValue { .. }
+        | SloProblem::NotStreamed { .. }
+        | SloProblem::WrongUnit { .. }
+        | SloProblem::WrongDirection { .. }
+        | SloProblem::NothingToAttain { .. } => RequirementProblem::Promise(problem),
     }
 }
 

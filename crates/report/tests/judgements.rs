@@ -40,9 +40,8 @@ fn outcomes() -> [RequirementOutcome; 3] {
 /// A server that tries to be markup.
 fn hostile() -> Summary {
     let mut summary = summary();
-    summary.run.model =
-        "</testsuite><x a='\"'>&amp;]]>\u{0}\u{1b}[31m\u{ffff} | **b** `c`".to_owned();
-    summary.warnings[0].text = "<script>|\nalert(1)</script>".to_owned();
+    summary.run.model += "</testsuite><x a='\"'>&amp;]]>\u{0}\u{1b}[31m\u{ffff} | **b** `c`";
+    summary.warnings[0].text += "<script>|\nalert(1)</script>";
     summary.slos[0].reason = Some("a < b && c > \"d\"".to_owned());
     summary
 }

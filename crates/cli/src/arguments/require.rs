@@ -11,7 +11,7 @@ use super::{PageArguments, StoreArguments};
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "What is required")]
 pub(crate) struct RequireArguments {
-    /// Limit on the result, such as ttft.p99<500ms, error_rate<1% or attainment>=95%; several may
+    /// Limit on the result, such as ttft.p99<500ms or attainment>=95%; several may
     /// follow, and it may be repeated. Exits with 99 when one is missed or its keeping is not shown
     #[arg(long = "require", value_name = "LIMIT", num_args = 1..)]
     pub(crate) limits: Vec<Slo>,
