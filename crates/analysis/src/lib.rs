@@ -37,6 +37,7 @@ mod promise;
 mod properties;
 mod quantity;
 mod request_metrics;
+mod requirement;
 mod ruler;
 mod run;
 mod sample;
@@ -49,6 +50,7 @@ mod steady;
 mod summary;
 mod throughput;
 mod tokens;
+mod topic;
 mod value;
 mod verdict;
 mod warning;
@@ -64,10 +66,14 @@ pub use delivered::{
 pub use estimate::{Estimate, Interval};
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use little::LittlesLaw;
-pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
+pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
 pub use quantity::{Quantity, QuantityProblem, Zero};
+pub use requirement::{
+    Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
+    check_requirements,
+};
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
@@ -80,6 +86,7 @@ pub use steady::{Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, Ste
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
+pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
 pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
 pub use warning::{

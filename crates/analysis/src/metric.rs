@@ -7,8 +7,10 @@
 //! 3. give it a test with a hand-made record, its null case included;
 //! 4. look at the snapshot of the summary, and raise the schema if an old key changed its meaning.
 
+pub(crate) mod explained;
 mod table;
 
+pub use self::explained::Explained;
 pub use self::table::METRICS;
 
 use crate::estimate::Interval;

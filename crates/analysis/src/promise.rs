@@ -12,8 +12,9 @@ use crate::statistic::Statistic;
 pub(crate) struct Promise {
     pub(crate) metric: &'static Metric,
     pub(crate) about: About,
-    relation: Relation,
-    limit: f64,
+    pub(crate) relation: Relation,
+    /// In the unit of the metric.
+    pub(crate) limit: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,12 +91,12 @@ pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
     }
 }
 
-fn is_of_goodput(metric: &Metric) -> bool {
+pub(crate) fn is_of_goodput(metric: &Metric) -> bool {
     matches!(metric.name, "goodput" | "attainment")
 }
 
 /// Whether only a stream shows it.
-fn is_within_stream(metric: &Metric) -> bool {
+pub(crate) fn is_within_stream(metric: &Metric) -> bool {
     matches!(metric.name, "ttft" | "ttft_schedule" | "ttfc" | "icl" | "itl" | "tpot")
 }
 

@@ -18,6 +18,7 @@ mod output;
 mod place;
 mod preflight;
 mod rates;
+mod requirements;
 mod secrets;
 mod set;
 mod signals;
@@ -55,6 +56,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
+        Command::Require(arguments) => commands::require::run(&arguments),
+        Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
         Command::Recover(arguments) => commands::recover::run(&arguments),

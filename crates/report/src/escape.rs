@@ -40,6 +40,10 @@ pub fn xml(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            // No control characters, and forbidden all the same.
+            '\u{fffe}' | '\u{ffff}' => {
+                let _ = write!(safe, "\\u{{{:x}}}", u32::from(character));
+            }
             _ => safe.push(character),
         }
     }
@@ -84,6 +88,7 @@ mod tests {
     #[test]
     fn markup_is_text() {
         assert_eq!(xml("a<b & \"c\"\u{0}"), "a&lt;b &amp; &quot;c&quot;\\u{0}");
+        assert_eq!(xml("\u{ffff}"), "\\u{ffff}");
         assert_eq!(markdown("a|b *c*"), "a\\|b \\*c\\*");
     }
 

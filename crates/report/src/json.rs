@@ -1,8 +1,8 @@
 //! The JSON documents: a summary, and where it is stored. Documented in `docs/summary.md` and
 //! `docs/set-summary.md`.
 
-use inferometer_analysis::Summary;
 use inferometer_analysis::set::SetSummary;
+use inferometer_analysis::{RequirementOutcome, Summary};
 use serde::Serialize;
 
 use crate::Files;
@@ -13,16 +13,32 @@ struct Document<'a, S: Serialize, F: Serialize> {
     #[serde(flatten)]
     summary: &'a S,
     files: &'a F,
+    /// Not of the stored summary: what is required of a run is no fact of it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    requirements: &'a [RequirementOutcome],
 }
 
 /// Exactly one document, with a line feed at its end.
 pub fn render(summary: &Summary, files: &Files) -> String {
-    written(&Document { summary, files })
+    render_judged(summary, files, &[])
 }
 
-/// The same of a set of runs.
-pub fn render_set(summary: &SetSummary, files: &SetFiles) -> String {
-    written(&Document { summary, files })
+/// The same, with what was required of the run.
+pub fn render_judged(
+    summary: &Summary,
+    files: &Files,
+    requirements: &[RequirementOutcome],
+) -> String {
+    written(&Document { summary, files, requirements })
+}
+
+/// A set of runs, with what was required of them.
+pub fn render_set(
+    summary: &SetSummary,
+    files: &SetFiles,
+    requirements: &[RequirementOutcome],
+) -> String {
+    written(&Document { summary, files, requirements })
 }
 
 /// A summary has text for keys and finite numbers, so it always has a JSON form.

@@ -5,16 +5,21 @@ pub mod calibration;
 pub mod chart;
 pub mod comparison;
 pub mod escape;
+pub mod explain;
 pub mod json;
+pub mod junit;
 pub mod lines;
 pub mod load;
+pub mod markdown;
 pub mod number;
 pub mod outline;
 pub mod reference;
+mod requirements;
 mod table;
 pub mod terminal;
 pub mod workload;
 
+pub use requirements::Judgement;
 use serde::Serialize;
 
 /// Where the run is stored, so that a page can say so.

@@ -1,5 +1,7 @@
 //! Numbers as people read them. Nothing is a dash.
 
+use inferometer_analysis::Unit;
+
 pub const NOTHING: &str = "–";
 
 /// Three or four significant digits, thousands separated: 0.123, 12.3, 1,234.
@@ -42,6 +44,15 @@ pub fn percent(share: Option<f64>) -> String {
             format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
         }
         Some(_) => "< 0.1 %".to_owned(),
+    }
+}
+
+/// A value with the unit that it is in.
+pub fn with_unit(value: Option<f64>, unit: Unit) -> String {
+    match value {
+        None => NOTHING.to_owned(),
+        share if unit == Unit::Share => percent(share),
+        known => format!("{} {}", figure(known), unit.name()),
     }
 }
 
@@ -94,5 +105,8 @@ mod tests {
         assert_eq!(percent(Some(0.000_1)), "< 0.1 %");
         assert_eq!(percent(Some(0.0)), "0 %");
         assert_eq!(percent(None), "–");
+        assert_eq!(with_unit(Some(0.05), Unit::Share), "5 %");
+        assert_eq!(with_unit(Some(95.19), Unit::Milliseconds), "95.19 ms");
+        assert_eq!(with_unit(None, Unit::Milliseconds), "–");
     }
 }

@@ -3,15 +3,17 @@
 mod audit;
 mod groups;
 mod promises;
+mod requirements;
 mod sections;
 mod server;
 pub mod set;
 mod style;
 mod validity;
 
-use inferometer_analysis::Summary;
+use inferometer_analysis::{RequirementOutcome, Summary};
 
 use crate::Files;
+pub use requirements::requirements;
 pub(crate) use style::Ink;
 pub use style::Style;
 
@@ -30,10 +32,21 @@ pub fn doubts(summary: &Summary, files: &Files) -> String {
 
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
+    render_judged(summary, files, &[], style)
+}
+
+/// The whole page, with what was required of the run.
+pub fn render_judged(
+    summary: &Summary,
+    files: &Files,
+    required: &[RequirementOutcome],
+    style: Style,
+) -> String {
     let page = [
         sections::simulated(summary, style),
         sections::head(summary, style),
         sections::verdict(summary, style),
+        requirements(required, style),
         sections::latencies(summary, style),
         sections::throughputs(summary, style),
         validity::steady(summary, style),

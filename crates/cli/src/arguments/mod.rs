@@ -8,6 +8,7 @@ mod experiment;
 mod fit;
 mod grammars;
 mod load;
+mod require;
 mod sweep;
 mod target;
 mod workload;
@@ -27,6 +28,7 @@ pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloT
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
+pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use sweep::{SweepArguments, SweepTable};
 pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
 pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
@@ -89,6 +91,13 @@ pub(crate) enum Command {
     /// the memory of a stream. Takes about two minutes; nothing else should run meanwhile. The
     /// result is kept in the cache folder of the user, for this machine, kernel and version.
     Calibrate(CalibrateArguments),
+    /// Hold stored runs against limits, such as ttft.p99<500ms
+    ///
+    /// One run is judged by the interval within it, several runs of the same experiment by the
+    /// interval between them. Exits with 99 when a limit is missed or its keeping is not shown.
+    Require(RequireCommand),
+    /// Say what a metric or a word means, how it is found, and what other tools mean by it
+    Explain(ExplainArguments),
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
@@ -218,6 +227,8 @@ pub(crate) struct ResultArguments {
     pub(crate) store: StoreArguments,
     #[command(flatten)]
     pub(crate) page: PageArguments,
+    #[command(flatten)]
+    pub(crate) require: RequireArguments,
     /// Exit with 4 on a degraded run too
     #[arg(long)]
     pub(crate) strict: bool,

@@ -4,9 +4,11 @@ pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod engine;
+pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod plan;
 pub(crate) mod recover;
+pub(crate) mod require;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
@@ -16,7 +18,7 @@ pub(crate) mod verify;
 
 use std::path::PathBuf;
 
-use inferometer_analysis::{Summary, summarize};
+use inferometer_analysis::{RequirementOutcome, Summary, summarize};
 use inferometer_report::Files;
 use inferometer_report::terminal::Style;
 use inferometer_store::{RunDirectory, RunStore, StoredRun};
@@ -49,10 +51,15 @@ pub(crate) fn seal_summary(
 
 /// Prints a summary as the user wants it.
 fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Result<(), Failure> {
-    output::result(&page(summary, directory, format))
+    output::result(&page(summary, directory, &[], format))
 }
 
-fn page(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> String {
+fn page(
+    summary: &Summary,
+    directory: &RunDirectory,
+    required: &[RequirementOutcome],
+    format: PageFormat,
+) -> String {
     let path = |name: &str| directory.path().join(name).display().to_string();
     let files = Files {
         run: directory.path().display().to_string(),
@@ -61,15 +68,27 @@ fn page(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Stri
         summary: path("summary.json"),
     };
     match format {
-        PageFormat::Json => inferometer_report::json::render(summary, &files),
+        PageFormat::Json => inferometer_report::json::render_judged(summary, &files, required),
         PageFormat::Vllm => {
             // The block has no place for doubt or failure, and its form is not ours to change.
             output::talk(inferometer_report::terminal::doubts(summary, &files).trim_end());
+            tell_requirements(required);
             inferometer_report::block::render(summary)
         }
         PageFormat::Page => {
-            let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
-            inferometer_report::terminal::render(summary, &files, style)
+            inferometer_report::terminal::render_judged(summary, &files, required, style())
         }
+    }
+}
+
+pub(crate) fn style() -> Style {
+    if output::is_coloured() { Style::Coloured } else { Style::Plain }
+}
+
+/// Beside a result that has no place for it.
+fn tell_requirements(required: &[RequirementOutcome]) {
+    let section = inferometer_report::terminal::requirements(required, Style::Plain);
+    if !section.is_empty() {
+        output::talk(section.trim_end());
     }
 }

@@ -18,8 +18,10 @@ use crate::arguments::{
 use crate::draft::{Repeat, draft};
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
+use crate::measurement::Measured;
 use crate::output;
 use crate::place::Place;
+use crate::requirements::{Judged, Requirements};
 use crate::set::{self, How};
 use crate::simulation::{Told, VirtualEngine};
 use crate::simulator::{Simulator, virtual_spec};
@@ -50,13 +52,16 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let session = Session::begin(usize::MAX, typed.results.quiet)?;
     let simulator = Simulator { engine, session: &session };
     let results = typed.results;
-    let mut simulations = Simulations { simulator, store, results, pages: Vec::new() };
+    let requirements = Requirements::new(results.require.limits.clone(), &results.require.gate);
+    let (pages, judged) = (Vec::new(), Vec::new());
+    let mut simulations = Simulations { simulator, store, results, requirements, pages, judged };
     let simulated = experiments.into_iter().try_fold(None, |worst, experiment| {
         simulations.play(experiment).map(|exit: Option<Exit>| worst.max(exit))
     });
     // A failure in a later run takes nothing from the earlier ones.
     simulations.print_documents()?;
-    Ok(simulated?.map_or(ExitCode::SUCCESS, ExitCode::from))
+    let told = simulations.requirements.tell(&simulations.judged);
+    Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 struct Experiment {
@@ -66,11 +71,11 @@ struct Experiment {
 
 /// All files as specs, checked before the first is played.
 fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure> {
-    let mut experiments = vec![experiment(typed.experiment)?];
+    let mut experiments = vec![experiment(typed.experiment, typed.results)?];
     for file in typed.more {
         let arguments =
             ExperimentArguments { place: Some(file.clone()), ..typed.experiment.clone() };
-        experiments.push(experiment(&arguments)?);
+        experiments.push(experiment(&arguments, typed.results)?);
     }
     let engine = |experiment: &Experiment| -> EngineSpec { experiment.spec.engine.clone() };
     if experiments.iter().any(|other| engine(other) != engine(&experiments[0])) {
@@ -82,9 +87,13 @@ fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure>
     Ok(experiments)
 }
 
-fn experiment(arguments: &ExperimentArguments) -> Result<Experiment, Failure> {
+fn experiment(
+    arguments: &ExperimentArguments,
+    results: &ResultArguments,
+) -> Result<Experiment, Failure> {
     let drafted = draft(arguments)?;
     let spec = virtual_spec(&drafted, drafted.spec.clone())?;
+    Requirements::of(&results.require, &spec)?;
     Ok(Experiment { spec, repeat: drafted.repeat })
 }
 
@@ -99,6 +108,9 @@ fn check_without_records(
         ("--slo", experiments.iter().any(|experiment| !experiment.spec.slos.is_empty())),
         ("--stop-at", stops),
         ("--strict", results.strict),
+        ("--require", !results.require.limits.is_empty()),
+        ("--junit", results.require.gate.junit.is_some()),
+        ("--step-summary", results.require.gate.step_summary.is_some()),
         ("--format vllm", results.page.format() == PageFormat::Vllm),
         ("--output", results.store.folder.is_some()),
     ];
@@ -125,8 +137,11 @@ struct Simulations<'a> {
     /// `None` keeps no records.
     store: Option<RunStore>,
     results: &'a ResultArguments,
+    requirements: Requirements,
     /// JSON documents, until all are there.
     pages: Vec<String>,
+    /// What was required of each run, and what became of it.
+    judged: Vec<Judged>,
 }
 
 impl Simulations<'_> {
@@ -158,15 +173,18 @@ impl Simulations<'_> {
             return Ok(self.exit_without_records(&told));
         };
         let simulated = self.simulator.record(ready, Place::alone(&store))?;
-        let measured = &simulated.measured;
-        let format = self.results.page.format();
-        let text = page(&measured.summary, &measured.directory, format);
+        let Measured { summary, directory } = simulated.measured;
+        let outcomes = self.requirements.judge(std::slice::from_ref(&summary))?;
+        let text = page(&summary, &directory, &outcomes, self.results.page.format());
         self.show(&text, || Ok(text.trim_end().to_owned()))?;
         let session = self.simulator.session;
         session.talk(&simulated.speed);
-        let summary = &measured.summary;
         let interrupted = session.interruption.exit().filter(|_| summary.run.partial);
-        Ok(interrupted.or_else(|| exit_of(summary, self.results.strict)))
+        let exit = interrupted
+            .or_else(|| exit_of(&summary, self.results.strict))
+            .or_else(|| self.requirements.exit(&outcomes));
+        self.judged.push(Judged { runs: vec![summary], outcomes });
+        Ok(exit)
     }
 
     fn exit_without_records(&self, told: &Told) -> Option<Exit> {

@@ -65,7 +65,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
     let asked: Vec<u32> = replay.results.iter().map(|result| result.point.number).collect();
     let foreign = set.points()?.into_iter().filter(|number| !asked.contains(number));
     problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
-    let summary = SetSummary::of(&manifest, &replay.results);
+    let summary = SetSummary::of(&manifest, &replay.results).with_limits(replay.limits);
     match set.read_summary()? {
         Some(kept) if kept == summary.to_json_bytes() => {}
         Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
@@ -76,7 +76,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         )),
     }
     if let Some(format) = page {
-        set::page::show(&summary, set, format)?;
+        set::page::show(&summary, set, &[], format)?;
     }
     let verified = format!(
         "verified {}{}: {} runs add up, and the summary is what they give",

@@ -36,6 +36,7 @@ use crate::commands;
 use crate::draft::Repeat;
 use crate::failure::Failure;
 use crate::live::{Session, ceiling, check_ceiling};
+use crate::requirements::Requirements;
 use crate::secrets::Secrets;
 
 /// How the points of a set are measured.
@@ -91,6 +92,8 @@ pub(crate) fn begin(
     check_format(results)?;
     Campaign::new(campaign.clone()).map_err(|error| refused(&error))?;
     check_restart(&campaign, &how)?;
+    // Before anything is sent.
+    Requirements::of_set(&results.require, &campaign)?;
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let session = session(&campaign, &how, results)?;
@@ -131,7 +134,7 @@ fn play(
     let _lock = set.lock().map_err(|error| Failure::usage(error.to_string()))?;
     let manifest = set.manifest()?;
     let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
-    let play = Play::new(store, set, &manifest, campaign, session, results);
+    let play = Play::new(store, set, &manifest, campaign, session, results)?;
     let exit = play.finish(bench)?;
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }

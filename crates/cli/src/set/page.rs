@@ -1,48 +1,36 @@
 //! What a set came to, as the user wants to see it. The one place where sets are printed.
 
-use std::fmt::Write;
-
-use inferometer_analysis::set::{PointLine, SetSummary};
-use inferometer_report::escape;
+use inferometer_analysis::RequirementOutcome;
+use inferometer_analysis::set::SetSummary;
+use inferometer_report::json;
+use inferometer_report::terminal::requirements;
+use inferometer_report::terminal::set::{SetFiles, render};
 use inferometer_store::SetDirectory;
 
 use crate::arguments::PageFormat;
+use crate::commands::style;
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn show(
     summary: &SetSummary,
     set: &SetDirectory,
+    required: &[RequirementOutcome],
     format: PageFormat,
 ) -> Result<(), Failure> {
-    match format {
-        PageFormat::Json => {
-            let json = summary.to_json_bytes();
-            output::result(&String::from_utf8_lossy(&json))
+    let files = SetFiles {
+        set: set.path().display().to_string(),
+        summary: set.path().join("summary.json").display().to_string(),
+    };
+    output::result(&match format {
+        PageFormat::Json => json::render_set(summary, &files, required),
+        PageFormat::Page | PageFormat::Vllm => {
+            let mut page = render(summary, &files, style());
+            let section = requirements(required, style());
+            if !section.is_empty() {
+                page = format!("{page}\n{section}");
+            }
+            page
         }
-        PageFormat::Page | PageFormat::Vllm => output::result(&page(summary, set)),
-    }
-}
-
-fn page(summary: &SetSummary, set: &SetDirectory) -> String {
-    let simulated = if summary.simulated { ", simulated" } else { "" };
-    let mut text = format!("set {}: {}{simulated}\n\n", summary.set, summary.verdict.key());
-    for point in &summary.points {
-        let _ = writeln!(text, "{}", line(summary, point));
-    }
-    let _ = writeln!(text, "\nstored in {}", set.path().display());
-    text
-}
-
-fn line(summary: &SetSummary, point: &PointLine) -> String {
-    let place = usize::try_from(point.condition).unwrap_or(usize::MAX);
-    let name = summary.conditions.get(place).map_or("", |condition| condition.name.as_str());
-    format!(
-        "{:>4}  {}  {}  run {}  {}",
-        point.number,
-        escape::terminal(name),
-        point.level,
-        point.repetition + 1,
-        point.verdict.key()
-    )
+    })
 }

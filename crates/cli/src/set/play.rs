@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::{Summary, Verdict};
 use inferometer_campaign::Campaign;
-use inferometer_model::campaign::{Point, SetManifest};
+use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_store::{RunStore, SetDirectory};
 
 use super::bench::{Asked, Bench};
@@ -16,6 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::live::Session;
 use crate::output;
 use crate::place::Place;
+use crate::requirements::{Judged, Requirements};
 
 pub(super) struct Play<'a> {
     store: &'a RunStore,
@@ -24,6 +25,7 @@ pub(super) struct Play<'a> {
     campaign: Campaign,
     session: &'a Session,
     arguments: &'a ResultArguments,
+    requirements: Requirements,
     results: Vec<PointResult>,
     /// Runs that this process has measured.
     measured: u32,
@@ -37,9 +39,20 @@ impl<'a> Play<'a> {
         campaign: Campaign,
         session: &'a Session,
         arguments: &'a ResultArguments,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let requirements = Requirements::of_set(&arguments.require, &manifest.campaign)?;
         let (results, measured) = (Vec::new(), 0);
-        Self { store, set, manifest, campaign, session, arguments, results, measured }
+        Ok(Self {
+            store,
+            set,
+            manifest,
+            campaign,
+            session,
+            arguments,
+            requirements,
+            results,
+            measured,
+        })
     }
 
     /// The exit code is the worst of all runs.
@@ -55,11 +68,30 @@ impl<'a> Play<'a> {
                 return Err(failure);
             }
         }
-        let summary = SetSummary::of(self.manifest, &self.results);
+        let limits = self.campaign.findings().limits;
+        let summary = SetSummary::of(self.manifest, &self.results).with_limits(limits);
         self.set.write_summary(&summary.to_json_bytes())?;
-        page::show(&summary, self.set, self.arguments.page.format())?;
-        let exits = self.results.iter().map(|it| exit_of(&it.summary, self.arguments.strict));
-        Ok(exits.max().flatten())
+        self.conclude(&summary)
+    }
+
+    /// Prints the set, judges what was required of it, and says how it went.
+    fn conclude(self, summary: &SetSummary) -> Result<Option<Exit>, Failure> {
+        let runs: Vec<Summary> = self.results.iter().map(|it| it.summary.clone()).collect();
+        let outcomes = self.requirements.judge(&runs)?;
+        page::show(summary, self.set, &outcomes, self.arguments.page.format())?;
+        let strict = self.arguments.strict;
+        let exit = match self.manifest.campaign.question {
+            Question::Repeat => runs.iter().filter_map(|run| exit_of(run, strict)).max(),
+            // A level beyond what the server can do breaks promises; that is what it was asked for.
+            Question::Sweep(_) => match summary.verdict {
+                Verdict::Invalid => Some(Exit::RunInvalid),
+                Verdict::Degraded if strict => Some(Exit::RunInvalid),
+                Verdict::Degraded | Verdict::Valid => None,
+            },
+        };
+        let exit = exit.or_else(|| self.requirements.exit(&outcomes));
+        let told = self.requirements.tell(&[Judged { runs, outcomes }]);
+        Ok(exit.max(told))
     }
 
     /// Until all are there; `Some` is the signal that came before.

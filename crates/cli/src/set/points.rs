@@ -1,6 +1,6 @@
 //! Points as they are stored: whether they are whole, and whether they belong to the set.
 
-use inferometer_analysis::set::PointResult;
+use inferometer_analysis::set::{FoundLimit, PointResult};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_campaign::Campaign;
 use inferometer_model::Spec;
@@ -86,6 +86,8 @@ pub(super) fn check_fits(
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) results: Vec<PointResult>,
+    /// What its searches found.
+    pub(crate) limits: Vec<FoundLimit>,
     /// Whether nothing is left to ask.
     pub(crate) is_complete: bool,
 }
@@ -102,10 +104,11 @@ pub(crate) fn replay(
     let mut results = Vec::new();
     while let Some(point) = campaign.next() {
         let Some(summary) = read(&set.point(point.number))? else {
-            return Ok(Replay { results, is_complete: false });
+            return Ok(Replay { results, limits: Vec::new(), is_complete: false });
         };
         campaign.finished(&summary);
         results.push(PointResult { point, summary });
     }
-    Ok(Replay { results, is_complete: true })
+    let limits = campaign.findings().limits;
+    Ok(Replay { results, limits, is_complete: true })
 }

@@ -18,6 +18,7 @@ pub(crate) fn inferometer() -> Command {
         "OPENAI_API_KEY",
         "INFEROMETER_ENGINE_API_KEY",
         "INFEROMETER_RUNS",
+        "GITHUB_STEP_SUMMARY",
         "http_proxy",
         "HTTP_PROXY",
     ] {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Metric, RequestSlos, SloOutcome, SloVerdict, Summary, Unit};
+use inferometer_analysis::{Metric, RequestSlos, SloOutcome, SloVerdict, Summary};
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
 use crate::lines::{PAGE_WIDTH, broken};
-use crate::number::{NOTHING, count, figure, percent};
+use crate::number::{NOTHING, count, figure, percent, with_unit};
 
 const WORD_WIDTH: usize = 11;
 const DOUBT_WIDTH: usize = PAGE_WIDTH - WORD_WIDTH - 2;
@@ -88,10 +88,9 @@ fn of_run(slo: &SloOutcome) -> Row {
 }
 
 fn value(metric: Option<&str>, value: Option<f64>) -> String {
-    match metric.and_then(Metric::named).map(|metric| metric.unit) {
-        Some(Unit::Share) => percent(value),
-        Some(unit) if value.is_some() => format!("{} {}", figure(value), unit.name()),
-        Some(_) | None => figure(value),
+    match metric.and_then(Metric::named) {
+        Some(metric) => with_unit(value, metric.unit),
+        None => figure(value),
     }
 }
 

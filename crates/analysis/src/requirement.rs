@@ -1,0 +1,196 @@
+//! What is required of a run, or of several: a limit on one of its numbers, judged by where that
+//! number can lie and not only by where it fell.
+//!
+//! A requirement passes when the whole interval keeps the limit and fails when the whole interval
+//! breaks it. What straddles the limit, is not certified, or is missing stays undecided.
+
+mod judging;
+
+use inferometer_model::spec::{Relation, Slo};
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::Interval;
+use crate::metric::Shape;
+use crate::promise::{About, Promise, SloProblem, is_of_goodput, is_within_stream};
+use crate::quantity::{Quantity, Zero};
+use crate::statistic::Statistic;
+
+/// A limit on one number of a run.
+#[derive(Clone, Debug)]
+pub struct Requirement {
+    /// As it was typed.
+    text: String,
+    quantity: Quantity,
+    promise: Promise,
+}
+
+/// What became of a requirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequirementOutcome {
+    /// As it was typed.
+    pub requirement: String,
+    /// The number that was compared, such as `ttft_schedule.p99`.
+    pub quantity: String,
+    pub unit: String,
+    pub bound: Bound,
+    /// In that unit.
+    pub limit: f64,
+    pub verdict: RequirementVerdict,
+    /// Of several runs their mean. An undecided requirement may have one, too.
+    pub value: Option<f64>,
+    /// Of one run from within it, of several from between them.
+    pub interval: Option<Interval>,
+    /// Values of the run that it was found from; of several runs, how many there are.
+    pub n: Option<u64>,
+    pub runs: u64,
+    /// Why it is undecided, or what the verdict leaves open.
+    pub reason: Option<String>,
+}
+
+/// On which side of the limit it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    AtMost,
+    AtLeast,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequirementVerdict {
+    Pass,
+    Fail,
+    Undecided,
+}
+
+/// What an undecided requirement counts as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Undecided {
+    Pass,
+    /// What could not be shown is not met.
+    #[default]
+    Fail,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequirementProblem {
+    #[error(transparent)]
+    Promise(SloProblem),
+    #[error("`{requirement}`: there is no statistic `{statistic}`; write {STATISTICS}")]
+    UnknownStatistic { requirement: String, statistic: String },
+    #[error(
+        "`{requirement}` is about each request, and a requirement is about the run; write \
+         {metric}.p99 instead of {metric}, or promise it with --slo and require attainment>=95%"
+    )]
+    OfEachRequest { requirement: String, metric: String },
+    #[error(
+        "`{requirement}`: {metric} counts the requests that keep what is promised of each, and \
+         nothing is; promise something with --slo, such as --slo 'ttft<500ms'"
+    )]
+    NothingPromised { requirement: String, metric: &'static str },
+    #[error(
+        "`{requirement}`: the answers are not streamed, so only their end is seen; require e2e, or \
+         leave out --no-stream where the API streams"
+    )]
+    NotStreamed { requirement: String },
+}
+
+const STATISTICS: &str = "p50, p90, p95, p99, p99.9, mean or max";
+
+/// Whether each requirement can be judged of a run with these promises, before one is spent on it.
+pub fn check_requirements(
+    required: &[Slo],
+    promised: &[Slo],
+    streaming: bool,
+) -> Result<(), RequirementProblem> {
+    // Where latencies begin changes which numbers are compared, and no name or unit.
+    let is_per_request = |slo| Promise::of(slo, Zero::Sent).is_ok_and(|it| it.is_per_request());
+    let has_promise = promised.iter().any(is_per_request);
+    for slo in required {
+        let metric = Requirement::of(slo, Zero::Sent)?.quantity.metric();
+        let requirement = || slo.to_string();
+        if is_of_goodput(metric) && !has_promise {
+            let (requirement, metric) = (requirement(), metric.name);
+            return Err(RequirementProblem::NothingPromised { requirement, metric });
+        }
+        if is_within_stream(metric) && !streaming {
+            return Err(RequirementProblem::NotStreamed { requirement: requirement() });
+        }
+    }
+    Ok(())
+}
+
+impl Requirement {
+    /// What a limit means on a load whose latencies begin at `zero`.
+    pub fn of(slo: &Slo, zero: Zero) -> Result<Self, RequirementProblem> {
+        let promise = Promise::of(slo, zero).map_err(|problem| refused(slo, problem))?;
+        let statistic = match promise.about {
+            About::EachRequest(_) => return Err(of_each_request(slo)),
+            About::Statistic(statistic) => Some(statistic),
+            About::OneValue => None,
+        };
+        // The promise has looked whether metric and statistic fit.
+        let quantity = Quantity::new(promise.metric, statistic).ok_or_else(|| of_each_request(slo));
+        Ok(Self { text: slo.to_string(), quantity: quantity?, promise })
+    }
+
+    pub const fn quantity(&self) -> Quantity {
+        self.quantity
+    }
+
+    const fn bound(&self) -> Bound {
+        match self.promise.relation {
+            Relation::Below => Bound::AtMost,
+            Relation::Above => Bound::AtLeast,
+        }
+    }
+
+    /// Whether nothing but its own value can speak for it: a single number without an interval, and
+    /// a maximum, which nothing bounds.
+    fn decides_by_value(&self) -> bool {
+        self.quantity.metric().shape() == Shape::Scalar
+            || self.quantity.statistic() == Some(Statistic::Max)
+    }
+}
+
+fn refused(slo: &Slo, problem: SloProblem) -> RequirementProblem {
+    match problem {
+        SloProblem::NotPerRequest { .. } => of_each_request(slo),
+        SloProblem::UnknownStatistic { promise, statistic } => {
+            RequirementProblem::UnknownStatistic { requirement: promise, statistic }
+        }
+        SloProblem::UnknownMetric { .. }
+        | SloProblem::OneValue { .. }
+        | SloProblem::NotStreamed { .. }
+        | SloProblem::WrongUnit { .. }
+        | SloProblem::WrongDirection { .. }
+        | SloProblem::NothingToAttain { .. } => RequirementProblem::Promise(problem),
+    }
+}
+
+fn of_each_request(slo: &Slo) -> RequirementProblem {
+    let zero = slo.statistic.as_ref().map_or_else(String::new, |zero| format!(".{zero}"));
+    let metric = format!("{}{zero}", slo.metric);
+    RequirementProblem::OfEachRequest { requirement: slo.to_string(), metric }
+}
+
+impl RequirementVerdict {
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Whether the gate opens.
+    pub const fn is_met(self, undecided: Undecided) -> bool {
+        match (self, undecided) {
+            (Self::Pass, _) | (Self::Undecided, Undecided::Pass) => true,
+            (Self::Fail, _) | (Self::Undecided, Undecided::Fail) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

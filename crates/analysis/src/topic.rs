@@ -1,0 +1,103 @@
+//! What may be asked for an explanation: a metric, a word of the pages, or the name that another
+//! tool has for something.
+
+mod foreign;
+mod words;
+
+pub use self::foreign::Foreign;
+pub use self::words::{WORDS, Word};
+
+use crate::metric::{METRICS, Metric};
+use crate::quantity::{Quantity, Zero, metric_of};
+use crate::statistic::Statistic;
+
+/// What a name is about.
+#[derive(Clone, Debug)]
+pub enum Topic {
+    Metric {
+        metric: &'static Metric,
+        /// Of a quantity, such as `ttft.p99`.
+        statistic: Option<Statistic>,
+    },
+    Word(&'static Word),
+    /// Other tools' name, by tool.
+    Foreign(Vec<&'static Foreign>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nothing is known by the name `{word}`; the nearest is `{nearest}`")]
+pub struct UnknownWord {
+    pub word: String,
+    pub nearest: &'static str,
+}
+
+impl Topic {
+    /// Our own names go first; what only another tool says is explained as what that tool means.
+    pub fn of(asked: &str) -> Result<Self, UnknownWord> {
+        let name = plain(asked);
+        of_metric(&name)
+            .or_else(|| Word::named(&name).map(Self::Word))
+            .or_else(|| of_other_tools(&name))
+            .ok_or_else(|| UnknownWord { word: asked.to_owned(), nearest: nearest(&name) })
+    }
+}
+
+fn of_metric(name: &str) -> Option<Topic> {
+    let is_named = |metric: &&Metric| {
+        metric.name == name || metric.key() == name || plain(metric.title) == name
+    };
+    if let Some(metric) = METRICS.iter().find(is_named) {
+        return Some(Topic::Metric { metric, statistic: None });
+    }
+    if let Ok(quantity) = Quantity::named(name, Zero::Sent) {
+        let (metric, statistic) = (quantity.metric(), quantity.statistic());
+        return Some(Topic::Metric { metric, statistic });
+    }
+    // `ttft.schedule` is a metric, and no quantity yet.
+    let (first, rest) = name.split_once('.')?;
+    match metric_of(first, Some(rest), Zero::Sent) {
+        Ok((metric, None)) => Some(Topic::Metric { metric, statistic: None }),
+        Ok((_, Some(_))) | Err(_) => None,
+    }
+}
+
+fn of_other_tools(name: &str) -> Option<Topic> {
+    let by = |name: &str| {
+        let found = Foreign::named(name);
+        (!found.is_empty()).then_some(Topic::Foreign(found))
+    };
+    by(name).or_else(|| by(without_statistic(without_unit(name))))
+}
+
+/// `mean_ttft` and `p99_ttft` are about the same as `ttft`.
+fn without_statistic(name: &str) -> &str {
+    let Some((first, rest)) = name.split_once('_') else { return name };
+    let is_percentile = first.strip_prefix('p').is_some_and(|rest| rest.parse::<f64>().is_ok());
+    let known = ["mean", "median", "std", "avg", "min", "max"].contains(&first);
+    if known || is_percentile { rest } else { name }
+}
+
+fn without_unit(name: &str) -> &str {
+    let units = ["_ms", "_s", "_seconds", "_req_s", "_tok_s"];
+    // The longest goes first, or `_tok` would be left.
+    let found = units.iter().filter(|unit| name.ends_with(**unit)).max_by_key(|unit| unit.len());
+    found.map_or(name, |unit| &name[..name.len() - unit.len()])
+}
+
+/// As names are written: small letters, underscores, no quotes or brackets.
+fn plain(text: &str) -> String {
+    let kept = text.to_lowercase().replace(['\'', '’', ':'], "");
+    let is_part = |c: char| c.is_alphanumeric() || c == '.' || c == '%';
+    let parts = kept.split(|c| !is_part(c)).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("_")
+}
+
+fn nearest(name: &str) -> &'static str {
+    let metrics = METRICS.iter().map(|metric| metric.name);
+    let words = WORDS.iter().flat_map(|word| [word.name].into_iter().chain(word.aliases.to_vec()));
+    let all = metrics.chain(words).chain(Foreign::names());
+    all.min_by_key(|known| strsim::levenshtein(name, &plain(known))).unwrap_or("ttft")
+}
+
+#[cfg(test)]
+mod tests;

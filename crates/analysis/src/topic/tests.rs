@@ -1,0 +1,105 @@
+//! Names, as people type them.
+
+use super::*;
+use crate::sample::Percentile;
+
+fn metric(asked: &str) -> (&'static str, Option<Statistic>) {
+    match Topic::of(asked) {
+        Ok(Topic::Metric { metric, statistic }) => (metric.name, statistic),
+        other => panic!("{asked}: {other:?}"),
+    }
+}
+
+fn tools(asked: &str) -> Vec<(&'static str, Option<&'static str>)> {
+    match Topic::of(asked) {
+        Ok(Topic::Foreign(found)) => found.iter().map(|it| (it.tool, it.metric)).collect(),
+        other => panic!("{asked}: {other:?}"),
+    }
+}
+
+#[test]
+fn our_own_names_go_first() {
+    for name in ["ttft", "TTFT", "ttft_ms", " ttft "] {
+        assert_eq!(metric(name), ("ttft", None), "{name}");
+    }
+    assert_eq!(metric("TTFT from schedule"), ("ttft_schedule", None));
+    assert_eq!(metric("ttft.schedule"), ("ttft_schedule", None));
+    assert_eq!(metric("Output throughput"), ("output_throughput", None));
+    let p99 = Some(Statistic::Percentile(Percentile::P99));
+    assert_eq!(metric("ttft.p99"), ("ttft", p99));
+    assert_eq!(metric("e2e.schedule.mean"), ("e2e_schedule", Some(Statistic::Mean)));
+}
+
+#[test]
+fn words_of_the_pages_are_known_by_their_aliases_too() {
+    for (asked, name) in [
+        ("knee", "knee"),
+        ("sweet spot", "sweet spot"),
+        ("sweet_spot", "sweet spot"),
+        ("Little's law", "Little's law"),
+        ("littles law", "Little's law"),
+        ("n_eff", "effective n"),
+        ("capped-open", "capped-open"),
+        ("CI", "interval"),
+    ] {
+        match Topic::of(asked) {
+            Ok(Topic::Word(word)) => assert_eq!(word.name, name, "{asked}"),
+            other => panic!("{asked}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn other_tools_names_are_what_they_mean_there() {
+    for name in ["mean_ttft_ms", "Mean TTFT (ms)", "p99_ttft_ms", "Median TTFT", "P99.9 TTFT"] {
+        assert_eq!(tools(name), [("vllm bench serve", Some("ttft"))], "{name}");
+    }
+    assert_eq!(tools("Mean TPOT"), [("vllm bench serve", Some("tpot"))]);
+    assert_eq!(tools("mean_itl_ms"), [("vllm bench serve", Some("icl"))]);
+    assert_eq!(tools("request_goodput"), [("vllm bench serve", Some("goodput"))]);
+    let found = tools("inter_token_latency");
+    assert!(found.contains(&("AIPerf", Some("tpot"))), "{found:?}");
+    assert!(found.contains(&("inference-perf", Some("itl"))), "{found:?}");
+    assert_eq!(tools("Output token throughput (tok/s):")[0].1, Some("output_throughput"));
+}
+
+#[test]
+fn an_unknown_word_is_answered_with_the_nearest() {
+    for (asked, nearest) in [("tftf", "ttft"), ("nee", "knee"), ("mean_tttf_ms", "mean_ttft_ms")] {
+        let problem = Topic::of(asked).unwrap_err();
+        assert_eq!((problem.word.as_str(), problem.nearest), (asked, nearest));
+    }
+    assert!(Topic::of("").is_err());
+}
+
+#[test]
+fn every_name_leads_to_its_own_explanation() {
+    for word in WORDS {
+        for name in [word.name].iter().chain(word.aliases) {
+            let found = Topic::of(name).unwrap();
+            let is_own = matches!(found, Topic::Word(found) if found.name == word.name);
+            let is_metric = matches!(found, Topic::Metric { .. });
+            assert!(is_own || is_metric, "{name}: {found:?}");
+        }
+        for other in word.see {
+            assert!(Topic::of(other).is_ok(), "{}: see {other}", word.name);
+        }
+        assert!(word.meaning.ends_with('.') && !word.meaning.contains("  "), "{}", word.name);
+    }
+    for name in Foreign::names() {
+        assert!(matches!(Topic::of(name), Ok(Topic::Foreign(_))), "{name} is hidden by our own");
+    }
+}
+
+#[test]
+fn what_other_tools_measure_is_measured_here_or_said_not_to_be() {
+    for name in Foreign::names() {
+        for found in Foreign::named(&plain(name)) {
+            let known = found.metric.is_none_or(|metric| {
+                Metric::named(metric).is_some_and(|metric| metric.explained().is_some())
+            });
+            assert!(known, "{name}: {:?}", found.metric);
+            assert!(!found.meaning.is_empty() && !found.meaning.ends_with('.'), "{name}");
+        }
+    }
+}

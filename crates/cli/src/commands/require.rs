@@ -1,0 +1,84 @@
+//! `inferometer require`: stored runs, held against limits.
+
+use std::process::ExitCode;
+
+use inferometer_analysis::{Summary, Verdict, check_requirements, summarize};
+use inferometer_model::spec::{Slo, SloError};
+use inferometer_store::{RunDirectory, RunStore};
+
+use super::{page, store, style};
+use crate::arguments::{PageFormat, RequireCommand};
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::requirements::{Judged, Requirements};
+
+pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
+    let (limits, names): (Vec<&String>, Vec<&String>) =
+        arguments.words.iter().partition(|word| word.contains(['<', '>']));
+    let limits: Vec<Slo> = limits
+        .into_iter()
+        .map(|limit| limit.parse().map_err(|error: SloError| Failure::usage(error.to_string())))
+        .collect::<Result<_, _>>()?;
+    if limits.is_empty() {
+        return Err(Failure::usage("nothing is required")
+            .hint("add a limit: inferometer require latest 'ttft.p99<500ms'"));
+    }
+    if names.is_empty() {
+        return Err(Failure::usage("no run is named")
+            .hint("name one before its limits: inferometer require latest 'ttft.p99<500ms'"));
+    }
+    let store = store(&arguments.store)?;
+    let directories: Vec<RunDirectory> =
+        names.into_iter().map(|name| resolve(&store, name)).collect::<Result<_, _>>()?;
+    let runs: Vec<Summary> =
+        directories.iter().map(|place| read(place, &limits)).collect::<Result<_, _>>()?;
+    check_alike(&runs)?;
+    let requirements = Requirements::new(limits, &arguments.gate);
+    let outcomes = requirements.judge(&runs)?;
+    let format = arguments.page.format();
+    output::result(&match (&runs[..], &directories[..]) {
+        ([only], [place]) => page(only, place, &outcomes, format),
+        _ if format == PageFormat::Json => {
+            let ids: Vec<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
+            let document = serde_json::json!({
+                "schema": "inferometer.requirements/1", "runs": ids, "requirements": outcomes,
+            });
+            format!("{document:#}\n")
+        }
+        _ => inferometer_report::terminal::requirements(&outcomes, style()),
+    })?;
+    let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
+    let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };
+    let exit = exit.max(requirements.tell(&[Judged { runs, outcomes }]));
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+fn resolve(store: &RunStore, name: &str) -> Result<RunDirectory, Failure> {
+    store.resolve(name).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// The summary as this version computes it, of a run that the limits can be about.
+fn read(place: &RunDirectory, limits: &[Slo]) -> Result<Summary, Failure> {
+    let stored = place.read().map_err(|error| Failure::usage(error.to_string()))?;
+    let spec = &stored.observations.manifest.spec;
+    check_requirements(limits, &spec.slos, spec.workload.streaming)
+        .map_err(|problem| Failure::usage(format!("run {}: {problem}", place.id())))?;
+    Ok(summarize(&stored.observations))
+}
+
+/// Runs that ask different things have no common value.
+fn check_alike(runs: &[Summary]) -> Result<(), Failure> {
+    let fingerprint = |run: &Summary| run.workload.fingerprint.clone();
+    let load = |run: &Summary| run.run.load.clone();
+    let Some((first, others)) = runs.split_first() else { return Ok(()) };
+    let alike =
+        |other: &&Summary| fingerprint(other) == fingerprint(first) && load(other) == load(first);
+    match others.iter().find(|other| !alike(other)) {
+        None => Ok(()),
+        Some(other) => Err(Failure::usage(format!(
+            "run {} and run {} ask different things of their servers",
+            first.run.id, other.run.id
+        ))
+        .hint("judge them one by one")),
+    }
+}

@@ -1,0 +1,206 @@
+//! JUnit XML, which CI systems read: one suite per run, one case per requirement and per promise.
+//!
+//! What the gate refuses is a `failure`, or an `error` where nothing could be shown; what is let
+//! through without a verdict is `skipped`.
+
+use std::fmt::Write;
+
+use inferometer_analysis::{
+    Metric, RequestSlo, RequirementOutcome, RequirementVerdict, Severity, SloOutcome, SloVerdict,
+    Summary, Undecided, Verdict,
+};
+
+use crate::escape::xml;
+use crate::number::{count, figure, with_unit};
+use crate::requirements::{Judgement, sentence};
+
+/// The whole document, with a line feed at its end.
+pub fn render(judgements: &[Judgement<'_>]) -> String {
+    let suites: Vec<Suite> = judgements.iter().flat_map(suites).collect();
+    let mut text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"inferometer\"{}>\n",
+        totals(suites.iter().flat_map(|suite| &suite.cases))
+    );
+    for suite in &suites {
+        suite.write(&mut text);
+    }
+    text + "</testsuites>\n"
+}
+
+/// Runs that are judged together have a suite for that, after their own.
+fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
+    let mut suites: Vec<Suite> = judgement.runs.iter().map(Suite::of_run).collect();
+    let required = judgement.requirements.iter();
+    let cases = required.map(|found| of_requirement(found, judgement.undecided));
+    match &mut suites[..] {
+        [only] => only.cases.extend(cases),
+        several => {
+            let name = format!("{} runs together", several.len());
+            suites.push(Suite { name, cases: cases.collect(), ..Suite::default() });
+        }
+    }
+    suites
+}
+
+#[derive(Default)]
+struct Suite {
+    name: String,
+    /// RFC 3339, UTC.
+    started: Option<String>,
+    seconds: Option<f64>,
+    properties: Vec<(&'static str, String)>,
+    cases: Vec<Case>,
+}
+
+struct Case {
+    class: &'static str,
+    name: String,
+    ending: Ending,
+    text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Passed,
+    Failed,
+    NotShown,
+    LetThrough,
+}
+
+impl Suite {
+    fn of_run(summary: &Summary) -> Self {
+        let run = &summary.run;
+        let mut cases = vec![of_verdict(summary)];
+        if let Some(slos) = &summary.request_slos {
+            cases.extend(slos.promises.iter().map(|slo| of_each_request(slo, slos.scheduled)));
+        }
+        cases.extend(summary.slos.iter().map(of_slo));
+        let simulated = if run.simulated.is_some() { "yes" } else { "no" };
+        Self {
+            name: run.id.clone(),
+            started: Some(run.started.clone()),
+            seconds: summary.window.duration_s,
+            properties: vec![
+                ("verdict", summary.verdict.to_string()),
+                ("model", run.model.clone()),
+                ("target", run.target.clone()),
+                ("simulated", simulated.to_owned()),
+                ("seed", run.seed.to_string()),
+                ("workload.fingerprint", summary.workload.fingerprint.clone()),
+            ],
+            cases,
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let time = self.seconds.map_or_else(String::new, |s| format!(" time=\"{s:.3}\""));
+        let begun = self.started.as_ref();
+        let begun = begun.map_or_else(String::new, |at| format!(" timestamp=\"{}\"", xml(at)));
+        let totals = totals(self.cases.iter());
+        let name = xml(&self.name);
+        let _ = writeln!(text, "  <testsuite name=\"{name}\"{totals}{time}{begun}>");
+        if !self.properties.is_empty() {
+            text.push_str("    <properties>\n");
+            for (name, value) in &self.properties {
+                let value = xml(value);
+                let _ = writeln!(text, "      <property name=\"{name}\" value=\"{value}\"/>");
+            }
+            text.push_str("    </properties>\n");
+        }
+        for case in &self.cases {
+            case.write(text);
+        }
+        text.push_str("  </testsuite>\n");
+    }
+}
+
+impl Case {
+    fn write(&self, text: &mut String) {
+        let (class, name, said) = (self.class, xml(&self.name), xml(&self.text));
+        let head = format!("    <testcase classname=\"inferometer.{class}\" name=\"{name}\"");
+        let element = match self.ending {
+            Ending::Passed => {
+                let _ = writeln!(text, "{head}>\n      <system-out>{said}</system-out>");
+                text.push_str("    </testcase>\n");
+                return;
+            }
+            Ending::Failed => "failure",
+            Ending::NotShown => "error",
+            Ending::LetThrough => {
+                let _ = writeln!(text, "{head}>\n      <skipped message=\"{said}\"/>");
+                text.push_str("    </testcase>\n");
+                return;
+            }
+        };
+        let _ = writeln!(
+            text,
+            "{head}>\n      <{element} message=\"{said}\" type=\"{class}\">{said}</{element}>\n    \
+             </testcase>"
+        );
+    }
+}
+
+fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
+    let (mut tests, mut failures, mut errors, mut skipped) = (0, 0, 0, 0);
+    for case in cases {
+        tests += 1;
+        match case.ending {
+            Ending::Passed => (),
+            Ending::Failed => failures += 1,
+            Ending::NotShown => errors += 1,
+            Ending::LetThrough => skipped += 1,
+        }
+    }
+    format!(" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
+}
+
+/// Whether the run may be believed at all.
+fn of_verdict(summary: &Summary) -> Case {
+    let invalid = summary.verdict == Verdict::Invalid;
+    let least = if invalid { Severity::Invalid } else { Severity::Degraded };
+    let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
+    let why: Vec<String> =
+        warnings.map(|notice| format!("{}: {}", notice.text, notice.remedy)).collect();
+    Case {
+        class: "run",
+        name: "the run is valid".to_owned(),
+        ending: if invalid { Ending::NotShown } else { Ending::Passed },
+        text: [vec![summary.verdict.to_string()], why].concat().join("; "),
+    }
+}
+
+fn of_requirement(found: &RequirementOutcome, undecided: Undecided) -> Case {
+    let ending = match (found.verdict, undecided) {
+        (RequirementVerdict::Pass, _) => Ending::Passed,
+        (RequirementVerdict::Fail, _) => Ending::Failed,
+        (RequirementVerdict::Undecided, Undecided::Fail) => Ending::NotShown,
+        (RequirementVerdict::Undecided, Undecided::Pass) => Ending::LetThrough,
+    };
+    let (name, text) = (found.requirement.clone(), sentence(found));
+    Case { class: "requirement", name, ending, text }
+}
+
+/// Nothing is promised of all requests, so none of them decides: attainment is what to require.
+fn of_each_request(slo: &RequestSlo, scheduled: u64) -> Case {
+    let kept = format!("{} of {} requests keep it", count(slo.met), count(scheduled));
+    Case {
+        class: "promise",
+        name: format!("{} of each request", slo.promise),
+        ending: Ending::LetThrough,
+        text: slo.reason.clone().unwrap_or(kept),
+    }
+}
+
+fn of_slo(slo: &SloOutcome) -> Case {
+    let ending = match slo.verdict {
+        SloVerdict::Met => Ending::Passed,
+        SloVerdict::Missed => Ending::Failed,
+        SloVerdict::Undecided => Ending::LetThrough,
+    };
+    let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
+    let metric = slo.metric.as_deref().and_then(Metric::named);
+    let value =
+        metric.map_or_else(|| figure(slo.value), |metric| with_unit(slo.value, metric.unit));
+    let text = format!("{}: {value}{why}", slo.verdict.key());
+    Case { class: "promise", name: slo.promise.clone(), ending, text }
+}

@@ -1,0 +1,112 @@
+//! Requirements as pages show them: the number with its interval, and why.
+
+use inferometer_analysis::{
+    Interval, Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
+};
+
+use crate::number::{NOTHING, figure, percent};
+
+/// What was required of one run, or of several together, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Judgement<'a> {
+    pub runs: &'a [Summary],
+    pub requirements: &'a [RequirementOutcome],
+    pub undecided: Undecided,
+}
+
+impl Judgement<'_> {
+    pub fn is_met(&self) -> bool {
+        self.requirements.iter().all(|found| found.verdict.is_met(self.undecided))
+    }
+}
+
+pub(crate) const fn word(verdict: RequirementVerdict) -> &'static str {
+    match verdict {
+        RequirementVerdict::Pass => "PASS",
+        RequirementVerdict::Fail => "FAIL",
+        RequirementVerdict::Undecided => "UNDECIDED",
+    }
+}
+
+/// The value with its unit; a dash where there is none.
+pub(crate) fn value(found: &RequirementOutcome) -> String {
+    match found.value {
+        None => NOTHING.to_owned(),
+        share if is_share(found) => percent(share),
+        known => format!("{} {}", figure(known), found.unit),
+    }
+}
+
+/// From where to where, without the unit where the value has it.
+pub(crate) fn interval(found: &RequirementOutcome) -> Option<String> {
+    let Interval { low, high } = found.interval?;
+    let [low, high] =
+        [low, high].map(|end| if is_share(found) { percent(Some(end)) } else { figure(Some(end)) });
+    Some(format!("{low} to {high}"))
+}
+
+/// Which metric was compared, where the requirement leaves it to the load.
+pub(crate) fn meaning(found: &RequirementOutcome) -> Option<&'static str> {
+    let name = found.quantity.split('.').next()?;
+    let said = found.requirement.starts_with(name);
+    Metric::named(name).filter(|_| !said).map(|metric| metric.title)
+}
+
+/// One line that says all of it, for pages without columns.
+pub(crate) fn sentence(found: &RequirementOutcome) -> String {
+    let around = interval(found).map_or_else(String::new, |text| format!(" ({text})"));
+    let meaning = meaning(found).map_or_else(String::new, |title| format!(", {title}"));
+    let runs = if found.runs == 1 { String::new() } else { format!(", {} runs", found.runs) };
+    let why = found.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
+    format!("{} is {}{around}{meaning}{runs}{why}", found.quantity, value(found))
+}
+
+fn is_share(found: &RequirementOutcome) -> bool {
+    found.unit == Unit::Share.name()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use inferometer_analysis::Bound;
+
+    use super::*;
+
+    pub(crate) fn outcome(quantity: &str, unit: &str, value: Option<f64>) -> RequirementOutcome {
+        RequirementOutcome {
+            requirement: format!("{}<500{unit}", quantity.replace("_schedule", "")),
+            quantity: quantity.to_owned(),
+            unit: unit.to_owned(),
+            bound: Bound::AtMost,
+            limit: 500.0,
+            verdict: RequirementVerdict::Pass,
+            value,
+            interval: value.and_then(|value| Interval::new(value, value * 1.1)),
+            n: Some(1_000),
+            runs: 1,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_number_has_its_unit_and_its_interval() {
+        let found = outcome("ttft_schedule.p99", "ms", Some(412.0));
+        assert_eq!(
+            sentence(&found),
+            "ttft_schedule.p99 is 412.0 ms (412.0 to 453.2), TTFT from schedule"
+        );
+        let share = outcome("error_rate", "share", Some(0.05));
+        assert_eq!(sentence(&share), "error_rate is 5 % (5 % to 5.5 %)");
+        let mut none = outcome("ttft.p99", "ms", None);
+        (none.runs, none.reason) = (3, Some("no output".to_owned()));
+        assert_eq!(sentence(&none), "ttft.p99 is –, 3 runs; no output");
+    }
+
+    #[test]
+    fn the_gate_opens_when_all_are_met() {
+        let mut open = outcome("ttft.p99", "ms", Some(1.0));
+        open.verdict = RequirementVerdict::Undecided;
+        let requirements = [open, outcome("e2e.p99", "ms", Some(1.0))];
+        let judged = |undecided| Judgement { runs: &[], requirements: &requirements, undecided };
+        assert!(judged(Undecided::Pass).is_met() && !judged(Undecided::Fail).is_met());
+    }
+}
