@@ -134,14 +134,18 @@ impl Ratio {
     }
 }
 
-/// The quantile of the studentised mean of a lopsided series: Hall's transformation, which pulls the
-/// whole interval towards the long tail. Without skewness it is `t` itself.
+/// The quantile of the studentised mean of a lopsided series, which pulls the whole interval towards the
+/// long tail. Without skewness it is `t` itself. On the side of the short tail it is Hall's
+/// transformation; that one bolts on the other side, where its first term is enough.
 fn straightened(t: f64, skewness: f64) -> f64 {
     /// More skewness than this is not estimated but met by accident.
     const MOST: f64 = 1.0;
     let beta = skewness.clamp(-MOST, MOST) / 6.0;
     if beta.abs() < 1e-6 {
         return t;
+    }
+    if t * beta < 0.0 {
+        return t - beta * (1.0 + 2.0 * t * t);
     }
     (libm::cbrt(1.0 + 6.0 * beta * (t - beta)) - 1.0) / (2.0 * beta)
 }

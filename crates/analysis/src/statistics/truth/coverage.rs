@@ -166,12 +166,12 @@ mod tests {
     use super::super::PROCESSES;
     use super::*;
 
-    /// Two hundred runs of the shorter processes; `cargo xtask statistics` has a thousand of all.
+    /// A hundred and fifty runs of the shorter processes; `cargo xtask statistics` has a thousand of all.
     #[test]
     fn intervals_cover_what_they_promise_and_naive_ones_do_not() {
         let mut judged = 0;
         for process in PROCESSES.iter().filter(|process| process.requests <= 5_000) {
-            for coverage in Coverage::of(process, 200, 1) {
+            for coverage in Coverage::of(process, 150, 1) {
                 if coverage.is_judged() {
                     judged += 1;
                     assert!(coverage.holds(), "{} {coverage:?}", process.name);

@@ -82,7 +82,7 @@ mod tests {
     /// What the coverage is measured against must itself be true.
     #[test]
     fn long_runs_have_the_mean_and_the_quantiles_that_are_claimed() {
-        for process in [mm1(400_000), md1(400_000)] {
+        for process in [mm1(200_000), md1(200_000)] {
             let run = (process.draw)(&mut Draws::new(8, 0), process.requests);
             let sample = Sample::new(run.values).unwrap();
             let close = |found: f64, claimed: f64| {
