@@ -7,6 +7,15 @@ pub(crate) struct Flight {
     pub(crate) to_ns: u64,
 }
 
+impl Flight {
+    /// The part of it inside another stretch; `None` when it lies outside.
+    pub(crate) fn within(self, stretch: Self) -> Option<Self> {
+        let from_ns = self.from_ns.max(stretch.from_ns);
+        let to_ns = self.to_ns.min(stretch.to_ns);
+        (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Concurrency {
     /// Requests in flight, integrated over time: the mean times the duration.
@@ -45,6 +54,29 @@ impl Concurrency {
         }
         Some(swept)
     }
+
+    /// From when the most were in flight for the first time to when they were for the last time.
+    pub(crate) fn at_peak(flights: &[Flight]) -> Option<Flight> {
+        let peak = i64::try_from(Self::sweep(flights)?.peak).ok()?;
+        let mut changes: Vec<(u64, bool)> = flights
+            .iter()
+            .flat_map(|flight| [(flight.from_ns, true), (flight.to_ns, false)])
+            .collect();
+        // Ends before beginnings, as the sweep has it.
+        changes.sort_unstable();
+        let (mut in_flight, mut begun, mut stretch) = (0_i64, None, None);
+        for (at_ns, begins) in changes {
+            if !begins && in_flight == peak {
+                stretch = Some(Flight { from_ns: begun.unwrap_or(at_ns), to_ns: at_ns });
+            }
+            // A flight of no length ends here before it begins, so for a moment it is below zero.
+            in_flight += if begins { 1 } else { -1 };
+            if in_flight == peak && begun.is_none() {
+                begun = Some(at_ns);
+            }
+        }
+        stretch
+    }
 }
 
 #[cfg(test)]
@@ -72,6 +104,15 @@ mod tests {
     fn a_slot_that_is_handed_on_is_one_slot() {
         let swept = Concurrency::sweep(&[flight(0, 10), flight(10, 20), flight(20, 30)]);
         assert_eq!(swept, Some(Concurrency { request_ns: 30, peak: 1 }));
+    }
+
+    #[test]
+    fn the_stretch_at_the_peak_is_from_the_first_to_the_last_time() {
+        let flights = [flight(0, 50), flight(2, 10), flight(20, 30), flight(30, 40)];
+        assert_eq!(Concurrency::at_peak(&flights), Some(flight(2, 40)));
+        assert_eq!(Concurrency::at_peak(&[]), None);
+        assert_eq!(flight(0, 9).within(flight(5, 20)), Some(flight(5, 9)));
+        assert_eq!(flight(0, 4).within(flight(5, 20)), None);
     }
 
     #[test]

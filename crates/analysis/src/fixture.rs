@@ -14,7 +14,7 @@ use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
 };
-use inferometer_model::spec::{Lengths, SourceDraft, WorkloadDraft};
+use inferometer_model::spec::{Lengths, LoadShape, SourceDraft, Think, WorkloadDraft};
 use inferometer_model::telemetry::{
     Counters, Dialect, Gauges, Recording, Telemetry, TelemetrySample, Timings,
 };
@@ -157,6 +157,14 @@ pub(crate) fn calm_record(id: u64) -> RequestRecord {
 /// A run that gives no reason to doubt it.
 pub(crate) fn calm() -> Observations {
     run((0..40).map(calm_record).collect())
+}
+
+/// The same with so many requests, of one user who is always there.
+pub(crate) fn calm_of(requests: u64) -> Observations {
+    let mut observations = run((0..requests).map(calm_record).collect());
+    observations.manifest.spec.load.shape =
+        LoadShape::Closed { concurrency: NonZeroU32::MIN, think: Think::None };
+    observations
 }
 
 /// A closed loop of eight with these records, played to its end on a healthy client.

@@ -12,16 +12,19 @@ mod audit;
 pub mod calibration;
 mod cap;
 mod capacity;
+mod check;
 mod client;
 mod clustered;
 mod concurrency;
 pub mod definitions;
+mod delivered;
 mod doubt;
 mod estimate;
 #[cfg(test)]
 mod fixture;
 mod fluidity;
 mod groups;
+mod little;
 mod measured;
 mod metric;
 mod oddities;
@@ -41,6 +44,7 @@ pub mod set;
 mod slos;
 mod statistic;
 pub mod statistics;
+mod steady;
 mod summary;
 mod throughput;
 mod tokens;
@@ -51,9 +55,14 @@ mod warning;
 pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
 pub use cap::HeldByCap;
 pub use capacity::{ClientCapacity, ClientError};
+pub use check::{Check, CheckKind, CheckState, Limits};
 pub use client::{ClientHealth, LoopLag};
+pub use delivered::{
+    ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
+};
 pub use estimate::{Estimate, Interval};
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
+pub use little::LittlesLaw;
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
@@ -66,12 +75,13 @@ pub use sample::{Percentile, Probability, Sample};
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
 pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
 pub use statistic::Statistic;
+pub use steady::{Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
 pub use warning::{
-    AnswerWarning, ClientWarning, NewPrompts, Notice, RunWarning, ServerTokens, ServerWarning,
-    Warning, WorkloadWarning,
+    AnswerWarning, ClientWarning, LoadWarning, NewPrompts, Notice, RunWarning, ServerTokens,
+    ServerWarning, Warning, WorkloadWarning,
 };

@@ -12,9 +12,11 @@ use crate::audit::{Audit, Tally};
 use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
+use crate::delivered::Delivered;
 use crate::doubt::{Doubt, Evidence};
 use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
+use crate::little::LittlesLaw;
 use crate::metric::{Missing, NOTHING_OK};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::pooled::{self, Gaps};
@@ -23,6 +25,7 @@ use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
 use crate::slos::{self, Keeping, RequestSlos};
+use crate::steady::{Course, SentAnswer, SteadyState};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, OutputTokens, Tokens};
 use crate::value::{Distribution, Note};
@@ -85,6 +88,9 @@ pub(crate) struct Measured {
     pub(crate) server: Result<ServerSide, String>,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
+    pub(crate) steady: SteadyState,
+    pub(crate) delivered: Delivered,
+    pub(crate) littles_law: LittlesLaw,
 }
 
 impl Measured {
@@ -147,6 +153,7 @@ struct Pass<'run> {
     latencies: Latencies,
     tokens: Tokens,
     flights: Vec<Flight>,
+    answers: Vec<SentAnswer>,
     extremes: Extremes,
     audit: Tally,
     keeping: Keeping,
@@ -172,6 +179,7 @@ impl<'run> Pass<'run> {
             latencies: Latencies::default(),
             tokens: Tokens::default(),
             flights: Vec::with_capacity(observations.records.len()),
+            answers: Vec::new(),
             extremes: Extremes::default(),
             audit: Tally::default(),
             keeping: Keeping::new(observations),
@@ -210,6 +218,8 @@ impl<'run> Pass<'run> {
         if with_ttft < self.latencies.ttft.len() {
             self.prefilled += u128::from(InputTokens::of(record).count);
         }
+        let first = self.output.arrivals.first().map(|arrival| arrival.at);
+        self.answers.extend(SentAnswer::of(record, first, answer));
         self.vllm.add_ok(record, counted.count);
         self.audit.add_ok(record, counted);
         let kept = self.keeping.add_ok(&answer);
@@ -234,11 +244,23 @@ impl<'run> Pass<'run> {
         }
     }
 
+    fn steady(&self, deliveries: &Deliveries) -> SteadyState {
+        let course = Course {
+            flights: &self.flights,
+            answers: &self.answers,
+            deliveries,
+            generates: self.generates,
+        };
+        SteadyState::of(&self.manifest.spec.load.shape, &course)
+    }
+
     fn finish(mut self, observations: &Observations, records: &[&RequestRecord]) -> Measured {
         let ok = self.ok;
+        let deliveries = Deliveries::of(records, self.generates);
+        let steady = self.steady(&deliveries);
         let (turns, parts) = self.groups.finish();
         let mut latencies = self.latencies;
-        let busiest_second = Deliveries::of(records, self.generates).busiest_second();
+        let busiest_second = deliveries.busiest_second();
         let gaps = Gaps::of(records, &mut self.ruler);
         let client_lag = pooled::client_lag(records, &mut self.ruler);
         let each = |values: Vec<f64>| Clustered::one_each(values).distribution();
@@ -252,6 +274,9 @@ impl<'run> Pass<'run> {
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
         Measured {
+            steady,
+            delivered: Delivered::of(observations),
+            littles_law: LittlesLaw::of(observations, server.as_ref().ok()),
             shape: observations.manifest.spec.load.shape.clone(),
             generates: self.generates,
             streaming: self.streaming,

@@ -7,15 +7,19 @@ use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::cap::HeldByCap;
+use crate::check::{self, Check};
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
+use crate::delivered::Delivered;
 use crate::groups::{PartFigures, TurnFigures};
+use crate::little::LittlesLaw;
 use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
 use crate::server::ServerSide;
 use crate::slos::{self, RequestSlos, SloOutcome};
+use crate::steady::SteadyState;
 use crate::throughput::Window;
 use crate::tokens::Tokens;
 use crate::value::MetricValues;
@@ -30,7 +34,10 @@ pub struct Summary {
     pub schema: String,
     pub run: RunFacts,
     pub verdict: Verdict,
-    /// The gravest first.
+    /// What the verdict follows from.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// What the checks that did not pass have to say, the gravest first.
     pub warnings: Vec<Notice>,
     pub scheduled: u64,
     pub attempted: u64,
@@ -49,7 +56,15 @@ pub struct Summary {
     pub plan: PlanFacts,
     pub tokens: Tokens,
     pub window: Window,
+    /// Over `window`, the whole run.
     pub metrics: MetricValues,
+    /// The same over the steady part of the run, where there is one.
+    #[serde(default)]
+    pub steady: SteadyState,
+    #[serde(default)]
+    pub delivered: Delivered,
+    #[serde(default)]
+    pub littles_law: LittlesLaw,
     /// What was promised of each request; null when nothing was.
     pub request_slos: Option<RequestSlos>,
     /// What became of the promises about the whole run.
@@ -80,14 +95,15 @@ pub enum SummaryError {
 /// bytes.
 pub fn summarize(observations: &Observations) -> Summary {
     let measured = Measured::of(observations);
-    let warnings: Vec<Notice> =
-        Warning::found(observations, &measured).iter().map(Warning::notice).collect();
+    let warnings = Warning::found(observations, &measured);
+    let checks = check::ledger(observations, &measured, &warnings);
     let failures = Failures::of(observations);
     Summary {
         schema: SCHEMA.to_owned(),
         run: RunFacts::of(observations),
-        verdict: Verdict::of(warnings.iter().map(|notice| notice.severity)),
-        warnings,
+        verdict: Verdict::of(checks.iter().map(|check| check.state)),
+        checks,
+        warnings: warnings.iter().map(Warning::notice).collect(),
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
         time_over: slos::time_over(observations),
@@ -108,6 +124,9 @@ pub fn summarize(observations: &Observations) -> Summary {
         request_slos: slos::of_each_request(&measured),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
+        steady: measured.steady,
+        delivered: measured.delivered,
+        littles_law: measured.littles_law,
         turns: measured.turns,
         parts: measured.parts,
         tokens: measured.tokens,

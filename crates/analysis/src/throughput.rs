@@ -25,6 +25,8 @@ pub struct Window {
 pub enum WindowKind {
     /// First request sent to last request ended.
     Whole,
+    /// After the warm-up and before the drain.
+    Steady,
 }
 
 /// From the first to the last moment that was given to it.
@@ -86,6 +88,11 @@ impl Deliveries {
 
     fn add(&mut self, output: &Output, tokens: OutputTokens) {
         self.0.extend(delivered(output, tokens).map(|(at, count)| (at.as_nanos(), count)));
+    }
+
+    /// In nanoseconds on the run's clock, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
     }
 
     /// The most tokens in any one second; `None` when nothing was delivered.

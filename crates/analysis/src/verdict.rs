@@ -1,14 +1,18 @@
-//! Whether a run may be trusted. The rule, in full:
+//! Whether a run may be trusted. The rule over its [checks](crate::Check), in full:
 //!
-//! - any warning that is `invalid` makes the run invalid: its numbers are not about the server;
+//! - any check that is `invalid` makes the run invalid: its numbers are not about the server;
 //! - otherwise any that is `degraded` makes it degraded: the numbers hold with a reservation;
-//! - otherwise it is valid. Notes say what to know, and change nothing.
+//! - otherwise it is valid. What was noted is good to know, what was not checked is not known, and
+//!   neither changes anything.
 //!
-//! Too few samples for a percentile withhold that percentile's certificate and change no verdict.
+//! A check is as grave as the gravest warning that belongs to it. Too few samples for a percentile
+//! withhold that percentile's certificate and change no verdict.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::check::CheckState;
 
 /// How much a warning weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,12 +33,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub fn of(severities: impl IntoIterator<Item = Severity>) -> Self {
-        match severities.into_iter().max() {
-            Some(Severity::Invalid) => Self::Invalid,
-            Some(Severity::Degraded) => Self::Degraded,
-            Some(Severity::Note) | None => Self::Valid,
-        }
+    pub fn of(states: impl IntoIterator<Item = CheckState>) -> Self {
+        let of_one = |state| match state {
+            CheckState::Invalid => Self::Invalid,
+            CheckState::Degraded => Self::Degraded,
+            CheckState::Passed | CheckState::Noted | CheckState::NotChecked => Self::Valid,
+        };
+        states.into_iter().map(of_one).max().unwrap_or(Self::Valid)
     }
 
     pub const fn key(self) -> &'static str {
@@ -73,12 +78,26 @@ mod tests {
     use super::Severity::{Degraded, Invalid, Note};
     use super::*;
 
+    /// Every list of up to four states, against the rule as it is written.
     #[test]
-    fn the_worst_warning_decides_and_notes_do_not_count() {
-        assert_eq!(Verdict::of([]), Verdict::Valid);
-        assert_eq!(Verdict::of([Note, Note]), Verdict::Valid);
-        assert_eq!(Verdict::of([Note, Degraded, Note]), Verdict::Degraded);
-        assert_eq!(Verdict::of([Degraded, Invalid, Note]), Verdict::Invalid);
+    fn the_rule_holds_over_all_combinations() {
+        let mut lists: Vec<Vec<CheckState>> = vec![Vec::new()];
+        let mut walked = 0;
+        while let Some(list) = lists.pop() {
+            let expected = if list.contains(&CheckState::Invalid) {
+                Verdict::Invalid
+            } else if list.contains(&CheckState::Degraded) {
+                Verdict::Degraded
+            } else {
+                Verdict::Valid
+            };
+            assert_eq!(Verdict::of(list.iter().copied()), expected, "{list:?}");
+            walked += 1;
+            if list.len() < 4 {
+                lists.extend(CheckState::ALL.map(|state| [list.as_slice(), &[state]].concat()));
+            }
+        }
+        assert_eq!(walked, 1 + 5 + 25 + 125 + 625);
     }
 
     #[test]

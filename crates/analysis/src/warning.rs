@@ -1,12 +1,13 @@
 //! Reasons to doubt a run: each is data, has a text, and says what to do about it.
 //!
-//! To add a warning: its variant in the enum of its kind (`run`, `client`, `workload`,
-//! `answers` or `server`), then key,
-//! severity, text and remedy, which the compiler asks for, its check in `found` beside them, and
-//! tests that raise it and that do not.
+//! To add a warning: its variant in the enum of its kind (`run`, `load`, `client`, `workload`,
+//! `answers` or `server`), then key, severity, text, remedy and the check that it belongs to
+//! (`check/belongs.rs`), which the compiler asks for, its condition in `found` beside them, and tests
+//! that raise it and that do not.
 
 mod answers;
-mod client;
+pub(crate) mod client;
+mod load;
 mod run;
 mod server;
 mod workload;
@@ -16,8 +17,13 @@ use std::fmt;
 use inferometer_model::Observations;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::run::ERRORS_SHARE;
+pub(crate) use self::server::FOREIGN_SHARE_GRAVE;
+pub(crate) use self::workload::{CACHED_SHARE_GRAVE, cached_share, new_prompts};
+
 pub use self::answers::AnswerWarning;
 pub use self::client::ClientWarning;
+pub use self::load::LoadWarning;
 pub use self::run::RunWarning;
 pub use self::server::{ServerTokens, ServerWarning};
 pub use self::workload::{NewPrompts, WorkloadWarning};
@@ -29,6 +35,8 @@ use crate::verdict::Severity;
 pub enum Warning {
     /// How the run went as a whole.
     Run(RunWarning),
+    /// Whether the load was the one asked for, and steady.
+    Load(LoadWarning),
     /// The instrument doubts itself.
     Client(ClientWarning),
     /// Whether the server met what it was meant to meet.
@@ -43,6 +51,9 @@ pub enum Warning {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     pub key: String,
+    /// The key of the check that it belongs to.
+    #[serde(default)]
+    pub check: String,
     pub severity: Severity,
     pub text: String,
     pub remedy: String,
@@ -52,13 +63,14 @@ impl Warning {
     /// All warnings of a run, the gravest first.
     pub(crate) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
         let run = RunWarning::found(observations, measured).into_iter().map(Self::Run);
+        let load = LoadWarning::found(measured).into_iter().map(Self::Load);
         let client = ClientWarning::found(observations, measured).into_iter().map(Self::Client);
         let workload = WorkloadWarning::found(observations, measured).into_iter();
         let workload = workload.map(Self::Workload);
         let answers = AnswerWarning::found(observations, measured).into_iter().map(Self::Answers);
         let server = ServerWarning::found(measured).into_iter().map(Self::Server);
         let answered = workload.chain(answers).chain(server);
-        let mut warnings: Vec<Self> = run.chain(client).chain(answered).collect();
+        let mut warnings: Vec<Self> = run.chain(load).chain(client).chain(answered).collect();
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         warnings
     }
@@ -66,6 +78,7 @@ impl Warning {
     pub const fn key(&self) -> &'static str {
         match self {
             Self::Run(warning) => warning.key(),
+            Self::Load(warning) => warning.key(),
             Self::Client(warning) => warning.key(),
             Self::Workload(warning) => warning.key(),
             Self::Answers(warning) => warning.key(),
@@ -76,6 +89,7 @@ impl Warning {
     pub fn severity(&self) -> Severity {
         match self {
             Self::Run(warning) => warning.severity(),
+            Self::Load(warning) => warning.severity(),
             Self::Client(warning) => warning.severity(),
             Self::Workload(warning) => warning.severity(),
             Self::Answers(warning) => warning.severity(),
@@ -87,6 +101,7 @@ impl Warning {
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::Run(warning) => warning.remedy(),
+            Self::Load(warning) => warning.remedy(),
             Self::Client(warning) => warning.remedy(),
             Self::Workload(warning) => warning.remedy(),
             Self::Answers(warning) => warning.remedy(),
@@ -97,6 +112,7 @@ impl Warning {
     pub fn notice(&self) -> Notice {
         Notice {
             key: self.key().to_owned(),
+            check: self.check().key().to_owned(),
             severity: self.severity(),
             text: self.to_string(),
             remedy: self.remedy().to_owned(),
@@ -108,6 +124,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(warning) => warning.fmt(f),
+            Self::Load(warning) => warning.fmt(f),
             Self::Client(warning) => warning.fmt(f),
             Self::Workload(warning) => warning.fmt(f),
             Self::Answers(warning) => warning.fmt(f),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Better, METRICS, Percentile, Shape};
+use inferometer_analysis::{Better, CheckKind, METRICS, Percentile, Shape};
 use inferometer_model::Outcome;
 
 /// The Markdown of `docs/metrics.md`.
@@ -58,3 +58,87 @@ pub fn metrics_markdown() -> String {
     }
     text
 }
+
+/// The Markdown of `docs/validity.md`.
+pub fn validity_markdown() -> String {
+    let mut text = String::from(VALIDITY_HEAD);
+    for kind in CheckKind::all() {
+        let (key, title, help) = (kind.key(), kind.title(), kind.help());
+        let unit = kind.unit().unwrap_or_default();
+        let limit = |limit: Option<f64>| {
+            limit.map_or_else(|| "–".to_owned(), |limit| format!("{limit} {unit}"))
+        };
+        let limits = kind.limits();
+        let (degraded, invalid) = (
+            limit(limits.and_then(|limits| limits.degraded)),
+            limit(limits.and_then(|limits| limits.invalid)),
+        );
+        let _ = writeln!(text, "| `{key}` | {title} | {help} | {degraded} | {invalid} |");
+    }
+    text + VALIDITY_TAIL
+}
+
+const VALIDITY_HEAD: &str = "\
+# When a run may be trusted
+
+Generated from the table of checks in `crates/analysis/src/check/kind.rs`: change that, then run
+`cargo xtask docs`.
+
+Every summary has a ledger, `checks`: what was asked of the run before its numbers are believed. A
+check is
+
+- `passed`, with the figure that was judged;
+- `noted`: good to know, and nothing more;
+- `degraded`: the numbers hold with a reservation;
+- `invalid`: the numbers are not about the server;
+- `not_checked`: there was nothing to look at, and `finding` says why. In a simulation there is no
+  client to be checked.
+
+Each warning belongs to exactly one check, which is as grave as the gravest of its warnings and
+carries its remedy.
+
+**The verdict** follows from the checks alone: invalid if any is `invalid`, otherwise degraded if any
+is `degraded`, otherwise valid. `noted` and `not_checked` change nothing. Too few samples for a
+percentile withhold its certificate and change no verdict.
+
+| key | question | what is looked at | degraded above | invalid above |
+|---|---|---|---|---|
+";
+
+const VALIDITY_TAIL: &str = "
+## Steady state
+
+Metrics are over the `whole` window, first sent to last ended. `steady` has the same run between its
+warm-up and its drain:
+
+- Requests in flight and output tokens are averaged over 200 even steps of time, and TTFT over as many
+  groups of requests in the order of sending. MSER-5 cuts each series where the mean of the rest has
+  the smallest error; the window begins after the latest cut.
+- It ends where the drain begins: at the last request of an open loop, and when a closed loop has all
+  of its slots in use for the last time. Endings play no part, so slow requests are not left out.
+- Latencies are of the ok requests *sent* inside the window; throughputs of what *came* inside it.
+
+`never_settled` is an answer. On an open loop it means that requests in flight rise in the second half
+by more than chance arrivals make of it (twice the root of their number), which degrades the run: its
+latencies are about how long it ran. Or neither requests in flight nor TTFT come to a level, which is
+noted, as is a closed loop whose output does not: its load follows the server, so a drift is a finding
+about the server. Below 100 requests before the drain a run is `too_short` to tell; a ramp, a trace, or
+everything at once is `not_judged`.
+
+## Delivered load
+
+On an open loop the rate that left is compared with the planned one, and how the counts of requests
+vary over 0.1, 1 and 10 seconds (variance over mean, the index of dispersion) with how they were planned
+to. The plan itself is tested against the process that was asked for (Kolmogorov and Smirnov, on
+Poisson arrivals): chance fails that once in a million runs. On a closed loop it is the slots in use,
+from when all were for the first time to when they were for the last time; from 100 requests, and ten
+for each slot, on.
+
+## Little's law
+
+Requests in flight are arrivals times the time that each stays. The sweep over beginnings and ends and
+the stays by each request's own stamps are found apart, so they part when requests were lost in a crash,
+end before they begin, lie outside of the run, or were closed later than their last bytes came. Up to
+five milliseconds a request are the client's own work, which has checks of its own. The server's gauges of running and
+waiting requests stand beside them where it has them; a few may be on the network.
+";

@@ -6,6 +6,7 @@ mod promises;
 mod sections;
 mod server;
 mod style;
+mod validity;
 
 use inferometer_analysis::Summary;
 
@@ -34,6 +35,7 @@ pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
         sections::verdict(summary, style),
         sections::latencies(summary, style),
         sections::throughputs(summary, style),
+        validity::steady(summary, style),
         promises::promises(summary, style),
         groups::turns(summary, style),
         groups::parts(summary, style),
@@ -41,7 +43,7 @@ pub fn render(summary: &Summary, files: &Files, style: Style) -> String {
         sections::outcomes(summary, style),
         server::server(summary, style),
         sections::client(summary, style),
-        sections::warnings(summary, style),
+        validity::checks(summary, style),
         sections::files(files, style),
     ];
     let mut text: String =

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::{Difference, Summary};
+use inferometer_analysis::{Difference, SteadyKind, Summary};
 use inferometer_model::Outcome;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{InputLength, Simulated};
@@ -217,4 +217,24 @@ fn what_generates_no_tokens_has_no_length_of_answers() {
     let page = terminal::render(&embedding, &files(), Style::Plain);
     let head: String = page.lines().take(5).collect();
     assert!(head.contains(" in, seed") && !head.contains("answers as long"), "{head}");
+}
+
+#[test]
+fn a_run_that_never_settled_says_why_and_has_no_figures_beside() {
+    let mut unsettled = summary();
+    unsettled.steady.state = SteadyKind::NeverSettled;
+    unsettled.steady.reason = Some("requests in flight grow by 12.00 per second".to_owned());
+    (unsettled.steady.window, unsettled.steady.figures) = (None, None);
+    let page = terminal::render(&unsettled, &files(), Style::Plain);
+    assert!(page.contains("  never settled: requests in flight grow"), "{page}");
+    unsettled.steady.state = SteadyKind::TooShort;
+    let page = terminal::render(&unsettled, &files(), Style::Plain);
+    assert!(page.contains("  too short to tell: "), "{page}");
+}
+
+#[test]
+fn checks_are_counted_and_the_failed_ones_told_once() {
+    let page = terminal::render(&summary(), &files(), Style::Plain);
+    assert!(page.contains("8 checks: 5 passed, 1 noted, 1 degraded, 1 not checked\n"), "{page}");
+    assert_eq!(page.matches("3 of 60 attempted requests failed").count(), 1);
 }

@@ -56,21 +56,21 @@ pub enum ClientWarning {
 
 /// From where on a quantity degrades a run, and from where on it spoils it.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
-    degraded: f64,
-    invalid: f64,
+pub(crate) struct Limit {
+    pub(crate) degraded: f64,
+    pub(crate) invalid: f64,
 }
 
 /// An open loop whose requests leave this late is another load than the one planned.
-const SENT_LATE_MS: Limit = Limit { degraded: 10.0, invalid: 100.0 };
+pub(crate) const SENT_LATE_MS: Limit = Limit { degraded: 10.0, invalid: 100.0 };
 /// What the client may add to a latency, or hide in it.
-const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
+pub(crate) const CLIENT_MS: Limit = Limit { degraded: 5.0, invalid: 50.0 };
 /// Hiccups of the scheduler stay below the first; above, the process or the machine was suspended.
 const PAUSE_MS: Limit = Limit { degraded: 100.0, invalid: 1_000.0 };
 /// The share of the machine's processor time that its host gave away.
 const STOLEN_SHARE: Limit = Limit { degraded: 0.02, invalid: 0.10 };
 /// The share of its capacity from which on a client adds its own queueing.
-const CAPACITY_SHARE: Limit = Limit { degraded: 0.5, invalid: 0.8 };
+pub(crate) const CAPACITY_SHARE: Limit = Limit { degraded: 0.5, invalid: 0.8 };
 /// The share of attempted requests above which waiting for the journal slowed the drivers.
 const JOURNAL_WAITS_SHARE: f64 = 0.01;
 

@@ -58,7 +58,7 @@ pub enum RunWarning {
 }
 
 /// The share of attempted requests above which failures colour what is left.
-const ERRORS_SHARE: f64 = 0.01;
+pub(crate) const ERRORS_SHARE: f64 = 0.01;
 /// Below this many answers even a mean is a guess.
 const FEW_REQUESTS: u64 = 30;
 
@@ -235,7 +235,7 @@ mod tests {
     use inferometer_model::outcome::Cause;
 
     use super::*;
-    use crate::fixture::{Given, calm, calm_record, raised, run};
+    use crate::fixture::{Given, calm, calm_of, calm_record, raised, run};
 
     /// A calm run whose first requests ended otherwise.
     fn with_failures(outcome: Outcome, count: usize) -> Observations {
@@ -262,8 +262,7 @@ mod tests {
     fn errors_degrade_above_one_percent_and_are_noted_below() {
         let many = with_failures(Outcome::HttpError, 1);
         assert_eq!(raised(&many), [("errors", Severity::Degraded)]);
-        let records = (0..100).map(calm_record).collect();
-        let mut few = run(records);
+        let mut few = calm_of(100);
         few.records[0].ending.outcome = Outcome::TimeoutIdle;
         assert_eq!(raised(&few), [("errors", Severity::Note)]);
     }

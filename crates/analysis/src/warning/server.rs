@@ -26,7 +26,7 @@ pub enum ServerTokens {
 }
 
 /// From here on the load was not the one that was asked for.
-const FOREIGN_SHARE_GRAVE: f64 = 0.05;
+pub(crate) const FOREIGN_SHARE_GRAVE: f64 = 0.05;
 
 impl ServerWarning {
     pub(super) fn found(measured: &Measured) -> Vec<Self> {

@@ -40,7 +40,7 @@ pub enum NewPrompts {
 /// A prefix cache works in blocks, and some servers put a few words of their own first.
 const CACHED_SHARE: f64 = 0.05;
 /// From here on the figures are those of the cache.
-const CACHED_SHARE_GRAVE: f64 = 0.20;
+pub(crate) const CACHED_SHARE_GRAVE: f64 = 0.20;
 
 impl WorkloadWarning {
     pub(super) fn found(observations: &Observations, measured: &Measured) -> Vec<Self> {
@@ -100,7 +100,7 @@ impl WorkloadWarning {
 }
 
 /// What the server took from its cache: by each answer's usage, else by its counters over the run.
-fn cached_share(measured: &Measured) -> Option<f64> {
+pub(crate) fn cached_share(measured: &Measured) -> Option<f64> {
     let by_counters = || measured.server.as_ref().ok()?.own_hit_share();
     measured.audit.cache.share.or_else(by_counters)
 }
@@ -123,7 +123,7 @@ fn seen_before(observations: &Observations, cached: Option<f64>) -> Option<Workl
 }
 
 /// How the prompts are new, where each is to be.
-fn new_prompts(source: &Source) -> Option<NewPrompts> {
+pub(crate) fn new_prompts(source: &Source) -> Option<NewPrompts> {
     match source {
         Source::Synthetic(synthetic) if synthetic.prefix.is_none() => Some(NewPrompts::Seeded),
         Source::VllmRandom(random) if random.prefix_tokens == 0 => Some(NewPrompts::SameInEveryRun),

@@ -167,7 +167,7 @@ fn latency_doubt(distribution: &Distribution) -> Option<String> {
     (!parts.is_empty()).then(|| format!("  ± {} (effective n {effective})", parts.join(", ")))
 }
 
-fn range(interval: Interval) -> String {
+pub(super) fn range(interval: Interval) -> String {
     format!("{}–{}", figure(Some(interval.low)), figure(Some(interval.high)))
 }
 

@@ -115,14 +115,14 @@ fn moments_out_of_order_are_invalid() {
 fn an_ending_before_the_sending_is_out_of_order() {
     let mut observations = calm();
     observations.records[3].ending.at = ms(1);
-    assert_eq!(raised(&observations), [("clock-order", Severity::Invalid)]);
+    let lost = ("littles-law", Severity::Degraded);
+    assert_eq!(raised(&observations), [("clock-order", Severity::Invalid), lost]);
 }
 
 #[test]
 fn many_waits_for_the_journal_degrade_and_few_are_noted() {
     let with_waits = |waits, requests| {
-        let mut observations =
-            crate::fixture::run((0..requests).map(crate::fixture::calm_record).collect());
+        let mut observations = crate::fixture::calm_of(requests);
         observations.ending.client.journal_waits = waits;
         raised(&observations)
     };

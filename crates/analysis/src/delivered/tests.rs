@@ -1,0 +1,166 @@
+//! Loads that left as asked, and loads that did not.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use inferometer_model::{Moment, Observations};
+
+use super::*;
+use crate::fixture::{Given, calm, calm_of, raised, run};
+use crate::statistics::draws::Draws;
+use crate::summarize;
+use crate::verdict::Severity;
+
+/// A calm answer to each, sent `late_ms` after the moment that was planned.
+fn played(
+    gap_ms: impl FnMut(u64) -> f64,
+    late_ms: impl Fn(u64, f64) -> f64,
+    (arrivals, cap): (Arrivals, Option<NonZeroU32>),
+) -> Observations {
+    let mut now = 0.0;
+    let records = (0..400).map(gap_ms).zip(0..).map(|(gap, id)| {
+        now += gap;
+        let mut record = crate::fixture::calm_record(id);
+        let at = |ms: f64| Moment::ZERO + Duration::from_secs_f64(ms / 1e3);
+        let left = now + late_ms(id, now);
+        let shift = |moment: Moment| {
+            let since = moment.as_nanos() - (100 * id) * 1_000_000;
+            Moment::from_nanos(at(left).as_nanos() + since)
+        };
+        (record.intended, record.admitted, record.sent) = (at(now), at(now), Some(at(left)));
+        for read in &mut record.reads {
+            (read.kernel, read.user, read.turn) =
+                (read.kernel.map(shift), shift(read.user), shift(read.turn));
+        }
+        record.ending.at = shift(record.ending.at);
+        record
+    });
+    let mut observations = run(records.collect());
+    let rate = Rate::Steady { per_s: 10.0 };
+    observations.manifest.spec.load.shape = LoadShape::Open { rate, arrivals, cap };
+    observations
+}
+
+const EVEN: (Arrivals, Option<NonZeroU32>) = (Arrivals::Constant, None);
+const POISSON: (Arrivals, Option<NonZeroU32>) = (Arrivals::Poisson, None);
+
+fn schedule(observations: &Observations) -> ScheduleDelivered {
+    let Delivered::Schedule(schedule) = summarize(observations).delivered else {
+        panic!("an open loop has a schedule");
+    };
+    schedule
+}
+
+fn slots(observations: &Observations) -> SlotsDelivered {
+    let Delivered::Slots(slots) = summarize(observations).delivered else {
+        panic!("a closed loop has slots");
+    };
+    slots
+}
+
+fn close(found: Option<f64>, expected: f64) {
+    let found = found.unwrap();
+    assert!((found - expected).abs() < 1e-6, "found {found}, expected {expected}");
+}
+
+#[test]
+fn a_schedule_that_was_kept_raises_nothing() {
+    let kept = played(|_| 100.0, |_, _| 0.5, EVEN);
+    let found = schedule(&kept);
+    close(found.intended_per_s, 10.0);
+    close(found.sent_per_s, 10.0);
+    close(found.late_share, 0.0);
+    close(found.intended.cv, 0.0);
+    assert_eq!((found.requests, found.fit), (400, None));
+    assert_eq!(raised(&kept), []);
+}
+
+#[test]
+fn a_rate_that_was_missed_degrades_and_a_grave_miss_is_invalid() {
+    let slower = |by: f64| raised(&played(|_| 100.0, move |_, now| now * by, EVEN));
+    assert!(!slower(0.001).iter().any(|(key, _)| *key == "rate-missed"));
+    assert!(slower(0.05).contains(&("rate-missed", Severity::Degraded)));
+    assert!(slower(0.30).contains(&("rate-missed", Severity::Invalid)));
+}
+
+#[test]
+fn what_a_cap_holds_back_is_no_missed_rate() {
+    let capped = played(|_| 100.0, |_, now| now * 0.3, (Arrivals::Constant, NonZeroU32::new(4)));
+    assert!(!raised(&capped).iter().any(|(key, _)| *key == "rate-missed"));
+}
+
+#[test]
+fn requests_that_leave_in_bunches_are_noted() {
+    // Held until the next whole two seconds: twenty at once.
+    let held = |_, now: f64| (now / 2_000.0).ceil() * 2_000.0 - now;
+    assert!(raised(&played(|_| 100.0, held, EVEN)).contains(&("arrivals-bunched", Severity::Note)));
+}
+
+#[test]
+fn a_poisson_schedule_fits_and_an_even_one_does_not() {
+    let mut draws = Draws::new(7, 0);
+    let poisson = played(move |_| draws.exponential() * 100.0, |_, _| 0.0, POISSON);
+    let found = schedule(&poisson);
+    let fit = found.fit.unwrap();
+    assert!(0.001 < fit.p && fit.n == 399, "{fit:?}");
+    assert!((0.8..1.2).contains(&found.intended.cv.unwrap()));
+    assert!(!raised(&poisson).iter().any(|(key, _)| *key == "arrivals-unlike"));
+    let even = played(|_| 100.0, |_, _| 0.0, POISSON);
+    assert!(raised(&even).contains(&("arrivals-unlike", Severity::Degraded)));
+}
+
+#[test]
+fn slots_that_were_empty_degrade() {
+    // One user at a time where four were asked for.
+    let mut observations = calm_of(200);
+    assert_eq!(raised(&observations), []);
+    let LoadShape::Closed { concurrency, .. } = &mut observations.manifest.spec.load.shape else {
+        panic!("a closed loop");
+    };
+    *concurrency = NonZeroU32::new(4).unwrap();
+    assert_eq!(raised(&observations), [("slots-empty", Severity::Degraded)]);
+    // 120 ms each, every 100 ms.
+    assert!((slots(&observations).in_use_mean - 1.2).abs() < 0.01);
+}
+
+#[test]
+fn the_drain_does_not_count_against_the_slots() {
+    // Two users, and one answer at the end that takes as long as half of the run.
+    let user = |first: u64| {
+        (0..100_u64).map(move |n| {
+            let (id, at) = (2 * n + first, 100 * n);
+            let end = if id == 199 { at + 5_000 } else { at + 100 };
+            let given = Given::ok(id).moments(at, at, at).arrival(at + 50, &[Some(1)]);
+            given.arrival(end, &[Some(2)]).usage(512, 3).record()
+        })
+    };
+    let mut records: Vec<_> = user(0).chain(user(1)).collect();
+    records.sort_by_key(|record| record.id);
+    let mut observations = run(records);
+    observations.manifest.spec.load.shape =
+        LoadShape::Closed { concurrency: NonZeroU32::new(2).unwrap(), think: Think::None };
+    let slots = slots(&observations);
+    assert!((slots.share - 1.0).abs() < 1e-9, "{slots:?}");
+    assert!((slots.to_ms - 10_000.0).abs() < 1e-9, "{slots:?}");
+}
+
+#[test]
+fn what_cannot_be_told_says_why() {
+    let reason = |observations: &Observations| {
+        let Delivered::NotChecked { reason } = Delivered::of(observations) else {
+            panic!("it was checked");
+        };
+        reason
+    };
+    assert!(reason(&calm()).contains("too few requests"));
+    let mut thinking = calm_of(200);
+    thinking.manifest.spec.load.shape = LoadShape::Closed {
+        concurrency: NonZeroU32::MIN,
+        think: Think::Fixed(Duration::from_secs(1)),
+    };
+    assert!(reason(&thinking).contains("think"));
+    let mut at_once = calm();
+    at_once.manifest.spec.load.shape =
+        LoadShape::Open { rate: Rate::Unlimited, arrivals: Arrivals::Constant, cap: None };
+    assert!(reason(&at_once).contains("at once"));
+}

@@ -1,0 +1,265 @@
+//! Little's law, N = X·R, as a check that can fail: requests in flight are the rate at which they
+//! come times how long each stays.
+//!
+//! The two sides are found in different ways. N is a sweep over all beginnings and ends inside the
+//! run, on the driver's clock. X counts every request that left or was lost, and R is how long each
+//! stayed by its own stamps: an answer stays until the kernel's stamp of its last bytes. So they
+//! part when
+//!
+//! - requests were started and never heard of again (a recovered run): X has them, N has not;
+//! - a request ends before it begins: the sweep cannot place it;
+//! - records lie outside of the run's own beginning and end: the sweep does not see that part;
+//! - answers were closed later than their last bytes came, or the kernel's clock runs apart from the
+//!   driver's: N and R are then of different times.
+//!
+//! It cannot see a request that nobody wrote down at all, nor an error that is in both clocks.
+
+use inferometer_model::outcome::Cause;
+use inferometer_model::record::Read;
+use inferometer_model::{Observations, Outcome, RequestRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::concurrency::{Concurrency, Flight};
+use crate::server::ServerSide;
+use crate::warning::client::CLIENT_MS;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// N: on average over the run, from its beginning to its end.
+    pub in_flight: Option<f64>,
+    /// X: requests that left, and those that were lost.
+    pub arrivals_per_s: Option<f64>,
+    /// R: on average, by each request's own stamps.
+    pub time_in_flight_s: Option<f64>,
+    /// N less X·R, as a share of X·R.
+    pub apart: Option<f64>,
+    /// Requests that were started and never heard of again.
+    pub lost: u64,
+    /// Running and waiting by the server's own gauges, on average over the scrapes inside the run.
+    pub server_in_flight: Option<f64>,
+    /// The server's less N, as a share of N: what is on the network is in neither gauge.
+    pub server_apart: Option<f64>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Further apart than this, requests were lost or are mistimed.
+pub(crate) const LITTLE_APART: f64 = 0.02;
+/// Between an answer's last bytes and its ending lies the client's own work, which is checked by
+/// itself; so little of it per request says nothing here.
+const WORK_S: f64 = CLIENT_MS.degraded / 1e3;
+/// From so many scrapes on, a mean of them says something of a run.
+const TELLING_SCRAPES: u64 = 3;
+
+impl LittlesLaw {
+    pub(crate) fn of(observations: &Observations, server: Option<&ServerSide>) -> Self {
+        let Some(run) = Stay::of_run(observations) else {
+            return Self::nothing("the run has no length");
+        };
+        let duration_s = run.length_s();
+        let mut seen = Seen::default();
+        for record in &observations.records {
+            seen.add(record, run);
+        }
+        let Some(mean_s) = seen.mean_s() else {
+            return Self { lost: seen.lost, ..Self::nothing("no request was in flight") };
+        };
+        let in_flight = seen.in_flight_s() / duration_s;
+        let arrivals_per_s = seen.arrivals as f64 / duration_s;
+        let expected = arrivals_per_s * mean_s;
+        let server_in_flight = server.and_then(server_in_flight);
+        let apart = |found: f64, of: f64| (0.0 < of).then(|| (found - of) / of);
+        Self {
+            in_flight: Some(in_flight),
+            arrivals_per_s: Some(arrivals_per_s),
+            time_in_flight_s: Some(mean_s),
+            apart: apart(in_flight, expected),
+            lost: seen.lost,
+            server_in_flight,
+            server_apart: server_in_flight.and_then(|server| apart(server, in_flight)),
+            reason: None,
+        }
+    }
+
+    /// How far apart, where it is further than the client's own work explains.
+    pub(crate) fn broken(&self) -> Option<f64> {
+        let per_request_s = self.in_flight? / self.arrivals_per_s? - self.time_in_flight_s?;
+        let is_work = self.lost == 0 && per_request_s.abs() <= WORK_S;
+        self.apart.filter(|share| LITTLE_APART < share.abs() && !is_work)
+    }
+
+    fn nothing(reason: &str) -> Self {
+        Self { reason: Some(reason.to_owned()), ..Self::default() }
+    }
+}
+
+/// Null unless it says both: what waits is in flight, too.
+fn server_in_flight(server: &ServerSide) -> Option<f64> {
+    let (running, waiting) = (server.running?, server.waiting?);
+    (TELLING_SCRAPES <= running.n).then_some(running.mean + waiting.mean)
+}
+
+/// A stretch of the run's clock.
+#[derive(Clone, Copy)]
+struct Stay {
+    from_ns: u64,
+    to_ns: u64,
+}
+
+impl Stay {
+    fn of_run(observations: &Observations) -> Option<Self> {
+        let sent = observations.records.iter().filter_map(|record| record.sent);
+        let began = observations.ending.began.or_else(|| sent.min())?;
+        let run = Self { from_ns: began.as_nanos(), to_ns: observations.ending.at.as_nanos() };
+        (run.from_ns < run.to_ns).then_some(run)
+    }
+
+    fn length_s(self) -> f64 {
+        (self.to_ns - self.from_ns) as f64 / 1e9
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    flights: Vec<Flight>,
+    arrivals: u64,
+    lost: u64,
+    stays: u64,
+    stayed_ns: u128,
+}
+
+impl Seen {
+    fn add(&mut self, record: &RequestRecord, run: Stay) {
+        let Some(sent) = record.sent else {
+            let lost = u64::from(record.ending.cause == Some(Cause::RunCrashed));
+            self.lost += lost;
+            self.arrivals += lost;
+            return;
+        };
+        self.arrivals += 1;
+        let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
+        let clipped = Flight { from_ns: from_ns.max(run.from_ns), to_ns: to_ns.min(run.to_ns) };
+        if from_ns <= to_ns && clipped.from_ns <= clipped.to_ns {
+            self.flights.push(clipped);
+        }
+        if let Some(stay) = last_moment_ns(record).checked_sub(from_ns) {
+            self.stays += 1;
+            self.stayed_ns += u128::from(stay);
+        }
+    }
+
+    fn in_flight_s(&self) -> f64 {
+        Concurrency::sweep(&self.flights).map_or(0.0, |swept| swept.request_ns as f64 / 1e9)
+    }
+
+    fn mean_s(&self) -> Option<f64> {
+        (0 < self.stays).then(|| self.stayed_ns as f64 / 1e9 / self.stays as f64)
+    }
+}
+
+/// When the last bytes of an answer came. A failure ends when we say so: nothing came.
+fn last_moment_ns(record: &RequestRecord) -> u64 {
+    let is_ok = record.ending.outcome == Outcome::Ok;
+    let last_read = record.reads.last().map(Read::at).filter(|_| is_ok);
+    last_read.unwrap_or(record.ending.at).as_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Given, calm, ms, raised, run, sample};
+    use crate::verdict::Severity;
+
+    fn law(observations: &Observations) -> LittlesLaw {
+        LittlesLaw::of(observations, None)
+    }
+
+    fn close(found: Option<f64>, expected: f64) {
+        let found = found.unwrap();
+        assert!((found - expected).abs() < 1e-9, "found {found}, expected {expected}");
+    }
+
+    #[test]
+    fn both_sides_agree_where_every_record_makes_sense() {
+        // 40 requests of 120 ms over 4.02 s.
+        let found = law(&calm());
+        close(found.in_flight, 40.0 * 0.120 / 4.02);
+        close(found.arrivals_per_s, 40.0 / 4.02);
+        close(found.time_in_flight_s, 0.120);
+        close(found.apart, 0.0);
+        assert_eq!((found.lost, found.broken()), (0, None));
+    }
+
+    #[test]
+    fn requests_that_were_lost_show() {
+        let mut observations = calm();
+        for record in observations.records.iter_mut().take(4) {
+            record.sent = None;
+            record.ending.outcome = Outcome::Cancelled;
+            record.ending.cause = Some(Cause::RunCrashed);
+        }
+        let found = law(&observations);
+        assert_eq!(found.lost, 4);
+        close(found.broken(), -0.1);
+    }
+
+    #[test]
+    fn a_request_that_ends_before_it_begins_shows() {
+        let mut observations = calm();
+        for record in observations.records.iter_mut().skip(1).take(4) {
+            record.ending.at = ms(record.ending.at.as_nanos() / 1_000_000 - 121);
+        }
+        assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
+    }
+
+    #[test]
+    fn records_outside_of_the_run_show() {
+        let mut observations = calm();
+        observations.ending.began = Some(ms(400));
+        assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
+    }
+
+    #[test]
+    fn answers_that_were_closed_late_show_and_a_moment_of_work_does_not() {
+        let late = |by: u64| {
+            let mut observations = calm();
+            for record in &mut observations.records {
+                record.ending.at = ms(record.ending.at.as_nanos() / 1_000_000 + by);
+            }
+            observations.ending.at = ms(4_020 + by);
+            observations
+        };
+        close(law(&late(30)).broken(), 0.25);
+        assert!(raised(&late(30)).contains(&("littles-law", Severity::Degraded)));
+        assert_eq!(law(&late(4)).broken(), None);
+        assert_eq!(raised(&late(4)), []);
+    }
+
+    #[test]
+    fn the_servers_gauges_are_compared_where_they_are_there() {
+        use inferometer_model::telemetry::{Gauges, Recording, Telemetry};
+        let mut observations = calm();
+        let at = |at| {
+            let mut sample = sample(ms(at));
+            sample.gauges = Gauges { running: Some(1.0), waiting: Some(0.5), ..Gauges::default() };
+            sample
+        };
+        let samples = vec![at(0), at(1_000), at(2_000), at(3_000)];
+        observations.telemetry =
+            Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
+        let found = crate::summarize(&observations).littles_law;
+        close(found.server_in_flight, 1.5);
+        close(found.server_apart, 1.5 / (40.0 * 0.120 / 4.02) - 1.0);
+    }
+
+    #[test]
+    fn nothing_in_flight_is_said_and_not_zero() {
+        let found = law(&run(vec![]));
+        assert_eq!((found.in_flight, found.apart), (None, None));
+        assert!(found.reason.is_some());
+        let mut unsent = run(vec![Given::failed(0, Outcome::TransportError).ends(90).record()]);
+        unsent.records[0].sent = None;
+        assert!(law(&unsent).reason.is_some());
+    }
+}

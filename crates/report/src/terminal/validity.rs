@@ -1,0 +1,111 @@
+//! Whether to believe it: the steady part of the run beside the whole, and the checks.
+
+use std::fmt::Write;
+
+use inferometer_analysis::{
+    CheckState, Distribution, Percentile, Statistic, SteadyFigures, SteadyKind, Summary,
+};
+
+use super::sections;
+use super::style::{Ink, Style};
+use crate::escape::terminal;
+use crate::lines::hanging;
+use crate::number::{NOTHING, count, figure};
+
+const NAME_WIDTH: usize = 24;
+const FIGURE_WIDTH: usize = 10;
+
+/// The steady figures beside the whole ones, or in a line why there are none.
+pub(super) fn steady(summary: &Summary, style: Style) -> String {
+    let steady = &summary.steady;
+    let title = style.paint(Ink::Bold, "steady state") + "\n";
+    let (Some(window), Some(figures)) = (&steady.window, &steady.figures) else {
+        let word = match steady.state {
+            SteadyKind::NeverSettled => "never settled",
+            SteadyKind::TooShort => "too short to tell",
+            SteadyKind::Settled | SteadyKind::NotJudged => "not judged",
+        };
+        let reason = terminal(steady.reason.as_deref().unwrap_or(NOTHING));
+        return title + &hanging("  ", 2, &format!("{word}: {reason}"));
+    };
+    let s = |ms: Option<f64>| figure(ms.map(|ms| ms / 1e3));
+    let mut text = title;
+    let _ = writeln!(
+        text,
+        "  from {} s to {} s, {} ok requests sent; the figures above are of the whole run",
+        s(window.from_ms),
+        s(window.to_ms),
+        count(figures.requests),
+    );
+    let head = format!("{:NAME_WIDTH$}{:>FIGURE_WIDTH$}{:>FIGURE_WIDTH$}", "", "steady", "whole");
+    text += &(style.paint(Ink::Dim, &format!("  {head}")) + "\n");
+    text + &beside(summary, figures)
+}
+
+fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, steady: Option<f64>, whole: Option<f64>, unit: &str| {
+        if steady.is_some() {
+            let (steady, whole) = (figure(steady), figure(whole));
+            let _ = writeln!(
+                text,
+                "  {name:<NAME_WIDTH$}{steady:>FIGURE_WIDTH$}{whole:>FIGURE_WIDTH$} {unit}"
+            );
+        }
+    };
+    for (name, title, value) in [
+        ("request_throughput", "Request throughput", steady.request_throughput),
+        ("output_throughput", "Output throughput", steady.output_throughput),
+    ] {
+        if let Some(whole) = summary.metrics.scalar(name) {
+            row(title, value, whole.value, &whole.unit);
+        }
+    }
+    let (ttft, ttft_title, own) = if summary.run.load.is_open() {
+        ("ttft_schedule", "TTFT from schedule", &steady.ttft_schedule_ms)
+    } else {
+        ("ttft", "TTFT", &steady.ttft_ms)
+    };
+    let pairs = [(ttft, ttft_title, own), ("tpot", "TPOT", &steady.tpot_ms)];
+    for (name, title, own) in pairs {
+        let whole = summary.metrics.distribution(name);
+        for percentile in [Percentile::P50, Percentile::P99] {
+            // What is not certified here judges nothing.
+            let sure = |distribution: &Distribution| {
+                distribution
+                    .percentile(percentile)
+                    .filter(|_| distribution.is_certified(percentile))
+            };
+            let interval = own.intervals.of(Statistic::Percentile(percentile));
+            let doubt = interval.map_or_else(String::new, |interval| {
+                format!("  ({} steady)", sections::range(interval))
+            });
+            let title = format!("{title} {}", percentile.name());
+            row(&title, sure(own), whole.and_then(sure), &format!("ms{doubt}"));
+        }
+    }
+    text
+}
+
+/// How many checks came to what, then those that did not pass, each with its remedy.
+pub(super) fn checks(summary: &Summary, style: Style) -> String {
+    let total = summary.checks.len();
+    if total == 0 {
+        return sections::warnings(summary, style);
+    }
+    let tally: Vec<String> = [
+        (CheckState::Passed, "passed"),
+        (CheckState::Noted, "noted"),
+        (CheckState::Degraded, "degraded"),
+        (CheckState::Invalid, "invalid"),
+        (CheckState::NotChecked, "not checked"),
+    ]
+    .into_iter()
+    .filter_map(|(state, word)| {
+        let number = summary.checks.iter().filter(|check| check.state == state).count();
+        (0 < number).then(|| format!("{number} {word}"))
+    })
+    .collect();
+    let head = style.paint(Ink::Bold, &format!("{total} checks"));
+    format!("{head}: {}\n", tally.join(", ")) + &sections::warnings(summary, style)
+}
