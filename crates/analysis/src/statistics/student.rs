@@ -62,9 +62,9 @@ fn upper(share: f64, degrees: f64) -> f64 {
     for _ in 0..STEPS {
         let miss = tail(t, degrees) - share;
         if miss > 0.0 {
-            low = t
+            low = t;
         } else {
-            high = t
+            high = t;
         }
         let newton = t + miss / density(t, degrees);
         let next = if (low..=high).contains(&newton) { newton } else { 0.5 * (low + high) };

@@ -43,8 +43,8 @@ impl Coverage {
         let mut tallies = [Tally::default(); 1 + PERCENTILES.len()];
         for number in 0..runs {
             let run = (process.draw)(&mut Draws::new(seed, number), process.requests);
-            for (tally, said) in tallies.iter_mut().zip(said(process, run)) {
-                tally.add(said);
+            for (tally, said) in tallies.iter_mut().zip(said(process, &run)) {
+                tally.add(&said);
             }
         }
         let statistics =
@@ -81,7 +81,7 @@ struct Said {
     certified: bool,
 }
 
-fn said(process: &Process, run: Run) -> Vec<Said> {
+fn said(process: &Process, run: &Run) -> Vec<Said> {
     let means = run.clusters(|value| value);
     let Some(sample) = Sample::new(run.values.clone()) else { return Vec::new() };
     let mut quantiles = PERCENTILES.map(|percentile| {
@@ -131,7 +131,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, said: Said) {
+    fn add(&mut self, said: &Said) {
         if !said.certified {
             return;
         }
