@@ -5,6 +5,8 @@
 //! gigabyte; `cargo test` does the same with a small run. The hash is of the summary: a faster pass
 //! that changes it is another pass.
 
+#![expect(clippy::print_stdout, reason = "a benchmark talks to who started it")]
+
 use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -167,7 +169,7 @@ fn ending(at_ns: u64) -> RunEnding {
     }
 }
 
-/// SplitMix64: the run is the same on every machine.
+/// `SplitMix64`: the run is the same on every machine.
 struct Draws(u64);
 
 impl Draws {

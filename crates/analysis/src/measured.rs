@@ -111,7 +111,7 @@ const ITL_UNKNOWN: Missing =
 /// Requests in the order in which they left: what they measured is judged as a series.
 fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
     let mut records: Vec<&RequestRecord> = observations.records.iter().collect();
-    records.sort_by_key(|record| record.sent.unwrap_or(record.admitted));
+    records.sort_unstable_by_key(|record| (record.sent.unwrap_or(record.admitted), record.id));
     records
 }
 

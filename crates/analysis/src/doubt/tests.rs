@@ -53,7 +53,7 @@ fn a_run_of_few_waves_does_not_say_how_they_differ() {
 fn a_server_that_changes_its_pace_leaves_doubt() {
     let mut at = 0;
     let answer = |id: u64| {
-        let (from, took) = (at, if id / 10 % 2 == 0 { 50 } else { 150 });
+        let (from, took) = (at, if (id / 10).is_multiple_of(2) { 50 } else { 150 });
         at += took;
         Given::ok(id).moments(from, from, from).arrival(from + took, &[Some(1)]).record()
     };

@@ -109,7 +109,7 @@ fn without_both_promises_there_are_no_deadlines() {
 fn the_interval_is_that_of_a_share() {
     let answer = |id: u64| {
         let from = 1_000 * id;
-        let ttft = if id % 4 == 0 { 200 } else { 50 };
+        let ttft = if id.is_multiple_of(4) { 200 } else { 50 };
         Given::ok(id).moments(from, from, from).arrival(from + ttft, &[Some(1)]).record()
     };
     let found = index((0..80).map(answer).collect());

@@ -178,7 +178,7 @@ fn an_interval_that_straddles_the_limit_decides_nothing() {
     // First tokens after 40 and 60 ms by turns.
     let by_turns = |id: u64| {
         let from = 100 * id;
-        let ttft = if id % 2 == 0 { 40 } else { 60 };
+        let ttft = if id.is_multiple_of(2) { 40 } else { 60 };
         Given::ok(id).moments(from, from, from).arrival(from + ttft, &[Some(1)]).record()
     };
     let judged = |slo| judged_alone(run((0..40).map(by_turns).collect()), slo);

@@ -200,12 +200,10 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
         };
         if scalar.value.is_some() {
             let title = metric.title;
+            let is_share = metric.unit == Unit::Share;
             let doubt = scalar.interval.map_or_else(String::new, |interval| {
-                if metric.unit == Unit::Share {
-                    format!("  ({})", percent_range(interval))
-                } else {
-                    format!("  ({})", range(interval))
-                }
+                let range = if is_share { percent_range(interval) } else { range(interval) };
+                format!("  ({range})")
             });
             let _ = writeln!(text, "{title:<NAME_WIDTH$}{number:>FIGURE_WIDTH$} {unit}{doubt}");
         } else if let Some(reason) = &scalar.reason {
