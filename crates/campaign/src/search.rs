@@ -19,7 +19,7 @@ mod confirmation;
 mod words;
 
 use inferometer_analysis::set::FoundLimit;
-use inferometer_model::campaign::{CampaignSpec, Point, Search, Stage, Sweep};
+use inferometer_model::campaign::{CampaignSpec, Dimension, Point, Search, Stage, Sweep};
 
 use self::confirmation::Confirmation;
 use crate::asked::Told;
@@ -209,7 +209,7 @@ impl LimitSearch<'_> {
         let inside = |place: f64| {
             bracket.met.is_none_or(|met| met < place)
                 && bracket.missed.is_none_or(|missed| place < missed)
-                && place <= self.find.at_most
+                && place <= self.at_most()
         };
         let open = self.known.iter().filter(|level| inside(level.place));
         let open: Vec<f64> = open
@@ -221,7 +221,7 @@ impl LimitSearch<'_> {
 
     /// The next level that has no run yet; `None` when the bracket is as narrow as it gets.
     fn further(&self, bracket: Bracket) -> Option<f64> {
-        let at_most = self.find.at_most;
+        let at_most = self.at_most();
         match (bracket.met, bracket.missed) {
             (None, None) => Some(ladder::round(self.ladder.dimension, self.find.from).min(at_most)),
             (Some(met), None) => (met < at_most).then(|| self.ladder.double(met).min(at_most)),
@@ -237,11 +237,18 @@ impl LimitSearch<'_> {
         }
     }
 
+    /// The highest level that may be asked.
+    fn at_most(&self) -> f64 {
+        match self.ladder.dimension {
+            Dimension::Rate => self.find.at_most,
+            Dimension::Concurrency => self.find.at_most.floor(),
+        }
+    }
+
     fn found(&self, bracket: Bracket, confirmation: &Confirmation) -> FoundLimit {
         let refuted = confirmation.refuted.last().copied();
         let lowest_missed = refuted.or(bracket.missed);
         let level = confirmation.confirmed.or_else(|| self.best_below(lowest_missed));
-        let open_ended = refuted.is_none() && level.is_some_and(|met| self.find.at_most <= met);
         let undecided = self.known.iter().filter(|one| one.standing == Standing::Undecided);
         FoundLimit {
             condition: self.condition,
@@ -249,7 +256,7 @@ impl LimitSearch<'_> {
             level,
             lowest_missed,
             confirmed: confirmation.confirmed.is_some(),
-            open_ended,
+            open_ended: level.is_some() && lowest_missed.is_none(),
             runs: 0,
             undecided: undecided.map(|level| level.place).collect(),
             words: self.words(confirmation, level, lowest_missed),

@@ -1,5 +1,7 @@
 //! Searches whose runs say what the test wants: where they begin, end and give up.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use inferometer_analysis::set::FoundLimit;
@@ -67,6 +69,20 @@ fn concurrency_is_whole_and_found_to_one_request() {
     assert!(points.iter().all(|point| matches!(point.level, Level::Concurrency(_))));
     assert_eq!((limits[0].level, limits[0].lowest_missed), (Some(7.0), Some(8.0)));
     assert_eq!(limits[0].words, "7 at once meets ttft.p99<100ms; 8 at once does not");
+}
+
+#[test]
+fn half_a_request_is_never_asked() {
+    let question = Question::Sweep(Sweep {
+        dimension: Dimension::Concurrency,
+        levels: vec![Level::Concurrency(number(20))],
+        waves: None,
+        fine: None,
+        find: Some(search(100.0, 1.5, 10.5)),
+    });
+    let (points, limits) = played(campaign(question, 1), exact(9.2));
+    assert!(points.iter().skip(1).all(|point| point.level.place().unwrap() <= 10.0));
+    assert_eq!((limits[0].level, limits[0].open_ended), (Some(10.0), false));
 }
 
 #[test]
