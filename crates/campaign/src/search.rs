@@ -19,16 +19,16 @@ mod confirmation;
 mod words;
 
 use inferometer_analysis::set::FoundLimit;
-use inferometer_model::campaign::{CampaignSpec, Point, Search, Stage, Sweep};
+use inferometer_model::campaign::{CampaignSpec, Dimension, Point, Search, Stage, Sweep};
 
 use self::confirmation::Confirmation;
 use crate::asked::Told;
 use crate::goal::Goal;
 use crate::history::{History, Slot};
-use crate::judgement::{Standing, standing};
+use crate::judgement::{Standing, leans_to_met, standing};
 use crate::ladder::{self, Ladder};
 
-/// How often the load is halved below the lowest level that anybody named, before no level is
+/// How often the load is halved below the lowest level that was typed, before no level is
 /// expected to meet the goals.
 const HALVINGS_MAX: u32 = 10;
 /// Levels of the search in one step of the resolution.
@@ -94,30 +94,35 @@ impl Searches<'_> {
     }
 
     fn of(&self, condition: u32) -> LimitSearch<'_> {
-        let evidence = |fresh: bool| {
-            let mut levels: Vec<Evidence<'_>> = Vec::new();
-            for (point, told) in
-                self.history.runs().filter(|(point, _)| point.condition == condition)
-            {
-                let place = point.level.place().filter(|place| place.is_finite());
-                if let Some(place) = place.filter(|_| is_fresh(point) == fresh) {
-                    add(&mut levels, place, told);
-                }
+        let (mut known, mut fresh) = (Vec::new(), Vec::new());
+        for (point, told) in self.history.runs().filter(|(point, _)| point.condition == condition) {
+            let is_fresh = point.stage == Stage::Confirmation;
+            if let Some(place) = point.level.place().filter(|place| place.is_finite()) {
+                add(if is_fresh { &mut fresh } else { &mut known }, place, told);
             }
-            levels.sort_by(|one, other| one.place.total_cmp(&other.place));
-            levels
-        };
+        }
+        let places = self.sweep.levels.iter().filter_map(|level| level.place());
         LimitSearch {
             condition,
             find: self.find,
-            goals: self.goals,
+            lowest_named: places.fold(self.find.from, f64::min),
             ladder: Ladder {
                 dimension: self.sweep.dimension,
                 step: self.find.resolution / STEPS_OF_RESOLUTION,
             },
-            known: evidence(false),
-            fresh: evidence(true),
+            known: self.judged(known),
+            fresh: self.judged(fresh),
         }
+    }
+
+    fn judged(&self, mut levels: Vec<(f64, Vec<&Told>)>) -> Vec<Evidence> {
+        levels.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let judge = |(place, runs): (f64, Vec<&Told>)| Evidence {
+            place,
+            standing: standing(&runs, self.goals, self.find.runs_at_most.get()),
+            leans_to_met: leans_to_met(&runs, self.goals),
+        };
+        levels.into_iter().map(judge).collect()
     }
 
     fn runs(&self, condition: u32) -> u32 {
@@ -130,22 +135,20 @@ impl Searches<'_> {
     }
 }
 
-fn is_fresh(point: &Point) -> bool {
-    point.stage == Stage::Confirmation
-}
-
-fn add<'told>(levels: &mut Vec<Evidence<'told>>, place: f64, told: &'told Told) {
-    match levels.iter_mut().find(|level| level.place.total_cmp(&place).is_eq()) {
-        Some(level) => level.runs.push(told),
-        None => levels.push(Evidence { place, runs: vec![told] }),
+fn add<'told>(levels: &mut Vec<(f64, Vec<&'told Told>)>, place: f64, told: &'told Told) {
+    match levels.iter_mut().find(|(known, _)| known.total_cmp(&place).is_eq()) {
+        Some((_, runs)) => runs.push(told),
+        None => levels.push((place, vec![told])),
     }
 }
 
-/// The runs at one level.
-#[derive(Clone, Debug)]
-struct Evidence<'told> {
+/// What the runs at one level say.
+#[derive(Clone, Copy, Debug)]
+struct Evidence {
     place: f64,
-    runs: Vec<&'told Told>,
+    standing: Standing,
+    /// Whether the mean is on the good side, whatever its doubt.
+    leans_to_met: bool,
 }
 
 /// The search of one condition, as far as it has come.
@@ -153,12 +156,13 @@ struct Evidence<'told> {
 struct LimitSearch<'campaign> {
     condition: u32,
     find: &'campaign Search,
-    goals: &'campaign [Goal],
+    /// The lowest level that was typed.
+    lowest_named: f64,
     ladder: Ladder,
     /// From the lowest level to the highest.
-    known: Vec<Evidence<'campaign>>,
+    known: Vec<Evidence>,
     /// The runs that were to confirm an answer.
-    fresh: Vec<Evidence<'campaign>>,
+    fresh: Vec<Evidence>,
 }
 
 enum Step {
@@ -191,17 +195,13 @@ impl LimitSearch<'_> {
 
     fn bracket(&self) -> Bracket {
         let places = |wanted: fn(Standing) -> bool| {
-            let known = self.known.iter().filter(move |level| wanted(self.standing(level)));
+            let known = self.known.iter().filter(move |level| wanted(level.standing));
             known.map(|level| level.place)
         };
         let missed = places(|standing| !matches!(standing, Standing::Met | Standing::Open)).next();
         let below = |place: &f64| missed.is_none_or(|missed| *place < missed);
-        let met = places(|standing| standing == Standing::Met).filter(below).next_back();
+        let met = places(|standing| standing == Standing::Met).rfind(below);
         Bracket { met, missed }
-    }
-
-    fn standing(&self, level: &Evidence<'_>) -> Standing {
-        standing(&level.runs, self.goals, self.find.runs_at_most.get())
     }
 
     /// The middle one of the levels inside the bracket that more runs may settle.
@@ -209,11 +209,11 @@ impl LimitSearch<'_> {
         let inside = |place: f64| {
             bracket.met.is_none_or(|met| met < place)
                 && bracket.missed.is_none_or(|missed| place < missed)
-                && place <= self.find.at_most
+                && place <= self.at_most()
         };
         let open = self.known.iter().filter(|level| inside(level.place));
         let open: Vec<f64> = open
-            .filter(|level| self.standing(level) == Standing::Open)
+            .filter(|level| level.standing == Standing::Open)
             .map(|level| level.place)
             .collect();
         open.get(open.len() / 2).copied()
@@ -221,14 +221,13 @@ impl LimitSearch<'_> {
 
     /// The next level that has no run yet; `None` when the bracket is as narrow as it gets.
     fn further(&self, bracket: Bracket) -> Option<f64> {
-        let at_most = self.find.at_most;
+        let at_most = self.at_most();
         match (bracket.met, bracket.missed) {
             (None, None) => Some(ladder::round(self.ladder.dimension, self.find.from).min(at_most)),
             (Some(met), None) => (met < at_most).then(|| self.ladder.double(met).min(at_most)),
             (None, Some(missed)) if at_most < missed => Some(at_most),
             (None, Some(missed)) => {
-                let named = self.find.from.min(self.known.first()?.place);
-                let lowest = named / f64::from(1_u32 << HALVINGS_MAX);
+                let lowest = self.lowest_named / f64::from(1_u32 << HALVINGS_MAX);
                 self.ladder.halve(missed).filter(|place| lowest <= *place)
             }
             (Some(met), Some(missed)) => {
@@ -238,19 +237,26 @@ impl LimitSearch<'_> {
         }
     }
 
+    /// The highest level that may be asked.
+    fn at_most(&self) -> f64 {
+        match self.ladder.dimension {
+            Dimension::Rate => self.find.at_most,
+            Dimension::Concurrency => self.find.at_most.floor(),
+        }
+    }
+
     fn found(&self, bracket: Bracket, confirmation: &Confirmation) -> FoundLimit {
         let refuted = confirmation.refuted.last().copied();
         let lowest_missed = refuted.or(bracket.missed);
         let level = confirmation.confirmed.or_else(|| self.best_below(lowest_missed));
-        let open_ended = refuted.is_none() && level.is_some_and(|met| self.find.at_most <= met);
-        let undecided = self.known.iter().filter(|one| self.standing(one) == Standing::Undecided);
+        let undecided = self.known.iter().filter(|one| one.standing == Standing::Undecided);
         FoundLimit {
             condition: self.condition,
             goals: self.find.goals.iter().map(ToString::to_string).collect(),
             level,
             lowest_missed,
             confirmed: confirmation.confirmed.is_some(),
-            open_ended,
+            open_ended: level.is_some() && lowest_missed.is_none(),
             runs: 0,
             undecided: undecided.map(|level| level.place).collect(),
             words: self.words(confirmation, level, lowest_missed),

@@ -2,6 +2,8 @@
 //!
 //! `INFEROMETER_ENGINES` sets how many are drawn; the small number of every day is 40.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use std::sync::LazyLock;

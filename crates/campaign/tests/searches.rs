@@ -1,5 +1,7 @@
 //! Searches whose runs say what the test wants: where they begin, end and give up.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use inferometer_analysis::set::FoundLimit;
@@ -70,6 +72,20 @@ fn concurrency_is_whole_and_found_to_one_request() {
 }
 
 #[test]
+fn half_a_request_is_never_asked() {
+    let question = Question::Sweep(Sweep {
+        dimension: Dimension::Concurrency,
+        levels: vec![Level::Concurrency(number(20))],
+        waves: None,
+        fine: None,
+        find: Some(search(100.0, 1.5, 10.5)),
+    });
+    let (points, limits) = played(campaign(question, 1), exact(9.2));
+    assert!(points.iter().skip(1).all(|point| point.level.place().unwrap() <= 10.0));
+    assert_eq!((limits[0].level, limits[0].open_ended), (Some(10.0), false));
+}
+
+#[test]
 fn the_highest_level_that_may_be_asked_ends_the_search() {
     let (points, limit) = searched(search(100.0, 2.0, 5.0), exact(10.0));
     assert!(points.iter().all(|point| point.level.place().unwrap() <= 5.0));
@@ -81,8 +97,8 @@ fn the_highest_level_that_may_be_asked_ends_the_search() {
 fn a_server_that_never_meets_the_goals_has_no_limit() {
     let (points, limit) = searched(search(100.0, 8.0, 64.0), |_| latency(500.0, 1.0));
     assert_eq!((limit.level, limit.confirmed), (None, false));
-    assert_eq!(points.len(), 11);
-    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.00781/s");
+    assert_eq!(points.len(), 10);
+    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.0156/s");
 }
 
 #[test]

@@ -13,18 +13,18 @@ use support::{campaign, number, search};
 /// schedule, neither certified.
 fn summary() -> Summary {
     let stored = include_bytes!("../../report/tests/summary.json");
-    Summary { verdict: Verdict::Valid, ..Summary::from_json_bytes(stored).unwrap() }
+    Summary { verdict: Verdict::Valid, ..Summary::from_json_bytes(stored).expect("it is stored") }
 }
 
 fn found(dimension: Dimension, goal: &str) -> Option<f64> {
-    let goals = vec![goal.parse().unwrap()];
+    let goals = vec![goal.parse().expect("it is a goal")];
     let find = Search { goals, runs_at_most: number(3), ..search(1.0, 4.0, 8.0) };
     let level = match dimension {
         Dimension::Rate => Level::Rate(8.0),
         Dimension::Concurrency => Level::Concurrency(number(8)),
     };
     let sweep = Sweep { dimension, levels: vec![level], waves: None, fine: None, find: Some(find) };
-    let mut campaign = Campaign::new(campaign(Question::Sweep(sweep), 3)).unwrap();
+    let mut campaign = Campaign::new(campaign(Question::Sweep(sweep), 3)).expect("it can be asked");
     while campaign.next().is_some() {
         campaign.finished(&summary());
     }

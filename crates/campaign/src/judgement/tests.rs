@@ -75,7 +75,7 @@ fn values_without_doubt_of_their_own_need_three_runs_or_agreement() {
 fn two_runs_without_numbers_settle_a_level_and_one_does_not() {
     let invalid = Told { is_valid: false, ..firm(10.0, 1.0) };
     let empty = Told { is_valid: true, goals: vec![None], ..Told::default() };
-    assert_eq!(judged(&[invalid.clone()], 1), Standing::Open);
+    assert_eq!(judged(std::slice::from_ref(&invalid), 1), Standing::Open);
     assert_eq!(judged(&[invalid.clone(), firm(80.0, 5.0)], 1), Standing::Met);
     assert_eq!(judged(&[invalid.clone(), empty], 5), Standing::NoNumbers);
     assert_eq!(judged(&[invalid.clone(), invalid, firm(99.0, 5.0)], 5), Standing::NoNumbers);

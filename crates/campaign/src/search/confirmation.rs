@@ -5,7 +5,6 @@
 //! push the answer below what the server can do.
 
 use super::{Evidence, LimitSearch, Standing};
-use crate::judgement::leans_to_met;
 
 /// So many levels may fail to be confirmed before the search gives up.
 const REFUTED_MAX: usize = 6;
@@ -46,17 +45,14 @@ impl LimitSearch<'_> {
     fn fresh_standing(&self, place: f64) -> Standing {
         let fresh = self.fresh.iter().find(|level| level.place.total_cmp(&place).is_eq());
         let Some(fresh) = fresh else { return Standing::Open };
-        let standing = self.standing(fresh);
-        let leans = standing == Standing::Undecided && leans_to_met(&fresh.runs, self.goals);
-        if leans { Standing::Met } else { standing }
+        let leans = fresh.standing == Standing::Undecided && fresh.leans_to_met;
+        if leans { Standing::Met } else { fresh.standing }
     }
 
     /// The highest level that is met as far as its first runs say, below what is not.
     pub(super) fn best_below(&self, missed: Option<f64>) -> Option<f64> {
-        let below = |level: &&Evidence<'_>| missed.is_none_or(|missed| level.place < missed);
+        let below = |level: &&Evidence| missed.is_none_or(|missed| level.place < missed);
         let met = self.known.iter().filter(below);
-        met.filter(|level| self.standing(level) == Standing::Met)
-            .map(|level| level.place)
-            .next_back()
+        met.filter(|level| level.standing == Standing::Met).map(|level| level.place).next_back()
     }
 }

@@ -39,7 +39,7 @@ impl LimitSearch<'_> {
             return "did not on fresh seeds";
         }
         let known = self.known.iter().find(|level| level.place.total_cmp(&missed).is_eq());
-        match known.map(|level| self.standing(level)) {
+        match known.map(|level| level.standing) {
             Some(Standing::Undecided) => "stayed undecided and counts as missed",
             Some(Standing::NoNumbers) => "gave no numbers that can be trusted and counts as missed",
             Some(Standing::Met | Standing::Missed | Standing::Open) | None => "does not",

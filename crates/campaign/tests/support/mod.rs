@@ -1,8 +1,8 @@
 //! What the tests of campaigns share: specs, and queues whose limit is known.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
 
-pub mod queue;
+pub(crate) mod queue;
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
 };
 
-pub fn number(number: u32) -> NonZeroU32 {
+pub(crate) fn number(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap()
 }
 
-pub fn conditions(count: usize) -> Vec<Condition> {
+pub(crate) fn conditions(count: usize) -> Vec<Condition> {
     let draft =
         SpecDraft { url: Some("http://127.0.0.1:8000".parse().unwrap()), ..SpecDraft::default() };
     vec![Condition { name: "server".to_owned(), spec: draft.resolve().unwrap() }; count]
 }
 
-pub fn campaign(question: Question, runs: u32) -> CampaignSpec {
+pub(crate) fn campaign(question: Question, runs: u32) -> CampaignSpec {
     CampaignSpec {
         question,
         conditions: conditions(1),
@@ -39,13 +39,13 @@ pub fn campaign(question: Question, runs: u32) -> CampaignSpec {
     }
 }
 
-pub fn rates(levels: &[f64], find: Option<Search>) -> Question {
+pub(crate) fn rates(levels: &[f64], find: Option<Search>) -> Question {
     let levels = levels.iter().map(|rate| Level::Rate(*rate)).collect();
     Question::Sweep(Sweep { dimension: Dimension::Rate, levels, waves: None, fine: None, find })
 }
 
 /// The highest level below a limit in milliseconds.
-pub fn search(limit: f64, from: f64, at_most: f64) -> Search {
+pub(crate) fn search(limit: f64, from: f64, at_most: f64) -> Search {
     Search {
         goals: vec![format!("ttft.p99<{limit}ms").parse().unwrap()],
         from,
@@ -56,7 +56,7 @@ pub fn search(limit: f64, from: f64, at_most: f64) -> Search {
 }
 
 /// A run whose p99 lies within so many milliseconds of its value.
-pub fn latency(value: f64, reach: f64) -> Told {
+pub(crate) fn latency(value: f64, reach: f64) -> Told {
     let interval = Interval::new(value - reach, value + reach);
     let estimate = Estimate { value, interval, n: 2_000, effective_n: None, certified: true };
     Told { is_valid: true, goals: vec![Some(estimate)], ..Told::default() }

@@ -12,17 +12,17 @@ const REQUESTS: usize = 2_000;
 const WARM_UP: usize = 1_000;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Queue {
-    pub slots: usize,
+pub(crate) struct Queue {
+    pub(crate) slots: usize,
     /// Mean time in a slot, in seconds.
-    pub service: f64,
+    pub(crate) service: f64,
     /// Whether every request holds its slot for the same time.
-    pub is_steady: bool,
+    pub(crate) is_steady: bool,
 }
 
 impl Queue {
     /// An engine, and the rate up to which it shall keep its promise.
-    pub fn drawn(number: u64) -> (Self, f64) {
+    pub(crate) fn drawn(number: u64) -> (Self, f64) {
         let mut draws = Draws::new(7, number);
         let is_steady = draws.unit() < 0.5;
         let slots = if is_steady { 1 } else { 1 + draws.below(4) };
@@ -32,7 +32,7 @@ impl Queue {
     }
 
     /// Milliseconds to the first token, in the order of arrival, at so many requests per second.
-    pub fn latencies(&self, rate: f64, count: usize, seed: u64) -> Vec<f64> {
+    pub(crate) fn latencies(&self, rate: f64, count: usize, seed: u64) -> Vec<f64> {
         let (mut gaps, mut services) = (Draws::new(seed, 1), Draws::new(seed, 2));
         // Work left in each slot as an arrival sees it, the least first (Kiefer and Wolfowitz).
         let mut work = vec![0.0_f64; self.slots];
@@ -51,13 +51,13 @@ impl Queue {
     }
 
     /// The p99 in milliseconds, as the theory has it.
-    pub fn p99(&self, rate: f64) -> f64 {
+    pub(crate) fn p99(&self, rate: f64) -> f64 {
         let waits_longer = |wait: f64| {
             if self.is_steady { self.steady_tail(wait, rate) } else { self.random_tail(wait, rate) }
         };
         let (mut low, mut high) = (0.0, self.service * 1e5);
         for _ in 0..100 {
-            let middle = (low + high) / 2.0;
+            let middle = f64::midpoint(low, high);
             if 0.01 < waits_longer(middle) {
                 low = middle;
             } else {
@@ -83,7 +83,7 @@ impl Queue {
         let load = rate * self.service;
         let (mut low, mut high) = (1e-9_f64, 100.0_f64);
         for _ in 0..100 {
-            let middle = (low + high) / 2.0;
+            let middle = f64::midpoint(low, high);
             if load * (middle.exp() - 1.0) < middle {
                 low = middle;
             } else {
@@ -94,7 +94,7 @@ impl Queue {
     }
 
     /// The p99 of one run, with the interval that the analysis gives it.
-    pub fn measured(&self, rate: f64, seed: u64) -> Estimate {
+    pub(crate) fn measured(&self, rate: f64, seed: u64) -> Estimate {
         let latencies = self.latencies(rate, REQUESTS, seed);
         let share = Probability::new(0.99).unwrap();
         let sample = Sample::new(latencies.clone()).unwrap();
