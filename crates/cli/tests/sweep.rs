@@ -115,9 +115,8 @@ fn a_sweep_that_was_killed_goes_on_to_the_same_set() {
     // A folder of which only the beginning was written, as a kill may leave it at any point.
     let is_lost = |point: &u32| !set.join(format!("points/{point}/summary.json")).exists();
     let torn = set.join(format!("points/{}", (3..1_000).find(is_lost).unwrap()));
-    if !torn.exists() {
-        fs::create_dir(&torn).unwrap();
-    }
+    fs::create_dir_all(&torn).unwrap();
+    let _ = fs::remove_file(torn.join("requests.journal"));
     let resumed = output(&["sweep", "--resume", "latest", "-q", "--json"], killed.path());
     let resumed = done(&resumed);
     assert!(set.join("abandoned").is_dir(), "what was half done is kept");
