@@ -1,17 +1,49 @@
 //! What a set of runs comes to: statistics across runs, level by level, and what they show.
 //!
 //! [`SetSummary::of`] is a pure function of the set's manifest and of the summaries of its runs.
+//! Requests of several runs are never one sample: a run gives one value, and runs are compared.
+//! Invalid runs stay in the list and are in no mean and in no finding.
 
 mod across;
+mod asked;
+mod curve;
+mod cut;
+mod enough;
+mod finding;
+mod findings;
+#[cfg(test)]
+mod fixture;
+mod knee;
+mod kneedle;
+mod level;
+mod limit;
+mod replicates;
+mod scalability;
+mod served;
+mod sweet_spot;
+#[cfg(test)]
+mod tests;
+mod warnings;
 
-use std::collections::BTreeMap;
-
-use inferometer_model::campaign::{Level, Point, SetManifest, Stage};
+use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, SetManifest, Stage};
 use serde::{Deserialize, Serialize};
 
 pub use self::across::Across;
+pub use self::asked::{Asked, QuestionKind, Subject};
+pub use self::cut::Cut;
+pub use self::enough::Enough;
+pub use self::finding::{Figure, Finding, LevelRange};
+pub use self::findings::Findings;
+pub use self::knee::Knee;
+pub use self::kneedle::kneedle;
+pub use self::level::{LevelSummary, Tally};
+pub use self::limit::FoundLimit;
+pub use self::scalability::{Model, Saturating, Scalability, Universal};
+pub use self::served::{Saturation, Served};
+pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::summary::Summary;
 use crate::verdict::Verdict;
+use crate::warning::Notice;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SET_SCHEMA: &str = "inferometer.set/1";
@@ -32,9 +64,14 @@ pub struct SetSummary {
     pub tool_version: String,
     pub simulated: bool,
     pub seed: u64,
+    pub asked: Asked,
     /// The worst of its runs.
     pub verdict: Verdict,
+    /// The gravest first.
+    pub warnings: Vec<Notice>,
     pub conditions: Vec<ConditionSummary>,
+    /// What a search came to, one for each condition; empty without one.
+    pub limits: Vec<FoundLimit>,
     pub points: Vec<PointLine>,
 }
 
@@ -42,17 +79,12 @@ pub struct SetSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConditionSummary {
     pub name: String,
+    /// Null while it has no run.
+    pub subject: Option<Subject>,
     /// From the lowest to the highest.
     pub levels: Vec<LevelSummary>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LevelSummary {
-    pub level: Level,
-    /// Its runs, by their numbers.
-    pub points: Vec<u32>,
-    /// By the name of the quantity, such as `ttft.p99`.
-    pub quantities: BTreeMap<String, Across>,
+    /// Null where nothing is varied.
+    pub findings: Option<Findings>,
 }
 
 /// A run of the set, in one line.
@@ -69,23 +101,52 @@ pub struct PointLine {
     pub plan_fingerprint: String,
 }
 
+#[derive(Debug, thiserror::Error)]
+pub enum SetError {
+    #[error("the summary of the set is not the JSON that was expected: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("the summary of the set has the schema `{0}`, and this version reads `{SET_SCHEMA}`")]
+    Schema(String),
+}
+
 impl SetSummary {
+    /// The results are taken in the order of their numbers.
     pub fn of(manifest: &SetManifest, results: &[PointResult]) -> Self {
+        let campaign = &manifest.campaign;
+        let mut ordered: Vec<&PointResult> = results.iter().collect();
+        ordered.sort_by_key(|result| result.point.number);
+        let asked = Asked::of(campaign);
+        let conditions: Vec<ConditionSummary> = (0_u32..)
+            .zip(&campaign.conditions)
+            .map(|(place, condition)| {
+                let own = ordered.iter().copied().filter(|one| one.point.condition == place);
+                ConditionSummary::of(&condition.name, &own.collect::<Vec<_>>(), campaign)
+            })
+            .collect();
         Self {
             schema: SET_SCHEMA.to_owned(),
             set: manifest.set.clone(),
             started: manifest.started.clone(),
             tool_version: manifest.tool_version.clone(),
             simulated: manifest.simulated,
-            seed: manifest.campaign.seed,
-            verdict: results
+            seed: campaign.seed,
+            verdict: ordered
                 .iter()
                 .map(|result| result.summary.verdict)
                 .max()
                 .unwrap_or(Verdict::Invalid),
-            conditions: Vec::new(),
-            points: results.iter().map(PointLine::of).collect(),
+            warnings: warnings::found(&asked, &conditions, &ordered),
+            asked,
+            conditions,
+            limits: Vec::new(),
+            points: ordered.into_iter().map(PointLine::of).collect(),
         }
+    }
+
+    /// With what the search came to, which the campaign knows.
+    #[must_use]
+    pub fn with_limits(self, limits: Vec<FoundLimit>) -> Self {
+        Self { limits, ..self }
     }
 
     /// The document as it is stored: indented, with a line feed at its end.
@@ -98,6 +159,56 @@ impl SetSummary {
         bytes.push(b'\n');
         bytes
     }
+
+    /// Reads a stored document. Keys that this version does not know are passed over.
+    pub fn from_json_bytes(bytes: &[u8]) -> Result<Self, SetError> {
+        let named: Named = serde_json::from_slice(bytes)?;
+        if named.schema != SET_SCHEMA {
+            return Err(SetError::Schema(named.schema));
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+}
+
+/// The schema is read first: a document of another form should say so, not complain of a field.
+#[derive(Deserialize)]
+struct Named {
+    schema: String,
+}
+
+impl ConditionSummary {
+    fn of(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
+        let stop_at = campaign.repetition.stop_at.as_ref();
+        let levels: Vec<LevelSummary> = by_level(results)
+            .into_iter()
+            .map(|(level, own)| LevelSummary::of(level, &own, stop_at))
+            .collect();
+        let findings = match campaign.question {
+            Question::Repeat => None,
+            Question::Sweep(_) => Some(Findings::of(&levels)),
+        };
+        Self {
+            name: name.to_owned(),
+            subject: results.first().map(|result| Subject::of(&result.summary)),
+            levels,
+            findings,
+        }
+    }
+}
+
+/// From the lowest level to the highest.
+fn by_level<'a>(results: &[&'a PointResult]) -> Vec<(Level, Vec<&'a PointResult>)> {
+    let mut levels: Vec<(Level, Vec<&PointResult>)> = Vec::new();
+    for result in results {
+        let level = result.point.level;
+        match levels.iter_mut().find(|(known, _)| *known == level) {
+            Some((_, own)) => own.push(result),
+            None => levels.push((level, vec![result])),
+        }
+    }
+    let place = |level: &Level| level.place().unwrap_or(f64::NEG_INFINITY);
+    levels.sort_by(|(a, _), (b, _)| place(a).total_cmp(&place(b)));
+    levels
 }
 
 impl PointLine {

@@ -2,45 +2,172 @@
 //!
 //! A [`Campaign`] is told what each run came to and answers which is next. It is a function of its
 //! spec and of what it was told, so a set is resumed by telling it again what is already stored.
+//! Nothing is remembered but that history: every answer is worked out from it anew.
+//!
+//! - A **repeat** measures every condition `runs` times, or until the doubt is small (`precision`).
+//! - A **sweep** measures every level so (`grid`, in the order of `order`), then levels around the
+//!   knee (`fine`), then those that a search asks for (`search`).
+//! - `seeds` says which seed a run has; conditions share them, so that they are paired.
+
+mod asked;
+mod error;
+mod fine;
+mod goal;
+mod grid;
+mod history;
+mod judgement;
+mod ladder;
+mod order;
+mod precision;
+mod search;
+mod seeds;
 
 use inferometer_analysis::Summary;
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Stage};
+use inferometer_analysis::set::FoundLimit;
+use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
+
+use self::asked::Asked;
+pub use self::asked::Told;
+pub use self::error::CampaignError;
+use self::grid::Grid;
+use self::history::{History, Slot};
+pub use self::precision::Precision;
+use self::precision::Rule;
+use self::search::Searches;
 
 /// What to measure next, and why, until there is nothing left to ask.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     spec: CampaignSpec,
-    finished: u32,
+    asked: Asked,
+    history: History,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CampaignError {
-    #[error("nothing is measured: there is no server in the list")]
-    NoCondition,
+/// What only the campaign itself knows of its outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// Of each condition whose search is over.
+    pub limits: Vec<FoundLimit>,
+    /// Of each condition at each level, where runs were to stop at a half-width.
+    pub precision: Vec<Precision>,
+}
+
+/// Runs that are over, and all that there will be; `None` when that depends on what they show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub done: u32,
+    pub expected: Option<u32>,
 }
 
 impl Campaign {
     pub fn new(spec: CampaignSpec) -> Result<Self, CampaignError> {
-        if spec.conditions.is_empty() {
-            return Err(CampaignError::NoCondition);
-        }
-        Ok(Self { spec, finished: 0 })
+        error::check(&spec)?;
+        let asked = Asked::by(&spec)?;
+        Ok(Self { spec, asked, history: History::default() })
     }
 
     /// The next run; the same until [`Self::finished`] is told of it. `None` when all is asked.
     pub fn next(&self) -> Option<Point> {
-        (self.finished < self.spec.repetition.runs.get()).then(|| Point {
-            number: self.finished,
-            condition: 0,
-            level: Level::AsAsked,
-            repetition: self.finished,
-            seed: self.spec.seed.wrapping_add(self.finished.into()),
-            stage: Stage::Planned,
+        let Slot { condition, level, repetition, stage } = self.slot()?;
+        let seed = match &self.spec.question {
+            Question::Repeat => seeds::repeated(self.spec.seed, repetition),
+            Question::Sweep(_) => seeds::swept(self.spec.seed, level, stage, repetition),
+        };
+        Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
+    }
+
+    /// What the run that [`Self::next`] named came to. Says nothing when there was none.
+    pub fn finished(&mut self, summary: &Summary) {
+        if let Some(point) = self.next() {
+            let told = self.asked.read(point.condition, summary);
+            self.history.add(point, told);
+        }
+    }
+
+    /// The same as [`Self::finished`], with only the numbers that the campaign looks at.
+    pub fn told(&mut self, told: Told) {
+        if let Some(point) = self.next() {
+            self.history.add(point, told);
+        }
+    }
+
+    /// Why the next run is asked for, in a few words.
+    pub fn why(&self) -> Option<String> {
+        let slot = self.slot()?;
+        if let Some(why) = self.searches().and_then(|searches| searches.why(&slot)) {
+            return Some(why);
+        }
+        let run = slot.repetition + 1;
+        let known = match slot.stage {
+            Stage::Fine => self.fine().map(|grid| grid.runs),
+            Stage::Planned | Stage::Probe | Stage::Confirmation => Some(self.planned().runs),
+        };
+        let of = known.map_or(String::new(), |runs| format!(" of {runs}"));
+        Some(match (slot.stage, slot.level) {
+            (Stage::Fine, level) => format!("around the knee: {level}, run {run}{of}"),
+            (_, Level::AsAsked) => format!("run {run}{of}"),
+            (_, level) => format!("{level}, run {run}{of}"),
         })
     }
 
-    /// What the run that [`Self::next`] named came to.
-    pub fn finished(&mut self, _summary: &Summary) {
-        self.finished += 1;
+    pub fn progress(&self) -> Progress {
+        let done = self.history.count();
+        if self.slot().is_none() {
+            return Progress { done, expected: Some(done) };
+        }
+        let planned = self.planned();
+        let is_laid_out = planned.next().is_none();
+        let expected = match (self.searches(), self.fine()) {
+            (Some(_), _) => None,
+            (None, Some(_)) if !is_laid_out => None,
+            (None, Some(fine)) => {
+                fine.expected().map(|fine| self.history.of_stage(Stage::Planned) + fine)
+            }
+            (None, None) => planned.expected(),
+        };
+        Progress { done, expected }
+    }
+
+    pub fn findings(&self) -> Findings {
+        Findings {
+            limits: self.searches().map(|searches| searches.found()).unwrap_or_default(),
+            precision: self.planned().precision(),
+        }
+    }
+
+    fn slot(&self) -> Option<Slot> {
+        self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
+    }
+
+    /// What is laid out before anything is known.
+    fn planned(&self) -> Grid<'_> {
+        let repetition = &self.spec.repetition;
+        let runs = repetition.runs.get();
+        let rule = repetition
+            .stop_at
+            .as_ref()
+            .map(|stop_at| Rule { half_width: stop_at.half_width, runs_at_most: runs });
+        let levels = match &self.spec.question {
+            Question::Repeat => vec![Level::AsAsked],
+            Question::Sweep(sweep) => sweep.levels.clone(),
+        };
+        let (spec, history) = (&self.spec, &self.history);
+        Grid { spec, history, levels, runs, rule, stage: Stage::Planned }
+    }
+
+    /// Around the knee. Which levels these are is known when the planned ones are measured.
+    fn fine(&self) -> Option<Grid<'_>> {
+        let Question::Sweep(sweep) = &self.spec.question else { return None };
+        let fine = sweep.fine?;
+        let (spec, history) = (&self.spec, &self.history);
+        let levels = fine::levels(spec, sweep, fine, history);
+        Some(Grid { spec, history, levels, runs: fine.runs.get(), rule: None, stage: Stage::Fine })
+    }
+
+    fn searches(&self) -> Option<Searches<'_>> {
+        let Question::Sweep(sweep) = &self.spec.question else { return None };
+        let find = sweep.find.as_ref()?;
+        let (spec, goals, history) = (&self.spec, &self.asked.goals, &self.history);
+        Some(Searches { spec, sweep, find, goals, history })
     }
 }

@@ -5,6 +5,7 @@ mod groups;
 mod promises;
 mod sections;
 mod server;
+pub mod set;
 mod style;
 
 use inferometer_analysis::Summary;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Interval;
+use crate::estimate::{Estimate, Interval};
+use crate::statistics::runs::RunStatistics;
 
 /// Mean and spread between runs. A run counts once, whatever its length.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,8 +18,126 @@ pub struct Across {
     pub cov: Option<f64>,
     /// Runs that have a value.
     pub n: u32,
-    /// One for each run, in the order of the runs; null where it has none.
+    /// One for each run that counts, in the order of the runs; null where it has none.
     pub values: Vec<Option<f64>>,
     /// Of a single run: its own interval, which knows nothing of other runs.
     pub within: Option<Interval>,
+    /// Whether every run had enough requests for this statistic.
+    pub certified: bool,
+    /// Why no run has a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Across {
+    pub fn of(runs: &[Result<Estimate, String>]) -> Self {
+        let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
+        let present: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        let found = RunStatistics::of(&present);
+        Self {
+            mean: found.map(|found| found.mean),
+            std: found.and_then(|found| found.std),
+            interval: found.and_then(|found| found.interval),
+            cov: found.and_then(|found| found.cov),
+            n: u32::try_from(present.len()).unwrap_or(u32::MAX),
+            values: runs.iter().map(|run| run.as_ref().ok().map(|run| run.value)).collect(),
+            within: match estimates.as_slice() {
+                [single] => single.interval,
+                _ => None,
+            },
+            certified: !estimates.is_empty() && estimates.iter().all(|run| run.certified),
+            reason: match (found, runs.first()) {
+                (Some(_), _) => None,
+                (None, Some(Err(reason))) => Some(reason.clone()),
+                (None, Some(Ok(_))) => Some("a run's value is not a finite number".to_owned()),
+                (None, None) => Some("no run of this level counts".to_owned()),
+            },
+        }
+    }
+
+    /// Between the runs, or of a single run the one within it.
+    pub fn doubt(&self) -> Option<Interval> {
+        self.interval.or(self.within)
+    }
+
+    /// Of the values, where there are any.
+    pub fn extremes(&self) -> Option<(f64, f64)> {
+        let values = || self.values.iter().flatten().copied();
+        Some((values().min_by(f64::total_cmp)?, values().max_by(f64::total_cmp)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(value: f64) -> Estimate {
+        let interval = Interval::new(value - 1.0, value + 1.0);
+        Estimate { value, interval, n: 700, effective_n: None, certified: true }
+    }
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} and not {expected}");
+    }
+
+    /// By `SciPy`: `stats.t.interval(0.95, n - 1, mean, sem)` and `std(ddof=1)`.
+    #[test]
+    fn five_runs_are_as_scipy_has_them() {
+        let across = Across::of(&[387.1, 391.4, 379.9, 384.2, 390.3].map(estimate).map(Ok));
+        close(across.mean.unwrap(), FIVE.mean);
+        close(across.std.unwrap(), FIVE.std);
+        close(across.interval.unwrap().low, FIVE.low);
+        close(across.interval.unwrap().high, FIVE.high);
+        close(across.cov.unwrap(), FIVE.cov);
+        assert_eq!((across.n, across.within, across.extremes()), (5, None, Some((379.9, 391.4))));
+        let across = Across::of(&[0.512, 0.498, 0.731].map(estimate).map(Ok));
+        close(across.mean.unwrap(), THREE.mean);
+        close(across.std.unwrap(), THREE.std);
+        close(across.interval.unwrap().low, THREE.low);
+        close(across.interval.unwrap().high, THREE.high);
+        close(across.cov.unwrap(), THREE.cov);
+    }
+
+    #[test]
+    fn one_run_has_no_spread_but_its_own_interval() {
+        let across = Across::of(&[Ok(estimate(10.0))]);
+        assert_eq!((across.mean, across.std, across.cov), (Some(10.0), None, None));
+        assert_eq!(across.interval, None);
+        assert_eq!(across.doubt(), Interval::new(9.0, 11.0));
+    }
+
+    #[test]
+    fn a_run_without_a_value_keeps_its_place_and_says_why_when_it_is_alone() {
+        let across =
+            Across::of(&[Ok(estimate(1.0)), Err("no promise".to_owned()), Ok(estimate(3.0))]);
+        assert_eq!(across.values, [Some(1.0), None, Some(3.0)]);
+        assert_eq!((across.n, across.mean, across.reason), (2, Some(2.0), None));
+        let across = Across::of(&[Err("no promise".to_owned())]);
+        assert_eq!((across.n, across.mean, across.certified), (0, None, false));
+        assert_eq!(across.reason.as_deref(), Some("no promise"));
+        assert!(Across::of(&[]).reason.is_some());
+    }
+
+    const FIVE: Expected = Expected {
+        mean: 386.580_000_000_000_04,
+        std: 4.680_491_427_190_105,
+        low: 380.768_402_300_956_7,
+        high: 392.391_597_699_043_36,
+        cov: 0.012_107_432_943_220_302,
+    };
+    const THREE: Expected = Expected {
+        mean: 0.580_333_333_333_333_4,
+        std: 0.130_668_792_499_714_05,
+        low: 0.255_734_058_135_915,
+        high: 0.904_932_608_530_751_7,
+        cov: 0.225_161_618_322_310_24,
+    };
+
+    struct Expected {
+        mean: f64,
+        std: f64,
+        low: f64,
+        high: f64,
+        cov: f64,
+    }
 }

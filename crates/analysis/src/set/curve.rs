@@ -1,0 +1,58 @@
+//! Throughput against the load, as findings look at it.
+
+use inferometer_model::campaign::Level;
+
+use super::across::Across;
+use super::finding::Figure;
+use super::level::LevelSummary;
+
+/// Levels that have a place and a throughput, from the lowest to the highest.
+#[derive(Debug)]
+pub(super) struct Curve<'a> {
+    /// The name of its quantity.
+    pub(super) quantity: &'static str,
+    pub(super) points: Vec<CurvePoint<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct CurvePoint<'a> {
+    pub(super) level: Level,
+    pub(super) place: f64,
+    pub(super) mean: f64,
+    pub(super) across: &'a Across,
+}
+
+impl<'a> Curve<'a> {
+    /// Of output tokens; where nothing generates any, of requests.
+    pub(super) fn of(levels: &'a [LevelSummary]) -> Self {
+        let tokens = Self::of_quantity(levels, "output_throughput");
+        if tokens.points.is_empty() {
+            return Self::of_quantity(levels, "request_throughput");
+        }
+        tokens
+    }
+
+    fn of_quantity(levels: &'a [LevelSummary], quantity: &'static str) -> Self {
+        let point = |summary: &'a LevelSummary| {
+            let across = summary.quantities.get(quantity)?;
+            // What is unlimited has no place on an axis.
+            let place = summary.level.place().filter(|place| place.is_finite())?;
+            Some(CurvePoint { level: summary.level, place, mean: across.mean?, across })
+        };
+        Self { quantity, points: levels.iter().filter_map(point).collect() }
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = f64> + '_ {
+        self.points.iter().map(|point| point.place)
+    }
+
+    pub(super) fn means(&self) -> Vec<(f64, f64)> {
+        self.points.iter().map(|point| (point.place, point.mean)).collect()
+    }
+}
+
+impl CurvePoint<'_> {
+    pub(super) fn figure(&self) -> Figure {
+        Figure { value: self.mean, interval: self.across.doubt() }
+    }
+}

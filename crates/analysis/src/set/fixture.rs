@@ -1,0 +1,111 @@
+//! Hand-made levels and runs for the tests of sets.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use inferometer_model::campaign::Level;
+
+use super::across::Across;
+use super::curve::Curve;
+use super::finding::Finding;
+use super::knee::Knee;
+use super::level::{LevelSummary, Tally};
+use super::scalability::Scalability;
+use crate::estimate::Estimate;
+use crate::fixture::calm;
+use crate::statistics::draws::Draws;
+use crate::summary::{Summary, summarize};
+use crate::value::{MetricValue, MetricValues};
+use crate::verdict::Verdict;
+
+/// Forty requests, all ok, on a closed loop of eight.
+pub(super) fn summary() -> Summary {
+    summarize(&calm())
+}
+
+/// Each value is that of one run, without an interval of its own.
+pub(super) fn across(values: &[f64]) -> Across {
+    let run = |value: &f64| {
+        Ok(Estimate { value: *value, interval: None, n: 700, effective_n: None, certified: true })
+    };
+    Across::of(&values.iter().map(run).collect::<Vec<_>>())
+}
+
+pub(super) fn level(
+    concurrency: u32,
+    quantities: impl IntoIterator<Item = (&'static str, Across)>,
+) -> LevelSummary {
+    LevelSummary {
+        level: Level::Concurrency(NonZeroU32::new(concurrency).unwrap()),
+        verdict: Verdict::Valid,
+        points: vec![0],
+        left_out: Vec::new(),
+        requests: Tally::default(),
+        cut: None,
+        partial: 0,
+        served: None,
+        enough: None,
+        quantities: quantities
+            .into_iter()
+            .map(|(name, across)| (name.to_owned(), across))
+            .collect::<BTreeMap<_, _>>(),
+    }
+}
+
+/// Five runs at each level of a known curve, with a relative noise.
+pub(super) fn series(curve: impl Fn(f64) -> f64, levels: &[u32], noise: f64) -> Vec<LevelSummary> {
+    let mut draws = Draws::new(11, 0);
+    levels
+        .iter()
+        .map(|concurrency| {
+            let truth = curve(f64::from(*concurrency));
+            let values: Vec<f64> = (0..5).map(|_| truth * (1.0 + noise * draws.normal())).collect();
+            level(*concurrency, [("output_throughput", across(&values))])
+        })
+        .collect()
+}
+
+/// What is found in a series.
+pub(super) struct Series<'a>(pub(super) &'a [LevelSummary]);
+
+impl Series<'_> {
+    pub(super) fn knee(&self) -> Finding<Knee> {
+        Knee::find(&Curve::of(self.0))
+    }
+
+    pub(super) fn scalability(&self) -> Finding<Scalability> {
+        Scalability::find(&Curve::of(self.0), true)
+    }
+}
+
+/// The same run with another output throughput.
+pub(super) fn with_throughput(summary: &Summary, value: f64) -> Summary {
+    let mut changed = summary.clone();
+    changed.metrics = changed_metrics(summary, |name, found| match found {
+        MetricValue::Scalar(scalar) if name == "output_throughput" => scalar.value = Some(value),
+        MetricValue::Scalar(_) | MetricValue::Distribution(_) => (),
+    });
+    changed
+}
+
+/// The same run with other times from schedule to the first token and to the last.
+pub(super) fn with_latencies(summary: &Summary, ttft_ms: f64, e2e_ms: f64) -> MetricValues {
+    changed_metrics(summary, |name, found| {
+        let MetricValue::Distribution(distribution) = found else { return };
+        let value = match name {
+            "ttft_schedule" => ttft_ms,
+            "e2e_schedule" => e2e_ms,
+            _ => return,
+        };
+        (distribution.mean, distribution.min) = (Some(value), Some(value));
+    })
+}
+
+fn changed_metrics(summary: &Summary, change: impl Fn(&str, &mut MetricValue)) -> MetricValues {
+    let values = summary.metrics.iter().map(|(metric, value)| {
+        let mut value = value.clone();
+        change(metric.name, &mut value);
+        (metric, value)
+    });
+    MetricValues::new(values.collect())
+}

@@ -1,0 +1,143 @@
+//! All runs of one level of one server.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::Outcome;
+use inferometer_model::campaign::{Level, StopAt};
+use serde::{Deserialize, Serialize};
+
+use super::PointResult;
+use super::across::Across;
+use super::cut::Cut;
+use super::enough::Enough;
+use super::served::Served;
+use crate::metric::{METRICS, Shape};
+use crate::quantity::Quantity;
+use crate::sample::Percentile;
+use crate::statistic::Statistic;
+use crate::summary::Summary;
+use crate::verdict::Verdict;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelSummary {
+    pub level: Level,
+    /// The worst of its runs.
+    pub verdict: Verdict,
+    /// The runs that count, by their numbers.
+    pub points: Vec<u32>,
+    /// Runs that are invalid: they are in no mean and in no finding.
+    pub left_out: Vec<u32>,
+    /// How requests ended, all runs of the level added up.
+    pub requests: Tally,
+    /// Whether a limit of time ended the level before its requests did.
+    pub cut: Option<Cut>,
+    /// Runs that were not played to their end.
+    pub partial: u32,
+    /// Of a rate: whether the server kept up with it.
+    pub served: Option<Served>,
+    /// Where runs were made until enough is known.
+    pub enough: Option<Enough>,
+    /// By the name of the quantity, such as `ttft.p99`.
+    pub quantities: BTreeMap<String, Across>,
+}
+
+/// Counts, never a statistic: requests of different runs are not one sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub scheduled: u64,
+    pub ok: u64,
+    pub failed: u64,
+    /// Ended by us.
+    pub cancelled: u64,
+    pub not_sent: u64,
+}
+
+/// What is published of a distribution.
+const STATISTICS: [Statistic; 5] = [
+    Statistic::Mean,
+    Statistic::Percentile(Percentile::P50),
+    Statistic::Percentile(Percentile::P90),
+    Statistic::Percentile(Percentile::P95),
+    Statistic::Percentile(Percentile::P99),
+];
+
+impl LevelSummary {
+    /// Of the results of one level, in the order of the set.
+    pub(super) fn of(level: Level, results: &[&PointResult], stop_at: Option<&StopAt>) -> Self {
+        let (counted, invalid): (Vec<&PointResult>, Vec<&PointResult>) =
+            results.iter().partition(|result| result.summary.verdict != Verdict::Invalid);
+        let numbers =
+            |results: &[&PointResult]| results.iter().map(|run| run.point.number).collect();
+        let summaries: Vec<&Summary> = counted.iter().map(|result| &result.summary).collect();
+        let all = || results.iter().map(|result| &result.summary);
+        let quantities = across_all(&summaries);
+        Self {
+            level,
+            verdict: all().map(|summary| summary.verdict).max().unwrap_or(Verdict::Invalid),
+            points: numbers(&counted),
+            left_out: numbers(&invalid),
+            requests: all().map(Tally::of).fold(Tally::default(), Tally::plus),
+            cut: Cut::of(all()),
+            partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
+                .unwrap_or(u32::MAX),
+            served: Served::of(level, all()),
+            enough: stop_at.map(|target| Enough::of(target, &summaries)),
+            quantities,
+        }
+    }
+
+    pub fn quantity(&self, name: &str) -> Option<&Across> {
+        self.quantities.get(name)
+    }
+
+    pub fn is_saturated(&self) -> bool {
+        self.served.is_some_and(|served| served.saturated)
+    }
+}
+
+impl Tally {
+    fn of(summary: &Summary) -> Self {
+        let ok = summary.count(Outcome::Ok);
+        let cancelled = summary.count(Outcome::Cancelled);
+        Self {
+            scheduled: summary.scheduled.saturating_sub(summary.time_over),
+            ok,
+            failed: summary.attempted.saturating_sub(ok + cancelled),
+            cancelled,
+            // Turns that the end of the run cut off were never due.
+            not_sent: summary.count(Outcome::NotSent).saturating_sub(summary.time_over),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            scheduled: self.scheduled + other.scheduled,
+            ok: self.ok + other.ok,
+            failed: self.failed + other.failed,
+            cancelled: self.cancelled + other.cancelled,
+            not_sent: self.not_sent + other.not_sent,
+        }
+    }
+
+    /// Failed requests as a share of those that ended by themselves; `None` when none did.
+    pub fn failed_share(&self) -> Option<f64> {
+        let ended = self.ok + self.failed;
+        (0 < ended).then(|| self.failed as f64 / ended as f64)
+    }
+}
+
+fn across_all(summaries: &[&Summary]) -> BTreeMap<String, Across> {
+    let quantities = METRICS.iter().flat_map(|metric| {
+        let statistics: Vec<Option<Statistic>> = match metric.shape() {
+            Shape::Distribution => STATISTICS.map(Some).to_vec(),
+            Shape::Scalar => vec![None],
+        };
+        statistics.into_iter().filter_map(|statistic| Quantity::new(metric, statistic))
+    });
+    quantities
+        .map(|quantity| {
+            let runs: Vec<_> = summaries.iter().map(|summary| quantity.of(summary)).collect();
+            (quantity.to_string(), Across::of(&runs))
+        })
+        .collect()
+}

@@ -1,0 +1,187 @@
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use inferometer_model::campaign::{Condition, Dimension, Order, Repetition, Sweep};
+
+use super::fixture::{summary, with_throughput};
+use super::*;
+use crate::fixture::calm;
+use crate::verdict::Severity;
+
+fn at_once(requests: u32) -> Level {
+    Level::Concurrency(NonZeroU32::new(requests).unwrap())
+}
+
+fn manifest(question: Question, conditions: &[&str]) -> SetManifest {
+    let condition =
+        |name: &&str| Condition { name: (*name).to_owned(), spec: calm().manifest.spec };
+    SetManifest {
+        format: 1,
+        set: "20260101-000000-set".to_owned(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        tool_version: "0.1.0".to_owned(),
+        simulated: false,
+        campaign: CampaignSpec {
+            question,
+            conditions: conditions.iter().map(condition).collect(),
+            repetition: Repetition {
+                runs: NonZeroU32::new(3).unwrap(),
+                cool_down: Duration::from_mins(1),
+                restart: None,
+                stop_at: None,
+            },
+            order: Order::Interleaved,
+            seed: 7,
+        },
+    }
+}
+
+fn sweep() -> Question {
+    Question::Sweep(Sweep {
+        dimension: Dimension::Concurrency,
+        levels: Vec::new(),
+        waves: None,
+        fine: None,
+        find: None,
+    })
+}
+
+fn result(number: u32, condition: u32, level: Level, throughput: f64) -> PointResult {
+    PointResult {
+        point: Point {
+            number,
+            condition,
+            level,
+            repetition: 0,
+            seed: number.into(),
+            stage: Stage::Planned,
+        },
+        summary: with_throughput(&summary(), throughput),
+    }
+}
+
+fn throughput(level: &LevelSummary) -> &Across {
+    level.quantity("output_throughput").unwrap()
+}
+
+#[test]
+fn runs_are_gathered_by_condition_and_level_in_the_order_of_the_load() {
+    let results = [
+        result(3, 0, at_once(2), 22.0),
+        result(0, 0, at_once(16), 90.0),
+        result(1, 1, at_once(2), 5.0),
+        result(2, 0, at_once(2), 20.0),
+    ];
+    let found = SetSummary::of(&manifest(sweep(), &["one", "two"]), &results);
+    let [one, two] = found.conditions.as_slice() else { panic!("two conditions") };
+    let levels: Vec<Level> = one.levels.iter().map(|level| level.level).collect();
+    assert_eq!(levels, [at_once(2), at_once(16)]);
+    assert_eq!(one.levels[0].points, [2, 3]);
+    assert_eq!(throughput(&one.levels[0]).values, [Some(20.0), Some(22.0)]);
+    assert_eq!(throughput(&one.levels[0]).mean, Some(21.0));
+    assert_eq!((two.levels.len(), throughput(&two.levels[0]).mean), (1, Some(5.0)));
+    assert_eq!(found.points.iter().map(|point| point.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(one.findings.is_some());
+}
+
+#[test]
+fn what_people_publish_is_there_by_name() {
+    let found =
+        SetSummary::of(&manifest(Question::Repeat, &["a"]), &[result(0, 0, Level::AsAsked, 1.0)]);
+    let level = &found.conditions[0].levels[0];
+    for name in ["ttft.mean", "ttft.p99", "tpot.p50", "e2e.p90", "itl.p95", "output_throughput"] {
+        assert_eq!(level.quantity(name).unwrap().n, 1, "{name}");
+    }
+    let goodput = level.quantity("goodput").unwrap();
+    assert!(goodput.mean.is_none() && goodput.reason.is_some());
+    assert_eq!(found.conditions[0].findings, None);
+    assert_eq!(found.asked.question, QuestionKind::Repeat);
+}
+
+#[test]
+fn an_invalid_run_is_kept_in_the_list_and_counts_nowhere_else() {
+    let mut results: Vec<PointResult> =
+        (0..3).map(|number| result(number, 0, at_once(4), 100.0 + f64::from(number))).collect();
+    results[2].summary.verdict = Verdict::Invalid;
+    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let level = &found.conditions[0].levels[0];
+    assert_eq!((level.points.as_slice(), level.left_out.as_slice()), (&[0, 1][..], &[2][..]));
+    assert_eq!(throughput(level).mean, Some(100.5));
+    assert_eq!((level.verdict, found.verdict), (Verdict::Invalid, Verdict::Invalid));
+    assert_eq!(level.requests.ok, 120, "what became of requests is told of all runs");
+    let notice = &found.warnings[0];
+    assert_eq!((notice.key.as_str(), notice.severity), ("invalid-runs", Severity::Degraded));
+    assert!(notice.text.starts_with("1 run is invalid and left out"), "{}", notice.text);
+}
+
+#[test]
+fn a_level_of_invalid_runs_has_no_numbers_and_says_why() {
+    let mut only = result(0, 0, at_once(4), 100.0);
+    only.summary.verdict = Verdict::Invalid;
+    let found = SetSummary::of(&manifest(sweep(), &["a"]), &[only]);
+    let level = &found.conditions[0].levels[0];
+    assert_eq!((throughput(level).mean, throughput(level).n), (None, 0));
+    assert!(throughput(level).reason.is_some());
+    assert_eq!(found.warnings[0].severity, Severity::Invalid);
+    let findings = found.conditions[0].findings.as_ref().unwrap();
+    assert!(findings.peak.found().is_none() && findings.sweet_spot.found().is_none());
+}
+
+#[test]
+fn what_runs_warn_of_is_told_once_for_each_kind() {
+    let mut results: Vec<PointResult> =
+        (0..3).map(|number| result(number, 0, at_once(4), 100.0)).collect();
+    for result in &mut results[..2] {
+        result.summary.warnings = vec![Notice {
+            key: "client-lag".to_owned(),
+            severity: Severity::Degraded,
+            text: "the client was late".to_owned(),
+            remedy: "give it more cores".to_owned(),
+        }];
+    }
+    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let texts: Vec<&str> = found.warnings.iter().map(|notice| notice.text.as_str()).collect();
+    assert_eq!(texts, ["2 of 3 runs: the client was late"]);
+}
+
+#[test]
+fn one_or_two_runs_of_a_level_are_few() {
+    for (runs, words) in [(1, Some("one run")), (2, Some("two runs")), (3, None)] {
+        let results: Vec<PointResult> =
+            (0..runs).map(|number| result(number, 0, at_once(4), 100.0)).collect();
+        let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+        let few = found.warnings.iter().find(|notice| notice.key == "few-runs");
+        assert_eq!(few.is_some(), words.is_some(), "{runs}");
+        assert!(few.is_none_or(|few| few.text.contains(words.unwrap_or_default())));
+    }
+}
+
+#[test]
+fn a_stored_document_is_read_back_and_the_same_runs_give_the_same_bytes() {
+    let results: Vec<PointResult> = (0..15)
+        .map(|number| {
+            let concurrency = [1, 2, 4, 8, 16][number as usize / 3];
+            let noise = f64::from(number % 3);
+            result(number, 0, at_once(concurrency), 40.0 * f64::from(concurrency.min(8)) + noise)
+        })
+        .collect();
+    let of = || SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    assert_eq!(of().to_json_bytes(), of().to_json_bytes());
+    let found = of().with_limits(vec![FoundLimit {
+        condition: 0,
+        goals: vec!["ttft.p99<500ms".to_owned()],
+        level: Some(8.0),
+        lowest_missed: Some(9.0),
+        confirmed: true,
+        open_ended: false,
+        runs: 9,
+        undecided: vec![8.5],
+        words: "8 at once".to_owned(),
+    }]);
+    let read = SetSummary::from_json_bytes(&found.to_json_bytes()).unwrap();
+    assert_eq!(read, found);
+    let text = String::from_utf8(found.to_json_bytes()).unwrap();
+    let other = text.replace("inferometer.set/1", "inferometer.set/9");
+    let error = SetSummary::from_json_bytes(other.as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("inferometer.set/9"), "{error}");
+}

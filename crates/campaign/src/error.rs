@@ -1,0 +1,96 @@
+//! What cannot be asked, said before anything is measured.
+
+use inferometer_analysis::{QuantityProblem, SloProblem, check_slos};
+use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Question, Search, Sweep};
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CampaignError {
+    #[error("nothing is measured: there is no server in the list")]
+    NoCondition,
+    #[error("nothing is swept: give levels, such as --rates 1,2,5, or something to find")]
+    NoLevel,
+    #[error("the level `{level}` is no {dimension} above zero")]
+    NotALevel { level: Level, dimension: &'static str },
+    #[error("the level `{0}` is listed twice; ask for more runs instead")]
+    TwiceTheLevel(Level),
+    #[error("the runs cannot stop by their doubt: {0}")]
+    StopAtQuantity(QuantityProblem),
+    #[error("a half-width is a share of the mean above zero, such as 2 %; {0} is none")]
+    StopAtShare(f64),
+    #[error("nothing is searched: give a goal, such as ttft.p99<500ms")]
+    NoGoal,
+    #[error(transparent)]
+    Goal(#[from] SloProblem),
+    #[error("a search judges whole runs, and `{goal}` is about no run: {problem}")]
+    GoalQuantity { goal: String, problem: QuantityProblem },
+    #[error("the resolution is a share of the level between 0 and 1, such as 5 %; {0} is none")]
+    Resolution(f64),
+    #[error(
+        "a search begins above zero and not above its end; {from} to {at_most} is no such range"
+    )]
+    Range { from: f64, at_most: f64 },
+}
+
+pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
+    if spec.conditions.is_empty() {
+        return Err(CampaignError::NoCondition);
+    }
+    let half_width = spec.repetition.stop_at.as_ref().map(|stop_at| stop_at.half_width);
+    if let Some(wrong) = half_width.filter(|share| !(share.is_finite() && 0.0 < *share)) {
+        return Err(CampaignError::StopAtShare(wrong));
+    }
+    match &spec.question {
+        Question::Repeat => Ok(()),
+        Question::Sweep(sweep) => check_sweep(spec, sweep),
+    }
+}
+
+fn check_sweep(spec: &CampaignSpec, sweep: &Sweep) -> Result<(), CampaignError> {
+    if sweep.levels.is_empty() && sweep.find.is_none() {
+        return Err(CampaignError::NoLevel);
+    }
+    for (place, &level) in sweep.levels.iter().enumerate() {
+        let (fits, dimension) = match (sweep.dimension, level) {
+            (Dimension::Rate, Level::Rate(per_s)) => (per_s.is_finite() && 0.0 < per_s, "rate"),
+            (Dimension::Rate, Level::Unlimited) => (true, "rate"),
+            (Dimension::Rate, Level::AsAsked | Level::Concurrency(_)) => (false, "rate"),
+            (Dimension::Concurrency, Level::Concurrency(_)) => (true, "concurrency"),
+            (Dimension::Concurrency, Level::AsAsked | Level::Rate(_) | Level::Unlimited) => {
+                (false, "concurrency")
+            }
+        };
+        if !fits {
+            return Err(CampaignError::NotALevel { level, dimension });
+        }
+        if sweep.levels[..place].contains(&level) {
+            return Err(CampaignError::TwiceTheLevel(level));
+        }
+    }
+    sweep.find.as_ref().map_or(Ok(()), |find| check_search(spec, sweep.dimension, find))
+}
+
+fn check_search(
+    spec: &CampaignSpec,
+    dimension: Dimension,
+    find: &Search,
+) -> Result<(), CampaignError> {
+    let &Search { ref goals, from, at_most, resolution, .. } = find;
+    if goals.is_empty() {
+        return Err(CampaignError::NoGoal);
+    }
+    if !(0.0 < resolution && resolution < 1.0) {
+        return Err(CampaignError::Resolution(resolution));
+    }
+    let lowest = match dimension {
+        Dimension::Rate => f64::MIN_POSITIVE,
+        Dimension::Concurrency => 1.0,
+    };
+    if !(lowest <= from && from <= at_most && at_most.is_finite()) {
+        return Err(CampaignError::Range { from, at_most });
+    }
+    for condition in &spec.conditions {
+        let promises: Vec<_> = condition.spec.slos.iter().chain(goals).cloned().collect();
+        check_slos(&promises, condition.spec.workload.streaming)?;
+    }
+    Ok(())
+}

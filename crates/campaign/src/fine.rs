@@ -1,0 +1,62 @@
+//! More levels around the knee of output throughput, once the others are measured.
+//!
+//! Each condition has a knee of its own; all conditions are measured at the levels of all knees, so
+//! that they stay paired. The stretch between the knee's two neighbours is cut into equal steps.
+
+use inferometer_analysis::set::kneedle;
+use inferometer_model::campaign::{CampaignSpec, Dimension, Fine, Level, Point, Stage, Sweep};
+
+use crate::asked::Told;
+use crate::history::History;
+use crate::ladder;
+
+/// The new levels, from the lowest to the highest; empty where no condition has a knee.
+pub(crate) fn levels(
+    spec: &CampaignSpec,
+    sweep: &Sweep,
+    fine: Fine,
+    history: &History,
+) -> Vec<Level> {
+    let mut places: Vec<f64> = Vec::new();
+    for condition in 0..spec.conditions.len() {
+        let Ok(condition) = u32::try_from(condition) else { continue };
+        let curve = curve(history, condition);
+        places.extend(around_knee(&curve, sweep.dimension, fine));
+    }
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let exists = |place: &f64| sweep.levels.iter().any(|level| level.place() == Some(*place));
+    let new = places.into_iter().filter(|place| !exists(place));
+    new.filter_map(|place| ladder::level(sweep.dimension, place)).collect()
+}
+
+/// Mean output throughput over the planned levels that have a place and a value.
+fn curve(history: &History, condition: u32) -> Vec<(f64, f64)> {
+    let counts = |point: &Point, told: &Told| {
+        point.stage == Stage::Planned && point.condition == condition && told.is_valid
+    };
+    let runs = history.runs().filter(|(point, told)| counts(point, told));
+    let mut values: Vec<(f64, f64)> = runs
+        .filter_map(|(point, told)| Some((point.level.place()?, told.output_throughput?)))
+        .filter(|(place, _)| place.is_finite())
+        .collect();
+    values.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let levels = values.chunk_by(|one, other| one.0.total_cmp(&other.0).is_eq());
+    let mean = |runs: &[(f64, f64)]| {
+        let sum: f64 = runs.iter().map(|(_, throughput)| throughput).sum();
+        (runs[0].0, sum / runs.len() as f64)
+    };
+    levels.map(mean).collect()
+}
+
+fn around_knee(curve: &[(f64, f64)], dimension: Dimension, fine: Fine) -> Vec<f64> {
+    let Some(knee) = kneedle(curve) else { return Vec::new() };
+    let low = curve[knee.saturating_sub(1)].0;
+    let high = curve[(knee + 1).min(curve.len() - 1)].0;
+    let steps = fine.steps.get();
+    let step = (high - low) / f64::from(steps);
+    (1..steps).map(|number| ladder::round(dimension, low + step * f64::from(number))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Whether a level meets its goals, by all of its runs together.
+//!
+//! - **One run** decides a goal when its value lies on one side of the limit with 95 % confidence, by
+//!   its own interval.
+//! - **Several runs** have a common interval: that of their mean, from the intervals of the runs, as
+//!   long as the runs lie no farther apart than those explain. Runs that do (a restart, a neighbour
+//!   on the machine) are judged by Student's interval of their values, from the third on.
+//!   Shares are pooled: a run weighs as much as it has requests.
+//! - **Values without a doubt of their own** (no interval, too few samples for the percentile) decide
+//!   by Student's interval as well; and where a level has had all of its runs, by agreement of all.
+//! - A run that is invalid or has no value decides nothing. The second of them settles the level:
+//!   nobody can serve users at a load under which nothing can be measured.
+//!
+//! The interval is looked at after every run, so that a level on the very edge is called met or
+//! missed by luck more often than one time in twenty. The search stands by no such call: its answer
+//! is measured again on fresh seeds.
+
+use inferometer_analysis::statistics::runs::RunStatistics;
+use inferometer_analysis::statistics::{UPPER, normal, student};
+use inferometer_analysis::{Estimate, Interval};
+
+use crate::asked::Told;
+use crate::goal::Goal;
+
+/// What is known of a level. Only `Met` counts as meeting the goals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Met,
+    Missed,
+    /// Another run may settle it.
+    Open,
+    /// All runs that it may take left a goal's limit inside the doubt.
+    Undecided,
+    /// Its runs were invalid or had no value for a goal.
+    NoNumbers,
+}
+
+/// So many runs without numbers settle a level.
+const BLIND_MAX: usize = 2;
+/// Runs lie farther apart than their intervals explain when chance does so one time in twenty.
+const APART: f64 = 0.95;
+/// A level is called met, or missed, with this confidence; each is a claim about one side.
+const SURE: f64 = 0.95;
+
+pub(crate) fn standing(runs: &[&Told], goals: &[Goal], runs_at_most: u32) -> Standing {
+    let judged: Vec<Option<bool>> = goals
+        .iter()
+        .enumerate()
+        .map(|(place, goal)| decided(goal, &estimates(runs, place), runs_at_most as usize))
+        .collect();
+    if judged.contains(&Some(false)) {
+        return Standing::Missed;
+    }
+    if judged.iter().all(|goal| *goal == Some(true)) {
+        return Standing::Met;
+    }
+    let seeing = (0..goals.len()).map(|place| estimates(runs, place).len()).min().unwrap_or(0);
+    if runs.len() - seeing >= BLIND_MAX {
+        return Standing::NoNumbers;
+    }
+    if seeing < runs_at_most as usize { Standing::Open } else { Standing::Undecided }
+}
+
+/// Whether the goal is met; `None` while nobody can say.
+fn decided(goal: &Goal, runs: &[Estimate], runs_at_most: usize) -> Option<bool> {
+    if runs.is_empty() {
+        return None;
+    }
+    let firm = runs.iter().all(|run| run.certified && run.interval.is_some());
+    let interval = if firm { common(goal, runs) } else { None };
+    let interval = interval.or_else(|| between(runs));
+    if let Some(met) = interval.and_then(|interval| goal.decided_by(interval)) {
+        return Some(met);
+    }
+    if firm || runs.len() < runs_at_most.max(2) {
+        return None;
+    }
+    let met = runs.iter().filter(|run| goal.is_met_by(run.value)).count();
+    [(0, false), (runs.len(), true)].into_iter().find(|(all, _)| *all == met).map(|(_, met)| met)
+}
+
+fn estimates(runs: &[&Told], place: usize) -> Vec<Estimate> {
+    let valid = runs.iter().filter(|told| told.is_valid);
+    valid.filter_map(|told| told.goals.get(place).copied().flatten()).collect()
+}
+
+/// Whether the runs lie on the good side of every goal, whatever their doubt.
+pub(crate) fn leans_to_met(runs: &[&Told], goals: &[Goal]) -> bool {
+    goals.iter().enumerate().all(|(place, goal)| {
+        let estimates = estimates(runs, place);
+        let whole: f64 = estimates.iter().map(|run| weight(goal, run)).sum();
+        let sum: f64 = estimates.iter().map(|run| weight(goal, run) * run.value).sum();
+        goal.is_met_by(sum / whole)
+    })
+}
+
+/// The interval of the mean of runs, from their own intervals; `None` when these do not explain how
+/// far apart the runs lie.
+fn common(goal: &Goal, runs: &[Estimate]) -> Option<Interval> {
+    let whole: f64 = runs.iter().map(|run| weight(goal, run)).sum();
+    let share = |run: &Estimate| weight(goal, run) / whole;
+    let mean: f64 = runs.iter().map(|run| share(run) * run.value).sum();
+    let (mut below, mut above, mut apart) = (0.0, 0.0, 0.0);
+    for run in runs {
+        let interval = run.interval?;
+        let (down, up) = (run.value - interval.low, interval.high - run.value);
+        below += (share(run) * down) * (share(run) * down);
+        above += (share(run) * up) * (share(run) * up);
+        let error = interval.half_width() / normal::quantile(UPPER);
+        let deviation = run.value - mean;
+        if deviation != 0.0 {
+            apart += (deviation / error) * (deviation / error);
+        }
+    }
+    if explained(runs.len() as f64 - 1.0) < apart {
+        return None;
+    }
+    let shrink = normal::quantile(SURE) / normal::quantile(UPPER);
+    Interval::new(mean - below.sqrt() * shrink, mean + above.sqrt() * shrink)
+}
+
+fn weight(goal: &Goal, run: &Estimate) -> f64 {
+    if goal.is_share() { (run.n as f64).max(1.0) } else { 1.0 }
+}
+
+/// The sum of squared deviations that chance exceeds one time in twenty: the quantile of chi-square
+/// after Wilson and Hilferty, which is within a hundredth of it.
+fn explained(degrees: f64) -> f64 {
+    if degrees < 1.0 {
+        return f64::INFINITY;
+    }
+    let ninth = 2.0 / (9.0 * degrees);
+    let root = 1.0 - ninth + normal::quantile(APART) * ninth.sqrt();
+    degrees * root * root * root
+}
+
+/// Student's interval of the values of at least three runs.
+fn between(runs: &[Estimate]) -> Option<Interval> {
+    let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
+    if values.len() < 3 {
+        return None;
+    }
+    let RunStatistics { n, mean, std, .. } = RunStatistics::of(&values)?;
+    let half = student::quantile(SURE, n as f64 - 1.0) * std? / (n as f64).sqrt();
+    Interval::new(mean - half, mean + half)
+}
+
+#[cfg(test)]
+mod tests;

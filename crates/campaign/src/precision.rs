@@ -1,0 +1,100 @@
+//! When repeated runs are enough: the interval between them is narrow.
+//!
+//! The interval is Student's, of at least three runs. It is looked at after every run from the third
+//! on, and who looks often is lucky once; so its level is raised for the number of looks that there
+//! may be (Bonferroni), and the interval that stops the runs holds with 95 % over all looks together.
+
+use inferometer_analysis::statistics::{runs::RunStatistics, student};
+use inferometer_model::campaign::{Level, Point, Stage};
+
+use crate::asked::Told;
+use crate::history::History;
+
+/// How close two runs lie says nothing; three are the fewest that may stop.
+const RUNS_MIN: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// As a share of the mean.
+    pub(crate) half_width: f64,
+    pub(crate) runs_at_most: u32,
+}
+
+/// How narrow the interval between runs became, for one condition at one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precision {
+    pub condition: u32,
+    pub level: Level,
+    /// Runs with a value.
+    pub runs: u32,
+    /// The half-width as a share of the mean, at the level raised for the looks; `None` of fewer
+    /// than three runs.
+    pub half_width: Option<f64>,
+    /// `false` once all runs are over: the cap was hit before the target.
+    pub reached: bool,
+}
+
+impl Rule {
+    /// Whether the runs before this round were enough.
+    pub(crate) fn reached_within(
+        &self,
+        history: &History,
+        condition: u32,
+        level: Level,
+        round: u32,
+    ) -> bool {
+        let values = values(history, condition, level, round);
+        self.share(&values).is_some_and(|share| share <= self.half_width)
+    }
+
+    pub(crate) fn precision(&self, history: &History, condition: u32, level: Level) -> Precision {
+        let values = values(history, condition, level, u32::MAX);
+        let half_width = self.share(&values);
+        Precision {
+            condition,
+            level,
+            runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
+            half_width,
+            reached: half_width.is_some_and(|share| share <= self.half_width),
+        }
+    }
+
+    fn share(&self, values: &[f64]) -> Option<f64> {
+        if values.len() < RUNS_MIN as usize {
+            return None;
+        }
+        let RunStatistics { n, mean, std, .. } = RunStatistics::of(values)?;
+        let looks = self.runs_at_most.saturating_sub(RUNS_MIN - 1).max(1);
+        let tail = 0.025 / f64::from(looks);
+        let half = student::quantile(1.0 - tail, n as f64 - 1.0) * std? / (n as f64).sqrt();
+        (mean != 0.0).then(|| half / mean.abs())
+    }
+}
+
+/// What runs that can be trusted came to.
+fn values(history: &History, condition: u32, level: Level, before: u32) -> Vec<f64> {
+    let counts = |point: &Point| {
+        point.stage == Stage::Planned
+            && point.condition == condition
+            && point.level == level
+            && point.repetition < before
+    };
+    let value = |told: &Told| told.repeated.filter(|_| told.is_valid);
+    history.runs().filter(|(point, _)| counts(point)).filter_map(|(_, told)| value(told)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looking_often_needs_a_narrower_spread() {
+        let values = [100.0, 101.0, 99.0];
+        // SciPy: t.ppf(0.975, 2) / sqrt(3) and t.ppf(1 - 0.025 / 8, 2) / sqrt(3), of s = 1.
+        let once = Rule { half_width: 0.02, runs_at_most: 3 }.share(&values).unwrap();
+        let often = Rule { half_width: 0.02, runs_at_most: 10 }.share(&values).unwrap();
+        assert!((once - 0.024_841_377_117_503_15).abs() < 1e-9, "{once}");
+        assert!(2.7 < often / once && often / once < 3.0, "{often}");
+        assert_eq!(Rule { half_width: 0.02, runs_at_most: 3 }.share(&values[..2]), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Repeated runs: their order, their seeds, and when they are enough.
+
+mod support;
+
+use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
+use support::{campaign, conditions, rates};
+
+fn value(value: f64) -> Told {
+    Told { is_valid: true, repeated: Some(value), ..Told::default() }
+}
+
+fn played(campaign: &mut Campaign, told: impl Fn(&Point) -> Told) -> Vec<Point> {
+    let mut points = Vec::new();
+    while let Some(point) = campaign.next() {
+        campaign.told(told(&point));
+        points.push(point);
+    }
+    points
+}
+
+fn stopping(half_width: f64, runs: u32) -> CampaignSpec {
+    let mut spec = campaign(Question::Repeat, runs);
+    let quantity = "output_throughput".to_owned();
+    spec.repetition.stop_at = Some(StopAt { quantity, half_width });
+    spec
+}
+
+#[test]
+fn repeats_count_their_seeds_on_and_conditions_alternate() {
+    let spec = CampaignSpec { conditions: conditions(2), ..campaign(Question::Repeat, 3) };
+    let mut campaign = Campaign::new(spec).unwrap();
+    assert_eq!(campaign.why().as_deref(), Some("run 1 of 3"));
+    assert_eq!(campaign.progress().expected, Some(6));
+    let points = played(&mut campaign, |_| value(1.0));
+    let order: Vec<(u32, u64)> = points.iter().map(|point| (point.condition, point.seed)).collect();
+    assert_eq!(order, [(0, 1), (1, 1), (1, 2), (0, 2), (0, 3), (1, 3)]);
+    assert!(points.iter().all(|point| point.level == Level::AsAsked));
+}
+
+#[test]
+fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_not() {
+    let levels = [1.0, 2.0, 4.0, 8.0];
+    let order = |order| {
+        let mut campaign =
+            Campaign::new(CampaignSpec { order, ..campaign(rates(&levels, None), 2) }).unwrap();
+        let points = played(&mut campaign, |_| value(1.0));
+        points.iter().map(|point| point.level.place().unwrap()).collect::<Vec<f64>>()
+    };
+    assert_eq!(order(Order::Listed), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0]);
+    let interleaved = order(Order::Interleaved);
+    for round in interleaved.chunks(4) {
+        let mut round = round.to_vec();
+        round.sort_by(f64::total_cmp);
+        assert_eq!(round, levels);
+    }
+    assert_ne!(interleaved[..4], interleaved[4..]);
+}
+
+#[test]
+fn calm_runs_stop_early_and_restless_ones_hit_the_cap() {
+    let mut calm = Campaign::new(stopping(0.02, 10)).unwrap();
+    assert_eq!(calm.progress().expected, None);
+    let points = played(&mut calm, |point| value(100.0 + f64::from(point.repetition) * 0.1));
+    assert_eq!(points.len(), 3);
+    let [precision] = calm.findings().precision.try_into().unwrap();
+    assert!(precision.reached && precision.half_width.unwrap() < 0.02);
+
+    let mut restless = Campaign::new(stopping(0.02, 10)).unwrap();
+    let swing = |point: &Point| value(100.0 + 20.0 * f64::from(point.repetition % 2));
+    assert_eq!(played(&mut restless, swing).len(), 10);
+    let [precision] = restless.findings().precision.try_into().unwrap();
+    assert!(!precision.reached && precision.runs == 10);
+}
+
+#[test]
+fn an_invalid_run_makes_nothing_narrower() {
+    let mut campaign = Campaign::new(stopping(0.02, 5)).unwrap();
+    let told = |point: &Point| Told { is_valid: point.repetition != 1, ..value(100.0) };
+    assert_eq!(played(&mut campaign, told).len(), 4);
+}
+
+#[test]
+fn conditions_stop_together() {
+    let spec = CampaignSpec { conditions: conditions(2), ..stopping(0.02, 6) };
+    let mut campaign = Campaign::new(spec).unwrap();
+    let told = |point: &Point| {
+        let swing = f64::from(point.condition) * 30.0 * f64::from(point.repetition % 2);
+        value(100.0 + swing)
+    };
+    assert_eq!(played(&mut campaign, told).len(), 12);
+    let reached: Vec<bool> =
+        campaign.findings().precision.iter().map(|precision| precision.reached).collect();
+    assert_eq!(reached, [true, false]);
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let refused = |spec| Campaign::new(spec).unwrap_err();
+    let empty = CampaignSpec { conditions: Vec::new(), ..campaign(Question::Repeat, 1) };
+    assert_eq!(refused(empty), CampaignError::NoCondition);
+    assert_eq!(refused(campaign(rates(&[], None), 1)), CampaignError::NoLevel);
+    let twice = refused(campaign(rates(&[2.0, 2.0], None), 1));
+    assert_eq!(twice, CampaignError::TwiceTheLevel(Level::Rate(2.0)));
+    assert!(matches!(
+        refused(campaign(rates(&[f64::NAN], None), 1)),
+        CampaignError::NotALevel { dimension: "rate", .. }
+    ));
+    assert_eq!(refused(stopping(0.0, 5)), CampaignError::StopAtShare(0.0));
+    let mut unknown = stopping(0.1, 5);
+    unknown.repetition.stop_at.as_mut().unwrap().quantity = "thruput".to_owned();
+    assert!(matches!(refused(unknown), CampaignError::StopAtQuantity(_)));
+}

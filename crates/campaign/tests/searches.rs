@@ -1,0 +1,194 @@
+//! Searches whose runs say what the test wants: where they begin, end and give up.
+
+mod support;
+
+use inferometer_analysis::set::FoundLimit;
+use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_model::campaign::{
+    CampaignSpec, Dimension, Level, Point, Question, Search, Stage, Sweep,
+};
+use support::{campaign, conditions, latency, number, rates, search};
+
+fn played(spec: CampaignSpec, told: impl Fn(&Point) -> Told) -> (Vec<Point>, Vec<FoundLimit>) {
+    let mut campaign = Campaign::new(spec).unwrap();
+    let mut points = Vec::new();
+    while let Some(point) = campaign.next() {
+        campaign.told(told(&point));
+        points.push(point);
+        assert!(points.len() < 500);
+    }
+    (points, campaign.findings().limits)
+}
+
+fn searched(find: Search, told: impl Fn(&Point) -> Told) -> (Vec<Point>, FoundLimit) {
+    let (points, limits) = played(campaign(rates(&[], Some(find)), 1), told);
+    let [limit] = limits.try_into().unwrap();
+    (points, limit)
+}
+
+/// A server that takes so many milliseconds per request per second, without any noise.
+fn exact(ms: f64) -> impl Fn(&Point) -> Told {
+    move |point| latency(point.level.place().unwrap() * ms, 1e-6)
+}
+
+#[test]
+fn the_load_is_doubled_then_bisected_then_confirmed_on_a_fresh_seed() {
+    let (points, limit) = searched(search(100.0, 2.0, 1_000.0), exact(10.0));
+    let places: Vec<f64> = points.iter().map(|point| point.level.place().unwrap()).collect();
+    assert_eq!(places, [2.0, 4.0, 8.0, 16.0, 11.3, 9.51, 10.4, 9.95, 10.2, 9.95]);
+    let last = points.last().unwrap();
+    assert_eq!((last.stage, last.repetition), (Stage::Confirmation, 1));
+    assert!(points.iter().rev().skip(1).all(|point| point.seed != last.seed));
+    assert_eq!((limit.level, limit.lowest_missed), (Some(9.95), Some(10.2)));
+    assert!(limit.confirmed && !limit.open_ended);
+    assert_eq!(limit.runs, 10);
+    assert_eq!(limit.words, "9.95/s meets ttft.p99<100ms; 10.2/s does not");
+}
+
+#[test]
+fn a_start_above_the_limit_is_halved() {
+    let (points, limit) = searched(search(100.0, 64.0, 1_000.0), exact(10.0));
+    let places: Vec<f64> =
+        points.iter().take(5).map(|point| point.level.place().unwrap()).collect();
+    assert_eq!(places, [64.0, 32.0, 16.0, 8.0, 11.3]);
+    assert!(limit.confirmed && (9.6..=10.0).contains(&limit.level.unwrap()));
+}
+
+#[test]
+fn concurrency_is_whole_and_found_to_one_request() {
+    let question = Question::Sweep(Sweep {
+        dimension: Dimension::Concurrency,
+        levels: Vec::new(),
+        waves: None,
+        fine: None,
+        find: Some(search(100.0, 1.0, 64.0)),
+    });
+    let (points, limits) = played(campaign(question, 1), exact(14.0));
+    assert!(points.iter().all(|point| matches!(point.level, Level::Concurrency(_))));
+    assert_eq!((limits[0].level, limits[0].lowest_missed), (Some(7.0), Some(8.0)));
+    assert_eq!(limits[0].words, "7 at once meets ttft.p99<100ms; 8 at once does not");
+}
+
+#[test]
+fn the_highest_level_that_may_be_asked_ends_the_search() {
+    let (points, limit) = searched(search(100.0, 2.0, 5.0), exact(10.0));
+    assert!(points.iter().all(|point| point.level.place().unwrap() <= 5.0));
+    assert_eq!((limit.level, limit.lowest_missed), (Some(5.0), None));
+    assert!(limit.open_ended && limit.confirmed);
+}
+
+#[test]
+fn a_server_that_never_meets_the_goals_has_no_limit() {
+    let (points, limit) = searched(search(100.0, 8.0, 64.0), |_| latency(500.0, 1.0));
+    assert_eq!((limit.level, limit.confirmed), (None, false));
+    assert_eq!(points.len(), 10);
+    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.0156/s");
+}
+
+#[test]
+fn a_level_on_the_edge_takes_all_its_runs_and_counts_as_missed() {
+    let find = Search { runs_at_most: number(4), ..search(100.0, 8.0, 1_000.0) };
+    let edge = |point: &Point| match point.level.place().unwrap() {
+        place if place < 10.0 => latency(50.0, 10.0),
+        place if place < 20.0 => latency(100.0, 10.0),
+        _ => latency(500.0, 10.0),
+    };
+    let (points, limit) = searched(find, edge);
+    let sixteen = points.iter().filter(|point| point.level == Level::Rate(16.0)).count();
+    assert_eq!(sixteen, 4);
+    assert!(limit.undecided.contains(&16.0));
+    assert!(limit.confirmed && limit.level.unwrap() < 10.0);
+    assert!(limit.words.ends_with("stayed undecided and counts as missed"), "{}", limit.words);
+}
+
+#[test]
+fn two_invalid_runs_count_as_missed() {
+    let told = |point: &Point| {
+        let place = point.level.place().unwrap();
+        Told { is_valid: place < 10.0, ..latency(50.0, 10.0) }
+    };
+    let (points, limit) = searched(search(100.0, 8.0, 1_000.0), told);
+    let sixteen = points.iter().filter(|point| point.level == Level::Rate(16.0)).count();
+    assert_eq!(sixteen, 2);
+    assert!((9.5..10.0).contains(&limit.level.unwrap()), "{limit:?}");
+    assert!(limit.words.contains("gave no numbers"), "{}", limit.words);
+}
+
+#[test]
+fn an_answer_that_fresh_runs_do_not_repeat_is_lowered() {
+    let told = |point: &Point| {
+        let place = point.level.place().unwrap();
+        let limit = if point.stage == Stage::Confirmation { 9.5 } else { 10.0 };
+        latency(if place < limit { 50.0 } else { 150.0 }, 10.0)
+    };
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    assert!(limit.confirmed);
+    assert!((9.2..9.5).contains(&limit.level.unwrap()), "{limit:?}");
+    assert!((9.5..9.8).contains(&limit.lowest_missed.unwrap()), "{limit:?}");
+    assert!(limit.words.ends_with("did not on fresh seeds"), "{}", limit.words);
+}
+
+#[test]
+fn a_search_gives_up_when_nothing_is_confirmed() {
+    let told = |point: &Point| {
+        let good = point.stage != Stage::Confirmation && point.level.place().unwrap() < 10.0;
+        latency(if good { 50.0 } else { 150.0 }, 10.0)
+    };
+    let (points, limit) = searched(search(100.0, 9.0, 1_000.0), told);
+    let fresh = points.iter().filter(|point| point.stage == Stage::Confirmation).count();
+    assert_eq!(fresh, 6);
+    assert!(!limit.confirmed);
+    assert!(limit.level.is_none(), "{limit:?}");
+}
+
+#[test]
+fn a_sweep_leaves_little_to_search() {
+    let spec = campaign(rates(&[2.0, 5.0, 9.8, 10.1, 20.0], Some(search(100.0, 1.0, 100.0))), 1);
+    let (points, limits) = played(spec, exact(10.0));
+    let probes = points.iter().filter(|point| point.stage == Stage::Probe).count();
+    assert_eq!((probes, points.len()), (0, 6));
+    assert_eq!((limits[0].level, limits[0].runs), (Some(9.8), 1));
+}
+
+#[test]
+fn every_condition_has_a_limit_of_its_own_and_they_take_turns() {
+    let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
+    spec.conditions = conditions(2);
+    let told = |point: &Point| exact(if point.condition == 0 { 10.0 } else { 30.0 })(point);
+    let (points, limits) = played(spec, told);
+    let turns: Vec<u32> = points.iter().take(6).map(|point| point.condition).collect();
+    assert_eq!(turns, [0, 1, 0, 1, 0, 1]);
+    assert_eq!(points[0].seed, points[1].seed);
+    let levels: Vec<f64> = limits.iter().map(|limit| limit.level.unwrap()).collect();
+    assert!((9.6..=10.0).contains(&levels[0]) && (3.2..=3.34).contains(&levels[1]), "{levels:?}");
+}
+
+#[test]
+fn the_live_view_is_told_why() {
+    let mut campaign =
+        Campaign::new(campaign(rates(&[], Some(search(100.0, 8.0, 100.0))), 1)).unwrap();
+    let mut why = Vec::new();
+    while let Some(point) = campaign.next() {
+        why.push(campaign.why().unwrap());
+        assert_eq!(campaign.progress().expected, None);
+        campaign.told(exact(10.0)(&point));
+    }
+    assert_eq!(why[0], "searches the limit: the first level");
+    assert_eq!(why[1], "searches the limit: above 8/s");
+    assert_eq!(why[2], "searches the limit: between 8/s and 16/s");
+    assert_eq!(why.last().unwrap(), "confirms 9.95/s as the limit, on a fresh seed");
+}
+
+#[test]
+fn a_search_that_means_nothing_is_refused() {
+    let refused = |find: Search| Campaign::new(campaign(rates(&[], Some(find)), 1)).unwrap_err();
+    let good = || search(100.0, 2.0, 64.0);
+    let goal = |goal: &str| Search { goals: vec![goal.parse().unwrap()], ..good() };
+    assert_eq!(refused(Search { goals: Vec::new(), ..good() }), CampaignError::NoGoal);
+    assert!(matches!(refused(goal("ttft.p99>100ms")), CampaignError::Goal(_)));
+    assert!(matches!(refused(goal("attainment>95%")), CampaignError::Goal(_)));
+    assert!(matches!(refused(goal("ttft<100ms")), CampaignError::GoalQuantity { .. }));
+    assert_eq!(refused(Search { resolution: 0.0, ..good() }), CampaignError::Resolution(0.0));
+    let range = CampaignError::Range { from: 100.0, at_most: 64.0 };
+    assert_eq!(refused(Search { from: 100.0, ..good() }), range);
+}

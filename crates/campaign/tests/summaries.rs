@@ -1,0 +1,59 @@
+//! What a campaign reads in a stored summary.
+
+mod support;
+
+use inferometer_analysis::{Summary, Verdict};
+use inferometer_campaign::Campaign;
+use inferometer_model::campaign::{
+    CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
+};
+use support::{campaign, number, search};
+
+/// Valid, on a closed loop, 60 requests: TTFT p99 95.19 ms from the send and 95.28 ms from the
+/// schedule, neither certified.
+fn summary() -> Summary {
+    let stored = include_bytes!("../../report/tests/summary.json");
+    Summary { verdict: Verdict::Valid, ..Summary::from_json_bytes(stored).expect("it is stored") }
+}
+
+fn found(dimension: Dimension, goal: &str) -> Option<f64> {
+    let goals = vec![goal.parse().expect("it is a goal")];
+    let find = Search { goals, runs_at_most: number(3), ..search(1.0, 4.0, 8.0) };
+    let level = match dimension {
+        Dimension::Rate => Level::Rate(8.0),
+        Dimension::Concurrency => Level::Concurrency(number(8)),
+    };
+    let sweep = Sweep { dimension, levels: vec![level], waves: None, fine: None, find: Some(find) };
+    let mut campaign = Campaign::new(campaign(Question::Sweep(sweep), 3)).expect("it can be asked");
+    while campaign.next().is_some() {
+        campaign.finished(&summary());
+    }
+    campaign.findings().limits[0].level
+}
+
+#[test]
+fn a_bare_latency_is_from_the_schedule_on_rates_and_from_the_send_on_concurrencies() {
+    assert_eq!(found(Dimension::Rate, "ttft.p99<95.2ms"), None);
+    assert_eq!(found(Dimension::Concurrency, "ttft.p99<95.2ms"), Some(8.0));
+    assert_eq!(found(Dimension::Rate, "ttft.sent.p99<95.2ms"), Some(8.0));
+}
+
+#[test]
+fn an_invalid_summary_counts_for_nothing() {
+    let quantity = "output_throughput".to_owned();
+    let stopping = |runs| {
+        let mut spec: CampaignSpec = campaign(Question::Repeat, runs);
+        spec.repetition.stop_at = Some(StopAt { quantity: quantity.clone(), half_width: 0.1 });
+        Campaign::new(spec).unwrap()
+    };
+    let runs = |verdict| {
+        let mut campaign = stopping(9);
+        while campaign.next().is_some() {
+            campaign.finished(&Summary { verdict, ..summary() });
+        }
+        campaign.progress().done
+    };
+    assert_eq!(runs(Verdict::Valid), 3);
+    assert_eq!(runs(Verdict::Degraded), 3);
+    assert_eq!(runs(Verdict::Invalid), 9);
+}

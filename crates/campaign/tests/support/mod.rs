@@ -1,0 +1,63 @@
+//! What the tests of campaigns share: specs, and queues whose limit is known.
+
+#![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
+
+pub(crate) mod queue;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use inferometer_analysis::{Estimate, Interval};
+use inferometer_campaign::Told;
+use inferometer_model::SpecDraft;
+use inferometer_model::campaign::{
+    CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
+};
+
+pub(crate) fn number(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap()
+}
+
+pub(crate) fn conditions(count: usize) -> Vec<Condition> {
+    let draft =
+        SpecDraft { url: Some("http://127.0.0.1:8000".parse().unwrap()), ..SpecDraft::default() };
+    vec![Condition { name: "server".to_owned(), spec: draft.resolve().unwrap() }; count]
+}
+
+pub(crate) fn campaign(question: Question, runs: u32) -> CampaignSpec {
+    CampaignSpec {
+        question,
+        conditions: conditions(1),
+        repetition: Repetition {
+            runs: number(runs),
+            cool_down: Duration::ZERO,
+            restart: None,
+            stop_at: None,
+        },
+        order: Order::Interleaved,
+        seed: 1,
+    }
+}
+
+pub(crate) fn rates(levels: &[f64], find: Option<Search>) -> Question {
+    let levels = levels.iter().map(|rate| Level::Rate(*rate)).collect();
+    Question::Sweep(Sweep { dimension: Dimension::Rate, levels, waves: None, fine: None, find })
+}
+
+/// The highest level below a limit in milliseconds.
+pub(crate) fn search(limit: f64, from: f64, at_most: f64) -> Search {
+    Search {
+        goals: vec![format!("ttft.p99<{limit}ms").parse().unwrap()],
+        from,
+        at_most,
+        resolution: 0.1,
+        runs_at_most: number(10),
+    }
+}
+
+/// A run whose p99 lies within so many milliseconds of its value.
+pub(crate) fn latency(value: f64, reach: f64) -> Told {
+    let interval = Interval::new(value - reach, value + reach);
+    let estimate = Estimate { value, interval, n: 2_000, effective_n: None, certified: true };
+    Told { is_valid: true, goals: vec![Some(estimate)], ..Told::default() }
+}

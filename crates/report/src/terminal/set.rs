@@ -1,0 +1,226 @@
+//! The page of a set of runs: what was asked, the levels with their doubt, what they show, and the
+//! reasons to doubt it.
+
+mod bars;
+mod findings;
+mod levels;
+mod repeat;
+mod words;
+
+use std::fmt::Write;
+
+use inferometer_analysis::set::{Asked, ConditionSummary, QuestionKind, SetSummary, Subject};
+use inferometer_analysis::{Notice, Verdict};
+use inferometer_model::campaign::{Dimension, Order};
+use inferometer_model::spec::Lengths;
+use serde::Serialize;
+
+use super::style::{Ink, Style};
+use crate::escape::{terminal, terminal_line};
+use crate::lines::hanging;
+use crate::number::{count, percent};
+
+/// Where the set is stored, so that a page can say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SetFiles {
+    pub set: String,
+    pub summary: String,
+}
+
+/// A name may be a whole command line.
+const NAME_CHARS_MAX: usize = 24;
+
+/// The whole page. `style` is plain where nobody wants colour.
+pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
+    let mut page = vec![simulated(set, style), head(set, style), verdict(set, style)];
+    for condition in &set.conditions {
+        page.extend(of_condition(set, condition, style));
+    }
+    page.push(findings::limits(set, style));
+    page.push(notices(&set.warnings, style));
+    page.push(self::files(files, style));
+    let mut text: String =
+        page.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
+    if style == Style::Plain {
+        // Padding at line ends is noise in a log.
+        text = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+    }
+    text
+}
+
+fn of_condition(set: &SetSummary, condition: &ConditionSummary, style: Style) -> Vec<String> {
+    let name = terminal_line(&condition.name, NAME_CHARS_MAX);
+    // Who measured one server knows which.
+    let name = if 1 < set.conditions.len() { Some(name.as_str()) } else { None };
+    match set.asked.question {
+        QuestionKind::Repeat => repeat::tables(condition, name, style),
+        QuestionKind::Sweep | QuestionKind::Search => vec![
+            levels::throughputs(condition, name, style),
+            levels::latencies(condition, name, style),
+            bars::bars(condition, name, style),
+            findings::findings(condition, name, style),
+        ],
+    }
+}
+
+/// Says first of all that no server was measured; nothing for a set that was.
+fn simulated(set: &SetSummary, style: Style) -> String {
+    if !set.simulated {
+        return String::new();
+    }
+    let mut profiles: Vec<String> = Vec::new();
+    let subjects = set.conditions.iter().filter_map(|condition| condition.subject.as_ref());
+    for engine in subjects.filter_map(|subject| subject.simulated.as_ref()) {
+        let profile = terminal_line(&engine.profile, NAME_CHARS_MAX);
+        if !profiles.contains(&profile) {
+            profiles.push(profile);
+        }
+    }
+    let words = format!(
+        "SIMULATED in virtual time: no server was measured. Profile {}",
+        profiles.join(", ")
+    );
+    style.paint(Ink::of_verdict(Verdict::Degraded), hanging("", 0, &words).trim_end()) + "\n"
+}
+
+fn head(set: &SetSummary, style: Style) -> String {
+    let simulated = if set.simulated { "  ·  simulated" } else { "" };
+    let title = format!(
+        "Inferometer {}  ·  set {}{simulated}",
+        terminal(&set.tool_version),
+        terminal(&set.set)
+    );
+    let mut text = style.paint(Ink::Bold, &title) + "\n";
+    text += &hanging("", 0, &question(set));
+    text += &hanging("", 0, &manner(&set.asked, set.seed));
+    for condition in &set.conditions {
+        let subject = condition.subject.as_ref().map_or_else(|| "no run yet".to_owned(), subject);
+        let name = terminal_line(&condition.name, NAME_CHARS_MAX);
+        let head = if 1 < set.conditions.len() { format!("  {name}: ") } else { String::new() };
+        text += &hanging(&head, head.chars().count(), &subject);
+    }
+    text
+}
+
+fn question(set: &SetSummary) -> String {
+    let asked = &set.asked;
+    let over = match asked.dimension {
+        Some(Dimension::Rate) => "rates",
+        Some(Dimension::Concurrency) => "concurrency",
+        None => "",
+    };
+    let servers = match set.conditions.len() {
+        1 => String::new(),
+        several => format!(", {several} servers side by side"),
+    };
+    match asked.question {
+        QuestionKind::Repeat => format!("the same run again and again{servers}"),
+        QuestionKind::Sweep => format!("sweep of {over}{servers}"),
+        QuestionKind::Search => {
+            let goals: Vec<String> = asked.goals.iter().map(|goal| terminal(goal)).collect();
+            format!(
+                "search for the highest {} where {}{servers}",
+                singular(asked),
+                goals.join(", ")
+            )
+        }
+    }
+}
+
+const fn singular(asked: &Asked) -> &'static str {
+    match asked.dimension {
+        Some(Dimension::Rate) => "rate",
+        Some(Dimension::Concurrency) | None => "concurrency",
+    }
+}
+
+fn manner(asked: &Asked, seed: u64) -> String {
+    let runs = match (&asked.stop_at, asked.runs) {
+        (Some(target), most) => format!(
+            "runs until {} is known to ±{}, {most} at most",
+            terminal(&target.quantity),
+            percent(Some(target.half_width)),
+        ),
+        (None, 1) => "one run each".to_owned(),
+        (None, runs) => format!("{runs} runs each"),
+    };
+    let order = match asked.order {
+        Order::Interleaved => "interleaved",
+        Order::Listed => "in the order of the list",
+    };
+    let rest = if 0.0 < asked.cool_down_s {
+        format!(", {} s of rest between runs", asked.cool_down_s)
+    } else {
+        String::new()
+    };
+    let restarted = if asked.restarted { ", server restarted before each" } else { "" };
+    format!("{runs}, {order}{rest}{restarted}, seed {seed}")
+}
+
+fn subject(subject: &Subject) -> String {
+    let target = match (subject.embedded, &subject.simulated, subject.engine_speed) {
+        (_, Some(engine), _) => format!("the simulated engine: {}", terminal(&engine.engine)),
+        (true, None, None) => "the embedded engine".to_owned(),
+        (true, None, Some(speed)) => {
+            format!("the embedded engine, SPED UP {speed} times: all times are shorter")
+        }
+        (false, None, _) => terminal(&subject.target),
+    };
+    let input = subject.input_tokens.as_ref().map_or_else(
+        || format!(", prompts of the {}", subject.source.name()),
+        |input| format!(", {} tokens in", length(input)),
+    );
+    let output = subject
+        .output_tokens
+        .as_ref()
+        .map_or_else(String::new, |output| format!(", {} out", length(output)));
+    format!("{} of `{}` at {target}{input}{output}", subject.api, terminal_line(&subject.model, 60))
+}
+
+fn length(lengths: &Lengths) -> String {
+    lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))
+}
+
+fn verdict(set: &SetSummary, style: Style) -> String {
+    let word = match set.verdict {
+        Verdict::Valid => "VALID",
+        Verdict::Degraded => "DEGRADED",
+        Verdict::Invalid => "INVALID",
+    };
+    let of = |verdict| set.points.iter().filter(|point| point.verdict == verdict).count() as u64;
+    let runs = match set.points.len() {
+        1 => "1 run".to_owned(),
+        several => format!("{} runs", count(several as u64)),
+    };
+    let mut text = format!("{}  {runs}", style.paint(Ink::of_verdict(set.verdict), word));
+    for (verdict, words) in [
+        (Verdict::Degraded, "with a reservation"),
+        (Verdict::Invalid, "invalid and left out of every mean"),
+    ] {
+        let found = of(verdict);
+        if 0 < found {
+            let _ = write!(text, ", {} {words}", count(found));
+        }
+    }
+    text + "\n"
+}
+
+fn notices(notices: &[Notice], style: Style) -> String {
+    let mut text = String::new();
+    for notice in notices {
+        let key = style.paint(Ink::of_severity(notice.severity), notice.severity.key());
+        let indent = notice.severity.key().len() + 2;
+        text += &hanging(&format!("{key}: "), indent, &terminal(&notice.text));
+        text += &hanging("  → ", 4, &terminal(&notice.remedy));
+    }
+    text
+}
+
+fn files(files: &SetFiles, style: Style) -> String {
+    format!(
+        "{}  {}\n       {}\n",
+        style.paint(Ink::Bold, "files"),
+        terminal(&files.set),
+        terminal(&files.summary)
+    )
+}

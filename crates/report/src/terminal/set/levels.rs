@@ -1,0 +1,147 @@
+//! The tables of a sweep: one line for each level.
+
+use inferometer_analysis::Verdict;
+use inferometer_analysis::set::{ConditionSummary, LevelSummary};
+
+use super::words::{across, level_cell, percentile};
+use crate::number::{count, percent};
+use crate::table::Table;
+use crate::terminal::Style;
+
+pub(super) fn throughputs(
+    condition: &ConditionSummary,
+    name: Option<&str>,
+    style: Style,
+) -> String {
+    let open = is_open(condition);
+    let mut table = Table {
+        title: titled(name, "throughput"),
+        heads: vec![
+            level_head(open),
+            "runs",
+            "ok/failed",
+            "request/s",
+            "output tok/s",
+            "CoV",
+            if open { "served" } else { "tok/s per user" },
+            "marks",
+        ],
+        rows: condition.levels.iter().map(|level| throughput_row(level, open)).collect(),
+        remarks: Vec::new(),
+    };
+    if condition.levels.iter().all(|level| marks(level).is_empty()) {
+        table.remove_column("marks");
+    } else {
+        table.remarks.extend(legend(&condition.levels));
+    }
+    table.remarks.push(doubt_remark(&condition.levels));
+    table.to_terminal(style)
+}
+
+fn throughput_row(level: &LevelSummary, open: bool) -> Vec<String> {
+    let tally = &level.requests;
+    let throughput = level.quantity("output_throughput");
+    vec![
+        level_cell(level.level),
+        count(level.points.len() as u64),
+        format!("{}/{}", count(tally.ok), count(tally.failed)),
+        across(level.quantity("request_throughput")),
+        across(throughput),
+        percent(throughput.and_then(|found| found.cov)),
+        if open {
+            percent(level.served.map(|served| served.share.min(1.0)))
+        } else {
+            across(level.quantity("per_user_throughput"))
+        },
+        marks(level).join(" "),
+    ]
+}
+
+pub(super) fn latencies(condition: &ConditionSummary, name: Option<&str>, style: Style) -> String {
+    let open = is_open(condition);
+    let (ttft, e2e) = if open { ("ttft_schedule", "e2e_schedule") } else { ("ttft", "e2e") };
+    let row = |level: &LevelSummary| {
+        let mean = |metric: &str| across(level.quantity(&format!("{metric}.mean")));
+        let p99 = |metric: &str| percentile(level.quantity(&format!("{metric}.p99")));
+        vec![level_cell(level.level), mean(ttft), p99(ttft), mean("tpot"), p99("tpot"), mean(e2e)]
+    };
+    let rows: Vec<Vec<String>> = condition.levels.iter().map(row).collect();
+    let uncertain = rows.iter().flatten().any(|cell| cell.starts_with('~'));
+    let mut remarks = Vec::new();
+    if open {
+        remarks.push(
+            "TTFT and E2E count from the schedule: waiting in the client is in them".to_owned(),
+        );
+    }
+    if uncertain {
+        remarks.push("~ too few samples in a run to certify this percentile".to_owned());
+    }
+    Table {
+        title: titled(name, "latency (ms)"),
+        heads: vec![level_head(open), "TTFT mean", "TTFT p99", "TPOT mean", "TPOT p99", "E2E mean"],
+        rows,
+        remarks,
+    }
+    .to_terminal(style)
+}
+
+pub(super) fn titled(name: Option<&str>, title: &str) -> String {
+    name.map_or_else(|| title.to_owned(), |name| format!("{name}: {title}"))
+}
+
+/// What a level is, in the head of its column.
+pub(super) const fn level_head(open: bool) -> &'static str {
+    if open { "asked/s" } else { "at once" }
+}
+
+pub(super) fn is_open(condition: &ConditionSummary) -> bool {
+    condition.subject.as_ref().is_some_and(|subject| subject.open_loop)
+}
+
+fn marks(level: &LevelSummary) -> Vec<&'static str> {
+    [
+        (!level.left_out.is_empty(), "invalid"),
+        (level.verdict == Verdict::Degraded, "degraded"),
+        (level.cut.is_some(), "cut"),
+        (0 < level.partial, "partial"),
+        (level.is_saturated(), "saturated"),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, mark)| is_so.then_some(mark))
+    .collect()
+}
+
+/// What the marks that occur mean.
+fn legend(levels: &[LevelSummary]) -> Vec<String> {
+    let seen: Vec<&str> = levels.iter().flat_map(marks).collect();
+    [
+        ("invalid", "invalid: runs of this level are left out of its means"),
+        ("degraded", "degraded: a run of this level holds with a reservation"),
+        ("cut", "cut: a limit of time ended it before its requests did"),
+        ("partial", "partial: a run was stopped before its end"),
+        ("saturated", "saturated: less than 95 % of the asked rate was served"),
+    ]
+    .into_iter()
+    .filter(|(mark, _)| seen.contains(mark))
+    .map(|(_, words)| words.to_owned())
+    .collect()
+}
+
+/// What ± means here.
+pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
+    let throughputs = || levels.iter().filter_map(|level| level.quantity("request_throughput"));
+    let between = throughputs().any(|found| found.interval.is_some());
+    let within = throughputs().any(|found| found.interval.is_none() && found.within.is_some());
+    let bare = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());
+    let mut parts = Vec::new();
+    if between {
+        parts.push("± 95 % between runs (Student's t)");
+    }
+    if within {
+        parts.push("± of a single run 95 % within it, which knows nothing of other runs");
+    }
+    if bare {
+        parts.push("a single run has no ± where too little is in it");
+    }
+    parts.join("; ")
+}
