@@ -44,8 +44,8 @@ fn sweeps() -> Comparison {
         levels.iter().flat_map(|level| five(seed, *level, factor * f64::from(*level))).collect()
     };
     let sides = [side("tp8", sweep(1, 30.0, &[8, 16])), side("tp4", sweep(11, 27.0, &[8, 16, 32]))];
-    let sizes = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &sizes, &["tp8", "tp4"]).unwrap());
+    let degrees = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
+    let layouts = Some(Layouts::new(8, &degrees, &["tp8", "tp4"]).unwrap());
     Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap()
 }
 
@@ -90,7 +90,9 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
 #[test]
 fn a_side_without_valid_runs_is_said_first() {
     let mut other = five(11, 8, 900.0);
-    other.iter_mut().for_each(|run| run.verdict = Verdict::Invalid);
+    for run in &mut other {
+        run.verdict = Verdict::Invalid;
+    }
     let found = Comparison::of(&[side("A", five(1, 8, 1.0)), side("B", other)], &terms()).unwrap();
     let page = comparison::terminal(&found, Style::Plain);
     assert!(page.contains("NOT COMPARED  no valid runs are left of B"), "{page}");

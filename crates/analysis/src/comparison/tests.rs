@@ -111,7 +111,9 @@ fn invalid_runs_are_left_out_and_counted() {
     let found = compare(&[side("A", runs(1, &BASE)), side("B", other.clone())]);
     assert_eq!((found.sides[1].left_out, found.levels[0].against[0].runs), (1, 2));
     assert!(found.objections.iter().any(|found| found.key == "invalid_runs"));
-    other.iter_mut().for_each(|run| run.verdict = Verdict::Invalid);
+    for run in &mut other {
+        run.verdict = Verdict::Invalid;
+    }
     let found = compare(&[side("A", runs(1, &BASE)), side("B", other)]);
     assert!(!found.has_runs() && found.outcomes.is_empty() && !found.is_regression());
 }
@@ -175,7 +177,9 @@ fn who_counted_tokens_otherwise_is_not_compared_in_tokens() {
 #[test]
 fn another_model_is_a_warning_and_the_same_run_too() {
     let mut other = runs(11, &BASE);
-    other.iter_mut().for_each(|run| run.run.model = "larger".to_owned());
+    for run in &mut other {
+        run.run.model = "larger".to_owned();
+    }
     let found = compare(&[side("A", runs(1, &BASE)), side("B", other)]);
     assert_eq!(found.objections.len(), 1);
     assert_eq!(
@@ -257,8 +261,8 @@ fn fewer_than_two_sides_are_no_comparison() {
 #[test]
 fn a_document_reads_back_as_it_was_written() {
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
-    let gpus_each = [("A".to_owned(), 8), ("B".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &gpus_each, &["A", "B"]).unwrap());
+    let degrees = [("A".to_owned(), 8), ("B".to_owned(), 4)];
+    let layouts = Some(Layouts::new(8, &degrees, &["A", "B"]).unwrap());
     let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
     let read: Comparison = serde_json::from_slice(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);

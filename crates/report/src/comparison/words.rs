@@ -231,7 +231,11 @@ pub(super) fn reasons(side: &SideComparison) -> Vec<String> {
         };
         format!("{NOTHING} {which}: {reason}")
     };
-    told.into_iter().map(line).collect()
+    let is_marked = side.quantities.iter().any(|found| {
+        [&found.base, &found.other].iter().any(|side| side.mean.is_some() && !side.certified)
+    });
+    let mark = "~ too few independent samples in a run to certify this percentile".to_owned();
+    told.into_iter().map(line).chain(is_marked.then_some(mark)).collect()
 }
 
 /// The head and the text of an objection.
