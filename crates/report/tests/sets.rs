@@ -352,7 +352,7 @@ fn a_target_that_was_missed_is_told_with_what_to_do() {
 fn the_document_is_the_summary_of_the_set_and_its_files() {
     let set = search();
     let files = SetFiles { set: "runs/s".to_owned(), summary: "runs/s/summary.json".to_owned() };
-    let document: Value = serde_json::from_str(&json::render_set(&set, &files)).unwrap();
+    let document: Value = serde_json::from_str(&json::render_set(&set, &files, &[])).unwrap();
     let stored: Value = serde_json::from_slice(&set.to_json_bytes()).unwrap();
     for (key, value) in stored.as_object().unwrap() {
         assert_eq!(&document[key], value, "{key}");

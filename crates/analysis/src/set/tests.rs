@@ -65,7 +65,7 @@ fn throughput(level: &LevelSummary) -> &Across {
 
 #[test]
 fn runs_are_gathered_by_condition_and_level_in_the_order_of_the_load() {
-    let results = [
+    let results = vec![
         result(3, 0, at_once(2), 22.0),
         result(0, 0, at_once(16), 90.0),
         result(1, 1, at_once(2), 5.0),
