@@ -187,3 +187,27 @@ fn markdown_has_the_layouts_of_a_node() {
         assert!(page.contains(part), "{part}: {page}");
     }
 }
+
+#[test]
+fn the_servers_of_one_sweep_are_the_sides_level_by_level() {
+    let folder = tempfile::tempdir().unwrap();
+    let targets = ["fast=embedded:h100-llama-3.1-8b-tp2", "slow=embedded:h100-llama-3.1-8b"];
+    let load = ["--concurrencies", "4,8", "--requests", "80", "--output-tokens", "uniform:4..40"];
+    let sweep = ["sweep", "--quiet", "--virtual", "--repeat", "2", "--noise", "0.02"];
+    let servers = ["--target", targets[0], "--target", targets[1]];
+    let swept = output(&[&sweep[..], &load, &servers].concat(), folder.path());
+    assert_eq!(swept.status.code(), Some(0), "{}", text(&swept.stderr));
+    let compared = compare(folder.path(), &["latest", "--json"]);
+    assert_eq!(compared.status.code(), Some(10), "{}", text(&compared.stderr));
+    let found = document(&compared);
+    let names: Vec<&str> = found["sides"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|side| side["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["fast", "slow"]);
+    assert_eq!(found["levels"].as_array().unwrap().len(), 2);
+    assert_eq!(found["levels"][0]["level"]["concurrency"], 4);
+    assert_eq!(found["outcomes"][0]["basis"], "paired");
+}
