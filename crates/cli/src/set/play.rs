@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use inferometer_analysis::Summary;
-use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::set::PointResult;
 use inferometer_campaign::Campaign;
 use inferometer_model::campaign::{Point, SetManifest};
 use inferometer_store::{RunStore, SetDirectory};
@@ -55,7 +55,7 @@ impl<'a> Play<'a> {
                 return Err(failure);
             }
         }
-        let summary = SetSummary::of(self.manifest, &self.results);
+        let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         self.set.write_summary(&summary.to_json_bytes())?;
         page::show(&summary, self.set, self.arguments.page.format())?;
         let exits = self.results.iter().map(|it| exit_of(&it.summary, self.arguments.strict));
