@@ -176,10 +176,9 @@ struct Named {
 
 impl ConditionSummary {
     fn of(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
-        let stop_at = campaign.repetition.stop_at.as_ref();
         let levels: Vec<LevelSummary> = by_level(results)
             .into_iter()
-            .map(|(level, own)| LevelSummary::of(level, &own, stop_at))
+            .map(|(level, own)| LevelSummary::of(level, &own, &campaign.repetition))
             .collect();
         let findings = match campaign.question {
             Question::Repeat => None,

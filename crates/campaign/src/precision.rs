@@ -1,17 +1,10 @@
 //! When repeated runs are enough: the interval between them is narrow.
-//!
-//! The interval is Student's, of at least three runs. It is looked at after every run from the third
-//! on, and who looks often is lucky once; so its level is raised for the number of looks that there
-//! may be (Bonferroni), and the interval that stops the runs holds with 95 % over all looks together.
 
-use inferometer_analysis::statistics::{runs::RunStatistics, student};
+use inferometer_analysis::statistics::runs::half_width_over_looks;
 use inferometer_model::campaign::{Level, Point, Stage};
 
 use crate::asked::Told;
 use crate::history::History;
-
-/// How close two runs lie says nothing; three are the fewest that may stop.
-const RUNS_MIN: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rule {
@@ -60,14 +53,7 @@ impl Rule {
     }
 
     fn share(&self, values: &[f64]) -> Option<f64> {
-        if values.len() < RUNS_MIN as usize {
-            return None;
-        }
-        let RunStatistics { n, mean, std, .. } = RunStatistics::of(values)?;
-        let looks = self.runs_at_most.saturating_sub(RUNS_MIN - 1).max(1);
-        let tail = 0.025 / f64::from(looks);
-        let half = student::quantile(1.0 - tail, n as f64 - 1.0) * std? / (n as f64).sqrt();
-        (mean != 0.0).then(|| half / mean.abs())
+        half_width_over_looks(values, self.runs_at_most)
     }
 }
 

@@ -3,8 +3,8 @@
 use inferometer_model::campaign::StopAt;
 use serde::{Deserialize, Serialize};
 
-use super::across::Across;
 use crate::quantity::{Quantity, Zero};
+use crate::statistics::runs::half_width_over_looks;
 use crate::summary::Summary;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,14 +12,15 @@ pub struct Enough {
     pub quantity: String,
     /// The half-width that was asked for, as a share of the mean.
     pub target: f64,
-    /// The one that there is; null of fewer than two runs.
+    /// The one that there is, at the level raised for the looks at it; null of fewer than three runs.
     pub half_width: Option<f64>,
     pub reached: bool,
 }
 
 impl Enough {
-    pub(super) fn of(target: &StopAt, runs: &[&Summary]) -> Self {
-        let half_width = half_width(&target.quantity, runs);
+    /// Of runs of which there were to be this many at most.
+    pub(super) fn of(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Self {
+        let half_width = half_width(&target.quantity, runs_at_most, runs);
         Self {
             quantity: target.quantity.clone(),
             target: target.half_width,
@@ -29,13 +30,13 @@ impl Enough {
     }
 }
 
-fn half_width(name: &str, runs: &[&Summary]) -> Option<f64> {
+fn half_width(name: &str, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
     let open = runs.first()?.run.load.is_open();
     let zero = if open { Zero::Schedule } else { Zero::Sent };
     let quantity = Quantity::named(name, zero).ok()?;
-    let across = Across::of(&runs.iter().map(|run| quantity.of(run)).collect::<Vec<_>>());
-    let mean = across.mean.filter(|mean| *mean != 0.0)?;
-    Some(across.interval?.half_width() / mean.abs())
+    let values: Vec<f64> =
+        runs.iter().filter_map(|run| quantity.of(run).ok()).map(|found| found.value).collect();
+    half_width_over_looks(&values, runs_at_most)
 }
 
 #[cfg(test)]
@@ -50,10 +51,10 @@ mod tests {
         let all: Vec<&Summary> = runs.iter().collect();
         let target = |half_width| StopAt { quantity: "output_throughput".to_owned(), half_width };
         // By `SciPy`: t(0.975, 2) · 1 / √3 = 2.484 of 100.
-        let found = Enough::of(&target(0.025), &all);
+        let found = Enough::of(&target(0.025), 3, &all);
         assert!((found.half_width.unwrap() - 0.024_841_377).abs() < 1e-8, "{found:?}");
-        assert!(found.reached && !Enough::of(&target(0.024), &all).reached);
-        let single = Enough::of(&target(0.5), &all[..1]);
+        assert!(found.reached && !Enough::of(&target(0.024), 3, &all).reached);
+        let single = Enough::of(&target(0.5), 3, &all[..1]);
         assert_eq!((single.half_width, single.reached), (None, false));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::Outcome;
-use inferometer_model::campaign::{Level, StopAt};
+use inferometer_model::campaign::{Level, Repetition};
 use serde::{Deserialize, Serialize};
 
 use super::PointResult;
@@ -65,7 +65,7 @@ const STATISTICS: [Statistic; 5] = [
 
 impl LevelSummary {
     /// Of the results of one level, in the order of the set.
-    pub(super) fn of(level: Level, results: &[&PointResult], stop_at: Option<&StopAt>) -> Self {
+    pub(super) fn of(level: Level, results: &[&PointResult], repetition: &Repetition) -> Self {
         let (counted, invalid): (Vec<&PointResult>, Vec<&PointResult>) =
             results.iter().partition(|result| result.summary.verdict != Verdict::Invalid);
         let numbers =
@@ -84,7 +84,10 @@ impl LevelSummary {
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
                 .unwrap_or(u32::MAX),
             served: Served::of(level, all()),
-            enough: stop_at.map(|target| Enough::of(target, &summaries)),
+            enough: repetition
+                .stop_at
+                .as_ref()
+                .map(|target| Enough::of(target, repetition.runs.get(), &summaries)),
             quantities: across_all(&summaries),
         }
     }

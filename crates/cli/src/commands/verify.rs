@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Summary, summarize};
 use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored, StoredRun};
 
@@ -54,18 +53,17 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         problems.extend(checked.problems.into_iter().map(of_point));
         Ok(Some(checked.summary))
     })?;
-    if !replay.is_complete {
+    let Some(summary) = replay.summary else {
         return Err(Failure::usage(format!(
             "{} is not finished: {} runs are stored; go on with: inferometer sweep --resume {}",
             set.id(),
             replay.results.len(),
             set.path().display()
         )));
-    }
+    };
     let asked: Vec<u32> = replay.results.iter().map(|result| result.point.number).collect();
     let foreign = set.points()?.into_iter().filter(|number| !asked.contains(number));
     problems.extend(foreign.map(|number| format!("the set asks for no point {number}")));
-    let summary = SetSummary::of(&manifest, &replay.results).with_limits(replay.limits);
     match set.read_summary()? {
         Some(kept) if kept == summary.to_json_bytes() => {}
         Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),

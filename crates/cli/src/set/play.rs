@@ -68,8 +68,7 @@ impl<'a> Play<'a> {
                 return Err(failure);
             }
         }
-        let limits = self.campaign.findings().limits;
-        let summary = SetSummary::of(self.manifest, &self.results).with_limits(limits);
+        let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         self.set.write_summary(&summary.to_json_bytes())?;
         self.conclude(&summary)
     }

@@ -1,6 +1,6 @@
 //! Points as they are stored: whether they are whole, and whether they belong to the set.
 
-use inferometer_analysis::set::{FoundLimit, PointResult};
+use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_campaign::Campaign;
 use inferometer_model::Spec;
@@ -86,10 +86,17 @@ pub(super) fn check_fits(
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) results: Vec<PointResult>,
-    /// What its searches found.
-    pub(crate) limits: Vec<FoundLimit>,
-    /// Whether nothing is left to ask.
-    pub(crate) is_complete: bool,
+    /// What they come to; `None` while something is left to ask.
+    pub(crate) summary: Option<SetSummary>,
+}
+
+/// What the runs of a set come to, once the campaign was told of all of them.
+pub(super) fn sum_up(
+    manifest: &SetManifest,
+    results: &[PointResult],
+    campaign: &Campaign,
+) -> SetSummary {
+    SetSummary::of(manifest, results).with_limits(campaign.findings().limits)
 }
 
 /// Tells the campaign what is stored, in its order. `read` gives a point's summary, or none when
@@ -104,11 +111,11 @@ pub(crate) fn replay(
     let mut results = Vec::new();
     while let Some(point) = campaign.next() {
         let Some(summary) = read(&set.point(point.number))? else {
-            return Ok(Replay { results, limits: Vec::new(), is_complete: false });
+            return Ok(Replay { results, summary: None });
         };
         campaign.finished(&summary);
         results.push(PointResult { point, summary });
     }
-    let limits = campaign.findings().limits;
-    Ok(Replay { results, limits, is_complete: true })
+    let summary = Some(sum_up(manifest, &results, &campaign));
+    Ok(Replay { results, summary })
 }

@@ -1,3 +1,5 @@
+//! The laws of scaling, held against curves whose coefficients are known.
+
 use super::*;
 use crate::set::fixture::{Series, series};
 

@@ -162,7 +162,7 @@ pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
         parts.push("± 95 % between runs (Student's t)");
     }
     if within {
-        parts.push("± of a single run 95 % within it, which knows nothing of other runs");
+        parts.push("± of one run 95 % within it alone");
     }
     if bare {
         parts.push("a single run has no ± where too little is in it");
