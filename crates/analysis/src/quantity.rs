@@ -37,6 +37,12 @@ pub enum QuantityProblem {
     WhichStatistic { metric: &'static str },
 }
 
+impl Zero {
+    pub const fn of(is_open: bool) -> Self {
+        if is_open { Self::Schedule } else { Self::Sent }
+    }
+}
+
 impl Quantity {
     /// `None` when a distribution has no statistic, or a single number has one.
     pub fn new(metric: &'static Metric, statistic: Option<Statistic>) -> Option<Self> {

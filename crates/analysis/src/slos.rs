@@ -249,7 +249,7 @@ fn one_value_of(promise: &Promise, measured: &Measured) -> Finding {
 }
 
 pub(crate) fn zero(observations: &Observations) -> Zero {
-    if observations.manifest.spec.is_open_loop() { Zero::Schedule } else { Zero::Sent }
+    Zero::of(observations.manifest.spec.is_open_loop())
 }
 
 #[cfg(test)]
