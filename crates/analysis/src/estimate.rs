@@ -71,7 +71,7 @@ pub fn share_across(runs: &[Estimate]) -> Option<Interval> {
 
 /// How many independent requests would give a share an interval of this width by Wilson: they may
 /// come in bursts, and then they are worth fewer than they are.
-fn worth(run: &Estimate) -> f64 {
+pub(crate) fn worth(run: &Estimate) -> f64 {
     let n = run.n as f64;
     let Some(width) = run.interval.map(|interval| 2.0 * interval.half_width()) else { return n };
     if width <= 0.0 {

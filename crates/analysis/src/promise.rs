@@ -3,9 +3,10 @@
 use inferometer_model::spec::{Limit, Relation, Slo};
 
 use crate::metric::{Better, Metric, Shape, Unit};
-use crate::quantity::{QuantityProblem, Zero, metric_of};
+use crate::quantity::{Quantity, QuantityProblem, Zero, metric_of};
 use crate::request_metrics::AnswerLatencies;
 use crate::statistic::Statistic;
+use crate::threshold::{Threshold, is_kept};
 
 /// An SLO that means something.
 #[derive(Clone, Copy, Debug)]
@@ -118,10 +119,18 @@ impl Promise {
     }
 
     pub(crate) fn is_kept_by(&self, value: f64) -> bool {
-        match self.relation {
-            Relation::Below => value <= self.limit,
-            Relation::Above => self.limit <= value,
-        }
+        is_kept(self.relation, self.limit, value)
+    }
+
+    /// Of the run; `None` of a promise about each request.
+    pub(crate) fn threshold(&self) -> Option<Threshold> {
+        let statistic = match self.about {
+            About::EachRequest(_) => return None,
+            About::Statistic(statistic) => Some(statistic),
+            About::OneValue => None,
+        };
+        let quantity = Quantity::new(self.metric, statistic)?;
+        Some(Threshold { quantity, relation: self.relation, limit: self.limit })
     }
 
     /// In the unit of the metric.

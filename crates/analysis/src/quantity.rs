@@ -7,6 +7,7 @@ use crate::estimate::Estimate;
 use crate::metric::{METRICS, Metric, Shape};
 use crate::statistic::Statistic;
 use crate::summary::Summary;
+use crate::value::Distribution;
 
 /// A metric, and which statistic of it where it is a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,19 +97,21 @@ impl Quantity {
             });
         };
         let found = summary.metrics.distribution(self.metric.name).ok_or_else(absent)?;
-        let value =
-            statistic.stored(found).ok_or_else(|| found.reason.clone().unwrap_or_else(absent))?;
-        Ok(Estimate {
-            value,
-            interval: found.intervals.of(statistic),
-            n: found.n,
-            effective_n: found.effective_n,
-            certified: match statistic {
-                Statistic::Percentile(percentile) => found.is_certified(percentile),
-                Statistic::Mean | Statistic::Max => 0 < found.n,
-            },
-        })
+        estimate_of(statistic, found).ok_or_else(|| found.reason.clone().unwrap_or_else(absent))
     }
+}
+
+pub(crate) fn estimate_of(statistic: Statistic, found: &Distribution) -> Option<Estimate> {
+    Some(Estimate {
+        value: statistic.stored(found)?,
+        interval: found.intervals.of(statistic),
+        n: found.n,
+        effective_n: found.effective_n,
+        certified: match statistic {
+            Statistic::Percentile(percentile) => found.is_certified(percentile),
+            Statistic::Mean | Statistic::Max => 0 < found.n,
+        },
+    })
 }
 
 impl fmt::Display for Quantity {

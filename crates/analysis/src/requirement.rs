@@ -1,8 +1,8 @@
 //! What is required of a run, or of several: a limit on one of its numbers, judged by where that
 //! number can lie and not only by where it fell.
 //!
-//! A requirement passes when the whole interval keeps the limit and fails when the whole interval
-//! breaks it. What straddles the limit, is not certified, or is missing stays undecided.
+//! The rule is that of every [threshold](crate::Threshold). Around it stands what only a gate needs:
+//! an invalid run passes nothing, and fails only what its failures are about.
 
 mod judging;
 
@@ -10,18 +10,16 @@ use inferometer_model::spec::{Relation, Slo};
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Interval;
-use crate::metric::Shape;
-use crate::promise::{About, Promise, SloProblem, is_of_goodput, is_within_stream};
+use crate::promise::{Promise, SloProblem, is_of_goodput, is_within_stream};
 use crate::quantity::{Quantity, Zero};
-use crate::statistic::Statistic;
+use crate::threshold::Threshold;
 
 /// A limit on one number of a run.
 #[derive(Clone, Debug)]
 pub struct Requirement {
     /// As it was typed.
     text: String,
-    quantity: Quantity,
-    promise: Promise,
+    threshold: Threshold,
 }
 
 /// What became of a requirement.
@@ -107,7 +105,7 @@ pub fn check_requirements(
     let is_per_request = |slo| Promise::of(slo, Zero::Sent).is_ok_and(|it| it.is_per_request());
     let has_promise = promised.iter().any(is_per_request);
     for slo in required {
-        let metric = Requirement::of(slo, Zero::Sent)?.quantity.metric();
+        let metric = Requirement::of(slo, Zero::Sent)?.quantity().metric();
         let requirement = || slo.to_string();
         if is_of_goodput(metric) && !has_promise {
             let (requirement, metric) = (requirement(), metric.name);
@@ -124,32 +122,19 @@ impl Requirement {
     /// What a limit means on a load whose latencies begin at `zero`.
     pub fn of(slo: &Slo, zero: Zero) -> Result<Self, RequirementProblem> {
         let promise = Promise::of(slo, zero).map_err(|problem| refused(slo, problem))?;
-        let statistic = match promise.about {
-            About::EachRequest(_) => return Err(of_each_request(slo)),
-            About::Statistic(statistic) => Some(statistic),
-            About::OneValue => None,
-        };
-        // The promise has looked whether metric and statistic fit.
-        let quantity = Quantity::new(promise.metric, statistic).ok_or_else(|| of_each_request(slo));
-        Ok(Self { text: slo.to_string(), quantity: quantity?, promise })
+        let threshold = promise.threshold().ok_or_else(|| of_each_request(slo))?;
+        Ok(Self { text: slo.to_string(), threshold })
     }
 
     pub const fn quantity(&self) -> Quantity {
-        self.quantity
+        self.threshold.quantity
     }
 
     const fn bound(&self) -> Bound {
-        match self.promise.relation {
+        match self.threshold.relation {
             Relation::Below => Bound::AtMost,
             Relation::Above => Bound::AtLeast,
         }
-    }
-
-    /// Whether nothing but its own value can speak for it: a single number without an interval, and
-    /// a maximum, which nothing bounds.
-    fn decides_by_value(&self) -> bool {
-        self.quantity.metric().shape() == Shape::Scalar
-            || self.quantity.statistic() == Some(Statistic::Max)
     }
 }
 

@@ -5,13 +5,14 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::spec::Slo;
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Interval;
+use crate::estimate::Estimate;
 use crate::measured::Measured;
-use crate::metric::{Missing, Unit};
+use crate::metric::Missing;
 use crate::promise::{About, Promise, SloProblem};
 use crate::quantity::Zero;
 use crate::request_metrics::AnswerLatencies;
 use crate::statistic::Statistic;
+use crate::threshold::{Evidence, Ruling, Standing};
 use crate::value::MetricValue;
 
 /// What became of a promise about the whole run.
@@ -24,7 +25,7 @@ pub struct SloOutcome {
     pub verdict: SloVerdict,
     /// In the unit of the metric. An undecided promise may have one, too.
     pub value: Option<f64>,
-    /// Why it is undecided.
+    /// Why it is undecided and what would decide it, or what the verdict rests on.
     pub reason: Option<String>,
 }
 
@@ -37,6 +38,14 @@ pub enum SloVerdict {
 }
 
 impl SloVerdict {
+    const fn of(standing: Standing) -> Self {
+        match standing {
+            Standing::Met => Self::Met,
+            Standing::Missed => Self::Missed,
+            Standing::Undecided => Self::Undecided,
+        }
+    }
+
     pub const fn key(self) -> &'static str {
         match self {
             Self::Met => "met",
@@ -159,93 +168,46 @@ fn judge(
             });
         }
     };
-    let found = match promise.about {
-        About::EachRequest(_) => return None,
-        About::Statistic(statistic) => statistic_of(&promise, statistic, measured),
-        About::OneValue => one_value_of(&promise, measured),
+    let threshold = promise.threshold()?;
+    let found = evidence(&promise, threshold.quantity.statistic(), measured);
+    let (verdict, reason) = match &found {
+        Ok(found) => {
+            let Ruling { standing, reason } = threshold.judge(found);
+            (SloVerdict::of(standing), reason)
+        }
+        Err(reason) => (SloVerdict::Undecided, Some(reason.clone())),
     };
-    let (verdict, reason) = found.verdict(&promise);
     let metric = Some(promise.metric.name.to_owned());
-    Some(SloOutcome { promise: slo.to_string(), metric, verdict, value: found.value, reason })
+    let value = found.ok().map(|found| found.estimate.value);
+    Some(SloOutcome { promise: slo.to_string(), metric, verdict, value, reason })
 }
 
-#[derive(Default)]
-struct Finding {
-    value: Option<f64>,
-    interval: Option<Interval>,
-    /// Why the value decides nothing, if it does not.
-    doubt: Option<String>,
-}
-
-impl Finding {
-    fn nothing(reason: &str) -> Self {
-        Self { doubt: Some(reason.to_owned()), ..Self::default() }
-    }
-
-    /// A promise is decided by the whole interval, where there is one.
-    fn verdict(&self, promise: &Promise) -> (SloVerdict, Option<String>) {
-        let (Some(value), None) = (self.value, &self.doubt) else {
-            return (SloVerdict::Undecided, self.doubt.clone());
+/// What the run shows of a number, or why it shows nothing.
+fn evidence(
+    promise: &Promise,
+    statistic: Option<Statistic>,
+    measured: &Measured,
+) -> Result<Evidence, String> {
+    if let Some(statistic) = statistic {
+        let found = match promise.metric.distribution(measured) {
+            Some(found) => found.map_err(|Missing(reason)| reason.to_owned())?,
+            None => return Err("it is no distribution".to_owned()),
         };
-        let Interval { low, high } = self.interval.unwrap_or(Interval { low: value, high: value });
-        match (promise.is_kept_by(low), promise.is_kept_by(high)) {
-            (true, true) => (SloVerdict::Met, None),
-            (false, false) => (SloVerdict::Missed, None),
-            _ => {
-                let between = between(promise.metric.unit, low, high);
-                let reason = format!("the 95 % interval {between} straddles the limit");
-                (SloVerdict::Undecided, Some(reason))
-            }
-        }
+        let absent = || found.reason.clone().unwrap_or_else(|| "it has no value".to_owned());
+        return Evidence::of_distribution(statistic, found, measured.attempted).ok_or_else(absent);
     }
-}
-
-/// With digits enough to tell the ends apart.
-fn between(unit: Unit, low: f64, high: f64) -> String {
-    let (scale, name) = match unit {
-        Unit::Share => (100.0, "%"),
-        Unit::Milliseconds | Unit::RequestsPerSecond | Unit::TokensPerSecond | Unit::Requests => {
-            (1.0, unit.name())
-        }
+    let MetricValue::Scalar(scalar) = promise.metric.value(measured) else {
+        return Err("it is no single number".to_owned());
     };
-    let (low, high) = (low * scale, high * scale);
-    let digits = [0, 1, 2].into_iter().find(|digits| 10_f64.powi(1 - digits) <= high - low);
-    let digits = usize::try_from(digits.unwrap_or(3)).unwrap_or(3);
-    format!("{low:.digits$}–{high:.digits$} {name}")
-}
-
-fn statistic_of(promise: &Promise, statistic: Statistic, measured: &Measured) -> Finding {
-    let found = match promise.metric.distribution(measured) {
-        Some(Ok(found)) => found,
-        Some(Err(Missing(reason))) => return Finding::nothing(reason),
-        None => return Finding::nothing("it is no distribution"),
+    let absent = || scalar.reason.clone().unwrap_or_else(|| "it has no value".to_owned());
+    let estimate = Estimate {
+        value: scalar.value.ok_or_else(absent)?,
+        interval: scalar.interval,
+        n: measured.attempted,
+        effective_n: None,
+        certified: true,
     };
-    let (name, needed, count) = (statistic.name(), statistic.certified_from(), found.n);
-    let certified = match statistic {
-        Statistic::Percentile(percentile) => found.is_certified(percentile),
-        Statistic::Mean | Statistic::Max => true,
-    };
-    let doubt = match (certified, count < needed) {
-        (true, _) => None,
-        (false, true) => {
-            Some(format!("{name} is certified from {needed} samples on, and there are {count}"))
-        }
-        (false, false) => Some(format!(
-            "{name} is certified from {needed} independent samples on, and these {count} resemble \
-             each other: they are worth fewer"
-        )),
-    };
-    let interval = found.intervals.of(statistic);
-    Finding { value: statistic.stored(found), interval, doubt }
-}
-
-fn one_value_of(promise: &Promise, measured: &Measured) -> Finding {
-    match promise.metric.value(measured) {
-        MetricValue::Scalar(scalar) => {
-            Finding { value: scalar.value, interval: scalar.interval, doubt: scalar.reason }
-        }
-        MetricValue::Distribution(_) => Finding::nothing("it is no single number"),
-    }
+    Ok(Evidence { estimate, certified: Vec::new(), requests: measured.attempted, runs: 1 })
 }
 
 pub(crate) fn zero(observations: &Observations) -> Zero {

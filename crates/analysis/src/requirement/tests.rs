@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::check::{CheckKind, CheckState};
 use crate::fixture::calm;
 use crate::sample::Percentile;
 use crate::summary::{Summary, summarize};
@@ -125,17 +126,17 @@ fn what_is_doubtful_is_undecided_and_says_why() {
     let calm = run_with("e2e", |_| ());
     assert_eq!(
         judged("ttft.p99<500ms", &calm),
-        "p99 is certified from 662 values on, and there are 40; run longer, or require a lower \
-         percentile"
+        "p99 needs 662 samples and there are 40: send about 670 requests (--requests 670), or take \
+         a lower percentile"
     );
     assert_eq!(judged("attainment>95%", &calm), "no SLO was set for each request");
-    assert!(judged("ttft.p99<500ms", &run_with_p99(1.0, None)).contains("too few values"));
+    assert!(judged("ttft.p99<500ms", &run_with_p99(1.0, None)).contains("too few samples"));
     let dependent = run_with("ttft", |found| {
         let MetricValue::Distribution(found) = found else { panic!("a distribution") };
         (found.n, found.effective_n) = (700, Some(88.0));
         found.not_certified = vec![Percentile::P99];
     });
-    assert!(judged("ttft.p99<1s", &dependent).contains("tell as much as 88 independent ones"));
+    assert!(judged("ttft.p99<1s", &dependent).contains("about 88 of 700"));
     let nothing =
         run_with("ttft", |found| *found = MetricValue::Distribution(Distribution::nothing("mute")));
     assert_eq!(judged("ttft.p50<500ms", &nothing), "mute");
@@ -162,6 +163,84 @@ fn an_invalid_run_passes_nothing() {
     assert!(across.reason.unwrap().contains("the run is invalid"));
 }
 
+/// More than half of the requests failed.
+fn run_of_errors(other: Option<CheckKind>) -> Summary {
+    let mut run = run_with_scalar("error_rate", 0.6, Some((0.44, 0.74)));
+    run.verdict = Verdict::Invalid;
+    for check in &mut run.checks {
+        let spoilt = Some(check.key.as_str()) == other.map(CheckKind::key);
+        if spoilt || check.key == CheckKind::Errors.key() {
+            check.state = CheckState::Invalid;
+        }
+    }
+    run
+}
+
+#[test]
+fn a_run_that_only_its_errors_spoil_fails_what_is_required_of_them() {
+    let errors = run_of_errors(None);
+    let found = requirement("error_rate<1%").judge(&errors);
+    assert_eq!(found.verdict, RequirementVerdict::Fail);
+    assert_eq!(found.reason.as_deref(), Some("the run is invalid; the limit is broken by that"));
+    let across = requirement("error_rate<1%").judge_across(&vec![errors.clone(); 3]);
+    assert_eq!(across.verdict, RequirementVerdict::Fail);
+    let lax = requirement("error_rate<90%").judge(&errors);
+    assert_eq!(lax.verdict, RequirementVerdict::Undecided, "an invalid run keeps nothing");
+    let latency = requirement("ttft.p50<1ms").judge(&errors);
+    assert_eq!(latency.verdict, RequirementVerdict::Undecided, "it is of those that succeeded");
+    let worse = run_of_errors(Some(CheckKind::CompleteRun));
+    assert_eq!(requirement("error_rate<1%").judge(&worse).verdict, RequirementVerdict::Undecided);
+}
+
+#[test]
+fn runs_without_a_failure_are_as_doubtful_as_all_their_requests() {
+    let clean = run_with_scalar("error_rate", 0.0, Some((0.0, 0.088)));
+    let found = requirement("error_rate<1%").judge_across(&[clean.clone(), clean.clone()]);
+    assert_eq!(found.verdict, RequirementVerdict::Undecided);
+    let high = found.interval.unwrap().high;
+    assert!((0.04..0.05).contains(&high), "80 requests leave {high}");
+    assert!(found.reason.unwrap().starts_with("0 of 80 failed leaves up to 4.6 %; about "));
+    let lax = requirement("error_rate<5%").judge_across(&[clean.clone(), clean]);
+    assert_eq!(lax.verdict, RequirementVerdict::Pass);
+}
+
+/// Samples that resemble each other, and a p99 without its certificate.
+fn dependent_run(p99: f64, n: u64) -> Summary {
+    run_with("ttft", |found| {
+        let MetricValue::Distribution(found) = found else { panic!("a distribution") };
+        (found.n, found.p99, found.effective_n) = (n, Some(p99), Some(88.0));
+        found.not_certified = vec![Percentile::P99, Percentile::P999];
+    })
+}
+
+#[test]
+fn between_runs_the_spread_shows_the_dependence_and_the_samples_of_each_must_be_enough() {
+    let across = |n: u64, text: &str| {
+        let runs = [440.0, 450.0, 460.0].map(|p99| dependent_run(p99, n));
+        requirement(text).judge_across(&runs)
+    };
+    assert_eq!(across(662, "ttft.p99<500ms").verdict, RequirementVerdict::Pass);
+    let few = across(661, "ttft.p99<500ms");
+    assert_eq!(few.verdict, RequirementVerdict::Undecided);
+    assert!(few.reason.unwrap().starts_with("p99 needs 662 samples and there are 661 in a run"));
+    assert_eq!(across(661, "ttft.p99<400ms").verdict, RequirementVerdict::Fail);
+    let alone = requirement("ttft.p99<500ms").judge(&dependent_run(440.0, 662));
+    assert_eq!(alone.verdict, RequirementVerdict::Undecided);
+}
+
+#[test]
+fn a_slow_median_fails_a_percentile_that_has_too_few_samples() {
+    let run = run_with("ttft", |found| {
+        let MetricValue::Distribution(found) = found else { panic!("a distribution") };
+        (found.p50, found.p99) = (Some(1_000.0), Some(1_200.0));
+        found.intervals.p50 = Interval::new(900.0, 1_100.0);
+        found.not_certified = vec![Percentile::P95, Percentile::P99, Percentile::P999];
+    });
+    let found = requirement("ttft.p99<500ms").judge(&run);
+    assert_eq!(found.verdict, RequirementVerdict::Fail);
+    assert_eq!(found.reason.as_deref(), Some("already p50 is 900–1,100 ms"));
+}
+
 #[test]
 fn several_runs_are_judged_by_what_differs_between_them() {
     let across = |values: &[f64], text: &str| {
@@ -176,7 +255,7 @@ fn several_runs_are_judged_by_what_differs_between_them() {
     assert!((interval.low - 425.158).abs() < 1e-3 && (interval.high - 474.841).abs() < 1e-3);
     let near = across(&[440.0, 450.0, 460.0], "ttft.p99<470ms");
     assert_eq!(near.verdict, RequirementVerdict::Undecided);
-    assert!(near.reason.unwrap().contains("more runs"));
+    assert!(near.reason.unwrap().contains("runs like these would decide it (--repeat "));
     // With two runs t is 12.706, and little can be said.
     assert_eq!(across(&[440.0, 450.0], "ttft.p99<500ms").verdict, RequirementVerdict::Undecided);
     let wide = across(&[440.0, 900.0], "ttft.p99<500ms").interval.unwrap();

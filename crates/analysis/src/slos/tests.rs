@@ -161,11 +161,9 @@ fn promises_about_the_run_are_met_or_missed() {
         ("concurrency_peak>3", Missed, 2.0),
     ] {
         let found = judged_alone(calm(), slo);
-        assert_eq!(
-            (found.verdict, found.value, found.reason),
-            (verdict, Some(value), None),
-            "{slo}"
-        );
+        assert_eq!((found.verdict, found.value), (verdict, Some(value)), "{slo}");
+        let bare = slo.contains("max") || slo.contains("peak");
+        assert_eq!(found.reason.is_some_and(|reason| reason.contains("no interval")), bare);
     }
 }
 
@@ -174,7 +172,7 @@ fn an_interval_that_straddles_the_limit_decides_nothing() {
     let found = judged_alone(calm(), "error_rate<1%");
     assert_eq!((found.verdict, found.value), (SloVerdict::Undecided, Some(0.0)));
     let reason = found.reason.unwrap();
-    assert!(reason.starts_with("the 95 % interval 0.0–9.") && reason.ends_with("the limit"));
+    assert!(reason.starts_with("0 of 40 failed leaves up to ") && reason.contains("--requests"));
     // First tokens after 40 and 60 ms by turns.
     let by_turns = |id: u64| {
         let from = 100 * id;
@@ -186,7 +184,13 @@ fn an_interval_that_straddles_the_limit_decides_nothing() {
     assert_eq!(judged("ttft.mean<60ms").verdict, SloVerdict::Met);
     let found = judged("ttft.mean<51ms");
     assert_eq!((found.verdict, found.value), (SloVerdict::Undecided, Some(50.0)));
-    assert!(found.reason.unwrap().ends_with(" ms straddles the limit"));
+    assert!(found.reason.unwrap().contains(" ms straddles the limit; about "));
+}
+
+#[test]
+fn a_mean_of_one_answer_decides_nothing() {
+    let alone = run(vec![answer(0, 100, 200)]);
+    assert_eq!(judged_alone(alone, "ttft.mean<500ms").verdict, SloVerdict::Undecided);
 }
 
 #[test]
@@ -203,10 +207,12 @@ fn samples_that_resemble_each_other_are_too_few() {
 
 #[test]
 fn a_percentile_without_its_samples_decides_nothing() {
-    let found = judged_alone(calm(), "ttft.p99<1ms");
+    let found = judged_alone(calm(), "ttft.p99<60ms");
     assert_eq!((found.verdict, found.value), (SloVerdict::Undecided, Some(50.0)));
-    let reason = "p99 is certified from 662 samples on, and there are 40";
-    assert_eq!(found.reason.as_deref(), Some(reason));
+    assert!(found.reason.unwrap().starts_with("p99 needs 662 samples and there are 40: send"));
+    let missed = judged_alone(calm(), "ttft.p99<1ms");
+    assert_eq!(missed.verdict, SloVerdict::Missed, "the median is at 50 ms");
+    assert!(missed.reason.unwrap().starts_with("already p50 is 50"));
     let many = || run((0..6_635).map(calm_record).collect());
     assert_eq!(judged_alone(many(), "ttft.p99<60ms").verdict, SloVerdict::Met);
     assert_eq!(judged_alone(many(), "ttft.p99.9<60ms").verdict, SloVerdict::Undecided);
