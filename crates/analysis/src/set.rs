@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::across::Across;
 pub use self::asked::{Asked, QuestionKind, Subject};
-pub use self::cut::Cut;
+pub use self::cut::{Cut, is_cut};
 pub use self::enough::Enough;
 pub use self::finding::{Figure, Finding, LevelRange};
 pub use self::findings::Findings;
@@ -39,7 +39,7 @@ pub use self::kneedle::kneedle;
 pub use self::level::{LevelSummary, Tally};
 pub use self::limit::FoundLimit;
 pub use self::scalability::{Model, Saturating, Scalability, Universal};
-pub use self::served::{Saturation, Served};
+pub use self::served::{Saturation, Served, piles_up};
 pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::summary::Summary;
 use crate::verdict::{Severity, Verdict};

@@ -1,4 +1,4 @@
-//! More levels around the knee of output throughput, once the others are measured.
+//! More levels around the knee of throughput, once the others are measured.
 //!
 //! Each condition has a knee of its own; all conditions are measured at the levels of all knees, so
 //! that they stay paired. The stretch between the knee's two neighbours is cut into equal steps.
@@ -6,9 +6,9 @@
 use inferometer_analysis::set::kneedle;
 use inferometer_model::campaign::{CampaignSpec, Dimension, Fine, Level, Point, Stage, Sweep};
 
-use crate::asked::Told;
 use crate::history::History;
 use crate::ladder;
+use crate::reading::Told;
 
 /// The new levels, from the lowest to the highest; empty where no condition has a knee.
 pub(crate) fn levels(
@@ -30,14 +30,29 @@ pub(crate) fn levels(
     new.filter_map(|place| ladder::level(sweep.dimension, place)).collect()
 }
 
-/// Mean output throughput over the planned levels that have a place and a value.
+/// Of output tokens; where nothing generates any, of requests: as the set's own knee is found.
 fn curve(history: &History, condition: u32) -> Vec<(f64, f64)> {
+    let tokens = curve_of(history, condition, |told| told.output_throughput);
+    if tokens.is_empty() {
+        return curve_of(history, condition, |told| told.request_throughput);
+    }
+    tokens
+}
+
+/// The mean over the planned levels that have a place and a value and were not cut.
+fn curve_of(
+    history: &History,
+    condition: u32,
+    throughput: fn(&Told) -> Option<f64>,
+) -> Vec<(f64, f64)> {
     let counts = |point: &Point, told: &Told| {
         point.stage == Stage::Planned && point.condition == condition && told.is_valid
     };
-    let runs = history.runs().filter(|(point, told)| counts(point, told));
-    let mut values: Vec<(f64, f64)> = runs
-        .filter_map(|(point, told)| Some((point.level.place()?, told.output_throughput?)))
+    let runs = || history.runs().filter(|(point, told)| counts(point, told));
+    let is_whole = |level: Level| !runs().any(|(point, told)| point.level == level && told.is_cut);
+    let mut values: Vec<(f64, f64)> = runs()
+        .filter(|(point, _)| is_whole(point.level))
+        .filter_map(|(point, told)| Some((point.level.place()?, throughput(told)?)))
         .filter(|(place, _)| place.is_finite())
         .collect();
     values.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -55,7 +70,11 @@ fn around_knee(curve: &[(f64, f64)], dimension: Dimension, fine: Fine) -> Vec<f6
     let high = curve[(knee + 1).min(curve.len() - 1)].0;
     let steps = fine.steps.get();
     let step = (high - low) / f64::from(steps);
-    (1..steps).map(|number| ladder::round(dimension, low + step * f64::from(number))).collect()
+    (1..steps)
+        .map(|number| ladder::round(dimension, low + step * f64::from(number)))
+        // Rounded, a step may be one of the two ends or beyond it.
+        .filter(|place| low < *place && *place < high)
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A goal of a search: a quantity of a run, and on which side of its limit it shall be.
 
-use inferometer_analysis::{Interval, Quantity, Unit, Zero};
+use inferometer_analysis::{Estimate, Interval, Quantity, Statistic, Unit, Zero};
 use inferometer_model::spec::{Limit, Relation, Slo};
 
 use crate::error::CampaignError;
@@ -36,6 +36,17 @@ impl Goal {
     pub(crate) fn decided_by(&self, interval: Interval) -> Option<bool> {
         let (low, high) = (self.is_met_by(interval.low), self.is_met_by(interval.high));
         (low == high).then_some(low)
+    }
+
+    /// Whether a run has so few values that this percentile of them is hardly more than the largest:
+    /// such a percentile lies below the true one far more often than above it.
+    pub(crate) fn is_too_few(&self, run: &Estimate) -> bool {
+        run.n < self.quantity.statistic().map_or(1, Statistic::certified_from)
+    }
+
+    /// Whether a value that lies too low can only err on the good side.
+    pub(crate) const fn is_from_above(&self) -> bool {
+        matches!(self.relation, Relation::Below)
     }
 
     /// A share counts requests, so runs weigh as many as they have.

@@ -3,7 +3,7 @@
 use inferometer_model::campaign::{CampaignSpec, Level, Order, Stage};
 
 use crate::history::{History, Slot};
-use crate::precision::{Precision, Rule};
+use crate::precision::Rule;
 use crate::{order, seeds};
 
 /// Every level of every condition, so many times.
@@ -29,16 +29,6 @@ impl Grid<'_> {
         let levels = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
         let runs = self.runs.saturating_mul(levels).saturating_mul(self.conditions());
         self.rule.is_none().then_some(runs)
-    }
-
-    /// How narrow the doubt became; empty without a rule.
-    pub(crate) fn precision(&self) -> Vec<Precision> {
-        let Some(rule) = self.rule else { return Vec::new() };
-        let of_level = |&level: &Level| {
-            (0..self.conditions())
-                .map(move |condition| rule.precision(self.history, condition, level))
-        };
-        self.levels.iter().flat_map(of_level).collect()
     }
 
     fn conditions(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use inferometer_model::campaign::{Level, Point, Stage};
 
-use crate::asked::Told;
+use crate::reading::Told;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(Vec<(Point, Told)>);
@@ -33,9 +33,12 @@ impl History {
         count(self.0.iter().filter(|(point, _)| point.stage == stage))
     }
 
-    /// The repetition that a further run at this level would be.
-    pub(crate) fn repetition(&self, condition: u32, level: Level) -> u32 {
-        let same = |point: &Point| point.condition == condition && point.level == level;
+    /// The repetition that a further run at this level would be. Each stage counts for itself, so that
+    /// conditions that came to a level by different ways still share their seeds there.
+    pub(crate) fn repetition(&self, condition: u32, level: Level, stage: Stage) -> u32 {
+        let same = |point: &Point| {
+            point.condition == condition && point.level == level && point.stage == stage
+        };
         count(self.0.iter().filter(|(point, _)| same(point)))
     }
 }

@@ -6,8 +6,12 @@
 //!   long as the runs lie no farther apart than those explain. Runs that do (a restart, a neighbour
 //!   on the machine) are judged by Student's interval of their values, from the third on.
 //!   Shares are pooled: a run weighs as much as it has requests.
-//! - **Values without a doubt of their own** (no interval, too few samples for the percentile) decide
-//!   by Student's interval as well; and where a level has had all of its runs, by agreement of all.
+//! - **Values without a doubt of their own** (no interval, a percentile whose effective n is too small)
+//!   decide between runs only, whose spread shows how far requests hang together: by Student's
+//!   interval from the third on, or when five and more all lie on one side.
+//! - **Percentiles of too few requests** lie too low, and their spread does not show it. They may show
+//!   that a limit from above is missed, and never that one is met.
+//! - **A rate at which requests pile up** in most runs is missed, however good the first answers are.
 //! - A run that is invalid or has no value decides nothing. The second of them settles the level:
 //!   nobody can serve users at a load under which nothing can be measured.
 //!
@@ -19,20 +23,34 @@ use inferometer_analysis::statistics::runs::RunStatistics;
 use inferometer_analysis::statistics::{UPPER, normal, student};
 use inferometer_analysis::{Estimate, Interval};
 
-use crate::asked::Told;
 use crate::goal::Goal;
+use crate::reading::Told;
 
 /// What is known of a level. Only `Met` counts as meeting the goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Met,
     Missed,
+    /// Requests in flight grow for as long as they come.
+    PilesUp,
     /// Another run may settle it.
     Open,
     /// All runs that it may take left a goal's limit inside the doubt.
     Undecided,
+    /// Too few requests for a goal's percentile: no number of such runs can show that it is met.
+    TooFewRequests,
     /// Its runs were invalid or had no value for a goal.
     NoNumbers,
+}
+
+impl Standing {
+    pub(crate) fn is_not_met(self) -> bool {
+        !matches!(self, Self::Met | Self::Open)
+    }
+
+    pub(crate) fn is_undecided(self) -> bool {
+        matches!(self, Self::Undecided | Self::TooFewRequests)
+    }
 }
 
 /// So many runs without numbers settle a level.
@@ -41,13 +59,15 @@ const BLIND_MAX: usize = 2;
 const APART: f64 = 0.95;
 /// A level is called met, or missed, with this confidence; each is a claim about one side.
 const SURE: f64 = 0.95;
+/// Fewer lie all on one side of their median by luck more often than one time in twenty.
+const AGREEING_MIN: usize = 5;
 
 pub(crate) fn standing(runs: &[&Told], goals: &[Goal], runs_at_most: u32) -> Standing {
-    let judged: Vec<Option<bool>> = goals
-        .iter()
-        .enumerate()
-        .map(|(place, goal)| decided(goal, &estimates(runs, place), runs_at_most as usize))
-        .collect();
+    if pile_up(runs) {
+        return Standing::PilesUp;
+    }
+    let of_goal = |(place, goal): (usize, &Goal)| decided(goal, &estimates(runs, place));
+    let judged: Vec<Option<bool>> = goals.iter().enumerate().map(of_goal).collect();
     if judged.contains(&Some(false)) {
         return Standing::Missed;
     }
@@ -58,11 +78,30 @@ pub(crate) fn standing(runs: &[&Told], goals: &[Goal], runs_at_most: u32) -> Sta
     if runs.len() - seeing >= BLIND_MAX {
         return Standing::NoNumbers;
     }
+    let too_few = |(place, goal): (usize, &Goal)| {
+        judged[place].is_none() && estimates(runs, place).iter().any(|run| goal.is_too_few(run))
+    };
+    if goals.iter().enumerate().any(too_few) {
+        // Missed or undecided, it counts as not met: further runs would change no answer.
+        return Standing::TooFewRequests;
+    }
     if seeing < runs_at_most as usize { Standing::Open } else { Standing::Undecided }
 }
 
+/// Whether requests pile up in most of the runs that count.
+fn pile_up(runs: &[&Told]) -> bool {
+    let valid = || runs.iter().filter(|told| told.is_valid);
+    valid().count() < 2 * valid().filter(|told| told.piles_up).count()
+}
+
 /// Whether the goal is met; `None` while nobody can say.
-fn decided(goal: &Goal, runs: &[Estimate], runs_at_most: usize) -> Option<bool> {
+fn decided(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
+    let too_few = runs.iter().any(|run| goal.is_too_few(run));
+    let met = decided_by_values(goal, runs)?;
+    (!too_few || goal.is_from_above() && !met).then_some(met)
+}
+
+fn decided_by_values(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
     if runs.is_empty() {
         return None;
     }
@@ -72,7 +111,7 @@ fn decided(goal: &Goal, runs: &[Estimate], runs_at_most: usize) -> Option<bool> 
     if let Some(met) = interval.and_then(|interval| goal.decided_by(interval)) {
         return Some(met);
     }
-    if firm || runs.len() < runs_at_most.max(2) {
+    if firm || runs.len() < AGREEING_MIN {
         return None;
     }
     let met = runs.iter().filter(|run| goal.is_met_by(run.value)).count();

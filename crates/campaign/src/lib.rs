@@ -9,7 +9,6 @@
 //!   knee (`fine`), then those that a search asks for (`search`).
 //! - `seeds` says which seed a run has; conditions share them, so that they are paired.
 
-mod asked;
 mod error;
 mod fine;
 mod goal;
@@ -19,6 +18,7 @@ mod judgement;
 mod ladder;
 mod order;
 mod precision;
+mod reading;
 mod search;
 mod seeds;
 
@@ -26,30 +26,20 @@ use inferometer_analysis::Summary;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
 
-use self::asked::Asked;
-pub use self::asked::Told;
 pub use self::error::CampaignError;
 use self::grid::Grid;
 use self::history::{History, Slot};
-pub use self::precision::Precision;
 use self::precision::Rule;
+use self::reading::Reading;
+pub use self::reading::Told;
 use self::search::Searches;
 
 /// What to measure next, and why, until there is nothing left to ask.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     spec: CampaignSpec,
-    asked: Asked,
+    reading: Reading,
     history: History,
-}
-
-/// What only the campaign itself knows of its outcome.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Findings {
-    /// Of each condition whose search is over.
-    pub limits: Vec<FoundLimit>,
-    /// Of each condition at each level, where runs were to stop at a half-width.
-    pub precision: Vec<Precision>,
 }
 
 /// Runs that are over, and all that there will be; `None` when that depends on what they show.
@@ -62,8 +52,8 @@ pub struct Progress {
 impl Campaign {
     pub fn new(spec: CampaignSpec) -> Result<Self, CampaignError> {
         error::check(&spec)?;
-        let asked = Asked::by(&spec)?;
-        Ok(Self { spec, asked, history: History::default() })
+        let reading = Reading::by(&spec)?;
+        Ok(Self { spec, reading, history: History::default() })
     }
 
     /// The next run; the same until [`Self::finished`] is told of it. `None` when all is asked.
@@ -79,7 +69,7 @@ impl Campaign {
     /// What the run that [`Self::next`] named came to. Says nothing when there was none.
     pub fn finished(&mut self, summary: &Summary) {
         if let Some(point) = self.next() {
-            let told = self.asked.read(point.condition, summary);
+            let told = self.reading.read(point.condition, summary);
             self.history.add(point, told);
         }
     }
@@ -128,11 +118,9 @@ impl Campaign {
         Progress { done, expected }
     }
 
-    pub fn findings(&self) -> Findings {
-        Findings {
-            limits: self.searches().map(|searches| searches.found()).unwrap_or_default(),
-            precision: self.planned().precision(),
-        }
+    /// What the search came to, of each condition whose search is over.
+    pub fn limits(&self) -> Vec<FoundLimit> {
+        self.searches().map(|searches| searches.found()).unwrap_or_default()
     }
 
     fn slot(&self) -> Option<Slot> {
@@ -167,7 +155,7 @@ impl Campaign {
     fn searches(&self) -> Option<Searches<'_>> {
         let Question::Sweep(sweep) = &self.spec.question else { return None };
         let find = sweep.find.as_ref()?;
-        let (spec, goals, history) = (&self.spec, &self.asked.goals, &self.history);
+        let (spec, goals, history) = (&self.spec, &self.reading.goals, &self.history);
         Some(Searches { spec, sweep, find, goals, history })
     }
 }

@@ -3,28 +3,14 @@
 use inferometer_analysis::statistics::runs::half_width_over_looks;
 use inferometer_model::campaign::{Level, Point, Stage};
 
-use crate::asked::Told;
 use crate::history::History;
+use crate::reading::Told;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rule {
     /// As a share of the mean.
     pub(crate) half_width: f64,
     pub(crate) runs_at_most: u32,
-}
-
-/// How narrow the interval between runs became, for one condition at one level.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Precision {
-    pub condition: u32,
-    pub level: Level,
-    /// Runs with a value.
-    pub runs: u32,
-    /// The half-width as a share of the mean, at the level raised for the looks; `None` of fewer
-    /// than three runs.
-    pub half_width: Option<f64>,
-    /// `false` once all runs are over: the cap was hit before the target.
-    pub reached: bool,
 }
 
 impl Rule {
@@ -38,18 +24,6 @@ impl Rule {
     ) -> bool {
         let values = values(history, condition, level, round);
         self.share(&values).is_some_and(|share| share <= self.half_width)
-    }
-
-    pub(crate) fn precision(&self, history: &History, condition: u32, level: Level) -> Precision {
-        let values = values(history, condition, level, u32::MAX);
-        let half_width = self.share(&values);
-        Precision {
-            condition,
-            level,
-            runs: u32::try_from(values.len()).unwrap_or(u32::MAX),
-            half_width,
-            reached: half_width.is_some_and(|share| share <= self.half_width),
-        }
     }
 
     fn share(&self, values: &[f64]) -> Option<f64> {

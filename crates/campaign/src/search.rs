@@ -5,8 +5,9 @@
 //!    below that one is the best known. Without a met level the load is halved, without a missed
 //!    one doubled, up to the highest that may be asked.
 //! 2. **Bisect** geometrically until the two ends are a third of the resolution apart. A level takes
-//!    as many runs as `judgement` needs, up to its cap; one that stays undecided counts as not
-//!    met. That makes the answer low rather than high, by the width of what cannot be decided;
+//!    as many runs as `judgement` needs, up to its cap: one where its interval is certain and clear of
+//!    the limit, three and more where a percentile is not certified. One that stays undecided counts
+//!    as not met. That makes the answer low rather than high, by the width of what cannot be decided;
 //!    the narrow steps are what keeps it within the resolution all the same.
 //! 3. **Confirm.** The best level was chosen because it looked good, so its own runs flatter it. Runs
 //!    on fresh seeds must say so without the old ones (`confirmation`); otherwise the answer is a
@@ -22,11 +23,11 @@ use inferometer_analysis::set::FoundLimit;
 use inferometer_model::campaign::{CampaignSpec, Dimension, Point, Search, Stage, Sweep};
 
 use self::confirmation::Confirmation;
-use crate::asked::Told;
 use crate::goal::Goal;
 use crate::history::{History, Slot};
 use crate::judgement::{Standing, leans_to_met, standing};
 use crate::ladder::{self, Ladder};
+use crate::reading::Told;
 
 /// How often the load is halved below the lowest level that was typed, before no level is
 /// expected to meet the goals.
@@ -54,13 +55,13 @@ impl Searches<'_> {
         let open = self.each().filter_map(of_condition);
         let (condition, place, stage) = open.min_by_key(|(condition, ..)| self.runs(*condition))?;
         let level = ladder::level(self.sweep.dimension, place)?;
-        let repetition = self.history.repetition(condition, level);
+        let repetition = self.history.repetition(condition, level, stage);
         Some(Slot { condition, level, repetition, stage })
     }
 
     pub(crate) fn found(&self) -> Vec<FoundLimit> {
         let over = |search: LimitSearch<'_>| match search.step() {
-            Step::Over(found) => Some(FoundLimit { runs: self.runs(search.condition), ..*found }),
+            Step::Over(found) => Some(*found),
             Step::Measure { .. } => None,
         };
         self.each().filter_map(over).collect()
@@ -104,6 +105,7 @@ impl Searches<'_> {
         let places = self.sweep.levels.iter().filter_map(|level| level.place());
         LimitSearch {
             condition,
+            runs: self.runs(condition),
             find: self.find,
             lowest_named: places.fold(self.find.from, f64::min),
             ladder: Ladder {
@@ -155,6 +157,8 @@ struct Evidence {
 #[derive(Clone, Debug)]
 struct LimitSearch<'campaign> {
     condition: u32,
+    /// That it has taken so far.
+    runs: u32,
     find: &'campaign Search,
     /// The lowest level that was typed.
     lowest_named: f64,
@@ -198,7 +202,7 @@ impl LimitSearch<'_> {
             let known = self.known.iter().filter(move |level| wanted(level.standing));
             known.map(|level| level.place)
         };
-        let missed = places(|standing| !matches!(standing, Standing::Met | Standing::Open)).next();
+        let missed = places(Standing::is_not_met).next();
         let below = |place: &f64| missed.is_none_or(|missed| *place < missed);
         let met = places(|standing| standing == Standing::Met).rfind(below);
         Bracket { met, missed }
@@ -249,7 +253,7 @@ impl LimitSearch<'_> {
         let refuted = confirmation.refuted.last().copied();
         let lowest_missed = refuted.or(bracket.missed);
         let level = confirmation.confirmed.or_else(|| self.best_below(lowest_missed));
-        let undecided = self.known.iter().filter(|one| one.standing == Standing::Undecided);
+        let undecided = self.known.iter().filter(|one| one.standing.is_undecided());
         FoundLimit {
             condition: self.condition,
             goals: self.find.goals.iter().map(ToString::to_string).collect(),
@@ -257,7 +261,7 @@ impl LimitSearch<'_> {
             lowest_missed,
             confirmed: confirmation.confirmed.is_some(),
             open_ended: level.is_some() && lowest_missed.is_none(),
-            runs: 0,
+            runs: self.runs,
             undecided: undecided.map(|level| level.place).collect(),
             words: self.words(confirmation, level, lowest_missed),
         }

@@ -102,7 +102,8 @@ proptest! {
         let mut seeds = BTreeMap::new();
         for point in played(&spec, &answers) {
             let place = point.level.place().map(f64::to_bits);
-            prop_assert!(asked.insert((point.condition, place, point.repetition)));
+            let stage = format!("{:?}", point.stage);
+            prop_assert!(asked.insert((point.condition, place, stage, point.repetition)));
             let what = (place, point.repetition, point.stage);
             prop_assert_eq!(*seeds.entry(what).or_insert(point.seed), point.seed);
         }

@@ -63,14 +63,10 @@ fn calm_runs_stop_early_and_restless_ones_hit_the_cap() {
     assert_eq!(calm.progress().expected, None);
     let points = played(&mut calm, |point| value(100.0 + f64::from(point.repetition) * 0.1));
     assert_eq!(points.len(), 3);
-    let [precision] = calm.findings().precision.try_into().unwrap();
-    assert!(precision.reached && precision.half_width.unwrap() < 0.02);
 
     let mut restless = Campaign::new(stopping(0.02, 10)).unwrap();
     let swing = |point: &Point| value(100.0 + 20.0 * f64::from(point.repetition % 2));
     assert_eq!(played(&mut restless, swing).len(), 10);
-    let [precision] = restless.findings().precision.try_into().unwrap();
-    assert!(!precision.reached && precision.runs == 10);
 }
 
 #[test]
@@ -89,9 +85,6 @@ fn conditions_stop_together() {
         value(100.0 + swing)
     };
     assert_eq!(played(&mut campaign, told).len(), 12);
-    let reached: Vec<bool> =
-        campaign.findings().precision.iter().map(|precision| precision.reached).collect();
-    assert_eq!(reached, [true, false]);
 }
 
 #[test]

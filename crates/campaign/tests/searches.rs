@@ -19,7 +19,7 @@ fn played(spec: CampaignSpec, told: impl Fn(&Point) -> Told) -> (Vec<Point>, Vec
         points.push(point);
         assert!(points.len() < 500);
     }
-    (points, campaign.findings().limits)
+    (points, campaign.limits())
 }
 
 fn searched(find: Search, told: impl Fn(&Point) -> Told) -> (Vec<Point>, FoundLimit) {
@@ -39,7 +39,7 @@ fn the_load_is_doubled_then_bisected_then_confirmed_on_a_fresh_seed() {
     let places: Vec<f64> = points.iter().map(|point| point.level.place().unwrap()).collect();
     assert_eq!(places, [2.0, 4.0, 8.0, 16.0, 11.3, 9.51, 10.4, 9.95, 10.2, 9.95]);
     let last = points.last().unwrap();
-    assert_eq!((last.stage, last.repetition), (Stage::Confirmation, 1));
+    assert_eq!((last.stage, last.repetition), (Stage::Confirmation, 0));
     assert!(points.iter().rev().skip(1).all(|point| point.seed != last.seed));
     assert_eq!((limit.level, limit.lowest_missed), (Some(9.95), Some(10.2)));
     assert!(limit.confirmed && !limit.open_ended);
@@ -114,7 +114,11 @@ fn a_level_on_the_edge_takes_all_its_runs_and_counts_as_missed() {
     assert_eq!(sixteen, 4);
     assert!(limit.undecided.contains(&16.0));
     assert!(limit.confirmed && limit.level.unwrap() < 10.0);
-    assert!(limit.words.ends_with("stayed undecided and counts as missed"), "{}", limit.words);
+    assert!(
+        limit.words.ends_with("the limit lies inside the doubt of its runs"),
+        "{}",
+        limit.words
+    );
 }
 
 #[test]
@@ -155,6 +159,61 @@ fn a_search_gives_up_when_nothing_is_confirmed() {
     assert_eq!(fresh, 6);
     assert!(!limit.confirmed);
     assert!(limit.level.is_none(), "{limit:?}");
+}
+
+#[test]
+fn a_level_that_was_not_confirmed_is_not_said_to_meet_its_goals() {
+    let told = |point: &Point| {
+        let good = point.stage != Stage::Confirmation && point.level.place().unwrap() < 10.0;
+        latency(if good { 50.0 } else { 150.0 }, 10.0)
+    };
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    assert!(limit.level.is_some() && !limit.confirmed, "{limit:?}");
+    assert!(limit.words.contains("at first and is not confirmed"), "{}", limit.words);
+    assert!(!limit.words.contains("meets"), "{}", limit.words);
+}
+
+#[test]
+fn runs_of_too_few_requests_end_soon_and_say_what_to_do() {
+    let few = |point: &Point| {
+        let mut told = latency(point.level.place().unwrap(), 1.0);
+        let estimate = told.goals[0].as_mut().unwrap();
+        (estimate.n, estimate.interval, estimate.certified) = (100, None, false);
+        told
+    };
+    let (points, limit) = searched(search(100.0, 8.0, 64.0), few);
+    assert_eq!(limit.level, None);
+    assert!(limit.words.ends_with("n too small, run longer (--requests)"), "{}", limit.words);
+    assert_eq!(points.len(), limit.undecided.len(), "one run each: more would not help");
+}
+
+#[test]
+fn a_rate_that_piles_up_is_missed_however_good_its_answers() {
+    let told = |point: &Point| Told {
+        piles_up: 10.0 <= point.level.place().unwrap(),
+        ..latency(50.0, 1.0)
+    };
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    assert!((9.6..10.0).contains(&limit.level.unwrap()), "{limit:?}");
+    assert!(limit.words.ends_with("does not: requests pile up"), "{}", limit.words);
+}
+
+#[test]
+fn conditions_share_their_seeds_however_often_each_was_at_a_level_before() {
+    let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
+    spec.conditions = conditions(2);
+    // The second one needs three runs of every level, and both have the same limit.
+    let told = |point: &Point| {
+        let reach = if point.condition == 0 { 1e-6 } else { 1.0 };
+        latency(if point.level.place().unwrap() < 10.0 { 99.2 } else { 100.8 }, reach)
+    };
+    let (points, limits) = played(spec, told);
+    assert_eq!(limits[0].level, limits[1].level);
+    let fresh = |condition: u32| {
+        let fresh = points.iter().filter(|point| point.stage == Stage::Confirmation);
+        fresh.filter(|point| point.condition == condition).map(|point| point.seed).next().unwrap()
+    };
+    assert_eq!(fresh(0), fresh(1));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_analysis::set::{FoundLimit, PointResult, SetSummary};
+use inferometer_analysis::set::{Finding, FoundLimit, PointResult, Saturation, SetSummary};
 use inferometer_analysis::{Severity, Summary, Verdict};
 use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
@@ -73,6 +73,7 @@ impl Made {
                 ("p90", p99 * 0.8),
                 ("p95", p99 * 0.9),
                 ("p99", p99),
+                ("p999", p99 * 1.05),
                 ("max", p99 * 1.1),
             ] {
                 found[key] = value.into();
@@ -304,6 +305,55 @@ fn five_runs_of_the_same() {
 #[test]
 fn a_search_for_the_highest_rate() {
     insta::assert_snapshot!(page(&search()));
+}
+
+#[test]
+fn the_limits_of_several_servers_are_told_by_their_names() {
+    let mut set = search();
+    let mut second = set.limits[0].clone();
+    (second.condition, second.confirmed, second.runs) = (1, false, 1);
+    second.words = "4 requests/s met ttft.p99<500ms at first and is not confirmed".to_owned();
+    set.limits.push(second);
+    set.conditions.push(set.conditions[0].clone());
+    set.conditions[1].name = "tuned".to_owned();
+    let page = page(&set);
+    assert!(page.contains("\nlimit  stock: 6.5 requests/s meets"), "{page}");
+    assert!(page.contains("\nlimit  tuned: 4 requests/s met"), "{page}");
+    assert!(page.contains("the search took 1 run\n"), "{page}");
+    assert_eq!(page.matches("confirmed on a fresh seed").count(), 1, "{page}");
+}
+
+#[test]
+fn a_rate_that_piles_up_is_not_given_a_share_above_one() {
+    let mut set = rate_sweep();
+    let findings = set.conditions[0].findings.as_mut().unwrap();
+    let mut found = Saturation {
+        highest_served: Some(47.8),
+        lowest_missed: Some(48.3),
+        missed_share: Some(1.075),
+        missed_piling_up: true,
+        served_above: None,
+    };
+    findings.saturation = Finding::Found(found);
+    let piling = page(&set);
+    assert!(!piling.contains("107.5") && piling.contains("(requests pile up there)"), "{piling}");
+    found.served_above = Some(50.0);
+    set.conditions[0].findings.as_mut().unwrap().saturation = Finding::Found(found);
+    let torn = page(&set).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(torn.contains("NOT clear, because 50 requests/s was served again"), "{torn}");
+}
+
+#[test]
+fn too_few_levels_to_choose_a_law_say_so() {
+    let results: Vec<PointResult> = (0..12)
+        .map(|number| {
+            let concurrency = [1, 4, 16, 64][number as usize / 3];
+            result(number, 0, at_once(concurrency), &closed(number, concurrency, 6.0, 700))
+        })
+        .collect();
+    let manifest = manifest(sweep(Dimension::Concurrency, None), &["stock"], 3);
+    let page = page(&SetSummary::of(&manifest, &results));
+    assert!(page.contains("scalability  – 4 levels are too few to tell"), "{page}");
 }
 
 #[test]

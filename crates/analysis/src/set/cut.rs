@@ -45,6 +45,11 @@ impl Cut {
     }
 }
 
+/// Whether a limit of time ended the run before its requests had ended.
+pub fn is_cut(summary: &Summary) -> bool {
+    cut_run(summary).is_some()
+}
+
 /// A run that somebody stopped is partial, and not cut by a limit.
 fn cut_run(summary: &Summary) -> Option<CutRun> {
     if summary.run.partial {
@@ -82,6 +87,7 @@ mod tests {
     #[test]
     fn a_run_to_its_end_is_not_cut() {
         assert_eq!(Cut::of([&summary()].into_iter()), None);
+        assert!(!is_cut(&summary()));
     }
 
     /// As in a published sweep: 2000 requests at once, 1015 of them ended within the time.

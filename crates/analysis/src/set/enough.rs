@@ -20,7 +20,7 @@ pub struct Enough {
 impl Enough {
     /// Of runs of which there were to be this many at most.
     pub(super) fn of(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Self {
-        let half_width = half_width(&target.quantity, runs_at_most, runs);
+        let half_width = half_width(target, runs_at_most, runs);
         Self {
             quantity: target.quantity.clone(),
             target: target.half_width,
@@ -30,10 +30,15 @@ impl Enough {
     }
 }
 
-fn half_width(name: &str, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
+/// What the target is about: a bare latency begins where the load of the runs says.
+pub(super) fn quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
     let open = runs.first()?.run.load.is_open();
     let zero = if open { Zero::Schedule } else { Zero::Sent };
-    let quantity = Quantity::named(name, zero).ok()?;
+    Quantity::named(&target.quantity, zero).ok()
+}
+
+fn half_width(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
+    let quantity = quantity(target, runs)?;
     let values: Vec<f64> =
         runs.iter().filter_map(|run| quantity.of(run).ok()).map(|found| found.value).collect();
     half_width_over_looks(&values, runs_at_most)

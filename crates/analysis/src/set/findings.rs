@@ -18,6 +18,10 @@ pub struct Findings {
     pub sweet_spot: Finding<SweetSpot>,
     pub saturation: Finding<Saturation>,
     pub scalability: Finding<Scalability>,
+    /// Levels that a limit of time cut: their figures are of the quick requests, so they have no part
+    /// in peak, knee, sweet spot and scalability.
+    #[serde(default)]
+    pub left_out: Vec<Level>,
 }
 
 impl Findings {
@@ -32,6 +36,11 @@ impl Findings {
             sweet_spot: SweetSpot::find(levels),
             saturation: Saturation::find(levels),
             scalability: Scalability::find(&curve, is_concurrency),
+            left_out: levels
+                .iter()
+                .filter(|level| !level.is_whole())
+                .map(|level| level.level)
+                .collect(),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::PointResult;
 use super::across::Across;
 use super::cut::Cut;
-use super::enough::Enough;
+use super::enough::{self, Enough};
 use super::served::Served;
 use crate::metric::{METRICS, Shape};
 use crate::quantity::Quantity;
@@ -31,11 +31,11 @@ pub struct LevelSummary {
     pub requests: Tally,
     /// Failed requests as a share of those that ended by themselves; null when none did.
     pub failed_share: Option<f64>,
-    /// Whether a limit of time ended the level before its requests did.
+    /// Whether a limit of time ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
     /// Runs that were not played to their end.
     pub partial: u32,
-    /// Of a rate: whether the server kept up with it.
+    /// Of a rate: whether the server kept up with it, by the runs that count.
     pub served: Option<Served>,
     /// Where runs were made until enough is known.
     pub enough: Option<Enough>,
@@ -55,12 +55,14 @@ pub struct Tally {
 }
 
 /// What is published of a distribution.
-const STATISTICS: [Statistic; 5] = [
+const STATISTICS: [Statistic; 7] = [
     Statistic::Mean,
     Statistic::Percentile(Percentile::P50),
     Statistic::Percentile(Percentile::P90),
     Statistic::Percentile(Percentile::P95),
     Statistic::Percentile(Percentile::P99),
+    Statistic::Percentile(Percentile::P999),
+    Statistic::Max,
 ];
 
 impl LevelSummary {
@@ -80,20 +82,25 @@ impl LevelSummary {
             left_out: numbers(&invalid),
             requests,
             failed_share: requests.failed_share(),
-            cut: Cut::of(all()),
+            cut: Cut::of(summaries.iter().copied()),
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
                 .unwrap_or(u32::MAX),
-            served: Served::of(level, all()),
+            served: Served::of(level, summaries.iter().copied()),
             enough: repetition
                 .stop_at
                 .as_ref()
                 .map(|target| Enough::of(target, repetition.runs.get(), &summaries)),
-            quantities: across_all(&summaries),
+            quantities: across_all(&summaries, repetition),
         }
     }
 
     pub fn quantity(&self, name: &str) -> Option<&Across> {
         self.quantities.get(name)
+    }
+
+    /// Whether its figures are of all its requests, and not of those that ended before a limit did.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.cut.is_none()
     }
 
     pub fn is_saturated(&self) -> bool {
@@ -131,7 +138,9 @@ impl Tally {
     }
 }
 
-fn across_all(summaries: &[&Summary]) -> BTreeMap<String, Across> {
+fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<String, Across> {
+    let target = repetition.stop_at.as_ref();
+    let looked_at = target.and_then(|target| enough::quantity(target, summaries));
     let quantities = METRICS.iter().flat_map(|metric| {
         let statistics: Vec<Option<Statistic>> = match metric.shape() {
             Shape::Distribution => STATISTICS.map(Some).to_vec(),
@@ -142,7 +151,11 @@ fn across_all(summaries: &[&Summary]) -> BTreeMap<String, Across> {
     quantities
         .map(|quantity| {
             let runs: Vec<_> = summaries.iter().map(|summary| quantity.of(summary)).collect();
-            (quantity.to_string(), Across::of(&runs))
+            let across = Across::of(&runs);
+            let is_looked_at = looked_at == Some(quantity);
+            let across =
+                if is_looked_at { across.over_looks(repetition.runs.get()) } else { across };
+            (quantity.to_string(), across)
         })
         .collect()
 }

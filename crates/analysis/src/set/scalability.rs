@@ -17,11 +17,12 @@ use crate::statistics::UPPER;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scalability {
     pub quantity: String,
-    /// The one with the lower `AICc`.
-    pub chosen: Model,
+    /// The one with the lower `AICc`; with too few levels for that, the universal law where κ is above
+    /// zero beyond its doubt.
+    pub chosen: Finding<Model>,
     pub universal: Universal,
     pub saturating: Saturating,
-    /// Whether the chosen one explains the levels.
+    /// Whether one is chosen and explains the levels.
     pub fits: bool,
     pub levels: u32,
 }
@@ -65,6 +66,8 @@ pub struct Saturating {
 }
 
 const LEVELS_MIN: usize = 4;
+/// From here on both models have an `AICc`.
+const LEVELS_TO_CHOOSE: usize = 6;
 /// Below this share of explained variance a curve is not told as an explanation.
 const R_SQUARED_MIN: f64 = 0.95;
 
@@ -87,22 +90,35 @@ impl Scalability {
         let again = Refits::of(curve);
         let universal = universal(&three, &observed, again.as_ref());
         let saturating = saturating(&two, &observed, again.as_ref());
-        let chosen = match (universal.aicc, saturating.aicc) {
-            (Some(universal), Some(saturating)) if universal < saturating => Model::Universal,
-            _ => Model::Saturating,
-        };
-        let r_squared = match chosen {
+        let chosen = chosen(&universal, &saturating, count);
+        let r_squared = chosen.found().map(|chosen| match chosen {
             Model::Universal => universal.r_squared,
             Model::Saturating => saturating.r_squared,
-        };
+        });
         Finding::Found(Self {
             quantity: curve.quantity.to_owned(),
             chosen,
             universal,
             saturating,
-            fits: R_SQUARED_MIN <= r_squared,
+            fits: r_squared.is_some_and(|r_squared| R_SQUARED_MIN <= r_squared),
             levels: u32::try_from(count).unwrap_or(u32::MAX),
         })
+    }
+}
+
+fn chosen(universal: &Universal, saturating: &Saturating, levels: usize) -> Finding<Model> {
+    match (universal.aicc, saturating.aicc) {
+        (Some(universal), Some(saturating)) if universal < saturating => {
+            Finding::Found(Model::Universal)
+        }
+        (Some(_), Some(_)) => Finding::Found(Model::Saturating),
+        _ if universal.kappa.interval.is_some_and(|kappa| 0.0 < kappa.low) => {
+            Finding::Found(Model::Universal)
+        }
+        _ => Finding::unknown(format!(
+            "{levels} levels are too few to tell whether throughput falls or only saturates; \
+             measure {LEVELS_TO_CHOOSE}"
+        )),
     }
 }
 
@@ -168,8 +184,8 @@ fn universal(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> 
 
 fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) -> Saturating {
     let again = again.map(|again| again.saturating.as_slice());
-    let figure = |of: fn(&Fitted) -> Option<f64>| match of(fitted) {
-        None => Finding::unknown("throughput rises evenly with concurrency: no ceiling in sight"),
+    let figure = |of: fn(&Fitted) -> Option<f64>, absent: &str| match of(fitted) {
+        None => Finding::unknown(absent),
         Some(value) => {
             let drawn = again.map(|again| again.iter().filter_map(of).collect::<Vec<f64>>());
             // Where some of them have no ceiling, none bounds it from above.
@@ -179,13 +195,22 @@ fn saturating(fitted: &Fitted, observed: &[Observed], again: Option<&Refits>) ->
     };
     let quality = fit::quality(fitted, observed);
     Saturating {
-        ceiling: figure(Fitted::ceiling),
-        half_at: figure(Fitted::half_at),
+        ceiling: figure(Fitted::ceiling, EVENLY),
+        half_at: figure(
+            Fitted::half_at,
+            if fitted.ceiling().is_some() {
+                "one alone reaches more than half of it"
+            } else {
+                EVENLY
+            },
+        ),
         r_squared: quality.r_squared,
         aicc: quality.aicc,
         residual_max: quality.residual_max,
     }
 }
+
+const EVENLY: &str = "throughput rises evenly with concurrency: no ceiling in sight";
 
 fn spread(again: Option<&[Fitted]>, of: fn(&Fitted) -> f64) -> Option<Interval> {
     central(again?.iter().map(of).collect())

@@ -29,12 +29,18 @@ pub struct Served {
 /// From which rate on a server no longer keeps up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
-    /// The highest rate that was served; null when none was.
+    /// The highest rate below all that were not served; null when none was.
     pub highest_served: Option<f64>,
     /// The lowest rate that was not; null when all were.
     pub lowest_missed: Option<f64>,
     /// What was served of that, as a share.
     pub missed_share: Option<f64>,
+    /// Whether it was not served only in that requests pile up: its answers came fast enough for now.
+    #[serde(default)]
+    pub missed_piling_up: bool,
+    /// A higher rate that was served all the same: the levels contradict each other.
+    #[serde(default)]
+    pub served_above: Option<f64>,
 }
 
 /// A server that answers less than this share of a rate falls behind.
@@ -65,7 +71,7 @@ impl Served {
             share,
             chance,
             piling_up: u32::try_from(piling_up).unwrap_or(u32::MAX),
-            saturated: share + chance < SERVED_SHARE || runs.len() < 2 * piling_up,
+            saturated: falls_behind(share, chance) || runs.len() < 2 * piling_up,
         })
     }
 }
@@ -77,13 +83,24 @@ impl Saturation {
             return Finding::unknown("it is a question about rates, and no level is a rate");
         }
         let missed = rates.iter().find(|served| served.saturated);
-        let kept = rates.iter().rev().find(|served| !served.saturated);
+        let lowest_missed = missed.map(|served| served.asked_per_s);
+        let kept = |is_wanted: &dyn Fn(f64) -> bool| {
+            let kept = rates.iter().filter(|served| !served.saturated);
+            kept.map(|served| served.asked_per_s).rfind(|rate| is_wanted(*rate))
+        };
         Finding::Found(Self {
-            highest_served: kept.map(|served| served.asked_per_s),
-            lowest_missed: missed.map(|served| served.asked_per_s),
+            highest_served: kept(&|rate| lowest_missed.is_none_or(|missed| rate < missed)),
+            lowest_missed,
             missed_share: missed.map(|served| served.share),
+            missed_piling_up: missed
+                .is_some_and(|served| !falls_behind(served.share, served.chance)),
+            served_above: kept(&|rate| lowest_missed.is_some_and(|missed| missed < rate)),
         })
     }
+}
+
+fn falls_behind(share: f64, chance: f64) -> bool {
+    share + chance < SERVED_SHARE
 }
 
 /// Answers over the time from the first request to the last answer, less what an answer takes by
@@ -101,8 +118,8 @@ fn served_per_s(summary: &Summary) -> Option<f64> {
     (0 < ok && 0.0 < coming_s).then(|| ok as f64 / coming_s)
 }
 
-/// As the run itself found when it looked for its steady state.
-fn piles_up(summary: &Summary) -> bool {
+/// Whether requests in flight only grow, as the run itself found when it looked for its steady state.
+pub fn piles_up(summary: &Summary) -> bool {
     summary.warnings.iter().any(|notice| notice.key == PILING_UP)
 }
 
@@ -220,8 +237,17 @@ mod tests {
         let found = *found.found().unwrap();
         assert_eq!((found.highest_served, found.lowest_missed), (Some(3.0), Some(5.0)));
         assert_eq!(found.missed_share, Some(0.8));
+        assert!(!found.missed_piling_up && found.served_above.is_none());
         let all = Saturation::find(&[level(1.0, 1.0)]);
         assert_eq!(all.found().unwrap().lowest_missed, None);
         assert!(Saturation::find(&[crate::set::fixture::level(4, [])]).found().is_none());
+        let torn = Saturation::find(&[level(1.0, 1.0), level(3.0, 0.8), level(5.0, 1.0)]);
+        let torn = *torn.found().unwrap();
+        assert_eq!((torn.highest_served, torn.lowest_missed), (Some(1.0), Some(3.0)));
+        assert_eq!(torn.served_above, Some(5.0));
+        let mut piling = level(7.0, 1.07);
+        piling.served.as_mut().unwrap().saturated = true;
+        let piling = *Saturation::find(&[piling]).found().unwrap();
+        assert!(piling.missed_piling_up && piling.highest_served.is_none());
     }
 }

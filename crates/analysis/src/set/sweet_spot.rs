@@ -93,6 +93,7 @@ impl Peak {
         let of = |quantity: &'static str| {
             let points: Vec<(Level, &Across)> = levels
                 .iter()
+                .filter(|level| level.is_whole())
                 .filter_map(|level| Some((level.level, level.quantities.get(quantity)?)))
                 .filter(|(_, across)| across.mean.is_some())
                 .collect();
@@ -123,9 +124,12 @@ impl Candidate<'_> {
     }
 }
 
-/// A level that has all three figures.
+/// A level that has all three figures, and has them of all its requests.
 fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
     let Level::Concurrency(_) = summary.level else { return None };
+    if !summary.is_whole() {
+        return None;
+    }
     let of = |name: &str| summary.quantities.get(name);
     let candidate = Candidate {
         level: summary.level,
@@ -230,6 +234,26 @@ mod tests {
     fn the_best_of_each_latency_may_be_at_levels_that_no_one_passes() {
         let levels = table(&[(1, [10.0, 5.0, 100.0, 50.0]), (2, [20.0, 9.0, 500.0, 10.0])]);
         assert!(SweetSpot::find(&levels).found().is_none());
+    }
+
+    #[test]
+    fn a_level_that_was_cut_is_neither_a_spot_nor_a_measure_for_others() {
+        let mut levels = table(&SUITE);
+        let cut = |levels: &mut [LevelSummary], place: usize| {
+            let limits = vec!["the drain limit passed".to_owned()];
+            levels[place].cut =
+                Some(crate::set::cut::Cut { runs: 1, ended: 5, scheduled: 10, limits });
+        };
+        cut(&mut levels, 4);
+        assert!((concurrency(Peak::find(&levels).found().unwrap().level) - 16.0).abs() < 1e-9);
+        cut(&mut levels, 1);
+        let spot = SweetSpot::find(&levels);
+        // Without the best TTFT, which was of the quick half, 16 at once is within twice the best.
+        let spot = spot.found().unwrap();
+        assert!((concurrency(spot.level) - 8.0).abs() < 1e-9, "{spot:?}");
+        assert_eq!(spot.eligible.len(), 2, "{spot:?}");
+        let found = crate::set::findings::Findings::of(&levels);
+        assert_eq!(found.left_out, [levels[1].level, levels[4].level]);
     }
 
     #[test]

@@ -88,7 +88,16 @@ fn what_people_publish_is_there_by_name() {
     let found =
         SetSummary::of(&manifest(Question::Repeat, &["a"]), &[result(0, 0, Level::AsAsked, 1.0)]);
     let level = &found.conditions[0].levels[0];
-    for name in ["ttft.mean", "ttft.p99", "tpot.p50", "e2e.p90", "itl.p95", "output_throughput"] {
+    for name in [
+        "ttft.mean",
+        "ttft.p99",
+        "tpot.p50",
+        "e2e.p90",
+        "itl.p95",
+        "ttft.p99.9",
+        "e2e.max",
+        "output_throughput",
+    ] {
         assert_eq!(level.quantity(name).unwrap().n, 1, "{name}");
     }
     let goodput = level.quantity("goodput").unwrap();
@@ -197,4 +206,53 @@ fn a_stored_document_is_read_back_and_the_same_runs_give_the_same_bytes() {
     let other = text.replace("inferometer.set/1", "inferometer.set/9");
     let error = SetSummary::from_json_bytes(other.as_bytes()).unwrap_err();
     assert!(error.to_string().contains("inferometer.set/9"), "{error}");
+}
+
+#[test]
+fn only_runs_that_count_say_whether_a_rate_was_served_or_cut() {
+    let mut results: Vec<PointResult> =
+        (0..3).map(|number| result(number, 0, Level::Rate(4.0), 100.0)).collect();
+    for bad in &mut results[1..] {
+        bad.summary.verdict = Verdict::Invalid;
+        bad.summary.outcomes.insert(inferometer_model::Outcome::Cancelled, 7);
+        bad.summary.warnings = vec![Notice {
+            key: "piling-up".to_owned(),
+            check: None,
+            severity: Severity::Degraded,
+            text: String::new(),
+            remedy: String::new(),
+        }];
+    }
+    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let level = &found.conditions[0].levels[0];
+    assert_eq!(level.served.unwrap().piling_up, 0);
+    assert_eq!(level.cut, None);
+    results[1].summary.verdict = Verdict::Degraded;
+    let found = SetSummary::of(&manifest(sweep(), &["a"]), &results);
+    let level = &found.conditions[0].levels[0];
+    assert_eq!((level.served.unwrap().piling_up, level.cut.as_ref().unwrap().runs), (1, 1));
+}
+
+#[test]
+fn the_quantity_that_ended_the_runs_has_the_interval_of_all_looks() {
+    let results: Vec<PointResult> = [100.0, 101.0, 99.0]
+        .into_iter()
+        .zip(0..)
+        .map(|(value, number)| result(number, 0, Level::AsAsked, value))
+        .collect();
+    let mut manifest = manifest(Question::Repeat, &["a"]);
+    manifest.campaign.repetition.runs = NonZeroU32::new(10).unwrap();
+    let half = |manifest: &SetManifest| {
+        let found = SetSummary::of(manifest, &results);
+        throughput(&found.conditions[0].levels[0]).interval.unwrap().half_width()
+    };
+    let once = half(&manifest);
+    let quantity = "output_throughput".to_owned();
+    manifest.campaign.repetition.stop_at =
+        Some(inferometer_model::campaign::StopAt { quantity, half_width: 0.1 });
+    let often = half(&manifest);
+    assert!((once - 2.484_137_7).abs() < 1e-6 && 2.7 < often / once, "{once} and {often}");
+    let enough =
+        SetSummary::of(&manifest, &results).conditions[0].levels[0].enough.clone().unwrap();
+    assert!((enough.half_width.unwrap() * 100.0 - often).abs() < 1e-9);
 }

@@ -86,8 +86,48 @@ fn the_stretch_around_the_knee_is_cut_into_steps_that_are_new() {
     let fine = Fine { steps: NonZeroU32::new(4).unwrap(), runs: NonZeroU32::MIN };
     let curve = [(1.0, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 4.1), (16.0, 4.0)];
     assert_eq!(around_knee(&curve, Dimension::Concurrency, fine), [4.0, 5.0, 7.0]);
+    let many = Fine { steps: NonZeroU32::new(20).unwrap(), ..fine };
+    let close = around_knee(&curve, Dimension::Concurrency, many);
+    assert!(close.iter().all(|place| 2.0 < *place && *place < 8.0), "{close:?}");
     assert_eq!(around_knee(&curve, Dimension::Rate, fine), [3.5, 5.0, 6.5]);
     assert_eq!(around_knee(&curve[..2], Dimension::Rate, fine), [0.0; 0]);
+}
+
+/// Told of planned runs at powers of two, served up to 16 at once.
+fn told_of(told: impl Fn(f64) -> Told) -> Vec<f64> {
+    let mut campaign = Campaign::new(sweep(1, 4, 1)).unwrap();
+    let mut fine = Vec::new();
+    while let Some(point) = campaign.next() {
+        let place = point.level.place().unwrap();
+        if point.stage == Stage::Fine {
+            fine.push(place);
+        }
+        campaign.told(told(place));
+    }
+    fine
+}
+
+#[test]
+fn where_nothing_is_generated_the_knee_is_that_of_requests() {
+    let of_requests = |place: f64| Told {
+        is_valid: true,
+        request_throughput: Some(place.min(16.0)),
+        ..Told::default()
+    };
+    assert!(!told_of(of_requests).is_empty());
+    let of_both = |place: f64| Told { output_throughput: Some(place), ..of_requests(place) };
+    assert!(told_of(of_both).is_empty(), "tokens rise evenly, and they count first");
+}
+
+#[test]
+fn a_level_that_was_cut_bends_no_curve() {
+    let is_cut = |place: f64| Told {
+        is_valid: true,
+        is_cut: 16.0 < place,
+        output_throughput: Some(place.min(16.0)),
+        ..Told::default()
+    };
+    assert!(told_of(is_cut).is_empty());
 }
 
 #[test]

@@ -19,9 +19,14 @@ fn firm(value: f64, reach: f64) -> Told {
     })
 }
 
-/// A run with a value that has too few samples.
+/// A run whose requests are enough, but hang together: its percentile is not certified.
 fn weak(value: f64) -> Told {
-    told(Estimate { value, interval: None, n: 50, effective_n: None, certified: false })
+    told(Estimate { value, interval: None, n: 662, effective_n: Some(90.0), certified: false })
+}
+
+/// A run with too few requests for a p99.
+fn scarce(value: f64) -> Told {
+    told(Estimate { value, interval: None, n: 661, effective_n: None, certified: false })
 }
 
 fn told(estimate: Estimate) -> Told {
@@ -59,16 +64,47 @@ fn runs_farther_apart_than_their_doubt_explains_are_judged_by_their_spread() {
 }
 
 #[test]
-fn values_without_doubt_of_their_own_need_three_runs_or_agreement() {
+fn values_without_doubt_of_their_own_need_three_runs_or_five_that_agree() {
     assert_eq!(judged(&[weak(10.0)], 5), Standing::Open);
     assert_eq!(judged(&[weak(10.0), weak(11.0)], 5), Standing::Open);
     assert_eq!(judged(&[weak(10.0), weak(11.0), weak(12.0)], 5), Standing::Met);
     // Student's interval of these reaches over the limit, but they agree to the last.
-    let agree = [weak(20.0), weak(99.0), weak(60.0), weak(98.0)];
-    assert_eq!(judged(&agree, 5), Standing::Open);
-    assert_eq!(judged(&agree, 4), Standing::Met);
+    let agree = [weak(1.0), weak(99.0), weak(99.0), weak(98.0), weak(99.5)];
+    let student = between(&agree.clone().map(|run| run.goals[0].unwrap())).unwrap();
+    assert!(100.0 < student.high, "{student:?}");
+    assert_eq!(judged(&agree[..4], 5), Standing::Open);
+    assert_eq!(judged(&agree[..4], 4), Standing::Undecided);
+    assert_eq!(judged(&agree, 5), Standing::Met);
     assert_eq!(judged(&[weak(20.0), weak(101.0)], 2), Standing::Undecided);
     assert_eq!(judged(&[weak(20.0)], 1), Standing::Undecided);
+}
+
+#[test]
+fn percentiles_of_too_few_requests_may_show_a_miss_and_never_that_a_goal_is_met() {
+    let runs = |values: &[f64]| values.iter().copied().map(scarce).collect::<Vec<Told>>();
+    assert_eq!(judged(&runs(&[10.0]), 9), Standing::TooFewRequests);
+    assert_eq!(judged(&runs(&[10.0, 11.0, 12.0]), 9), Standing::TooFewRequests);
+    assert_eq!(judged(&runs(&[10.0; 9]), 9), Standing::TooFewRequests);
+    assert_eq!(judged(&runs(&[200.0]), 9), Standing::TooFewRequests);
+    assert_eq!(judged(&runs(&[200.0, 201.0, 199.0]), 9), Standing::Missed);
+    let mixed = [weak(10.0), weak(11.0), scarce(12.0)];
+    assert_eq!(judged(&mixed, 9), Standing::TooFewRequests);
+    // Too low is the wrong side of a limit from below: it shows nothing at all.
+    let fast = [goal("ttft.p99>100ms")];
+    let slow = runs(&[10.0, 11.0, 12.0]);
+    let slow: Vec<&Told> = slow.iter().collect();
+    assert_eq!(standing(&slow, &fast, 9), Standing::TooFewRequests);
+}
+
+#[test]
+fn a_rate_at_which_most_runs_pile_up_is_not_kept() {
+    let piling = || Told { piles_up: true, ..firm(10.0, 1.0) };
+    let calm = || firm(10.0, 1.0);
+    assert_eq!(judged(&[piling()], 5), Standing::PilesUp);
+    assert_eq!(judged(&[calm(), piling()], 5), Standing::Met);
+    assert_eq!(judged(&[calm(), piling(), piling()], 5), Standing::PilesUp);
+    let invalid = || Told { is_valid: false, ..piling() };
+    assert_eq!(judged(&[invalid(), invalid(), calm()], 5), Standing::Met);
 }
 
 #[test]

@@ -33,9 +33,11 @@ impl LimitSearch<'_> {
                     confirmation.confirmed = Some(place);
                     break;
                 }
-                Standing::Missed | Standing::Undecided | Standing::NoNumbers => {
-                    confirmation.refuted.push(place);
-                }
+                Standing::Missed
+                | Standing::PilesUp
+                | Standing::Undecided
+                | Standing::TooFewRequests
+                | Standing::NoNumbers => confirmation.refuted.push(place),
             }
             candidate = self.ladder.step_down(place);
         }

@@ -18,13 +18,15 @@ impl LimitSearch<'_> {
                      runs or a coarser resolution",
                     self.read(first)
                 ),
-                (None, Some(lowest)) => {
-                    format!("no level meets {goals}, down to {}", self.read(lowest.place))
-                }
+                (None, Some(lowest)) => self.none_met(&goals, lowest.place),
                 (None, None) => format!("no level was measured for {goals}"),
             };
         };
-        let met = format!("{} meets {goals}", self.read(level));
+        let met = if confirmation.confirmed.is_some() {
+            format!("{} meets {goals}", self.read(level))
+        } else {
+            format!("{} met {goals} at first and is not confirmed on fresh seeds", self.read(level))
+        };
         match lowest_missed {
             Some(missed) => {
                 let why = self.why_missed(confirmation, missed);
@@ -40,9 +42,31 @@ impl LimitSearch<'_> {
         }
         let known = self.known.iter().find(|level| level.place.total_cmp(&missed).is_eq());
         match known.map(|level| level.standing) {
-            Some(Standing::Undecided) => "stayed undecided and counts as missed",
+            Some(Standing::Undecided) => {
+                "stayed undecided and counts as missed: the limit lies inside the doubt of its runs"
+            }
+            Some(Standing::TooFewRequests) => {
+                "stayed undecided and counts as missed: n too small, run longer (--requests)"
+            }
+            Some(Standing::PilesUp) => "does not: requests pile up",
             Some(Standing::NoNumbers) => "gave no numbers that can be trusted and counts as missed",
             Some(Standing::Met | Standing::Missed | Standing::Open) | None => "does not",
+        }
+    }
+
+    /// That nothing was met is not that all was missed.
+    fn none_met(&self, goals: &str, lowest: f64) -> String {
+        let down_to = self.read(lowest);
+        let is = |standing| self.known.iter().any(|level| level.standing == standing);
+        if is(Standing::TooFewRequests) {
+            format!(
+                "no level was seen to meet {goals}, down to {down_to}: n too small, run longer \
+                 (--requests)"
+            )
+        } else if is(Standing::Undecided) {
+            format!("no level was seen to meet {goals}, down to {down_to}: some stayed undecided")
+        } else {
+            format!("no level meets {goals}, down to {down_to}")
         }
     }
 

@@ -5,7 +5,7 @@
 
 use inferometer_analysis::statistics::draws::Draws;
 use inferometer_analysis::statistics::series::{Cluster, quantile_interval};
-use inferometer_analysis::{Estimate, Probability, Sample};
+use inferometer_analysis::{Estimate, Percentile, Probability, Sample};
 
 /// Latencies of a run, behind those that only fill the queue.
 const REQUESTS: usize = 2_000;
@@ -93,7 +93,8 @@ impl Queue {
         (1.0 - load) / (load * low.exp() - 1.0) * (-low * wait / self.service).exp()
     }
 
-    /// The p99 of one run, with the interval that the analysis gives it.
+    /// The p99 of one run as a summary has it: near its limit a queue remembers for long, so that few
+    /// runs have the effective n of a certified p99, and the others have no interval.
     pub(crate) fn measured(&self, rate: f64, seed: u64) -> Estimate {
         let latencies = self.latencies(rate, REQUESTS, seed);
         let share = Probability::new(0.99).unwrap();
@@ -102,12 +103,13 @@ impl Queue {
         let within = |latency: &f64| Cluster::of(f64::from(u8::from(*latency <= value)));
         let below: Vec<Cluster> = latencies.iter().map(within).collect();
         let judged = quantile_interval(&sample, &below, share).unwrap();
+        let certified = Percentile::P99.certified_from() as f64 <= judged.effective_n;
         Estimate {
             value,
-            interval: judged.interval,
+            interval: judged.interval.filter(|_| certified),
             n: sample.count(),
             effective_n: Some(judged.effective_n),
-            certified: true,
+            certified,
         }
     }
 }

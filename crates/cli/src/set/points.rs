@@ -96,7 +96,7 @@ pub(super) fn sum_up(
     results: &[PointResult],
     campaign: &Campaign,
 ) -> SetSummary {
-    SetSummary::of(manifest, results).with_limits(campaign.findings().limits)
+    SetSummary::of(manifest, results).with_limits(campaign.limits())
 }
 
 /// Tells the campaign what is stored, in its order. `read` gives a point's summary, or none when

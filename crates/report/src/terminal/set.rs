@@ -58,7 +58,7 @@ fn of_condition(set: &SetSummary, condition: &ConditionSummary, style: Style) ->
             levels::throughputs(condition, name, style),
             levels::latencies(condition, name, style),
             bars::bars(condition, name, style),
-            findings::findings(condition, name, style),
+            findings::findings(condition, set.asked.dimension, name, style),
         ],
     }
 }

@@ -58,10 +58,10 @@ impl Fitted {
         (0.0 < b).then(|| 1.0 / b)
     }
 
-    /// N½ of X∞ N / (N + N½): the curve is N / ((a − b) + bN).
+    /// N½ of X∞ N / (N + N½): the curve is N / ((a − b) + bN). `None` where it would not be above zero.
     pub(super) fn half_at(&self) -> Option<f64> {
         let [a, b, _] = self.coefficients;
-        (0.0 < b).then(|| (a - b) / b)
+        (0.0 < b && b < a).then(|| (a - b) / b)
     }
 
     fn at(&self, n: f64) -> f64 {

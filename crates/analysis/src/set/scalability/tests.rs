@@ -14,7 +14,7 @@ fn a_peak_is_found_with_an_interval_that_holds_it() {
     let levels = series(law(0.05, 0.001), &LEVELS, 0.02);
     let found = Series(&levels).scalability();
     let found = found.found().unwrap();
-    assert_eq!(found.chosen, Model::Universal);
+    assert_eq!(found.chosen, Finding::Found(Model::Universal));
     assert!(found.fits && 0.99 < found.universal.r_squared);
     let peak = found.universal.peak.found().unwrap();
     let interval = peak.interval.unwrap();
@@ -29,7 +29,7 @@ fn what_only_saturates_has_no_peak_and_a_ceiling() {
     let levels = series(|n| 800.0 * n / (n + 12.0), &LEVELS, 0.02);
     let found = Series(&levels).scalability();
     let found = found.found().unwrap();
-    assert_eq!(found.chosen, Model::Saturating);
+    assert_eq!(found.chosen, Finding::Found(Model::Saturating));
     assert!(matches!(&found.universal.peak, Finding::Unknown(why) if why.contains("no peak")));
     let ceiling = found.saturating.ceiling.found().unwrap();
     assert!(ceiling.interval.unwrap().contains(800.0), "{ceiling:?}");
@@ -65,4 +65,31 @@ fn too_few_levels_and_rates_say_why() {
     let curve = Curve::of(&few);
     let found = Scalability::find(&curve, false);
     assert!(matches!(found, Finding::Unknown(why) if why.contains("concurrency")));
+}
+
+#[test]
+fn few_levels_choose_by_the_doubt_of_kappa_or_not_at_all() {
+    let falling = series(law(0.05, 0.01), &[1, 4, 16, 64], 0.01);
+    let found = Series(&falling).scalability();
+    assert_eq!(found.found().unwrap().chosen, Finding::Found(Model::Universal));
+    let levelling = series(|n| 800.0 * n / (n + 12.0), &[1, 4, 16, 64, 128], 0.05);
+    let found = Series(&levelling).scalability();
+    let found = found.found().unwrap();
+    assert!(
+        matches!(&found.chosen, Finding::Unknown(why) if why.contains("5 levels")),
+        "{found:?}"
+    );
+    assert!(!found.fits);
+}
+
+#[test]
+fn half_of_a_ceiling_that_one_alone_reaches_is_at_no_concurrency() {
+    let levels = series(|n| 100.0 - n / 10.0, &LEVELS, 0.001);
+    let found = Series(&levels).scalability();
+    let curve = &found.found().unwrap().saturating;
+    assert!(curve.ceiling.found().is_some());
+    assert!(
+        matches!(&curve.half_at, Finding::Unknown(why) if why.contains("one alone")),
+        "{curve:?}"
+    );
 }

@@ -6,46 +6,62 @@ use inferometer_analysis::set::{
     ConditionSummary, Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability,
     SetSummary, SweetSpot,
 };
-use inferometer_model::campaign::Level;
+use inferometer_model::campaign::{Dimension, Level};
 
+use super::NAME_CHARS_MAX;
 use super::levels::titled;
 use super::words::{figure_words, level_words, ranged, short};
 use crate::escape::{terminal, terminal_line};
 use crate::lines::hanging;
-use crate::number::{figure, percent};
+use crate::number::{count, figure, percent};
 use crate::terminal::{Ink, Style};
 
 const LABEL_WIDTH: usize = 13;
 
-pub(super) fn findings(condition: &ConditionSummary, name: Option<&str>, style: Style) -> String {
+pub(super) fn findings(
+    condition: &ConditionSummary,
+    dimension: Option<Dimension>,
+    name: Option<&str>,
+    style: Style,
+) -> String {
     let Some(findings) = &condition.findings else { return String::new() };
-    style.paint(Ink::Bold, &titled(name, "findings")) + "\n" + &sentences(findings)
+    style.paint(Ink::Bold, &titled(name, "findings")) + "\n" + &sentences(findings, dimension)
 }
 
-fn sentences(found: &Findings) -> String {
-    let lines = [
-        ("peak", told(&found.peak, peak)),
-        ("knee", told(&found.knee, knee)),
-        ("sweet spot", told(&found.sweet_spot, sweet_spot)),
-        ("saturation", told(&found.saturation, saturation)),
-        ("scalability", told(&found.scalability, scalability)),
-    ];
-    lines.into_iter().map(|(label, words)| line(label, &words)).collect()
+/// A question that is not one about this load is left out; the document has all of them.
+fn sentences(found: &Findings, dimension: Option<Dimension>) -> String {
+    let of_concurrency = dimension != Some(Dimension::Rate);
+    let of_rate = dimension != Some(Dimension::Concurrency);
+    [
+        (true, "peak", told(&found.peak, peak)),
+        (true, "knee", told(&found.knee, knee)),
+        (of_concurrency, "sweet spot", told(&found.sweet_spot, sweet_spot)),
+        (of_rate, "saturation", told(&found.saturation, saturation)),
+        (of_concurrency, "scalability", told(&found.scalability, scalability)),
+        (!found.left_out.is_empty(), "left out", left_out(&found.left_out)),
+    ]
+    .into_iter()
+    .filter_map(|(applies, label, words)| applies.then(|| line(label, &words)))
+    .collect()
+}
+
+fn left_out(levels: &[Level]) -> String {
+    let levels: Vec<String> = levels.iter().map(|level| level_words(*level)).collect();
+    format!("{}: cut by a limit of time, so that only quick requests ended", levels.join(", "))
 }
 
 /// What a search came to; empty without one.
 pub(super) fn limits(set: &SetSummary, style: Style) -> String {
-    if set.limits.is_empty() {
-        return String::new();
-    }
-    let mut text = style.paint(Ink::Bold, "limit") + "\n";
-    for limit in &set.limits {
+    let head = style.paint(Ink::Bold, "limit") + "  ";
+    let sentence = |limit: &FoundLimit| {
         let place = usize::try_from(limit.condition).unwrap_or(usize::MAX);
-        let name = set.conditions.get(place).filter(|_| 1 < set.conditions.len());
-        let name = name.map_or_else(String::new, |one| terminal_line(&one.name, LABEL_WIDTH - 1));
-        text += &line(&name, &limit_words(limit));
-    }
-    text
+        let named = set.conditions.get(place).filter(|_| 1 < set.conditions.len());
+        let name = named.map_or_else(String::new, |one| {
+            format!("{}: ", terminal_line(&one.name, NAME_CHARS_MAX))
+        });
+        hanging(&head, "limit  ".len(), &(name + &limit_words(limit)))
+    };
+    set.limits.iter().map(sentence).collect()
 }
 
 fn limit_words(limit: &FoundLimit) -> String {
@@ -54,13 +70,15 @@ fn limit_words(limit: &FoundLimit) -> String {
         let levels: Vec<String> = limit.undecided.iter().map(|level| short(*level)).collect();
         let _ = write!(words, "; its runs did not decide at {}", levels.join(", "));
     }
-    match (limit.level, limit.confirmed) {
-        (Some(_), true) => words += "; confirmed on a fresh seed",
-        (Some(_), false) => words += "; NOT confirmed on a fresh seed",
-        (None, _) => (),
+    // That it is not confirmed is part of the sentence.
+    if limit.level.is_some() && limit.confirmed {
+        words += "; confirmed on a fresh seed";
     }
-    let runs = if limit.runs == 1 { "run" } else { "runs" };
-    format!("{words} ({} {runs})", limit.runs)
+    match limit.runs {
+        0 => words + "; the levels of the sweep told it without further runs",
+        1 => words + "; the search took 1 run",
+        runs => format!("{words}; the search took {} runs", count(runs.into())),
+    }
 }
 
 fn line(label: &str, words: &str) -> String {
@@ -133,24 +151,27 @@ fn sweet_spot(spot: &SweetSpot) -> String {
 
 fn saturation(found: &Saturation) -> String {
     let rate = |per_s: f64| level_words(Level::Rate(per_s));
-    let share = percent(found.missed_share);
-    match (found.highest_served, found.lowest_missed) {
+    let how = if found.missed_piling_up {
+        "requests pile up there".to_owned()
+    } else {
+        format!("{} of it served", percent(found.missed_share))
+    };
+    let mut words = match (found.highest_served, found.lowest_missed) {
         (Some(kept), None) => {
             format!("not reached: {} was served, and more was not asked for", rate(kept))
         }
         (None, Some(missed)) => {
-            format!("below {}, the lowest that was asked for ({share} of it served)", rate(missed))
+            format!("below {}, the lowest that was asked for ({how})", rate(missed))
         }
-        (Some(kept), Some(missed)) if missed < kept => format!(
-            "not clear: {} fell behind ({share} of it served) and {} did not",
-            rate(missed),
-            rate(kept)
-        ),
         (Some(kept), Some(missed)) => {
-            format!("between {} and {} ({share} of it served)", rate(kept), rate(missed))
+            format!("between {} and {} ({how})", rate(kept), rate(missed))
         }
         (None, None) => "– no rate was measured".to_owned(),
+    };
+    if let Some(above) = found.served_above {
+        let _ = write!(words, "; NOT clear, because {} was served again", rate(above));
     }
+    words
 }
 
 fn scalability(found: &Scalability) -> String {
@@ -160,7 +181,11 @@ fn scalability(found: &Scalability) -> String {
         "; it does NOT explain the levels, so draw no conclusion from it".to_owned()
     };
     let unit = unit(&found.quantity);
-    match found.chosen {
+    let chosen = match &found.chosen {
+        Finding::Found(chosen) => chosen,
+        Finding::Unknown(why) => return format!("– {}", terminal(why)),
+    };
+    match chosen {
         Model::Universal => {
             let law = &found.universal;
             let peak = told(&law.peak, |peak| format!("falls beyond {} at once", ranged(peak)));
@@ -186,14 +211,11 @@ fn scalability(found: &Scalability) -> String {
 
 /// Why the law with a peak is not told.
 fn why_saturating(found: &Scalability) -> String {
-    match (found.universal.aicc, found.saturating.aicc) {
-        (Some(universal), Some(saturating)) => format!(
-            "the universal law is no better (AICc {} against {})",
-            figure(Some(universal)),
-            figure(Some(saturating)),
-        ),
-        _ => format!("{} levels are too few for the universal law", found.levels),
-    }
+    format!(
+        "the universal law is no better (AICc {} against {})",
+        figure(found.universal.aicc),
+        figure(found.saturating.aicc),
+    )
 }
 
 fn again(share: Option<f64>, word: &str) -> String {

@@ -4,6 +4,7 @@ use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{ConditionSummary, LevelSummary};
 
 use super::words::{across, level_cell, percentile};
+use crate::escape::terminal;
 use crate::lines::PAGE_WIDTH;
 use crate::number::{count, percent};
 use crate::table::Table;
@@ -159,13 +160,16 @@ pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
     let bare = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());
     let mut parts = Vec::new();
     if between {
-        parts.push("± 95 % between runs (Student's t)");
+        parts.push("± 95 % between runs (Student's t)".to_owned());
+    }
+    if let Some(enough) = levels.iter().find_map(|level| level.enough.as_ref()) {
+        parts.push(format!("of {} wider, for every look at it", terminal(&enough.quantity)));
     }
     if within {
-        parts.push("± of one run 95 % within it alone");
+        parts.push("± of one run 95 % within it alone".to_owned());
     }
     if bare {
-        parts.push("a single run has no ± where too little is in it");
+        parts.push("a single run has no ± where too little is in it".to_owned());
     }
     parts.join("; ")
 }

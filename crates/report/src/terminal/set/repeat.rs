@@ -57,7 +57,7 @@ fn rows_of(metric: &Metric, open: bool) -> Vec<(String, Unit, String)> {
         if open { metric.headline.on_open_loop() } else { metric.headline.on_closed_loop() };
     match metric.shape() {
         Shape::Scalar => vec![(metric.title.to_owned(), metric.unit, metric.name.to_owned())],
-        Shape::Distribution if is_headline => ["mean", "p50", "p99"]
+        Shape::Distribution if is_headline => ["mean", "p50", "p99", "p99.9", "max"]
             .map(|statistic| {
                 let label = format!("{} {statistic}", metric.title);
                 (label, metric.unit, format!("{}.{statistic}", metric.name))

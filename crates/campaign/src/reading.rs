@@ -1,5 +1,6 @@
 //! What a campaign looks at in a run, looked up by name once, before anything is measured.
 
+use inferometer_analysis::set::{is_cut, piles_up};
 use inferometer_analysis::{Estimate, Quantity, Summary, Verdict, Zero};
 use inferometer_model::campaign::{CampaignSpec, Dimension, Question};
 
@@ -11,23 +12,32 @@ use crate::goal::Goal;
 pub struct Told {
     /// `false` when its numbers are not about the server; then they count for nothing.
     pub is_valid: bool,
+    /// Whether requests in flight grew for as long as they came: a rate that cannot be kept up, however
+    /// good the first answers are.
+    pub piles_up: bool,
+    /// Whether a limit of time ended it before its requests had ended; then it has no part in the knee.
+    pub is_cut: bool,
     /// Tokens per second, for the knee.
     pub output_throughput: Option<f64>,
+    /// The same of requests, for servers that generate nothing.
+    pub request_throughput: Option<f64>,
     /// The quantity whose doubt may stop the repetition.
     pub repeated: Option<f64>,
     /// One for each goal of the search, in their order; `None` of what has no value.
     pub goals: Vec<Option<Estimate>>,
 }
 
+/// The quantities that are looked at.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    throughput: Option<Quantity>,
+pub(crate) struct Reading {
+    output_throughput: Option<Quantity>,
+    request_throughput: Option<Quantity>,
     /// By condition: a bare latency begins where the load of the condition says.
     repeated: Vec<Option<Quantity>>,
     pub(crate) goals: Vec<Goal>,
 }
 
-impl Asked {
+impl Reading {
     pub(crate) fn by(spec: &CampaignSpec) -> Result<Self, CampaignError> {
         let repeated = |zero: Zero| match &spec.repetition.stop_at {
             Some(stop_at) => Quantity::named(&stop_at.quantity, zero).map(Some),
@@ -47,8 +57,13 @@ impl Asked {
                 (vec![of_condition(open)?; spec.conditions.len()], goals)
             }
         };
-        let throughput = Quantity::named("output_throughput", Zero::Sent).ok();
-        Ok(Self { throughput, repeated, goals })
+        let throughput = |name: &str| Quantity::named(name, Zero::Sent).ok();
+        Ok(Self {
+            output_throughput: throughput("output_throughput"),
+            request_throughput: throughput("request_throughput"),
+            repeated,
+            goals,
+        })
     }
 
     pub(crate) fn read(&self, condition: u32, summary: &Summary) -> Told {
@@ -56,7 +71,10 @@ impl Asked {
         let repeated = self.repeated.get(condition as usize).and_then(Option::as_ref);
         Told {
             is_valid: summary.verdict != Verdict::Invalid,
-            output_throughput: self.throughput.as_ref().and_then(value),
+            piles_up: piles_up(summary),
+            is_cut: is_cut(summary),
+            output_throughput: self.output_throughput.as_ref().and_then(value),
+            request_throughput: self.request_throughput.as_ref().and_then(value),
             repeated: repeated.and_then(value),
             goals: self.goals.iter().map(|goal| goal.quantity.of(summary).ok()).collect(),
         }
