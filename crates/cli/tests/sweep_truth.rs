@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use support::{output, text};
 
-/// Searches may miss by more than their resolution once in twenty.
+/// What is found may be further off than its steps once in twenty: of a handful, never.
 const MISSES: f64 = 0.05;
 const RESOLUTION: f64 = 0.1;
 
@@ -42,32 +42,40 @@ fn drawn(draws: &mut Draws, from: u32, to: u32) -> u32 {
     (from + above).min(to)
 }
 
-/// Up to its most requests in a step every one more is as fast as the others, and then none is.
+/// Up to its most requests in a step every one more is as fast as the others, and then none is. Who has
+/// an answer asks again while the next step already runs, which costs a user one step for each answer:
+/// answers are long, so that it hardly moves the knee.
+fn knee_of(number: u64) -> (String, bool) {
+    let draws = &mut Draws::new(11, number);
+    let (most, step, least) = (drawn(draws, 8, 60), drawn(draws, 5, 40), drawn(draws, 70, 100));
+    let answers = format!("uniform:{least}..{}", least + 100);
+    let folder = tempfile::tempdir().unwrap();
+    let found = sweep(
+        folder.path(),
+        &typed(&format!(
+            "--concurrencies 1..128*2 --fine=8 --waves 16 --seed {number} --engine-step {step}ms \
+             --max-num-seqs {most} --output-tokens {answers}"
+        )),
+    );
+    let condition = &found["conditions"][0];
+    let concurrency = |level: &Value| level["level"]["concurrency"].as_u64().unwrap();
+    let knee = concurrency(&condition["findings"]["knee"]["found"]);
+    let mut levels: Vec<u64> =
+        condition["levels"].as_array().unwrap().iter().map(concurrency).collect();
+    levels.sort_unstable();
+    let place = levels.iter().position(|level| *level == knee).unwrap();
+    let fine = (knee - levels[place - 1]).max(levels[place + 1] - knee);
+    let told = format!("{most} at once, {step} ms, {answers}: {knee} of {levels:?}");
+    assert!(8 < levels.len() && fine <= 16, "no fine steps: {told}");
+    (told, knee.abs_diff(u64::from(most)) <= fine)
+}
+
 #[test]
 fn the_knee_lies_within_one_fine_step_of_what_the_engine_can_hold() {
-    for number in 0..engines() {
-        let draws = &mut Draws::new(11, number);
-        let (most, step, answer) = (drawn(draws, 6, 60), drawn(draws, 5, 40), drawn(draws, 8, 40));
-        let folder = tempfile::tempdir().unwrap();
-        let found = sweep(
-            folder.path(),
-            &typed(&format!(
-                "--concurrencies 1..128*2 --fine=8 --waves 12 --seed {number} --engine-step \
-                 {step}ms --max-num-seqs {most} --output-tokens {answer}"
-            )),
-        );
-        let engine = format!("{most} at once, {step} ms, {answer} tokens");
-        let condition = &found["conditions"][0];
-        let concurrency = |level: &Value| level["level"]["concurrency"].as_u64().unwrap();
-        let knee = concurrency(&condition["findings"]["knee"]["found"]);
-        let mut levels: Vec<u64> =
-            condition["levels"].as_array().unwrap().iter().map(concurrency).collect();
-        levels.sort_unstable();
-        let place = levels.iter().position(|level| *level == knee).unwrap();
-        let fine = (knee - levels[place - 1]).max(levels[place + 1] - knee);
-        assert!(8 < levels.len() && fine <= 16, "{engine}: no fine steps: {levels:?}");
-        assert!(knee.abs_diff(u64::from(most)) <= fine, "{engine}: {knee} of {levels:?}");
-    }
+    let found: Vec<(String, bool)> = (0..engines()).map(knee_of).collect();
+    let missed: Vec<&String> =
+        found.iter().filter(|(_, is_near)| !is_near).map(|(told, _)| told).collect();
+    assert!(missed.len() as f64 <= MISSES * found.len() as f64, "{missed:?}");
 }
 
 /// An engine whose answers have one token: whoever waits at the end of a step is in the next one, at
