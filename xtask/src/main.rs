@@ -15,7 +15,9 @@ const HELP: &str = "\
 cargo xtask test                formatting, lints, all quick tests, documentation
 cargo xtask docs                rewrite the documentation that is generated from the code
 cargo xtask statistics [--runs N] [--seed N]   do intervals cover, and comparisons find, what is known
-                                to be true? A thousand simulated runs of each kind (minutes)
+                                to be true? A thousand simulated runs of each kind, then searches
+                                and sweeps of engines drawn at random (many minutes);
+                                INFEROMETER_ENGINES draws so many of each instead
 cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
 ";
 
@@ -68,9 +70,25 @@ fn real_server(url: &str) -> bool {
     })
 }
 
+/// What is drawn at random and searched, and how many of it in the chore's own size.
+const ENGINES: [(&str, &str, &str, u32); 2] = [
+    ("limits of queues, by theory", "inferometer-campaign", "known_limits", 400),
+    ("knees and limits of the embedded engine", "inferometer-cli", "sweep_truth", 40),
+];
+
+/// All of it, though a part fails: who waits so long wants to know the rest.
 fn statistics(words: &[&str]) -> bool {
     let run = ["run", "--release", "--package", "inferometer-analysis", "--example", "coverage"];
-    cargo(run.into_iter().chain(["--"]).chain(words.iter().copied()))
+    let mut holds = cargo(run.into_iter().chain(["--"]).chain(words.iter().copied()));
+    for (what, package, test, nightly) in ENGINES {
+        let engines = std::env::var("INFEROMETER_ENGINES").unwrap_or_else(|_| nightly.to_string());
+        let arguments = ["test", "--release", "--quiet", "--package", package, "--test", test];
+        let found = self::run(cargo_command(arguments).env("INFEROMETER_ENGINES", &engines));
+        let word = if found { "holds" } else { "DOES NOT HOLD" };
+        eprintln!("{what}, {engines} drawn: {word}");
+        holds &= found;
+    }
+    holds
 }
 
 fn beside_rivals(words: &[&str]) -> bool {

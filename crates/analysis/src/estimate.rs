@@ -53,12 +53,7 @@ impl Interval {
 /// open: the interval reaches as far as Student's between the runs and as Wilson's of all their
 /// requests together. `None` without a run, or with a value that is no share.
 pub fn share_across(runs: &[Estimate]) -> Option<Interval> {
-    if runs.is_empty() || runs.iter().any(|run| !(0.0..=1.0).contains(&run.value)) {
-        return None;
-    }
-    let whole: f64 = runs.iter().map(worth).sum();
-    let had: f64 = runs.iter().map(|run| run.value * worth(run)).sum();
-    let pooled = wilson(had.min(whole), whole)?;
+    let pooled = share_pooled(runs)?;
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     Some(match RunStatistics::of(&values)?.interval {
         None => pooled,
@@ -67,6 +62,16 @@ pub fn share_across(runs: &[Estimate]) -> Option<Interval> {
             Interval { low: pooled.low.min(between.low), high: pooled.high.max(between.high) }
         }
     })
+}
+
+/// The same from the requests of all runs alone, whatever lies between the runs.
+pub(crate) fn share_pooled(runs: &[Estimate]) -> Option<Interval> {
+    if runs.is_empty() || runs.iter().any(|run| !(0.0..=1.0).contains(&run.value)) {
+        return None;
+    }
+    let whole: f64 = runs.iter().map(worth).sum();
+    let had: f64 = runs.iter().map(|run| run.value * worth(run)).sum();
+    wilson(had.min(whole), whole)
 }
 
 /// How many independent requests would give a share an interval of this width by Wilson: they may

@@ -19,6 +19,7 @@ pub mod steady;
 pub mod student;
 pub mod trend;
 pub mod truth;
+pub(crate) mod welch;
 
 /// The upper end of a central interval that covers 95 %.
 pub const UPPER: f64 = 0.975;

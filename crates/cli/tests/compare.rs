@@ -211,3 +211,29 @@ fn the_servers_of_one_sweep_are_the_sides_level_by_level() {
     assert_eq!(found["levels"][0]["level"]["concurrency"], 4);
     assert_eq!(found["outcomes"][0]["basis"], "paired");
 }
+
+#[test]
+fn what_decides_nothing_says_so_aloud_and_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = set(folder.path(), "10ms", [1, 2, 3]);
+    let other = set(folder.path(), "11ms", [4, 5, 6]);
+    // A hundred and sixty requests are too few for a 99th percentile.
+    let primary = ["--primary", "ttft.p99"];
+    let compared = compare(folder.path(), &[&[&base[..], &other], &primary[..]].concat());
+    assert_eq!(compared.status.code(), Some(4), "{}", text(&compared.stderr));
+    let page = text(&compared.stdout);
+    assert!(page.contains("NOTHING WAS DECIDED: TTFT p99"), "{page}");
+    let compared = compare(folder.path(), &[&[&base[..], &other, "--json"], &primary[..]].concat());
+    assert!(text(&compared.stderr).contains("NOTHING WAS DECIDED"), "{}", text(&compared.stderr));
+    assert_eq!(document(&compared)["outcomes"][0]["judgement"], "not_compared");
+}
+
+#[test]
+fn hardware_that_was_noted_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two] = [(1, "gpu=H100"), (2, "gpu=A100")]
+        .map(|(seed, gpu)| run(folder.path(), "10ms", seed, &["--metadata", gpu]));
+    let compared = compare(folder.path(), &[&one, &two]);
+    let page = text(&compared.stdout);
+    assert!(page.contains("the hardware differs (`gpu`): H100 in the base, A100 in B"), "{page}");
+}

@@ -10,7 +10,7 @@ use inferometer_analysis::comparison::Comparison;
 
 pub use markdown::render as markdown;
 pub use terminal::render as terminal;
-pub use words::objection;
+pub use words::{nothing_decided, objection};
 
 /// Exactly one document, with a line feed at its end.
 pub fn json(comparison: &Comparison) -> String {

@@ -106,3 +106,41 @@ fn the_document_is_one_json_object_of_its_schema() {
     assert_eq!(document["outcomes"][0]["judgement"], "worse");
     assert_eq!(document["levels"][1]["level"]["concurrency"], 16);
 }
+
+#[test]
+fn several_sides_are_told_at_the_level_that_they_are_judged_with() {
+    let sides = [
+        side("A", five(1, 8, 1_000.0)),
+        side("B", five(11, 8, 1_000.0)),
+        side("C", five(21, 8, 900.0)),
+    ];
+    let page = comparison::terminal(&Comparison::of(&sides, &terms()).unwrap(), Style::Plain);
+    assert!(page.contains("WORSE  C against A: Output throughput -10.0 % (97.5 %: "), "{page}");
+    assert!(page.contains("Output throughput: its interval is of 97.5 %"), "{page}");
+    assert!(page.contains("Its intervals are of 97.5 % each"), "{page}");
+}
+
+#[test]
+fn a_comparison_that_decides_nothing_says_so_and_a_level_without_is_named() {
+    let silent = |run: &Summary| {
+        let mut document = serde_json::to_value(run).unwrap();
+        document["metrics"]["output_throughput"] =
+            json!({ "value": null, "unit": "tok/s", "interval": null, "reason": "nobody counted" });
+        serde_json::from_value::<Summary>(document).unwrap()
+    };
+    let (low, high) = (five(11, 8, 900.0), five(11, 16, 900.0));
+    let silent_low: Vec<Summary> = low.iter().map(silent).collect();
+    let none = [side("A", five(1, 8, 1_000.0)), side("B", silent_low.clone())];
+    let found = Comparison::of(&none, &terms()).unwrap();
+    for page in [comparison::terminal(&found, Style::Plain), comparison::markdown(&found)] {
+        assert!(page.contains("NOTHING WAS DECIDED: Output throughput could not be"), "{page}");
+    }
+    let base = [five(1, 8, 1_000.0), five(1, 16, 1_000.0)].concat();
+    let part = [side("A", base), side("B", [silent_low, high].concat())];
+    let found = Comparison::of(&part, &terms()).unwrap();
+    for page in [comparison::terminal(&found, Style::Plain), comparison::markdown(&found)] {
+        assert!(page.contains("on average over 1 of 2 levels"), "{page}");
+        assert!(page.contains("without 8 at once (no run of one side has it)"), "{page}");
+        assert!(!page.contains("NOTHING"), "{page}");
+    }
+}

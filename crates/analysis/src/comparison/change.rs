@@ -5,9 +5,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::judgement::Change;
-use crate::estimate::{Estimate, Interval};
+use crate::estimate::{Estimate, Interval, share_across, share_pooled};
 use crate::statistics::runs::RunStatistics;
-use crate::statistics::{ratio, student};
+use crate::statistics::welch::{self, MeanSpread};
+use crate::statistics::{UPPER, normal, ratio};
 
 /// Where the interval of a change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub enum Basis {
 
 /// How values are set against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(crate) enum Scale {
     Ratio,
     /// Of shares: zero is an ordinary value of theirs.
     Difference,
@@ -31,17 +32,25 @@ pub(super) enum Scale {
 
 /// What each run of two sides says of one quantity; `None` of a run that does not have it.
 #[derive(Clone, Debug)]
-pub(super) struct Values {
-    pub(super) base: Vec<Option<Estimate>>,
-    pub(super) other: Vec<Option<Estimate>>,
+pub(crate) struct Values {
+    pub(crate) base: Vec<Option<Estimate>>,
+    pub(crate) other: Vec<Option<Estimate>>,
     /// Whether runs at the same place had the same stimulus.
-    pub(super) in_pairs: bool,
+    pub(crate) in_pairs: bool,
     /// The fewest samples of a run that the statistic makes sense of.
-    pub(super) floor: u64,
+    pub(crate) floor: u64,
+    /// The share of chances below the upper end of the interval: [`UPPER`], or [`upper_among`].
+    pub(crate) upper: f64,
+}
+
+/// What decides is asked of every side, and one that is worse fails them all: the doubt that one
+/// interval leaves is shared out among them (Bonferroni).
+pub(crate) fn upper_among(sides: usize) -> f64 {
+    1.0 - (1.0 - UPPER) / sides.max(1) as f64
 }
 
 impl Values {
-    pub(super) fn basis(&self) -> Basis {
+    pub(crate) fn basis(&self) -> Basis {
         let count = |side: &[Option<Estimate>]| side.iter().flatten().count();
         let (base, other) = (count(&self.base), count(&self.other));
         if base < 2 || other < 2 {
@@ -54,7 +63,7 @@ impl Values {
     }
 
     /// The change, or why there is none.
-    pub(super) fn change(&self, scale: Scale) -> Result<Change, String> {
+    pub(crate) fn change(&self, scale: Scale) -> Result<Change, String> {
         let known = |side: &[Option<Estimate>]| side.iter().copied().flatten().collect::<Vec<_>>();
         let (base, other) = (known(&self.base), known(&self.other));
         if base.is_empty() || other.is_empty() {
@@ -71,11 +80,19 @@ impl Values {
             return Err("a run has zero, and nothing is a multiple of it".to_owned());
         }
         let found = match self.basis() {
-            Basis::WithinRun => within_run(&side_of(&base), &side_of(&other), scale),
-            Basis::Paired => paired(&values(&base), &values(&other), scale),
-            Basis::Unpaired => unpaired(&values(&base), &values(&other), scale),
+            Basis::WithinRun => {
+                within_run(&side_of(&base, scale), &side_of(&other, scale), scale, self.upper)
+            }
+            Basis::Paired => paired(&values(&base), &values(&other), scale, self.upper),
+            Basis::Unpaired => unpaired(&values(&base), &values(&other), scale, self.upper),
         };
-        found.ok_or_else(|| "a single run has no interval of it".to_owned())
+        let found = found.ok_or_else(|| "a single run has no interval of it".to_owned())?;
+        Ok(match self.basis() {
+            Basis::Paired | Basis::Unpaired if scale == Scale::Difference => {
+                found.reaching(shares_within(&base, &other, self.upper))
+            }
+            _ => found,
+        })
     }
 
     /// Whether a run judges nothing. Alone it must have enough independent samples; where the spread
@@ -97,13 +114,30 @@ impl Values {
 }
 
 /// The mean of a side with its interval: between its runs, or within its only one.
-pub(super) fn side_of(runs: &[Estimate]) -> SideMean {
+pub(super) fn side_of(runs: &[Estimate], scale: Scale) -> SideMean {
     if let [only] = runs {
         return SideMean { mean: only.value, interval: only.interval };
     }
     RunStatistics::of(&values(runs)).map_or(SideMean { mean: f64::NAN, interval: None }, |found| {
-        SideMean { mean: found.mean, interval: found.interval }
+        let interval = match scale {
+            Scale::Ratio => found.interval,
+            Scale::Difference => share_across(runs),
+        };
+        SideMean { mean: found.mean, interval }
     })
+}
+
+/// The change of a share as the requests of both sides know it, whatever their runs scatter by: runs
+/// without a single failure do not scatter, and yet they do not rule failures out.
+fn shares_within(base: &[Estimate], other: &[Estimate], upper: f64) -> Option<Change> {
+    let pooled = |runs: &[Estimate]| {
+        let mean = RunStatistics::of(&values(runs))?.mean;
+        let Interval { low, high } = share_pooled(runs)?;
+        // Runs of unequal length weigh the same in the mean, and not in what is pooled.
+        let interval = Some(Interval { low: low.min(mean), high: high.max(mean) });
+        Some(SideMean { mean, interval })
+    };
+    within_run(&pooled(base)?, &pooled(other)?, Scale::Difference, upper)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -116,56 +150,47 @@ fn values(runs: &[Estimate]) -> Vec<f64> {
     runs.iter().map(|estimate| estimate.value).collect()
 }
 
-fn paired(base: &[f64], other: &[f64], scale: Scale) -> Option<Change> {
+fn paired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
     if scale == Scale::Ratio {
-        return ratio::paired(base, other).map(Change::of_ratio);
+        return ratio::paired(base, other, upper).map(Change::of_ratio);
     }
     let differences: Vec<f64> = other.iter().zip(base).map(|(other, base)| other - base).collect();
-    let found = RunStatistics::of(&differences)?;
-    Some(Change::Difference { value: found.mean, interval: found.interval? })
+    let found = MeanSpread::of(&differences)?;
+    difference(found.mean, welch::reach(found.variance, found.degrees, upper))
 }
 
-fn unpaired(base: &[f64], other: &[f64], scale: Scale) -> Option<Change> {
-    match scale {
-        Scale::Ratio => ratio::unpaired(base, other).map(Change::of_ratio),
-        Scale::Difference => welch_difference(base, other),
+fn unpaired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Change> {
+    if scale == Scale::Ratio {
+        return ratio::unpaired(base, other, upper).map(Change::of_ratio);
     }
+    let (base, other) = (MeanSpread::of(base)?, MeanSpread::of(other)?);
+    difference(other.mean - base.mean, base.reach_to(other, upper))
 }
 
-/// Welch's interval: the sides need not scatter alike.
-fn welch_difference(base: &[f64], other: &[f64]) -> Option<Change> {
-    let (a, b) = (RunStatistics::of(base)?, RunStatistics::of(other)?);
-    let part = |side: &RunStatistics, n: usize| Some(side.std?.powi(2) / n as f64);
-    let (from_a, from_b) = (part(&a, base.len())?, part(&b, other.len())?);
-    let value = b.mean - a.mean;
-    let variance = from_a + from_b;
-    if variance <= 0.0 {
-        return Some(Change::Difference { value, interval: Interval::new(value, value)? });
-    }
-    let share = |part: f64, n: usize| part.powi(2) / (n as f64 - 1.0);
-    let degrees = variance.powi(2) / (share(from_a, base.len()) + share(from_b, other.len()));
-    let reach = student::quantile(0.975, degrees) * variance.sqrt();
+fn difference(value: f64, reach: f64) -> Option<Change> {
     Some(Change::Difference { value, interval: Interval::new(value - reach, value + reach)? })
 }
 
 /// Two intervals that know nothing of each other make one of their ratio or difference: distances
 /// to the ends add up as the sides of a right angle do, on the scale where the change is a
-/// difference.
-fn within_run(base: &SideMean, other: &SideMean, scale: Scale) -> Option<Change> {
+/// difference. The intervals are of 95 %; another level stretches them as it does a normal one.
+fn within_run(base: &SideMean, other: &SideMean, scale: Scale, upper: f64) -> Option<Change> {
     let (a, b) = (base.interval?, other.interval?);
+    let stretch = normal::quantile(upper) / normal::quantile(UPPER);
+    let diagonal = |one: f64, other: f64| stretch * libm::hypot(one, other);
     match scale {
         Scale::Difference => {
             let value = other.mean - base.mean;
-            let down = (other.mean - b.low).hypot(a.high - base.mean);
-            let up = (b.high - other.mean).hypot(base.mean - a.low);
+            let down = diagonal(other.mean - b.low, a.high - base.mean);
+            let up = diagonal(b.high - other.mean, base.mean - a.low);
             let interval = Interval::new(value - down, value + up)?;
             Some(Change::Difference { value, interval })
         }
         Scale::Ratio if a.low <= 0.0 || b.low <= 0.0 => None,
         Scale::Ratio => {
             let value = other.mean / base.mean;
-            let down = libm::hypot(libm::log(other.mean / b.low), libm::log(a.high / base.mean));
-            let up = libm::hypot(libm::log(b.high / other.mean), libm::log(base.mean / a.low));
+            let down = diagonal(libm::log(other.mean / b.low), libm::log(a.high / base.mean));
+            let up = diagonal(libm::log(b.high / other.mean), libm::log(base.mean / a.low));
             let interval = Interval::new(value * libm::exp(-down), value * libm::exp(up))?;
             Some(Change::Ratio { value, interval })
         }

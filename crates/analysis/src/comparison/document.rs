@@ -8,6 +8,7 @@ use super::judgement::{Change, Judgement, Margins};
 use super::layout::LayoutFigures;
 use super::objection::Objection;
 use crate::estimate::Interval;
+use crate::statistics::UPPER;
 use crate::verdict::Verdict;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
@@ -25,6 +26,10 @@ pub struct Comparison {
     /// The name of the one quantity that decides.
     pub primary: String,
     pub margins: Margins,
+    /// Of the intervals of that quantity's changes: 0.95 against one side, and more against several,
+    /// so that 0.95 holds for all of them together. Those of the other quantities have 0.95 each.
+    #[serde(default = "one_side")]
+    pub primary_confidence: f64,
     /// What it decides, for each side but the base; empty when no runs are left to compare.
     pub outcomes: Vec<SideOutcome>,
     /// From the lowest to the highest.
@@ -66,7 +71,8 @@ pub struct SideRun {
 pub struct SideOutcome {
     pub side: String,
     pub judgement: Judgement,
-    /// Of several levels the mean change, each counted once.
+    /// Of several levels the mean change, each counted once. Null when nothing was decided; the
+    /// reason says why.
     pub change: Option<Change>,
     pub basis: Basis,
     /// Worse, and known from at least two runs a side.
@@ -74,6 +80,16 @@ pub struct SideOutcome {
     /// Why nothing is judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Levels that have no part in the judgement, of a side that is judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<LevelWithout>,
+}
+
+/// A level at which the primary quantity has no change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelWithout {
+    pub level: Level,
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,7 +124,8 @@ pub struct QuantityComparison {
     /// Why nothing is judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Advice only: it decides nothing. Null with a single run on both sides.
+    /// Advice only: it decides nothing. Null where a side has a single run, and where there is no
+    /// change.
     pub permutation: Option<PermutationTest>,
 }
 
@@ -120,7 +137,7 @@ pub struct SideValue {
     pub interval: Option<Interval>,
     /// One for each run; null where it has none.
     pub values: Vec<Option<f64>>,
-    /// Whether every run has enough samples for it.
+    /// Whether every run that has it has enough independent samples; false when none has it.
     pub certified: bool,
 }
 
@@ -132,6 +149,10 @@ pub struct PermutationTest {
     pub smallest_attainable: f64,
     /// Raised by Holm's rule to what it is worth among all but the primary; null of that one.
     pub holm: Option<f64>,
+    /// The same by Benjamini and Hochberg's rule, which lets more through: of those below 0.05 about
+    /// one in twenty is chance.
+    #[serde(default)]
+    pub false_discovery: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -145,6 +166,12 @@ impl Comparison {
     /// Whether a side is worse than the base in what decides.
     pub fn is_regression(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.regression)
+    }
+
+    /// Whether the primary quantity said nothing of any side: neither that it is worse nor that it
+    /// is not.
+    pub fn decides_nothing(&self) -> bool {
+        self.outcomes.iter().all(|outcome| outcome.change.is_none())
     }
 
     /// Whether there were runs to compare at all.
@@ -162,6 +189,10 @@ impl Comparison {
         bytes.push(b'\n');
         bytes
     }
+}
+
+const fn one_side() -> f64 {
+    2.0 * UPPER - 1.0
 }
 
 impl LevelComparison {

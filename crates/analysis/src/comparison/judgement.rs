@@ -89,6 +89,20 @@ impl Change {
         }
     }
 
+    /// As wide as this one and another of the same quantity together.
+    pub(super) fn reaching(self, other: Option<Self>) -> Self {
+        let wider = |interval: Interval| {
+            let other = other.map_or(interval, |other| other.interval());
+            Interval { low: interval.low.min(other.low), high: interval.high.max(other.high) }
+        };
+        match self {
+            Self::Ratio { value, interval } => Self::Ratio { value, interval: wider(interval) },
+            Self::Difference { value, interval } => {
+                Self::Difference { value, interval: wider(interval) }
+            }
+        }
+    }
+
     pub fn judged(&self, margin: f64, better: Better) -> Judgement {
         let (least, none, most) = match self {
             Self::Ratio { .. } => (1.0 / (1.0 + margin), 1.0, 1.0 + margin),

@@ -6,6 +6,7 @@
 
 mod change;
 mod document;
+mod hardware;
 mod judgement;
 mod layout;
 mod level;
@@ -18,8 +19,8 @@ mod truth;
 
 pub use self::change::Basis;
 pub use self::document::{
-    COMPARISON_SCHEMA, Comparison, LevelComparison, PermutationTest, QuantityComparison,
-    SideComparison, SideFacts, SideOutcome, SideRun, SideValue, UnmatchedLevel,
+    COMPARISON_SCHEMA, Comparison, LevelComparison, LevelWithout, PermutationTest,
+    QuantityComparison, SideComparison, SideFacts, SideOutcome, SideRun, SideValue, UnmatchedLevel,
 };
 pub use self::judgement::{Change, Judgement, Margins};
 pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, Layouts, Scaled};
@@ -27,6 +28,8 @@ pub use self::objection::{Objection, Weight};
 pub use self::quantities::primary_of;
 
 use inferometer_model::campaign::Level;
+
+pub(crate) use self::change::{Scale, Values, upper_among};
 
 use self::change::overall;
 use self::level::{Group, groups, level_of};
@@ -83,7 +86,12 @@ impl Comparison {
             return Err(ComparisonProblem::NotComparable(forbidden));
         }
         let primary = terms.primary.unwrap_or_else(|| primary_of(sides));
-        let asked = Asked { primary, margins: terms.margins, objections: &objections };
+        let asked = Asked {
+            primary,
+            margins: terms.margins,
+            others: others.len(),
+            objections: &objections,
+        };
         let mut levels: Vec<LevelComparison> =
             groups.iter().map(|group| level_comparison(&asked, others, group)).collect();
         correct_for_many(&mut levels);
@@ -100,6 +108,7 @@ impl Comparison {
             forced: !forbidden.is_empty(),
             primary: primary.to_string(),
             margins: terms.margins,
+            primary_confidence: 2.0 * upper_among(others.len()) - 1.0,
             outcomes: outcomes(&asked, others, &levels),
             unmatched,
             comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
@@ -166,8 +175,9 @@ fn correct_for_many(levels: &mut [LevelComparison]) {
         .filter_map(|found| found.permutation.as_mut())
         .collect();
     let p: Vec<f64> = tests.iter().map(|test| test.p).collect();
-    for (test, raised) in tests.iter_mut().zip(multiplicity::holm(&p)) {
-        test.holm = Some(raised);
+    let raised = multiplicity::holm(&p).into_iter().zip(multiplicity::benjamini_hochberg(&p));
+    for (test, (holm, false_discovery)) in tests.iter_mut().zip(raised) {
+        (test.holm, test.false_discovery) = (Some(holm), Some(false_discovery));
     }
 }
 
@@ -185,33 +195,62 @@ fn outcomes(asked: &Asked<'_>, others: &[Side], levels: &[LevelComparison]) -> V
 }
 
 /// One level decides by itself; several by their mean change, so that a sweep is one decision and
-/// not as many chances of a false alarm as it has levels.
+/// not as many chances of a false alarm as it has levels. Levels without a change are named.
 fn outcome_of(
     asked: &Asked<'_>,
     side: &str,
     levels: &[(Level, &QuantityComparison)],
 ) -> SideOutcome {
-    let changes: Option<Vec<_>> = levels.iter().map(|(_, found)| found.change).collect();
-    let change = match changes.as_deref() {
-        Some([only]) => Some(*only),
-        Some(several) => overall(several),
-        None => None,
-    };
-    let known_from = levels.iter().map(|(_, found)| found.basis);
-    let is_within = known_from.clone().any(|basis| basis == Basis::WithinRun);
-    let basis = if is_within {
-        Basis::WithinRun
-    } else {
-        known_from.clone().find(|basis| *basis == Basis::Unpaired).unwrap_or(Basis::Paired)
+    let judged = || levels.iter().filter_map(|(_, found)| Some((found.change?, found.basis)));
+    let changes: Vec<Change> = judged().map(|(change, _)| change).collect();
+    let change = match changes.as_slice() {
+        [only] => Some(*only),
+        several => overall(several),
     };
     let judgement = change.map_or(Judgement::NotCompared, |change| {
         change.judged(asked.margins.of(&asked.primary), asked.primary.metric().better)
     });
-    let missing = levels.iter().find(|(_, found)| found.change.is_none());
-    let reason = missing.map(|(level, found)| {
-        let why = found.reason.as_deref().unwrap_or("it has no change");
-        if 1 < levels.len() { format!("{why} ({level})") } else { why.to_owned() }
-    });
-    let regression = judgement == Judgement::Worse && !is_within;
-    SideOutcome { side: side.to_owned(), judgement, change, basis, regression, reason }
+    let bases: Vec<Basis> = match change {
+        Some(_) => judged().map(|(_, basis)| basis).collect(),
+        None => levels.iter().map(|(_, found)| found.basis).collect(),
+    };
+    let basis = least_known(&bases);
+    let mut without: Vec<LevelWithout> = levels
+        .iter()
+        .filter(|(_, found)| found.change.is_none())
+        .map(|(level, found)| LevelWithout {
+            level: *level,
+            reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
+        })
+        .collect();
+    let reason = change.is_none().then(|| why_nothing(&without));
+    if change.is_none() {
+        without.clear();
+    }
+    SideOutcome {
+        side: side.to_owned(),
+        judgement,
+        change,
+        basis,
+        regression: judgement == Judgement::Worse && basis != Basis::WithinRun,
+        reason,
+        without,
+    }
+}
+
+/// What is known within runs at one level is not known between runs of them all.
+fn least_known(bases: &[Basis]) -> Basis {
+    [Basis::WithinRun, Basis::Unpaired]
+        .into_iter()
+        .find(|basis| bases.contains(basis))
+        .unwrap_or(Basis::Paired)
+}
+
+/// The first reason stands for all; a sweep says at which level.
+fn why_nothing(without: &[LevelWithout]) -> String {
+    match without {
+        [] => "no level has it".to_owned(),
+        [only] => only.reason.clone(),
+        [first, ..] => format!("{} ({})", first.reason, first.level),
+    }
 }

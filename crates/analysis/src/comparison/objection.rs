@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 use super::Side;
+use super::hardware::hardware;
 use super::level::{Group, level_of};
 use crate::run::WorkloadFacts;
 use crate::summary::Summary;
@@ -61,7 +62,7 @@ pub(super) fn objections(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection>
     found
 }
 
-fn objection(
+pub(super) fn objection(
     key: &str,
     weight: Weight,
     side: &Side,
@@ -135,7 +136,8 @@ fn run_twice(sides: &[Side]) -> Option<Objection> {
 fn between(base: &[&Summary], runs: &[&Summary], side: &Side) -> Vec<Objection> {
     let Some(first) = base.first() else { return Vec::new() };
     let of = |run: &&Summary| {
-        [stimulus(first, side, run), counts(first, side, run), facts(first, side, run)].concat()
+        let differences = [stimulus, counts, facts, hardware];
+        differences.map(|between| between(first, side, run)).concat()
     };
     runs.iter().flat_map(of).collect()
 }

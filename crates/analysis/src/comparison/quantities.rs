@@ -1,7 +1,7 @@
 //! Which quantities are compared, and each of them.
 
 use super::Side;
-use super::change::{Basis, Scale, Values, side_of};
+use super::change::{Basis, Scale, Values, side_of, upper_among};
 use super::document::{PermutationTest, QuantityComparison, SideValue};
 use super::judgement::{Judgement, Margins};
 use super::objection::{self, Objection, Weight};
@@ -10,7 +10,7 @@ use crate::metric::{Better, METRICS, Metric, Shape, Unit};
 use crate::quantity::Quantity;
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
-use crate::statistics::permutation;
+use crate::statistics::{UPPER, permutation};
 use crate::summary::Summary;
 
 /// What is asked of the runs at every level.
@@ -18,6 +18,8 @@ use crate::summary::Summary;
 pub(super) struct Asked<'a> {
     pub(super) primary: Quantity,
     pub(super) margins: Margins,
+    /// Sides that are set against the base.
+    pub(super) others: usize,
     pub(super) objections: &'a [Objection],
 }
 
@@ -61,9 +63,11 @@ impl Asked<'_> {
             };
             let (base, other) = (estimates(base), estimates(other));
             let floor = quantity.statistic().map_or(1, Statistic::certified_from);
-            let values = Values { base, other, in_pairs, floor };
+            let is_primary = quantity == self.primary;
+            let upper = if is_primary { upper_among(self.others) } else { UPPER };
+            let values = Values { base, other, in_pairs, floor, upper };
             let is_absent = values.base.iter().chain(&values.other).all(Option::is_none);
-            if !is_absent || quantity == self.primary {
+            if !is_absent || is_primary {
                 let withheld = self.withheld(side, &quantity);
                 found.push(compared(&quantity, &values, self, withheld));
             }
@@ -144,6 +148,10 @@ fn compared(
     let scale = if metric.unit == Unit::Share { Scale::Difference } else { Scale::Ratio };
     let margin = asked.margins.of(quantity);
     let found = withheld.map_or_else(|| values.change(scale), Err);
+    let found = found.and_then(|change| match metric.better {
+        Better::Neither => Err("neither more nor less of it is better".to_owned()),
+        Better::Higher | Better::Lower => Ok(change),
+    });
     let judgement = found
         .as_ref()
         .map_or(Judgement::NotCompared, |change| change.judged(margin, metric.better));
@@ -151,14 +159,19 @@ fn compared(
     let permutation = (found.is_ok() && basis != Basis::WithinRun).then(|| {
         let (base, other) = values.known();
         let found = permutation::two_sided(&base, &other);
-        PermutationTest { p: found.p, smallest_attainable: found.smallest_attainable, holm: None }
+        PermutationTest {
+            p: found.p,
+            smallest_attainable: found.smallest_attainable,
+            holm: None,
+            false_discovery: None,
+        }
     });
     QuantityComparison {
         quantity: quantity.to_string(),
         primary: *quantity == asked.primary,
         unit: metric.unit.name().to_owned(),
-        base: side_value(&values.base),
-        other: side_value(&values.other),
+        base: side_value(&values.base, scale),
+        other: side_value(&values.other, scale),
         change: found.as_ref().ok().copied(),
         basis,
         margin,
@@ -168,13 +181,27 @@ fn compared(
     }
 }
 
-fn side_value(runs: &[Option<Estimate>]) -> SideValue {
+fn side_value(runs: &[Option<Estimate>], scale: Scale) -> SideValue {
     let known: Vec<Estimate> = runs.iter().copied().flatten().collect();
-    let found = (!known.is_empty()).then(|| side_of(&known));
+    let found = (!known.is_empty()).then(|| side_of(&known, scale));
     SideValue {
         mean: found.map(|found| found.mean).filter(|mean| mean.is_finite()),
         interval: found.and_then(|found| found.interval),
         values: runs.iter().map(|run| run.map(|estimate| estimate.value)).collect(),
-        certified: known.iter().all(|estimate| estimate.certified),
+        certified: !known.is_empty() && known.iter().all(|estimate| estimate.certified),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_without_a_run_that_has_it_certifies_nothing() {
+        let nobody = side_value(&[None, None], Scale::Ratio);
+        assert!(!nobody.certified && nobody.mean.is_none());
+        assert!(!side_value(&[], Scale::Ratio).certified);
+        let run = Estimate { value: 1.0, interval: None, n: 9, effective_n: None, certified: true };
+        assert!(side_value(&[Some(run), None], Scale::Ratio).certified);
     }
 }

@@ -7,6 +7,7 @@ use inferometer_model::spec::Lengths;
 use super::*;
 use crate::estimate::Interval;
 use crate::fixture::calm;
+use crate::metric::METRICS;
 use crate::quantity::Zero;
 use crate::run::LoadFacts;
 use crate::summary::summarize;
@@ -19,6 +20,8 @@ fn run(seed: u64, throughput: f64) -> Summary {
     summary.run.id = format!("run-{seed}-{throughput}");
     summary.run.seed = seed;
     summary.plan.fingerprint = format!("plan-{seed}");
+    // Who states it is not told that it is unknown.
+    summary.run.metadata.insert("gpu".to_owned(), "H100".to_owned());
     let values = summary.metrics.iter().map(|(metric, value)| {
         let mut value = value.clone();
         if let (MetricValue::Scalar(scalar), "output_throughput") = (&mut value, metric.name) {
@@ -228,6 +231,81 @@ fn sweeps_are_matched_level_by_level_and_decide_together() {
 }
 
 #[test]
+fn a_level_that_says_nothing_is_named_and_the_others_decide() {
+    let sweep = |seed: u64, factor: f64| -> Vec<Summary> {
+        let levels = [4, 8, 16].into_iter();
+        levels
+            .flat_map(|level| {
+                runs(seed, &BASE.map(|v| v * factor)).into_iter().map(move |run| at(level, run))
+            })
+            .collect()
+    };
+    let (base, mut other) = (sweep(1, 1.0), sweep(11, 0.9));
+    let silence = |run: &mut Summary| *run = without_throughput(run.clone());
+    other.iter_mut().take(BASE.len()).for_each(silence);
+    let found = compare(&[side("A", base.clone()), side("B", other.clone())]);
+    let outcome = &found.outcomes[0];
+    assert_eq!((outcome.judgement, outcome.regression), (Judgement::Worse, true));
+    assert_eq!(outcome.reason, None);
+    let [without] = outcome.without.as_slice() else { panic!("{:?}", outcome.without) };
+    assert_eq!(
+        (without.level.to_string().as_str(), without.reason.as_str()),
+        ("4 at once", "no run of one side has it")
+    );
+    assert!(!found.decides_nothing());
+
+    other.iter_mut().for_each(silence);
+    let found = compare(&[side("A", base), side("B", other)]);
+    let outcome = &found.outcomes[0];
+    assert_eq!(outcome.judgement, Judgement::NotCompared);
+    assert!(found.decides_nothing() && found.has_runs() && outcome.without.is_empty());
+    assert_eq!(outcome.reason.as_deref(), Some("no run of one side has it (4 at once)"));
+}
+
+/// A run that does not have what decides.
+fn without_throughput(mut summary: Summary) -> Summary {
+    let values = summary.metrics.iter().map(|(metric, value)| {
+        let mut value = value.clone();
+        if let (MetricValue::Scalar(scalar), "output_throughput") = (&mut value, metric.name) {
+            (scalar.value, scalar.interval) = (None, None);
+        }
+        (metric, value)
+    });
+    summary.metrics = MetricValues::new(values.collect());
+    summary
+}
+
+#[test]
+fn several_sides_share_one_chance_of_a_false_alarm() {
+    let sides = |count: u64| -> Vec<Side> {
+        let others =
+            (0..count).map(|place| side(&format!("B{place}"), runs(100 + 10 * place, &SLOW)));
+        [side("A", runs(1, &BASE))].into_iter().chain(others).collect()
+    };
+    let (one, three) = (compare(&sides(1)), compare(&sides(3)));
+    assert!((one.primary_confidence - 0.95).abs() < 1e-12);
+    assert!((three.primary_confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-12);
+    let width = |found: &Comparison, name: &str| {
+        let interval = found.levels[0].quantity(0, name).unwrap().change.unwrap().interval();
+        interval.high - interval.low
+    };
+    assert!(1.2 * width(&one, "output_throughput") < width(&three, "output_throughput"));
+    assert!((width(&one, "ttft.p50") - width(&three, "ttft.p50")).abs() < 1e-12);
+}
+
+#[test]
+fn what_has_no_good_direction_decides_nothing_and_says_why() {
+    let primary = METRICS.iter().find(|metric| {
+        metric.better == crate::metric::Better::Neither
+            && metric.shape() == crate::metric::Shape::Scalar
+    });
+    let primary = primary.and_then(|metric| Quantity::new(metric, None));
+    let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
+    let found = Comparison::of(&sides, &Terms { primary, ..terms() }).unwrap();
+    assert!(found.decides_nothing() && found.outcomes[0].reason.is_some(), "{:?}", found.outcomes);
+}
+
+#[test]
 fn advice_says_what_so_few_runs_can_reach_and_counts_the_comparisons() {
     let found = compare(&[side("A", runs(1, &BASE[..3])), side("B", runs(11, &SLOW[..3]))]);
     let quantities = &found.levels[0].against[0].quantities;
@@ -235,7 +313,8 @@ fn advice_says_what_so_few_runs_can_reach_and_counts_the_comparisons() {
     assert!((primary.p - 0.1).abs() < 1e-12 && (primary.smallest_attainable - 0.1).abs() < 1e-12);
     assert_eq!(primary.holm, None);
     let others = || quantities[1..].iter().filter_map(|found| found.permutation);
-    assert!(others().all(|test| test.p <= test.holm.unwrap()));
+    assert!(others().all(|test| test.p <= test.false_discovery.unwrap()));
+    assert!(others().all(|test| test.false_discovery.unwrap() <= test.holm.unwrap()));
     assert_eq!(found.comparisons as usize, 1 + others().count());
 }
 

@@ -8,6 +8,7 @@ use super::change::{Scale, Values};
 use super::judgement::{Judgement, Margins};
 use crate::estimate::Estimate;
 use crate::quantity::{Quantity, Zero};
+use crate::statistics::UPPER;
 use crate::statistics::draws::Draws;
 
 const PAIRS: u64 = 4_000;
@@ -55,6 +56,7 @@ fn shares(truth: Truth) -> [f64; 4] {
             other: side(100.0 * truth.ratio),
             in_pairs: truth.in_pairs,
             floor: 1,
+            upper: UPPER,
         };
         let change = values.change(Scale::Ratio).unwrap();
         let place = match change.judged(margin, better) {

@@ -1,7 +1,7 @@
 //! How many times larger the mean of one group of runs is than that of another.
 
-use super::runs::{mean, variance};
-use super::{UPPER, student};
+use super::runs::variance;
+use super::welch::{self, MeanSpread};
 use crate::estimate::Interval;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,50 +12,26 @@ pub struct RatioEstimate {
 }
 
 /// Groups whose runs have nothing in common. Welch's t on the scale of the logarithm, where the
-/// ratio of two means is a difference. Returns `None` with fewer than two runs a side or with a
-/// mean that is not positive.
-pub fn unpaired(a: &[f64], b: &[f64]) -> Option<RatioEstimate> {
-    let (one, other) = (Relative::of(a)?, Relative::of(b)?);
-    let both = one.variance + other.variance;
-    let degrees = both * both
-        / (one.variance * one.variance / one.degrees
-            + other.variance * other.variance / other.degrees);
-    around(other.mean / one.mean, both, degrees)
+/// ratio of two means is a difference; `upper` is the share of chances below the interval's upper
+/// end. Returns `None` with fewer than two runs a side or with a mean that is not positive.
+pub fn unpaired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
+    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
+    around(other.mean / one.mean, one.reach_to(other, upper))
 }
 
 /// Runs paired by their position: the n-th of both groups had the same seed, and what they share
 /// cancels. Returns `None` when the groups differ in size too.
-pub fn paired(a: &[f64], b: &[f64]) -> Option<RatioEstimate> {
+pub fn paired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
     if a.len() != b.len() {
         return None;
     }
-    let (one, other) = (Relative::of(a)?, Relative::of(b)?);
+    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
     let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / other.mean - a / one.mean).collect();
-    around(other.mean / one.mean, variance(&apart) / a.len() as f64, one.degrees)
+    let reach = welch::reach(variance(&apart) / a.len() as f64, one.degrees, upper);
+    around(other.mean / one.mean, reach)
 }
 
-/// A group's mean, and the variance of that mean in units of its square.
-struct Relative {
-    mean: f64,
-    variance: f64,
-    degrees: f64,
-}
-
-impl Relative {
-    fn of(values: &[f64]) -> Option<Self> {
-        if values.len() < 2 || values.iter().any(|value| !value.is_finite()) {
-            return None;
-        }
-        let (n, mean) = (values.len() as f64, mean(values));
-        let variance = variance(values) / (n * mean * mean);
-        (mean > 0.0).then_some(Self { mean, variance, degrees: n - 1.0 })
-    }
-}
-
-fn around(ratio: f64, variance: f64, degrees: f64) -> Option<RatioEstimate> {
-    // Without any spread there are no degrees of freedom either, and the ends meet.
-    let reach =
-        if variance > 0.0 { student::quantile(UPPER, degrees) * variance.sqrt() } else { 0.0 };
+fn around(ratio: f64, reach: f64) -> Option<RatioEstimate> {
     let interval = Interval::new(ratio * libm::exp(-reach), ratio * libm::exp(reach))?;
     Some(RatioEstimate { ratio, interval })
 }
@@ -63,10 +39,11 @@ fn around(ratio: f64, variance: f64, degrees: f64) -> Option<RatioEstimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::UPPER;
 
     #[test]
     fn a_ratio_is_that_of_the_means_and_lies_in_its_interval() {
-        let found = unpaired(&[100.0, 102.0, 98.0], &[110.0, 111.0, 109.0]).unwrap();
+        let found = unpaired(&[100.0, 102.0, 98.0], &[110.0, 111.0, 109.0], UPPER).unwrap();
         assert!((found.ratio - 1.1).abs() < 1e-12);
         assert!(found.interval.low > 1.0 && found.interval.contains(1.1));
     }
@@ -75,22 +52,22 @@ mod tests {
     fn what_pairs_share_cancels() {
         let a = [100.0, 140.0, 80.0, 120.0, 95.0];
         let b = a.map(|value| value * 1.05 + 0.01 * (value - 110.0));
-        let (together, apart) = (paired(&a, &b).unwrap(), unpaired(&a, &b).unwrap());
+        let (together, apart) = (paired(&a, &b, UPPER).unwrap(), unpaired(&a, &b, UPPER).unwrap());
         assert!(together.interval.low > 1.0, "{together:?}");
         assert!(apart.interval.low < 1.0, "{apart:?}");
     }
 
     #[test]
     fn runs_without_spread_have_an_interval_without_width() {
-        let found = unpaired(&[2.0, 2.0], &[3.0, 3.0]).unwrap();
+        let found = unpaired(&[2.0, 2.0], &[3.0, 3.0], UPPER).unwrap();
         assert_eq!((found.interval.low, found.interval.high), (1.5, 1.5));
     }
 
     #[test]
     fn there_is_no_ratio_of_one_run_or_of_nothing() {
-        assert_eq!(unpaired(&[1.0], &[1.0, 2.0]), None);
-        assert_eq!(paired(&[1.0, 2.0], &[1.0, 2.0, 3.0]), None);
-        assert_eq!(unpaired(&[0.0, 0.0], &[1.0, 2.0]), None);
-        assert_eq!(unpaired(&[1.0, f64::NAN], &[1.0, 2.0]), None);
+        assert_eq!(unpaired(&[1.0], &[1.0, 2.0], UPPER), None);
+        assert_eq!(paired(&[1.0, 2.0], &[1.0, 2.0, 3.0], UPPER), None);
+        assert_eq!(unpaired(&[0.0, 0.0], &[1.0, 2.0], UPPER), None);
+        assert_eq!(unpaired(&[1.0, f64::NAN], &[1.0, 2.0], UPPER), None);
     }
 }

@@ -57,7 +57,7 @@ pub fn half_width_over_looks(values: &[f64], runs_at_most: u32) -> Option<f64> {
     }
     let RunStatistics { n, mean, std, .. } = RunStatistics::of(values)?;
     let looks = runs_at_most.saturating_sub(RUNS_MIN - 1).max(1);
-    let tail = 0.025 / f64::from(looks);
+    let tail = (1.0 - UPPER) / f64::from(looks);
     let half = student::quantile(1.0 - tail, n as f64 - 1.0) * std? / (n as f64).sqrt();
     (mean != 0.0).then(|| half / mean.abs())
 }

@@ -8,7 +8,6 @@ mod queues;
 
 use super::draws::Draws;
 use super::normal;
-use super::series::Cluster;
 
 /// A kind of run that can be simulated any number of times.
 #[derive(Clone, Copy, Debug)]
@@ -33,17 +32,6 @@ pub struct Run {
 impl Run {
     fn of(values: Vec<f64>) -> Self {
         Self { sizes: vec![1; values.len()], values }
-    }
-
-    /// One cluster for each request, of what `measure` makes of its values.
-    pub fn clusters(&self, measure: impl Fn(f64) -> f64) -> Vec<Cluster> {
-        let mut rest = self.values.as_slice();
-        let cluster = |&size: &usize| {
-            let (own, later) = rest.split_at(size);
-            rest = later;
-            Cluster { count: size as f64, sum: own.iter().map(|&value| measure(value)).sum() }
-        };
-        self.sizes.iter().map(cluster).collect()
     }
 }
 

@@ -33,6 +33,12 @@ pub fn render(comparison: &Comparison) -> String {
             outcome.judgement.key().to_uppercase(),
             markdown(&words::outcome(comparison, outcome)),
         );
+        if let Some(without) = words::without(outcome) {
+            let _ = writeln!(text, "{}\n", markdown(&without));
+        }
+    }
+    if let Some(words) = words::nothing_decided(comparison) {
+        let _ = writeln!(text, "**{}**\n", markdown(&words));
     }
     for grid in tables::all(comparison) {
         text += &(grid.to_markdown() + "\n");

@@ -44,7 +44,10 @@ fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideCompa
         title,
         heads: heads.map(str::to_owned).to_vec(),
         rows: side.quantities.iter().map(quantity).collect(),
-        remarks: words::reasons(side),
+        remarks: words::other_confidence(comparison)
+            .into_iter()
+            .chain(words::reasons(side))
+            .collect(),
     }
 }
 

@@ -61,6 +61,14 @@ fn outcomes(comparison: &Comparison, style: Style) -> String {
             let known_from = words::known_from(comparison, outcome);
             text += &hanging(&" ".repeat(indent), indent, &known_from);
         }
+        if let Some(without) = words::without(outcome) {
+            text += &hanging(&" ".repeat(indent), indent, &terminal(&without));
+        }
+    }
+    if let Some(words) = words::nothing_decided(comparison) {
+        for line in hanging("", 0, &terminal(&words)).lines() {
+            text += &(style.paint(Ink::Bad, line) + "\n");
+        }
     }
     text
 }

@@ -1,10 +1,11 @@
 //! What both pages say, in words.
 
 use inferometer_analysis::comparison::{
-    Basis, Change, Comparison, Judgement, Margins, Objection, SideComparison, SideFacts,
-    SideOutcome, Weight,
+    Basis, Change, Comparison, Judgement, Margins, Objection, QuantityComparison, SideComparison,
+    SideFacts, SideOutcome, Weight,
 };
 use inferometer_analysis::{Quantity, Unit, Zero};
+use inferometer_model::campaign::Level;
 
 use crate::number::{NOTHING, count, figure, percent};
 use crate::terminal::Ink;
@@ -93,14 +94,50 @@ pub(super) fn outcome(comparison: &Comparison, outcome: &SideOutcome) -> String 
     };
     let levels = match comparison.levels.len() {
         1 => String::new(),
-        levels => format!(" on average over {levels} levels"),
+        all => format!(" on average over {} levels", judged_levels(all, outcome)),
     };
     format!(
-        "{} against {base}: {what} {}{levels} (95 %: {})",
+        "{} against {base}: {what} {}{levels} ({}: {})",
         outcome.side,
         change(found),
+        percent(Some(comparison.primary_confidence)),
         interval(found)
     )
+}
+
+fn judged_levels(all: usize, outcome: &SideOutcome) -> String {
+    match outcome.without.len() {
+        0 => all.to_string(),
+        without => format!("{} of {all}", all - without),
+    }
+}
+
+/// Levels that have no part in an outcome, each with its reason.
+pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
+    let told: Vec<String> =
+        outcome.without.iter().map(|found| format!("{} ({})", found.level, found.reason)).collect();
+    (!told.is_empty()).then(|| format!("without {}", told.join(", ")))
+}
+
+/// The head of a table says 95 %, and against several sides the primary quantity has more.
+pub(super) fn other_confidence(comparison: &Comparison) -> Option<String> {
+    (1 < comparison.outcomes.len()).then(|| {
+        let confidence = percent(Some(comparison.primary_confidence));
+        format!("{}: its interval is of {confidence}", title(&comparison.primary))
+    })
+}
+
+/// What nobody may take for good news, and what to do about it.
+pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
+    let is_silent = comparison.has_runs() && comparison.decides_nothing();
+    is_silent.then(|| {
+        format!(
+            "NOTHING WAS DECIDED: {} could not be compared, so this says neither that a side is \
+             worse nor that it is not. Run again so that every run has it, or decide by another \
+             quantity (--primary request_throughput).",
+            title(&comparison.primary)
+        )
+    })
 }
 
 /// What an outcome is known from.
@@ -144,8 +181,9 @@ pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
     )];
     if 1 < comparison.outcomes.len() {
         lines.push(format!(
-            "Each of {} sides is judged by itself: the same server would be called worse once in \
-             forty.",
+            "Its intervals are of {} each, so that all {} sides together are judged with 95 %: were \
+             they all like the base, one would be called worse at most once in forty.",
+            percent(Some(comparison.primary_confidence)),
             comparison.outcomes.len()
         ));
     }
@@ -188,25 +226,49 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
     if !primary.is_empty() {
         lines.push(format!("Permutation test (advice): {}.", primary.join(", ")));
     }
-    let others = all().filter(|(_, _, found)| !found.primary && found.permutation.is_some());
-    let count_of_others = others.clone().count();
-    let standing: Vec<String> = others
-        .filter(|(_, _, found)| {
-            found.permutation.and_then(|test| test.holm).is_some_and(|p| p < CHANCE)
+    lines.extend(other_tests(&all().collect::<Vec<_>>(), least, named));
+    lines
+}
+
+type Tested<'a> = (Level, &'a String, &'a QuantityComparison);
+
+/// What stands out among the quantities that decide nothing.
+fn other_tests(
+    all: &[Tested<'_>],
+    least: f64,
+    named: impl Fn(&dyn std::fmt::Display, &str, &str) -> String,
+) -> Vec<String> {
+    let others = || {
+        all.iter().filter(|(_, _, found)| !found.primary).filter_map(|(level, side, found)| {
+            Some((named(level, side, &found.quantity), found.permutation?))
         })
-        .map(|(level, side, found)| named(&level, side, &found.quantity))
+    };
+    let count = others().count();
+    if count == 0 {
+        return Vec::new();
+    }
+    let below = |p: Option<f64>| p.is_some_and(|p| p < CHANCE);
+    let standing: Vec<String> =
+        others().filter(|(_, test)| below(test.holm)).map(|(name, _)| name).collect();
+    let least_of_many = least * count as f64;
+    let which = match standing.as_slice() {
+        [] if CHANCE <= least_of_many => {
+            format!("none, and with so few runs none can be (at least {least_of_many:.2})")
+        }
+        [] => "none".to_owned(),
+        several => several.join(", "),
+    };
+    let mut lines =
+        vec![format!("Of the {count} others, beyond chance after Holm's correction: {which}.")];
+    let worth_a_look: Vec<String> = others()
+        .filter(|(_, test)| below(test.false_discovery) && !below(test.holm))
+        .map(|(name, _)| name)
         .collect();
-    if 0 < count_of_others {
-        let least_of_many = least * count_of_others as f64;
-        let which = match standing.as_slice() {
-            [] if CHANCE <= least_of_many => {
-                format!("none, and with so few runs none can be (at least {least_of_many:.2})")
-            }
-            [] => "none".to_owned(),
-            several => several.join(", "),
-        };
+    if !worth_a_look.is_empty() {
         lines.push(format!(
-            "Of the {count_of_others} others, beyond chance after Holm's correction: {which}."
+            "Worth a look besides, about one in twenty of them by chance (Benjamini and Hochberg): \
+             {}.",
+            worth_a_look.join(", ")
         ));
     }
     lines

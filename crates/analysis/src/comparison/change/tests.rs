@@ -10,7 +10,7 @@ fn within(value: f64, low: f64, high: f64) -> Estimate {
 
 fn values(base: &[f64], other: &[f64], in_pairs: bool) -> Values {
     let side = |values: &[f64]| values.iter().map(|value| Some(run(*value))).collect();
-    Values { base: side(base), other: side(other), in_pairs, floor: 662 }
+    Values { base: side(base), other: side(other), in_pairs, floor: 662, upper: UPPER }
 }
 
 fn close(found: f64, expected: f64) -> bool {
@@ -50,6 +50,7 @@ fn single_runs_combine_what_each_knows_of_itself() {
         other: vec![Some(within(200.0, 192.0, 208.0))],
         in_pairs: true,
         floor: 662,
+        upper: UPPER,
     };
     assert_eq!(found.basis(), Basis::WithinRun);
     let Change::Difference { value, interval } = found.change(Scale::Difference).unwrap() else {
@@ -63,6 +64,30 @@ fn single_runs_combine_what_each_knows_of_itself() {
     assert!(close(ratio.value(), 2.0));
     let reach = libm::hypot(libm::log(208.0 / 200.0), libm::log(100.0 / 97.0));
     assert!(close(ratio.interval().high, 2.0 * libm::exp(reach)));
+}
+
+#[test]
+fn a_stricter_level_is_wider_whatever_the_change_is_known_from() {
+    let reach = |mut values: Values, upper: f64, scale: Scale| {
+        values.upper = upper;
+        let change = values.change(scale).unwrap();
+        change.interval().high - change.value()
+    };
+    let alone = Values {
+        base: vec![Some(within(100.0, 97.0, 103.0))],
+        other: vec![Some(within(200.0, 192.0, 208.0))],
+        ..values(&[], &[], false)
+    };
+    let (base, other) = ([100.0, 110.0, 90.0], [103.0, 99.0, 107.0]);
+    for values in [alone.clone(), values(&base, &other, false), values(&base, &other, true)] {
+        for scale in [Scale::Ratio, Scale::Difference] {
+            let (one, three) = (upper_among(1), upper_among(3));
+            assert!(reach(values.clone(), one, scale) < reach(values.clone(), three, scale));
+        }
+    }
+    // z(1 − 0.025 / 3) over z(0.975) of the diagonal.
+    let stretched = 73.0_f64.sqrt() * 2.393_979_799_818_509 / 1.959_963_984_540_054;
+    assert!((reach(alone, upper_among(3), Scale::Difference) - stretched).abs() < 1e-6);
 }
 
 #[test]
@@ -97,8 +122,29 @@ fn zero_has_differences_and_no_ratio() {
     // One side does not scatter, so the other's two degrees of freedom are all there are.
     let reach = 4.302_652_729_749_464 * 0.01 / 3.0_f64.sqrt();
     assert!(close(change.interval().low, 0.01 - reach), "{:?}", change.interval());
-    let still = values(&[0.0, 0.0], &[0.0, 0.0], false).change(Scale::Difference).unwrap();
-    assert_eq!(still.interval(), Interval { low: 0.0, high: 0.0 });
+}
+
+#[test]
+fn runs_without_a_failure_do_not_rule_failures_out() {
+    for in_pairs in [false, true] {
+        let mut found = values(&[0.0, 0.0], &[0.0, 0.0], in_pairs);
+        for run in found.base.iter_mut().chain(&mut found.other).flatten() {
+            run.n = 10;
+        }
+        found.floor = 1;
+        let interval = found.change(Scale::Difference).unwrap().interval();
+        // Nothing out of twenty, of both sides: Wilson's end is 0.161 to either side.
+        let reach = 0.161_125_158_052_819_35;
+        assert!(close(interval.high, reach) && close(interval.low, -reach), "{interval:?}");
+        let judged = found.change(Scale::Difference).unwrap();
+        let judged = judged.judged(0.01, crate::metric::Better::Lower);
+        assert_eq!(judged, crate::comparison::Judgement::Undecided);
+    }
+    // Where the runs say more than their requests, pairs keep what they know.
+    let base = [0.10, 0.20, 0.30];
+    let found = values(&base, &base.map(|share| share + 0.05), true);
+    let interval = found.change(Scale::Difference).unwrap().interval();
+    assert!(0.0 < interval.low && interval.high - interval.low < 0.1, "{interval:?}");
 }
 
 #[test]

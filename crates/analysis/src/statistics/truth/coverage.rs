@@ -1,12 +1,12 @@
-//! How often the interval of a simulated run contains the truth, beside the interval that takes all
-//! values for independent.
+//! How often the interval that a summary states of a simulated run contains the truth, beside the
+//! interval that takes all values for independent.
 
 use super::{Process, Run};
+use crate::clustered::Clustered;
 use crate::estimate::Interval;
 use crate::sample::{Percentile, Probability, Sample};
 use crate::statistic::Statistic;
 use crate::statistics::draws::Draws;
-use crate::statistics::series::{Judged, mean_interval, quantile_interval, tempered};
 use crate::statistics::{UPPER, normal};
 
 const NOMINAL: f64 = 0.95;
@@ -33,7 +33,8 @@ pub struct Coverage {
     pub naive: f64,
     /// How many times wider ours are, on average.
     pub width_ratio: f64,
-    pub effective_n: f64,
+    /// Of the mean; a summary has it of nothing else.
+    pub effective_n: Option<f64>,
     dependent: bool,
 }
 
@@ -76,36 +77,47 @@ impl Coverage {
 /// What one run says of one statistic, and what is true.
 struct Said {
     truth: f64,
-    judged: Judged,
+    interval: Option<Interval>,
+    effective_n: Option<f64>,
     naive: Interval,
     certified: bool,
 }
 
+/// By the way that every latency of a summary goes.
 fn said(process: &Process, run: &Run) -> Vec<Said> {
-    let means = run.clusters(|value| value);
-    let Some(sample) = Sample::new(run.values.clone()) else { return Vec::new() };
-    let mut quantiles = PERCENTILES.map(|percentile| {
-        let found = sample.percentile(percentile);
-        let below = run.clusters(|value| f64::from(u8::from(value <= found)));
-        quantile_interval(&sample, &below, percentile.probability())
-    });
-    tempered(&mut quantiles);
-    let mean = mean_interval(&means).zip(naive_mean(&sample)).map(|(judged, naive)| Said {
+    let found = clustered(run).distribution().zip(Sample::new(run.values.clone()));
+    let Some((found, sample)) = found else { return Vec::new() };
+    let mean = naive_mean(&sample).map(|naive| Said {
         truth: (process.mean)(),
-        judged,
+        interval: found.intervals.mean,
+        effective_n: found.effective_n,
         naive,
         certified: true,
     });
-    let percentiles = PERCENTILES.into_iter().zip(quantiles).map(|(percentile, judged)| {
-        let (judged, share) = (judged?, percentile.probability().share());
+    let percentiles = PERCENTILES.into_iter().map(|percentile| {
+        let share = percentile.probability().share();
         Some(Said {
             truth: (process.quantile)(share),
-            judged,
+            interval: found.intervals.of(Statistic::Percentile(percentile)),
+            effective_n: None,
             naive: naive_quantile(&sample, share)?,
-            certified: judged.effective_n >= percentile.certified_from() as f64,
+            certified: found.is_certified(percentile),
         })
     });
     [mean].into_iter().chain(percentiles).flatten().collect()
+}
+
+fn clustered(run: &Run) -> Clustered {
+    if run.sizes.iter().all(|size| *size == 1) {
+        return Clustered::one_each(run.values.clone());
+    }
+    let mut clustered = Clustered::pooled(run.values.len());
+    let mut values = run.values.iter();
+    for size in &run.sizes {
+        values.by_ref().take(*size).for_each(|value| clustered.push(*value));
+        clustered.end_request();
+    }
+    clustered
 }
 
 fn naive_mean(sample: &Sample) -> Option<Interval> {
@@ -127,7 +139,8 @@ struct Tally {
     ours: u64,
     naive: u64,
     width_ratio: f64,
-    effective_n: f64,
+    /// Summed over the runs that state it.
+    effective_n: Option<f64>,
 }
 
 impl Tally {
@@ -136,9 +149,11 @@ impl Tally {
             return;
         }
         self.certified += 1;
-        self.effective_n += said.judged.effective_n;
+        if let Some(effective_n) = said.effective_n {
+            *self.effective_n.get_or_insert(0.0) += effective_n;
+        }
         self.naive += u64::from(said.naive.contains(said.truth));
-        if let Some(interval) = said.judged.interval {
+        if let Some(interval) = said.interval {
             self.bounded += 1;
             self.ours += u64::from(interval.contains(said.truth));
             self.width_ratio += interval.half_width() / said.naive.half_width();
@@ -155,7 +170,7 @@ impl Tally {
             ours: of(self.ours as f64, self.bounded),
             naive: of(self.naive as f64, self.certified),
             width_ratio: of(self.width_ratio, self.bounded),
-            effective_n: of(self.effective_n, self.certified),
+            effective_n: self.effective_n.map(|sum| of(sum, self.certified)),
             dependent: process.dependent,
         }
     }
@@ -180,5 +195,21 @@ mod tests {
             }
         }
         assert!(judged >= 18, "{judged} rows judged");
+    }
+
+    /// A percentile that is the largest value is judged by a rule of the summary's own.
+    #[test]
+    fn what_is_measured_is_what_a_summary_states() {
+        let run = Run { values: vec![1.0, 1.0, 2.0, 2.0, 2.0, 2.0], sizes: vec![2, 1, 3] };
+        let mut by_hand = Clustered::pooled(6);
+        for request in [&[1.0, 1.0][..], &[2.0], &[2.0, 2.0, 2.0]] {
+            request.iter().for_each(|value| by_hand.push(*value));
+            by_hand.end_request();
+        }
+        assert_eq!(clustered(&run).distribution(), by_hand.distribution());
+        let few = (PROCESSES[0].draw)(&mut Draws::new(1, 0), 100);
+        let stated: Vec<bool> =
+            said(&PROCESSES[0], &few).iter().map(|said| said.certified).collect();
+        assert_eq!(stated, [true, true, true, false], "p99 of a hundred is not certified");
     }
 }

@@ -33,7 +33,13 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             page::terminal(&comparison, style)
         }
     })?;
-    Ok(if !comparison.has_runs() {
+    // The pages have said so; a program that reads the document may not look.
+    if let (CompareFormat::Json, Some(words)) =
+        (arguments.format(), page::nothing_decided(&comparison))
+    {
+        talk(&format!("warning: {words}"));
+    }
+    Ok(if comparison.decides_nothing() {
         Exit::RunInvalid.into()
     } else if comparison.is_regression() {
         Exit::Regression.into()
@@ -45,7 +51,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
 fn terms(arguments: &CompareArguments, sides: &[Side]) -> Result<Terms, Failure> {
     let is_open =
         sides.iter().flat_map(|side| &side.runs).next().is_some_and(|run| run.run.load.is_open());
-    let zero = if is_open { Zero::Schedule } else { Zero::Sent };
+    let zero = Zero::of(is_open);
     let primary = arguments
         .primary
         .as_deref()
