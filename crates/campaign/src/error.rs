@@ -2,6 +2,7 @@
 
 use inferometer_analysis::{QuantityProblem, SloProblem, check_slos};
 use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Question, Search, Sweep};
+use inferometer_model::spec::{Relation, Slo};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CampaignError {
@@ -23,6 +24,11 @@ pub enum CampaignError {
     Goal(#[from] SloProblem),
     #[error("a search judges whole runs, and `{goal}` is about no run: {problem}")]
     GoalQuantity { goal: String, problem: QuantityProblem },
+    #[error(
+        "`{goal}` holds from some load on and not up to one: {metric} rises with the load; search \
+         for what falls with it, such as ttft.p99<500ms or attainment>95%"
+    )]
+    RisesWithLoad { goal: String, metric: String },
     #[error("the resolution is a share of the level between 0 and 1, such as 5 %; {0} is none")]
     Resolution(f64),
     #[error(
@@ -78,6 +84,10 @@ fn check_search(
     if goals.is_empty() {
         return Err(CampaignError::NoGoal);
     }
+    if let Some(goal) = goals.iter().find(|goal| rises_with_load(goal)) {
+        let metric = goal.metric.clone();
+        return Err(CampaignError::RisesWithLoad { goal: goal.to_string(), metric });
+    }
     if !(0.0 < resolution && resolution < 1.0) {
         return Err(CampaignError::Resolution(resolution));
     }
@@ -93,4 +103,26 @@ fn check_search(
         check_slos(&promises, condition.spec.workload.streaming)?;
     }
     Ok(())
+}
+
+/// More load brings more of it, at least at first, so there is no highest load that keeps it.
+fn rises_with_load(goal: &Slo) -> bool {
+    let served = goal.metric.ends_with("_throughput") && goal.metric != "per_user_throughput";
+    goal.relation == Relation::Above && (served || goal.metric == "goodput")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_falls_with_the_load_has_a_highest_load() {
+        let rises = |goal: &str| rises_with_load(&goal.parse().unwrap());
+        for wrong in ["output_throughput>1000", "goodput>5", "request_throughput>=3"] {
+            assert!(rises(wrong), "{wrong}");
+        }
+        for right in ["ttft.p99<500ms", "attainment>95%", "per_user_throughput>20", "tg>30"] {
+            assert!(!rises(right), "{right}");
+        }
+    }
 }

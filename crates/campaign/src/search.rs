@@ -30,8 +30,8 @@ use crate::ladder::{self, Ladder};
 use crate::reading::Told;
 
 /// How often the load is halved below the lowest level that was typed, before no level is
-/// expected to meet the goals.
-const HALVINGS_MAX: u32 = 10;
+/// expected to meet the goals. A rate that low takes hours.
+const HALVINGS_MAX: u32 = 4;
 /// Levels of the search in one step of the resolution.
 const STEPS_OF_RESOLUTION: f64 = 3.0;
 
@@ -230,6 +230,8 @@ impl LimitSearch<'_> {
             (None, None) => Some(ladder::round(self.ladder.dimension, self.find.from).min(at_most)),
             (Some(met), None) => (met < at_most).then(|| self.ladder.double(met).min(at_most)),
             (None, Some(missed)) if at_most < missed => Some(at_most),
+            // Less load makes no run longer.
+            (None, Some(missed)) if self.is_too_short(missed) => None,
             (None, Some(missed)) => {
                 let lowest = self.lowest_named / f64::from(1_u32 << HALVINGS_MAX);
                 self.ladder.halve(missed).filter(|place| lowest <= *place)
@@ -239,6 +241,12 @@ impl LimitSearch<'_> {
                 (met < middle).then_some(middle)
             }
         }
+    }
+
+    /// Whether runs of this length cannot show what is asked of them.
+    fn is_too_short(&self, place: f64) -> bool {
+        let known = self.known.iter().find(|level| level.place.total_cmp(&place).is_eq());
+        known.is_some_and(|level| level.standing == Standing::TooFewRequests)
     }
 
     /// The highest level that may be asked.

@@ -91,7 +91,7 @@ impl Values {
             Basis::Paired | Basis::Unpaired if scale == Scale::Difference => {
                 found.reaching(shares_within(&base, &other, self.upper))
             }
-            _ => found,
+            Basis::Paired | Basis::Unpaired | Basis::WithinRun => found,
         })
     }
 

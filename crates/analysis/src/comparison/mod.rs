@@ -210,11 +210,11 @@ fn outcome_of(
     let judgement = change.map_or(Judgement::NotCompared, |change| {
         change.judged(asked.margins.of(&asked.primary), asked.primary.metric().better)
     });
-    let bases: Vec<Basis> = match change {
+    let grounds: Vec<Basis> = match change {
         Some(_) => judged().map(|(_, basis)| basis).collect(),
         None => levels.iter().map(|(_, found)| found.basis).collect(),
     };
-    let basis = least_known(&bases);
+    let basis = least_known(&grounds);
     let mut without: Vec<LevelWithout> = levels
         .iter()
         .filter(|(_, found)| found.change.is_none())

@@ -203,7 +203,9 @@ mod tests {
         let run = Run { values: vec![1.0, 1.0, 2.0, 2.0, 2.0, 2.0], sizes: vec![2, 1, 3] };
         let mut by_hand = Clustered::pooled(6);
         for request in [&[1.0, 1.0][..], &[2.0], &[2.0, 2.0, 2.0]] {
-            request.iter().for_each(|value| by_hand.push(*value));
+            for value in request {
+                by_hand.push(*value);
+            }
             by_hand.end_request();
         }
         assert_eq!(clustered(&run).distribution(), by_hand.distribution());
