@@ -112,8 +112,9 @@ struct Slices {
 /// Fewer say too little about how they differ.
 const SLICES_MIN: f64 = 10.0;
 const SLICES_MAX: f64 = 100.0;
-/// A plan that was hardly begun says no more with more of it.
-const UNSENT_MAX: usize = 1_000_000;
+/// As many requests that were not sent take part in an interval: a plan that was hardly begun says no
+/// more with more of it.
+pub(crate) const UNSENT_MAX: usize = 1_000_000;
 
 impl Slices {
     fn of(window: Extremes, work: &[Work]) -> Option<Self> {
