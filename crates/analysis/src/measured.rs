@@ -255,6 +255,7 @@ impl<'run> Pass<'run> {
             last_first_turn_ns: self.last_first_turn_ns,
             answers: &self.answers,
             deliveries,
+            evidence: &self.evidence,
             generates: self.generates,
         };
         SteadyState::of(&self.manifest.spec.load.shape, &course)

@@ -21,7 +21,7 @@ mod series;
 use inferometer_model::spec::{LoadShape, Rate, Think};
 use serde::{Deserialize, Serialize};
 
-pub use self::figures::SteadyFigures;
+pub use self::figures::{SteadyFigures, ThroughputIntervals};
 pub(crate) use self::series::{Course, SentAnswer};
 use self::series::{Grid, Reading, STEPS};
 use crate::concurrency::Flight;
@@ -89,8 +89,11 @@ pub struct Growth {
     pub beyond_chance: bool,
 }
 
-/// Fewer requests before the drain say nothing about a level.
-const FEWEST_REQUESTS: usize = 100;
+/// Fewer requests before the drain say nothing about a level. Of an open loop a random queue must be
+/// told from one that grows: below this it is called growing too often.
+const FEWEST_OPEN: usize = 100;
+/// The output of slots is judged, which hardly varies by itself.
+const FEWEST_SLOTTED: usize = 60;
 /// Standard deviations of the number of arrivals.
 const CHANCE: f64 = 2.0;
 const SIGNIFICANT: f64 = 0.05;
@@ -108,10 +111,10 @@ impl SteadyState {
             Err(unsteady) => return Self::without(SteadyKind::NotJudged, unsteady),
         };
         let before_drain = horizon.map_or(0, |horizon| course.sent_within(horizon));
-        let (Some(horizon), true) = (horizon, FEWEST_REQUESTS <= before_drain) else {
+        let fewest = if is_slotted(shape) { FEWEST_SLOTTED } else { FEWEST_OPEN };
+        let (Some(horizon), true) = (horizon, fewest <= before_drain) else {
             let reason = format!(
-                "{before_drain} requests left before the drain; {FEWEST_REQUESTS} tell whether a \
-                 run settles"
+                "{before_drain} requests left before the drain; {fewest} tell whether a run settles"
             );
             return Self::without(SteadyKind::TooShort, &reason);
         };

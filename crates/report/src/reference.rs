@@ -158,14 +158,15 @@ warm-up and its drain:
   the smallest error; the window begins after the latest cut.
 - It ends where the drain begins: at the last request of an open loop, and when the slots of a closed
   loop have nothing new to take. Endings play no part, so slow requests are not left out.
-- Latencies are of the ok requests *sent* inside the window; throughputs of what *came* inside it.
+- Latencies are of the ok requests *sent* inside the window; throughputs of what *came* inside it, with
+  intervals by the same rule as those of the whole run.
 
 `never_settled` is an answer. On an open loop it means that requests in flight rise in the second half
 by more than chance arrivals make of it (twice the root of their number), which degrades the run: its
 latencies are about how long it ran. Or neither requests in flight nor TTFT come to a level, which is
 noted, as is a closed loop whose output does not: its load follows the server, so a drift is a finding
-about the server. Below 100 requests before the drain a run is `too_short` to tell; a ramp, a trace, or
-everything at once is `not_judged`.
+about the server. Below 60 requests before the drain, or 100 on an open loop, a run is `too_short` to
+tell; a ramp, a trace, or everything at once is `not_judged`.
 
 ## Delivered load
 

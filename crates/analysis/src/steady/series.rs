@@ -4,6 +4,7 @@ use inferometer_model::{Moment, RequestRecord};
 
 use super::SeriesName;
 use crate::concurrency::{Concurrency, Flight};
+use crate::doubt::Evidence;
 use crate::request_metrics::AnswerLatencies;
 use crate::statistics::steady::{Settling, Unsettled, settle};
 use crate::throughput::Deliveries;
@@ -32,6 +33,7 @@ pub(crate) struct Course<'a> {
     pub(crate) last_first_turn_ns: Option<u64>,
     pub(crate) answers: &'a [SentAnswer],
     pub(crate) deliveries: &'a Deliveries,
+    pub(crate) evidence: &'a Evidence,
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
 }
