@@ -55,8 +55,8 @@ impl Concurrency {
         Some(swept)
     }
 
-    /// From when the most were in flight for the first time to when they were for the last time.
-    pub(crate) fn at_peak(flights: &[Flight]) -> Option<Flight> {
+    /// When the most were in flight for the last time.
+    pub(crate) fn last_at_peak_ns(flights: &[Flight]) -> Option<u64> {
         let peak = i64::try_from(Self::sweep(flights)?.peak).ok()?;
         let mut changes: Vec<(u64, bool)> = flights
             .iter()
@@ -64,18 +64,22 @@ impl Concurrency {
             .collect();
         // Ends before beginnings, as the sweep has it.
         changes.sort_unstable();
-        let (mut in_flight, mut begun, mut stretch) = (0_i64, None, None);
+        let (mut in_flight, mut last) = (0_i64, None);
         for (at_ns, begins) in changes {
             if !begins && in_flight == peak {
-                stretch = Some(Flight { from_ns: begun.unwrap_or(at_ns), to_ns: at_ns });
+                last = Some(at_ns);
             }
             // A flight of no length ends here before it begins, so for a moment it is below zero.
             in_flight += if begins { 1 } else { -1 };
-            if in_flight == peak && begun.is_none() {
-                begun = Some(at_ns);
-            }
         }
-        stretch
+        last
+    }
+
+    /// When slots have nothing new to take: after the last first turn, and later where all of them
+    /// are still at the turns of their conversations. The peak alone does not tell: of many slots
+    /// that rest a moment between two requests, all are in use at the start and then never again.
+    pub(crate) fn drain_begins_ns(flights: &[Flight], last_first_turn_ns: u64) -> Option<u64> {
+        Self::last_at_peak_ns(flights).map(|peak_ns| peak_ns.max(last_first_turn_ns))
     }
 }
 
@@ -107,10 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn the_stretch_at_the_peak_is_from_the_first_to_the_last_time() {
+    fn the_drain_begins_after_the_last_peak_and_the_last_first_turn() {
         let flights = [flight(0, 50), flight(2, 10), flight(20, 30), flight(30, 40)];
-        assert_eq!(Concurrency::at_peak(&flights), Some(flight(2, 40)));
-        assert_eq!(Concurrency::at_peak(&[]), None);
+        assert_eq!(Concurrency::last_at_peak_ns(&flights), Some(40));
+        assert_eq!(Concurrency::last_at_peak_ns(&[]), None);
+        assert_eq!(Concurrency::drain_begins_ns(&flights, 30), Some(40));
+        assert_eq!(Concurrency::drain_begins_ns(&flights, 45), Some(45));
         assert_eq!(flight(0, 9).within(flight(5, 20)), Some(flight(5, 9)));
         assert_eq!(flight(0, 4).within(flight(5, 20)), None);
     }

@@ -2,13 +2,15 @@
 //!
 //! On an open loop the requests that left are compared with the schedule, and the schedule with the
 //! process that was asked for, which is a check of ourselves. On a closed loop it is how many of the
-//! slots were in use between the first time that all were and the last. Figures are of first turns
-//! where there are conversations: a later turn waits for an answer, and its moment is not planned.
+//! slots were in use from when each could have taken its first request to the drain. Figures are of
+//! first turns where there are conversations: a later turn waits for an answer, and its moment is not
+//! planned.
 
 mod gaps;
 mod slots;
 
 use inferometer_model::Observations;
+use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate, Source, Think};
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +35,12 @@ pub enum Delivered {
 pub struct ScheduleDelivered {
     /// First turns that were sent.
     pub requests: u64,
-    /// From the first planned moment to the last.
+    /// Those that were due and never left.
+    #[serde(default)]
+    pub unsent: u64,
+    /// All that were due, from the first planned moment to the last.
     pub intended_per_s: Option<f64>,
+    /// Those that left, over the same time or over that of sending, whichever is longer.
     pub sent_per_s: Option<f64>,
     /// The sent rate less the intended one, as a share of it.
     pub rate_apart: Option<f64>,
@@ -47,6 +53,9 @@ pub struct ScheduleDelivered {
     pub sent: GapFigures,
     /// How well the schedule fits the process that was asked for; null where there is none to fit.
     pub fit: Option<ArrivalFit>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit_reason: Option<String>,
 }
 
 /// A request that leaves later than this is late.
@@ -81,10 +90,7 @@ impl Delivered {
                 Self::not_checked("everything was due at once, so there is no rate to keep")
             }
             LoadShape::Open { rate, arrivals, cap } => {
-                let process = match (rate, arrivals) {
-                    (Rate::Steady { per_s }, Arrivals::Poisson) => Some(*per_s),
-                    _ => None,
-                };
+                let process = Process { rate, arrivals: *arrivals };
                 ScheduleDelivered::of(observations, process, cap.is_some()).map_or_else(
                     || Self::not_checked("too few requests were sent to make a rate"),
                     Self::Schedule,
@@ -105,28 +111,59 @@ fn turns_think(observations: &Observations) -> bool {
     thinks(source) || parts.iter().any(|part| thinks(&part.source))
 }
 
+/// What a schedule was to be.
+#[derive(Clone, Copy)]
+struct Process<'spec> {
+    rate: &'spec Rate,
+    arrivals: Arrivals,
+}
+
+impl Process<'_> {
+    /// The fit of the planned moments, or why there is none.
+    fn fit(self, intended_ns: &[u64], has_holes: bool) -> Result<ArrivalFit, &'static str> {
+        let per_s = match self.rate {
+            Rate::Steady { per_s } => *per_s,
+            Rate::Ramp { .. } => {
+                return Err("the rate was asked to change, so gaps have no one law");
+            }
+            Rate::Recorded(_) => return Err("a trace is its own process"),
+            Rate::Unlimited => return Err("everything was due at once"),
+        };
+        if has_holes {
+            return Err("the moments of requests that were never attempted are not known");
+        }
+        ArrivalFit::of(intended_ns, per_s, self.arrivals).ok_or("too few gaps to tell")
+    }
+}
+
 impl ScheduleDelivered {
-    fn of(observations: &Observations, poisson_per_s: Option<f64>, capped: bool) -> Option<Self> {
-        let mut intended = Vec::new();
+    fn of(observations: &Observations, process: Process<'_>, capped: bool) -> Option<Self> {
+        let first_turns = || observations.records.iter().filter(|record| record.asked.turn == 0);
+        let mut intended: Vec<u64> =
+            first_turns().map(|record| record.intended.as_nanos()).collect();
         let mut sent = Vec::new();
         let mut late = 0;
-        for record in observations.records.iter().filter(|record| record.asked.turn == 0) {
+        for record in first_turns() {
             let Some(left) = record.sent else { continue };
-            intended.push(record.intended.as_nanos());
             sent.push(left.as_nanos());
             let due = if capped { record.admitted } else { record.intended };
             let late_ms = left.since(due).map_or(0.0, |lag| lag.as_secs_f64() * 1e3);
             late += u64::from(LATE_MS < late_ms);
         }
-        if intended.len() < FEWEST {
+        if sent.len() < FEWEST {
             return None;
         }
         intended.sort_unstable();
         sent.sort_unstable();
-        let rates = gaps::rate(&intended).zip(gaps::rate(&sent));
         let requests = sent.len() as u64;
+        // Due and not even attempted, so that their moments were not written down.
+        let wanting = observations.not_sent_because(Cause::ClientResource);
+        let due = intended.len() as u64 + wanting;
+        let rates = rates((due, &intended), &sent);
+        let fit = process.fit(&intended, 0 < wanting);
         Some(Self {
             requests,
+            unsent: due - requests,
             intended_per_s: rates.map(|(intended, _)| intended),
             sent_per_s: rates.map(|(_, sent)| sent),
             rate_apart: rates.map(|(intended, sent)| sent / intended - 1.0),
@@ -135,8 +172,14 @@ impl ScheduleDelivered {
             capped,
             intended: GapFigures::of(&intended),
             sent: GapFigures::of(&sent),
-            fit: poisson_per_s.and_then(|per_s| ArrivalFit::exponential(&intended, per_s)),
+            fit_reason: fit.as_ref().err().map(|reason| (*reason).to_owned()),
+            fit: fit.ok(),
         })
+    }
+
+    /// Of those that were due.
+    pub(crate) fn unsent_share(&self) -> f64 {
+        share(self.unsent, self.requests + self.unsent).unwrap_or(0.0)
     }
 
     /// How far the rate was missed, where it is more than a late first or last request makes.
@@ -164,6 +207,15 @@ impl ScheduleDelivered {
         let found = pairs.filter(|_| !self.capped).find(apart);
         found.map(|(intended, sent)| (*intended, *sent))
     }
+}
+
+/// Per second: all that were due, and those that left. A request that never left lowers the second,
+/// and so does a schedule that took longer than planned.
+fn rates((due, intended_ns): (u64, &[u64]), sent_ns: &[u64]) -> Option<(f64, f64)> {
+    let planned_s = gaps::span_s(intended_ns).filter(|span_s| 0.0 < *span_s)?;
+    let took_s = gaps::span_s(sent_ns)?.max(planned_s);
+    let intended_per_s = (due as f64 - 1.0) / planned_s;
+    Some((intended_per_s, (sent_ns.len() as f64 - 1.0) / took_s))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use inferometer_model::RequestRecord;
 
+use crate::concurrency::Flight;
 use crate::estimate::Interval;
 use crate::request_metrics::AnswerLatencies;
 use crate::statistics::series::{Cluster, mean_interval, share_interval};
@@ -34,7 +35,7 @@ pub(crate) struct Evidence {
 }
 
 /// What one answer was worth, and when it was made.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Work {
     from_ns: u64,
     to_ns: u64,
@@ -71,6 +72,15 @@ impl Evidence {
         }
     }
 
+    /// What the answers of a part of the run were worth, for the intervals of its rates.
+    pub(crate) fn within(&self, stretch: Flight) -> PartOfRun {
+        let overlaps = |work: &&Work| {
+            Flight { from_ns: work.from_ns, to_ns: work.to_ns }.within(stretch).is_some()
+        };
+        let work: Vec<Work> = self.work.iter().filter(overlaps).copied().collect();
+        PartOfRun { slices: Slices::of((stretch.from_ns, stretch.to_ns), &work), work }
+    }
+
     /// `unsent` requests were due and kept nothing.
     pub(crate) fn finish(mut self, window: Extremes, unsent: u64) -> Doubt {
         let attempted = self.kept.len();
@@ -78,7 +88,7 @@ impl Evidence {
         self.kept.resize(due.min(attempted.saturating_add(UNSENT_MAX)), Cluster::of(0.0));
         let share = |clusters: &[Cluster]| share_interval(clusters)?.interval;
         let rate = |worth: fn(&Work) -> f64| {
-            positive(&Slices::of(window, &self.work)?.rates(&self.work, worth))
+            positive(&Slices::of(window.bounds_ns()?, &self.work)?.rates(&self.work, worth))
         };
         Doubt {
             requests: rate(|_| 1.0),
@@ -91,6 +101,39 @@ impl Evidence {
             prefill: positive(&self.prefill),
             decode: positive(&self.decode),
         }
+    }
+}
+
+/// A stretch of the run, and the answers that were made in it, in whole or in part.
+pub(crate) struct PartOfRun {
+    slices: Option<Slices>,
+    work: Vec<Work>,
+}
+
+impl PartOfRun {
+    pub(crate) fn requests(&self, per_s: Option<f64>) -> Option<Interval> {
+        self.about(per_s?, |_| 1.0)
+    }
+
+    pub(crate) fn output(&self, per_s: Option<f64>) -> Option<Interval> {
+        self.about(per_s?, |work| work.output)
+    }
+
+    pub(crate) fn total(&self, per_s: Option<f64>) -> Option<Interval> {
+        self.about(per_s?, |work| work.input + work.output)
+    }
+
+    /// Slices spread an answer over its time, and a rate counts what came: at the edges of a part they
+    /// differ by a few answers, so the interval is moved to where the rate is.
+    fn about(&self, per_s: f64, worth: fn(&Work) -> f64) -> Option<Interval> {
+        let slices = self.slices.as_ref()?.rates(&self.work, worth);
+        let interval = positive(&slices)?;
+        let (done, over_s) = slices
+            .iter()
+            .fold((0.0, 0.0), |(done, over_s), slice| (done + slice.sum, over_s + slice.count));
+        let moved = per_s - done / over_s;
+        let interval = Interval::new(interval.low + moved, interval.high + moved)?;
+        Some(interval.clamped(0.0, f64::INFINITY))
     }
 }
 
@@ -112,12 +155,12 @@ struct Slices {
 /// Fewer say too little about how they differ.
 const SLICES_MIN: f64 = 10.0;
 const SLICES_MAX: f64 = 100.0;
-/// A plan that was hardly begun says no more with more of it.
-const UNSENT_MAX: usize = 1_000_000;
+/// As many requests that were not sent take part in an interval: a plan that was hardly begun says no
+/// more with more of it.
+pub(crate) const UNSENT_MAX: usize = 1_000_000;
 
 impl Slices {
-    fn of(window: Extremes, work: &[Work]) -> Option<Self> {
-        let (from_ns, to_ns) = window.bounds_ns()?;
+    fn of((from_ns, to_ns): (u64, u64), work: &[Work]) -> Option<Self> {
         let duration_ns = to_ns.checked_sub(from_ns).filter(|ns| 0 < *ns)? as f64;
         let flights_ns: f64 = work.iter().map(|work| (work.to_ns - work.from_ns) as f64).sum();
         let flights = duration_ns * work.len() as f64 / flights_ns.max(1.0);
@@ -135,10 +178,9 @@ impl Slices {
     fn rates(&self, work: &[Work], worth: fn(&Work) -> f64) -> Vec<Cluster> {
         let mut slices = vec![Cluster { count: self.length_ns / 1e9, sum: 0.0 }; self.count];
         for work in work {
-            let from = work.from_ns.saturating_sub(self.from_ns) as f64 / self.length_ns;
-            let to = work.to_ns.saturating_sub(self.from_ns) as f64 / self.length_ns;
+            let (from, to) = (self.at(work.from_ns), self.at(work.to_ns));
             let (first, last) = (self.place(from), self.place(to));
-            if first == last {
+            if to <= from {
                 slices[first].sum += worth(work);
                 continue;
             }
@@ -151,8 +193,18 @@ impl Slices {
         slices
     }
 
+    /// In slices since the beginning; negative before it.
+    fn at(&self, ns: u64) -> f64 {
+        let since = ns.saturating_sub(self.from_ns) as f64 - self.from_ns.saturating_sub(ns) as f64;
+        since / self.length_ns
+    }
+
     fn place(&self, slices: f64) -> usize {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "what is before the beginning counts for it"
+        )]
         let place = slices.floor() as usize;
         place.min(self.count - 1)
     }

@@ -23,7 +23,7 @@ pub struct Estimate {
     pub n: u64,
     /// Independent values that would tell as much; neighbours in time resemble each other.
     pub effective_n: Option<f64>,
-    /// Whether there are enough of them for this statistic. Without, it judges nothing.
+    /// Whether `n`, and `effective_n` where it is known, reach the floor of this statistic.
     pub certified: bool,
 }
 

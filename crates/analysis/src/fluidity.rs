@@ -4,12 +4,13 @@
 //! before it. Time that a token saves is kept for those after it; a token that misses its moment is
 //! forgiven, and the count begins anew with it. The tokens of one arrival come at one moment.
 //!
-//! The denominator is all that was intended: a request that failed, or was due and not sent, misses
-//! as many tokens as it was to bring.
+//! A request that failed, or was due and not sent, misses as many tokens as it would have brought: as
+//! many as the answers that came have on average, or as were asked for where the length is forced.
 
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
+use crate::doubt::UNSENT_MAX;
 use crate::estimate::Interval;
 use crate::metric::Missing;
 use crate::promise::Promise;
@@ -33,7 +34,11 @@ pub(crate) struct Reading {
     deadlines: Option<Deadlines>,
     /// Tokens that were due of each request, and those of them that came in time.
     requests: Vec<Cluster>,
+    /// Which of them failed.
+    failed: Vec<usize>,
     asked: f64,
+    /// Whether the server goes on to the length that was asked for, whatever it has to say.
+    is_forced: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,14 +50,19 @@ pub(crate) struct Fluidity {
 const NO_DEADLINES: Missing = Missing(
     "promise ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms) to have deadlines",
 );
-/// A plan that was hardly begun says no more with more of it.
-const UNSENT_MAX: u64 = 1_000_000;
 
 impl Reading {
     pub(crate) fn new(observations: &Observations, zero: Zero) -> Self {
         let slos = observations.manifest.spec.slos.iter();
         let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, zero).ok()).collect();
-        Self { deadlines: Deadlines::of(&promises), requests: Vec::new(), asked: 0.0 }
+        let pinned = observations.manifest.endpoint.pinned;
+        Self {
+            deadlines: Deadlines::of(&promises),
+            requests: Vec::new(),
+            failed: Vec::new(),
+            asked: 0.0,
+            is_forced: pinned.ignore_eos || pinned.min_tokens,
+        }
     }
 
     pub(crate) fn add(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
@@ -62,6 +72,7 @@ impl Reading {
         let answer = if record.ending.outcome == Outcome::Ok {
             deadlines.met(record, output, tokens)
         } else {
+            self.failed.push(self.requests.len());
             Cluster { count: asked, sum: 0.0 }
         };
         self.requests.push(answer);
@@ -72,15 +83,34 @@ impl Reading {
         if self.deadlines.is_none() {
             return Fluidity { share: Err(NO_DEADLINES), interval: None };
         }
-        let asked_each = self.asked / (self.requests.len() as f64).max(1.0);
-        let missed = Cluster { count: asked_each, sum: 0.0 };
-        let unsent = usize::try_from(unsent.min(UNSENT_MAX)).unwrap_or(usize::MAX);
-        self.requests.extend(std::iter::repeat_n(missed, unsent));
-        let due: f64 = self.requests.iter().map(|request| request.count).sum();
+        let missed = self.missed_each();
+        if !self.is_forced {
+            for place in &self.failed {
+                self.requests[*place] = missed;
+            }
+        }
         let met: f64 = self.requests.iter().map(|request| request.sum).sum();
+        let attempted: f64 = self.requests.iter().map(|request| request.count).sum();
+        let due = attempted + unsent as f64 * missed.count;
         let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
+        let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
+        self.requests.extend(std::iter::repeat_n(missed, listed));
         let interval = share_interval(&self.requests).and_then(|judged| judged.interval);
         Fluidity { share, interval }
+    }
+
+    /// What a request that brought nothing misses. Where nothing came at all, what was asked for
+    /// stands in for what would have come: the share is zero either way.
+    fn missed_each(&self) -> Cluster {
+        let ok = self.requests.len() - self.failed.len();
+        let count = if self.is_forced || ok == 0 {
+            self.asked / (self.requests.len() as f64).max(1.0)
+        } else {
+            let all: f64 = self.requests.iter().map(|request| request.count).sum();
+            let failed: f64 = self.failed.iter().map(|place| self.requests[*place].count).sum();
+            (all - failed) / ok as f64
+        };
+        Cluster { count, sum: 0.0 }
     }
 }
 

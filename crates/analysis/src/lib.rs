@@ -83,7 +83,9 @@ pub use sample::{Percentile, Probability, Sample};
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
 pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
 pub use statistic::Statistic;
-pub use steady::{Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState};
+pub use steady::{
+    Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState, ThroughputIntervals,
+};
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
 pub use threshold::{Evidence, Ruling, Standing, Threshold};
 pub use throughput::{Window, WindowKind};

@@ -1,27 +1,23 @@
 //! Little's law, N = X·R, as a check that can fail: requests in flight are the rate at which they
 //! come times how long each stays.
 //!
-//! The two sides are found in different ways. N is a sweep over all beginnings and ends inside the
-//! run, on the driver's clock. X counts every request that left or was lost, and R is how long each
-//! stayed by its own stamps: an answer stays until the kernel's stamp of its last bytes. So they
-//! part when
+//! N is a sweep over all beginnings and ends inside the run. X counts every request that left or was
+//! lost, and R is how long each stayed. Both come from the stamps of the same records, so of sound
+//! records the law holds by arithmetic; what it catches are records that are not:
 //!
 //! - requests were started and never heard of again (a recovered run): X has them, N has not;
 //! - a request ends before it begins: the sweep cannot place it;
-//! - records lie outside of the run's own beginning and end: the sweep does not see that part;
-//! - answers were closed later than their last bytes came, or the kernel's clock runs apart from the
-//!   driver's: N and R are then of different times.
+//! - records lie outside of the run's own beginning and end: the sweep does not see that part.
 //!
-//! It cannot see a request that nobody wrote down at all, nor an error that is in both clocks.
+//! It cannot see a stamp that is wrong, nor a request that nobody wrote down. The independent witness
+//! is the server: its gauges of running and waiting requests are compared with N.
 
 use inferometer_model::outcome::Cause;
-use inferometer_model::record::Read;
-use inferometer_model::{Observations, Outcome, RequestRecord};
+use inferometer_model::{Observations, RequestRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::concurrency::{Concurrency, Flight};
 use crate::server::ServerSide;
-use crate::warning::client::CLIENT_MS;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LittlesLaw {
@@ -29,7 +25,7 @@ pub struct LittlesLaw {
     pub in_flight: Option<f64>,
     /// X: requests that left, and those that were lost.
     pub arrivals_per_s: Option<f64>,
-    /// R: on average, by each request's own stamps.
+    /// R: on average, from the first byte sent to the ending.
     pub time_in_flight_s: Option<f64>,
     /// N less X·R, as a share of X·R.
     pub apart: Option<f64>,
@@ -39,16 +35,22 @@ pub struct LittlesLaw {
     pub server_in_flight: Option<f64>,
     /// The server's less N, as a share of N: what is on the network is in neither gauge.
     pub server_apart: Option<f64>,
+    /// How often the gauges were seen.
+    #[serde(default)]
+    pub server_scrapes: u64,
     /// Why there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Further apart than this, requests were lost or are mistimed.
+/// Further apart than this, requests were lost or their records make no sense.
 pub(crate) const LITTLE_APART: f64 = 0.02;
-/// Between an answer's last bytes and its ending lies the client's own work, which is checked by
-/// itself; so little of it per request says nothing here.
-const WORK_S: f64 = CLIENT_MS.degraded / 1e3;
+/// Of N. What is on the network is in neither gauge, and engines differ in when they count a request.
+const SERVER_APART: f64 = 0.25;
+/// Requests: a gauge is a whole number.
+const SERVER_APART_LEAST: f64 = 1.0;
+/// Standard deviations of the mean of the scrapes, each about as uncertain as a count.
+const SCRAPED_BY_CHANCE: f64 = 3.0;
 /// From so many scrapes on, a mean of them says something of a run.
 const TELLING_SCRAPES: u64 = 3;
 
@@ -68,7 +70,8 @@ impl LittlesLaw {
         let in_flight = seen.in_flight_s() / duration_s;
         let arrivals_per_s = seen.arrivals as f64 / duration_s;
         let expected = arrivals_per_s * mean_s;
-        let server_in_flight = server.and_then(server_in_flight);
+        let gauges = server.and_then(server_in_flight);
+        let server_in_flight = gauges.map(|(in_flight, _)| in_flight);
         let apart = |found: f64, of: f64| (0.0 < of).then(|| (found - of) / of);
         Self {
             in_flight: Some(in_flight),
@@ -78,15 +81,23 @@ impl LittlesLaw {
             lost: seen.lost,
             server_in_flight,
             server_apart: server_in_flight.and_then(|server| apart(server, in_flight)),
+            server_scrapes: gauges.map_or(0, |(_, scrapes)| scrapes),
             reason: None,
         }
     }
 
-    /// How far apart, where it is further than the client's own work explains.
+    /// How far apart, where records do not explain it.
     pub(crate) fn broken(&self) -> Option<f64> {
-        let per_request_s = self.in_flight? / self.arrivals_per_s? - self.time_in_flight_s?;
-        let is_work = self.lost == 0 && per_request_s.abs() <= WORK_S;
-        self.apart.filter(|share| LITTLE_APART < share.abs() && !is_work)
+        self.apart.filter(|share| LITTLE_APART < share.abs())
+    }
+
+    /// Requests in flight by the server and by us, where neither the network nor the few looks at its
+    /// gauges explain how far they are apart.
+    pub(crate) fn server_disagrees(&self) -> Option<(f64, f64)> {
+        let (server, ours) = (self.server_in_flight?, self.in_flight?);
+        let chance = SCRAPED_BY_CHANCE * (ours.max(server) / self.server_scrapes as f64).sqrt();
+        let allowed = (SERVER_APART * ours).max(SERVER_APART_LEAST) + chance;
+        (allowed < (server - ours).abs()).then_some((server, ours))
     }
 
     fn nothing(reason: &str) -> Self {
@@ -94,10 +105,13 @@ impl LittlesLaw {
     }
 }
 
-/// Null unless it says both: what waits is in flight, too.
-fn server_in_flight(server: &ServerSide) -> Option<f64> {
+/// With the number of scrapes. `None` unless it says both, since what waits is in flight, too, and
+/// unless it is one server all the time: of replicas that answer by turns each knows its own.
+fn server_in_flight(server: &ServerSide) -> Option<(f64, u64)> {
     let (running, waiting) = (server.running?, server.waiting?);
-    (TELLING_SCRAPES <= running.n).then_some(running.mean + waiting.mean)
+    let is_one = server.restarts == 0 && server.replicas.is_none();
+    let tells = is_one && TELLING_SCRAPES <= running.n;
+    tells.then_some((running.mean + waiting.mean, running.n))
 }
 
 /// A stretch of the run's clock.
@@ -140,12 +154,11 @@ impl Seen {
         self.arrivals += 1;
         let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
         let clipped = Flight { from_ns: from_ns.max(run.from_ns), to_ns: to_ns.min(run.to_ns) };
-        if from_ns <= to_ns && clipped.from_ns <= clipped.to_ns {
+        let Some(stay_ns) = to_ns.checked_sub(from_ns) else { return };
+        self.stays += 1;
+        self.stayed_ns += u128::from(stay_ns);
+        if clipped.from_ns <= clipped.to_ns {
             self.flights.push(clipped);
-        }
-        if let Some(stay) = last_moment_ns(record).checked_sub(from_ns) {
-            self.stays += 1;
-            self.stayed_ns += u128::from(stay);
         }
     }
 
@@ -158,15 +171,10 @@ impl Seen {
     }
 }
 
-/// When the last bytes of an answer came. A failure ends when we say so: nothing came.
-fn last_moment_ns(record: &RequestRecord) -> u64 {
-    let is_ok = record.ending.outcome == Outcome::Ok;
-    let last_read = record.reads.last().map(Read::at).filter(|_| is_ok);
-    last_read.unwrap_or(record.ending.at).as_nanos()
-}
-
 #[cfg(test)]
 mod tests {
+    use inferometer_model::Outcome;
+
     use super::*;
     use crate::fixture::{Given, calm, ms, raised, run, sample};
     use crate::verdict::Severity;
@@ -220,37 +228,40 @@ mod tests {
         assert!(law(&observations).broken().is_some_and(|apart| apart < -0.02));
     }
 
-    #[test]
-    fn answers_that_were_closed_late_show_and_a_moment_of_work_does_not() {
-        let late = |by: u64| {
-            let mut observations = calm();
-            for record in &mut observations.records {
-                record.ending.at = ms(record.ending.at.as_nanos() / 1_000_000 + by);
-            }
-            observations.ending.at = ms(4_020 + by);
-            observations
+    fn gauged(running: f64, waiting: f64) -> Observations {
+        use inferometer_model::telemetry::{Gauges, Recording, Telemetry};
+        let mut observations = calm();
+        let at = |n: u64| {
+            let mut sample = sample(ms(n * 200));
+            sample.gauges =
+                Gauges { running: Some(running), waiting: Some(waiting), ..Gauges::default() };
+            sample
         };
-        close(law(&late(30)).broken(), 0.25);
-        assert!(raised(&late(30)).contains(&("littles-law", Severity::Degraded)));
-        assert_eq!(law(&late(4)).broken(), None);
-        assert_eq!(raised(&late(4)), []);
+        let samples = (0..20).map(at).collect();
+        observations.telemetry =
+            Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
+        observations
     }
 
     #[test]
     fn the_servers_gauges_are_compared_where_they_are_there() {
-        use inferometer_model::telemetry::{Gauges, Recording, Telemetry};
-        let mut observations = calm();
-        let at = |at| {
-            let mut sample = sample(ms(at));
-            sample.gauges = Gauges { running: Some(1.0), waiting: Some(0.5), ..Gauges::default() };
-            sample
-        };
-        let samples = vec![at(0), at(1_000), at(2_000), at(3_000)];
-        observations.telemetry =
-            Telemetry::Recorded(Recording { samples, missed: Vec::new(), skipped: 0 });
-        let found = crate::summarize(&observations).littles_law;
+        let found = crate::summarize(&gauged(1.0, 0.5)).littles_law;
         close(found.server_in_flight, 1.5);
         close(found.server_apart, 1.5 / (40.0 * 0.120 / 4.02) - 1.0);
+        assert_eq!((found.server_scrapes, found.server_disagrees()), (20, None));
+    }
+
+    #[test]
+    fn a_server_that_has_other_requests_in_flight_is_noted() {
+        assert!(!raised(&gauged(1.0, 0.5)).iter().any(|(key, _)| *key == "server-in-flight"));
+        let busy = gauged(3.0, 2.0);
+        assert!(raised(&busy).contains(&("server-in-flight", Severity::Note)));
+        let law = crate::summarize(&busy).littles_law;
+        assert_eq!(law.broken(), None, "our own records are sound");
+        close(law.server_disagrees().map(|(server, _)| server), 5.0);
+        // One look at the gauges by chance falls into a rush.
+        let seldom = LittlesLaw { server_scrapes: 1, ..law };
+        assert_eq!(seldom.server_disagrees(), None);
     }
 
     #[test]

@@ -153,6 +153,7 @@ struct Pass<'run> {
     latencies: Latencies,
     tokens: Tokens,
     flights: Vec<Flight>,
+    last_first_turn_ns: Option<u64>,
     answers: Vec<SentAnswer>,
     extremes: Extremes,
     audit: Tally,
@@ -179,6 +180,7 @@ impl<'run> Pass<'run> {
             latencies: Latencies::default(),
             tokens: Tokens::default(),
             flights: Vec::with_capacity(observations.records.len()),
+            last_first_turn_ns: None,
             answers: Vec::new(),
             extremes: Extremes::default(),
             audit: Tally::default(),
@@ -237,6 +239,9 @@ impl<'run> Pass<'run> {
         let Some(sent) = record.sent else { return };
         self.extremes.add(sent, record.ending.at);
         let (from_ns, to_ns) = (sent.as_nanos(), record.ending.at.as_nanos());
+        if record.asked.turn == 0 {
+            self.last_first_turn_ns = self.last_first_turn_ns.max(Some(from_ns));
+        }
         if from_ns <= to_ns {
             self.flights.push(Flight { from_ns, to_ns });
         } else {
@@ -247,8 +252,10 @@ impl<'run> Pass<'run> {
     fn steady(&self, deliveries: &Deliveries) -> SteadyState {
         let course = Course {
             flights: &self.flights,
+            last_first_turn_ns: self.last_first_turn_ns,
             answers: &self.answers,
             deliveries,
+            evidence: &self.evidence,
             generates: self.generates,
         };
         SteadyState::of(&self.manifest.spec.load.shape, &course)

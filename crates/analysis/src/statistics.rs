@@ -8,6 +8,7 @@ mod autoregression;
 mod blocks;
 pub mod draws;
 mod incomplete_beta;
+pub(crate) mod incomplete_gamma;
 pub mod multiplicity;
 pub mod normal;
 pub mod permutation;

@@ -3,8 +3,8 @@
 //! Three series are looked at: requests in flight and output tokens, over even steps of time, and
 //! TTFT in the order of sending. Each is cut by MSER-5 and tested for a trend
 //! ([`crate::statistics::steady`]); the window begins after the latest cut. It ends where the drain
-//! begins: when an open loop sends its last request, and when a closed loop has all its slots in use
-//! for the last time. Endings play no part in that, or slow requests would be left out.
+//! begins: when an open loop sends its last request, and when a closed loop has nothing new for a slot
+//! to take. Endings play no part in that, or slow requests would be left out.
 //!
 //! A run never settled when
 //!
@@ -21,10 +21,10 @@ mod series;
 use inferometer_model::spec::{LoadShape, Rate, Think};
 use serde::{Deserialize, Serialize};
 
-pub use self::figures::SteadyFigures;
+pub use self::figures::{SteadyFigures, ThroughputIntervals};
 pub(crate) use self::series::{Course, SentAnswer};
 use self::series::{Grid, Reading, STEPS};
-use crate::concurrency::{Concurrency, Flight};
+use crate::concurrency::Flight;
 use crate::ruler::ns_to_ms;
 use crate::statistics::steady::{Settling, Unsettled};
 use crate::statistics::trend::{mann_kendall, ols_hac};
@@ -89,8 +89,11 @@ pub struct Growth {
     pub beyond_chance: bool,
 }
 
-/// Fewer requests before the drain say nothing about a level.
-const FEWEST_REQUESTS: usize = 100;
+/// Fewer requests before the drain say nothing about a level. Of an open loop a random queue must be
+/// told from one that grows: below this it is called growing too often.
+const FEWEST_OPEN: usize = 100;
+/// The output of slots is judged, which hardly varies by itself.
+const FEWEST_SLOTTED: usize = 60;
 /// Standard deviations of the number of arrivals.
 const CHANCE: f64 = 2.0;
 const SIGNIFICANT: f64 = 0.05;
@@ -103,15 +106,15 @@ impl Default for SteadyState {
 
 impl SteadyState {
     pub(crate) fn of(shape: &LoadShape, course: &Course<'_>) -> Self {
-        let horizon = match horizon(shape, course.flights) {
+        let horizon = match horizon(shape, course) {
             Ok(horizon) => horizon,
             Err(unsteady) => return Self::without(SteadyKind::NotJudged, unsteady),
         };
         let before_drain = horizon.map_or(0, |horizon| course.sent_within(horizon));
-        let (Some(horizon), true) = (horizon, FEWEST_REQUESTS <= before_drain) else {
+        let fewest = if is_slotted(shape) { FEWEST_SLOTTED } else { FEWEST_OPEN };
+        let (Some(horizon), true) = (horizon, fewest <= before_drain) else {
             let reason = format!(
-                "{before_drain} requests left before the drain; {FEWEST_REQUESTS} tell whether a \
-                 run settles"
+                "{before_drain} requests left before the drain; {fewest} tell whether a run settles"
             );
             return Self::without(SteadyKind::TooShort, &reason);
         };
@@ -164,8 +167,8 @@ fn is_slotted(shape: &LoadShape) -> bool {
 }
 
 /// From the first request sent to where the drain begins, or why no level is to be looked for.
-fn horizon(shape: &LoadShape, flights: &[Flight]) -> Result<Option<Flight>, &'static str> {
-    let begins = || flights.iter().map(|flight| flight.from_ns);
+fn horizon(shape: &LoadShape, course: &Course<'_>) -> Result<Option<Flight>, &'static str> {
+    let begins = || course.flights.iter().map(|flight| flight.from_ns);
     let sending = begins().min().zip(begins().max());
     let sending = sending.map(|(from_ns, to_ns)| Flight { from_ns, to_ns });
     match shape {
@@ -178,11 +181,11 @@ fn horizon(shape: &LoadShape, flights: &[Flight]) -> Result<Option<Flight>, &'st
         LoadShape::Open { rate: Rate::Recorded(_), .. } => {
             Err("the load follows a trace, which need not have a level")
         }
-        // A slot that rests is not in flight: there is no last moment with all of them.
+        // Slots that rest are not in flight: that all of them are says nothing.
         LoadShape::Closed { think, .. } if *think != Think::None => Ok(sending),
         LoadShape::Closed { .. } | LoadShape::Open { rate: Rate::Unlimited, .. } => {
-            let full = Concurrency::at_peak(flights);
-            Ok(sending.zip(full).map(|(sending, full)| Flight { to_ns: full.to_ns, ..sending }))
+            let drain = course.drain_begins_ns();
+            Ok(sending.zip(drain).map(|(sending, to_ns)| Flight { to_ns, ..sending }))
         }
         LoadShape::Open { rate: Rate::Steady { .. }, .. } => Ok(sending),
     }

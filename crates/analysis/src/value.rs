@@ -30,7 +30,8 @@ pub struct Distribution {
     /// Where the true values lie, judged from this run alone.
     #[serde(default)]
     pub intervals: Intervals,
-    /// Percentiles that `n` is too small for: they have a number, and no promise about it.
+    /// Percentiles that `n`, or `effective_n` where it is known, is too small for: they have a number,
+    /// and no promise about it.
     pub not_certified: Vec<Percentile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,

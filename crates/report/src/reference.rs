@@ -24,7 +24,8 @@ pub fn metrics_markdown() -> String {
          promised TTFT (on an open loop from schedule), each later one the promised TPOT after the \
          one before it. Time that a token saves is kept for those after it; after a miss the count \
          begins anew. Tokens of one arrival come at one moment. A request that failed, or was due \
-         and not sent, misses all that it was to bring.\n\n\
+         and not sent, misses as many tokens as the answers that came have on average, or as many as \
+         were asked for where the length is forced.\n\n\
          Intervals are of 95 % and come from the run alone: each request is one cluster, in the \
          order in which requests were sent, so values that resemble their neighbours count as \
          fewer (the effective n). Throughputs vary over 10 to 100 equal parts of the window, none \
@@ -155,31 +156,38 @@ warm-up and its drain:
 - Requests in flight and output tokens are averaged over 200 even steps of time, and TTFT over as many
   groups of requests in the order of sending. MSER-5 cuts each series where the mean of the rest has
   the smallest error; the window begins after the latest cut.
-- It ends where the drain begins: at the last request of an open loop, and when a closed loop has all
-  of its slots in use for the last time. Endings play no part, so slow requests are not left out.
-- Latencies are of the ok requests *sent* inside the window; throughputs of what *came* inside it.
+- It ends where the drain begins: at the last request of an open loop, and when the slots of a closed
+  loop have nothing new to take. Endings play no part, so slow requests are not left out.
+- Latencies are of the ok requests *sent* inside the window; throughputs of what *came* inside it, with
+  intervals by the same rule as those of the whole run.
 
 `never_settled` is an answer. On an open loop it means that requests in flight rise in the second half
 by more than chance arrivals make of it (twice the root of their number), which degrades the run: its
 latencies are about how long it ran. Or neither requests in flight nor TTFT come to a level, which is
 noted, as is a closed loop whose output does not: its load follows the server, so a drift is a finding
-about the server. Below 100 requests before the drain a run is `too_short` to tell; a ramp, a trace, or
-everything at once is `not_judged`.
+about the server. Below 60 requests before the drain, or 100 on an open loop, a run is `too_short` to
+tell; a ramp, a trace, or everything at once is `not_judged`.
 
 ## Delivered load
 
-On an open loop the rate that left is compared with the planned one, and how the counts of requests
-vary over 0.1, 1 and 10 seconds (variance over mean, the index of dispersion) with how they were planned
-to. The plan itself is tested against the process that was asked for (Kolmogorov and Smirnov, on
-Poisson arrivals): chance fails that once in a million runs. On a closed loop it is the slots in use,
-from when all were for the first time to when they were for the last time; from 100 requests, and ten
-for each slot, on.
+On an open loop the rate that left is compared with the planned one, over all requests that were due: one
+that never left lowers it (`unsent`), and is judged under `errors` or `client-capacity` besides, so it
+degrades here and no more. How the counts of requests vary over 0.1, 1 and 10 seconds (variance over
+mean, the index of dispersion) is compared with how they were planned to. The plan itself is tested
+against the process that was asked for: Poisson and gamma gaps by Kolmogorov and Smirnov, which chance
+fails once in a million runs, and constant ones each by itself. A ramp or a trace has no one law to be
+tested against, and `fit_reason` says so.
+
+On a closed loop it is the slots in use, from when each could have taken its first request to when there
+is nothing new to take; from 100 requests, and ten for each slot, on. The last turns of conversations
+are part of the drain.
 
 ## Little's law
 
-Requests in flight are arrivals times the time that each stays. The sweep over beginnings and ends and
-the stays by each request's own stamps are found apart, so they part when requests were lost in a crash,
-end before they begin, lie outside of the run, or were closed later than their last bytes came. Up to
-five milliseconds a request are the client's own work, which has checks of its own. The server's gauges of running and
-waiting requests stand beside them where it has them; a few may be on the network.
+Requests in flight are arrivals times the time that each stays. Both sides come from the stamps of the
+same records, so a sound run passes by arithmetic; they part when requests were lost in a crash, end
+before they begin, or lie outside of the run. A stamp that is wrong does not show here. The independent
+witness is the server: where it has gauges of running and waiting requests, their mean is compared with
+ours, and noted when it is off by more than a quarter, and a request, and what chance makes of so few
+scrapes. Others on the server, a proxy that holds requests back, or metrics of another server show so.
 ";

@@ -40,7 +40,9 @@ const fn of_load(warning: &LoadWarning) -> CheckKind {
         | LoadWarning::ArrivalsBunched { .. }
         | LoadWarning::ArrivalsUnlike { .. } => CheckKind::DeliveredLoad,
         LoadWarning::PilingUp { .. } | LoadWarning::NeverSettled { .. } => CheckKind::SteadyState,
-        LoadWarning::LittlesLaw { .. } => CheckKind::LittlesLaw,
+        LoadWarning::LittlesLaw { .. } | LoadWarning::ServerInFlight { .. } => {
+            CheckKind::LittlesLaw
+        }
     }
 }
 

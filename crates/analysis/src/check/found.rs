@@ -106,9 +106,13 @@ fn delivered(measured: &Measured) -> Finding {
             let rates = schedule.intended_per_s.zip(schedule.sent_per_s);
             let (intended, sent) = rates.ok_or("all requests were due at one moment")?;
             let late = schedule.late_share.unwrap_or(0.0) * 100.0;
+            let unsent = match schedule.unsent {
+                0 => String::new(),
+                unsent => format!("; {unsent} of those due never left"),
+            };
             let text = format!(
                 "{sent:.2} requests left per second, {intended:.2} were planned; {late:.1} % left \
-                 more than {} ms late",
+                 more than {} ms late{unsent}",
                 schedule.late_from_ms
             );
             // With a cap they part by design, and nothing is judged by it.

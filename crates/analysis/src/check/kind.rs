@@ -148,8 +148,8 @@ static TABLE: [Entry; 21] = [
         kind: CheckKind::LittlesLaw,
         key: "littles-law",
         title: "Do arrivals, times and requests in flight agree?",
-        help: "N = X·R, each side found in its own way: lost or mistimed requests show; the \
-               server's gauges stand beside it",
+        help: "N = X·R, where requests that were lost, end before they begin or lie outside of \
+               the run show; the server's gauges of running and waiting against N, which is noted",
         unit: Some("share"),
     },
     Entry {

@@ -1,6 +1,10 @@
 //! How arrivals vary: their rate, their gaps, and their counts over stretches of time.
 
+use inferometer_model::spec::Arrivals;
 use serde::{Deserialize, Serialize};
+
+use crate::statistics::incomplete_gamma;
+use crate::statistics::runs::{mean, variance};
 
 /// Of one list of moments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,12 +22,13 @@ pub struct Dispersion {
     pub index: f64,
 }
 
-/// A test of Kolmogorov and Smirnov.
+/// How well gaps fit a process: a test of Kolmogorov and Smirnov, and of even gaps whether each is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalFit {
     /// What the gaps were compared with.
     pub process: String,
-    /// The largest distance between the two distributions.
+    /// The largest distance between the two distributions; of even gaps the most that one is off, in
+    /// gaps.
     pub distance: f64,
     /// How often chance alone makes it as large.
     pub p: f64,
@@ -40,21 +45,23 @@ const PER_STRETCH_MIN: f64 = 1.0;
 const STRETCHES_MAX: u64 = 10_000_000;
 /// The approximation of `p` holds from here on.
 const FIT_MIN: usize = 50;
+/// Moments are whole nanoseconds.
+const ROUNDED_S: f64 = 1e-9;
 
-/// Per second between the first and the last of sorted moments.
-pub(super) fn rate(moments_ns: &[u64]) -> Option<f64> {
+/// Between the first and the last of sorted moments.
+pub(super) fn span_s(moments_ns: &[u64]) -> Option<f64> {
     let (first, last) = (moments_ns.first()?, moments_ns.last()?);
-    let span_s = (last - first) as f64 / 1e9;
-    (0.0 < span_s).then(|| (moments_ns.len() - 1) as f64 / span_s)
+    Some((last - first) as f64 / 1e9)
 }
 
 impl GapFigures {
     /// Of sorted moments.
     pub(super) fn of(moments_ns: &[u64]) -> Self {
         let gaps: Vec<f64> = moments_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-        let cv = spread(&gaps).filter(|(mean, _)| 0.0 < *mean);
+        let cv = |gaps: &[f64]| variance(gaps).sqrt() / mean(gaps);
+        let varies = 2 <= gaps.len() && 0.0 < mean(&gaps);
         Self {
-            cv: cv.map(|(mean, variance)| variance.sqrt() / mean),
+            cv: varies.then(|| cv(&gaps)),
             dispersion: STRETCHES_NS
                 .into_iter()
                 .filter_map(|over_ns| Dispersion::of(moments_ns, over_ns))
@@ -81,29 +88,54 @@ impl Dispersion {
                 *count += 1.0;
             }
         }
-        let (mean, variance) = spread(&counts)?;
-        let index = variance / mean;
-        (PER_STRETCH_MIN <= mean).then_some(Self { over_s: over_ns as f64 / 1e9, index })
+        let index = variance(&counts) / mean(&counts);
+        let tells = PER_STRETCH_MIN <= mean(&counts);
+        tells.then_some(Self { over_s: over_ns as f64 / 1e9, index })
     }
 }
 
 impl ArrivalFit {
-    /// The gaps of sorted moments against exponential ones at this rate.
-    pub(super) fn exponential(moments_ns: &[u64], per_s: f64) -> Option<Self> {
-        let mut gaps: Vec<f64> =
+    /// The gaps of sorted moments against those of arrivals at this rate; `None` where they are too
+    /// few.
+    pub(super) fn of(moments_ns: &[u64], per_s: f64, arrivals: Arrivals) -> Option<Self> {
+        let gaps_s: Vec<f64> =
             moments_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
-        if gaps.len() < FIT_MIN {
+        if gaps_s.len() < FIT_MIN {
             return None;
         }
-        gaps.sort_unstable_by(f64::total_cmp);
-        let n = gaps.len() as f64;
-        let distance = gaps.iter().enumerate().fold(0.0_f64, |most, (place, gap)| {
-            let expected = -libm::expm1(-per_s * gap);
-            let (below, above) = (place as f64 / n, (place as f64 + 1.0) / n);
-            most.max((expected - below).abs()).max((above - expected).abs())
-        });
+        Some(match arrivals {
+            Arrivals::Constant => Self::even(&gaps_s, per_s),
+            Arrivals::Poisson => {
+                Self::drawn("Poisson", gaps_s, |gap_s| -libm::expm1(-per_s * gap_s))
+            }
+            Arrivals::Gamma { burstiness } => Self::drawn("gamma", gaps_s, |gap_s| {
+                incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
+            }),
+        })
+    }
+
+    /// Even gaps leave nothing to chance: they are, or they are not.
+    fn even(gaps_s: &[f64], per_s: f64) -> Self {
+        let off = |gap_s: &f64| (gap_s * per_s - 1.0).abs();
+        let distance = gaps_s.iter().map(off).fold(0.0, f64::max);
+        let p = if distance <= 2.0 * ROUNDED_S * per_s { 1.0 } else { 0.0 };
+        Self { process: "even".to_owned(), distance, p, n: gaps_s.len() as u64 }
+    }
+
+    /// Gaps are rounded, so that many may be equal: what lies within the rounding counts for the fit.
+    fn drawn(process: &str, mut gaps_s: Vec<f64>, below: impl Fn(f64) -> f64) -> Self {
+        gaps_s.sort_unstable_by(f64::total_cmp);
+        let n = gaps_s.len() as f64;
+        let (mut smaller, mut distance) = (0, 0.0_f64);
+        for equal in gaps_s.chunk_by(|one, other| one.total_cmp(other).is_eq()) {
+            let until = smaller + equal.len();
+            let fewer = below(equal[0] - ROUNDED_S) - smaller as f64 / n;
+            let more = until as f64 / n - below(equal[0] + ROUNDED_S);
+            distance = distance.max(fewer).max(more);
+            smaller = until;
+        }
         let p = kolmogorov(distance, n);
-        Some(Self { process: "poisson".to_owned(), distance, p, n: gaps.len() as u64 })
+        Self { process: process.to_owned(), distance, p, n: gaps_s.len() as u64 }
     }
 }
 
@@ -122,20 +154,10 @@ fn kolmogorov(distance: f64, n: f64) -> f64 {
     (1..=100).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
-/// Mean and sample variance; `None` with fewer than two.
-fn spread(values: &[f64]) -> Option<(f64, f64)> {
-    let n = values.len() as f64;
-    if values.len() < 2 {
-        return None;
-    }
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    Some((mean, squares / (n - 1.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::draws::Draws;
 
     #[test]
     fn the_tail_of_kolmogorov_is_the_published_one() {
@@ -152,7 +174,7 @@ mod tests {
         let found = GapFigures::of(&even);
         assert_eq!(found.cv, Some(0.0));
         assert_eq!(found.dispersion, [Dispersion { over_s: 0.1, index: 0.0 }]);
-        assert!((rate(&even).unwrap() - 100.0).abs() < 1e-9);
+        assert!((span_s(&even).unwrap() - 4.0).abs() < 1e-9);
     }
 
     #[test]
@@ -164,11 +186,56 @@ mod tests {
         assert!(found.dispersion[0].over_s < 0.11);
     }
 
+    /// Sums of whole nanoseconds, as the schedule has them: gaps of a gamma shape of a whole number,
+    /// over a hundred a second.
+    fn drawn(shape: u32, seed: u64) -> Vec<u64> {
+        let mut draws = Draws::new(seed, 0);
+        let mut at_ns = 0;
+        let mut next = || {
+            let unit: f64 = (0..shape).map(|_| draws.exponential()).sum();
+            let gap = std::time::Duration::from_secs_f64(unit / f64::from(shape) / 100.0);
+            at_ns += u64::try_from(gap.as_nanos()).unwrap();
+            at_ns
+        };
+        (0..2_000).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn gamma_gaps_fit_their_own_shape_and_no_other() {
+        let p = |moments: &[u64], burstiness: f64| {
+            ArrivalFit::of(moments, 100.0, Arrivals::Gamma { burstiness }).unwrap().p
+        };
+        for seed in 0..20 {
+            assert!(1e-4 < p(&drawn(4, seed), 4.0), "seed {seed}");
+            assert!(p(&drawn(4, seed), 1.0) < 1e-6, "seed {seed}");
+            assert!(p(&drawn(1, seed), 0.5) < 1e-6, "seed {seed}");
+        }
+        let poisson = ArrivalFit::of(&drawn(1, 3), 100.0, Arrivals::Poisson).unwrap();
+        assert!((poisson.p - p(&drawn(1, 3), 1.0)).abs() < 1e-9, "a shape of one is Poisson");
+    }
+
+    #[test]
+    fn gaps_that_are_rounded_to_nothing_are_no_misfit() {
+        // Of shape 0.01 at a hundred a second, four of five gaps are below half a nanosecond.
+        let atoms = (0..200_u64).flat_map(|n| [n * 50_000_000; 5]).collect::<Vec<u64>>();
+        let fit = ArrivalFit::of(&atoms, 100.0, Arrivals::Gamma { burstiness: 0.01 }).unwrap();
+        assert!(fit.distance < 0.5, "{fit:?}");
+    }
+
+    #[test]
+    fn even_gaps_are_all_even() {
+        let fit = |moments: &[u64]| ArrivalFit::of(moments, 3.0, Arrivals::Constant).unwrap();
+        let mut moments: Vec<u64> = (0..100_u64).map(|n| n * 1_000_000_000 / 3).collect();
+        assert!((fit(&moments).p - 1.0).abs() < 1e-12, "{:?}", fit(&moments));
+        moments[50] += 1_000;
+        assert!(fit(&moments).p < 1e-12, "{:?}", fit(&moments));
+    }
+
     #[test]
     fn too_little_has_no_figure() {
         assert_eq!(GapFigures::of(&[5]), GapFigures::default());
-        assert_eq!(rate(&[5, 5]), None);
-        assert_eq!(ArrivalFit::exponential(&[1, 2, 3], 1.0), None);
+        assert_eq!((span_s(&[]), span_s(&[5, 5])), (None, Some(0.0)));
+        assert_eq!(ArrivalFit::of(&[1, 2, 3], 1.0, Arrivals::Poisson), None);
         assert_eq!(GapFigures::of(&[0, u64::MAX]).dispersion, []);
     }
 }

@@ -14,7 +14,7 @@ pub struct SlotsDelivered {
     pub in_use_mean: f64,
     /// Of those asked for.
     pub share: f64,
-    /// From when most were first in use to when they last were.
+    /// From when each slot could have taken its first request to when there was nothing new to take.
     pub from_ms: f64,
     pub to_ms: f64,
     pub requests: u64,
@@ -33,20 +33,20 @@ impl SlotsDelivered {
         if uses.len() < FEWEST.max(FEWEST_OF_A_SLOT.saturating_mul(slots)) {
             return Err("too few requests for the slots to tell");
         }
-        let full = Concurrency::at_peak(&uses).ok_or("no slot was in use")?;
-        let length_ns = full.to_ns - full.from_ns;
+        let loaded = loaded(records, &uses, slots).ok_or("no slot was in use")?;
+        let length_ns = loaded.to_ns.saturating_sub(loaded.from_ns);
         if length_ns == 0 {
-            return Err("the slots were in use for no time");
+            return Err("no slot was handed on, so the run drains from its beginning");
         }
-        let inside: Vec<Flight> = uses.iter().filter_map(|used| used.within(full)).collect();
+        let inside: Vec<Flight> = uses.iter().filter_map(|used| used.within(loaded)).collect();
         let swept = Concurrency::sweep(&inside).ok_or("no slot was in use")?;
         let in_use_mean = swept.request_ns as f64 / length_ns as f64;
         Ok(Self {
             asked,
             in_use_mean,
             share: in_use_mean / f64::from(asked),
-            from_ms: ns_to_ms(full.from_ns),
-            to_ms: ns_to_ms(full.to_ns),
+            from_ms: ns_to_ms(loaded.from_ns),
+            to_ms: ns_to_ms(loaded.to_ns),
             requests: uses.len() as u64,
         })
     }
@@ -55,6 +55,17 @@ impl SlotsDelivered {
     pub(crate) fn missed(&self) -> Option<f64> {
         Some(self.share).filter(|share| *share < SLOTS_SHARE)
     }
+}
+
+/// From the first request of every slot to the drain. A later turn of a conversation takes no slot of
+/// its own.
+fn loaded(records: &[RequestRecord], uses: &[Flight], slots: usize) -> Option<Flight> {
+    let first_turns = records.iter().filter(|record| record.asked.turn == 0);
+    let mut taken_ns: Vec<u64> = first_turns.map(|record| record.admitted.as_nanos()).collect();
+    taken_ns.sort_unstable();
+    let from_ns = *taken_ns.get(slots.saturating_sub(1)).or(taken_ns.last())?;
+    let to_ns = Concurrency::drain_begins_ns(uses, *taken_ns.last()?)?;
+    Some(Flight { from_ns, to_ns })
 }
 
 fn slot_use(record: &RequestRecord) -> Option<Flight> {

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::{Moment, Observations};
+use inferometer_model::journal::NotSent;
+use inferometer_model::spec::{RampCurve, RampSegment};
+use inferometer_model::{Moment, Observations, Outcome, RequestId};
 
 use super::*;
 use crate::fixture::{Given, calm, calm_of, raised, run};
@@ -71,7 +73,9 @@ fn a_schedule_that_was_kept_raises_nothing() {
     close(found.sent_per_s, 10.0);
     close(found.late_share, 0.0);
     close(found.intended.cv, 0.0);
-    assert_eq!((found.requests, found.fit), (400, None));
+    assert_eq!((found.requests, found.unsent, found.fit_reason), (400, 0, None));
+    let fit = found.fit.unwrap();
+    assert_eq!((fit.process.as_str(), fit.n), ("even", 399));
     assert_eq!(raised(&kept), []);
 }
 
@@ -81,6 +85,53 @@ fn a_rate_that_was_missed_degrades_and_a_grave_miss_is_invalid() {
     assert!(!slower(0.001).iter().any(|(key, _)| *key == "rate-missed"));
     assert!(slower(0.05).contains(&("rate-missed", Severity::Degraded)));
     assert!(slower(0.30).contains(&("rate-missed", Severity::Invalid)));
+}
+
+#[test]
+fn requests_that_never_left_lower_the_rate() {
+    let mut refused = played(|_| 100.0, |_, _| 0.5, EVEN);
+    for record in refused.records.iter_mut().filter(|record| record.id.0 % 5 == 2) {
+        record.sent = None;
+        record.reads.clear();
+        record.events.clear();
+        record.ending.outcome = Outcome::TransportError;
+        record.ending.cause = Some(Cause::Refused);
+    }
+    let found = schedule(&refused);
+    assert_eq!((found.requests, found.unsent), (320, 80));
+    close(found.intended_per_s, 10.0);
+    close(found.sent_per_s, 319.0 / 39.9);
+    // That the server took no connection is about the server: the run is not invalid for it.
+    assert!(raised(&refused).contains(&("rate-missed", Severity::Degraded)));
+
+    let mut wanting = played(|_| 100.0, |_, _| 0.5, EVEN);
+    wanting.records.truncate(380);
+    let at = wanting.ending.at;
+    let part = NotSent { first: RequestId(380), count: 20, cause: Cause::ClientResource, at };
+    wanting.not_sent = vec![part];
+    let found = schedule(&wanting);
+    assert_eq!((found.requests, found.unsent), (380, 20));
+    assert!((found.rate_apart.unwrap() + 0.05).abs() < 0.001, "{found:?}");
+    assert!(found.fit_reason.unwrap().contains("not known"));
+}
+
+#[test]
+fn a_schedule_without_one_law_says_so() {
+    let mut ramp = played(|_| 100.0, |_, _| 0.5, EVEN);
+    let segments =
+        vec![RampSegment { from_per_s: 1.0, to_per_s: 9.0, over: Duration::from_secs(9) }];
+    ramp.manifest.spec.load.shape = LoadShape::Open {
+        rate: Rate::Ramp { segments, curve: RampCurve::Linear },
+        arrivals: Arrivals::Poisson,
+        cap: None,
+    };
+    let found = schedule(&ramp);
+    assert_eq!(found.fit, None);
+    assert!(found.fit_reason.unwrap().contains("asked to change"));
+    let gamma = played(|_| 100.0, |_, _| 0.0, (Arrivals::Gamma { burstiness: 0.5 }, None));
+    assert!(raised(&gamma).contains(&("arrivals-unlike", Severity::Degraded)));
+    let uneven = played(|id| if id == 7 { 101.0 } else { 100.0 }, |_, _| 0.0, EVEN);
+    assert!(raised(&uneven).contains(&("arrivals-unlike", Severity::Degraded)));
 }
 
 #[test]
@@ -142,6 +193,57 @@ fn the_drain_does_not_count_against_the_slots() {
     let slots = slots(&observations);
     assert!((slots.share - 1.0).abs() < 1e-9, "{slots:?}");
     assert!((slots.to_ms - 10_000.0).abs() < 1e-9, "{slots:?}");
+}
+
+/// Slots whose answers take about 200 ms, each 20 ms empty before the next.
+fn resting(slots: usize, requests: u64) -> Observations {
+    let mut draws = Draws::new(8, 0);
+    let mut free_at = vec![0; slots];
+    let answer = |id| {
+        let free = free_at.iter_mut().min().unwrap();
+        let (at, end) = (*free, *free + whole(150.0 + 100.0 * draws.unit()));
+        *free = end + 20;
+        let given = Given::ok(id).moments(at, at, at);
+        given.arrival(end, &[Some(3)]).usage(512, 3).record()
+    };
+    let records = (0..requests).map(answer).collect();
+    let mut observations = run(records);
+    let concurrency = NonZeroU32::new(u32::try_from(slots).unwrap()).unwrap();
+    observations.manifest.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
+    observations
+}
+
+fn whole(ms: f64) -> u64 {
+    u64::try_from(Duration::from_secs_f64(ms / 1e3).as_millis()).unwrap()
+}
+
+#[test]
+fn many_slots_that_rest_between_requests_are_seen() {
+    let observations = resting(256, 10_000);
+    let slots = slots(&observations);
+    // 200 of 220 ms; the peak of 256 is over after the first answers.
+    assert!((slots.share - 200.0 / 220.0).abs() < 0.01, "{slots:?}");
+    assert!(slots.from_ms < 1.0 && 8_000.0 < slots.to_ms, "{slots:?}");
+    assert!(raised(&observations).contains(&("slots-empty", Severity::Degraded)));
+    let window = summarize(&observations).steady.window.unwrap();
+    assert!(8_000.0 < window.to_ms.unwrap(), "{window:?}");
+}
+
+#[test]
+fn the_last_turns_of_conversations_are_part_of_the_drain() {
+    // Two slots: one talks for 120 turns, the other for 20 and has nobody after that.
+    let talk = |first: u64, turns: u16| {
+        (0..turns).map(move |turn| {
+            let at = 100 * u64::from(turn);
+            let given = Given::ok(first + u64::from(turn)).turn(turn).moments(at, at, at);
+            given.arrival(at + 100, &[Some(3)]).usage(512, 3).record()
+        })
+    };
+    let mut observations = run(talk(0, 120).chain(talk(120, 20)).collect());
+    observations.manifest.spec.load.shape =
+        LoadShape::Closed { concurrency: NonZeroU32::new(2).unwrap(), think: Think::None };
+    let slots = slots(&observations);
+    assert!((slots.share - 1.0).abs() < 1e-9 && (slots.to_ms - 2_000.0).abs() < 1e-9, "{slots:?}");
 }
 
 #[test]

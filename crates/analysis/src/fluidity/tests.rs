@@ -62,21 +62,42 @@ fn text_without_a_token_is_no_token() {
     assert_eq!(index(vec![held.arrival(121, &[Some(1)]).record()]).value, Some(0.5));
 }
 
-#[test]
-fn what_failed_or_was_not_sent_misses_what_it_was_to_bring() {
-    let whole = Given::ok(0).asked(9, 4).arrival(50, &[Some(4)]).usage(9, 4).record();
+/// An answer of four tokens where up to eight were asked for, and one that failed.
+fn half_failed() -> Observations {
+    let whole = Given::ok(0).asked(9, 8).arrival(50, &[Some(4)]).usage(9, 4).record();
     let cut = Given::failed(1, Outcome::Truncated).asked(9, 12).arrival(50, &[Some(2)]).record();
-    let mut observations = promising(vec![whole, cut], &["ttft<100ms", "tpot<20ms"]);
+    promising(vec![whole, cut], &["ttft<100ms", "tpot<20ms"])
+}
+
+fn unsent(observations: &Observations, count: u64) -> Vec<NotSent> {
+    let at = observations.ending.at;
+    let part = |first, count, cause| NotSent { first: RequestId(first), count, cause, at };
+    vec![part(2, count, Cause::ConversationBroken), part(2 + count, 5, Cause::TimeOver)]
+}
+
+#[test]
+fn what_failed_or_was_not_sent_misses_as_much_as_answers_bring() {
+    let mut observations = half_failed();
+    assert_eq!(fluidity(&observations).value, Some(4.0 / 8.0));
+    observations.not_sent = unsent(&observations, 2);
     assert_eq!(fluidity(&observations).value, Some(4.0 / 16.0));
-    let not_sent = |first, count, cause| NotSent {
-        first: RequestId(first),
-        count,
-        cause,
-        at: observations.ending.at,
-    };
-    let parts = vec![not_sent(2, 2, Cause::ConversationBroken), not_sent(4, 5, Cause::TimeOver)];
-    observations.not_sent = parts;
-    assert_eq!(fluidity(&observations).value, Some(4.0 / 32.0), "two more of eight on average");
+}
+
+#[test]
+fn a_length_that_is_forced_is_what_a_failure_misses() {
+    let mut observations = half_failed();
+    observations.manifest.endpoint.pinned.ignore_eos = true;
+    assert_eq!(fluidity(&observations).value, Some(4.0 / 16.0));
+    observations.not_sent = unsent(&observations, 2);
+    assert_eq!(fluidity(&observations).value, Some(4.0 / 36.0), "two more of ten on average");
+}
+
+#[test]
+fn every_request_that_was_not_sent_counts() {
+    let mut observations = half_failed();
+    observations.not_sent = unsent(&observations, 2_999_998);
+    let share = fluidity(&observations).value.unwrap();
+    assert!((share * 3e6 - 1.0).abs() < 1e-6, "{share}");
 }
 
 #[test]

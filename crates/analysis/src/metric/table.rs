@@ -224,8 +224,8 @@ pub static METRICS: &[Metric] = &[
     Metric {
         name: "fluidity",
         title: "Fluidity index",
-        help: "share of all tokens asked for that met their deadline (promised ttft, then tpot each), \
-               time saved carried over",
+        help: "share of all tokens due that met their deadline (promised ttft, then tpot each), time \
+               saved carried over",
         unit: Unit::Share,
         better: Better::Higher,
         headline: Headline::Never,

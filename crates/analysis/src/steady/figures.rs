@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::series::{Course, SentAnswer};
 use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
+use crate::estimate::Interval;
 use crate::request_metrics::AnswerLatencies;
 use crate::value::Distribution;
 
@@ -20,12 +21,23 @@ pub struct SteadyFigures {
     pub output_throughput: Option<f64>,
     /// With the input of the answers that began inside.
     pub total_throughput: Option<f64>,
+    /// Where the true throughputs lie; null where the window is too short to tell.
+    #[serde(default)]
+    pub intervals: ThroughputIntervals,
     pub concurrency_mean: Option<f64>,
     pub ttft_ms: Distribution,
     pub ttft_schedule_ms: Distribution,
     pub tpot_ms: Distribution,
     pub e2e_ms: Distribution,
     pub e2e_schedule_ms: Distribution,
+}
+
+/// With 95 % confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputIntervals {
+    pub request_throughput: Option<Interval>,
+    pub output_throughput: Option<Interval>,
+    pub total_throughput: Option<Interval>,
 }
 
 impl SteadyFigures {
@@ -49,11 +61,20 @@ impl SteadyFigures {
         let flown: Vec<Flight> =
             course.flights.iter().filter_map(|flight| flight.within(window)).collect();
         let swept = Concurrency::sweep(&flown);
+        let request_throughput = per_s(ended as f64);
+        let output_throughput = per_s(output).filter(|_| course.generates);
+        let total_throughput = per_s(input + output).filter(|_| course.generates);
+        let part = course.evidence.within(window);
         Self {
             requests: sent.len() as u64,
-            request_throughput: per_s(ended as f64),
-            output_throughput: per_s(output).filter(|_| course.generates),
-            total_throughput: per_s(input + output).filter(|_| course.generates),
+            request_throughput,
+            output_throughput,
+            total_throughput,
+            intervals: ThroughputIntervals {
+                request_throughput: part.requests(request_throughput),
+                output_throughput: part.output(output_throughput),
+                total_throughput: part.total(total_throughput),
+            },
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
             ttft_ms: of(|answer| answer.ttft),
             ttft_schedule_ms: of(|answer| answer.ttft_schedule),

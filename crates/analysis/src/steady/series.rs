@@ -3,7 +3,8 @@
 use inferometer_model::{Moment, RequestRecord};
 
 use super::SeriesName;
-use crate::concurrency::Flight;
+use crate::concurrency::{Concurrency, Flight};
+use crate::doubt::Evidence;
 use crate::request_metrics::AnswerLatencies;
 use crate::statistics::steady::{Settling, Unsettled, settle};
 use crate::throughput::Deliveries;
@@ -28,8 +29,11 @@ pub(crate) struct SentAnswer {
 /// All that a run's course is seen by.
 pub(crate) struct Course<'a> {
     pub(crate) flights: &'a [Flight],
+    /// When the last request left that waited for no answer of its own conversation.
+    pub(crate) last_first_turn_ns: Option<u64>,
     pub(crate) answers: &'a [SentAnswer],
     pub(crate) deliveries: &'a Deliveries,
+    pub(crate) evidence: &'a Evidence,
     /// Whether answers are made of tokens.
     pub(crate) generates: bool,
 }
@@ -100,6 +104,10 @@ impl Grid {
 }
 
 impl Course<'_> {
+    pub(super) fn drain_begins_ns(&self) -> Option<u64> {
+        Concurrency::drain_begins_ns(self.flights, self.last_first_turn_ns?)
+    }
+
     pub(super) fn sent_within(&self, stretch: Flight) -> usize {
         let inside = |flight: &&Flight| (stretch.from_ns..=stretch.to_ns).contains(&flight.from_ns);
         self.flights.iter().filter(inside).count()

@@ -171,3 +171,73 @@ fn a_cap_over_everything_at_once_is_like_slots() {
     };
     assert_eq!(steady(&observations).state, SteadyKind::Settled);
 }
+
+/// So many users at once, whose answers of 20 to 79 tokens take about 10 ms a token; `pace` slows a
+/// token of the answer with this id down.
+fn users(at_once: usize, requests: u64, seed: u64, pace: impl Fn(u64) -> f64) -> Observations {
+    let mut draws = Draws::new(9, seed);
+    let mut free_at = vec![0.0_f64; at_once];
+    let records = (0..requests).map(|id| {
+        let free = free_at.iter_mut().min_by(|a, b| a.total_cmp(b)).unwrap();
+        let sent = whole_ms(*free);
+        let tokens = 20 + draws.below(60) as u64;
+        let mut given = Given::ok(id).moments(sent, sent, sent).asked(512, 100);
+        let mut at = *free + 30.0 + 20.0 * draws.unit();
+        for _ in 0..tokens {
+            given = given.arrival(whole_ms(at), &[Some(1)]);
+            at += pace(id) * (8.0 + 4.0 * draws.unit());
+        }
+        *free = at;
+        given.usage(512, tokens).record()
+    });
+    let mut observations = run(records.collect());
+    let concurrency = std::num::NonZeroU32::new(u32::try_from(at_once).unwrap()).unwrap();
+    observations.manifest.spec.load.shape = LoadShape::Closed { concurrency, think: Think::None };
+    observations
+}
+
+#[test]
+fn sixty_requests_of_a_closed_loop_tell() {
+    let runs = 100;
+    let settled = |pace: fn(u64) -> f64| {
+        let found = (0..runs).map(|seed| steady(&users(8, 60, seed, pace)));
+        found.filter(|found| found.state == SteadyKind::Settled).count()
+    };
+    assert!(95 <= settled(|_| 1.0), "{} of {runs} settled", settled(|_| 1.0));
+    // Twice as slow at the end as at the beginning.
+    let slowing = settled(|id| 1.0 + id as f64 / 60.0);
+    assert!(slowing <= 20, "{slowing} of {runs} settled");
+    assert_eq!(steady(&users(8, 59, 0, |_| 1.0)).state, SteadyKind::TooShort);
+}
+
+#[test]
+fn the_default_run_has_steady_throughputs_with_intervals() {
+    let found = steady(&users(8, 100, 1, |_| 1.0));
+    assert_eq!(found.state, SteadyKind::Settled);
+    let figures = found.figures.unwrap();
+    let bounds = |value: Option<f64>, interval: Option<crate::Interval>| {
+        let (value, interval) = (value.unwrap(), interval.unwrap());
+        assert!(interval.contains(value), "{value} in {interval:?}");
+        (interval.low / value, interval.high / value)
+    };
+    let found = figures.intervals;
+    let (low, high) = bounds(figures.output_throughput, found.output_throughput);
+    assert!(0.9 < low && high < 1.1, "{low} to {high}");
+    let (low, high) = bounds(figures.request_throughput, found.request_throughput);
+    assert!(0.7 < low && low < high && high < 1.3, "{low} to {high}");
+    bounds(figures.total_throughput, found.total_throughput);
+}
+
+#[test]
+fn steady_intervals_cover_the_truth() {
+    // One token of each of eight users every 10 ms, but for 40 ms before each answer's first.
+    let runs = 200;
+    let truth = 8.0 * 49.5 / (0.040 + 0.495);
+    let covered = (0..runs)
+        .filter(|seed| {
+            let figures = steady(&users(8, 200, *seed, |_| 1.0)).figures.unwrap();
+            figures.intervals.output_throughput.unwrap().contains(truth)
+        })
+        .count();
+    assert!(180 <= covered, "{covered} of {runs}");
+}

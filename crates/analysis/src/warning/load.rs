@@ -15,6 +15,8 @@ pub enum LoadWarning {
         apart: f64,
         intended_per_s: f64,
         sent_per_s: f64,
+        /// Of those due, the share that never left.
+        unsent_share: f64,
     },
     /// Slots of a closed loop that nobody used.
     SlotsEmpty {
@@ -29,6 +31,7 @@ pub enum LoadWarning {
     },
     /// Our own schedule is not what was asked for.
     ArrivalsUnlike {
+        process: String,
         p: f64,
     },
     /// The server does not keep up with an open loop.
@@ -42,6 +45,11 @@ pub enum LoadWarning {
     LittlesLaw {
         apart: f64,
         lost: u64,
+    },
+    /// On average: running and waiting by the server's gauges, and in flight by our records.
+    ServerInFlight {
+        server: f64,
+        ours: f64,
     },
 }
 
@@ -69,6 +77,8 @@ impl LoadWarning {
         });
         let (apart, lost) = (measured.littles_law.broken(), measured.littles_law.lost);
         found.extend(apart.map(|apart| Self::LittlesLaw { apart, lost }));
+        let disagrees = measured.littles_law.server_disagrees();
+        found.extend(disagrees.map(|(server, ours)| Self::ServerInFlight { server, ours }));
         found
     }
 
@@ -76,14 +86,17 @@ impl LoadWarning {
         let rates = schedule.intended_per_s.zip(schedule.sent_per_s);
         let missed =
             schedule.rate_missed().zip(rates).map(|(apart, (intended_per_s, sent_per_s))| {
-                Self::RateMissed { apart, intended_per_s, sent_per_s }
+                let unsent_share = schedule.unsent_share();
+                Self::RateMissed { apart, intended_per_s, sent_per_s, unsent_share }
             });
         let bunched = schedule.bunched().map(|(intended, sent)| Self::ArrivalsBunched {
             over_s: intended.over_s,
             intended: intended.index,
             sent: sent.index,
         });
-        let unlike = schedule.unlike().map(|fit| Self::ArrivalsUnlike { p: fit.p });
+        let unlike = schedule.unlike();
+        let unlike =
+            unlike.map(|fit| Self::ArrivalsUnlike { process: fit.process.clone(), p: fit.p });
         missed.into_iter().chain(bunched).chain(unlike).collect()
     }
 
@@ -96,23 +109,35 @@ impl LoadWarning {
             Self::PilingUp { .. } => "piling-up",
             Self::NeverSettled { .. } => "never-settled",
             Self::LittlesLaw { .. } => "littles-law",
+            Self::ServerInFlight { .. } => "server-in-flight",
         }
     }
 
     pub fn severity(&self) -> Severity {
         match self {
-            Self::RateMissed { apart, .. } if RATE_APART_GRAVE < apart.abs() => Severity::Invalid,
+            // What never left is judged where it belongs: as errors, or as the client's want.
+            Self::RateMissed { apart, unsent_share, .. }
+                if RATE_APART_GRAVE < apart.abs() - unsent_share =>
+            {
+                Severity::Invalid
+            }
             Self::RateMissed { .. }
             | Self::SlotsEmpty { .. }
             | Self::ArrivalsUnlike { .. }
             | Self::PilingUp { .. }
             | Self::LittlesLaw { .. } => Severity::Degraded,
-            Self::ArrivalsBunched { .. } | Self::NeverSettled { .. } => Severity::Note,
+            Self::ArrivalsBunched { .. }
+            | Self::NeverSettled { .. }
+            | Self::ServerInFlight { .. } => Severity::Note,
         }
     }
 
     pub const fn remedy(&self) -> &'static str {
         match self {
+            Self::RateMissed { unsent_share, .. } if 0.0 < *unsent_share => {
+                "look at why requests never left (the errors by cause), or lower the rate: the server \
+                 met another load than the one asked for"
+            }
             Self::RateMissed { .. } | Self::ArrivalsBunched { .. } => {
                 "give the client more cores or a machine of its own, or lower the rate"
             }
@@ -132,8 +157,12 @@ impl LoadWarning {
                  level"
             }
             Self::LittlesLaw { .. } => {
-                "requests were lost or are mistimed: run it again, and report the run directory as a \
+                "requests were lost, or their records make no sense: run it again, and report the run directory as a \
                  bug if it happens again"
+            }
+            Self::ServerInFlight { .. } => {
+                "see whether others use the server, whether a proxy holds requests back, and whether \
+                 the metrics are of the server that answers"
             }
         }
     }
@@ -142,12 +171,18 @@ impl LoadWarning {
 impl fmt::Display for LoadWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateMissed { apart, intended_per_s, sent_per_s } => write!(
-                f,
-                "requests left at {sent_per_s:.2} per second and were planned at \
-                 {intended_per_s:.2} ({} apart)",
-                Percent(apart.abs())
-            ),
+            Self::RateMissed { apart, intended_per_s, sent_per_s, unsent_share } => {
+                write!(
+                    f,
+                    "requests left at {sent_per_s:.2} per second and were planned at \
+                     {intended_per_s:.2} ({} apart)",
+                    Percent(apart.abs())
+                )?;
+                if 0.0 < *unsent_share {
+                    write!(f, "; {} of them never left", Percent(*unsent_share))?;
+                }
+                Ok(())
+            }
             Self::SlotsEmpty { asked, in_use_mean } => write!(
                 f,
                 "of {asked} slots {in_use_mean:.2} were in use on average while the load was on"
@@ -157,9 +192,9 @@ impl fmt::Display for LoadWarning {
                 "over {over_s} s the number of requests that left varies {sent:.2} times its mean, and \
                  was planned to vary {intended:.2} times"
             ),
-            Self::ArrivalsUnlike { p } => write!(
+            Self::ArrivalsUnlike { process, p } => write!(
                 f,
-                "the gaps of the schedule are not those of a Poisson process at this rate (p = {p:.1e})"
+                "the gaps of the schedule are not those of {process} arrivals at this rate (p = {p:.1e})"
             ),
             Self::PilingUp { per_s } => write!(
                 f,
@@ -178,6 +213,11 @@ impl fmt::Display for LoadWarning {
                     lost => write!(f, "; {lost} requests were started and never heard of again"),
                 }
             }
+            Self::ServerInFlight { server, ours } => write!(
+                f,
+                "the server's gauges say {server:.2} requests running and waiting on average, and \
+                 {ours:.2} of ours were in flight"
+            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::{
-    CheckState, Distribution, Percentile, Statistic, SteadyFigures, SteadyKind, Summary,
+    CheckState, Distribution, Interval, Percentile, Statistic, SteadyFigures, SteadyKind, Summary,
 };
 
 use super::sections;
@@ -53,12 +53,28 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
             );
         }
     };
-    for (name, title, value) in [
-        ("request_throughput", "Request throughput", steady.request_throughput),
-        ("output_throughput", "Output throughput", steady.output_throughput),
+    let doubt = |interval: Option<Interval>| {
+        interval.map_or_else(String::new, |interval| {
+            format!("  ({} steady)", sections::range(interval))
+        })
+    };
+    let intervals = steady.intervals;
+    for (name, title, value, interval) in [
+        (
+            "request_throughput",
+            "Request throughput",
+            steady.request_throughput,
+            intervals.request_throughput,
+        ),
+        (
+            "output_throughput",
+            "Output throughput",
+            steady.output_throughput,
+            intervals.output_throughput,
+        ),
     ] {
         if let Some(whole) = summary.metrics.scalar(name) {
-            row(title, value, whole.value, &whole.unit);
+            row(title, value, whole.value, &format!("{}{}", whole.unit, doubt(interval)));
         }
     }
     let (ttft, ttft_title, own) = if summary.run.load.is_open() {
@@ -77,11 +93,8 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
                     .filter(|_| distribution.is_certified(percentile))
             };
             let interval = own.intervals.of(Statistic::Percentile(percentile));
-            let doubt = interval.map_or_else(String::new, |interval| {
-                format!("  ({} steady)", sections::range(interval))
-            });
             let title = format!("{title} {}", percentile.name());
-            row(&title, sure(own), whole.and_then(sure), &format!("ms{doubt}"));
+            row(&title, sure(own), whole.and_then(sure), &format!("ms{}", doubt(interval)));
         }
     }
     text

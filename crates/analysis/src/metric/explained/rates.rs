@@ -149,7 +149,7 @@ pub(super) static EXPLAINED: &[Explained] = &[
     },
     Explained {
         metric: "fluidity",
-        formula: "tokens that met their deadline / all tokens asked for; the first is due after \
+        formula: "tokens that met their deadline / all that came or should have; the first is due after \
             the promised TTFT, each later one the promised TPOT after the one before it, and time \
             saved is carried over until a deadline is missed",
         null_when: "ttft and tpot were not both promised of each request",
