@@ -202,7 +202,7 @@ fn a_rate_that_piles_up_is_missed_however_good_its_answers() {
 fn conditions_share_their_seeds_however_often_each_was_at_a_level_before() {
     let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
     spec.conditions = conditions(2);
-    // The second one needs three runs of every level, and both have the same limit.
+    // The second one needs more than one run of every level, and both have the same limit.
     let told = |point: &Point| {
         let reach = if point.condition == 0 { 1e-6 } else { 1.0 };
         latency(if point.level.place().unwrap() < 10.0 { 99.2 } else { 100.8 }, reach)
