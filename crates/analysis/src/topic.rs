@@ -7,7 +7,7 @@ mod words;
 pub use self::foreign::Foreign;
 pub use self::words::{WORDS, Word};
 
-use crate::metric::{METRICS, Metric};
+use crate::metric::{METRICS, Metric, Shape};
 use crate::quantity::{Quantity, Zero, metric_of};
 use crate::statistic::Statistic;
 
@@ -22,13 +22,20 @@ pub enum Topic {
     Word(&'static Word),
     /// Other tools' name, by tool.
     Foreign(Vec<&'static Foreign>),
+    /// A tool: all that it has another name or meaning for.
+    Tool(Vec<&'static Foreign>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is known by the name `{word}`; the nearest is `{nearest}`")]
+#[error("nothing is known by the name `{word}`{}", in_words(*nearest))]
 pub struct UnknownWord {
     pub word: String,
-    pub nearest: &'static str,
+    /// Only what may have been meant.
+    pub nearest: Option<&'static str>,
+}
+
+fn in_words(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; the nearest is `{nearest}`"))
 }
 
 impl Topic {
@@ -38,16 +45,22 @@ impl Topic {
         of_metric(&name)
             .or_else(|| Word::named(&name).map(Self::Word))
             .or_else(|| of_other_tools(&name))
+            .or_else(|| of_tool(&name))
             .ok_or_else(|| UnknownWord { word: asked.to_owned(), nearest: nearest(&name) })
     }
 }
 
 fn of_metric(name: &str) -> Option<Topic> {
-    let is_named = |metric: &&Metric| {
-        metric.name == name || metric.key() == name || plain(metric.title) == name
-    };
-    if let Some(metric) = METRICS.iter().find(is_named) {
+    if let Some(metric) = by_name_or_title(name) {
         return Some(Topic::Metric { metric, statistic: None });
+    }
+    // As people say it: `TTFT p99`.
+    if let Some((first, last)) = name.rsplit_once('_')
+        && let Some(statistic) = Statistic::named(last)
+        && let Some(metric) = by_name_or_title(first)
+        && metric.shape() == Shape::Distribution
+    {
+        return Some(Topic::Metric { metric, statistic: Some(statistic) });
     }
     if let Ok(quantity) = Quantity::named(name, Zero::Sent) {
         let (metric, statistic) = (quantity.metric(), quantity.statistic());
@@ -59,6 +72,20 @@ fn of_metric(name: &str) -> Option<Topic> {
         Ok((metric, None)) => Some(Topic::Metric { metric, statistic: None }),
         Ok((_, Some(_))) | Err(_) => None,
     }
+}
+
+/// `e2e_latency` is `e2e`.
+fn by_name_or_title(name: &str) -> Option<&'static Metric> {
+    let name = name.strip_suffix("_latency").unwrap_or(name);
+    let is_named = |metric: &&Metric| {
+        metric.name == name || metric.key() == name || plain(metric.title) == name
+    };
+    METRICS.iter().find(is_named)
+}
+
+fn of_tool(name: &str) -> Option<Topic> {
+    let names = Foreign::of_tool(name);
+    (!names.is_empty()).then_some(Topic::Tool(names))
 }
 
 fn of_other_tools(name: &str) -> Option<Topic> {
@@ -92,11 +119,24 @@ fn plain(text: &str) -> String {
     parts.collect::<Vec<_>>().join("_")
 }
 
-fn nearest(name: &str) -> &'static str {
+fn nearest(name: &str) -> Option<&'static str> {
     let metrics = METRICS.iter().map(|metric| metric.name);
     let words = WORDS.iter().flat_map(|word| [word.name].into_iter().chain(word.aliases.to_vec()));
     let all = metrics.chain(words).chain(Foreign::names());
-    all.min_by_key(|known| strsim::levenshtein(name, &plain(known))).unwrap_or("ttft")
+    let distance = |known: &str| strsim::levenshtein(name, &plain(known));
+    let (apart, known) =
+        all.map(|known| (distance(known), known)).min_by_key(|(apart, _)| *apart)?;
+    (apart <= slips(name)).then_some(known)
+}
+
+/// How many letters may be wrong before it is another word.
+fn slips(name: &str) -> usize {
+    match name.chars().count() {
+        0..=2 => 0,
+        3 => 1,
+        4..=7 => 2,
+        _ => 3,
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "h" => number * 3_600.0,
         _ => return Err(wanted()),
     };
+    if seconds < 0.0 {
+        return Err(format!("`{text}` is less than nothing; a length of time begins at 0s"));
+    }
     Duration::try_from_secs_f64(seconds).map_err(|_| wanted())
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use inferometer_engine::profile;
 use inferometer_engine::profile::{Choice, Profile, ProfileError, UnknownWord};
+use inferometer_engine::scheduler::tokens::mix;
+use inferometer_model::Spec;
 use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
 
 use crate::failure::Failure;
@@ -55,6 +57,12 @@ fn word<T: FromStr<Err = UnknownWord>>(
         text.parse().map_err(|error: UnknownWord| Failure::usage(format!("{flag}: {error}")))
     };
     said.map(read).transpose()
+}
+
+/// What the engine's noise is drawn from in a run: the run's own seed, so that repeated runs differ
+/// as those of a server do. An engine with a seed has other noise in all of them.
+pub(crate) fn noise_seed(spec: &Spec) -> u64 {
+    spec.engine.seed.map_or(spec.seed, |own| mix(spec.seed ^ mix(own)))
 }
 
 /// As long as any interval of the live engine may be.

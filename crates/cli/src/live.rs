@@ -2,7 +2,7 @@
 
 use inferometer_load::{Control, resources};
 use inferometer_model::observations::Correction;
-use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::spec::{EngineSpec, Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
@@ -160,7 +160,9 @@ impl Server {
                 // What cannot be served is refused here, with the words that explain it.
                 embedded::profile(&spec.engine)?;
                 let mode = ["--mode", "serve"].map(str::to_owned);
-                let arguments = [mode.to_vec(), embedded::flags(&spec.engine)?].concat();
+                let seed = Some(embedded::noise_seed(spec));
+                let engine = EngineSpec { seed, ..spec.engine.clone() };
+                let arguments = [mode.to_vec(), embedded::flags(&engine)?].concat();
                 EngineProcess::start(&program, &arguments)
                     .map(Self::Embedded)
                     .map_err(|error| Failure::internal(error.to_string()))

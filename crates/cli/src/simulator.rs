@@ -17,6 +17,7 @@ use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
 use crate::commands::seal_summary;
 use crate::draft::Drafted;
+use crate::embedded;
 use crate::environment;
 use crate::failure::{Exit, Failure};
 use crate::live::{Session, check_sends_something};
@@ -74,6 +75,7 @@ impl Simulator<'_> {
         let (plan, fingerprints) = make_plan(spec, &ingredients);
         check_sends_something(plan.as_ref())?;
         let warm_up = make_warm_up(spec, &ingredients);
+        self.engine.draw_noise_from(embedded::noise_seed(spec));
         self.engine.sample_every = spec.telemetry.as_ref().map_or(SAMPLE_EVERY, |it| it.every);
         let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.

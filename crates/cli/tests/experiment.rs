@@ -146,7 +146,7 @@ fn flags_win_over_the_file() {
     assert_eq!(spec["workload"]["streaming"], true);
     assert_eq!(spec["workload"]["body"]["fields"]["temperature"], 0.9);
     assert_eq!(spec["workload"]["body"]["fields"]["user"], "me");
-    assert_eq!(spec["slos"], json!(["e2e<3000ms"]));
+    assert_eq!(spec["slos"], json!(["e2e<3s"]));
     assert_eq!(plan["repeat"]["runs"], 1);
     assert_eq!(spec["metadata"], json!({ "site": "field", "gpus": "8" }));
 }
@@ -173,7 +173,7 @@ fn set_reaches_every_table_and_flags_win_over_it() {
     ];
     let spec = &planned(folder.path(), &sets)["spec"];
     assert_eq!(spec["load"]["shape"]["open"]["rate"], "unlimited");
-    assert_eq!(spec["slos"], json!(["e2e<300ms", "tpot.p99<50ms", "ttft.p99<1000ms"]));
+    assert_eq!(spec["slos"], json!(["e2e<300ms", "tpot.p99<50ms", "ttft.p99<1s"]));
     assert_eq!(spec["workload"]["body"]["fields"]["user"], "you");
     assert_eq!(spec["limits"]["idle"]["secs"], 9);
     assert_eq!(spec["seed"], 1);

@@ -113,7 +113,7 @@ fn ci_reads_junit_and_a_step_summary() {
         "<testsuites name=\"inferometer\" tests=\"5\" failures=\"2\"",
         "name=\"output_throughput&gt;500\">\n      <failure",
         "name=\"e2e.mean&lt;1ms\">\n      <failure",
-        "name=\"attainment&gt;95%\">",
+        "name=\"attainment&gt;=95%\">",
         "name=\"ttft&lt;500ms of each request\">\n      <skipped",
     ] {
         assert!(junit.contains(part), "{part} is not in {junit}");
@@ -159,7 +159,9 @@ fn what_can_never_be_judged_is_refused_before_anything_is_sent() {
         (&["--require", "ttft.p99<500"], "such as 500ms"),
         (&["--require", "ttft.p99>500ms"], "lower is better"),
         (&["--require", "ttft.p99<1s", "--no-stream"], "not streamed"),
-        (&["--require", "soon"], "is not a promise"),
+        (&["--require", "soon"], "is not a limit"),
+        (&["--require", "ttft.p99"], "write it as ttft.p99<500ms"),
+        (&["--require", "error_rate<500%"], "above 100%"),
         (&["--require", "error_rate<1%", "--records", "none"], "--require needs records"),
         (&["--undecided", "maybe"], "possible values: pass, fail"),
     ] {
@@ -223,7 +225,7 @@ fn the_command_says_what_is_missing() {
         (&["latest"][..], "nothing is required"),
         (&["error_rate<1%"], "no run is named"),
         (&["nobody", "error_rate<1%"], "nobody"),
-        (&["latest", "error_rate<"], "is not a promise"),
+        (&["latest", "error_rate<"], "is not a limit"),
         (&["latest", "goodput>1"], "--slo 'ttft<500ms'"),
         (&[&ids[0], &ids[1], "error_rate<1%"], "ask different things"),
     ] {

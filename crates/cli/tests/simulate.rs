@@ -57,6 +57,26 @@ fn a_physical_engine_gives_the_same_bytes_too() {
 }
 
 #[test]
+fn repeated_runs_differ_by_their_noise_and_come_again_with_their_seed() {
+    let times = |noise: &str, seed: &str| -> Vec<Value> {
+        let folder = tempfile::tempdir().unwrap();
+        let load = ["--concurrency", "4", "--requests", "16", "--repeat", "3", "--seed", seed];
+        simulate(folder.path(), &[&load[..], &["--noise", noise]].concat());
+        let set = std::fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap();
+        let summary = |point: u32| -> Value {
+            let file = set.path().join(format!("points/{point}/summary.json"));
+            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+        };
+        (0..3).map(|point| summary(point)["metrics"]["e2e_ms"]["mean"].clone()).collect()
+    };
+    let noisy = times("0.3", "1");
+    assert!(noisy[0] != noisy[1] && noisy[1] != noisy[2], "{noisy:?}");
+    assert_eq!(noisy, times("0.3", "1"));
+    let quiet = times("0", "1");
+    assert!(quiet[0] == quiet[1], "nothing else differs here: {quiet:?}");
+}
+
+#[test]
 fn a_simulated_run_verifies_and_says_what_it_is_on_every_page() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["simulate", "--engine-step", "20ms", "--requests", "40"];

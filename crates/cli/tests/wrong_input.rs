@@ -54,6 +54,23 @@ fn flags_that_do_not_exist_are_usage_errors_with_the_nearest_name() {
 }
 
 #[test]
+fn what_is_below_zero_is_refused_for_that_and_not_taken_for_a_flag() {
+    for (arguments, reason) in [
+        (&["sweep", "--rates", "-1,2"][..], "-1"),
+        (&["sweep", "--concurrencies", "-4..8*2"], "-4"),
+        (&["compare", "a", "b", "--margin", "-3%"], "from zero to less than one"),
+        (&["run", "--repeat", "2", "--cool-down", "-1s"], "less than nothing"),
+        (&["run", "--duration", "-5s"], "less than nothing"),
+        (&["run", "--repeat", "-1"], "from 1 to 1000"),
+        (&["run", "--repeat", "0"], "from 1 to 1000"),
+    ] {
+        let found = refused(arguments);
+        assert_says(&found, 2, &[arguments[arguments.len() - 2], reason]);
+        assert!(!found.1.contains("'-- "), "{}", found.1);
+    }
+}
+
+#[test]
 fn contradictions_are_usage_errors() {
     let found = refused(&["run", "--rate", "3", "--concurrency", "4"]);
     assert_says(&found, 2, &["--rate", "--concurrency", "set one"]);

@@ -21,6 +21,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
         Topic::Metric { metric, statistic } => of_metric(metric, *statistic, style),
         Topic::Word(word) => of_word(word, style),
         Topic::Foreign(names) => of_other_tools(asked, names, style),
+        Topic::Tool(names) => of_tool_itself(names, style),
     }
 }
 
@@ -109,6 +110,19 @@ fn of_other_tools(asked: &str, names: &[&Foreign], style: Style) -> String {
     text
 }
 
+/// What a tool calls otherwise, name by name.
+fn of_tool_itself(names: &[&Foreign], style: Style) -> String {
+    let tool = names.first().map_or("", |name| name.tool);
+    let mut text = head(tool, "what it calls otherwise, or means otherwise", style);
+    for name in names {
+        let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
+        let written = style.paint(Ink::Dim, name.written);
+        text += &format!("  {written}\n");
+        text += &hanging("    ", 4, &format!("{}{here}", name.meaning));
+    }
+    text
+}
+
 fn head(title: &str, beside: &str, style: Style) -> String {
     let beside = if beside.is_empty() { String::new() } else { format!("  ·  {beside}") };
     format!("{}{}\n", style.paint(Ink::Bold, title), style.paint(Ink::Dim, &beside))
@@ -172,19 +186,27 @@ pub fn document(asked: &str, topic: &Topic) -> Value {
     let (kind, explained) = match topic {
         Topic::Metric { metric, statistic } => ("metric", metric_document(metric, *statistic)),
         Topic::Word(word) => ("word", word_document(word)),
-        Topic::Foreign(names) => {
-            let names = names.iter().map(|name| {
-                json!({
-                    "tool": name.tool,
-                    "written": name.written,
-                    "meaning": name.meaning,
-                    "metric": name.metric,
-                })
-            });
-            ("other_tools", names.collect())
-        }
+        Topic::Foreign(names) => ("other_tools", names_document(names)),
+        Topic::Tool(names) => ("tool", names_document(names)),
     };
     json!({ "schema": SCHEMA, "asked": asked, kind: explained })
+}
+
+/// One document for several words.
+pub fn documents(explained: &[Value]) -> Value {
+    json!({ "schema": SCHEMA, "explained": explained })
+}
+
+fn names_document(names: &[&Foreign]) -> Value {
+    let names = names.iter().map(|name| {
+        json!({
+            "tool": name.tool,
+            "written": name.written,
+            "meaning": name.meaning,
+            "metric": name.metric,
+        })
+    });
+    names.collect()
 }
 
 /// All of it.
@@ -251,7 +273,8 @@ mod tests {
     fn no_line_is_wider_than_a_page() {
         let metrics = METRICS.iter().map(|metric| metric.name);
         let words = WORDS.iter().map(|word| word.name);
-        let others = ["mean_itl_ms", "time_per_output_token", "normalized_time_per_output_token"];
+        let others =
+            ["mean_itl_ms", "time_per_output_token", "normalized_time_per_output_token", "vllm"];
         let mut pages: Vec<String> = metrics.chain(words).chain(others).map(plain).collect();
         pages.push(list(Style::Plain));
         for line in pages.iter().flat_map(|page| page.lines()) {

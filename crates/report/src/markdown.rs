@@ -2,7 +2,11 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::{MetricValue, Percentile, RequirementVerdict, Severity, Summary, Unit};
+use inferometer_analysis::set::Across;
+use inferometer_analysis::{
+    Interval, Metric, MetricValue, Notice, Percentile, Quantity, RequirementVerdict, Severity,
+    Shape, Statistic, Summary, Unit, Verdict,
+};
 use inferometer_model::Outcome;
 
 use crate::escape::markdown;
@@ -21,21 +25,58 @@ pub fn step_summary(judgement: &Judgement<'_>) -> String {
             text += &figures(only);
         }
         several => {
-            let _ = writeln!(text, "## Inferometer: {} runs\n", several.len());
+            text += &head_across(several);
             text += &requirements(judgement);
-            for run in several {
-                text += &head(run).replacen("## ", "### ", 1);
-                text += &figures(run);
-            }
+            text += &figures_across(several);
         }
     }
     text
 }
 
+/// The verdict of each, in numbers, and what all of them measured.
+fn head_across(runs: &[Summary]) -> String {
+    let of = |verdict| runs.iter().filter(|run| run.verdict == verdict).count();
+    let verdicts = [Verdict::Valid, Verdict::Degraded, Verdict::Invalid]
+        .map(|verdict| (of(verdict), verdict))
+        .into_iter()
+        .filter(|(number, _)| 0 < *number)
+        .map(|(number, verdict)| format!("{number} {verdict}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let ok: u64 = runs.iter().map(|run| run.count(Outcome::Ok)).sum();
+    let sent: u64 = runs.iter().map(|run| run.scheduled.saturating_sub(run.time_over)).sum();
+    let (simulated, asked) =
+        runs.first().map_or((String::new(), String::new()), |run| (simulated(run), asked(run)));
+    format!(
+        "## Inferometer: {} runs, {verdicts}{simulated}\n\n{} of {} requests ok. {asked}.\n\n",
+        runs.len(),
+        count(ok),
+        count(sent),
+    )
+}
+
+fn simulated(summary: &Summary) -> String {
+    let is_simulated = summary.run.simulated.is_some();
+    if is_simulated { ", simulated: no server was measured" } else { "" }.to_owned()
+}
+
 fn head(summary: &Summary) -> String {
+    let partial = if summary.run.partial { ", partial" } else { "" };
+    format!(
+        "## Inferometer: {}{}\n\n{} of {} requests ok in {} s{partial}. {}; run {}.\n\n",
+        summary.verdict,
+        simulated(summary),
+        count(summary.count(Outcome::Ok)),
+        count(summary.scheduled.saturating_sub(summary.time_over)),
+        figure(summary.window.duration_s),
+        asked(summary),
+        markdown(&summary.run.id),
+    )
+}
+
+/// What was asked of whom.
+fn asked(summary: &Summary) -> String {
     let run = &summary.run;
-    let simulated =
-        if run.simulated.is_some() { ", simulated: no server was measured" } else { "" };
     let target = match (run.embedded, &run.simulated) {
         (_, Some(_)) => "the simulated engine",
         (true, None) => "the embedded engine",
@@ -46,20 +87,13 @@ fn head(summary: &Summary) -> String {
         None => load::Unit::Requests,
     };
     let (shape, extent) = (load::shape(&run.load, unit), load::extent(&run.extent));
-    let partial = if run.partial { ", partial" } else { "" };
     format!(
-        "## Inferometer: {}{simulated}\n\n\
-         {} of {} requests ok in {} s{partial}. {} of {} at {}; {}, {}; run {}.\n\n",
-        summary.verdict,
-        count(summary.count(Outcome::Ok)),
-        count(summary.scheduled.saturating_sub(summary.time_over)),
-        figure(summary.window.duration_s),
+        "{} of {} at {}; {}, {}",
         run.api,
         markdown(&run.model),
         markdown(target),
         markdown(&shape),
         markdown(&extent),
-        markdown(&run.id),
     )
 }
 
@@ -89,17 +123,80 @@ fn requirements(judgement: &Judgement<'_>) -> String {
     text + "\n"
 }
 
-/// The headline figures of this kind of load, then the reasons to doubt them.
-fn figures(summary: &Summary) -> String {
-    let open = summary.run.load.is_open();
-    let mut latencies = String::new();
-    let mut numbers = String::new();
-    for (metric, value) in summary.metrics.iter() {
-        let headline = metric.headline;
-        let shown = if open { headline.on_open_loop() } else { headline.on_closed_loop() };
-        if !shown {
+/// Mean and interval between the runs that say something of the server, a value from each, then
+/// every reason to doubt them once.
+fn figures_across(runs: &[Summary]) -> String {
+    let counted: Vec<&Summary> =
+        runs.iter().filter(|run| run.verdict != Verdict::Invalid).collect();
+    let Some(first) = counted.first() else { return warnings_across(runs) };
+    let mut rows = String::new();
+    for (metric, _) in first.metrics.iter().filter(|(metric, _)| is_headline(metric, first)) {
+        let statistics = match metric.shape() {
+            Shape::Distribution => {
+                vec![Some(Statistic::Mean), Some(Statistic::Percentile(Percentile::P99))]
+            }
+            Shape::Scalar => vec![None],
+        };
+        for quantity in statistics.into_iter().filter_map(|it| Quantity::new(metric, it)) {
+            let values: Vec<_> = counted.iter().map(|run| quantity.of(run)).collect();
+            rows += &row_across(&quantity, &Across::of(&values));
+        }
+    }
+    format!(
+        "| metric | mean of {} runs | 95 % between runs | |\n|---|---:|---:|---|\n{rows}\n\
+         \\~ too few values to certify it\n\n{}",
+        counted.len(),
+        warnings_across(runs)
+    )
+}
+
+fn row_across(quantity: &Quantity, across: &Across) -> String {
+    let metric = quantity.metric();
+    let is_share = metric.unit == Unit::Share;
+    let shown = |value| if is_share { percent(value) } else { figure(value) };
+    // Student's interval does not know that no number is below nothing, and no share above all.
+    let most = if is_share { 1.0 } else { f64::MAX };
+    let between = across.interval.map_or_else(
+        || NOTHING.to_owned(),
+        |Interval { low, high }| {
+            let [low, high] = [low, high].map(|end| shown(Some(end.clamp(0.0, most))));
+            format!("{low} to {high}")
+        },
+    );
+    let mark = if across.mean.is_some() && !across.certified { "\\~" } else { "" };
+    let unit = if is_share { "" } else { metric.unit.name() };
+    let statistic = quantity.statistic().map_or("", Statistic::name);
+    let name = format!("{} {statistic}", metric.title);
+    format!("| {} | {mark}{} | {between} | {unit} |\n", name.trim_end(), shown(across.mean))
+}
+
+/// A warning that several runs raise is said once, in the words of the first of them.
+fn warnings_across(runs: &[Summary]) -> String {
+    let mut text = String::new();
+    let mut told: Vec<&str> = Vec::new();
+    for notice in runs.iter().flat_map(|run| &run.warnings) {
+        if told.contains(&notice.key.as_str()) {
             continue;
         }
+        told.push(&notice.key);
+        let raised = |run: &&Summary| run.warnings.iter().any(|other| other.key == notice.key);
+        let number = runs.iter().filter(raised).count();
+        let _ = writeln!(text, "{} ({number} of {} runs)", line(notice), runs.len());
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}
+
+fn is_headline(metric: &Metric, summary: &Summary) -> bool {
+    let headline = metric.headline;
+    if summary.run.load.is_open() { headline.on_open_loop() } else { headline.on_closed_loop() }
+}
+
+/// The headline figures of this kind of load, then the reasons to doubt them.
+fn figures(summary: &Summary) -> String {
+    let mut latencies = String::new();
+    let mut numbers = String::new();
+    for (metric, value) in summary.metrics.iter().filter(|(metric, _)| is_headline(metric, summary))
+    {
         match value {
             MetricValue::Distribution(found) => {
                 let at = |percentile| {
@@ -136,15 +233,16 @@ fn figures(summary: &Summary) -> String {
 }
 
 fn warnings(summary: &Summary) -> String {
-    let mut text = String::new();
-    for notice in &summary.warnings {
-        let word = match notice.severity {
-            Severity::Note => "note",
-            Severity::Degraded => "degraded",
-            Severity::Invalid => "invalid",
-        };
-        let (said, remedy) = (markdown(&notice.text), markdown(&notice.remedy));
-        let _ = writeln!(text, "- **{word}**: {said} *({remedy})*");
-    }
-    if text.is_empty() { text } else { text + "\n" }
+    let lines: String = summary.warnings.iter().map(|notice| line(notice) + "\n").collect();
+    if lines.is_empty() { lines } else { lines + "\n" }
+}
+
+fn line(notice: &Notice) -> String {
+    let word = match notice.severity {
+        Severity::Note => "note",
+        Severity::Degraded => "degraded",
+        Severity::Invalid => "invalid",
+    };
+    let (said, remedy) = (markdown(&notice.text), markdown(&notice.remedy));
+    format!("- **{word}**: {said} *({remedy})*")
 }

@@ -63,6 +63,19 @@ fn the_step_summary() {
 }
 
 #[test]
+fn repeated_runs_are_one_report() {
+    let runs = [summary(), summary(), summary()];
+    let requirements = outcomes();
+    let undecided = Undecided::Fail;
+    let page =
+        markdown::step_summary(&Judgement { runs: &runs, requirements: &requirements, undecided });
+    assert_eq!(page.matches("## Inferometer").count(), 1, "{page}");
+    assert!(page.contains("| metric | mean of 3 runs | 95 % between runs | |"), "{page}");
+    assert_eq!(page.matches("(3 of 3 runs)").count(), runs[0].warnings.len());
+    insta::assert_snapshot!(page);
+}
+
+#[test]
 fn what_a_server_says_is_never_markup() {
     let mut requirements = outcomes();
     requirements[2].reason = Some("said <b>\"no\"</b> & | left".to_owned());

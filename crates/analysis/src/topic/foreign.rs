@@ -22,6 +22,15 @@ impl Foreign {
         FOREIGN.iter().filter(is_named).collect()
     }
 
+    /// All names of the tool with this plain name, or with one that begins so: `vllm`.
+    pub(super) fn of_tool(name: &str) -> Vec<&'static Self> {
+        let is_of = |it: &&Self| {
+            let tool = super::plain(it.tool);
+            tool.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        FOREIGN.iter().filter(is_of).collect()
+    }
+
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         FOREIGN.iter().map(|it| it.written)
     }

@@ -28,6 +28,9 @@ fn our_own_names_go_first() {
     let p99 = Some(Statistic::Percentile(Percentile::P99));
     assert_eq!(metric("ttft.p99"), ("ttft", p99));
     assert_eq!(metric("e2e.schedule.mean"), ("e2e_schedule", Some(Statistic::Mean)));
+    assert_eq!(metric("TTFT p99"), ("ttft", p99));
+    assert_eq!(metric("TTFT from schedule p99"), ("ttft_schedule", p99));
+    assert_eq!(metric("e2e_latency"), ("e2e", None));
 }
 
 #[test]
@@ -41,6 +44,10 @@ fn words_of_the_pages_are_known_by_their_aliases_too() {
         ("n_eff", "effective n"),
         ("capped-open", "capped-open"),
         ("CI", "interval"),
+        ("p99", "statistic"),
+        ("p99.9", "statistic"),
+        ("tokens_per_second", "tokens per second"),
+        ("tok/s", "tokens per second"),
     ] {
         match Topic::of(asked) {
             Ok(Topic::Word(word)) => assert_eq!(word.name, name, "{asked}"),
@@ -64,10 +71,26 @@ fn other_tools_names_are_what_they_mean_there() {
 }
 
 #[test]
+fn a_tool_is_all_that_it_calls_otherwise() {
+    for (asked, tool) in [
+        ("vllm", "vllm bench serve"),
+        ("vLLM bench serve", "vllm bench serve"),
+        ("AIPerf", "AIPerf"),
+    ] {
+        let Ok(Topic::Tool(names)) = Topic::of(asked) else { panic!("{asked}") };
+        assert!(3 < names.len() && names.iter().all(|name| name.tool == tool), "{names:?}");
+    }
+}
+
+#[test]
 fn an_unknown_word_is_answered_with_the_nearest() {
     for (asked, nearest) in [("tftf", "ttft"), ("nee", "knee"), ("mean_tttf_ms", "mean_ttft_ms")] {
         let problem = Topic::of(asked).unwrap_err();
-        assert_eq!((problem.word.as_str(), problem.nearest), (asked, nearest));
+        assert_eq!((problem.word.as_str(), problem.nearest), (asked, Some(nearest)));
+    }
+    for far in ["bananas", "gpu", "kubernetes"] {
+        let problem = Topic::of(far).unwrap_err();
+        assert_eq!(problem.to_string(), format!("nothing is known by the name `{far}`"));
     }
     assert!(Topic::of("").is_err());
 }

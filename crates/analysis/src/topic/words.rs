@@ -52,6 +52,35 @@ pub static WORDS: &[Word] = &[
         see: &["effective n", "undecided"],
     },
     Word {
+        name: "statistic",
+        aliases: &[
+            "percentile",
+            "quantile",
+            "p50",
+            "median",
+            "p90",
+            "p95",
+            "p99",
+            "p99.9",
+            "mean",
+            "average",
+            "max",
+        ],
+        meaning: "What a latency is asked for, after a dot: ttft.p99 is the time within which 99 of \
+            100 requests had their first output, ttft.mean the sum over their number, ttft.max the \
+            largest. Percentiles are exact: all values are kept, sorted, and interpolated \
+            linearly.",
+        see: &["certified", "interval"],
+    },
+    Word {
+        name: "tokens per second",
+        aliases: &["tokens_per_s", "tokens/s", "tok/s", "tps"],
+        meaning: "Several numbers go by this name. output_throughput is what the server writes for \
+            all together, total_throughput has the prompts in it, per_user_throughput is what each \
+            of those in flight gets, and tg how fast an answer goes on after its first token.",
+        see: &["output_throughput", "total_throughput", "per_user_throughput", "tg"],
+    },
+    Word {
         name: "valid",
         aliases: &["verdict", "degraded", "invalid"],
         meaning: "Whether a run's numbers are about the server. Invalid: they are not, and the \

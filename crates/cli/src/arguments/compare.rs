@@ -17,7 +17,13 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "QUANTITY", help_heading = "Judgement")]
     pub(crate) primary: Option<String>,
     /// Change that nobody cares about, for all ratios [default: 2%, and 5% from p90 on]
-    #[arg(long, value_name = "PERCENT", value_parser = margin, help_heading = "Judgement")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        allow_hyphen_values = true,
+        value_parser = margin,
+        help_heading = "Judgement"
+    )]
     pub(crate) margin: Option<f64>,
     /// Compare even what is not comparable
     #[arg(long, help_heading = "Judgement")]
@@ -70,7 +76,7 @@ fn margin(text: &str) -> Result<f64, String> {
     share
         .ok()
         .filter(|share| (0.0..1.0).contains(share))
-        .ok_or_else(|| "write a share of less than one, such as 3% or 0.03".to_owned())
+        .ok_or_else(|| "write a share from zero to less than one, such as 3% or 0.03".to_owned())
 }
 
 fn tensor_parallel(text: &str) -> Result<(String, u32), String> {

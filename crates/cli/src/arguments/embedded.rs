@@ -97,7 +97,7 @@ pub(crate) struct EngineTable {
     #[arg(long, value_name = "SIGMA")]
     #[schemars(range(min = 0, max = 1))]
     pub(crate) noise: Option<f64>,
-    /// Seed of that noise [default: 0]
+    /// Seed of that noise, beside the seed of each run [default: the run's alone]
     #[arg(id = "engine_seed", long = "engine-seed", value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// How much faster than its profile a live engine runs; a simulation needs no such thing

@@ -19,7 +19,7 @@ pub(crate) struct LoadTable {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) concurrency: Option<u32>,
     /// Closed loop: how long each of them rests after its reply, such as 2s [default: not at all]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) think_time: Option<Written<Duration>>,
     /// Whether that time is always the same or the mean of random ones [default: fixed]
     #[arg(long, value_name = "KIND", value_parser = named::<ThinkKind>())]
@@ -59,7 +59,7 @@ pub(crate) struct LoadTable {
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub(crate) requests: Option<u64>,
     /// Stop releasing requests after this time, such as 30s or 5m
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<Written<Duration>>,
     /// With both --requests and --duration: go on until both are reached, or the first [default:
     /// both]

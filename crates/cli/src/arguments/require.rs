@@ -66,8 +66,8 @@ pub(crate) struct RequireCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArguments {
-    /// A metric (`ttft`), a quantity (`ttft.p99`), a word of the pages (`knee`), or another tool's
-    /// name (`mean_ttft_ms`) [default: list them]
+    /// Metrics (`ttft`), quantities (`ttft.p99`), words of the pages (`knee`), another tool's name
+    /// (`mean_ttft_ms`) or the tool itself (`vllm`) [default: list them]
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
     /// Print one JSON document

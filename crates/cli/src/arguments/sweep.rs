@@ -17,10 +17,10 @@ use crate::sweep::{ConcurrencyLevels, Find, RateLevels};
 pub(crate) struct SweepTable {
     /// Rates to measure at, in requests per second: numbers and `inf`, and ranges such as
     /// 500..1000:50 (by steps of 50) or 1..64*2 (by a factor of 2), after commas
-    #[arg(long, value_name = "LEVELS")]
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) rates: Option<Written<RateLevels>>,
     /// Requests in flight to measure at, written alike [default, without rates: 1..64*2]
-    #[arg(long, value_name = "LEVELS")]
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
     /// Requests of each level, as a multiple of its concurrency [default: as --requests says]
     #[arg(long, value_name = "N")]

@@ -51,7 +51,7 @@ pub(crate) struct TargetTable {
     #[arg(long, value_name = "PATH")]
     pub(crate) metrics_path: Option<String>,
     /// How often its metrics are read, from 100ms to 1m [default: 1s]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) telemetry_every: Option<Written<Duration>>,
 }
 
@@ -73,19 +73,19 @@ pub(crate) struct ClientTable {
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitTable {
     /// Time to connect [default: 10s]
-    #[arg(long = "connect-timeout", value_name = "TIME")]
+    #[arg(long = "connect-timeout", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) connect: Option<Written<Duration>>,
     /// Time from sending to the first token [default: 2m]
-    #[arg(long = "first-token-timeout", value_name = "TIME")]
+    #[arg(long = "first-token-timeout", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) first_token: Option<Written<Duration>>,
     /// Silence inside a stream [default: 1m]
-    #[arg(long = "idle-timeout", value_name = "TIME")]
+    #[arg(long = "idle-timeout", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) idle: Option<Written<Duration>>,
     /// Whole answer [default: 30m]
-    #[arg(long = "total-timeout", value_name = "TIME")]
+    #[arg(long = "total-timeout", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) total: Option<Written<Duration>>,
     /// Requests in flight after the run is stopped, or after its time is over [default: 30s]
-    #[arg(long = "drain-timeout", value_name = "TIME")]
+    #[arg(long = "drain-timeout", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) drain: Option<Written<Duration>>,
 }
 
@@ -94,20 +94,25 @@ pub(crate) struct LimitTable {
 #[command(next_help_heading = "Repetition")]
 pub(crate) struct RepeatTable {
     /// Measure this many times, one after the other, each with the next seed [default: 1]
-    #[arg(long = "repeat", value_name = "N")]
+    #[arg(long = "repeat", value_name = "N", value_parser = runs)]
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) runs: Option<u32>,
     /// Rest between those runs, such as 60s [default: not at all]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) cool_down: Option<Written<Duration>>,
     /// Command that restarts the server, by `sh`, before each run but the first
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart: Option<String>,
     /// How long it may take until the server answers again [default: 10m]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) restart_timeout: Option<Written<Duration>>,
     /// End early when the runs agree this well, such as `output_throughput=2%`: half of the
     /// 95 % interval of the mean, as a share of it
     #[arg(long, value_name = "QUANTITY=SHARE")]
     pub(crate) stop_at: Option<Written<StopAt>>,
+}
+
+/// Numbers out of the range are refused where files are, too.
+fn runs(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write a number from 1 to 1000".to_owned())
 }

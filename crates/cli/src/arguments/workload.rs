@@ -105,7 +105,7 @@ pub(crate) struct SourceTable {
     #[arg(long, value_name = "LENGTHS")]
     pub(crate) turns: Option<Written<Lengths>>,
     /// Conversations: how long a user thinks before the next turn [default: not at all]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) turn_think_time: Option<Written<Duration>>,
     /// Whether that time is always the same or the mean of random ones [default: fixed]
     #[arg(long, value_name = "KIND", value_parser = named::<ThinkKind>())]

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use inferometer_analysis::Topic;
 use inferometer_report::{escape, explain};
+use serde_json::Value;
 
 use super::style;
 use crate::arguments::ExplainArguments;
@@ -11,22 +12,57 @@ use crate::failure::Failure;
 use crate::output;
 
 pub(crate) fn run(arguments: &ExplainArguments) -> Result<ExitCode, Failure> {
-    // Words of one name need no quotes: `explain sweet spot`.
-    let asked = arguments.words.join(" ");
     if arguments.words.is_empty() {
         let json = || format!("{:#}\n", explain::list_document());
         output::result(&if arguments.json { json() } else { explain::list(style()) })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let topic = Topic::of(&asked).map_err(|unknown| {
-        Failure::usage(unknown.to_string()).hint("inferometer explain lists all names")
-    })?;
-    output::result(&if arguments.json {
-        format!("{:#}\n", explain::document(&asked, &topic))
-    } else {
-        explain::page(&escape::terminal_line(&asked, ASKED_MAX), &topic, style())
-    })?;
+    let topics = topics(&arguments.words)?;
+    output::result(&if arguments.json { document(&topics) } else { pages(&topics) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each with the words that asked for it. As many as make one name belong together and need no
+/// quotes: `explain sweet spot` is one, `explain knee ttft` are two.
+fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
+    let mut topics = Vec::new();
+    let mut rest = words;
+    while !rest.is_empty() {
+        let longest_first = (1..=rest.len()).rev();
+        let found = longest_first.into_iter().find_map(|count| {
+            let asked = rest[..count].join(" ");
+            Topic::of(&asked).ok().map(|topic| (count, asked, topic))
+        });
+        let Some((count, asked, topic)) = found else { return Err(unknown(rest)) };
+        topics.push((asked, topic));
+        rest = &rest[count..];
+    }
+    Ok(topics)
+}
+
+/// All of it may be one name with a slip; otherwise its first word is what is not known.
+fn unknown(words: &[String]) -> Failure {
+    let whole = Topic::of(&words.join(" ")).err().filter(|problem| problem.nearest.is_some());
+    let first = || words.first().and_then(|word| Topic::of(word).err());
+    let said = whole.or_else(first).map_or_else(String::new, |problem| problem.to_string());
+    Failure::usage(said).hint("inferometer explain lists all names")
+}
+
+fn pages(topics: &[(String, Topic)]) -> String {
+    let page = |(asked, topic): &(String, Topic)| {
+        explain::page(&escape::terminal_line(asked, ASKED_MAX), topic, style())
+    };
+    topics.iter().map(page).collect::<Vec<_>>().join("\n")
+}
+
+fn document(topics: &[(String, Topic)]) -> String {
+    let mut documents: Vec<Value> =
+        topics.iter().map(|(asked, topic)| explain::document(asked, topic)).collect();
+    let document = match documents.len() {
+        1 => documents.remove(0),
+        _ => explain::documents(&documents),
+    };
+    format!("{document:#}\n")
 }
 
 /// Characters of what was typed, on the page.

@@ -53,7 +53,7 @@ mod tests {
             "e2e.p95": "<= 2s",
             "output_throughput": "> 1000",
         });
-        let wanted = ["e2e.p95<2000ms", "output_throughput>1000", "tpot.p99<50ms", "ttft<500ms"];
+        let wanted = ["e2e.p95<=2s", "output_throughput>1000", "tpot.p99<50ms", "ttft<500ms"];
         assert_eq!(written(keys), wanted);
         assert_eq!(written(json!({ "promises": wanted })), wanted);
     }

@@ -179,7 +179,7 @@ fn every_example_is_a_whole_spec() {
             count += 1;
         }
     }
-    assert_eq!(count, 8);
+    assert_eq!(count, 9);
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl VirtualEngine {
         let profile = embedded::profile(spec)?;
         Ok(match spec.step {
             Some(step) => Self::stepping(profile.scheduler, step, profile.model.title),
-            None => Self::of_profile(&profile, spec.seed.unwrap_or_default()),
+            // Each run draws the noise anew.
+            None => Self::of_profile(&profile, 0),
         })
     }
 
@@ -93,6 +94,14 @@ impl VirtualEngine {
             sample_every: SAMPLE_EVERY,
             facts,
             model,
+        }
+    }
+
+    /// The steps of a run differ from those of the next: their noise is of the run's own seed.
+    pub(crate) fn draw_noise_from(&mut self, seed: u64) {
+        match self.scheduler.step_time_mut() {
+            Timing::Physics(step) => step.reseed(seed),
+            Timing::Constant(_) => {}
         }
     }
 

@@ -56,6 +56,11 @@ impl PhysicsStep {
         Self { machine, coefficients, noise: Draws::new(seed, 0, Purpose::StepNoise) }
     }
 
+    /// Draws its noise anew, from another seed.
+    pub fn reseed(&mut self, seed: u64) {
+        self.noise = Draws::new(seed, 0, Purpose::StepNoise);
+    }
+
     pub fn machine(&self) -> &Machine {
         &self.machine
     }

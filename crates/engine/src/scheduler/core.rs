@@ -110,6 +110,10 @@ impl<T: StepTime> Scheduler<T> {
         &self.state.config
     }
 
+    pub fn step_time_mut(&mut self) -> &mut T {
+        &mut self.time
+    }
+
     pub fn gauges(&self) -> Gauges {
         self.state.gauges()
     }

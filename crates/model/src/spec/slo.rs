@@ -6,15 +6,27 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// One promise. Written as text, in files too.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Slo {
+    /// As it was typed, without blanks: who wrote `<=1s` reads `<=1s` on every page.
+    text: String,
     /// The name of a metric, such as `ttft`.
     pub metric: String,
     /// `p99`, `mean` and the like: a promise about the run. `None` is one about each request.
     pub statistic: Option<String>,
     pub relation: Relation,
     pub limit: Limit,
+}
+
+/// Promises are equal that mean the same, however they are written.
+impl PartialEq for Slo {
+    fn eq(&self, other: &Self) -> bool {
+        self.metric == other.metric
+            && self.statistic == other.statistic
+            && self.relation == other.relation
+            && self.limit == other.limit
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +47,25 @@ pub enum Limit {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a promise: write it as ttft<500ms (of each request), ttft.p99<500ms (of the run) \
-     or output_throughput>1000"
-)]
-pub struct SloError(String);
+pub enum SloError {
+    #[error(
+        "`{0}` is not a limit on a metric: write it as ttft.p99<500ms, error_rate<1% or \
+         output_throughput>1000; as a promise of each request as ttft<500ms"
+    )]
+    NotALimit(String),
+    #[error("`{0}`: no share is above 100%, so every run or none would keep it")]
+    ShareAboveOne(String),
+}
 
 impl FromStr for Slo {
     type Err = SloError;
 
     fn from_str(text: &str) -> Result<Self, SloError> {
-        parse(text).ok_or_else(|| SloError(text.to_owned()))
+        let slo = parse(text).ok_or_else(|| SloError::NotALimit(text.to_owned()))?;
+        match slo.limit {
+            Limit::Share(share) if 1.0 < share => Err(SloError::ShareAboveOne(text.to_owned())),
+            Limit::Share(_) | Limit::Milliseconds(_) | Limit::Plain(_) => Ok(slo),
+        }
     }
 }
 
@@ -69,7 +89,13 @@ fn parse(text: &str) -> Option<Slo> {
     if !is_name(metric) || !statistic.as_deref().is_none_or(is_statistic) {
         return None;
     }
-    Some(Slo { metric: metric.to_owned(), statistic, relation, limit: parse_limit(limit.trim())? })
+    Some(Slo {
+        text: text.split_whitespace().collect(),
+        metric: metric.to_owned(),
+        statistic,
+        relation,
+        limit: parse_limit(limit.trim())?,
+    })
 }
 
 fn parse_limit(text: &str) -> Option<Limit> {
@@ -94,25 +120,13 @@ fn parse_limit(text: &str) -> Option<Limit> {
 
 impl fmt::Display for Slo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.metric)?;
-        if let Some(statistic) = &self.statistic {
-            write!(f, ".{statistic}")?;
-        }
-        f.write_str(match self.relation {
-            Relation::Below => "<",
-            Relation::Above => ">",
-        })?;
-        match self.limit {
-            Limit::Milliseconds(ms) => write!(f, "{ms}ms"),
-            Limit::Share(share) => write!(f, "{}%", (share * 100.0 * 1e10).round() / 1e10),
-            Limit::Plain(number) => write!(f, "{number}"),
-        }
+        f.write_str(&self.text)
     }
 }
 
 impl From<Slo> for String {
     fn from(slo: Slo) -> Self {
-        slo.to_string()
+        slo.text
     }
 }
 
@@ -133,8 +147,28 @@ mod tests {
         for text in ["ttft<500ms", "ttft.p99<500ms", "output_throughput>1000", "error_rate<1.5%"] {
             assert_eq!(text.parse::<Slo>().unwrap().to_string(), text);
         }
-        assert_eq!("x>1e3".parse::<Slo>().unwrap().to_string(), "x>1000");
-        assert_eq!("e2e.p99.9 <= 2s".parse::<Slo>().unwrap().to_string(), "e2e.p99.9<2000ms");
+    }
+
+    #[test]
+    fn a_promise_is_echoed_as_it_was_typed_and_means_the_same() {
+        for (typed, echoed, other) in [
+            ("x>1e3", "x>1e3", "x>1000"),
+            ("attainment>=95%", "attainment>=95%", "attainment>95%"),
+            ("e2e.p99.9 <= 2 s", "e2e.p99.9<=2s", "e2e.p99.9<2000ms"),
+        ] {
+            let slo: Slo = typed.parse().unwrap();
+            assert_eq!((slo.to_string().as_str(), &slo), (echoed, &other.parse().unwrap()));
+            assert_eq!(serde_json::to_value(&slo).unwrap(), echoed);
+            assert_eq!(serde_json::from_value::<Slo>(echoed.into()).unwrap(), slo);
+        }
+        assert_ne!("ttft<1s".parse::<Slo>(), "ttft<2s".parse());
+    }
+
+    #[test]
+    fn no_share_is_above_one() {
+        let refused = "error_rate<500%".parse::<Slo>().unwrap_err();
+        assert_eq!(refused, SloError::ShareAboveOne("error_rate<500%".to_owned()));
+        assert!("error_rate<100%".parse::<Slo>().is_ok());
     }
 
     #[test]
