@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::output;
 
-/// The exit codes that scripts may rely on, the worst last.
+/// The exit codes that scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     Internal = 1,
@@ -16,6 +16,22 @@ pub(crate) enum Exit {
     PromiseMissed = 99,
     Interrupted = 130,
     Terminated = 143,
+}
+
+impl Exit {
+    /// Of several runs: a signal goes first, then a run that cannot be trusted, as its promises say
+    /// nothing either way.
+    pub(crate) fn gravest(exits: impl IntoIterator<Item = Self>) -> Option<Self> {
+        exits.into_iter().max_by_key(|exit| match exit {
+            Self::PromiseMissed => 0,
+            Self::Regression => 1,
+            Self::RunInvalid => 2,
+            Self::TargetNotUsable => 3,
+            Self::Usage => 4,
+            Self::Internal => 5,
+            Self::Interrupted | Self::Terminated => 6,
+        })
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -31,28 +47,46 @@ pub(crate) struct Failure {
     /// Lines of the input that it is about.
     shown: Vec<String>,
     hint: Option<String>,
+    /// Whether a server that is still starting fails so.
+    passing: bool,
 }
 
 impl Failure {
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        let (message, shown) = (message.into(), Vec::new());
+        Self { exit, message, shown, hint: None, passing: false }
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into(), shown: Vec::new(), hint: None }
+        Self::new(Exit::Usage, message)
     }
 
     pub(crate) fn target(message: impl Into<String>) -> Self {
-        Self { exit: Exit::TargetNotUsable, message: message.into(), shown: Vec::new(), hint: None }
+        Self::new(Exit::TargetNotUsable, message)
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { exit: Exit::RunInvalid, message: message.into(), shown: Vec::new(), hint: None }
+        Self::new(Exit::RunInvalid, message)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Internal, message: message.into(), shown: Vec::new(), hint: None }
+        Self::new(Exit::Internal, message)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The same, as one that may pass by itself.
+    pub(crate) fn passing_if(mut self, passing: bool) -> Self {
+        self.passing = passing;
+        self
+    }
+
+    /// Whether it may pass by itself: the server may only be starting.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.passing
     }
 
     /// Lines of the input, to be shown below the message.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use inferometer_analysis::Summary;
 use inferometer_load::{Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
 use inferometer_model::journal::JournalBatch;
-use inferometer_model::observations::{Materials, WarmUpFacts};
+use inferometer_model::observations::{Endpoint, Materials, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
 use inferometer_model::{Plan, RunEnding, Spec};
@@ -65,8 +65,8 @@ impl Measurement {
             None
         } else {
             let now_ns = clock.anchor().realtime_ns;
-            let (plan, base) = (&self.fingerprints.plan, &found.endpoint.base);
-            place.sent_before(&self.spec, plan, base, now_ns)
+            let Endpoint { base, model, .. } = &found.endpoint;
+            place.sent_before(&self.spec, &self.fingerprints.plan, base, model, now_ns)
         };
         let writer = place.create(NewRun {
             spec: self.spec.clone(),
@@ -82,6 +82,7 @@ impl Measurement {
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();
+        session.interruption.remember(directory.remedy());
         let request_id_prefix = format!("inferometer-{}", directory.id().replace('/', "-"));
         let target = Target { request_id_prefix, ..found.target };
         let listening = Listening::start(&self.spec, &target, clock, &directory);
@@ -128,10 +129,8 @@ impl Measurement {
         let driven = self.drive(plan, target, clock, session, journal);
         let written = writing.join();
         let unfinished = |what: String| {
-            Failure::internal(what).hint(format!(
-                "what was recorded is kept; finish it with: inferometer recover {}",
-                directory.path().display()
-            ))
+            Failure::internal(what)
+                .hint(format!("what was recorded is kept; finish it with: {}", directory.remedy()))
         };
         // A writer that failed is the reason why a driver found its journal closed: it goes first.
         let writer = match written {

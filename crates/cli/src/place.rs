@@ -38,8 +38,9 @@ impl<'a> Place<'a> {
         spec: &Spec,
         plan: &str,
         base: &BaseUrl,
+        model: &str,
         now_ns: u64,
     ) -> Option<String> {
-        self.store.sent_before(spec, plan, base, now_ns)
+        self.store.sent_before(spec, plan, base, model, now_ns)
     }
 }

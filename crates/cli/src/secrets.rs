@@ -1,6 +1,6 @@
 //! Keys and headers: read here, sent by the driver, stored nowhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use inferometer_load::target::Credentials;
 use inferometer_model::Secret;
@@ -12,6 +12,8 @@ pub(crate) struct Secrets {
     pub(crate) credentials: Credentials,
     pub(crate) has_key: bool,
     header_names: Vec<String>,
+    /// Where the key was read, as the whole path; `None`: in the environment, or nowhere.
+    key_file: Option<PathBuf>,
 }
 
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -32,7 +34,13 @@ impl Secrets {
         let credentials = Credentials::new(key.as_ref(), &headers)
             .map_err(|error| Failure::usage(format!("--header: {error}")))?;
         let header_names = headers.into_iter().map(|(name, _)| name).collect();
-        Ok(Self { credentials, has_key: key.is_some(), header_names })
+        let key_file =
+            key_file.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
+    }
+
+    pub(crate) fn key_file(&self) -> Option<PathBuf> {
+        self.key_file.clone()
     }
 
     pub(crate) fn header_names(&self) -> Vec<String> {

@@ -11,7 +11,15 @@ use crate::output;
 
 /// Which signal ended the run, if one did.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interruption(Arc<(Mutex<Option<i32>>, Condvar)>);
+pub(crate) struct Interruption(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    signal: Mutex<Option<i32>>,
+    came: Condvar,
+    /// The command that finishes what was begun.
+    remedy: Mutex<Option<String>>,
+}
 
 impl Interruption {
     pub(crate) fn exit(&self) -> Option<Exit> {
@@ -20,7 +28,7 @@ impl Interruption {
 
     /// Waits for this long, or until a signal comes.
     pub(crate) fn wait(&self, time: Duration) -> Option<Exit> {
-        let (signal, came) = &*self.0;
+        let Shared { signal, came, .. } = &*self.0;
         let signal = signal.lock().unwrap_or_else(PoisonError::into_inner);
         let (signal, _) = came
             .wait_timeout_while(signal, time, |signal| signal.is_none())
@@ -28,9 +36,18 @@ impl Interruption {
         signal.map(exit_of)
     }
 
+    /// How to finish what was begun, for a user who will not wait.
+    pub(crate) fn remember(&self, remedy: String) {
+        *self.0.remedy.lock().unwrap_or_else(PoisonError::into_inner) = Some(remedy);
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.0.remedy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The first signal names the exit code.
     fn note(&self, kind: SignalKind) {
-        let (signal, came) = &*self.0;
+        let Shared { signal, came, .. } = &*self.0;
         signal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(kind.as_raw_value());
         came.notify_all();
     }
@@ -97,15 +114,17 @@ async fn obey(
             Stop::Drain => {
                 talk("\ncutting the requests in flight; what was measured is being saved");
             }
-            Stop::Cut => leave(kind),
+            Stop::Cut => leave(kind, noted.remedy()),
         }
     }
 }
 
 /// Asked a third time: something hangs, a disk perhaps. The journal can be recovered.
 #[expect(clippy::exit, reason = "the user does not want to wait for anything any more")]
-fn leave(kind: SignalKind) {
-    output::talk("leaving at once; finish the run later with: inferometer recover latest");
+fn leave(kind: SignalKind, remedy: Option<String>) {
+    let later =
+        remedy.map_or_else(String::new, |remedy| format!("; finish it later with: {remedy}"));
+    output::talk(&format!("leaving at once{later}"));
     std::process::exit(exit_of(kind.as_raw_value()) as i32);
 }
 

@@ -96,6 +96,7 @@ impl Simulator<'_> {
     ) -> Result<Simulated, Failure> {
         let writer = place.create(self.new_run(&ready)?)?;
         let directory = writer.directory().clone();
+        self.session.interruption.remember(directory.remedy());
         let (writer, kv_usage_max) = self.play(ready.spec, ready.plan, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };

@@ -35,6 +35,7 @@ fn set(folder: &Path, step: &str, seeds: [u64; 3]) -> String {
     let spec = store.resolve(&runs[0]).unwrap().manifest().unwrap().spec;
     let set = store
         .create_set(NewSet {
+            key_files: Vec::new(),
             campaign: CampaignSpec {
                 question: Question::Repeat,
                 conditions: vec![Condition { name: step.to_owned(), spec }],

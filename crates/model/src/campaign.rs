@@ -4,7 +4,8 @@
 //! come to by `analysis`.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ pub struct SetManifest {
     /// Whether it happens in virtual time.
     pub simulated: bool,
     pub campaign: CampaignSpec,
+    /// Where the key of each condition is read from; the keys themselves are stored nowhere.
+    /// Empty where no condition has a file of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_files: Vec<Option<PathBuf>>,
 }
 
 /// All that a set of runs asks, nothing optional left open.
@@ -58,7 +63,8 @@ pub struct Sweep {
     pub dimension: Dimension,
     /// From the lowest to the highest. May be empty when something is searched.
     pub levels: Vec<Level>,
-    /// Requests of a level are this many times its concurrency; `None`: as the spec says.
+    /// Requests of a level are this many times its concurrency, and no fewer than the spec asks
+    /// for; `None`: as the spec says.
     pub waves: Option<NonZeroU32>,
     /// More levels around the knee, once the others are measured.
     pub fine: Option<Fine>,
@@ -202,7 +208,12 @@ impl Level {
                 };
                 spec.load.shape = LoadShape::Closed { concurrency, think };
                 if let Some(waves) = waves {
-                    spec.load.extent = Extent::Requests(waves.saturating_mul(concurrency).into());
+                    let waves = NonZeroU64::from(waves.saturating_mul(concurrency));
+                    let least = match spec.load.extent {
+                        Extent::Requests(requests) => requests,
+                        _ => NonZeroU64::MIN,
+                    };
+                    spec.load.extent = Extent::Requests(waves.max(least));
                 }
                 return;
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use inferometer_model::{Manifest, Observations};
 
-use crate::error::StoreError;
+use crate::error::{self, StoreError};
 use crate::files;
 use crate::journal::{Integrity, JournalReader};
 use crate::ledger::Ledger;
@@ -68,6 +68,11 @@ impl RunDirectory {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The command that finishes the run, by itself or with its set.
+    pub fn remedy(&self) -> String {
+        error::remedy(&self.path)
     }
 
     pub fn manifest(&self) -> Result<Manifest, StoreError> {
@@ -198,10 +203,15 @@ pub(crate) fn name(path: &Path) -> String {
 /// The id of a point, where the path is one.
 fn point_id(path: &Path) -> Option<String> {
     let number = set::number_of(path.file_name()?.to_str()?)?;
-    let points = path.parent().filter(|parent| parent.ends_with(set::POINTS))?;
-    let folder = points.parent()?;
+    set_of_point(path).map(|set| format!("{}/{number}", name(set)))
+}
+
+/// The folder of the set that a path is a point of.
+pub(crate) fn set_of_point(path: &Path) -> Option<&Path> {
+    set::number_of(path.file_name()?.to_str()?)?;
+    let folder = path.parent().filter(|parent| parent.ends_with(set::POINTS))?.parent()?;
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    folder.join(set::SET_FILE).is_file().then(|| format!("{}/{number}", name(folder)))
+    folder.join(set::SET_FILE).is_file().then_some(folder)
 }
 
 /// Takes the journal for writing, for as long as the file is open.

@@ -1,8 +1,9 @@
 //! What can go wrong with a run on disk. Each message names the file and the remedy.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::directory;
 use crate::journal::Integrity;
 use crate::ledger::LedgerError;
 
@@ -16,7 +17,8 @@ pub enum StoreError {
     Write { path: PathBuf, error: io::Error },
     #[error(
         "cannot append to {path} after {written} bytes ({waiting} more were waiting): {error}; \
-         free some space, then finish the run with: inferometer recover {run}"
+         free some space, then finish the run with: {}",
+        remedy(run)
     )]
     Append { path: PathBuf, run: PathBuf, written: u64, waiting: u64, error: io::Error },
     #[error(
@@ -70,7 +72,8 @@ pub enum StoreError {
     NotEnded { run: PathBuf },
     #[error(
         "{run} did not finish: {ended} of {started} started requests have ended; finish it with: \
-         inferometer recover {run}"
+         {}",
+        remedy(run)
     )]
     Unfinished { run: PathBuf, started: u64, ended: u64 },
     #[error(
@@ -80,7 +83,8 @@ pub enum StoreError {
     JournalLost { run: PathBuf },
     #[error(
         "{path} has lost entries ({error}; {integrity}); account for them with: \
-         inferometer recover {run}"
+         {}",
+        remedy(run)
     )]
     Incomplete { path: PathBuf, run: PathBuf, error: LedgerError, integrity: Box<Integrity> },
     #[error(
@@ -99,4 +103,12 @@ pub enum StoreError {
     IsSet { name: String, set: String },
     #[error("{set} has no point {number}; it has {known}")]
     NoPoint { set: PathBuf, number: u32, known: String },
+}
+
+/// The command that finishes a run: runs of sets are measured again.
+pub(crate) fn remedy(run: &Path) -> String {
+    match directory::set_of_point(run) {
+        Some(set) => format!("inferometer sweep --resume {}", set.display()),
+        None => format!("inferometer recover {}", run.display()),
+    }
 }

@@ -7,6 +7,8 @@ use inferometer_model::observations::{ClockAnchor, Endpoint, Materials, Simulate
 use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::{Environment, Manifest, Spec};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +91,13 @@ pub(crate) fn is_run_id(name: &str) -> bool {
         && is_number(time, 6)
         && distinction.len() == 4
         && distinction.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The second that a run's id names; `None` of any other name.
+pub(crate) fn stamped_ns(id: &str) -> Option<u64> {
+    let (stamp, _) = is_run_id(id).then(|| id.rsplit_once('-'))??;
+    let moment = DateTime::strptime("%Y%m%d-%H%M%S", stamp).ok()?.to_zoned(TimeZone::UTC).ok()?;
+    u64::try_from(moment.timestamp().as_nanosecond()).ok()
 }
 
 /// `YYYYMMDD-HHMMSS-xxxx`, in UTC: ids sort by time, and say it.

@@ -7,6 +7,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use inferometer_model::campaign::{CampaignSpec, SetManifest};
 use jiff::Timestamp;
@@ -37,6 +38,8 @@ pub struct NewSet {
     pub campaign: CampaignSpec,
     /// Whether it happens in virtual time.
     pub simulated: bool,
+    /// One for each condition, or none at all; see [`SetManifest`].
+    pub key_files: Vec<Option<PathBuf>>,
     pub tool_version: String,
     /// The wall time that names the set.
     pub realtime_ns: u64,
@@ -85,6 +88,7 @@ impl NewSet {
             tool_version: self.tool_version,
             simulated: self.simulated,
             campaign: self.campaign,
+            key_files: self.key_files,
         }
     }
 }
@@ -97,6 +101,11 @@ impl SetDirectory {
 
     pub(crate) fn holds_set(path: &Path) -> bool {
         path.join(SET_FILE).is_file()
+    }
+
+    /// Whether runs were kept here as a set's, though its own file may be lost.
+    pub(crate) fn held_set(path: &Path) -> bool {
+        Self::holds_set(path) || path.join(POINTS).is_dir()
     }
 
     /// The set's id, which is the name of its directory.
@@ -135,20 +144,33 @@ impl SetDirectory {
 
     /// The points that have a folder, by number.
     pub fn points(&self) -> Result<Vec<u32>, StoreError> {
-        let path = self.path.join(POINTS);
-        let read_error = |error| StoreError::Read { path: path.clone(), error };
-        let entries = match fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(read_error(error)),
-        };
-        let mut numbers = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(read_error)?.file_name();
-            numbers.extend(name.to_str().and_then(number_of));
-        }
+        let names = names_in(&self.path.join(POINTS))?;
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| number_of(name)).collect();
         numbers.sort_unstable();
         Ok(numbers)
+    }
+
+    /// Points that were moved aside, with the numbers that they had.
+    pub fn abandoned(&self) -> Result<Vec<(u32, RunDirectory)>, StoreError> {
+        let folder = self.path.join(ABANDONED);
+        let mut found = Vec::new();
+        for name in names_in(&folder)? {
+            let number = name.split_once('-').and_then(|(number, _)| number_of(number));
+            found.extend(number.map(|number| (number, RunDirectory::at(folder.join(&name)))));
+        }
+        found.sort_by_key(|(number, _)| *number);
+        Ok(found)
+    }
+
+    /// Whether a run was begun or moved aside since then. A set can be gone on with long after
+    /// the moment that it is named after.
+    pub(crate) fn changed_since(&self, earliest: SystemTime) -> bool {
+        let changed =
+            |folder: &str| fs::metadata(self.path.join(folder)).and_then(|at| at.modified());
+        [POINTS, ABANDONED]
+            .into_iter()
+            .filter_map(|folder| changed(folder).ok())
+            .any(|at| earliest <= at)
     }
 
     /// Makes a point's directory, writes its manifest, and opens and locks its journal.
@@ -225,6 +247,21 @@ impl SetDirectory {
             Err(TryLockError::Error(error)) => Err(StoreError::Lock { path, error }),
         }
     }
+}
+
+/// A folder that is not there has nothing in it.
+fn names_in(folder: &Path) -> Result<Vec<String>, StoreError> {
+    let read_error = |error| StoreError::Read { path: folder.to_owned(), error };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(read_error(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry.map_err(read_error)?.file_name().into_string().ok());
+    }
+    Ok(names)
 }
 
 /// The number of a point's folder; `007` is not one.

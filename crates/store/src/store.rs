@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use inferometer_model::campaign::SetManifest;
 use inferometer_model::spec::Source;
@@ -128,13 +129,14 @@ impl RunStore {
         Ok(sets.collect())
     }
 
-    /// The newest run of the last day that may have sent the same prompts to the same server: the
+    /// The newest run of the last day that may have sent the same prompts to the same model: the
     /// same plan, or words drawn from the same seed. A prefix cache may know them.
     pub fn sent_before(
         &self,
         spec: &Spec,
         plan: &str,
         base: &BaseUrl,
+        model: &str,
         now_ns: u64,
     ) -> Option<String> {
         let is_recent = |manifest: &Manifest| {
@@ -151,25 +153,33 @@ impl RunStore {
             manifest.fingerprints.plan == plan
                 || manifest.spec.seed == spec.seed && both_write(&manifest.spec)
         };
-        let mut sent = self.manifests();
+        let mut sent = self.recent_manifests(now_ns);
         sent.sort_by_key(|manifest| std::cmp::Reverse(manifest.clock.realtime_ns));
         sent.into_iter()
-            .filter(|manifest| manifest.endpoint.base == *base && !manifest.endpoint.embedded)
+            .filter(|manifest| manifest.endpoint.base == *base && manifest.endpoint.model == model)
+            .filter(|manifest| !manifest.endpoint.embedded)
             .filter(is_recent)
             .find(is_alike)
             .map(|manifest| manifest.run)
     }
 
-    /// Of all runs, those of sets among them.
-    fn manifests(&self) -> Vec<Manifest> {
-        let of_one = |found: Candidate| match found.stored {
-            Stored::Run(_) => Vec::from_iter(found.manifest),
-            Stored::Set(set) => {
-                let points = set.points().unwrap_or_default();
-                points.into_iter().filter_map(|number| set.point(number).manifest().ok()).collect()
+    /// Of all runs that may be of the last day, those of sets among them, and those of sets that
+    /// do not count too: the server has seen them all the same. Older folders are not opened.
+    fn recent_manifests(&self, now_ns: u64) -> Vec<Manifest> {
+        let earliest_ns = now_ns.saturating_sub(CACHE_MEMORY_NS);
+        let earliest = SystemTime::UNIX_EPOCH + Duration::from_nanos(earliest_ns);
+        let paths = self.folders().unwrap_or_default().into_iter();
+        let of_one = |path: PathBuf| {
+            if SetDirectory::held_set(&path) {
+                let set = SetDirectory::at(path);
+                return if set.changed_since(earliest) { manifests_of(&set) } else { Vec::new() };
             }
+            let stamped = manifest::stamped_ns(&directory::name(&path));
+            // The stamp is cut to the second.
+            let is_old = stamped.is_some_and(|at| at.saturating_add(1_000_000_000) < earliest_ns);
+            if is_old { Vec::new() } else { Vec::from_iter(RunDirectory::at(path).manifest().ok()) }
         };
-        self.candidates().unwrap_or_default().into_iter().flat_map(of_one).collect()
+        paths.flat_map(of_one).collect()
     }
 
     /// Takes an id that no other run has: making a directory is the one step that two processes
@@ -193,20 +203,23 @@ impl RunStore {
 
     /// The newest first.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
+        let mut candidates: Vec<Candidate> =
+            self.folders()?.into_iter().filter_map(Candidate::at).collect();
+        candidates.sort_by_cached_key(|found| {
+            std::cmp::Reverse((found.started_ns, found.stored.id().to_owned()))
+        });
+        Ok(candidates)
+    }
+
+    /// All that lies in the store, run or not.
+    fn folders(&self) -> Result<Vec<PathBuf>, StoreError> {
         let read_error = |error| StoreError::Read { path: self.path.clone(), error };
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(read_error(error)),
         };
-        let mut candidates = Vec::new();
-        for entry in entries {
-            candidates.extend(Candidate::at(entry.map_err(read_error)?.path()));
-        }
-        candidates.sort_by_cached_key(|found| {
-            std::cmp::Reverse((found.started_ns, found.stored.id().to_owned()))
-        });
-        Ok(candidates)
+        entries.map(|entry| entry.map(|entry| entry.path()).map_err(read_error)).collect()
     }
 
     fn not_writable(&self, error: io::Error) -> StoreError {
@@ -222,7 +235,7 @@ impl Candidate {
             let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
             return Some(Self { stored: Stored::Run(directory), started_ns, manifest });
         }
-        if !SetDirectory::holds_set(&path) {
+        if !SetDirectory::held_set(&path) {
             return None;
         }
         let set = SetDirectory::at(path);
@@ -230,6 +243,13 @@ impl Candidate {
         let started_ns = started().and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
         Some(Self { stored: Stored::Set(set), started_ns, manifest: None })
     }
+}
+
+fn manifests_of(set: &SetDirectory) -> Vec<Manifest> {
+    let points = set.points().unwrap_or_default();
+    let points = points.into_iter().map(|number| set.point(number));
+    let abandoned = set.abandoned().unwrap_or_default().into_iter().map(|(_, point)| point);
+    points.chain(abandoned).filter_map(|point| point.manifest().ok()).collect()
 }
 
 /// Writes the manifest of a run into its empty directory and opens its journal.

@@ -15,6 +15,7 @@ fn manifest(question: Question, conditions: &[&str]) -> SetManifest {
     let condition =
         |name: &&str| Condition { name: (*name).to_owned(), spec: calm().manifest.spec };
     SetManifest {
+        key_files: Vec::new(),
         format: 1,
         set: "20260101-000000-set".to_owned(),
         started: "2026-01-01T00:00:00Z".to_owned(),

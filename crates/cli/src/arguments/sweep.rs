@@ -9,7 +9,7 @@ use super::ResultArguments;
 use super::experiment::ExperimentArguments;
 use super::grammars::Share;
 use super::written::{Written, named};
-use crate::sweep::{ConcurrencyLevels, Find, RateLevels};
+use crate::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Many loads, by `inferometer sweep`; `run` takes no notice of it.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
@@ -22,7 +22,8 @@ pub(crate) struct SweepTable {
     /// Requests in flight to measure at, written alike [default, without rates: 1..64*2]
     #[arg(long, value_name = "LEVELS", allow_hyphen_values = true)]
     pub(crate) concurrencies: Option<Written<ConcurrencyLevels>>,
-    /// Requests of each level, as a multiple of its concurrency [default: as --requests says]
+    /// Requests of each level, as a multiple of its concurrency [default, where nothing says
+    /// how long a level is: 10, and at least 100 requests]
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) waves: Option<u32>,
@@ -50,12 +51,10 @@ pub(crate) struct SweepTable {
     pub(crate) find: Option<Written<Find>>,
     /// Level that the search begins with [default: the lowest given, or 1]
     #[arg(long, value_name = "LEVEL")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub(crate) from: Option<f64>,
+    pub(crate) from: Option<Written<Bound>>,
     /// Level that the search never exceeds [default: 1000]
     #[arg(long, value_name = "LEVEL")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub(crate) at_most: Option<f64>,
+    pub(crate) at_most: Option<Written<Bound>>,
     /// How exact the answer is to be, as a share of it [default: 5%]
     #[arg(long, value_name = "SHARE")]
     pub(crate) resolution: Option<Written<Share>>,
@@ -72,8 +71,8 @@ pub(crate) struct SweepArguments {
     /// Simulate it in virtual time, with an engine of its own for each run
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
-    /// Go on with a set that was stopped; what it asks is stored with it. Keys and headers are
-    /// not, and must be given again
+    /// Go on with a set that was stopped; what it asks is stored with it, and where
+    /// its keys are. Keys themselves and headers are not, and must be given again
     #[arg(long, value_name = "SET", help_heading = "Results")]
     pub(crate) resume: Option<String>,
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 
 /// How a kind of value is written.
 pub(crate) trait Grammar: Clone + Send + Sync + Sized + 'static {
@@ -44,10 +45,10 @@ impl<'de, T: Grammar> Deserialize<'de> for Written<T> {
     }
 }
 
-/// Whether a number is welcome is the schema's to say; here it is text without quotes.
+/// Whether a number or a list is welcome is the schema's to say; here it is text without quotes.
 struct Reader<T>(PhantomData<T>);
 
-impl<T: Grammar> de::Visitor<'_> for Reader<T> {
+impl<'de, T: Grammar> de::Visitor<'de> for Reader<T> {
     type Value = Written<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,6 +69,15 @@ impl<T: Grammar> de::Visitor<'_> for Reader<T> {
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
         self.visit_str(&number.to_string())
+    }
+
+    /// A list is its parts after commas.
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(part) = list.next_element::<Value>()? {
+            parts.push(part.as_str().map_or_else(|| part.to_string(), str::to_owned));
+        }
+        self.visit_str(&parts.join(","))
     }
 }
 

@@ -3,14 +3,16 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, Verdict, check_requirements, summarize};
+use inferometer_model::campaign::Question;
 use inferometer_model::spec::{Slo, SloError};
-use inferometer_store::{RunDirectory, RunStore};
+use inferometer_store::{RunDirectory, RunState, RunStore, StoreError, Stored};
 
 use super::{page, store, style};
 use crate::arguments::{PageFormat, RequireCommand};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::requirements::{Judged, Requirements};
+use crate::set;
 
 pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let (limits, names): (Vec<&String>, Vec<&String>) =
@@ -28,8 +30,9 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
             .hint("name one before its limits: inferometer require latest 'ttft.p99<500ms'"));
     }
     let store = store(&arguments.store)?;
-    let directories: Vec<RunDirectory> =
+    let found: Vec<Vec<RunDirectory>> =
         names.into_iter().map(|name| resolve(&store, name)).collect::<Result<_, _>>()?;
+    let directories = found.concat();
     let runs: Vec<Summary> =
         directories.iter().map(|place| read(place, &limits)).collect::<Result<_, _>>()?;
     check_alike(&runs)?;
@@ -53,8 +56,38 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-fn resolve(store: &RunStore, name: &str) -> Result<RunDirectory, Failure> {
-    store.resolve(name).map_err(|error| Failure::usage(error.to_string()))
+/// The runs that a name means: one, or all that a set repeats.
+fn resolve(store: &RunStore, name: &str) -> Result<Vec<RunDirectory>, Failure> {
+    let refused = |error: StoreError| Failure::usage(error.to_string());
+    let set = match store.find(name).map_err(refused)? {
+        Stored::Run(run) => return Ok(vec![run]),
+        Stored::Set(set) => set,
+    };
+    let manifest = set.manifest().map_err(refused)?;
+    if let Question::Sweep(_) = manifest.campaign.question {
+        return Err(Failure::usage(format!(
+            "{} is a sweep: a limit is about one load, and a sweep has several",
+            set.id()
+        ))
+        .hint(format!(
+            "name one of its runs, such as {}/0, or search for the load that keeps it: sweep --find \
+             'max rate where …'",
+            set.id()
+        )));
+    }
+    let replay = set::replay(&set, &manifest, |_, point| match point.state() {
+        RunState::Sealed | RunState::Finished => {
+            let stored = point.read().map_err(refused)?;
+            Ok(Some(summarize(&stored.observations)).filter(|summary| !set::was_cut(summary)))
+        }
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    })?;
+    if replay.summary.is_none() {
+        let stored = set::stored_runs(replay.results.len());
+        return Err(Failure::usage(format!("{} is not finished: {stored}", set.id()))
+            .hint(format!("go on with: {}", set::way_on(&set))));
+    }
+    Ok(replay.results.iter().map(|result| set.point(result.point.number)).collect())
 }
 
 /// The summary as this version computes it, of a run that the limits can be about.

@@ -28,6 +28,7 @@ use crate::simulator::{Simulator, virtual_spec};
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let mut experiments = experiments(typed)?;
+    check_between(&experiments)?;
     if typed.records == Records::None {
         check_without_records(&experiments, typed.results)?;
     }
@@ -55,8 +56,8 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let requirements = Requirements::new(results.require.limits.clone(), &results.require.gate);
     let (pages, judged) = (Vec::new(), Vec::new());
     let mut simulations = Simulations { simulator, store, results, requirements, pages, judged };
-    let simulated = experiments.into_iter().try_fold(None, |worst, experiment| {
-        simulations.play(experiment).map(|exit: Option<Exit>| worst.max(exit))
+    let simulated = experiments.into_iter().try_fold(None, |worst: Option<Exit>, experiment| {
+        simulations.play(experiment).map(|exit| Exit::gravest([worst, exit].into_iter().flatten()))
     });
     // A failure in a later run takes nothing from the earlier ones.
     simulations.print_documents()?;
@@ -95,6 +96,25 @@ fn experiment(
     let spec = virtual_spec(&drafted, drafted.spec.clone())?;
     Requirements::of(&results.require, &spec)?;
     Ok(Experiment { spec, repeat: drafted.repeat })
+}
+
+/// Several files are played one after the other on one engine: they are no set.
+fn check_between(experiments: &[Experiment]) -> Result<(), Failure> {
+    if experiments.len() < 2 {
+        return Ok(());
+    }
+    let asked = |is_asked: fn(&Repeat) -> bool| experiments.iter().any(|it| is_asked(&it.repeat));
+    let flags = [
+        ("--stop-at", asked(|repeat| repeat.stop_at.is_some())),
+        ("--restart", asked(|repeat| repeat.restart.is_some())),
+    ];
+    match flags.into_iter().find(|(_, is_asked)| *is_asked) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::usage(format!(
+            "{flag} is for repeated runs of one file, and these are several"
+        ))
+        .hint("leave it out, or simulate the files one by one")),
+    }
 }
 
 /// Without records there is no verdict, and nothing to find it from later: what asks for one is
@@ -150,14 +170,15 @@ impl Simulations<'_> {
         let mut worst = None;
         for number in 0..repeat.runs {
             if let Some(exit) = self.simulator.session.interruption.exit() {
-                return Ok(worst.max(Some(exit)));
+                return Ok(Some(exit));
             }
             if 0 < number {
                 self.simulator.engine.rest(repeat.cool_down);
             }
             // Each run has a seed of its own, so that no two ask the same.
             let seed = spec.seed.wrapping_add(number.into());
-            worst = worst.max(self.once(&Spec { seed, ..spec.clone() })?);
+            let exit = self.once(&Spec { seed, ..spec.clone() })?;
+            worst = Exit::gravest([worst, exit].into_iter().flatten());
         }
         Ok(worst)
     }

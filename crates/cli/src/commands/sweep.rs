@@ -1,7 +1,9 @@
 //! `inferometer sweep`: many loads, servers side by side, and sets that were stopped.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use inferometer_model::campaign::{Condition, SetManifest};
 use inferometer_store::Stored;
 
 use super::store;
@@ -20,15 +22,16 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     }
     let Sweep { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
     let results = &arguments.results;
+    let how =
+        if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
     if results.dry_run {
+        set::check(&campaign, &how, results)?;
         output::result(&outline(&campaign, &notes, results.page.format()))?;
         return Ok(ExitCode::SUCCESS);
     }
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));
     }
-    let how =
-        if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
     set::begin(campaign, how, results)
 }
 
@@ -52,24 +55,41 @@ fn resume(arguments: &SweepArguments, name: &str) -> Result<ExitCode, Failure> {
     let how = if manifest.simulated {
         How::Virtual
     } else {
-        let specs = manifest.campaign.conditions.iter().map(|condition| &condition.spec);
-        let secrets = specs.map(|spec| secrets(&typed, &spec.header_names));
+        let secrets = secrets(&typed, &manifest)?;
         let waits = typed.tables.repeat.restart_timeout.clone();
-        How::Live {
-            secrets: secrets.collect::<Result<_, _>>()?,
-            restart_timeout: waits.map_or(RESTART_TIMEOUT, |written| written.0),
-        }
+        How::Live { secrets, restart_timeout: waits.map_or(RESTART_TIMEOUT, |written| written.0) }
     };
     set::resume(&store, &set, how, &arguments.results)
 }
 
-/// Keys and the values of headers are stored nowhere, so they are read again.
-fn secrets(typed: &ExperimentArguments, names: &[String]) -> Result<Secrets, Failure> {
-    let key_file = typed.tables.target.api_key_file.as_deref();
-    let secrets = Secrets::read(key_file, &typed.headers)?;
-    let given = secrets.header_names();
-    if given == names {
-        return Ok(secrets);
+/// Keys and the values of headers are stored nowhere, so they are read again: each key where it
+/// was read first. One that is typed now is for all servers, and that only where they had one.
+fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Secrets>, Failure> {
+    let typed_file = typed.tables.target.api_key_file.as_deref();
+    let mut files: Vec<Option<&Path>> = manifest.key_files.iter().map(Option::as_deref).collect();
+    let conditions = &manifest.campaign.conditions;
+    files.resize(conditions.len(), None);
+    if typed_file.is_some() && files.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(Failure::usage(
+            "--api-key-file is one key, and the servers of this set have keys of their own",
+        )
+        .hint("leave it out: each key is read again where it was read first"));
+    }
+    let read = |(condition, file): (&Condition, Option<&Path>)| {
+        let secrets = Secrets::read(typed_file.or(file), &typed.headers)?;
+        check_headers(&secrets, &condition.spec.header_names)?;
+        Ok(secrets)
+    };
+    conditions.iter().zip(files).map(read).collect()
+}
+
+fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
+    let sorted = |mut names: Vec<String>| {
+        names.sort_unstable();
+        names
+    };
+    if sorted(secrets.header_names()) == sorted(names.to_vec()) {
+        return Ok(());
     }
     let wanted: Vec<String> = names.iter().map(|name| format!("--header '{name}: …'")).collect();
     Err(match &wanted[..] {

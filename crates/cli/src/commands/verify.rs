@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
 }
 
 fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let Checked { stored, summary, problems } = check(directory)?;
+    let Checked { stored, summary, problems } = check(directory).map_err(unread)?;
     if let Some(format) = page {
         show(&summary, directory, format)?;
     }
@@ -41,24 +41,32 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Exit
 fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
     let manifest = set.manifest().map_err(|error| Failure::invalid(error.to_string()))?;
     let mut problems = Vec::new();
-    let replay = set::replay(set, &manifest, |directory| {
+    let replay = set::replay(set, &manifest, |point, directory| {
         if !directory.path().exists() {
             return Ok(None);
         }
-        let checked = check(directory)?;
+        let checked = match check(directory) {
+            Err(StoreError::Unfinished { .. }) => return Ok(None),
+            checked => checked.map_err(unread)?,
+        };
         if set::was_cut(&checked.summary) {
             return Ok(None);
         }
-        let of_point = |problem| format!("{}: {problem}", directory.id());
+        let of_point = |problem: String| format!("{}: {problem}", directory.id());
         problems.extend(checked.problems.into_iter().map(of_point));
+        let spec = &checked.stored.observations.manifest.spec;
+        if manifest.campaign.spec_of(point).as_ref() != Some(spec) {
+            problems
+                .push(of_point("it was measured with another spec than set.json asks for".into()));
+        }
         Ok(Some(checked.summary))
     })?;
     let Some(summary) = replay.summary else {
         return Err(Failure::usage(format!(
-            "{} is not finished: {} runs are stored; go on with: inferometer sweep --resume {}",
+            "{} is not finished: {}; go on with: {}",
             set.id(),
-            replay.results.len(),
-            set.path().display()
+            set::stored_runs(replay.results.len()),
+            set::way_on(set)
         )));
     };
     let asked: Vec<u32> = replay.results.iter().map(|result| result.point.number).collect();
@@ -68,9 +76,8 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         Some(kept) if kept == summary.to_json_bytes() => {}
         Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
         None => problems.push(format!(
-            "there is no stored summary to compare with; compute it with: inferometer sweep \
-             --resume {}",
-            set.path().display()
+            "there is no stored summary to compare with; compute it with: {}",
+            set::way_on(set)
         )),
     }
     if let Some(format) = page {
@@ -116,29 +123,32 @@ struct Checked {
     problems: Vec<String>,
 }
 
-fn check(directory: &RunDirectory) -> Result<Checked, Failure> {
-    let stored = directory.read().map_err(|error| {
-        let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
-        let message = error.to_string();
-        if too_early { Failure::usage(message) } else { Failure::invalid(message) }
-    })?;
+/// Why there is nothing to verify.
+fn unread(error: StoreError) -> Failure {
+    let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
+    let message = error.to_string();
+    if too_early { Failure::usage(message) } else { Failure::invalid(message) }
+}
+
+fn check(directory: &RunDirectory) -> Result<Checked, StoreError> {
+    let stored = directory.read()?;
     let summary = summarize(&stored.observations);
     let kept = directory.read_summary()?;
     let mut problems = Vec::new();
     if !stored.integrity.is_intact() {
         problems.push(format!("the journal is damaged: {}", stored.integrity));
     }
-    problems.extend(difference(&summary, kept.as_deref()));
+    problems.extend(difference(&summary, kept.as_deref(), directory));
     Ok(Checked { stored, summary, problems })
 }
 
 /// What is wrong with the stored summary, if anything.
-fn difference(computed: &Summary, kept: Option<&[u8]>) -> Option<String> {
+fn difference(computed: &Summary, kept: Option<&[u8]>, directory: &RunDirectory) -> Option<String> {
     let Some(kept) = kept else {
-        return Some(
-            "there is no stored summary to compare with; compute it with: inferometer recover"
-                .to_owned(),
-        );
+        return Some(format!(
+            "there is no stored summary to compare with; compute it with: {}",
+            directory.remedy()
+        ));
     };
     if kept == computed.to_json_bytes() {
         return None;

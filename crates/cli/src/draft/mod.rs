@@ -77,6 +77,7 @@ pub(crate) fn draft_sweep(
     server: Option<&Path>,
 ) -> Result<Drafted, Failure> {
     let (experiment, origins) = experiment::read(arguments, server)?;
+    check_stop(&experiment.repeat)?;
     drafted(arguments, experiment, origins)
 }
 
@@ -196,6 +197,10 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
         Quantity::named(&stop_at.quantity, Zero::Sent)
             .map_err(|problem| Failure::usage(format!("--stop-at: {problem}")))?;
     }
+    if said.restart.as_ref().is_some_and(|command| command.trim().is_empty()) {
+        return Err(Failure::usage("--restart is empty: there is no command to run")
+            .hint("leave it out, or say how the server is restarted"));
+    }
     Ok(Repeat {
         runs,
         cool_down: plain(said.cool_down.clone()).unwrap_or_default(),
@@ -213,9 +218,21 @@ fn check_repeats(said: &RepeatTable) -> Result<(), Failure> {
         (said.restart_timeout.is_some(), "--restart-timeout waits between repeated runs"),
         (said.stop_at.is_some(), "--stop-at ends repeated runs early"),
     ];
-    match between.into_iter().find(|(is_said, _)| *is_said && said.runs.is_none()) {
+    refuse_alone(said, &between)
+}
+
+/// Between the levels of a sweep there is time in any case; early is only what is repeated.
+fn check_stop(said: &RepeatTable) -> Result<(), Failure> {
+    refuse_alone(said, &[(said.stop_at.is_some(), "--stop-at ends repeated runs early")])
+}
+
+fn refuse_alone(said: &RepeatTable, asked: &[(bool, &str)]) -> Result<(), Failure> {
+    let once = said.runs.is_none_or(|runs| runs == 1);
+    match asked.iter().find(|(is_said, _)| *is_said && once) {
         None => Ok(()),
-        Some((_, why)) => Err(Failure::usage(format!("{why}; set --repeat too, or leave it out"))),
+        Some((_, why)) => {
+            Err(Failure::usage(format!("{why}; set --repeat to more than 1 too, or leave it out")))
+        }
     }
 }
 
@@ -254,9 +271,12 @@ mod tests {
         let found = repeat(&said(Some(5), Some(60))).unwrap();
         assert_eq!((found.runs, found.cool_down), (5, Duration::from_mins(1)));
         assert!(repeat(&said(Some(0), None)).is_err());
-        assert!(check_repeats(&said(Some(1), Some(60))).is_ok());
+        assert!(check_repeats(&said(Some(2), Some(60))).is_ok());
+        assert!(check_repeats(&said(Some(1), Some(60))).is_err());
         assert!(check_repeats(&said(None, Some(60))).is_err());
         let restart = RepeatTable { restart: Some("true".to_owned()), ..RepeatTable::default() };
         assert!(check_repeats(&restart).is_err());
+        let empty = RepeatTable { restart: Some(" ".to_owned()), ..RepeatTable::default() };
+        assert!(super::repeat(&empty).is_err());
     }
 }

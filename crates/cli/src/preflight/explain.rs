@@ -25,6 +25,10 @@ pub(super) fn probe_failure(target: &Target, secrets: &Secrets, record: &Request
         target.base, target.model, ending.outcome
     ));
     let status = record.head.map(|head| head.status);
+    let failure = failure.passing_if(match status {
+        Some(status) => super::is_of_starting(status),
+        None => !matches!(outcome, Outcome::TlsError | Outcome::ProtocolError),
+    });
     match (status, ending.cause) {
         (Some(401 | 403), _) if secrets.has_key => {
             failure.hint("the server refused the key that was sent; is it the right one?")

@@ -44,6 +44,7 @@ pub(crate) fn preflight(
     let address = resolve(base, spec.limits.connect).map_err(|error| {
         Failure::target(error.to_string())
             .hint("is the server running, and is the URL right? A run needs it from the start")
+            .passing_if(true)
     })?;
     let mut target = bare_target(spec, secrets.credentials.clone(), base, address);
     target.model = match &spec.model {
@@ -99,7 +100,14 @@ fn bare_target(
 fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failure> {
     let asked = fetching(target, async |fetch| discover_models(&fetch).await)?;
     let models = asked.map_err(|error| {
-        let failure = Failure::target(format!("{}: {error}", target.base));
+        let passing = match &error {
+            DiscoveryError::NoAnswer(_) => true,
+            DiscoveryError::Status { status } => is_of_starting(*status),
+            DiscoveryError::Unauthorized { .. }
+            | DiscoveryError::NotAList { .. }
+            | DiscoveryError::Empty => false,
+        };
+        let failure = Failure::target(format!("{}: {error}", target.base)).passing_if(passing);
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");
@@ -111,6 +119,11 @@ fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failur
     })?;
     // Discovery promises at least one.
     models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
+}
+
+/// What a server, or the proxy before it, says while it is not there yet.
+fn is_of_starting(status: u16) -> bool {
+    matches!(status, 502..=504)
 }
 
 /// Plain requests to the server, outside of any run, until the errand is done.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Condition, Point};
+use inferometer_model::campaign::{Condition, Point};
 
 use crate::failure::{Exit, Failure};
 use crate::measurement::Measured;
@@ -15,14 +15,11 @@ pub(super) struct Asked<'a> {
     pub(super) point: Point,
     pub(super) condition: &'a Condition,
     pub(super) spec: Spec,
-    /// Whether no run of its condition was measured before.
+    /// Whether its server was asked nothing before, not even by a run that does not count.
     pub(super) is_first: bool,
 }
 
 pub(super) trait Bench {
-    /// Whether all servers can be measured, before a set is made for them.
-    fn make_ready(&mut self, campaign: &CampaignSpec) -> Result<(), Failure>;
-
     /// Measures a point, or says by which signal it was stopped before it began.
     fn measure(
         &mut self,

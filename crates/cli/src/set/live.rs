@@ -1,19 +1,21 @@
 //! Points over the wire. A server of others is asked once what it serves, and again after each
 //! restart; the embedded engine is started anew for every run.
 
+use std::path::Path;
 use std::time::Duration;
 
 use inferometer_model::Spec;
 use inferometer_model::campaign::{CampaignSpec, Condition};
 use inferometer_model::spec::TargetSpec;
+use inferometer_report::escape::terminal;
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::bench::{Asked, Bench};
 use super::restart::Restart;
-use crate::embedded;
 use crate::failure::{Exit, Failure};
 use crate::live::{Live, Server, Session};
 use crate::measurement::Measured;
+use crate::output;
 use crate::place::Place;
 use crate::secrets::Secrets;
 
@@ -25,20 +27,46 @@ pub(super) struct LiveBench<'session> {
 }
 
 /// One of the servers.
-struct Side {
+pub(super) struct Side {
     secrets: Secrets,
     /// `None` until it was asked what it serves.
     live: Option<Live>,
 }
 
+impl Side {
+    pub(super) fn unasked(secrets: Secrets) -> Self {
+        Self { secrets, live: None }
+    }
+}
+
+/// Asks all servers what they serve, before a set is made for them.
+pub(super) fn ask_all(
+    secrets: Vec<Secrets>,
+    campaign: &CampaignSpec,
+    quiet: bool,
+) -> Result<Vec<Side>, Failure> {
+    let mut sides = Vec::new();
+    for (condition, secrets) in campaign.conditions.iter().zip(secrets) {
+        let mut side = Side::unasked(secrets);
+        if !is_ours(condition) {
+            if !quiet {
+                output::talk(&format!("asking {} what it serves …", terminal(&condition.name)));
+            }
+            let ingredients = Ingredients::gather(&condition.spec)?;
+            side.live = Some(reach(&condition.spec, &side.secrets, &ingredients)?);
+        }
+        sides.push(side);
+    }
+    Ok(sides)
+}
+
 impl<'session> LiveBench<'session> {
     pub(super) fn new(
-        secrets: Vec<Secrets>,
+        sides: Vec<Side>,
         restart_timeout: Duration,
         campaign: &CampaignSpec,
         session: &'session Session,
     ) -> Self {
-        let sides = secrets.into_iter().map(|secrets| Side { secrets, live: None }).collect();
         let command = campaign.repetition.restart.clone();
         let restart = command.map(|command| Restart { command, timeout: restart_timeout });
         Self { session, sides, restart }
@@ -48,7 +76,8 @@ impl<'session> LiveBench<'session> {
     fn restart(
         &mut self,
         asked: &Asked<'_>,
-        log: &std::path::Path,
+        ingredients: &Ingredients,
+        log: &Path,
     ) -> Result<Option<Exit>, Failure> {
         let Some(restart) = self.restart.clone() else { return Ok(None) };
         let side = side(&mut self.sides, asked)?;
@@ -59,11 +88,13 @@ impl<'session> LiveBench<'session> {
             return Ok(Some(exit));
         }
         loop {
-            match reach(&asked.spec, &side.secrets) {
+            match reach(&asked.spec, &side.secrets, ingredients) {
                 Ok(live) => {
                     side.live = Some(live);
                     return Ok(None);
                 }
+                // A key that is refused now is refused later too.
+                Err(failure) if !failure.is_passing() => return Err(failure),
                 Err(failure) if deadline.is_over() => {
                     return Err(failure.hint(format!(
                         "`{}` was done, and the server did not answer within {:?}; give it longer \
@@ -92,41 +123,28 @@ fn is_ours(condition: &Condition) -> bool {
     condition.spec.target == TargetSpec::Embedded
 }
 
-fn reach(spec: &Spec, secrets: &Secrets) -> Result<Live, Failure> {
-    let ingredients = Ingredients::gather(spec)?;
-    let (plan, _) = make_plan(spec, &ingredients);
-    Live::reach(Server::of(spec)?, spec, secrets, &ingredients, plan.as_ref())
+fn reach(spec: &Spec, secrets: &Secrets, ingredients: &Ingredients) -> Result<Live, Failure> {
+    let (plan, _) = make_plan(spec, ingredients);
+    Live::reach(Server::of(spec)?, spec, secrets, ingredients, plan.as_ref())
 }
 
 impl Bench for LiveBench<'_> {
-    fn make_ready(&mut self, campaign: &CampaignSpec) -> Result<(), Failure> {
-        for (condition, side) in campaign.conditions.iter().zip(&mut self.sides) {
-            if is_ours(condition) {
-                embedded::profile(&condition.spec.engine)?;
-                continue;
-            }
-            self.session.talk(&format!("asking {} what it serves …", condition.name));
-            side.live = Some(reach(&condition.spec, &side.secrets)?);
-        }
-        Ok(())
-    }
-
     fn measure(
         &mut self,
         asked: &Asked<'_>,
         place: Place<'_>,
     ) -> Result<Result<Measured, Exit>, Failure> {
+        let ingredients = Ingredients::gather(&asked.spec)?;
         if let Some(log) = place.restart_log().filter(|_| !asked.is_first)
-            && let Some(exit) = self.restart(asked, &log)?
+            && let Some(exit) = self.restart(asked, &ingredients, &log)?
         {
             return Ok(Err(exit));
         }
-        let ingredients = Ingredients::gather(&asked.spec)?;
         let session = self.session;
         let side = side(&mut self.sides, asked)?;
         let live = match side.live.take() {
             Some(live) => live,
-            None => reach(&asked.spec, &side.secrets)?,
+            None => reach(&asked.spec, &side.secrets, &ingredients)?,
         };
         let measured = live.measure(&asked.spec, ingredients, place, session)?;
         // An engine of ours ends here, with its cache and its queue.

@@ -13,6 +13,7 @@ mod restart;
 mod virtual_time;
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,18 +27,19 @@ use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
 
 use self::bench::Bench;
-use self::live::LiveBench;
-use self::play::Play;
+use self::live::{LiveBench, Side, ask_all};
+use self::play::{Begun, Play};
 pub(crate) use self::points::{replay, was_cut};
-pub(crate) use self::progress::planned;
 use self::virtual_time::VirtualBench;
 use crate::arguments::{PageFormat, ResultArguments};
 use crate::commands;
 use crate::draft::Repeat;
+use crate::embedded;
 use crate::failure::Failure;
 use crate::live::{Session, ceiling, check_ceiling};
 use crate::requirements::Requirements;
 use crate::secrets::Secrets;
+use crate::simulation::VirtualEngine;
 
 /// How the points of a set are measured.
 #[derive(Debug)]
@@ -50,6 +52,62 @@ pub(crate) enum How {
     },
     /// In virtual time.
     Virtual,
+}
+
+impl How {
+    fn is_virtual(&self) -> bool {
+        matches!(self, Self::Virtual)
+    }
+
+    /// Where each key is read again when the set is gone on with.
+    fn key_files(&self) -> Vec<Option<PathBuf>> {
+        let files: Vec<Option<PathBuf>> = match self {
+            Self::Live { secrets, .. } => secrets.iter().map(Secrets::key_file).collect(),
+            Self::Virtual => Vec::new(),
+        };
+        if files.iter().all(Option::is_none) { Vec::new() } else { files }
+    }
+}
+
+/// What is behind a bench: servers, asked or not yet.
+enum Servers {
+    Live { sides: Vec<Side>, restart_timeout: Duration },
+    Virtual,
+}
+
+impl Servers {
+    /// Asks them all what they serve.
+    fn ask(how: How, campaign: &CampaignSpec, quiet: bool) -> Result<Self, Failure> {
+        Ok(match how {
+            How::Virtual => Self::Virtual,
+            How::Live { secrets, restart_timeout } => {
+                Self::Live { sides: ask_all(secrets, campaign, quiet)?, restart_timeout }
+            }
+        })
+    }
+
+    fn unasked(how: How) -> Self {
+        match how {
+            How::Virtual => Self::Virtual,
+            How::Live { secrets, restart_timeout } => {
+                let sides = secrets.into_iter().map(Side::unasked).collect();
+                Self::Live { sides, restart_timeout }
+            }
+        }
+    }
+
+    fn bench<'session>(
+        self,
+        campaign: &CampaignSpec,
+        session: &'session Session,
+    ) -> Box<dyn Bench + 'session> {
+        match self {
+            Self::Virtual => Box::new(VirtualBench { session }),
+            Self::Live { sides, restart_timeout } => {
+                Box::new(LiveBench::new(sides, restart_timeout, campaign, session))
+            }
+        }
+    }
 }
 
 /// The same experiment several times.
@@ -83,31 +141,53 @@ pub(crate) fn name_of(spec: &Spec) -> String {
     }
 }
 
+/// All that can be wrong with a set before anything is sent.
+pub(crate) fn check(
+    campaign: &CampaignSpec,
+    how: &How,
+    results: &ResultArguments,
+) -> Result<(), Failure> {
+    check_format(results)?;
+    Campaign::new(campaign.clone()).map_err(|error| refused(&error))?;
+    check_restart(campaign, how)?;
+    Requirements::of_set(&results.require, campaign)?;
+    for Condition { spec, .. } in &campaign.conditions {
+        match (how, &spec.target) {
+            (How::Virtual, _) => drop(VirtualEngine::of(&spec.engine)?),
+            (How::Live { .. }, TargetSpec::Embedded) => drop(embedded::profile(&spec.engine)?),
+            (How::Live { .. }, TargetSpec::Url(_)) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Makes a set and plays it.
 pub(crate) fn begin(
     campaign: CampaignSpec,
     how: How,
     results: &ResultArguments,
 ) -> Result<ExitCode, Failure> {
-    check_format(results)?;
-    Campaign::new(campaign.clone()).map_err(|error| refused(&error))?;
-    check_restart(&campaign, &how)?;
-    // Before anything is sent.
-    Requirements::of_set(&results.require, &campaign)?;
+    check(&campaign, &how, results)?;
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
-    let session = session(&campaign, &how, results)?;
-    let simulated = matches!(how, How::Virtual);
-    let mut bench = bench(how, &campaign, &session);
-    // A server that cannot be used leaves no set behind.
-    bench.make_ready(&campaign)?;
+    let ceiling = checked_ceiling(&campaign, &how)?;
+    let (simulated, key_files) = (how.is_virtual(), how.key_files());
+    // A server that cannot be used leaves no set behind. Until all have answered a signal ends
+    // the program at once: there is nothing to save.
+    let servers = Servers::ask(how, &campaign, results.quiet)?;
+    let session = Session::begin(ceiling, results.quiet)?;
+    let mut bench = servers.bench(&campaign, &session);
+    if let Some(exit) = session.interruption.exit() {
+        return Ok(exit.into());
+    }
     let set = store.create_set(NewSet {
         campaign,
         simulated,
+        key_files,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         realtime_ns: SystemClock::new().anchor().realtime_ns,
     })?;
-    play(&store, &set, bench.as_mut(), &session, results)
+    play(&store, &set, bench.as_mut(), &session, results, Begun::Now)
 }
 
 /// Goes on with a set.
@@ -119,9 +199,9 @@ pub(crate) fn resume(
 ) -> Result<ExitCode, Failure> {
     check_format(results)?;
     let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
-    let session = session(&campaign, &how, results)?;
-    let mut bench = bench(how, &campaign, &session);
-    play(store, set, bench.as_mut(), &session, results)
+    let session = Session::begin(checked_ceiling(&campaign, &how)?, results.quiet)?;
+    let mut bench = Servers::unasked(how).bench(&campaign, &session);
+    play(store, set, bench.as_mut(), &session, results, Begun::Before)
 }
 
 fn play(
@@ -130,11 +210,13 @@ fn play(
     bench: &mut dyn Bench,
     session: &Session,
     results: &ResultArguments,
+    begun: Begun,
 ) -> Result<ExitCode, Failure> {
     let _lock = set.lock().map_err(|error| Failure::usage(error.to_string()))?;
     let manifest = set.manifest()?;
     let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
-    let play = Play::new(store, set, &manifest, campaign, session, results)?;
+    session.interruption.remember(way_on(set));
+    let play = Play::new(store, set, &manifest, campaign, session, results, begun)?;
     let exit = play.finish(bench)?;
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
@@ -143,25 +225,18 @@ fn refused(error: &CampaignError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-fn bench<'session>(
-    how: How,
-    campaign: &CampaignSpec,
-    session: &'session Session,
-) -> Box<dyn Bench + 'session> {
-    match how {
-        How::Virtual => Box::new(VirtualBench { session }),
-        How::Live { secrets, restart_timeout } => {
-            Box::new(LiveBench::new(secrets, restart_timeout, campaign, session))
-        }
-    }
+/// The command that goes on with a set.
+pub(crate) fn way_on(set: &SetDirectory) -> String {
+    format!("inferometer sweep --resume {}", set.path().display())
+}
+
+/// `1 run is stored`.
+pub(crate) fn stored_runs(runs: usize) -> String {
+    if runs == 1 { "1 run is stored".to_owned() } else { format!("{runs} runs are stored") }
 }
 
 /// Every level that is known beforehand must find its descriptors.
-fn session(
-    campaign: &CampaignSpec,
-    how: &How,
-    results: &ResultArguments,
-) -> Result<Session, Failure> {
+fn checked_ceiling(campaign: &CampaignSpec, how: &How) -> Result<usize, Failure> {
     let ceiling = match (how, campaign.conditions.first()) {
         (How::Live { .. }, Some(condition)) => ceiling(&condition.spec),
         (How::Live { .. }, None) | (How::Virtual, _) => usize::MAX,
@@ -169,7 +244,7 @@ fn session(
     for spec in known_specs(campaign) {
         check_ceiling(&spec, ceiling)?;
     }
-    Session::begin(ceiling, results.quiet)
+    Ok(ceiling)
 }
 
 /// One spec for each level of each condition.

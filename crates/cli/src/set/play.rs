@@ -6,10 +6,12 @@ use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_campaign::Campaign;
 use inferometer_model::campaign::{Point, Question, SetManifest};
+use inferometer_model::journal::RunStop;
 use inferometer_store::{RunStore, SetDirectory};
 
 use super::bench::{Asked, Bench};
-use super::{page, points, progress};
+use super::points::Found;
+use super::{page, points, progress, stored_runs, way_on};
 use crate::arguments::ResultArguments;
 use crate::commands::run::exit_of;
 use crate::failure::{Exit, Failure};
@@ -29,6 +31,15 @@ pub(super) struct Play<'a> {
     results: Vec<PointResult>,
     /// Runs that this process has measured.
     measured: u32,
+    begun: Begun,
+}
+
+/// When the set was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    Now,
+    /// It is gone on with.
+    Before,
 }
 
 impl<'a> Play<'a> {
@@ -39,6 +50,7 @@ impl<'a> Play<'a> {
         campaign: Campaign,
         session: &'a Session,
         arguments: &'a ResultArguments,
+        begun: Begun,
     ) -> Result<Self, Failure> {
         let requirements = Requirements::of_set(&arguments.require, &manifest.campaign)?;
         let (results, measured) = (Vec::new(), 0);
@@ -52,21 +64,16 @@ impl<'a> Play<'a> {
             requirements,
             results,
             measured,
+            begun,
         })
     }
 
-    /// The exit code is the worst of all runs.
     pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {
-        match self.points(bench) {
-            Ok(None) => {}
-            Ok(Some(exit)) => {
-                self.say_how_to_go_on();
-                return Ok(Some(exit));
-            }
-            Err(failure) => {
-                self.say_how_to_go_on();
-                return Err(failure);
-            }
+        if let Some(exit) = self.points(bench)? {
+            return Ok(Some(exit));
+        }
+        for line in progress::precision(&self.manifest.campaign, &self.campaign) {
+            self.session.talk(&line);
         }
         let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         self.set.write_summary(&summary.to_json_bytes())?;
@@ -80,8 +87,9 @@ impl<'a> Play<'a> {
         page::show(summary, self.set, &outcomes, self.arguments.page.format())?;
         let strict = self.arguments.strict;
         let exit = match self.manifest.campaign.question {
-            Question::Repeat => runs.iter().filter_map(|run| exit_of(run, strict)).max(),
+            Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
+            Question::Sweep(_) if runs.iter().any(points::found_nobody) => Some(Exit::RunInvalid),
             Question::Sweep(_) => match summary.verdict {
                 Verdict::Invalid => Some(Exit::RunInvalid),
                 Verdict::Degraded if strict => Some(Exit::RunInvalid),
@@ -98,9 +106,19 @@ impl<'a> Play<'a> {
         while let Some(point) = self.campaign.next() {
             let summary = match self.stored(&point)? {
                 Some(summary) => summary,
-                None => match self.measure(&point, bench)? {
-                    Ok(summary) => summary,
-                    Err(exit) => return Ok(Some(exit)),
+                None => match self.measure(&point, bench) {
+                    Ok(Ok(summary)) => summary,
+                    Ok(Err(exit)) => {
+                        self.say_how_to_go_on();
+                        return Ok(Some(exit));
+                    }
+                    Err(failure) => {
+                        // Whoever has just typed it need not be told.
+                        if self.begun == Begun::Now || 0 < self.measured {
+                            self.say_how_to_go_on();
+                        }
+                        return Err(failure);
+                    }
                 },
             };
             self.campaign.finished(&summary);
@@ -115,14 +133,17 @@ impl<'a> Play<'a> {
         if !directory.path().exists() {
             return Ok(None);
         }
-        if let Some(summary) = points::whole(&directory)? {
-            let asked = self.asked(point)?;
-            points::check_fits(&directory, &asked.spec, self.manifest.simulated)?;
-            return Ok(Some(summary));
-        }
+        let why = match points::find(&directory)? {
+            Found::Whole(summary) => {
+                let asked = self.asked(point)?;
+                points::check_fits(&directory, &asked.spec, self.manifest.simulated)?;
+                return Ok(Some(*summary));
+            }
+            Found::Broken(why) => why,
+        };
         let aside = self.set.abandon(point.number)?;
         self.session.talk(&format!(
-            "point {} is not whole: it is kept in {} and measured again",
+            "run {} is not whole, {why}: it is kept in {} and measured again",
             point.number,
             aside.display()
         ));
@@ -136,7 +157,10 @@ impl<'a> Play<'a> {
         let (Some(condition), Some(spec)) = (condition, campaign.spec_of(point)) else {
             return Err(Failure::internal("a point of a server that is not listed"));
         };
-        let is_first = !self.results.iter().any(|it| it.point.condition == point.condition);
+        let measured = self.results.iter().any(|it| it.point.condition == point.condition);
+        // What was moved aside before this point is among the results by now.
+        let abandoned = self.set.abandoned()?;
+        let is_first = !measured && abandoned.iter().all(|(number, _)| *number < point.number);
         Ok(Asked { point: *point, condition, spec, is_first })
     }
 
@@ -154,7 +178,7 @@ impl<'a> Play<'a> {
         if let Some(exit) = bench.rest(rest) {
             return Ok(Err(exit));
         }
-        self.session.talk(&progress::opening(campaign, point));
+        self.session.talk(&progress::opening(campaign, &self.campaign, point));
         let asked = self.asked(point)?;
         let place = Place::point(self.store, self.set, point.number);
         let summary = match bench.measure(&asked, place)? {
@@ -163,18 +187,25 @@ impl<'a> Play<'a> {
         };
         self.measured += 1;
         if points::was_cut(&summary) {
-            let interrupted = self.session.interruption.exit();
-            return Ok(Err(interrupted.unwrap_or(Exit::Interrupted)));
+            return match self.session.interruption.exit() {
+                Some(exit) => Ok(Err(exit)),
+                None if summary.run.stop == RunStop::Unreachable => Err(Failure::target(format!(
+                    "{} could not be reached any more: this run ended early and does not count",
+                    asked.condition.name
+                ))
+                .hint(format!("start the server again, then go on with: {}", way_on(self.set)))),
+                None => Ok(Err(Exit::Interrupted)),
+            };
         }
-        self.session.talk(&progress::headline(campaign, point, &summary));
+        self.session.talk(&progress::headline(&self.campaign, &summary));
         Ok(Ok(summary))
     }
 
     /// Before the first run of this process.
     fn announce(&self) {
         if self.measured == 0 && !self.results.is_empty() {
-            let stored = self.results.len();
-            self.session.talk(&format!("{stored} runs are stored already; going on"));
+            let stored = stored_runs(self.results.len());
+            self.session.talk(&format!("{stored} already; going on"));
         }
     }
 
@@ -182,10 +213,10 @@ impl<'a> Play<'a> {
     /// too.
     fn say_how_to_go_on(&self) {
         output::talk(&format!(
-            "{} runs are stored in {}; go on with: inferometer sweep --resume {}",
-            self.results.len(),
+            "{} in {}; go on with: {}",
+            stored_runs(self.results.len()),
             self.set.path().display(),
-            self.set.path().display()
+            way_on(self.set)
         ));
     }
 }

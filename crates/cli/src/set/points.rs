@@ -3,51 +3,98 @@
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_campaign::Campaign;
-use inferometer_model::Spec;
-use inferometer_model::campaign::SetManifest;
+use inferometer_model::campaign::{Point, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
+use inferometer_model::{Outcome, Spec};
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError};
 use inferometer_workload::{Ingredients, make_plan};
 
 use crate::commands::seal_summary;
 use crate::failure::Failure;
 
-/// What a run came to, if it was not cut short by its user or by a crash.
-pub(super) fn whole(directory: &RunDirectory) -> Result<Option<Summary>, Failure> {
-    let refused = |error: StoreError| Failure::usage(error.to_string());
-    if let Err(error @ StoreError::NewerFormat { .. }) = directory.manifest() {
-        return Err(refused(error));
+/// A point as it lies there.
+#[derive(Debug)]
+pub(super) enum Found {
+    Whole(Box<Summary>),
+    /// Why it must be measured again.
+    Broken(String),
+}
+
+/// What a run came to, if all of it is there and it was not cut short. The journal is read for
+/// this: a summary alone does not show that something was lost.
+pub(super) fn find(directory: &RunDirectory) -> Result<Found, Failure> {
+    let stored = match directory.read() {
+        Ok(stored) => stored,
+        Err(error) => {
+            return match damage(&error) {
+                Some(why) => Ok(Found::Broken(why)),
+                None => Err(Failure::usage(error.to_string())),
+            };
+        }
+    };
+    if !stored.integrity.is_intact() {
+        return Ok(Found::Broken(format!("its journal is damaged: {}", stored.integrity)));
     }
     let summary = match directory.state() {
         RunState::Sealed => {
-            let stored = directory.read_summary()?;
-            let known = stored.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
-            match known {
-                Some(summary) => Some(summary),
-                // Of another version: the records are what counts.
-                None => Some(summarize(&directory.read().map_err(refused)?.observations)),
-            }
+            let kept = directory.read_summary()?;
+            let known = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+            // Of another version: the records are what counts.
+            known.unwrap_or_else(|| summarize(&stored.observations))
         }
-        RunState::Finished => Some(seal_summary(directory, &directory.read().map_err(refused)?)?),
+        RunState::Finished => seal_summary(directory, &stored)?,
         RunState::Running => {
-            return Err(refused(StoreError::Busy { run: directory.path().to_owned() }));
+            let busy = StoreError::Busy { run: directory.path().to_owned() };
+            return Err(Failure::usage(busy.to_string()));
         }
-        RunState::Unfinished | RunState::Unreadable(_) => None,
+        RunState::Unfinished => return Ok(Found::Broken("it did not finish".to_owned())),
+        RunState::Unreadable(why) => return Ok(Found::Broken(why)),
     };
-    Ok(summary.filter(|summary| !was_cut(summary)))
+    Ok(if was_cut(&summary) {
+        Found::Broken(format!("it ended early: {}", summary.run.stop.text()))
+    } else {
+        Found::Whole(Box::new(summary))
+    })
 }
 
-/// What the server did to a run is a result; what its user or a crash did is none.
+/// What is lost can be measured again; what another process holds, a newer program wrote or the
+/// disk keeps back is not lost.
+pub(crate) fn damage(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Unfinished { .. } => Some("it did not finish".to_owned()),
+        StoreError::JournalLost { .. } => Some("its journal holds no ending".to_owned()),
+        StoreError::NotAJournal { .. } => Some("its journal does not begin as one".to_owned()),
+        StoreError::Incomplete { error, integrity, .. } => {
+            Some(format!("its journal has lost entries ({error}; {integrity})"))
+        }
+        StoreError::Inconsistent { error, integrity, .. } => {
+            Some(format!("its journal contradicts itself ({error}; {integrity})"))
+        }
+        StoreError::Manifest { error, .. } => Some(format!("its manifest is damaged: {error}")),
+        StoreError::NoManifest { .. } => Some("its manifest is missing".to_owned()),
+        StoreError::TooLong { path, .. } => Some(format!("{} is too long", path.display())),
+        _ => None,
+    }
+}
+
+/// What the server did to a run is a result; what its user or a crash did is none, and neither is
+/// that there was no server.
 pub(crate) fn was_cut(summary: &Summary) -> bool {
     match summary.run.stop {
-        RunStop::Drained | RunStop::Cut | RunStop::Recovered => true,
-        RunStop::PlanDone
-        | RunStop::Unauthorized
-        | RunStop::Unreachable
-        | RunStop::ClientExhausted
-        | RunStop::Stalled => false,
+        RunStop::Drained | RunStop::Cut | RunStop::Recovered | RunStop::Unreachable => true,
+        RunStop::PlanDone | RunStop::Unauthorized | RunStop::ClientExhausted | RunStop::Stalled => {
+            false
+        }
     }
+}
+
+/// Whether nobody was there to answer, in a run too short to be given up.
+pub(super) fn found_nobody(summary: &Summary) -> bool {
+    summary.count(Outcome::Ok) == 0
+        && summary.outcomes.iter().any(|(outcome, count)| {
+            matches!(outcome, Outcome::TransportError | Outcome::TimeoutConnect) && 0 < *count
+        })
 }
 
 /// Refuses a stored run that is not the one which the set asks for.
@@ -104,13 +151,13 @@ pub(super) fn sum_up(
 pub(crate) fn replay(
     set: &SetDirectory,
     manifest: &SetManifest,
-    mut read: impl FnMut(&RunDirectory) -> Result<Option<Summary>, Failure>,
+    mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
 ) -> Result<Replay, Failure> {
     let mut campaign = Campaign::new(manifest.campaign.clone())
         .map_err(|error| Failure::usage(error.to_string()))?;
     let mut results = Vec::new();
     while let Some(point) = campaign.next() {
-        let Some(summary) = read(&set.point(point.number))? else {
+        let Some(summary) = read(&point, &set.point(point.number))? else {
             return Ok(Replay { results, summary: None });
         };
         campaign.finished(&summary);

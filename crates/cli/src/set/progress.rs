@@ -1,59 +1,35 @@
 //! What is said while a set is measured: which run it is, and what it came to.
 
 use inferometer_analysis::{Quantity, Summary, Zero};
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
-use inferometer_report::escape;
+use inferometer_campaign::{Campaign, Precision, Progress};
+use inferometer_model::campaign::{CampaignSpec, Level, Point};
+use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;
 
-/// Runs that are certain to be asked for at most, and whether others may follow.
-pub(crate) fn planned(campaign: &CampaignSpec) -> (u64, bool) {
-    let runs = u64::from(campaign.repetition.runs.get());
-    match &campaign.question {
-        Question::Repeat => (runs, false),
-        Question::Sweep(sweep) => {
-            let places = sweep.levels.len() as u64 * campaign.conditions.len() as u64;
-            (runs * places, sweep.fine.is_some() || sweep.find.is_some())
-        }
+/// `[7/21]`; without an end where it is not known yet.
+fn place(campaign: &Campaign) -> String {
+    let Progress { done, expected } = campaign.progress();
+    match expected {
+        Some(expected) => format!("[{}/{expected}]", done + 1),
+        None => format!("[{}]", done + 1),
     }
 }
 
-/// `[7/21]`; with a plus where more may follow.
-fn place(campaign: &CampaignSpec, point: &Point) -> String {
-    let number = u64::from(point.number) + 1;
-    match planned(campaign) {
-        (planned, false) => format!("[{number}/{planned}]"),
-        (planned, true) if number <= planned => format!("[{number}/{planned}+]"),
-        (_, true) => format!("[{number}]"),
-    }
+fn named(spec: &CampaignSpec, condition: u32) -> Option<String> {
+    let place = usize::try_from(condition).ok()?;
+    let condition = spec.conditions.get(place).filter(|_| 1 < spec.conditions.len())?;
+    Some(terminal(&condition.name))
 }
 
 /// The line before a run.
-pub(super) fn opening(campaign: &CampaignSpec, point: &Point) -> String {
-    let named = usize::try_from(point.condition).ok().and_then(|at| campaign.conditions.get(at));
-    let condition = match named {
-        Some(condition) if 1 < campaign.conditions.len() => {
-            format!("{} ", escape::terminal(&condition.name))
-        }
-        _ => String::new(),
-    };
-    let level = match point.level {
-        Level::AsAsked => String::new(),
-        level @ (Level::Rate(_) | Level::Unlimited | Level::Concurrency(_)) => {
-            format!("at {level}, ")
-        }
-    };
-    let stage = match point.stage {
-        Stage::Planned => "",
-        Stage::Fine => ", around the knee",
-        Stage::Probe => ", searching",
-        Stage::Confirmation => ", to confirm",
-    };
-    let run = point.repetition + 1;
-    format!("{} {condition}{level}run {run}{stage}: …", place(campaign, point))
+pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -> String {
+    let server = named(spec, point.condition).map_or_else(String::new, |name| format!("{name}, "));
+    let why = campaign.why().unwrap_or_default();
+    format!("{} {server}{why}: …", place(campaign))
 }
 
-/// The line after it.
-pub(super) fn headline(campaign: &CampaignSpec, point: &Point, summary: &Summary) -> String {
+/// The line after it, before the campaign is told of it.
+pub(super) fn headline(campaign: &Campaign, summary: &Summary) -> String {
     let output = summary.metrics.scalar("output_throughput").and_then(|scalar| scalar.value);
     // On an open loop a wait before sending is the server's doing too.
     let zero = if summary.run.load.is_open() { Zero::Schedule } else { Zero::Sent };
@@ -64,5 +40,24 @@ pub(super) fn headline(campaign: &CampaignSpec, point: &Point, summary: &Summary
         figure(output),
         figure(ttft.map(|estimate| estimate.value))
     );
-    format!("{} {words}", place(campaign, point))
+    format!("{} {words}", place(campaign))
+}
+
+/// Whether repetition was enough, where it was to stop at a half-width.
+pub(super) fn precision(spec: &CampaignSpec, campaign: &Campaign) -> Vec<String> {
+    let Some(stop_at) = &spec.repetition.stop_at else { return Vec::new() };
+    let percent = |share: f64| format!("{} %", figure(Some(share * 100.0)));
+    let line = |found: Precision| {
+        let server = named(spec, found.condition).into_iter();
+        let level = (found.level != Level::AsAsked).then(|| found.level.to_string());
+        let place = server.chain(level).map(|part| format!(" of {part}")).collect::<String>();
+        let width = found.half_width.map_or_else(
+            || "not known of so few runs that can be trusted".to_owned(),
+            |share| format!("±{} after {} runs", percent(share), found.runs),
+        );
+        let reached = if found.reached { "reached" } else { "not reached" };
+        let wanted = percent(stop_at.half_width);
+        format!("--stop-at {reached}: {}{place} is {width} (wanted: {wanted})", stop_at.quantity)
+    };
+    campaign.findings().precision.into_iter().map(line).collect()
 }

@@ -59,7 +59,10 @@ impl Restart {
     ) -> Result<Option<Exit>, Failure> {
         let failed =
             |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
-        let mut file = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
+        let opened = OpenOptions::new().create(true).append(true).open(log);
+        let mut file = opened.map_err(|error| {
+            Failure::usage(format!("{}, for the words of --restart: {error}", log.display()))
+        })?;
         let from = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut child = self.start(condition, &file).map_err(failed)?;
         loop {

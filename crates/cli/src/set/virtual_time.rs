@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use inferometer_model::campaign::CampaignSpec;
-
 use super::bench::{Asked, Bench};
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
@@ -17,13 +15,6 @@ pub(super) struct VirtualBench<'session> {
 }
 
 impl Bench for VirtualBench<'_> {
-    fn make_ready(&mut self, campaign: &CampaignSpec) -> Result<(), Failure> {
-        for condition in &campaign.conditions {
-            VirtualEngine::of(&condition.spec.engine)?;
-        }
-        Ok(())
-    }
-
     fn measure(
         &mut self,
         asked: &Asked<'_>,

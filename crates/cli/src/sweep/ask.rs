@@ -8,12 +8,12 @@ use inferometer_analysis::check_slos;
 use inferometer_model::campaign::{
     self, CampaignSpec, Condition, Dimension, Fine, Level, Order, Question, Search,
 };
-use inferometer_model::spec::LoadDraft;
+use inferometer_model::spec::{Extent, LoadDraft, LoadShape};
 use inferometer_model::{Spec, SpecDraft};
 
-use super::levels::{Rising, whole};
+use super::levels::{Bound, Rising, whole};
 use super::targets;
-use crate::arguments::{ExperimentArguments, SweepArguments, SweepTable};
+use crate::arguments::{ExperimentArguments, SweepArguments, SweepTable, Written};
 use crate::draft::{Drafted, Repeat, draft_sweep};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
@@ -36,6 +36,11 @@ const SEARCH_AT_MOST: f64 = 1_000.0;
 const RESOLUTION: f64 = 0.05;
 /// Fewer runs decide too little where a goal is nearly met.
 const SEARCH_RUNS_MIN: u32 = 3;
+/// Of a level that nobody said the length of.
+const WAVES: u32 = 10;
+const REQUESTS_LEAST: u64 = 100;
+/// Below these many the first and the last wave are much of a run.
+const WAVES_FEW: u64 = 5;
 const CONCURRENCIES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
@@ -44,8 +49,10 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
     let base = draft_sweep(&experiment, None)?;
     let table = base.sweep.clone();
     let repeat = base.repeat.clone();
+    check_shape(&base, &table)?;
     let (dimension, rising) = levels(&table)?;
-    let question = question(&table, &repeat, dimension, &rising)?;
+    let waves = waves(&base, &table, dimension)?;
+    let question = question(&table, &repeat, dimension, &rising, waves)?;
     let named = match &table.targets {
         Some(targets) => targets::drafts(&experiment, targets)?,
         None => vec![(String::new(), base)],
@@ -74,7 +81,8 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
         seed,
     };
     let sorted = "the levels did not rise: they are put in order, each once".to_owned();
-    let notes = (!rising.as_typed).then_some(sorted).into_iter().collect();
+    let notes =
+        (!rising.as_typed).then_some(sorted).into_iter().chain(few_waves(&campaign)).collect();
     Ok(Sweep { campaign, secrets, restart_timeout: repeat.restart_timeout, notes })
 }
 
@@ -94,6 +102,60 @@ fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
                 .hint(format!("say them with {many}, such as {many} 1,2,4,8")))
         }
     }
+}
+
+/// A file that asks for rates must not become a sweep of concurrencies unsaid.
+fn check_shape(drafted: &Drafted, table: &SweepTable) -> Result<(), Failure> {
+    let load = &drafted.spec.load;
+    let is_open = load.rate_per_s.is_some() || load.ramp.is_some();
+    let chosen = table.rates.is_some() || table.concurrencies.is_some() || table.find.is_some();
+    if chosen || !is_open {
+        return Ok(());
+    }
+    Err(Failure::usage("the file has a rate or a ramp, and nothing says at which loads to measure")
+        .hint("say --rates or --concurrencies, such as --rates 1,2,4,8"))
+}
+
+/// Requests of each level as a multiple of its concurrency: as said, or so many that filling and
+/// draining do not weigh, where nothing says how long a level is.
+fn waves(
+    drafted: &Drafted,
+    table: &SweepTable,
+    dimension: Dimension,
+) -> Result<Option<NonZeroU32>, Failure> {
+    let load = &drafted.spec.load;
+    let is_long = load.requests.is_some() || load.duration.is_some();
+    match (table.waves, dimension) {
+        (Some(0), _) => Err(Failure::usage("--waves is zero; write a number from 1")),
+        (Some(_), Dimension::Rate) => {
+            Err(Failure::usage("--waves counts in requests in flight, and a rate has none")
+                .hint("say how long each level is with --requests or --duration"))
+        }
+        (Some(_), Dimension::Concurrency) if is_long => Err(Failure::usage(
+            "--waves says how long each level is, and so do --requests and --duration; choose one",
+        )),
+        (Some(waves), Dimension::Concurrency) => Ok(NonZeroU32::new(waves)),
+        (None, Dimension::Concurrency) if !is_long => Ok(NonZeroU32::new(WAVES)),
+        (None, Dimension::Rate | Dimension::Concurrency) => Ok(None),
+    }
+}
+
+/// What is so short that it mostly fills and drains is measured all the same, and said.
+fn few_waves(campaign: &CampaignSpec) -> Option<String> {
+    let highest = set::known_specs(campaign).pop()?;
+    let LoadShape::Closed { concurrency, .. } = highest.load.shape else { return None };
+    let Extent::Requests(requests) = highest.load.extent else { return None };
+    let slots = u64::from(concurrency.get());
+    let few = if requests.get() < slots {
+        "fewer than that: not all places are ever taken"
+    } else if requests.get() < slots * WAVES_FEW {
+        "few waves: filling and draining weigh on what is measured"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "at {concurrency} at once {requests} requests are {few}; --waves 10 asks for more"
+    ))
 }
 
 fn levels(table: &SweepTable) -> Result<(Dimension, Rising), Failure> {
@@ -129,12 +191,8 @@ fn question(
     repeat: &Repeat,
     dimension: Dimension,
     rising: &Rising,
+    waves: Option<NonZeroU32>,
 ) -> Result<campaign::Sweep, Failure> {
-    let waves = table.waves.and_then(NonZeroU32::new);
-    if waves.is_some() && dimension == Dimension::Rate {
-        return Err(Failure::usage("--waves counts in requests in flight, and a rate has none")
-            .hint("say how long each level is with --requests or --duration"));
-    }
     let fine = table.fine.and_then(NonZeroU32::new);
     if table.fine_runs.is_some() && fine.is_none() {
         return Err(Failure::usage("--fine-runs are runs of --fine; set it too, or leave it out"));
@@ -170,8 +228,9 @@ fn search(table: &SweepTable, repeat: &Repeat, rising: &Rising) -> Result<Option
     };
     let lowest = rising.levels.first().and_then(|level| level.place());
     let lowest = lowest.filter(|level| level.is_finite());
-    let from = table.from.or(lowest).unwrap_or(SEARCH_FROM);
-    let at_most = table.at_most.unwrap_or(SEARCH_AT_MOST);
+    let bound = |bound: &Option<Written<Bound>>| bound.as_ref().map(|bound| bound.0.0);
+    let from = bound(&table.from).or(lowest).unwrap_or(SEARCH_FROM);
+    let at_most = bound(&table.at_most).unwrap_or(SEARCH_AT_MOST);
     if at_most <= from {
         return Err(Failure::usage(format!(
             "the search goes up from {from} (--from) and may not exceed {at_most} (--at-most)"
@@ -206,20 +265,16 @@ fn condition(
         )
         .hint("play it with `inferometer run`, a trace at other speeds with --speed"));
     }
-    let load = &draft.load;
-    if question.waves.is_some() && (load.requests.is_some() || load.duration.is_some()) {
-        return Err(Failure::usage(
-            "--waves says how long each level is, and so do --requests and --duration; choose one",
-        ));
-    }
     let searched = question.find.as_ref().and_then(|find| match question.dimension {
         Dimension::Rate => Some(Level::Rate(find.from)),
         Dimension::Concurrency => whole(find.from).map(Level::Concurrency),
     });
     let levels: Vec<Level> = question.levels.iter().copied().chain(searched).collect();
+    // Said waves are counted exactly; what nobody said is long enough to say something.
+    let least = if table.waves.is_some() { 1 } else { REQUESTS_LEAST };
     let mut specs = Vec::new();
     for level in levels {
-        specs.push(at_level(drafted, level, question.waves, simulated)?);
+        specs.push(at_level(drafted, level, question.waves, least, simulated)?);
     }
     let Some(lowest) = specs.into_iter().next() else {
         return Err(Failure::usage("there is no level to measure at"));
@@ -236,6 +291,7 @@ fn at_level(
     drafted: &Drafted,
     level: Level,
     waves: Option<NonZeroU32>,
+    least: u64,
     simulated: bool,
 ) -> Result<Spec, Failure> {
     let draft = &drafted.spec;
@@ -256,7 +312,7 @@ fn at_level(
         Level::Concurrency(requests) => LoadDraft {
             concurrency: Some(requests.get()),
             requests: waves
-                .map(|waves| u64::from(waves.get()) * u64::from(requests.get()))
+                .map(|waves| (u64::from(waves.get()) * u64::from(requests.get())).max(least))
                 .or(bare.requests),
             ..bare
         },

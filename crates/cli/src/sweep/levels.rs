@@ -79,8 +79,9 @@ impl Grammar for RateLevels {
 
     fn schema() -> Schema {
         json_schema!({
-            "type": ["number", "string"],
-            "examples": ["1,3,5,7,9,11,inf", "500..1000:50", "1..64*2"],
+            "type": ["number", "string", "array"],
+            "items": { "type": ["number", "string"] },
+            "examples": [[1, 2, "inf"], "1,3,5,7,9,11,inf", "500..1000:50", "1..64*2"],
         })
     }
 }
@@ -104,9 +105,34 @@ impl Grammar for ConcurrencyLevels {
 
     fn schema() -> Schema {
         json_schema!({
-            "type": ["integer", "string"],
-            "examples": ["1,2,4,8,16", "1..256*2", "10..100:10"],
+            "type": ["integer", "string", "array"],
+            "items": { "type": ["integer", "string"] },
+            "examples": [[1, 8, 64], "1,2,4,8,16", "1..256*2", "10..100:10"],
         })
+    }
+}
+
+/// Where a search begins or ends: a number above zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bound(pub(crate) f64);
+
+impl Grammar for Bound {
+    const NAME: &'static str = "Bound";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let number = text.trim().parse::<f64>().ok();
+        let bound = number.filter(|number| number.is_finite() && 0.0 < *number).map(Self);
+        bound.ok_or_else(|| {
+            format!("`{text}` is no level to search from or to; write a number above 0")
+        })
+    }
+
+    fn write(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": ["number", "string"], "exclusiveMinimum": 0, "examples": [2, 64] })
     }
 }
 
@@ -222,6 +248,14 @@ mod tests {
         }
         for text in ["0", "1.5", "inf", "1..2:0.5"] {
             assert!(ConcurrencyLevels::read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_search_has_finite_bounds_above_zero() {
+        assert_eq!(Bound::read("0.5"), Ok(Bound(0.5)));
+        for text in ["inf", "nan", "0", "-1", "", "fast"] {
+            assert!(Bound::read(text).is_err(), "{text}");
         }
     }
 

@@ -8,5 +8,5 @@ mod targets;
 
 pub(crate) use ask::{Sweep, ask};
 pub(crate) use find::Find;
-pub(crate) use levels::{ConcurrencyLevels, RateLevels};
+pub(crate) use levels::{Bound, ConcurrencyLevels, RateLevels};
 pub(crate) use outline::outline;

@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Level, Question};
+use inferometer_model::campaign::{CampaignSpec, Level, Question, Search};
 use inferometer_model::spec::{Extent, LoadShape, Rate};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::count;
 use serde_json::json;
 
 use crate::arguments::PageFormat;
-use crate::set::{known_specs, planned};
+use crate::set::known_specs;
 
 /// One level, as far as it is known beforehand.
 struct Step {
@@ -87,6 +87,62 @@ struct Whole {
     time: Option<Duration>,
 }
 
+/// Runs that are laid out beforehand at most, and whether others may follow.
+fn planned(campaign: &CampaignSpec) -> (u64, bool) {
+    let runs = u64::from(campaign.repetition.runs.get());
+    match &campaign.question {
+        Question::Repeat => (runs, false),
+        Question::Sweep(sweep) => {
+            let places = sweep.levels.len() as u64 * campaign.conditions.len() as u64;
+            (runs * places, sweep.fine.is_some() || sweep.find.is_some())
+        }
+    }
+}
+
+/// What is asked at every level.
+fn facts(campaign: &CampaignSpec) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(condition) = campaign.conditions.first() {
+        let Spec { api, workload, load, .. } = &condition.spec;
+        let streamed = if workload.streaming { "streamed" } else { "not streamed" };
+        facts.push(("workload", format!("{}, {api}, {streamed}", workload.source.kind().name())));
+        facts.push((
+            "warm-up",
+            match load.warm_up {
+                0 => "none".to_owned(),
+                requests => format!("{requests} requests before each run, not counted"),
+            },
+        ));
+    }
+    let repetition = &campaign.repetition;
+    if !repetition.cool_down.is_zero() {
+        facts.push(("rest", format!("{:?} between two runs", repetition.cool_down)));
+    }
+    if let Some(command) = &repetition.restart {
+        facts.push(("restart", terminal(command)));
+    }
+    if let Some(stop_at) = &repetition.stop_at {
+        let share = stop_at.half_width * 100.0;
+        facts.push(("stop", format!("early, once {} is known to ±{share} %", stop_at.quantity)));
+    }
+    facts.push(("seed", campaign.seed.to_string()));
+    if let Question::Sweep(sweep) = &campaign.question {
+        facts.extend(sweep.find.iter().flat_map(search));
+    }
+    facts
+}
+
+fn search(find: &Search) -> [(&'static str, String); 3] {
+    let goals: Vec<String> = find.goals.iter().map(ToString::to_string).collect();
+    let Search { from, at_most, resolution, runs_at_most, .. } = find;
+    let share = resolution * 100.0;
+    [
+        ("goals", terminal(&goals.join(", "))),
+        ("search", format!("from {from}, to {at_most} at most, until it is known to {share} %")),
+        ("", format!("runs are chosen as it goes, at most {runs_at_most} at a level")),
+    ]
+}
+
 fn whole(campaign: &CampaignSpec, steps: &[Step]) -> Whole {
     let (runs, more) = planned(campaign);
     let each = campaign.repetition.runs.get() * as_u32(campaign.conditions.len());
@@ -110,6 +166,9 @@ fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
     let names: Vec<String> =
         campaign.conditions.iter().map(|condition| terminal(&condition.name)).collect();
     let _ = writeln!(text, "{:<10} {}", "servers", names.join(", "));
+    for (name, words) in facts(campaign) {
+        let _ = writeln!(text, "{name:<10} {words}");
+    }
     for note in notes {
         let _ = writeln!(text, "{:<10} {note}", "note");
     }
@@ -131,7 +190,11 @@ fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
     let time =
         whole.time.map_or_else(String::new, |time| format!(", {} and its drains", in_words(time)));
     let more = if whole.more { ", and more where the first ones lead" } else { "" };
-    let _ = writeln!(text, "\n{} runs{requests}{time}{more}", whole.runs);
+    let most = if campaign.repetition.stop_at.is_some() { " at most" } else { "" };
+    let runs = if whole.runs == 1 { "1 run".to_owned() } else { format!("{} runs", whole.runs) };
+    if 0 < whole.runs {
+        let _ = writeln!(text, "\n{runs}{most}{requests}{time}{more}");
+    }
     text
 }
 

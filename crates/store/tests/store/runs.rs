@@ -246,14 +246,16 @@ fn prompts_of_the_same_seed_to_the_same_server_were_sent_before() {
     let store = RunStore::open(folder.path().join("runs")).unwrap();
     let new = new_run(Some(1));
     let (spec, base, now) = (new.spec.clone(), new.endpoint.base.clone(), new.clock.realtime_ns);
-    assert_eq!(store.sent_before(&spec, "p-2", &base, now), None);
+    let model = new.endpoint.model.clone();
+    assert_eq!(store.sent_before(&spec, "p-2", &base, &model, now), None);
     let run = store.create(new).unwrap().directory().id().to_owned();
-    assert_eq!(store.sent_before(&spec, "p-2", &base, now).as_ref(), Some(&run));
+    assert_eq!(store.sent_before(&spec, "p-2", &base, &model, now).as_ref(), Some(&run));
     let other_seed = Spec { seed: spec.seed + 1, ..spec.clone() };
-    assert_eq!(store.sent_before(&other_seed, "p-2", &base, now), None);
-    assert_eq!(store.sent_before(&other_seed, "p-1", &base, now).as_ref(), Some(&run));
+    assert_eq!(store.sent_before(&other_seed, "p-2", &base, &model, now), None);
+    assert_eq!(store.sent_before(&other_seed, "p-1", &base, &model, now).as_ref(), Some(&run));
     let elsewhere = "http://127.0.0.1:8001".parse().unwrap();
-    assert_eq!(store.sent_before(&spec, "p-1", &elsewhere, now), None);
+    assert_eq!(store.sent_before(&spec, "p-1", &elsewhere, &model, now), None);
+    assert_eq!(store.sent_before(&spec, "p-1", &base, "another model", now), None);
     let days_later = now + 3 * 86_400 * 1_000_000_000;
-    assert_eq!(store.sent_before(&spec, "p-1", &base, days_later), None);
+    assert_eq!(store.sent_before(&spec, "p-1", &base, &model, days_later), None);
 }

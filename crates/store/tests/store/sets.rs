@@ -7,8 +7,8 @@ use std::time::Duration;
 use inferometer_model::campaign::{CampaignSpec, Condition, Order, Question, Repetition};
 use inferometer_model::observations::ClockAnchor;
 use inferometer_store::{
-    NewRun, NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetState,
-    StoreError, Stored,
+    NewRun, NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing,
+    SetState, StoreError, Stored,
 };
 
 use crate::samples::{STARTED_NS, new_run, store, whole_run};
@@ -18,6 +18,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn new_set() -> NewSet {
     let spec = new_run(Some(5)).spec;
     NewSet {
+        key_files: Vec::new(),
         campaign: CampaignSpec {
             question: Question::Repeat,
             conditions: vec![Condition { name: "as asked".to_owned(), spec }],
@@ -174,11 +175,37 @@ fn what_a_set_sent_was_sent_before() {
     let (_place, store, set) = set();
     let new = new_run(Some(5));
     let (spec, base) = (new.spec.clone(), new.endpoint.base.clone());
-    let plan = new.fingerprints.plan.clone();
-    let seen = |now_ns| store.sent_before(&spec, &plan, &base, now_ns);
+    let (plan, model) = (new.fingerprints.plan.clone(), new.endpoint.model.clone());
+    let seen = |now_ns| store.sent_before(&spec, &plan, &base, &model, now_ns);
     assert_eq!(seen(STARTED_NS), None);
     finish(set.create_point(3, new).unwrap());
     assert_eq!(seen(STARTED_NS).as_deref(), Some(set.point(3).id()));
+    set.abandon(3).unwrap();
+    assert_eq!(seen(STARTED_NS).as_deref(), Some(set.point(3).id()), "the server has seen it");
+    assert_eq!(set.abandoned().unwrap().iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3]);
     let run = finish(store.create(run_at(STARTED_NS + SECOND_NS)).unwrap());
     assert_eq!(seen(STARTED_NS + SECOND_NS).as_deref(), Some(run.id()), "the newest");
+}
+
+#[test]
+fn what_finishes_a_run_of_a_set_is_its_set() {
+    let (_place, store, set) = set();
+    drop(set.create_point(0, new_run(Some(5))).unwrap());
+    let said = set.point(0).read().unwrap_err().to_string();
+    assert!(said.contains("sweep --resume") && !said.contains("recover"), "{said}");
+    let run = store.create(new_run(Some(5))).unwrap().directory().clone();
+    let said = run.read().unwrap_err().to_string();
+    assert!(said.contains("inferometer recover"), "{said}");
+}
+
+#[test]
+fn a_set_without_its_file_is_listed_all_the_same() {
+    let (_place, store, set) = set();
+    finish(set.create_point(0, new_run(Some(5))).unwrap());
+    fs::remove_file(set.path().join("set.json")).unwrap();
+    let listed = store.sets().unwrap();
+    let [SetListing { state: SetState::Unreadable(reason), .. }] = &listed[..] else {
+        panic!("{listed:?}");
+    };
+    assert!(reason.contains("set.json is missing"), "{reason}");
 }

@@ -78,7 +78,7 @@ fn conditions(
     talk: &impl Fn(&str),
 ) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
     let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
-    let replay = replay(set, &manifest, finished)?;
+    let replay = replay(set, &manifest, |_, point| finished(point))?;
     if replay.summary.is_none() {
         talk(&format!(
             "warning: set {} is not finished; it is compared as far as it goes",

@@ -2,34 +2,38 @@
 
 use std::fmt::Write;
 
-use inferometer_model::campaign::{CampaignSpec, Level, Question};
-use inferometer_report::escape::terminal_line;
-use inferometer_store::{RunState, SetListing, SetState};
+use inferometer_analysis::Summary;
+use inferometer_campaign::Campaign;
+use inferometer_model::campaign::{CampaignSpec, Level, Question, Sweep};
+use inferometer_report::escape::{terminal, terminal_line};
+use inferometer_store::{SetListing, SetState};
 use serde_json::{Value, json};
 
-use crate::set::planned;
+use crate::set::was_cut;
 
 pub(super) fn table(sets: &[SetListing]) -> String {
     if sets.is_empty() {
         return String::new();
     }
     let mut text = format!(
-        "{:<20} {:<10} {:<8} {:<15} {:<30} {:>8}\n",
-        "set", "state", "kind", "servers", "levels", "runs"
+        "{:<20} {:<10} {:<8} {:<8} {:<20} {:<30} {:>8}\n",
+        "set", "state", "verdict", "kind", "servers", "levels", "runs"
     );
     for listing in sets {
         let campaign = listing.manifest.as_ref().map(|manifest| &manifest.campaign);
         let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
         let _ = writeln!(
             text,
-            "{:<20} {:<10} {:<8} {:<15} {:<30} {:>8}{}",
+            "{:<20} {:<10} {:<8} {:<8} {:<20} {:<30} {:>8}{}{}",
             terminal_line(listing.set.id(), 20),
             state(&listing.state),
+            verdict(listing).unwrap_or_else(|| "–".to_owned()),
             campaign.map_or("–", kind),
-            terminal_line(&campaign.map_or_else(|| "–".to_owned(), servers), 15),
+            ending(&campaign.map_or_else(|| "–".to_owned(), servers), 20),
             terminal_line(&campaign.map_or_else(|| "–".to_owned(), levels), 30),
             campaign.map_or_else(|| "–".to_owned(), |campaign| runs(listing, campaign)),
             if simulated { "  simulated" } else { "" },
+            reason(listing).map_or_else(String::new, |reason| format!("  {}", terminal(reason))),
         );
     }
     text
@@ -38,15 +42,13 @@ pub(super) fn table(sets: &[SetListing]) -> String {
 pub(super) fn json(listing: &SetListing) -> Value {
     let manifest = listing.manifest.as_ref();
     let campaign = manifest.map(|manifest| &manifest.campaign);
-    let planned = campaign.map(planned);
+    let expected = campaign.and_then(expected);
     json!({
         "id": listing.set.id(),
         "path": listing.set.path().display().to_string(),
         "state": state(&listing.state),
-        "reason": match &listing.state {
-            SetState::Unreadable(reason) => Some(reason.as_str()),
-            SetState::Sealed | SetState::Running | SetState::Unfinished => None,
-        },
+        "reason": reason(listing),
+        "verdict": verdict(listing),
         "started": manifest.map(|manifest| &manifest.started),
         "simulated": manifest.map(|manifest| manifest.simulated),
         "kind": campaign.map(kind),
@@ -55,9 +57,38 @@ pub(super) fn json(listing: &SetListing) -> Value {
         }),
         "levels": campaign.map(listed),
         "runs_done": done(listing),
-        "runs_planned": planned.map(|(runs, _)| runs),
-        "more_runs": planned.map(|(_, more)| more),
+        "runs_planned": expected,
+        "more_runs": campaign.map(|_| expected.is_none()),
     })
+}
+
+fn reason(listing: &SetListing) -> Option<&str> {
+    match &listing.state {
+        SetState::Unreadable(reason) => Some(reason),
+        SetState::Sealed | SetState::Running | SetState::Unfinished => None,
+    }
+}
+
+/// Of a set that is finished.
+fn verdict(listing: &SetListing) -> Option<String> {
+    let summary: Value = serde_json::from_slice(&listing.set.read_summary().ok()??).ok()?;
+    summary.get("verdict")?.as_str().map(|verdict| terminal_line(verdict, 8))
+}
+
+/// All runs that there will be; `None` where that depends on what they show.
+fn expected(campaign: &CampaignSpec) -> Option<u32> {
+    Campaign::new(campaign.clone()).ok()?.progress().expected
+}
+
+/// Cut from the front: the end of an address tells servers apart.
+fn ending(text: &str, limit: usize) -> String {
+    let safe = terminal(text);
+    let length = safe.chars().count();
+    if length <= limit {
+        return safe;
+    }
+    let kept = safe.chars().skip(length + 1 - limit);
+    ['…'].into_iter().chain(kept).collect()
 }
 
 fn state(state: &SetState) -> &str {
@@ -91,6 +122,10 @@ fn listed(campaign: &CampaignSpec) -> &[Level] {
 }
 
 fn levels(campaign: &CampaignSpec) -> String {
+    if let Question::Sweep(Sweep { find: Some(find), .. }) = &campaign.question {
+        let goals: Vec<String> = find.goals.iter().map(ToString::to_string).collect();
+        return format!("{}..{}: {}", find.from, find.at_most, goals.join(", "));
+    }
     match listed(campaign) {
         [] => "as asked".to_owned(),
         [only] => only.to_string(),
@@ -98,14 +133,31 @@ fn levels(campaign: &CampaignSpec) -> String {
     }
 }
 
-/// Points that are sealed.
+/// Points that count.
 fn done(listing: &SetListing) -> usize {
-    let points = listing.set.points().unwrap_or_default();
-    let is_sealed = |number: &u32| listing.set.point(*number).state() == RunState::Sealed;
-    points.iter().filter(|number| is_sealed(number)).count()
+    let is_whole = |number: &u32| {
+        let kept = listing.set.point(*number).read_summary().ok().flatten();
+        let summary = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+        summary.is_some_and(|summary| !was_cut(&summary))
+    };
+    listing.set.points().unwrap_or_default().iter().filter(|number| is_whole(number)).count()
 }
 
 fn runs(listing: &SetListing, campaign: &CampaignSpec) -> String {
-    let (planned, more) = planned(campaign);
-    format!("{}/{planned}{}", done(listing), if more { "+" } else { "" })
+    let done = done(listing);
+    match expected(campaign).filter(|_| listing.state != SetState::Sealed) {
+        Some(expected) => format!("{done}/{expected}"),
+        None => done.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        assert_eq!(ending("http://h:1", 10), "http://h:1");
+        assert_eq!(ending("http://server.example:8000", 10), "…mple:8000");
+    }
 }
