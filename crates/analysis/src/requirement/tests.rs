@@ -158,7 +158,8 @@ fn an_invalid_run_passes_nothing() {
     assert_eq!(found.reason.as_deref(), Some("the run is invalid: requests left late"));
     assert_eq!(found.value, Some(1.0), "it is shown all the same");
     let fine = run_with_p99(1.0, Some((1.0, 1.0)));
-    let across = requirement("ttft.p99<500ms").judge_across(&[fine.clone(), fine, invalid]);
+    let runs: Vec<Summary> = [&fine, &fine, &invalid].into_iter().cloned().collect();
+    let across = requirement("ttft.p99<500ms").judge_across(&runs);
     assert_eq!(across.verdict, RequirementVerdict::Undecided);
     assert!(across.reason.unwrap().contains("the run is invalid"));
 }

@@ -9,7 +9,7 @@ const POINTS_MIN: usize = 3;
 ///
 /// Both axes are brought to 0…1. The difference of the two is largest where the curve leaves the
 /// diagonal behind; a local maximum of it is a knee when the difference falls below
-/// `maximum − S · mean Δx` before it rises to another. Of several the most pronounced is taken.
+/// `maximum − S · mean Δx` before it rises to a higher one. Of several the most pronounced is taken.
 /// Nothing is smoothed: points are means of runs, and what their noise does is seen by resampling.
 pub fn kneedle(points: &[(f64, f64)]) -> Option<usize> {
     let differences = differences(points)?;
@@ -17,7 +17,10 @@ pub fn kneedle(points: &[(f64, f64)]) -> Option<usize> {
     let is_knee = |place: &usize| {
         let threshold = differences[*place] - SENSITIVITY * spacing;
         let after = &differences[*place + 1..];
-        let next = (*place + 1..points.len()).find(|later| is_maximum(&differences, *later));
+        let next = (*place + 1..points.len()).find(|later| {
+            // A lower bump on the way down is noise, and takes nothing back.
+            is_maximum(&differences, *later) && differences[*place] < differences[*later]
+        });
         let until = next.map_or(after.len(), |next| next - place - 1);
         after[..until].iter().any(|difference| *difference < threshold)
     };

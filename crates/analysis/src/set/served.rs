@@ -215,7 +215,8 @@ mod tests {
             remedy: String::new(),
         }];
         assert!(!served(&[calm.clone(), piling.clone()]).saturated);
-        assert!(served(&[calm, piling.clone(), piling]).saturated);
+        let most: Vec<Summary> = [&calm, &piling, &piling].into_iter().cloned().collect();
+        assert!(served(&most).saturated);
     }
 
     #[test]

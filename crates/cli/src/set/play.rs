@@ -72,10 +72,10 @@ impl<'a> Play<'a> {
         if let Some(exit) = self.points(bench)? {
             return Ok(Some(exit));
         }
-        for line in progress::precision(&self.manifest.campaign, &self.campaign) {
+        let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
+        for line in progress::precision(&summary) {
             self.session.talk(&line);
         }
-        let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         self.set.write_summary(&summary.to_json_bytes())?;
         self.conclude(&summary)
     }

@@ -1,7 +1,8 @@
 //! What is said while a set is measured: which run it is, and what it came to.
 
+use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Quantity, Summary, Zero};
-use inferometer_campaign::{Campaign, Precision, Progress};
+use inferometer_campaign::{Campaign, Progress};
 use inferometer_model::campaign::{CampaignSpec, Level, Point};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;
@@ -43,21 +44,28 @@ pub(super) fn headline(campaign: &Campaign, summary: &Summary) -> String {
     format!("{} {words}", place(campaign))
 }
 
-/// Whether repetition was enough, where it was to stop at a half-width.
-pub(super) fn precision(spec: &CampaignSpec, campaign: &Campaign) -> Vec<String> {
-    let Some(stop_at) = &spec.repetition.stop_at else { return Vec::new() };
+/// Whether the half-width that was to end the runs was reached, level by level.
+pub(super) fn precision(summary: &SetSummary) -> Vec<String> {
+    let several = 1 < summary.conditions.len();
     let percent = |share: f64| format!("{} %", figure(Some(share * 100.0)));
-    let line = |found: Precision| {
-        let server = named(spec, found.condition).into_iter();
-        let level = (found.level != Level::AsAsked).then(|| found.level.to_string());
-        let place = server.chain(level).map(|part| format!(" of {part}")).collect::<String>();
-        let width = found.half_width.map_or_else(
-            || "not known of so few runs that can be trusted".to_owned(),
-            |share| format!("±{} after {} runs", percent(share), found.runs),
-        );
-        let reached = if found.reached { "reached" } else { "not reached" };
-        let wanted = percent(stop_at.half_width);
-        format!("--stop-at {reached}: {}{place} is {width} (wanted: {wanted})", stop_at.quantity)
-    };
-    campaign.findings().precision.into_iter().map(line).collect()
+    let mut lines = Vec::new();
+    for condition in &summary.conditions {
+        for level in &condition.levels {
+            let Some(enough) = &level.enough else { continue };
+            let server = several.then(|| terminal(&condition.name));
+            let load = (level.level != Level::AsAsked).then(|| level.level.to_string());
+            let place: String =
+                server.into_iter().chain(load).map(|part| format!(" of {part}")).collect();
+            let width = enough.half_width.map_or_else(
+                || "not known of so few runs that can be trusted".to_owned(),
+                |share| format!("±{} after {} runs", percent(share), level.points.len()),
+            );
+            let reached = if enough.reached { "reached" } else { "not reached" };
+            let (quantity, wanted) = (&enough.quantity, percent(enough.target));
+            lines.push(format!(
+                "--stop-at {reached}: {quantity}{place} is {width} (wanted: {wanted})"
+            ));
+        }
+    }
+    lines
 }

@@ -35,10 +35,12 @@ const SEARCH_FROM: f64 = 1.0;
 const SEARCH_AT_MOST: f64 = 1_000.0;
 const RESOLUTION: f64 = 0.05;
 /// Fewer runs decide too little where a goal is nearly met.
-const SEARCH_RUNS_MIN: u32 = 3;
+const SEARCH_RUNS_MIN: u32 = 10;
 /// Of a level that nobody said the length of.
 const WAVES: u32 = 10;
 const REQUESTS_LEAST: u64 = 100;
+/// Of a search that nobody said the length of: enough for a p99 to be judged between runs.
+const SEARCH_REQUESTS: u64 = 1_000;
 /// Below these many the first and the last wave are much of a run.
 const WAVES_FEW: u64 = 5;
 const CONCURRENCIES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -271,7 +273,11 @@ fn condition(
     });
     let levels: Vec<Level> = question.levels.iter().copied().chain(searched).collect();
     // Said waves are counted exactly; what nobody said is long enough to say something.
-    let least = if table.waves.is_some() { 1 } else { REQUESTS_LEAST };
+    let least = match (table.waves, &table.find) {
+        (Some(_), _) => 1,
+        (None, Some(_)) => SEARCH_REQUESTS,
+        (None, None) => REQUESTS_LEAST,
+    };
     let mut specs = Vec::new();
     for level in levels {
         specs.push(at_level(drafted, level, question.waves, least, simulated)?);
@@ -304,7 +310,11 @@ fn at_level(
     };
     let load = match level {
         Level::AsAsked => draft.load.clone(),
-        Level::Rate(per_s) => LoadDraft { rate_per_s: Some(per_s), ..bare },
+        Level::Rate(per_s) => {
+            let is_said = bare.requests.is_some() || bare.duration.is_some();
+            let requests = if is_said { bare.requests } else { Some(least) };
+            LoadDraft { rate_per_s: Some(per_s), requests, ..bare }
+        }
         // Nothing is spaced where everything leaves at once.
         Level::Unlimited => {
             LoadDraft { rate_per_s: Some(f64::INFINITY), arrivals: None, burstiness: None, ..bare }
