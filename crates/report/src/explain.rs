@@ -117,7 +117,7 @@ fn of_tool_itself(names: &[&Foreign], style: Style) -> String {
     for name in names {
         let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
         let written = style.paint(Ink::Dim, name.written);
-        text += &format!("  {written}\n");
+        let _ = writeln!(text, "  {written}");
         text += &hanging("    ", 4, &format!("{}{here}", name.meaning));
     }
     text
