@@ -28,8 +28,8 @@ fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
     let mut topics = Vec::new();
     let mut rest = words;
     while !rest.is_empty() {
-        let longest_first = (1..=rest.len()).rev();
-        let found = longest_first.into_iter().find_map(|count| {
+        let mut longest_first = (1..=rest.len()).rev();
+        let found = longest_first.find_map(|count| {
             let asked = rest[..count].join(" ");
             Topic::of(&asked).ok().map(|topic| (count, asked, topic))
         });
