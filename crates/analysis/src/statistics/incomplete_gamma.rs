@@ -12,9 +12,9 @@ pub(crate) fn lower(shape: f64, x: f64) -> f64 {
     }
     let front = libm::exp(shape * libm::log(x) - x - libm::lgamma(shape));
     // Each of the two converges fast where the other does not.
-    let share =
+    let below =
         if x < shape + 1.0 { front * series(shape, x) } else { 1.0 - front * fraction(shape, x) };
-    share.clamp(0.0, 1.0)
+    below.clamp(0.0, 1.0)
 }
 
 fn series(shape: f64, x: f64) -> f64 {
