@@ -42,8 +42,8 @@ pub struct SteadyState {
     pub trends: Vec<SeriesTrend>,
     /// How requests pile up in the second half of an open loop; null elsewhere.
     pub growth: Option<Growth>,
-    /// Over the window; null without one.
-    pub figures: Option<SteadyFigures>,
+    /// Over the window; null without one. Boxed: it is most of a summary's size.
+    pub figures: Option<Box<SteadyFigures>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,7 +143,7 @@ impl SteadyState {
             window: Some(window(stretch)),
             trends,
             growth,
-            figures: Some(SteadyFigures::over(stretch, course)),
+            figures: Some(Box::new(SteadyFigures::over(stretch, course))),
         }
     }
 

@@ -118,8 +118,8 @@ pub static WORDS: &[Word] = &[
         name: "Little's law",
         aliases: &["little", "littles law"],
         meaning: "Requests in flight = requests per second × seconds that each takes, in any \
-            system that keeps what comes in. A run whose three numbers disagree has lost or \
-            mistimed requests.",
+            system that keeps what comes in. A run whose three numbers disagree has lost \
+            requests, or records that make no sense.",
         see: &["concurrency_mean", "request_throughput", "e2e"],
     },
     Word {
