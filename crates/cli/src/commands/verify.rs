@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
 }
 
 fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
-    let Checked { stored, summary, problems } = check(directory).map_err(unread)?;
+    let Checked { stored, summary, problems } = check(directory).map_err(|error| unread(&error))?;
     if let Some(format) = page {
         show(&summary, directory, format)?;
     }
@@ -47,7 +47,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         }
         let checked = match check(directory) {
             Err(StoreError::Unfinished { .. }) => return Ok(None),
-            checked => checked.map_err(unread)?,
+            checked => checked.map_err(|error| unread(&error))?,
         };
         if set::was_cut(&checked.summary) {
             return Ok(None);
@@ -124,7 +124,7 @@ struct Checked {
 }
 
 /// Why there is nothing to verify.
-fn unread(error: StoreError) -> Failure {
+fn unread(error: &StoreError) -> Failure {
     let too_early = matches!(error, StoreError::Unfinished { .. } | StoreError::Busy { .. });
     let message = error.to_string();
     if too_early { Failure::usage(message) } else { Failure::invalid(message) }

@@ -216,8 +216,8 @@ fn play(
     let manifest = set.manifest()?;
     let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
     session.interruption.remember(way_on(set));
-    let play = Play::new(store, set, &manifest, campaign, session, results, begun)?;
-    let exit = play.finish(bench)?;
+    let play = Play::new(store, set, &manifest, campaign, session, results)?;
+    let exit = play.begun(begun).finish(bench)?;
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 

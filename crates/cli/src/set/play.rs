@@ -50,7 +50,6 @@ impl<'a> Play<'a> {
         campaign: Campaign,
         session: &'a Session,
         arguments: &'a ResultArguments,
-        begun: Begun,
     ) -> Result<Self, Failure> {
         let requirements = Requirements::of_set(&arguments.require, &manifest.campaign)?;
         let (results, measured) = (Vec::new(), 0);
@@ -64,8 +63,12 @@ impl<'a> Play<'a> {
             requirements,
             results,
             measured,
-            begun,
+            begun: Begun::Now,
         })
+    }
+
+    pub(super) fn begun(self, begun: Begun) -> Self {
+        Self { begun, ..self }
     }
 
     pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {

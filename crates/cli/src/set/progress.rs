@@ -54,8 +54,10 @@ pub(super) fn precision(summary: &SetSummary) -> Vec<String> {
             let Some(enough) = &level.enough else { continue };
             let server = several.then(|| terminal(&condition.name));
             let load = (level.level != Level::AsAsked).then(|| level.level.to_string());
-            let place: String =
-                server.into_iter().chain(load).map(|part| format!(" of {part}")).collect();
+            let place = server
+                .into_iter()
+                .chain(load)
+                .fold(String::new(), |place, part| format!("{place} of {part}"));
             let width = enough.half_width.map_or_else(
                 || "not known of so few runs that can be trusted".to_owned(),
                 |share| format!("±{} after {} runs", percent(share), level.points.len()),

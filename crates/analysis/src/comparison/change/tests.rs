@@ -1,3 +1,5 @@
+//! Changes held against values found by hand.
+
 use super::*;
 
 fn run(value: f64) -> Estimate {
