@@ -331,7 +331,8 @@ fn each_server_gets_its_own_key_when_a_set_is_gone_on_with() {
         .map(|name| {
             let key = place(&format!("{name}.key"));
             fs::write(&key, format!("key-of-{name}")).unwrap();
-            let keyed = ["--ttft", "1ms", "--gap", "1ms", "--api-key-file", key.to_str().unwrap()];
+            let keyed =
+                ["--mode", "serve", "--step", "1ms", "--api-key-file", key.to_str().unwrap()];
             let engine = Engine::start(&keyed);
             let url = engine.url();
             let table = format!("[target]\nurl = \"{url}\"\napi_key_file = \"{name}.key\"\n");
@@ -361,7 +362,7 @@ fn each_server_gets_its_own_key_when_a_set_is_gone_on_with() {
 }
 
 #[test]
-fn a_set_whose_server_died_stops_and_goes_on_when_it_is_back() {
+fn a_set_whose_server_died_stops_and_its_run_does_not_count() {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
     let url = engine.url();
