@@ -209,9 +209,10 @@ impl Level {
                 spec.load.shape = LoadShape::Closed { concurrency, think };
                 if let Some(waves) = waves {
                     let waves = NonZeroU64::from(waves.saturating_mul(concurrency));
-                    let least = match spec.load.extent {
-                        Extent::Requests(requests) => requests,
-                        _ => NonZeroU64::MIN,
+                    let least = if let Extent::Requests(requests) = spec.load.extent {
+                        requests
+                    } else {
+                        NonZeroU64::MIN
                     };
                     spec.load.extent = Extent::Requests(waves.max(least));
                 }

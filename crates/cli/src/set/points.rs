@@ -74,7 +74,28 @@ pub(crate) fn damage(error: &StoreError) -> Option<String> {
         StoreError::Manifest { error, .. } => Some(format!("its manifest is damaged: {error}")),
         StoreError::NoManifest { .. } => Some("its manifest is missing".to_owned()),
         StoreError::TooLong { path, .. } => Some(format!("{} is too long", path.display())),
-        _ => None,
+        StoreError::NotWritable { .. }
+        | StoreError::Read { .. }
+        | StoreError::Write { .. }
+        | StoreError::Append { .. }
+        | StoreError::NotDurable { .. }
+        | StoreError::Stopped { .. }
+        | StoreError::Entry { .. }
+        | StoreError::Thread { .. }
+        | StoreError::Busy { .. }
+        | StoreError::Lock { .. }
+        | StoreError::NamesTaken { .. }
+        | StoreError::Date { .. }
+        | StoreError::NoSet { .. }
+        | StoreError::Set { .. }
+        | StoreError::ManifestDraft { .. }
+        | StoreError::NewerFormat { .. }
+        | StoreError::NotEnded { .. }
+        | StoreError::AlreadyFinished { .. }
+        | StoreError::NotFound { .. }
+        | StoreError::Ambiguous { .. }
+        | StoreError::IsSet { .. }
+        | StoreError::NoPoint { .. } => None,
     }
 }
 
