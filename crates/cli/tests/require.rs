@@ -234,3 +234,18 @@ fn the_command_says_what_is_missing() {
         assert!(text(&ran.stderr).contains(said), "{words:?}: {}", text(&ran.stderr));
     }
 }
+
+#[test]
+fn the_runs_of_a_set_are_judged_together_and_a_sweep_has_no_one_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = simulate(folder.path(), &["--repeat", "3"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let judged = output(&["require", "latest", "output_throughput>300", "--json"], folder.path());
+    assert_eq!(judged.status.code(), Some(0), "{}", text(&judged.stderr));
+    assert_eq!(document(&judged)["runs"].as_array().unwrap().len(), 3);
+    let sweep = ["sweep", "--virtual", "--concurrencies", "1,2", "--requests", "5", "-q"];
+    output(&sweep, folder.path());
+    let refused = output(&["require", "latest", "output_throughput>300"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("a sweep has several"), "{}", text(&refused.stderr));
+}

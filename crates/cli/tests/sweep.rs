@@ -163,7 +163,7 @@ fn repeated_runs_in_virtual_time_are_independent() {
     let workload = |point| summary_of(&set, point)["workload"]["fingerprint"].clone();
     assert_eq!(workload(0), workload(2), "and asks the same kind of thing");
     let said = text(&ran.stderr);
-    assert!(said.contains("[2/3] run 2: …") && said.contains("output tok/s"), "{said}");
+    assert!(said.contains("[2/3] run 2 of 3: …") && said.contains("output tok/s"), "{said}");
 
     // The same run alone meets the same engine: nothing is left over from the runs before.
     let seed = summary_of(&set, 2)["run"]["seed"].to_string();
@@ -230,6 +230,10 @@ fn a_set_that_was_changed_is_not_gone_on_with_and_not_verified() {
     assert_eq!(resumed.status.code(), Some(2));
     let said = text(&resumed.stderr);
     assert!(said.contains("points/1") && said.contains("folder was changed"), "{said}");
+    assert!(!said.contains("sweep --resume"), "it has just failed: {said}");
+    let verified = output(&["verify", "latest"], folder.path());
+    assert_eq!(verified.status.code(), Some(4));
+    assert!(text(&verified.stdout).contains("another spec than set.json"));
 }
 
 #[test]
@@ -295,4 +299,92 @@ fn ctrl_c_drains_the_run_and_says_how_to_go_on() {
     assert!(!set.join("summary.json").exists(), "it is not finished");
     let verified = output(&["verify", "latest"], folder.path());
     assert_eq!(verified.status.code(), Some(2), "{}", text(&verified.stdout));
+}
+
+#[test]
+fn a_run_whose_journal_is_damaged_is_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["run", "--virtual", "--repeat", "2", "--requests", "5", "-q", "--json"];
+    done(&output(&arguments, folder.path()));
+    let set = set_of(folder.path());
+    let whole = journal(&set, 1);
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    fs::write(set.join("points/1/requests.journal"), flipped).unwrap();
+    let resumed = output(&["sweep", "--resume", "latest"], folder.path());
+    let said = text(&resumed.stderr);
+    assert_eq!(resumed.status.code(), Some(0), "{said}");
+    assert!(said.contains("run 1 is not whole, its journal"), "{said}");
+    assert!(said.contains("1 run is stored already"), "{said}");
+    assert!(journal(&set, 1) == whole, "it is the same run again");
+    assert!(set.join("abandoned/1-0").is_dir());
+    assert_eq!(output(&["verify", "latest"], folder.path()).status.code(), Some(0));
+}
+
+#[test]
+fn each_server_gets_its_own_key_when_a_set_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let engines: Vec<Engine> = ["a", "b"]
+        .into_iter()
+        .map(|name| {
+            let key = place(&format!("{name}.key"));
+            fs::write(&key, format!("key-of-{name}")).unwrap();
+            let keyed =
+                ["--mode", "serve", "--step", "1ms", "--api-key-file", key.to_str().unwrap()];
+            let engine = Engine::start(&keyed);
+            let url = engine.url();
+            let table = format!("[target]\nurl = \"{url}\"\napi_key_file = \"{name}.key\"\n");
+            fs::write(place(&format!("{name}.toml")), table).unwrap();
+            engine
+        })
+        .collect();
+    let servers = ["--target", "a=a.toml", "--target", "b=b.toml", "--output-tokens", "2"];
+    let size = ["--concurrencies", "1", "--requests", "4", "--repeat", "2", "-q", "--json"];
+    done(&output(&[&["sweep"], &servers[..], &size].concat(), folder.path()));
+    let set = set_of(folder.path());
+    let file = fs::read_to_string(set.join("set.json")).unwrap();
+    assert!(file.contains("b.key") && !file.contains("key-of"), "{file}");
+
+    for point in [2, 3] {
+        fs::remove_dir_all(set.join(format!("points/{point}"))).unwrap();
+    }
+    let one_for_all = ["sweep", "--resume", "latest", "--api-key-file", "a.key"];
+    let refused = output(&one_for_all, folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("keys of their own"), "{}", text(&refused.stderr));
+    done(&output(&["sweep", "--resume", "latest", "-q", "--json"], folder.path()));
+    for point in points(&set) {
+        assert_eq!(summary_of(&set, point)["outcomes"]["ok"], 4, "point {point}");
+    }
+    drop(engines);
+}
+
+#[test]
+fn a_set_whose_server_died_stops_and_its_run_does_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "1ms", "--gap", "1ms"]);
+    let url = engine.url();
+    let mut sweep = inferometer()
+        .args(["sweep", &url, "--concurrencies", "8", "--requests", "4000", "--repeat", "2"])
+        .args(["--output-tokens", "4", "--json"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(sweep.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("[1/2]")), "it begins");
+    while !set_of(folder.path()).join("points/0/requests.journal").exists() {
+        assert_eq!(sweep.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    drop(engine);
+    let said: Vec<String> = lines.collect();
+    assert_eq!(sweep.wait().unwrap().code(), Some(3), "{said:?}");
+    let said = said.join("\n");
+    assert!(said.contains("could not be reached") && said.contains("sweep --resume"), "{said}");
+    let listed = json_of(&output(&["runs", "--json"], folder.path()).stdout);
+    assert_eq!(listed["sets"][0]["runs_done"], 0, "a run without a server does not count");
 }

@@ -91,7 +91,7 @@ fn a_search_is_asked_for_in_words() {
 fn wrong_input_is_refused_with_its_remedy() {
     let many: Vec<String> = (1..=300).map(|level: u32| level.to_string()).collect();
     let too_many = &many.join(",");
-    let table: [(&[&str], &[&str]); 24] = [
+    let table: [(&[&str], &[&str]); 29] = [
         (&["--rates", "1", "--concurrencies", "2"], &["choose one"]),
         (&["--rates", "0,1"], &["above 0"]),
         (&["--rates=-1"], &["above 0"]),
@@ -109,6 +109,11 @@ fn wrong_input_is_refused_with_its_remedy() {
         (&["--fine-runs", "3"], &["--fine"]),
         (&["--rates", "5", "--fine"], &["fewer than two"]),
         (&["--at-most", "3"], &["--find"]),
+        (&["--find", "max rate where ttft.p99<1s", "--at-most", "inf"], &["above 0"]),
+        (&["--find", "max rate where ttft.p99<1s", "--from", "nan"], &["above 0"]),
+        (&["--rates", "1,2", "--stop-at", "ttft.p99=2%"], &["--repeat"]),
+        (&["--rates", "1,2", "--restart", ""], &["--restart is empty"]),
+        (&["--rates", "1", "--dry-run", "--profile", "no-such"], &["no-such"]),
         (&["--find", "max rate"], &["max rate where"]),
         (&["--find", "max rate where ttf.p99<1s"], &["ttft"]),
         (&["--find", "max rate where ttft<1s"], &["ttft.p99"]),
@@ -127,10 +132,19 @@ fn wrong_input_is_refused_with_its_remedy() {
         }
         assert_eq!(text(&ran.stdout), "", "{words:?}");
     }
+    for (file, text) in [("a.toml", ""), ("b.toml", ""), ("open.toml", "[load]\nrate = 5\n")] {
+        fs::write(folder.path().join(file), text).unwrap();
+    }
     for (words, parts) in [
         (&["run", "--virtual", "--repeat", "2", "--restart", "true"][..], "--restart"),
         (&["run", "--repeat", "2", "--stop-at", "ttf.p99=2%"], "--stop-at"),
         (&["run", "--stop-at", "ttft.p99=2%"], "--repeat"),
+        (&["run", "--repeat", "1", "--cool-down", "2s"], "--repeat"),
+        (
+            &["simulate", "a.toml", "b.toml", "--repeat", "3", "--stop-at", "ttft.p99=2%"],
+            "one file",
+        ),
+        (&["sweep", "open.toml"], "--rates or --concurrencies"),
         (&["run", "--repeat", "2", "--format", "vllm"], "--format vllm"),
         (&["sweep", "--resume", "nothing"], "nothing"),
         (&["sweep", "--virtual", "--target", "a=http://h"], "virtual time"),
@@ -140,4 +154,45 @@ fn wrong_input_is_refused_with_its_remedy() {
         assert!(text(&ran.stderr).contains(parts), "{words:?}: {}", text(&ran.stderr));
     }
     assert!(!folder.path().join("runs").exists(), "no set may be made of wrong input");
+}
+
+#[test]
+fn levels_may_be_a_list_and_a_level_without_a_length_is_long_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let planned = |file: &str, more: &[&str]| {
+        fs::write(folder.path().join("e.toml"), file).unwrap();
+        let ran = output(&[&["sweep", "e.toml", "--dry-run"], more].concat(), folder.path());
+        assert!(ran.status.success(), "{}", text(&ran.stderr));
+        text(&ran.stdout)
+    };
+    let listed = planned("[sweep]\nrates = [1, 2.5, \"inf\"]\n", &["--json"]);
+    let wanted = json!([{"rate": 1.0}, {"rate": 2.5}, "unlimited"]);
+    assert_eq!(json_of(listed.as_bytes())["campaign"]["question"]["levels"], wanted);
+    let default = planned("[sweep]\nconcurrencies = [2, 64]\n", &["--json"]);
+    let document = json_of(default.as_bytes());
+    let requests = |level: usize| document["levels"][level]["requests"].clone();
+    assert_eq!((requests(0), requests(1)), (json!(100), json!(640)));
+    let short = planned("[sweep]\nconcurrencies = 256\n[load]\nrequests = 100\n", &[]);
+    assert!(short.contains("note") && short.contains("fewer than that"), "{short}");
+}
+
+#[test]
+fn a_dry_run_says_what_is_asked_and_how_a_search_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let find = ["sweep", "--virtual", "--find", "max rate where ttft.p99<500ms", "--seed", "7"];
+    let more = ["--warm-up", "5", "--repeat", "4", "--cool-down", "3s", "--dry-run"];
+    let ran = output(&[&find[..], &more].concat(), folder.path());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let page = text(&ran.stdout);
+    let wanted = [
+        "goals      ttft.p99<500ms",
+        "from 1, to 1000 at most",
+        "at most 4 at a level",
+        "5 requests before each run",
+        "3s between",
+        "seed       7",
+    ];
+    for part in wanted {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 }

@@ -66,7 +66,7 @@ pub(crate) const RESTART_TIMEOUT: Duration = Duration::from_mins(10);
 /// Merges the experiment file, `--set` and flags.
 pub(crate) fn draft(arguments: &ExperimentArguments) -> Result<Drafted, Failure> {
     let (experiment, origins) = experiment::read(arguments, None)?;
-    check_repeats(&experiment.repeat)?;
+    check_repeats(&experiment.repeat, &arguments.tables.repeat)?;
     drafted(arguments, experiment, origins)
 }
 
@@ -211,14 +211,16 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
 }
 
 /// What happens between runs needs runs to happen between.
-fn check_repeats(said: &RepeatTable) -> Result<(), Failure> {
+/// What a file says of it waits for more runs where `--repeat 1` asks for one.
+fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<(), Failure> {
+    let said = if merged.runs.is_none() { merged } else { typed };
     let between = [
         (said.cool_down.is_some(), "--cool-down rests between repeated runs"),
         (said.restart.is_some(), "--restart is done between repeated runs"),
         (said.restart_timeout.is_some(), "--restart-timeout waits between repeated runs"),
         (said.stop_at.is_some(), "--stop-at ends repeated runs early"),
     ];
-    refuse_alone(said, &between)
+    refuse_alone(merged, &between)
 }
 
 /// Between the levels of a sweep there is time in any case; early is only what is repeated.
@@ -271,11 +273,11 @@ mod tests {
         let found = repeat(&said(Some(5), Some(60))).unwrap();
         assert_eq!((found.runs, found.cool_down), (5, Duration::from_mins(1)));
         assert!(repeat(&said(Some(0), None)).is_err());
-        assert!(check_repeats(&said(Some(2), Some(60))).is_ok());
-        assert!(check_repeats(&said(Some(1), Some(60))).is_err());
-        assert!(check_repeats(&said(None, Some(60))).is_err());
+        assert!(check_repeats(&said(Some(2), Some(60)), &said(Some(2), Some(60))).is_ok());
+        assert!(check_repeats(&said(Some(1), Some(60)), &said(Some(1), Some(60))).is_err());
+        assert!(check_repeats(&said(None, Some(60)), &said(None, Some(60))).is_err());
         let restart = RepeatTable { restart: Some("true".to_owned()), ..RepeatTable::default() };
-        assert!(check_repeats(&restart).is_err());
+        assert!(check_repeats(&restart, &restart).is_err());
         let empty = RepeatTable { restart: Some(" ".to_owned()), ..RepeatTable::default() };
         assert!(super::repeat(&empty).is_err());
     }
