@@ -97,8 +97,8 @@ fn the_highest_level_that_may_be_asked_ends_the_search() {
 fn a_server_that_never_meets_the_goals_has_no_limit() {
     let (points, limit) = searched(search(100.0, 8.0, 64.0), |_| latency(500.0, 1.0));
     assert_eq!((limit.level, limit.confirmed), (None, false));
-    assert_eq!(points.len(), 10);
-    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.0156/s");
+    assert_eq!(points.len(), 5);
+    assert_eq!(limit.words, "no level meets ttft.p99<100ms, down to 0.5/s");
 }
 
 #[test]

@@ -46,13 +46,13 @@ fn what_is_kept_passes_and_what_is_broken_exits_with_99() {
 #[test]
 fn what_could_not_be_shown_is_not_met_unless_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    // 200 values certify no p99.
+    // A closed loop in step has few values that tell something new.
     let required = ["--require", "ttft.p99<500ms", "--json"];
     let ran = simulate(folder.path(), &required);
     assert_eq!(ran.status.code(), Some(99), "{}", text(&ran.stderr));
     let found = &document(&ran)["requirements"][0];
     assert_eq!((&found["verdict"], &found["limit"]), (&"undecided".into(), &500.0.into()));
-    assert!(found["reason"].as_str().unwrap().contains("p99 needs 662 samples"), "{found}");
+    assert!(found["reason"].as_str().unwrap().contains("p99 needs 662 "), "{found}");
     let ran = simulate(folder.path(), &[&required[..], &["--undecided", "pass"]].concat());
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
 }

@@ -89,7 +89,7 @@ fn an_outcome_says_what_was_compared() {
     assert_eq!(
         found,
         RequirementOutcome {
-            requirement: "ttft.p99<500ms".to_owned(),
+            requirement: "ttft.p99<0.5s".to_owned(),
             quantity: "ttft.p99".to_owned(),
             unit: "ms".to_owned(),
             bound: Bound::AtMost,

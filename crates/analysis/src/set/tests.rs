@@ -1,3 +1,5 @@
+//! Sets of made-up runs, and what they come to.
+
 use std::num::NonZeroU32;
 use std::time::Duration;
 
