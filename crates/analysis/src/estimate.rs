@@ -65,7 +65,7 @@ pub fn share_across(runs: &[Estimate]) -> Option<Interval> {
 }
 
 /// The same from the requests of all runs alone, whatever lies between the runs.
-pub(crate) fn share_pooled(runs: &[Estimate]) -> Option<Interval> {
+pub fn share_pooled(runs: &[Estimate]) -> Option<Interval> {
     if runs.is_empty() || runs.iter().any(|run| !(0.0..=1.0).contains(&run.value)) {
         return None;
     }

@@ -64,7 +64,7 @@ pub use client::{ClientHealth, LoopLag};
 pub use delivered::{
     ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
 };
-pub use estimate::{Estimate, Interval, share_across};
+pub use estimate::{Estimate, Interval, share_across, share_pooled};
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use little::LittlesLaw;
 pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};

@@ -5,7 +5,7 @@
 //! - **Several runs** have a common interval: that of their mean, from the intervals of the runs, as
 //!   long as the runs lie no farther apart than those explain. Runs that do (a restart, a neighbour
 //!   on the machine) are judged by Student's interval of their values, from the third on.
-//!   Shares are pooled: a run weighs as much as it has requests.
+//!   Shares are pooled: the requests of all runs have one interval, by Wilson.
 //! - **Values without a doubt of their own** (no interval, a percentile whose effective n is too small)
 //!   decide between runs only, whose spread shows how far requests hang together: by Student's
 //!   interval from the third on, or when five and more all lie on one side.
@@ -21,7 +21,7 @@
 
 use inferometer_analysis::statistics::runs::RunStatistics;
 use inferometer_analysis::statistics::{UPPER, normal, student};
-use inferometer_analysis::{Estimate, Interval};
+use inferometer_analysis::{Estimate, Interval, share_pooled};
 
 use crate::goal::Goal;
 use crate::reading::Told;
@@ -106,8 +106,12 @@ fn decided_by_values(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
         return None;
     }
     let firm = runs.iter().all(|run| run.certified && run.interval.is_some());
-    let interval = if firm { common(goal, runs) } else { None };
-    let interval = interval.or_else(|| between(runs));
+    let of_all = if firm { common(goal, runs) } else { None };
+    let interval = match of_all {
+        // Runs without a failure have a common share of none; all their requests leave some open.
+        Some(_) if goal.is_share() => share_pooled(runs),
+        of_all => of_all.or_else(|| between(runs)),
+    };
     if let Some(met) = interval.and_then(|interval| goal.decided_by(interval)) {
         return Some(met);
     }

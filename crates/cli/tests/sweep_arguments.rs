@@ -187,7 +187,7 @@ fn a_dry_run_says_what_is_asked_and_how_a_search_goes() {
     let wanted = [
         "goals      ttft.p99<500ms",
         "from 1, to 1000 at most",
-        "at most 4 at a level",
+        "at most 10 at a level",
         "5 requests before each run",
         "3s between",
         "seed       7",

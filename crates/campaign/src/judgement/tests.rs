@@ -157,6 +157,20 @@ fn a_share_is_pooled_over_requests() {
 }
 
 #[test]
+fn runs_without_a_failure_show_little_alone_and_more_together() {
+    let run = told(Estimate {
+        value: 0.0,
+        interval: Interval::new(0.0, 0.037),
+        n: 100,
+        effective_n: None,
+        certified: true,
+    });
+    let errors = [goal("error_rate<1%")];
+    assert_eq!(standing(&[&run], &errors, 10), Standing::Open);
+    assert_eq!(standing(&[&run; 10], &errors, 10), Standing::Met);
+}
+
+#[test]
 fn the_spread_that_chance_explains_follows_chi_square() {
     // SciPy: chi2.ppf(0.95, [1, 2, 4, 9]).
     for (degrees, quantile) in [(1.0, 3.8415), (2.0, 5.9915), (4.0, 9.4877), (9.0, 16.919)] {

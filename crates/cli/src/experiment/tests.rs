@@ -65,7 +65,8 @@ fn is_same(found: &Value, set: &Value, schema: &Value) -> bool {
         (Value::String(found), Value::String(set)) if set == "2,4-6" => found == "2,4,5,6",
         // Levels may be a list, and are kept as text.
         (Value::String(found), Value::Array(levels)) => {
-            levels.iter().map(Value::to_string).collect::<Vec<_>>().join(",") == *found
+            let text = |level: &Value| level.to_string().trim_matches('"').to_owned();
+            levels.iter().map(text).collect::<Vec<_>>().join(",") == *found
         }
         (found, set) => found == set,
     }
