@@ -191,9 +191,15 @@ fn workload_differences(
     };
     let listed = |files: Vec<String>| shown(Some(files.join(", ")).filter(|text| !text.is_empty()));
     let json = |value: serde_json::Result<String>| value.unwrap_or_default();
-    let load = |run: &Summary| {
+    let plain = |run: &Summary| {
         let kind = if run.run.load.is_open() { "open loop" } else { "closed loop" };
-        format!("{kind}, {} ({})", level_of(run), json(serde_json::to_string(&run.run.load)))
+        format!("{kind}, {}", level_of(run))
+    };
+    let is_alike = plain(first) == plain(run);
+    // Details are for loads that look alike without them.
+    let load = |run: &Summary| match plain(run) {
+        plain if is_alike => format!("{plain} ({})", json(serde_json::to_string(&run.run.load))),
+        plain => plain,
     };
     let extent = |run: &Summary| json(serde_json::to_string(&run.run.extent));
     let warm_up = |run: &Summary| run.run.warm_up.map_or(0, |facts| facts.requests).to_string();

@@ -1,4 +1,4 @@
-//! A level that a limit of time ended before its requests had ended.
+//! A level that a limit of time ended before all of its requests had left, or had ended.
 
 use inferometer_model::Outcome;
 use inferometer_model::outcome::Cause;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::run::ExtentFacts;
 use crate::summary::Summary;
 
-/// Its figures are of the requests that ended in time, which are the quick ones.
+/// Where answers are missing, its figures are of the requests that ended in time: the quick ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Runs that were cut.
@@ -16,6 +16,9 @@ pub struct Cut {
     pub ended: u64,
     /// Requests that they were meant to have.
     pub scheduled: u64,
+    /// Whether requests that were due did not end, and not only fewer were due.
+    #[serde(default)]
+    pub answers_missing: bool,
     /// What cut them, such as `the drain limit passed`.
     pub limits: Vec<String>,
 }
@@ -24,17 +27,24 @@ pub struct Cut {
 struct CutRun {
     ended: u64,
     scheduled: u64,
+    answers_missing: bool,
     limits: Vec<&'static str>,
 }
 
 impl Cut {
     pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
         runs.filter_map(cut_run).fold(None, |cut, run| {
-            let mut cut =
-                cut.unwrap_or(Self { runs: 0, ended: 0, scheduled: 0, limits: Vec::new() });
+            let mut cut = cut.unwrap_or(Self {
+                runs: 0,
+                ended: 0,
+                scheduled: 0,
+                answers_missing: false,
+                limits: Vec::new(),
+            });
             cut.runs += 1;
             cut.ended += run.ended;
             cut.scheduled += run.scheduled;
+            cut.answers_missing |= run.answers_missing;
             for limit in run.limits {
                 if !cut.limits.iter().any(|known| known == limit) {
                     cut.limits.push(limit.to_owned());
@@ -45,9 +55,9 @@ impl Cut {
     }
 }
 
-/// Whether a limit of time ended the run before its requests had ended.
+/// Whether a limit of time ended the run while requests that were due had not ended.
 pub fn is_cut(summary: &Summary) -> bool {
-    cut_run(summary).is_some()
+    cut_run(summary).is_some_and(|run| run.answers_missing)
 }
 
 /// A run that somebody stopped is partial, and not cut by a limit.
@@ -76,7 +86,9 @@ fn cut_run(summary: &Summary) -> Option<CutRun> {
     .filter_map(|(is_so, words)| is_so.then_some(words))
     .collect();
     let ended = summary.attempted.saturating_sub(cancelled);
-    (!limits.is_empty()).then(|| CutRun { ended, scheduled: asked.unwrap_or(due), limits })
+    let answers_missing = 0 < cancelled || backlog;
+    let scheduled = asked.unwrap_or(due);
+    (!limits.is_empty()).then_some(CutRun { ended, scheduled, answers_missing, limits })
 }
 
 #[cfg(test)]
@@ -100,6 +112,7 @@ mod tests {
         let found = Cut::of([&summary(), &cut].into_iter()).unwrap();
         assert_eq!((found.runs, found.ended, found.scheduled), (1, 1_015, 2_000));
         assert_eq!(found.limits.len(), 1);
+        assert!(found.answers_missing && is_cut(&cut));
         cut.run.partial = true;
         assert_eq!(Cut::of([&cut].into_iter()), None, "somebody stopped it");
     }
@@ -111,6 +124,7 @@ mod tests {
         let found = Cut::of([&cut, &cut].into_iter()).unwrap();
         assert_eq!((found.runs, found.ended, found.scheduled), (2, 80, 200));
         assert!(found.limits[0].contains("before all requests"), "{found:?}");
+        assert!(!found.answers_missing && !is_cut(&cut), "all that left has ended");
         cut.run.extent = ExtentFacts::UntilFirst { requests: 40, duration_s: 400.0 };
         assert_eq!(Cut::of([&cut].into_iter()), None);
         cut.run.extent = ExtentFacts::DurationS(4.0);

@@ -99,8 +99,8 @@ impl LevelSummary {
     }
 
     /// Whether its figures are of all its requests, and not of those that ended before a limit did.
-    pub(super) const fn is_whole(&self) -> bool {
-        self.cut.is_none()
+    pub(super) fn is_whole(&self) -> bool {
+        !self.cut.as_ref().is_some_and(|cut| cut.answers_missing)
     }
 
     pub fn is_saturated(&self) -> bool {

@@ -241,8 +241,13 @@ mod tests {
         let mut levels = table(&SUITE);
         let cut = |levels: &mut [LevelSummary], place: usize| {
             let limits = vec!["the drain limit passed".to_owned()];
-            levels[place].cut =
-                Some(crate::set::cut::Cut { runs: 1, ended: 5, scheduled: 10, limits });
+            levels[place].cut = Some(crate::set::cut::Cut {
+                runs: 1,
+                ended: 5,
+                scheduled: 10,
+                answers_missing: true,
+                limits,
+            });
         };
         cut(&mut levels, 4);
         assert!((concurrency(Peak::find(&levels).found().unwrap().level) - 16.0).abs() < 1e-9);

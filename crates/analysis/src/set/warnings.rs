@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::asked::{Asked, QuestionKind};
+use super::cut::Cut;
 use super::level::LevelSummary;
 use super::{ConditionSummary, PointResult};
 use crate::verdict::Severity;
@@ -30,10 +31,8 @@ pub(super) fn found(
 fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Notice> {
     let of = if named { format!("{}: ", condition.name) } else { String::new() };
     let levels = &condition.levels;
-    [invalid_runs(&of, levels), cut(&of, levels), partial(&of, levels), not_enough(&of, levels)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let found = [invalid_runs, cut, shortened, partial, not_enough];
+    found.into_iter().filter_map(|of_levels| of_levels(&of, levels)).collect()
 }
 
 fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
@@ -58,24 +57,40 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 }
 
 fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
-    let bad: Vec<&LevelSummary> = levels.iter().filter(|level| level.cut.is_some()).collect();
-    let first = bad.first()?;
-    let (ended, scheduled) = bad
-        .iter()
-        .filter_map(|level| level.cut.as_ref())
-        .fold((0, 0), |(ended, all), cut| (ended + cut.ended, all + cut.scheduled));
-    let limit = first.cut.as_ref().and_then(|cut| cut.limits.first()).cloned().unwrap_or_default();
+    let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
     let text = format!(
         "{of}{ended} of {scheduled} requests ended at the levels that a limit cut ({}): {limit}",
         names(&bad)
     );
-    Some(notice(
-        "cut-levels",
-        Severity::Degraded,
-        text,
-        "slow answers are missing there: give these levels more time (--duration, --drain-timeout) or \
-         leave them out",
-    ))
+    let remedy = "slow answers are missing there: give these levels more time (--duration, \
+                  --drain-timeout) or leave them out";
+    Some(notice("cut-levels", Severity::Degraded, text, remedy))
+}
+
+/// Fewer requests than were allowed: all that left have ended, so nothing is missing.
+fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+    let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
+    let text = format!(
+        "{of}the time was over at {ended} of {scheduled} requests ({}); all that left have ended",
+        names(&bad)
+    );
+    let remedy = "give these levels more time (--duration) where narrower intervals are wanted";
+    Some(notice("short-levels", Severity::Note, text, remedy))
+}
+
+/// The levels that were cut with or without answers missing, their requests, and the first limit.
+fn cut_levels(
+    levels: &[LevelSummary],
+    answers_missing: bool,
+) -> Option<(Vec<&LevelSummary>, u64, u64, String)> {
+    let is_wanted = |cut: &Cut| cut.answers_missing == answers_missing;
+    let found = |level: &&LevelSummary| level.cut.as_ref().is_some_and(is_wanted);
+    let bad: Vec<&LevelSummary> = levels.iter().filter(found).collect();
+    let cuts = || bad.iter().filter_map(|level| level.cut.as_ref());
+    let limit = cuts().next()?.limits.first().cloned().unwrap_or_default();
+    let ended = cuts().map(|cut| cut.ended).sum();
+    let scheduled = cuts().map(|cut| cut.scheduled).sum();
+    Some((bad, ended, scheduled, limit))
 }
 
 fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {

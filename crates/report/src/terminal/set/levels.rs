@@ -118,15 +118,16 @@ fn marks(level: &LevelSummary) -> Vec<&'static str> {
     let mut marks: Vec<&'static str> = [
         (!level.left_out.is_empty(), "invalid"),
         (level.failed_share.is_some_and(|share| FAILED_SHARE < share), "errors"),
-        (level.cut.is_some(), "cut"),
+        (level.cut.as_ref().is_some_and(|cut| cut.answers_missing), "cut"),
+        (level.cut.as_ref().is_some_and(|cut| !cut.answers_missing), "short"),
         (0 < level.partial, "partial"),
         (level.is_saturated(), "saturated"),
     ]
     .into_iter()
     .filter_map(|(is_so, mark)| is_so.then_some(mark))
     .collect();
-    // Whatever is marked is degraded.
-    if marks.is_empty() && level.verdict == Verdict::Degraded {
+    // Whatever else is marked is degraded.
+    if marks.iter().all(|mark| *mark == "short") && level.verdict == Verdict::Degraded {
         marks.push("degraded");
     }
     marks
@@ -140,6 +141,10 @@ fn legend(levels: &[LevelSummary]) -> Vec<String> {
         ("degraded", "degraded: a run of this level holds with a reservation"),
         ("errors", "errors: more than 1 % of its requests failed"),
         ("cut", "cut: a limit of time ended it before its requests did"),
+        (
+            "short",
+            "short: its time was over before all of its requests had left; all that left ended",
+        ),
         ("partial", "partial: a run was stopped before its end"),
         (
             "saturated",
