@@ -39,7 +39,7 @@ fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideCompa
         (true, false) => Some(level.level.to_string()),
         (true, true) => Some(format!("{}: {name} against {base}", level.level)),
     };
-    let heads = ["", base.as_str(), name.as_str(), "change", "95 % (%)", "verdict"];
+    let heads = ["", base.as_str(), name.as_str(), "change", "95 % interval", "verdict"];
     Grid {
         title,
         heads: heads.map(str::to_owned).to_vec(),
@@ -135,7 +135,7 @@ fn layouts(comparison: &Comparison) -> Option<Grid> {
             change(words::interval),
         ]
     };
-    let heads = ["servers × GPUs", "per GPU", "node", "change", "95 % (%)"];
+    let heads = ["servers × GPUs", "per GPU", "node", "change", "95 % interval"];
     Some(Grid {
         title: Some(format!("A node of {gpus} GPUs (output tokens per second)")),
         heads: heads.map(str::to_owned).to_vec(),

@@ -158,8 +158,7 @@ pub(super) fn known_from(comparison: &Comparison, outcome: &SideOutcome) -> Stri
 pub(super) fn margins(margins: Margins) -> String {
     let points = format!("{:.2}", margins.share * 100.0);
     format!(
-        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} of a \
-         hundred for shares",
+        "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
         percent(Some(margins.centre)),
         percent(Some(margins.tail)),
         points.trim_end_matches('0').trim_end_matches('.'),
@@ -353,6 +352,6 @@ mod tests {
     #[test]
     fn margins_are_told_with_their_units() {
         let told = margins(Margins::DEFAULT);
-        assert!(told.contains("±2 % of throughputs") && told.contains("±1 of a hundred"), "{told}");
+        assert!(told.contains("±2 % of throughputs") && told.contains("±1 point"), "{told}");
     }
 }

@@ -114,7 +114,7 @@ fn question(set: &SetSummary) -> String {
         several => format!(", {several} servers side by side"),
     };
     match asked.question {
-        QuestionKind::Repeat => format!("the same run again and again{servers}"),
+        QuestionKind::Repeat => format!("the same experiment, repeated{servers}"),
         QuestionKind::Sweep => format!("sweep of {over}{servers}"),
         QuestionKind::Search => {
             let goals: Vec<String> = asked.goals.iter().map(|goal| terminal(goal)).collect();
@@ -141,20 +141,23 @@ fn manner(asked: &Asked, seed: u64) -> String {
             terminal(&target.quantity),
             percent(Some(target.half_width)),
         ),
+        (None, runs) if asked.question == QuestionKind::Repeat => format!("{runs} runs"),
         (None, 1) => "one run each".to_owned(),
         (None, runs) => format!("{runs} runs each"),
     };
-    let order = match asked.order {
-        Order::Interleaved => "interleaved",
-        Order::Listed => "in the order of the list",
+    let order = match (asked.question, asked.order) {
+        // There is nothing to put in order.
+        (QuestionKind::Repeat, _) => "",
+        (QuestionKind::Sweep | QuestionKind::Search, Order::Interleaved) => ", interleaved",
+        (QuestionKind::Sweep | QuestionKind::Search, Order::Listed) => ", in the order of the list",
     };
     let rest = if 0.0 < asked.cool_down_s {
         format!(", {} s of rest between runs", asked.cool_down_s)
     } else {
         String::new()
     };
-    let restarted = if asked.restarted { ", server restarted before each" } else { "" };
-    format!("{runs}, {order}{rest}{restarted}, seed {seed}")
+    let restarted = if asked.restarted { ", server restarted between them" } else { "" };
+    format!("{runs}{order}{rest}{restarted}, seed {seed}")
 }
 
 fn subject(subject: &Subject) -> String {
