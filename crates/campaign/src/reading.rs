@@ -43,8 +43,7 @@ impl Reading {
             Some(stop_at) => Quantity::named(&stop_at.quantity, zero).map(Some),
             None => Ok(None),
         };
-        let zero = |open: bool| if open { Zero::Schedule } else { Zero::Sent };
-        let of_condition = |open| repeated(zero(open)).map_err(CampaignError::StopAtQuantity);
+        let of_condition = |open| repeated(Zero::of(open)).map_err(CampaignError::StopAtQuantity);
         let (repeated, goals) = match &spec.question {
             Question::Repeat => {
                 let opens = spec.conditions.iter().map(|condition| condition.spec.is_open_loop());
@@ -53,7 +52,8 @@ impl Reading {
             Question::Sweep(sweep) => {
                 let open = sweep.dimension == Dimension::Rate;
                 let goals = sweep.find.iter().flat_map(|find| &find.goals);
-                let goals = goals.map(|slo| Goal::of(slo, zero(open))).collect::<Result<_, _>>()?;
+                let goals =
+                    goals.map(|slo| Goal::of(slo, Zero::of(open))).collect::<Result<_, _>>()?;
                 (vec![of_condition(open)?; spec.conditions.len()], goals)
             }
         };
@@ -76,7 +76,7 @@ impl Reading {
             output_throughput: self.output_throughput.as_ref().and_then(value),
             request_throughput: self.request_throughput.as_ref().and_then(value),
             repeated: repeated.and_then(value),
-            goals: self.goals.iter().map(|goal| goal.quantity.of(summary).ok()).collect(),
+            goals: self.goals.iter().map(|goal| goal.quantity().of(summary).ok()).collect(),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Requirements {
     /// One run from within, several by what differs between them.
     pub(crate) fn judge(&self, runs: &[Summary]) -> Result<Vec<RequirementOutcome>, Failure> {
         let open = runs.first().is_some_and(|run| run.run.load.is_open());
-        let zero = if open { Zero::Schedule } else { Zero::Sent };
+        let zero = Zero::of(open);
         let judged = self.limits.iter().map(|limit| {
             Requirement::of(limit, zero)
                 .map(|required| required.judge_across(runs))

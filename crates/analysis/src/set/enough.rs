@@ -33,8 +33,7 @@ impl Enough {
 /// What the target is about: a bare latency begins where the load of the runs says.
 pub(super) fn quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
     let open = runs.first()?.run.load.is_open();
-    let zero = if open { Zero::Schedule } else { Zero::Sent };
-    Quantity::named(&target.quantity, zero).ok()
+    Quantity::named(&target.quantity, Zero::of(open)).ok()
 }
 
 fn half_width(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {

@@ -108,7 +108,8 @@ fn places(arguments: &ExperimentArguments) -> Result<Places, Failure> {
     }
 }
 
-fn is_file(place: &str) -> bool {
+/// Whether a place is an experiment file and not a URL.
+pub(crate) fn is_file(place: &str) -> bool {
     let path = Path::new(place);
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
         || (!place.contains("://") && path.is_file())

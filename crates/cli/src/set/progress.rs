@@ -33,7 +33,7 @@ pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -
 pub(super) fn headline(campaign: &Campaign, summary: &Summary) -> String {
     let output = summary.metrics.scalar("output_throughput").and_then(|scalar| scalar.value);
     // On an open loop a wait before sending is the server's doing too.
-    let zero = if summary.run.load.is_open() { Zero::Schedule } else { Zero::Sent };
+    let zero = Zero::of(summary.run.load.is_open());
     let ttft = Quantity::named("ttft.p99", zero).ok().and_then(|ttft| ttft.of(summary).ok());
     let words = format!(
         "{}, {} output tok/s, TTFT p99 {} ms",

@@ -1,13 +1,14 @@
 //! Servers side by side: `--target NAME=WHERE`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use inferometer_model::BaseUrl;
 use inferometer_model::endpoint::BaseUrlError;
 
 use crate::arguments::ExperimentArguments;
 use crate::draft::{Drafted, draft_sweep};
+use crate::experiment::is_file;
 use crate::failure::Failure;
 
 /// Names stand in tables.
@@ -88,12 +89,6 @@ fn read(text: &str) -> Result<Named, Failure> {
         }
     };
     Ok(Named { name: name.to_owned(), place })
-}
-
-fn is_file(place: &str) -> bool {
-    let path = Path::new(place);
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
-        || !place.contains("://") && path.is_file()
 }
 
 #[cfg(test)]
