@@ -157,6 +157,7 @@ fn manifest() -> Manifest {
         calibration: None,
         simulated: None,
         environment: Environment::default(),
+        server: None,
     }
 }
 

@@ -262,6 +262,7 @@ fn manifest() -> Manifest {
         seen_before: None,
         calibration: None,
         simulated: None,
+        server: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "Linux".to_owned(),

@@ -21,6 +21,7 @@ pub mod definitions;
 mod delivered;
 mod doubt;
 mod estimate;
+mod figures;
 #[cfg(test)]
 mod fixture;
 mod fluidity;
@@ -48,6 +49,7 @@ mod statistic;
 pub mod statistics;
 mod steady;
 mod summary;
+mod system;
 mod threshold;
 mod throughput;
 mod tokens;
@@ -65,6 +67,9 @@ pub use delivered::{
     ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
 };
 pub use estimate::{Estimate, Interval, share_across, share_pooled};
+pub use figures::{
+    CourseFigure, DistributionFigure, GapsFigure, RequestRow, RequestsFigure, RowReason, RunFigures,
+};
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use little::LittlesLaw;
 pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};
@@ -87,6 +92,7 @@ pub use steady::{
     Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState, ThroughputIntervals,
 };
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
+pub use system::SystemFacts;
 pub use threshold::{Evidence, Ruling, Standing, Threshold};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};

@@ -20,6 +20,7 @@ mod limit;
 mod replicates;
 mod scalability;
 mod served;
+mod suite;
 mod sweet_spot;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use self::level::{LevelSummary, Tally};
 pub use self::limit::FoundLimit;
 pub use self::scalability::{Model, Saturating, Scalability, Universal};
 pub use self::served::{Saturation, Served, piles_up};
+pub use self::suite::{SuiteRow, SuiteSummary};
 pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::summary::Summary;
 use crate::verdict::{Severity, Verdict};
@@ -73,6 +75,9 @@ pub struct SetSummary {
     pub conditions: Vec<ConditionSummary>,
     /// What a search came to, one for each condition; empty without one.
     pub limits: Vec<FoundLimit>,
+    /// Of a suite; null of anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<SuiteSummary>,
     pub points: Vec<PointLine>,
 }
 
@@ -137,6 +142,7 @@ impl SetSummary {
             asked,
             conditions,
             limits: Vec::new(),
+            suite: None,
             points: ordered.into_iter().map(PointLine::of).collect(),
         }
     }
@@ -182,7 +188,8 @@ impl ConditionSummary {
             .collect();
         let findings = match campaign.question {
             Question::Repeat => None,
-            Question::Sweep(_) => Some(Findings::of(&levels)),
+            Question::Suite(_) if levels.len() < 2 => None,
+            Question::Sweep(_) | Question::Suite(_) => Some(Findings::of(&levels)),
         };
         Self {
             name: name.to_owned(),

@@ -11,6 +11,7 @@ use crate::check::{self, Check};
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::delivered::Delivered;
+use crate::figures::RunFigures;
 use crate::groups::{PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
 use crate::measured::Measured;
@@ -20,6 +21,7 @@ use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
 use crate::server::ServerSide;
 use crate::slos::{self, RequestSlos, SloOutcome};
 use crate::steady::SteadyState;
+use crate::system::SystemFacts;
 use crate::throughput::Window;
 use crate::tokens::Tokens;
 use crate::value::MetricValues;
@@ -74,12 +76,18 @@ pub struct Summary {
     /// Of a mix; empty without one.
     pub parts: Vec<PartFigures>,
     pub client: ClientHealth,
+    /// What it ran on, as far as known.
+    #[serde(default)]
+    pub system: SystemFacts,
     /// What the server said of itself; null when it said nothing.
     #[serde(default)]
     pub server: Option<ServerSide>,
     /// Why it said nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_missing: Option<String>,
+    /// What charts are drawn from.
+    #[serde(default)]
+    pub figures: RunFigures,
     pub vllm: VllmResult,
 }
 
@@ -120,6 +128,8 @@ pub fn summarize(observations: &Observations) -> Summary {
         ),
         slos: slos::judged(observations, &measured),
         client: ClientHealth::of(observations, &measured),
+        system: SystemFacts::of(observations),
+        figures: RunFigures::of(observations, &measured),
         vllm: VllmResult::of(&measured),
         request_slos: slos::of_each_request(&measured),
         server_missing: measured.server.as_ref().err().cloned(),

@@ -46,7 +46,7 @@ pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
         return Err(CampaignError::StopAtShare(wrong));
     }
     match &spec.question {
-        Question::Repeat => Ok(()),
+        Question::Repeat | Question::Suite(_) => Ok(()),
         Question::Sweep(sweep) => check_sweep(spec, sweep),
     }
 }

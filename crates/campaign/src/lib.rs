@@ -60,7 +60,7 @@ impl Campaign {
     pub fn next(&self) -> Option<Point> {
         let Slot { condition, level, repetition, stage } = self.slot()?;
         let seed = match &self.spec.question {
-            Question::Repeat => seeds::repeated(self.spec.seed, repetition),
+            Question::Repeat | Question::Suite(_) => seeds::repeated(self.spec.seed, repetition),
             Question::Sweep(_) => seeds::swept(self.spec.seed, level, stage, repetition),
         };
         Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
@@ -136,7 +136,7 @@ impl Campaign {
             .as_ref()
             .map(|stop_at| Rule { half_width: stop_at.half_width, runs_at_most: runs });
         let levels = match &self.spec.question {
-            Question::Repeat => vec![Level::AsAsked],
+            Question::Repeat | Question::Suite(_) => vec![Level::AsAsked],
             Question::Sweep(sweep) => sweep.levels.clone(),
         };
         let (spec, history) = (&self.spec, &self.history);

@@ -24,6 +24,7 @@ pub(crate) fn capture() -> Environment {
             .filter(|name| is_set(name))
             .map(str::to_owned)
             .collect(),
+        machine: None,
     }
 }
 

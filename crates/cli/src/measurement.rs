@@ -78,6 +78,7 @@ impl Measurement {
             seen_before,
             calibration: calibration::known(session.quiet),
             environment: environment::capture(),
+            server: None,
             simulated: None,
             clock: clock.anchor(),
         })?;

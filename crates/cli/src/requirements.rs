@@ -32,7 +32,7 @@ impl Requirements {
     ) -> Result<Self, Failure> {
         match (&campaign.question, campaign.conditions.first()) {
             (Question::Repeat, Some(condition)) => Self::of(arguments, &condition.spec),
-            (Question::Sweep(_), _) | (Question::Repeat, None) => {
+            (Question::Sweep(_) | Question::Suite(_), _) | (Question::Repeat, None) => {
                 let asked = [
                     ("--require", !arguments.limits.is_empty()),
                     ("--junit", arguments.gate.junit.is_some()),

@@ -141,6 +141,7 @@ impl Simulator<'_> {
             calibration: None,
             // No request leaves this program, so no proxy could have had a hand in it.
             environment: Environment { proxy_variables: Vec::new(), ..environment::capture() },
+            server: None,
             simulated: Some(self.engine.facts.clone()),
             clock: ready.clock.anchor(),
         })

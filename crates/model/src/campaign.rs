@@ -3,6 +3,8 @@
 //! These are the words that are stored. Which point comes next is decided by `campaign`, what they
 //! come to by `analysis`.
 
+mod suite;
+
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::suite::{Prompts, Scenario, Suite};
 use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
 
 /// The file of a set, written before its first run.
@@ -34,7 +37,8 @@ pub struct SetManifest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CampaignSpec {
     pub question: Question,
-    /// What is laid side by side: one for each server. At least one.
+    /// What is laid side by side: one for each server, or of a suite one for each scenario. At least
+    /// one.
     pub conditions: Vec<Condition>,
     pub repetition: Repetition,
     pub order: Order,
@@ -42,7 +46,7 @@ pub struct CampaignSpec {
     pub seed: u64,
 }
 
-/// One server with its workload; the points change its load and its seed.
+/// One server with one workload; the points change its load and its seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     pub name: String,
@@ -56,6 +60,8 @@ pub enum Question {
     Repeat,
     /// The same workload at several loads.
     Sweep(Sweep),
+    /// Several workloads on one server, one after the other.
+    Suite(Suite),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -177,7 +183,7 @@ impl CampaignSpec {
         let condition = self.conditions.get(usize::try_from(point.condition).ok()?)?;
         let waves = match &self.question {
             Question::Sweep(sweep) => sweep.waves,
-            Question::Repeat => None,
+            Question::Repeat | Question::Suite(_) => None,
         };
         let mut spec = Spec { seed: point.seed, ..condition.spec.clone() };
         point.level.apply(&mut spec, waves);

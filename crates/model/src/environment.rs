@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+use crate::system::Machine;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     pub tool_version: String,
     pub os: String,
@@ -12,4 +14,7 @@ pub struct Environment {
     pub cpus: Option<u32>,
     /// Proxy variables that were set. We never use them; a user may think we did.
     pub proxy_variables: Vec<String>,
+    /// The client's machine; `None` in runs of versions that did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod record;
 pub mod secret;
 pub mod spec;
+pub mod system;
 pub mod telemetry;
 pub mod tokens;
 

@@ -10,6 +10,7 @@ use crate::calibration::CalibrationFacts;
 use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
+use crate::system::ServerFacts;
 use crate::telemetry::{Absence, Telemetry};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
 
@@ -33,6 +34,9 @@ pub struct Manifest {
     /// How fast and exact this client is on this machine; `None` when nobody had measured it.
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
+    /// The server and its machine, as far as known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerFacts>,
     /// What answered, where no server did: the run happened in virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<Simulated>,

@@ -114,6 +114,7 @@ fn new_run() -> NewRun {
         calibration: None,
         simulated: None,
         environment: Environment::default(),
+        server: None,
         clock: ClockAnchor { monotonic_ns: 0, realtime_ns: 0 },
     }
 }

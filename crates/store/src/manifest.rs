@@ -5,6 +5,7 @@ use std::path::Path;
 use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::observations::{ClockAnchor, Endpoint, Materials, Simulated, WarmUpFacts};
 use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::system::ServerFacts;
 use inferometer_model::{Environment, Manifest, Spec};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -33,6 +34,7 @@ pub struct NewRun {
     pub seen_before: Option<String>,
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
+    pub server: Option<ServerFacts>,
     /// What answered, where no server did.
     pub simulated: Option<Simulated>,
     /// Its wall time names the run.
@@ -64,6 +66,7 @@ impl NewRun {
             seen_before: self.seen_before,
             calibration: self.calibration,
             environment: self.environment,
+            server: self.server,
             simulated: self.simulated,
         }
     }

@@ -30,6 +30,7 @@ pub enum QuestionKind {
     Repeat,
     Sweep,
     Search,
+    Suite,
 }
 
 /// Which server answered, and what it was asked, as its first run has it.
@@ -52,12 +53,13 @@ pub struct Subject {
 impl Asked {
     pub(super) fn of(campaign: &CampaignSpec) -> Self {
         let sweep = match &campaign.question {
-            Question::Repeat => None,
+            Question::Repeat | Question::Suite(_) => None,
             Question::Sweep(sweep) => Some(sweep),
         };
         let search = sweep.and_then(|sweep| sweep.find.as_ref());
         Self {
             question: match (sweep, search) {
+                (None, _) if matches!(campaign.question, Question::Suite(_)) => QuestionKind::Suite,
                 (None, _) => QuestionKind::Repeat,
                 (Some(_), None) => QuestionKind::Sweep,
                 (Some(_), Some(_)) => QuestionKind::Search,

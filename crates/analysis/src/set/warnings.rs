@@ -127,6 +127,7 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
     let remedy = match asked.question {
         QuestionKind::Repeat => "make five runs (--repeat 5)",
         QuestionKind::Sweep | QuestionKind::Search => "make five runs of each level (--repeat 5)",
+        QuestionKind::Suite => "play the suite five times (--repeat 5)",
     };
     let text = match fewest {
         1 => {

@@ -250,7 +250,7 @@ fn checked_ceiling(campaign: &CampaignSpec, how: &How) -> Result<usize, Failure>
 /// One spec for each level of each condition.
 pub(crate) fn known_specs(campaign: &CampaignSpec) -> Vec<Spec> {
     let levels: &[Level] = match &campaign.question {
-        Question::Repeat => &[Level::AsAsked],
+        Question::Repeat | Question::Suite(_) => &[Level::AsAsked],
         Question::Sweep(sweep) => &sweep.levels,
     };
     let conditions = 0..u32::try_from(campaign.conditions.len()).unwrap_or(u32::MAX);

@@ -92,8 +92,10 @@ impl<'a> Play<'a> {
         let exit = match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
-            Question::Sweep(_) if runs.iter().any(points::found_nobody) => Some(Exit::RunInvalid),
-            Question::Sweep(_) => match summary.verdict {
+            Question::Sweep(_) | Question::Suite(_) if runs.iter().any(points::found_nobody) => {
+                Some(Exit::RunInvalid)
+            }
+            Question::Sweep(_) | Question::Suite(_) => match summary.verdict {
                 Verdict::Invalid => Some(Exit::RunInvalid),
                 Verdict::Degraded if strict => Some(Exit::RunInvalid),
                 Verdict::Degraded | Verdict::Valid => None,

@@ -31,7 +31,7 @@ pub(crate) fn outline(campaign: &CampaignSpec, notes: &[String], format: PageFor
 
 fn levels(campaign: &CampaignSpec) -> &[Level] {
     match &campaign.question {
-        Question::Repeat => &[Level::AsAsked],
+        Question::Repeat | Question::Suite(_) => &[Level::AsAsked],
         Question::Sweep(sweep) => &sweep.levels,
     }
 }
@@ -91,7 +91,7 @@ struct Whole {
 fn planned(campaign: &CampaignSpec) -> (u64, bool) {
     let runs = u64::from(campaign.repetition.runs.get());
     match &campaign.question {
-        Question::Repeat => (runs, false),
+        Question::Repeat | Question::Suite(_) => (runs, false),
         Question::Sweep(sweep) => {
             let places = sweep.levels.len() as u64 * campaign.conditions.len() as u64;
             (runs * places, sweep.fine.is_some() || sweep.find.is_some())

@@ -7,9 +7,37 @@
 mod axis;
 mod figure;
 mod line;
+mod plot;
 mod scale;
 mod svg;
 
 pub use axis::{Axis, Ticks};
 pub use figure::Figure;
 pub use line::{Callout, LinePanel, Mark, Series};
+pub use plot::{
+    Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
+    LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
+    ShareRow, Shares, Timeline, TimelinePanel, TimelineSeries,
+};
+
+/// A picture of numbers that can be read without its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// Lower-case words joined by hyphens: the name of its file and of its place on a page.
+    pub id: String,
+    pub title: String,
+    /// One sentence that states what it shows, with numbers.
+    pub finding: String,
+    /// How many of what it is made of, such as `30 requests at each level`.
+    pub n: String,
+    pub plot: Plot,
+}
+
+/// In whose colours a chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    Light,
+    Dark,
+    /// In those of the page around it, by CSS variables.
+    Page,
+}

@@ -53,7 +53,7 @@ fn of_condition(set: &SetSummary, condition: &ConditionSummary, style: Style) ->
     // Who measured one server knows which.
     let name = if 1 < set.conditions.len() { Some(name.as_str()) } else { None };
     match set.asked.question {
-        QuestionKind::Repeat => repeat::tables(condition, name, style),
+        QuestionKind::Repeat | QuestionKind::Suite => repeat::tables(condition, name, style),
         QuestionKind::Sweep | QuestionKind::Search => vec![
             levels::throughputs(condition, name, style),
             levels::latencies(condition, name, style),
@@ -115,6 +115,7 @@ fn question(set: &SetSummary) -> String {
     };
     match asked.question {
         QuestionKind::Repeat => format!("the same experiment, repeated{servers}"),
+        QuestionKind::Suite => "suite".to_owned(),
         QuestionKind::Sweep => format!("sweep of {over}{servers}"),
         QuestionKind::Search => {
             let goals: Vec<String> = asked.goals.iter().map(|goal| terminal(goal)).collect();
@@ -147,7 +148,7 @@ fn manner(asked: &Asked, seed: u64) -> String {
     };
     let order = match (asked.question, asked.order) {
         // There is nothing to put in order.
-        (QuestionKind::Repeat, _) => "",
+        (QuestionKind::Repeat | QuestionKind::Suite, _) => "",
         (QuestionKind::Sweep | QuestionKind::Search, Order::Interleaved) => ", interleaved",
         (QuestionKind::Sweep | QuestionKind::Search, Order::Listed) => ", in the order of the list",
     };

@@ -85,6 +85,7 @@ fn manifest() -> Manifest {
         seen_before: Some("20260101-000000-beef".to_owned()),
         calibration: Some(calibration()),
         environment: new.environment,
+        server: new.server,
         simulated: None,
     }
 }

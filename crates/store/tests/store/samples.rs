@@ -72,6 +72,7 @@ pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
         seen_before: None,
         calibration: None,
         simulated: None,
+        server: None,
         environment: Environment {
             tool_version: "0.1.0".to_owned(),
             os: "linux".to_owned(),

@@ -105,6 +105,7 @@ fn kind(campaign: &CampaignSpec) -> &'static str {
         Question::Repeat => "repeat",
         Question::Sweep(sweep) if sweep.find.is_some() => "search",
         Question::Sweep(_) => "sweep",
+        Question::Suite(_) => "suite",
     }
 }
 
@@ -116,7 +117,7 @@ fn servers(campaign: &CampaignSpec) -> String {
 
 fn listed(campaign: &CampaignSpec) -> &[Level] {
     match &campaign.question {
-        Question::Repeat => &[],
+        Question::Repeat | Question::Suite(_) => &[],
         Question::Sweep(sweep) => &sweep.levels,
     }
 }

@@ -1,0 +1,66 @@
+//! What a machine is, and what runs on it. What is not known is `None`, never guessed.
+
+use serde::{Deserialize, Serialize};
+
+/// A machine, as it describes itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// As the distribution calls itself.
+    pub os: Option<String>,
+    pub kernel: Option<String>,
+    pub architecture: Option<String>,
+    pub cpu_model: Option<String>,
+    /// Hardware threads.
+    pub cpus: Option<u32>,
+    pub memory_bytes: Option<u64>,
+    /// Whether it is the inside of a container, and of which kind.
+    pub container: Option<String>,
+    /// In the order of their numbers; empty where none were found.
+    pub gpus: Vec<Gpu>,
+    /// Of the GPUs, such as `570.86.15`.
+    pub gpu_driver: Option<String>,
+    /// Such as `CUDA 12.8` or `ROCm 7.1.0`.
+    pub gpu_runtime: Option<String>,
+    /// How the GPUs reach each other, such as `NVLink` or `xGMI`.
+    pub interconnect: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gpu {
+    pub name: String,
+    /// Such as `gfx908` or `sm_90`.
+    pub architecture: Option<String>,
+    pub memory_bytes: Option<u64>,
+    pub power_limit_w: Option<f64>,
+}
+
+/// The server that was measured, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Such as `vLLM`.
+    pub software: Option<String>,
+    pub version: Option<String>,
+    pub start_command: Option<String>,
+    pub model_revision: Option<String>,
+    /// Tokens that a prompt and its answer may have together.
+    pub context_tokens: Option<u64>,
+    pub machine: Option<Machine>,
+    /// How the machine is known.
+    pub known_by: Option<KnownBy>,
+    /// What the embedded engine pretends to run on.
+    pub pretended: Option<String>,
+    /// GPUs that the model is spread over; `None` where nobody says.
+    pub gpus_used: Option<u32>,
+    /// Anything else that was told, by its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub told: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KnownBy {
+    /// It is the client's own.
+    Loopback,
+    /// By `--server-info`.
+    Told,
+}

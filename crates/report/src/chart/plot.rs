@@ -1,0 +1,214 @@
+//! What a chart shows, as data: the numbers and their names, and nothing of places or colours.
+
+/// What is drawn in the frame of a chart.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plot {
+    Lines(Lines),
+    Distribution(Distribution),
+    Timeline(Timeline),
+    Gantt(Gantt),
+    HeatMap(HeatMap),
+    Pareto(Pareto),
+    Bars(Bars),
+    Shares(Shares),
+}
+
+/// What an axis measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    pub label: String,
+    /// Such as `ms`; empty for a plain number.
+    pub unit: String,
+    pub scale: ScaleKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleKind {
+    /// From zero.
+    Linear,
+    Log,
+}
+
+/// Something against load: panels above each other or side by side over the same axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lines {
+    pub x: Measure,
+    /// Whether the axis has a tick at each measured place instead of round values.
+    pub ticks_at_points: bool,
+    pub panels: Vec<LinesPanel>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinesPanel {
+    pub heading: String,
+    pub y: Measure,
+    pub series: Vec<LineSeries>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineSeries {
+    pub name: String,
+    pub points: Vec<LinePoint>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinePoint {
+    pub x: f64,
+    pub y: f64,
+    /// Where the true value lies with 95 % confidence.
+    pub interval: Option<(f64, f64)>,
+    /// Saturated, cut or invalid: drawn as an outline.
+    pub hollow: bool,
+    /// More than its numbers, such as why it is hollow.
+    pub note: Option<String>,
+}
+
+/// How latencies are distributed, with room for the tail.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    pub x: Measure,
+    pub curves: Vec<Curve>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    pub name: String,
+    /// Values behind it.
+    pub n: u64,
+    /// Shares of values at or below each value, both rising.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Panels over the same time, in even steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    pub from_s: f64,
+    pub step_s: f64,
+    pub panels: Vec<TimelinePanel>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelinePanel {
+    pub heading: String,
+    pub y: Measure,
+    pub series: Vec<TimelineSeries>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelineSeries {
+    pub name: String,
+    /// Null where nothing is known: a gap, never a zero and never a line across.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Requests as bars over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gantt {
+    pub rows: Vec<GanttRow>,
+    /// Requests that the rows are a choice of.
+    pub of: u64,
+    /// How they were chosen, in words.
+    pub choice: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct GanttRow {
+    pub label: String,
+    /// When the plan wanted it to leave, where that is before it was sent.
+    pub intended_s: Option<f64>,
+    pub sent_s: f64,
+    /// Its first token; `None` where none came.
+    pub first_s: Option<f64>,
+    pub ended_s: f64,
+    pub ending: GanttEnding,
+    pub note: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GanttEnding {
+    Ok,
+    Slowest,
+    Failed,
+    Cancelled,
+}
+
+/// Counts over time and value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeatMap {
+    pub from_s: f64,
+    pub step_s: f64,
+    pub y: Measure,
+    /// One more than there are rows, rising.
+    pub edges: Vec<f64>,
+    /// One column for each step of time, each with a count for each row.
+    pub columns: Vec<Vec<u64>>,
+    /// Such as `token gaps`.
+    pub counted: String,
+}
+
+/// Two things that are wanted at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pareto {
+    pub x: Measure,
+    pub y: Measure,
+    pub points: Vec<ParetoPoint>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParetoPoint {
+    pub series: String,
+    pub label: String,
+    pub x: f64,
+    pub y: f64,
+    pub x_interval: Option<(f64, f64)>,
+    pub y_interval: Option<(f64, f64)>,
+    /// Whether no other point is better in both.
+    pub on_frontier: bool,
+    pub hollow: bool,
+}
+
+/// Bars side by side in groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    pub y: Measure,
+    pub groups: Vec<BarGroup>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BarGroup {
+    pub label: String,
+    pub bars: Vec<Bar>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    pub series: String,
+    /// `None` where there is none, which is not zero.
+    pub value: Option<f64>,
+    pub interval: Option<(f64, f64)>,
+    pub hollow: bool,
+    pub note: Option<String>,
+}
+
+/// How a whole is divided, one bar for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// The classes in the order in which they are drawn, with their mood.
+    pub classes: Vec<ShareClass>,
+    pub rows: Vec<ShareRow>,
+    /// Such as `requests`.
+    pub counted: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShareClass {
+    pub name: String,
+    pub is_good: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShareRow {
+    pub label: String,
+    /// One for each class.
+    pub counts: Vec<u64>,
+}
