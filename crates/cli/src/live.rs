@@ -3,6 +3,7 @@
 use inferometer_load::{Control, resources};
 use inferometer_model::observations::Correction;
 use inferometer_model::spec::{EngineSpec, Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::system::ServerFacts;
 use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
@@ -14,6 +15,7 @@ use crate::output;
 use crate::place::Place;
 use crate::preflight::{Found, carrying, counting, preflight};
 use crate::secrets::Secrets;
+use crate::server_facts;
 use crate::signals::{self, Interruption};
 
 /// What every measurement of this process has in common.
@@ -45,6 +47,8 @@ impl Session {
 #[derive(Debug)]
 pub(crate) struct Live {
     found: Found,
+    /// What it is and runs on.
+    facts: ServerFacts,
     /// How the server counts our words, where it was asked.
     correction: Option<Correction>,
     /// Ends with the last measurement, where it is ours.
@@ -61,6 +65,7 @@ impl Live {
         plan: &dyn Plan,
     ) -> Result<Self, Failure> {
         let found = preflight(spec, secrets, server.base(), server.is_embedded())?;
+        let facts = server_facts::find(spec, &found)?;
         let body = &spec.workload.body;
         if body.images.is_some() || body.adapters.is_some() {
             carrying::check(&found.target, secrets, plan)?;
@@ -70,7 +75,7 @@ impl Live {
         } else {
             None
         };
-        Ok(Self { found, correction, _server: server })
+        Ok(Self { found, facts, correction, _server: server })
     }
 
     /// What is measured, in words.
@@ -100,7 +105,7 @@ impl Live {
             fingerprints,
             materials: ingredients.materials().clone(),
         };
-        measurement.make(place, self.found.clone(), session)
+        measurement.make(place, self.found.clone(), self.facts.clone(), session)
     }
 }
 

@@ -20,6 +20,7 @@ mod preflight;
 mod rates;
 mod requirements;
 mod secrets;
+mod server_facts;
 mod set;
 mod signals;
 mod simulation;
@@ -64,6 +65,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Schema => commands::schema::run(),
+        Command::System(arguments) => commands::system::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     }
 }

@@ -10,6 +10,7 @@ use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Endpoint, Materials, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
+use inferometer_model::system::ServerFacts;
 use inferometer_model::{Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunWriter, spawn_writer};
 
@@ -49,6 +50,7 @@ impl Measurement {
         mut self,
         place: Place<'_>,
         found: Found,
+        server: ServerFacts,
         session: &Session,
     ) -> Result<Result<Measured, Exit>, Failure> {
         let warmed_up =
@@ -78,7 +80,7 @@ impl Measurement {
             seen_before,
             calibration: calibration::known(session.quiet),
             environment: environment::capture(),
-            server: None,
+            server: Some(server),
             simulated: None,
             clock: clock.anchor(),
         })?;

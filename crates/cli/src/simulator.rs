@@ -11,7 +11,7 @@ use inferometer_model::observations::{
 };
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientDraft;
-use inferometer_model::{BaseUrl, Clock, Environment, JournalEntry, Plan, Spec, SpecDraft};
+use inferometer_model::{BaseUrl, Clock, JournalEntry, Plan, Spec, SpecDraft};
 use inferometer_store::{NewRun, RunWriter};
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
@@ -24,6 +24,7 @@ use crate::live::{Session, check_sends_something};
 use crate::measurement::Measured;
 use crate::output;
 use crate::place::Place;
+use crate::server_facts;
 use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
 use crate::warm_up;
 
@@ -140,8 +141,8 @@ impl Simulator<'_> {
             seen_before: None,
             calibration: None,
             // No request leaves this program, so no proxy could have had a hand in it.
-            environment: Environment { proxy_variables: Vec::new(), ..environment::capture() },
-            server: None,
+            environment: environment::capture_host(),
+            server: Some(server_facts::of_engine(&ready.spec.engine)?),
             simulated: Some(self.engine.facts.clone()),
             clock: ready.clock.anchor(),
         })

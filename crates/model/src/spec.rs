@@ -62,6 +62,8 @@ pub struct SpecDraft {
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
+    /// Who tells what the server is: a file, a command, or `local`.
+    pub server_info: Option<String>,
 }
 
 /// What was asked when a plan was saved.
@@ -99,6 +101,9 @@ pub struct Spec {
     /// Names only: values may be secret.
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
+    /// Who tells what the server is; `None` believes what it says itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +166,9 @@ impl SpecDraft {
         if self.url.is_some() && !self.engine.is_default() {
             return Err(SpecError::EngineOfUrl);
         }
+        if self.url.is_none() && self.server_info.is_some() {
+            return Err(SpecError::InfoOfEngine);
+        }
         check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
         self.limits.check()?;
         let telemetry = self.telemetry.resolve()?;
@@ -182,6 +190,7 @@ impl SpecDraft {
             slos: self.slos,
             header_names: self.header_names,
             metadata: self.metadata,
+            server_info: self.server_info,
         })
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A machine, as it describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Machine {
     /// As the distribution calls itself.
     pub os: Option<String>,
@@ -26,6 +27,7 @@ pub struct Machine {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Gpu {
     pub name: String,
     /// Such as `gfx908` or `sm_90`.

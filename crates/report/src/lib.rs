@@ -11,6 +11,7 @@ pub mod json;
 pub mod junit;
 pub mod lines;
 pub mod load;
+pub mod machine;
 pub mod markdown;
 pub mod narrative;
 pub mod number;

@@ -8,6 +8,7 @@ mod sections;
 mod server;
 pub mod set;
 mod style;
+pub mod system;
 mod validity;
 
 use inferometer_analysis::{RequirementOutcome, Summary};

@@ -4,6 +4,7 @@
 pub mod discovery;
 pub mod metrics;
 pub mod process;
+pub mod system;
 
 pub use discovery::{DiscoveryError, discover_models};
 pub use metrics::{Poller, PollerError, Polling};

@@ -1,5 +1,7 @@
-//! What the sides say of the hardware that answered. A server does not tell; whoever started it may,
-//! with `--metadata`.
+//! What is known of the hardware and the software that answered: by the machine itself, by whoever
+//! was asked with `--server-info`, or by a note with `--metadata`.
+
+use inferometer_model::system::ServerFacts;
 
 use super::Side;
 use super::objection::{Objection, Weight, objection};
@@ -11,6 +13,7 @@ const KEYS: [&str; 8] =
 
 pub(super) fn hardware(first: &Summary, side: &Side, run: &Summary) -> Vec<Objection> {
     let mut found = stated_otherwise(first, side, run);
+    found.extend(known_otherwise(first, side, run));
     let measures = |summary: &Summary| summary.run.simulated.is_none();
     if !measures(first) || !measures(run) {
         return found;
@@ -50,8 +53,62 @@ fn stated_otherwise(first: &Summary, side: &Side, run: &Summary) -> Vec<Objectio
     .collect()
 }
 
+/// What both servers or their machines tell, and that differs.
+fn known_otherwise(first: &Summary, side: &Side, run: &Summary) -> Vec<Objection> {
+    let (Some(base), Some(other)) = (&first.system.server, &run.system.server) else {
+        return Vec::new();
+    };
+    let found = FACTS.iter().filter_map(|(key, weight, what, of)| {
+        let (base, other) = (of(base)?, of(other)?);
+        if base == other {
+            return None;
+        }
+        let text = format!("{what} differs: {base} in the base, {other} in {}", side.name);
+        let remedy = "nothing to do if that is the question; else the change may be its doing";
+        Some(objection(key, *weight, side, text, remedy))
+    });
+    found.collect()
+}
+
+type FactOf = fn(&ServerFacts) -> Option<String>;
+
+const FACTS: [(&str, Weight, &str, FactOf); 6] = [
+    ("system.gpus", Weight::Warning, "the hardware", gpus),
+    ("system.gpus_used", Weight::Warning, "the number of GPUs in use", |server| {
+        server.gpus_used.map(|gpus| gpus.to_string())
+    }),
+    ("system.gpu_driver", Weight::Note, "the GPU driver", |server| {
+        server.machine.as_ref()?.gpu_driver.clone()
+    }),
+    ("system.gpu_runtime", Weight::Note, "the GPU runtime", |server| {
+        server.machine.as_ref()?.gpu_runtime.clone()
+    }),
+    ("system.version", Weight::Note, "the server's version", |server| {
+        Some(format!("{} {}", server.software.as_deref().unwrap_or("it"), server.version.as_ref()?))
+    }),
+    ("system.start_command", Weight::Note, "the start command", |server| {
+        server.start_command.clone()
+    }),
+];
+
+/// Names in the order of the machine; what an engine pretends is compared by its profile.
+fn gpus(server: &ServerFacts) -> Option<String> {
+    let gpus = &server.machine.as_ref()?.gpus;
+    let names: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    match names.as_slice() {
+        [] => None,
+        [first, rest @ ..] if rest.iter().all(|name| name == first) => {
+            Some(format!("{} × {first}", names.len()))
+        }
+        several => Some(several.join(", ")),
+    }
+}
+
 fn unknown(first: &Summary, side: &Side, run: &Summary) -> Option<Objection> {
-    let states = |summary: &Summary| summary.run.metadata.keys().any(|key| is_about_hardware(key));
+    let states = |summary: &Summary| {
+        let told = summary.system.server.as_ref().and_then(gpus);
+        told.is_some() || summary.run.metadata.keys().any(|key| is_about_hardware(key))
+    };
     let silent = match (states(first), states(run)) {
         (true, true) => return None,
         (false, false) => format!("the base and {}", side.name),
@@ -62,7 +119,7 @@ fn unknown(first: &Summary, side: &Side, run: &Summary) -> Option<Objection> {
         "the hardware of {silent} is not known, and servers do not tell it: other hardware would \
          pass for a change of the software"
     );
-    let remedy = "say it with every run, such as --metadata gpu=H100";
+    let remedy = "tell it with --server-info, or note it with every run: --metadata gpu=H100";
     Some(objection("hardware_unknown", Weight::Note, side, text, remedy))
 }
 
@@ -115,6 +172,34 @@ mod tests {
         let keys: Vec<_> = told.iter().map(|(key, weight, _)| (key.as_str(), *weight)).collect();
         assert_eq!(keys, [("metadata.GPU", Weight::Warning), ("metadata.driver", Weight::Note)]);
         assert!(told[0].2.contains("H100 in the base, A100 in B"), "{}", told[0].2);
+    }
+
+    #[test]
+    fn machines_that_differ_are_told_apart() {
+        use inferometer_model::system::{Gpu, Machine};
+        let with = |name: &str, count: usize, driver: &str| {
+            let gpu = Gpu { name: name.to_owned(), ..Gpu::default() };
+            let machine = Machine {
+                gpus: vec![gpu; count],
+                gpu_driver: Some(driver.to_owned()),
+                ..Machine::default()
+            };
+            let mut summary = server(&[]);
+            summary.system.server =
+                Some(ServerFacts { machine: Some(machine), ..ServerFacts::default() });
+            summary
+        };
+        let (four, eight) = (with("MI100", 4, "6.16"), with("MI100", 8, "6.16"));
+        assert_eq!(found(&four, &four), []);
+        let told = found(&four, &eight);
+        let [(key, Weight::Warning, text)] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!(key, "system.gpus");
+        assert!(text.contains("4 × MI100 in the base, 8 × MI100 in B"), "{text}");
+        let told = found(&four, &with("MI100", 4, "6.17"));
+        assert_eq!(
+            (told.len(), told[0].0.as_str(), told[0].1),
+            (1, "system.gpu_driver", Weight::Note)
+        );
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub(crate) enum Command {
     Recover(StoredRunArguments),
     /// Print the JSON Schema of the experiment file
     Schema,
+    /// Show what this machine is, as it goes into every run; --json is for --server-info
+    System(SystemArguments),
     /// Recompute a stored run's summary and compare it with what is stored
     Verify(StoredRunArguments),
 }
@@ -270,6 +272,13 @@ impl PageArguments {
 pub(crate) struct RunsArguments {
     #[command(flatten)]
     pub(crate) store: StoreArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SystemArguments {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,

@@ -44,6 +44,10 @@ pub(crate) struct TargetTable {
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub(crate) insecure: Option<bool>,
+    /// What the server runs on, where it is another machine: a file, a command that prints one
+    /// (such as `ssh gpu1 inferometer system --json`), or `local` for this machine
+    #[arg(long, value_name = "FILE|COMMAND")]
+    pub(crate) server_info: Option<String>,
     /// Whether the server's own metrics are read during the run [default: on]
     #[arg(long, value_name = "SWITCH", value_parser = named::<Switch>())]
     pub(crate) telemetry: Option<Written<Switch>>,

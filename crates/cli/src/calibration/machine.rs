@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::environment;
 
 pub(crate) fn this() -> Machine {
-    let environment = environment::capture();
+    let environment = environment::capture_host();
     Machine {
         cpu_model: environment.cpu_model,
         cpus: environment.cpus,

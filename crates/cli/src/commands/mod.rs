@@ -14,6 +14,7 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
+pub(crate) mod system;
 pub(crate) mod verify;
 
 use std::path::PathBuf;

@@ -137,6 +137,7 @@ fn spec(
         slos: promises::read(slo, origins)?,
         header_names: secrets.header_names(),
         metadata: facts(metadata, secrets),
+        server_info: target.server_info,
     })
 }
 

@@ -13,6 +13,11 @@ pub enum SpecError {
          another server; leave one out"
     )]
     EngineOfUrl,
+    #[error(
+        "--server-info tells what a server of others runs on, and the embedded engine is measured; \
+         leave it out, or give the URL of a server"
+    )]
+    InfoOfEngine,
     #[error("--gpu-memory-utilization is a share of the memory, above 0 and at most 1")]
     BadMemoryShare,
     #[error("--noise must be from 0 to 1")]

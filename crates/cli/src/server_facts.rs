@@ -1,0 +1,58 @@
+//! What is known of the server before a run: what it says itself, what we are told, and whether it
+//! runs on this machine.
+
+use inferometer_engine::profile::Profile;
+use inferometer_model::Spec;
+use inferometer_model::spec::{EngineSpec, TargetSpec};
+use inferometer_model::system::{KnownBy, ServerFacts};
+use inferometer_target::system::{self, Listener};
+
+use crate::embedded;
+use crate::environment;
+use crate::failure::Failure;
+use crate::preflight::{self, Found};
+
+pub(crate) fn find(spec: &Spec, found: &Found) -> Result<ServerFacts, Failure> {
+    if spec.target == TargetSpec::Embedded {
+        return of_engine(&spec.engine);
+    }
+    let said = preflight::fetching(&found.target, async |fetch| system::ask_server(&fetch).await)?;
+    let mut facts = match &spec.server_info {
+        None => said,
+        Some(place) => system::tell(place, || environment::machine().clone())
+            .map_err(|error| Failure::usage(error.to_string()).hint(HOW_TO_TELL))?
+            .over(said),
+    };
+    // A tunnel listens here, too; only a server that we see is here.
+    let address = found.endpoint.address;
+    if facts.machine.is_none() && system::listener(address) == Listener::Server {
+        facts.machine = Some(environment::machine().clone());
+        facts.known_by = Some(KnownBy::Loopback);
+    }
+    Ok(facts)
+}
+
+const HOW_TO_TELL: &str = "a file has keys such as software, version, start_command, gpus_used and \
+                           [machine]; `inferometer system --json` prints one of the machine that \
+                           it runs on";
+
+/// The embedded engine pretends to have hardware, and says which.
+pub(crate) fn of_engine(spec: &EngineSpec) -> Result<ServerFacts, Failure> {
+    let profile = embedded::profile(spec)?;
+    Ok(ServerFacts {
+        software: Some("Inferometer engine".to_owned()),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        context_tokens: Some(profile.scheduler.max_model_len.into()),
+        pretended: Some(pretended(&profile)),
+        gpus_used: Some(profile.gpus()),
+        ..ServerFacts::default()
+    })
+}
+
+fn pretended(profile: &Profile) -> String {
+    let Profile { gpu, model, .. } = profile;
+    match profile.gpus() {
+        1 => format!("{} with {}", gpu.title, model.title),
+        several => format!("{several}× {} with {}", gpu.title, model.title),
+    }
+}

@@ -1,0 +1,202 @@
+//! What we are told of a server: a file, or a command that prints one, as TOML or JSON.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::start_command;
+use super::tool::{self, ToolError};
+
+/// The word for a server that runs on the client's machine.
+const LOCAL: &str = "local";
+/// A machine far away may think for a while.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+const BYTES_MAX: u64 = 1 << 20;
+
+/// What may be said. `inferometer system --json` prints it of the machine that it runs on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerInfo {
+    /// Of a printed document; says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub software: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_revision: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_used: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+    /// Anything else worth a line in the table, such as the image's digest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub other: BTreeMap<String, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TellError {
+    #[error("--server-info {said}: {error}")]
+    File { said: String, error: std::io::Error },
+    #[error("--server-info {said} is too long to be about a server")]
+    TooLong { said: String },
+    #[error("--server-info `{said}` is no file, and as a command {error}")]
+    Command { said: String, error: ToolError },
+    #[error("--server-info {said} is neither TOML nor JSON of the known keys: {error}")]
+    Words { said: String, error: String },
+}
+
+/// Reads a file or the output of a command, or takes this machine for the server's.
+pub fn tell(said: &str, own: impl FnOnce() -> Machine) -> Result<ServerInfo, TellError> {
+    if said == LOCAL {
+        return Ok(ServerInfo { machine: Some(own()), ..ServerInfo::default() });
+    }
+    let said_owned = || said.to_owned();
+    let text = if Path::new(said).is_file() {
+        let not_read = |error| TellError::File { said: said_owned(), error };
+        if BYTES_MAX < std::fs::metadata(said).map_err(not_read)?.len() {
+            return Err(TellError::TooLong { said: said_owned() });
+        }
+        std::fs::read_to_string(said).map_err(not_read)?
+    } else {
+        let mut command = Command::new("sh");
+        command.args(["-c", said]);
+        tool::output(command, WAIT_MAX)
+            .map_err(|error| TellError::Command { said: said_owned(), error })?
+    };
+    read(&text).map_err(|error| TellError::Words { said: said_owned(), error })
+}
+
+fn read(text: &str) -> Result<ServerInfo, String> {
+    let tree: Value = if text.trim_start().starts_with('{') {
+        serde_json::from_str(text).map_err(|error| error.to_string())?
+    } else {
+        toml::from_str(text).map_err(|error| error.message().to_owned())?
+    };
+    check_keys(&tree, &template())?;
+    serde_json::from_value(tree).map_err(|error| error.to_string())
+}
+
+/// A document with every key: what is not in it is misspelt.
+fn template() -> Value {
+    let nothing = || Some(String::new());
+    let machine = Machine { gpus: vec![Gpu::default()], ..Machine::default() };
+    let whole = ServerInfo {
+        schema: nothing(),
+        software: nothing(),
+        version: nothing(),
+        start_command: nothing(),
+        model_revision: nothing(),
+        gpus_used: Some(0),
+        machine: Some(machine),
+        other: BTreeMap::new(),
+    };
+    serde_json::to_value(whole).unwrap_or_default()
+}
+
+fn check_keys(said: &Value, known: &Value) -> Result<(), String> {
+    match (said, known) {
+        (Value::Object(said), Value::Object(known)) => {
+            said.iter().filter(|(key, _)| *key != OTHER).try_for_each(|(key, value)| {
+                let Some(known) = known.get(key) else {
+                    let mut names: Vec<&str> = known.keys().map(String::as_str).collect();
+                    names.push(OTHER);
+                    return Err(format!("`{key}` is no key here; known are {}", names.join(", ")));
+                };
+                check_keys(value, known)
+            })
+        }
+        (Value::Array(said), Value::Array(known)) => {
+            let first = known.first().unwrap_or(&Value::Null);
+            said.iter().try_for_each(|item| check_keys(item, first))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The table whose keys are free.
+const OTHER: &str = "other";
+
+impl ServerInfo {
+    /// Laid over what the server says itself: whoever tells it knows better.
+    #[must_use]
+    pub fn over(self, said: ServerFacts) -> ServerFacts {
+        let by_command = self.start_command.as_deref().and_then(start_command::gpus_used);
+        ServerFacts {
+            software: self.software.or(said.software),
+            version: self.version.or(said.version),
+            start_command: self.start_command.or(said.start_command),
+            model_revision: self.model_revision.or(said.model_revision),
+            known_by: self.machine.as_ref().map(|_| KnownBy::Told).or(said.known_by),
+            machine: self.machine.or(said.machine),
+            gpus_used: self.gpus_used.or(by_command).or(said.gpus_used),
+            told: self.other.into_iter().collect(),
+            ..said
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nobody() -> Machine {
+        Machine::default()
+    }
+
+    #[test]
+    fn a_command_may_print_toml_or_json() {
+        let toml = "printf 'software = \"vLLM\"\\nstart_command = \"vllm serve m -tp 4\"\\n[machine]\\ncpus = 8\\n'";
+        let facts = tell(toml, nobody).unwrap().over(ServerFacts::default());
+        assert_eq!((facts.software.as_deref(), facts.gpus_used), (Some("vLLM"), Some(4)));
+        let machine = facts.machine.unwrap();
+        assert_eq!((machine.cpus, facts.known_by), (Some(8), Some(KnownBy::Told)));
+        let json = r#"echo '{"schema":"x","gpus_used":2,"other":{"image":"sha256:1"}}'"#;
+        let facts = tell(json, nobody).unwrap().over(ServerFacts::default());
+        assert_eq!(facts.gpus_used, Some(2));
+        assert_eq!(facts.told, [("image".to_owned(), "sha256:1".to_owned())]);
+    }
+
+    #[test]
+    fn what_is_told_goes_before_what_the_server_says() {
+        let said = ServerFacts {
+            software: Some("vLLM".to_owned()),
+            version: Some("1".to_owned()),
+            ..ServerFacts::default()
+        };
+        let told = ServerInfo { version: Some("1+patch".to_owned()), ..ServerInfo::default() };
+        let facts = told.over(said);
+        assert_eq!(
+            (facts.software.as_deref(), facts.version.as_deref()),
+            (Some("vLLM"), Some("1+patch"))
+        );
+        assert_eq!(facts.known_by, None);
+    }
+
+    #[test]
+    fn wrong_words_say_what_is_wrong() {
+        for (said, wanted) in [
+            ("no-such-file-or-command", "no-such-file-or-command"),
+            ("echo 'sofware = 1'", "`sofware` is no key here; known are"),
+            ("echo '[[machine.gpus]]\nnmae = \"x\"'", "`nmae` is no key here"),
+            ("echo '{\"gpus_used\": \"four\"}'", "neither TOML nor JSON"),
+        ] {
+            let error = tell(said, nobody).unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn local_is_this_machine() {
+        let own = || Machine { cpus: Some(3), ..Machine::default() };
+        assert_eq!(tell("local", own).unwrap().machine.unwrap().cpus, Some(3));
+    }
+}
