@@ -2,7 +2,7 @@
 //! line for each number would be mostly indentation.
 
 /// Of valid JSON with indentation. Lists that hold text, lists or objects keep their lines.
-pub(crate) fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
+pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(indented.len());
     let mut rest = indented;
     while let Some(byte) = rest.first() {

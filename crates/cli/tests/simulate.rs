@@ -109,18 +109,20 @@ fn figures_add_up_to_what_was_recorded() {
     let document: Value = serde_json::from_slice(&stored).unwrap();
     let records = observations(folder.path()).records;
     let figures = &document["figures"];
-    let sum = |column: &Value| -> f64 {
-        column.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum()
+    let sum = |column: &Value| -> u64 {
+        column.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum()
     };
     let course = &figures["course"];
     let tokens = records.iter().map(|record| record.usage.unwrap().completion_tokens.unwrap());
-    assert_eq!(sum(&course["output_tokens"]), tokens.sum::<u64>() as f64);
-    assert_eq!((sum(&course["ended_ok"]), sum(&course["ended_otherwise"])), (300.0, 0.0));
+    assert_eq!(sum(&course["output_tokens"]), tokens.sum::<u64>());
+    assert_eq!((sum(&course["ended_ok"]), sum(&course["ended_otherwise"])), (300, 0));
     let in_flight: f64 = records.iter().map(|r| ms(r.ending.at, r.sent.unwrap())).sum();
-    let drawn = sum(&course["in_flight"]) * course["step_ms"].as_f64().unwrap();
+    let means = course["in_flight"].as_array().unwrap().iter();
+    let means: f64 = means.map(|mean| mean.as_f64().unwrap()).sum();
+    let drawn = means * course["step_ms"].as_f64().unwrap();
     assert!((drawn / in_flight - 1.0).abs() < 1e-9, "{drawn} of {in_flight}");
-    let gaps: f64 = figures["gaps"]["columns"].as_array().unwrap().iter().map(sum).sum();
-    assert_eq!(gaps, document["metrics"]["itl_ms"]["n"].as_f64().unwrap());
+    let gaps: u64 = figures["gaps"]["columns"].as_array().unwrap().iter().map(sum).sum();
+    assert_eq!(gaps, document["metrics"]["itl_ms"]["n"].as_u64().unwrap());
     let ttft = &figures["distributions"][0];
     assert_eq!((&ttft["metric"], ttft["points"][0][0].as_f64()), (&"ttft".into(), Some(0.0)));
     let fastest = ttfts(&observations(folder.path())).into_iter().fold(f64::MAX, f64::min);
