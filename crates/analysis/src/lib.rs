@@ -29,6 +29,7 @@ mod groups;
 mod little;
 mod measured;
 mod metric;
+mod number_lists;
 mod oddities;
 mod outcomes;
 pub mod outline;
@@ -73,6 +74,7 @@ pub use figures::{
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use little::LittlesLaw;
 pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};
+pub use number_lists::numbers_on_one_line;
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
 pub use quantity::{Quantity, QuantityProblem, Zero};

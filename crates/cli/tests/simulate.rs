@@ -101,6 +101,38 @@ fn a_simulated_run_verifies_and_says_what_it_is_on_every_page() {
 }
 
 #[test]
+fn figures_add_up_to_what_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["--rate", "40", "--requests", "300", "--output-tokens", "uniform:4..40"];
+    simulate(folder.path(), &[&load[..], &["--engine-step", "20ms"]].concat());
+    let stored = fs::read(latest_run(folder.path()).path().join("summary.json")).unwrap();
+    let document: Value = serde_json::from_slice(&stored).unwrap();
+    let records = observations(folder.path()).records;
+    let figures = &document["figures"];
+    let sum = |column: &Value| -> u64 {
+        column.as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).sum()
+    };
+    let course = &figures["course"];
+    let tokens = records.iter().map(|record| record.usage.unwrap().completion_tokens.unwrap());
+    assert_eq!(sum(&course["output_tokens"]), tokens.sum::<u64>());
+    assert_eq!((sum(&course["ended_ok"]), sum(&course["ended_otherwise"])), (300, 0));
+    let in_flight: f64 = records.iter().map(|r| ms(r.ending.at, r.sent.unwrap())).sum();
+    let means = course["in_flight"].as_array().unwrap().iter();
+    let means: f64 = means.map(|mean| mean.as_f64().unwrap()).sum();
+    let drawn = means * course["step_ms"].as_f64().unwrap();
+    assert!((drawn / in_flight - 1.0).abs() < 1e-9, "{drawn} of {in_flight}");
+    let gaps: u64 = figures["gaps"]["columns"].as_array().unwrap().iter().map(sum).sum();
+    assert_eq!(gaps, document["metrics"]["itl_ms"]["n"].as_u64().unwrap());
+    let ttft = &figures["distributions"][0];
+    assert_eq!((&ttft["metric"], ttft["points"][0][0].as_f64()), (&"ttft".into(), Some(0.0)));
+    let fastest = ttfts(&observations(folder.path())).into_iter().fold(f64::MAX, f64::min);
+    assert!((ttft["points"][0][1].as_f64().unwrap() - fastest).abs() < 1e-9);
+    assert_eq!(figures["requests"]["rows"].as_array().unwrap().len(), 40);
+    let verified = output(&["verify", "latest"], folder.path());
+    assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stderr));
+}
+
+#[test]
 fn run_virtual_is_the_long_name() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--engine-step", "20ms", "--requests", "40"];

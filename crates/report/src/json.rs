@@ -2,7 +2,7 @@
 //! `docs/set-summary.md`.
 
 use inferometer_analysis::set::SetSummary;
-use inferometer_analysis::{RequirementOutcome, Summary};
+use inferometer_analysis::{RequirementOutcome, Summary, numbers_on_one_line};
 use serde::Serialize;
 
 use crate::Files;
@@ -43,5 +43,6 @@ pub fn render_set(
 
 /// A summary has text for keys and finite numbers, so it always has a JSON form.
 fn written(document: &impl Serialize) -> String {
-    serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
+    let indented = serde_json::to_vec_pretty(document).unwrap_or_default();
+    String::from_utf8_lossy(&numbers_on_one_line(&indented)).into_owned() + "\n"
 }
