@@ -31,7 +31,7 @@ impl Distribution {
         canvas.top += LABEL.size;
         let at = Place { x: MARGIN, y: canvas.top };
         canvas.drawing.text(at, LABEL.anchored(Anchor::Start), "share of values at or below");
-        canvas.top += 12.0;
+        canvas.top += 15.0;
         let area = canvas.area((MARGIN + left_width(&left), RIGHT - 16.0), HEIGHT);
         canvas.top += BELOW;
         let scales = (below.scale((area.left, area.right)), left.scale((area.bottom, area.top)));
