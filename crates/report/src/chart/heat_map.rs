@@ -49,7 +49,7 @@ impl HeatMap {
         let used = self.used_rows();
         let edges: Vec<f64> =
             used.iter().flat_map(|row| [self.edges[*row], self.edges[*row + 1]]).collect();
-        Ticks::round(self.y.spacing(), &edges)
+        Ticks::within(self.y.spacing(), &edges)
     }
 
     pub(super) fn used_rows(&self) -> Vec<usize> {
