@@ -4,6 +4,12 @@
 //! charts, and then written as Markdown or as HTML. Texts are plain here; each writer escapes what
 //! it writes, because model names and answers come from servers.
 
+mod ids;
+mod undrawn;
+
+pub mod html;
+pub mod markdown;
+
 use crate::chart::Chart;
 
 #[derive(Clone, Debug, PartialEq)]
