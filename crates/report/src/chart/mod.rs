@@ -1,19 +1,23 @@
 //! Charts as SVG, written by ourselves: the same numbers give the same bytes.
 //!
-//! A [`Figure`] has a title, one sentence that states what it shows, and panels beside each other.
+//! A [`Chart`] has a title, one sentence that states what it shows, and a [`Plot`] of numbers.
 //! Colours are told apart by people who see fewer of them, and marks differ in shape too, so that
 //! a print without colour still reads.
 
 mod axis;
-mod figure;
-mod line;
+mod frame;
+mod lettering;
+mod lines;
+mod marks;
+pub mod palette;
 mod plot;
 mod scale;
 mod svg;
+mod table;
+mod ticks;
+mod words;
 
-pub use axis::{Axis, Ticks};
-pub use figure::Figure;
-pub use line::{Callout, LinePanel, Mark, Series};
+use frame::Canvas;
 pub use plot::{
     Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
@@ -40,4 +44,16 @@ pub enum Theme {
     Dark,
     /// In those of the page around it, by CSS variables.
     Page,
+}
+
+impl Chart {
+    /// The whole picture. The same numbers give the same bytes.
+    pub fn to_svg(&self, theme: Theme) -> String {
+        let mut canvas = Canvas::begin(self, theme);
+        match &self.plot {
+            Plot::Lines(lines) => lines.draw(&mut canvas),
+            _ => canvas.nothing("Not drawn."),
+        }
+        canvas.finish(self)
+    }
 }

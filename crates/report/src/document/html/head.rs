@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::markup::Markup;
-use crate::chart::Theme;
-use crate::document::{Document, undrawn as palette};
+use crate::chart::{Theme, palette};
+use crate::document::Document;
 
 const STYLE: &str = include_str!("page.css");
 pub(super) const SCRIPT: &str = include_str!("page.js");
