@@ -3,6 +3,7 @@
 use super::lettering::{FINDING, NAME, TICK, TITLE};
 use super::marks::Look;
 use super::palette::Paint;
+use super::plot::GanttEnding;
 use super::svg::{Anchor, Drawing, Hatching, Place};
 use super::{Chart, Theme};
 
@@ -28,6 +29,8 @@ pub(super) struct Area {
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) swatch: Swatch,
+    /// The series that it stands for, which readers can hide.
+    pub(super) series: Option<String>,
 }
 
 /// What stands before a name.
@@ -35,7 +38,13 @@ pub(super) struct Entry {
 pub(super) enum Swatch {
     Line(Look),
     Mark(Look),
-    Surface { paint: Paint, strength: f64, hatching: Option<Hatching> },
+    Surface {
+        paint: Paint,
+        strength: f64,
+        hatching: Option<Hatching>,
+    },
+    /// How a request ended.
+    Ending(GanttEnding),
 }
 
 pub(super) const WIDTH: f64 = 800.0;
@@ -101,7 +110,10 @@ impl Canvas {
             }
             let at = Place { x, y: self.top };
             let group = self.drawing.element("g").word("class", "legend");
-            group.word("data-series", &entry.name).open();
+            match &entry.series {
+                Some(series) => group.word("data-series", series).open(),
+                None => group.open(),
+            }
             entry.swatch.draw(&mut self.drawing, at);
             let text = Place { x: x + SWATCH_WIDTH, y: at.y + 4.5 };
             self.drawing.short_text(text, NAME, (&name, &entry.name));
@@ -109,6 +121,18 @@ impl Canvas {
             x += width + BETWEEN;
         }
         self.top += LEGEND_ROW;
+    }
+}
+
+impl Entry {
+    pub(super) fn series(name: impl Into<String>, swatch: Swatch) -> Self {
+        let name = name.into();
+        Self { series: Some(name.clone()), name, swatch }
+    }
+
+    /// What a look means that is no series.
+    pub(super) fn key(name: impl Into<String>, swatch: Swatch) -> Self {
+        Self { name: name.into(), swatch, series: None }
     }
 }
 
@@ -132,6 +156,7 @@ impl Swatch {
                 look.draw_mark(drawing, right(9.0), false, None);
             }
             Self::Mark(look) => look.draw_mark(drawing, right(9.0), false, None),
+            Self::Ending(ending) => ending.draw_swatch(drawing, at),
             Self::Surface { paint, strength, hatching } => {
                 let corners =
                     (Place { y: at.y - 6.0, ..at }, Place { x: at.x + 18.0, y: at.y + 6.0 });

@@ -2,7 +2,7 @@
 //! its end.
 
 use super::axis::{BELOW, draw_below, draw_left, draw_line_below, left_width};
-use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch};
+use super::frame::{Area, Canvas, Entry, MARGIN, RIGHT, Swatch};
 use super::lettering::{HEADING, LABEL, NAME, apart};
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
@@ -35,12 +35,13 @@ impl Lines {
             Ticks::round(self.x.spacing(), &places)
         };
         let left: Vec<Ticks> = self.panels.iter().map(LinesPanel::ticks).collect();
-        let sides = sides(&left, &names);
         let height = match self.panels.len() {
             0 | 1 => 300.0,
             2 => 200.0,
             _ => 160.0,
         };
+        let at_ends = names_at_ends(canvas, &names, height);
+        let sides = sides(&left, at_ends);
         for (place, (panel, ticks)) in self.panels.iter().zip(&left).enumerate() {
             draw_heading(canvas, &panel.heading, &panel.y);
             let area = canvas.area(sides, height);
@@ -54,9 +55,31 @@ impl Lines {
                 draw_line_below(&mut canvas.drawing, area);
                 canvas.top += 26.0;
             }
-            panel.draw(&mut canvas.drawing, &self.x, &names, (area, x, y));
+            let ends = panel.draw(&mut canvas.drawing, &self.x, &names, (x, y));
+            if !at_ends.is_empty() {
+                draw_names(&mut canvas.drawing, area, &ends);
+            }
         }
     }
+}
+
+/// The names that stand at the ends of their lines: all, or none where there is no room for them
+/// and a legend has them instead.
+pub(super) fn names_at_ends<'a>(
+    canvas: &mut Canvas,
+    names: &'a [&'a str],
+    height: f64,
+) -> &'a [&'a str] {
+    if names.len() as f64 * NAME_HEIGHT <= height {
+        return names;
+    }
+    let entries: Vec<Entry> = names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| Entry::series(*name, Swatch::Line(Look(place))))
+        .collect();
+    canvas.legend(&entries);
+    &[]
 }
 
 /// Where panels begin and end, so that all of them share an axis.
@@ -88,11 +111,8 @@ pub(super) fn draw_names(drawing: &mut Drawing, area: Area, ends: &[(&str, Look,
         ends.iter().filter(|(name, _, _)| !name.is_empty()).collect();
     ends.sort_by(|one, other| one.2.y.total_cmp(&other.2.y));
     let wanted: Vec<f64> = ends.iter().map(|(_, _, at)| at.y).collect();
-    // Too many for the height stand closer rather than on other panels.
-    let height = area.bottom - area.top + NAME_HEIGHT;
-    let room = NAME_HEIGHT.min(height / wanted.len().max(1) as f64);
     for ((name, look, end), y) in
-        ends.into_iter().zip(apart(&wanted, room, (area.top, area.bottom)))
+        ends.into_iter().zip(apart(&wanted, NAME_HEIGHT, (area.top, area.bottom)))
     {
         drawing.open_series(name);
         let swatch = Place { x: area.right + BEFORE_NAME - 24.0, y };
@@ -132,13 +152,14 @@ impl LinesPanel {
         Ticks::round(self.y.spacing(), &values)
     }
 
+    /// Draws the lines and returns where they end.
     fn draw(
         &self,
         drawing: &mut Drawing,
         x_of: &Measure,
         names: &[&str],
-        (area, x, y): (Area, Scale, Scale),
-    ) {
+        (x, y): (Scale, Scale),
+    ) -> Vec<(&str, Look, Place)> {
         let mut ends = Vec::new();
         for series in &self.series {
             let look = Look::of(&series.name, names);
@@ -153,7 +174,7 @@ impl LinesPanel {
                 ));
             }
         }
-        draw_names(drawing, area, &ends);
+        ends
     }
 }
 

@@ -5,16 +5,23 @@
 //! a print without colour still reads.
 
 mod axis;
+mod bars;
+mod distribution;
 mod frame;
+mod gantt;
+mod heat_map;
 mod lettering;
 mod lines;
 mod marks;
 pub mod palette;
+mod pareto;
 mod plot;
 mod scale;
+mod shares;
 mod svg;
 mod table;
 mod ticks;
+mod timeline;
 mod words;
 
 use frame::Canvas;
@@ -52,7 +59,13 @@ impl Chart {
         let mut canvas = Canvas::begin(self, theme);
         match &self.plot {
             Plot::Lines(lines) => lines.draw(&mut canvas),
-            _ => canvas.nothing("Not drawn."),
+            Plot::Distribution(distribution) => distribution.draw(&mut canvas),
+            Plot::Timeline(timeline) => timeline.draw(&mut canvas),
+            Plot::Gantt(gantt) => gantt.draw(&mut canvas),
+            Plot::HeatMap(heat_map) => heat_map.draw(&mut canvas),
+            Plot::Pareto(pareto) => pareto.draw(&mut canvas),
+            Plot::Bars(bars) => bars.draw(&mut canvas),
+            Plot::Shares(shares) => shares.draw(&mut canvas),
         }
         canvas.finish(self)
     }

@@ -42,3 +42,16 @@ pub(super) fn sentence(parts: &[String]) -> String {
 pub(super) fn doubt(known: Option<(f64, f64)>) -> String {
     known.map(|known| format!(" (95 %: {})", interval(known))).unwrap_or_default()
 }
+
+/// Such as `p99.9`, and `max` for all of it.
+pub(super) fn percentile(share: f64) -> String {
+    if 1.0 <= share {
+        return "max".to_owned();
+    }
+    let text = format!("{:.3}", share * 100.0);
+    format!("p{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+pub(super) fn seconds(moment: f64) -> String {
+    format!("{} s", value(moment))
+}
