@@ -1,8 +1,7 @@
 // Opens reports in Chromium and checks what a reader relies on: node check.mjs FILE.html…
 // CHROMIUM names the browser, PICTURES a folder for screenshots.
 
-import { mkdtempSync, mkdirSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
@@ -19,17 +18,15 @@ const FLAGS = [
 ];
 
 // A context of its own for each look at a page, with all that the page complains of or asks for.
-async function open(profile, file, options = {}) {
-  const context = await chromium.launchPersistentContext(mkdtempSync(join(profile, "look-")), {
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    headless: true,
-    args: FLAGS,
+async function open(browser, file, options = {}) {
+  const context = await browser.newContext({
     viewport: { width: options.width ?? 1440, height: 900 },
     colorScheme: options.scheme ?? "light",
     reducedMotion: "reduce",
     javaScriptEnabled: options.script ?? true,
   });
-  const page = context.pages()[0] ?? (await context.newPage());
+  const page = await context.newPage();
+  page.setDefaultTimeout(10_000);
   const address = pathToFileURL(file).href;
   const complaints = [];
   page.on("console", (message) => {
@@ -55,13 +52,13 @@ async function open(profile, file, options = {}) {
   return { page, complaints, close: () => context.close() };
 }
 
-async function checkFile(profile, file) {
+async function checkFile(browser, file) {
   const name = join(basename(dirname(file)), basename(file));
   const failures = [];
   for (const [title, check] of Object.entries(checks)) {
     const looks = [];
     const look = async (options) => {
-      looks.push(await open(profile, file, options));
+      looks.push(await open(browser, file, options));
       return looks.at(-1);
     };
     try {
@@ -89,12 +86,17 @@ if (files.length === 0) {
   console.error("say which pages: node check.mjs FILE.html…");
   process.exit(2);
 }
-const profile = mkdtempSync(join(tmpdir(), "inferometer-browser-"));
+// It starts with a profile that is empty, and thrown away with it.
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  headless: true,
+  args: FLAGS,
+});
 let failed = 0;
 try {
-  for (const file of files) failed += await checkFile(profile, file);
+  for (const file of files) failed += await checkFile(browser, file);
 } finally {
-  rmSync(profile, { recursive: true, force: true });
+  await browser.close();
 }
 console.log(failed ? `${failed} checks failed` : `all checks hold for ${files.length} pages`);
 process.exit(failed ? 1 : 0);

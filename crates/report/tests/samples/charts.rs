@@ -111,7 +111,7 @@ fn distribution() -> Plot {
         points: (1..=100)
             .map(|rank| {
                 let share = f64::from(rank) / 100.0;
-                (scale * (1.0 + share * share + share / (1.02 - share)), share)
+                (share, scale * (1.0 + share * share + share / (1.02 - share)))
             })
             .collect(),
     };

@@ -90,17 +90,18 @@ fn figure(page: &mut Markup, ids: &mut Ids, figure: &Figure) {
     let id = ids.give(&chart.id);
     let numbers = chart.table();
     page.element("figure", &[("class", "figure"), ("id", &*id)], |page| {
+        page.element("figcaption", &[], |page| {
+            page.element("strong", &[("class", "chart-title")], |page| page.text(&chart.title));
+            page.text(" ");
+            page.element("span", &[], |page| page.text(&chart.finding));
+        });
         let label = format!("Chart: {}", chart.title);
         let attributes =
             [("class", "plot"), ("tabindex", "0"), ("role", "region"), ("aria-label", &*label)];
         page.element("div", &attributes, |page| page.drawing(&chart.to_svg(Theme::Page)));
-        page.element("figcaption", &[], |page| {
-            page.text(&chart.finding);
-            if !chart.n.is_empty() {
-                page.text(" ");
-                page.element("span", &[("class", "n")], |page| page.text(&chart.n));
-            }
-        });
+        if !chart.n.is_empty() {
+            page.element("p", &[("class", "n")], |page| page.text(&chart.n));
+        }
         let is_long = PRINTED_ROWS < numbers.rows.len();
         let class = if is_long { "numbers long" } else { "numbers" };
         page.element("details", &[("class", class)], |page| {

@@ -147,7 +147,7 @@
   function sorts(table) {
     const body = table.tBodies[0];
     const written = body ? [...body.rows] : [];
-    if (written.length < 2) return;
+    if (written.length < 2 || !body.querySelector("[data-number]")) return;
     const heads = all("thead th", table);
     const key = (row, column) => {
       const cell = row.cells[column];
