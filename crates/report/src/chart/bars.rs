@@ -1,9 +1,9 @@
 //! Bars in groups, from left to right, each with its number at its end. What is missing is a dash.
 
 use super::axis::{BELOW, draw_below, draw_upright_grid};
-use super::frame::{Area, Canvas, Entry, MARGIN, RIGHT, Swatch, draw_surface};
+use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch, draw_surface};
 use super::lettering::{NAME, TICK};
-use super::marks::{Look, distinct, draw_interval};
+use super::marks::{Look, distinct, draw_interval_over};
 use super::palette::Paint;
 use super::plot::{Bar, BarGroup, Bars};
 use super::scale::Scale;
@@ -30,7 +30,13 @@ impl Bars {
         if names.is_empty() {
             return canvas.nothing("Nothing was measured.");
         }
-        self.draw_legend(canvas, &names);
+        if 1 < names.len() {
+            canvas.legend_of(&names, |look| Swatch::Surface {
+                paint: look.paint(),
+                strength: 1.0,
+                hatching: look.hatching(),
+            });
+        }
         canvas.top += 4.0;
         let ticks = self.ticks();
         let labels = self.groups.iter().map(|group| NAME.width(&group.label)).fold(0.0, f64::max);
@@ -53,7 +59,7 @@ impl Bars {
             drawing.open_series(name);
             for (group, bar, top) in self.placed(rows) {
                 if bar.series == *name {
-                    self.draw_bar(drawing, (group, bar), Look(place), (rows, top));
+                    self.draw_bar(drawing, (group, bar), Look::at(place), (rows, top));
                 }
             }
             drawing.close_group();
@@ -74,19 +80,6 @@ impl Bars {
         };
         let values: Vec<f64> = self.bars().flat_map(ends).flatten().collect();
         Ticks::round(self.y.spacing(), &values)
-    }
-
-    fn draw_legend(&self, canvas: &mut Canvas, names: &[&str]) {
-        if names.len() < 2 {
-            return;
-        }
-        let entry = |(place, name): (usize, &&str)| {
-            let look = Look(place);
-            let (paint, hatching) = (look.paint(), look.hatching());
-            Entry::series(*name, Swatch::Surface { paint, strength: 1.0, hatching })
-        };
-        let entries: Vec<Entry> = names.iter().enumerate().map(entry).collect();
-        canvas.legend(&entries);
     }
 
     /// Each bar with its group and its upper edge.
@@ -110,7 +103,7 @@ impl Bars {
         let mut top = rows.area.top;
         for group in &self.groups {
             let height = group.height(rows.thickness);
-            let lines_max = if height < 2.4 * LINE { 1 } else { 2 };
+            let lines_max = if height < 2.1 * LINE { 1 } else { 2 };
             let lines = letters.wrapped(&group.label, LABEL_WIDTH_MAX, lines_max);
             let first = top + height / 2.0 + 4.5 - LINE * (lines.len() as f64 - 1.0) / 2.0;
             for (place, line) in lines.iter().enumerate() {
@@ -152,7 +145,7 @@ impl Bars {
         let mut text_from = end;
         if let Some((low, high)) = bar.interval {
             let ends = [low, high].map(|end| Place { x: rows.x.place(end), y: middle });
-            draw_interval(drawing, ends[0], ends[1], Paint::Ink);
+            draw_interval_over(drawing, ends[0], ends[1], Paint::Ink);
             text_from = end.max(ends[1].x);
         }
         let letters = TICK.anchored(Anchor::Start).painted(Paint::Ink);

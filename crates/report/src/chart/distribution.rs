@@ -41,7 +41,7 @@ impl Distribution {
         draw_below(drawing, &below, (area, scales.0), &self.x.title());
         for (place, curve) in self.curves.iter().enumerate() {
             drawing.open_series(&curve.name);
-            curve.draw(drawing, Look(place), scales, &self.x);
+            curve.draw(drawing, Look::at(place), scales, &self.x);
             drawing.close_group();
         }
     }
@@ -49,7 +49,7 @@ impl Distribution {
     fn draw_legend(&self, canvas: &mut Canvas) {
         let entry = |(place, curve): (usize, &Curve)| Entry {
             name: format!("{} (n = {})", curve.name, number::count(curve.n)),
-            ..Entry::series(curve.name.as_str(), Swatch::Line(Look(place)))
+            ..Entry::series(curve.name.as_str(), Swatch::Line(Look::at(place)))
         };
         let entries: Vec<Entry> = self.curves.iter().enumerate().map(entry).collect();
         canvas.legend(&entries);

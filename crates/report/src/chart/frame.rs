@@ -67,8 +67,9 @@ impl Canvas {
                 canvas.top += letters.size * 1.35;
                 canvas.drawing.text(Place { x: MARGIN, y: canvas.top }, letters, &line);
             }
+            canvas.top += 4.0;
         }
-        canvas.top += 16.0;
+        canvas.top += 14.0;
         canvas
     }
 
@@ -98,6 +99,13 @@ impl Canvas {
         self.drawing.text(middle, FINDING.anchored(Anchor::Middle), words);
     }
 
+    /// The names of series, each with its look.
+    pub(super) fn legend_of(&mut self, names: &[&str], swatch: fn(Look) -> Swatch) {
+        let entry = |(place, name): (usize, &&str)| Entry::series(*name, swatch(Look::at(place)));
+        let entries: Vec<Entry> = names.iter().enumerate().map(entry).collect();
+        self.legend(&entries);
+    }
+
     /// Names beside each other, in as many rows as they need.
     pub(super) fn legend(&mut self, entries: &[Entry]) {
         const BETWEEN: f64 = 18.0;
@@ -105,6 +113,7 @@ impl Canvas {
             return;
         }
         let mut x = MARGIN;
+        self.top += 6.0;
         for entry in entries {
             let name = NAME.shortened(&entry.name, (RIGHT - MARGIN) / 2.0);
             let width = SWATCH_WIDTH + NAME.width(&name);

@@ -62,11 +62,11 @@ impl Gantt {
         let mut entries = Vec::new();
         if self.rows.iter().any(|row| row.waited().is_some()) {
             let swatch = Swatch::Surface { paint: Paint::Frame, strength: 0.5, hatching: None };
-            entries.push(Entry::key("should have left", swatch));
+            entries.push(Entry::key("waiting to be sent", swatch));
         }
         let paint = GanttEnding::Ok.paint();
         let pale = Swatch::Surface { paint, strength: WAITING, hatching: None };
-        entries.push(Entry::key("until first token", pale));
+        entries.push(Entry::key("until its first token", pale));
         for ending in ENDINGS {
             if self.rows.iter().any(|row| row.ending == ending) {
                 entries.push(Entry::series(ending.name(), Swatch::Ending(ending)));
@@ -122,9 +122,9 @@ impl GanttEnding {
 
     const fn hatching(self) -> Option<Hatching> {
         match self {
-            Self::Ok => None,
+            // A failed one ends in a cross.
+            Self::Ok | Self::Failed => None,
             Self::Slowest => Some(Hatching::Rising),
-            Self::Failed => Some(Hatching::Crossed),
             Self::Cancelled => Some(Hatching::Upright),
         }
     }

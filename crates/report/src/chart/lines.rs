@@ -2,7 +2,7 @@
 //! its end.
 
 use super::axis::{BELOW, draw_below, draw_left, draw_line_below, left_width};
-use super::frame::{Area, Canvas, Entry, MARGIN, RIGHT, Swatch};
+use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch};
 use super::lettering::{HEADING, LABEL, NAME, apart};
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
@@ -32,7 +32,7 @@ impl Lines {
         let below = if self.ticks_at_points {
             Ticks::at_values(self.x.spacing(), &places)
         } else {
-            Ticks::round(self.x.spacing(), &places)
+            Ticks::up_to(self.x.spacing(), &places)
         };
         let left: Vec<Ticks> = self.panels.iter().map(LinesPanel::ticks).collect();
         let height = match self.panels.len() {
@@ -73,12 +73,7 @@ pub(super) fn names_at_ends<'a>(
     if names.len() as f64 * NAME_HEIGHT <= height {
         return names;
     }
-    let entries: Vec<Entry> = names
-        .iter()
-        .enumerate()
-        .map(|(place, name)| Entry::series(*name, Swatch::Line(Look(place))))
-        .collect();
-    canvas.legend(&entries);
+    canvas.legend_of(names, Swatch::Line);
     &[]
 }
 
@@ -92,16 +87,18 @@ pub(super) fn sides(left: &[Ticks], names: &[&str]) -> (f64, f64) {
 
 /// What a panel shows, above it.
 pub(super) fn draw_heading(canvas: &mut Canvas, heading: &str, y: &Measure) {
-    let unit = y.title();
     canvas.top += HEADING.size;
     let at = Place { x: MARGIN, y: canvas.top };
     let heading_short = HEADING.shortened(heading, 0.6 * (RIGHT - MARGIN));
-    canvas.drawing.short_text(at, HEADING, (&heading_short, heading));
     let letters = LABEL.anchored(Anchor::Start);
-    let after = if heading.is_empty() { 0.0 } else { HEADING.width(&heading_short) + 10.0 };
-    let unit_short = letters.shortened(&unit, RIGHT - MARGIN - after);
-    let at = Place { x: at.x + after, ..at };
-    canvas.drawing.short_text(at, letters, (&unit_short, &unit));
+    if heading.is_empty() {
+        let unit = letters.shortened(&y.title(), RIGHT - MARGIN);
+        canvas.drawing.text(at, letters, &unit);
+    } else {
+        let room = RIGHT - MARGIN - HEADING.width(&heading_short) - 20.0;
+        let unit = letters.shortened(&y.title(), room);
+        canvas.drawing.texts(at, (HEADING, &heading_short), (letters, &unit));
+    }
     canvas.top += 12.0;
 }
 
@@ -162,7 +159,7 @@ impl LinesPanel {
     ) -> Vec<(&str, Look, Place)> {
         let mut ends = Vec::new();
         for series in &self.series {
-            let look = Look::of(&series.name, names);
+            let look = Look::of(&series.name, names).among(self.series.len());
             drawing.open_series(&series.name);
             series.draw(drawing, look, (x, y), (x_of, &self.y));
             drawing.close_group();

@@ -6,7 +6,10 @@ use super::svg::{Drawing, Hatching, Place};
 
 /// How a series looks, by its place among all of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look(pub(super) usize);
+pub(super) struct Look {
+    place: usize,
+    dashes: &'static str,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
@@ -45,21 +48,29 @@ pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
 impl Look {
     /// Of the series of this name among the distinct ones.
     pub(super) fn of(name: &str, names: &[&str]) -> Self {
-        Self(names.iter().position(|known| *known == name).unwrap_or_default())
+        Self::at(names.iter().position(|known| *known == name).unwrap_or_default())
+    }
+
+    pub(super) const fn at(place: usize) -> Self {
+        Self { place, dashes: DASHES[place % DASHES.len()] }
+    }
+
+    /// Alone in its panel, a line needs no dashes.
+    pub(super) const fn among(self, series: usize) -> Self {
+        if series < 2 { Self { dashes: "", ..self } } else { self }
     }
 
     pub(super) const fn paint(self) -> Paint {
-        Paint::Series(self.0)
+        Paint::Series(self.place)
     }
 
     /// The first surface is plain.
     pub(super) fn hatching(self) -> Option<Hatching> {
-        let place = self.0 % (Hatching::ALL.len() + 1);
+        let place = self.place % (Hatching::ALL.len() + 1);
         place.checked_sub(1).map(|place| Hatching::ALL[place])
     }
 
     pub(super) fn draw_line(self, drawing: &mut Drawing, places: &[Place]) {
-        let dashes = DASHES[self.0 % DASHES.len()];
         let mut line = drawing
             .element("polyline")
             .points(places)
@@ -67,8 +78,8 @@ impl Look {
             .paint("stroke", self.paint())
             .word("stroke-width", "2")
             .word("stroke-linejoin", "round");
-        if !dashes.is_empty() {
-            line = line.word("stroke-dasharray", dashes);
+        if !self.dashes.is_empty() {
+            line = line.word("stroke-dasharray", self.dashes);
         }
         line.end();
     }
@@ -81,7 +92,7 @@ impl Look {
         hollow: bool,
         tip: Option<&str>,
     ) {
-        let shape = SHAPES[self.0 % SHAPES.len()];
+        let shape = SHAPES[self.place % SHAPES.len()];
         let element = if shape == Shape::Circle {
             drawing.element("circle").number("cx", at.x).number("cy", at.y).number("r", RADIUS)
         } else {
@@ -134,7 +145,12 @@ impl Shape {
 /// A line from `from` to `to` with a bar across each end: where a value lies with confidence.
 pub(super) fn draw_interval(drawing: &mut Drawing, from: Place, to: Place, paint: Paint) {
     const HALF_BAR: f64 = 4.0;
-    let upright = (from.x - to.x).abs() < 0.05;
+    let (wide, high) = ((from.x - to.x).abs(), (from.y - to.y).abs());
+    // Narrower than the line that would show it.
+    if wide.max(high) < 1.0 {
+        return;
+    }
+    let upright = wide < high;
     let across = |at: Place| {
         if upright {
             (Place { x: at.x - HALF_BAR, ..at }, Place { x: at.x + HALF_BAR, ..at })
@@ -145,4 +161,13 @@ pub(super) fn draw_interval(drawing: &mut Drawing, from: Place, to: Place, paint
     for (from, to) in [(from, to), across(from), across(to)] {
         drawing.line(from, to, paint);
     }
+}
+
+/// The same over a bar, with a rim in the colour of the ground.
+pub(super) fn draw_interval_over(drawing: &mut Drawing, from: Place, to: Place, paint: Paint) {
+    if 1.0 <= (from.x - to.x).abs() {
+        let rim = drawing.element("line").ends(from, to).paint("stroke", Paint::Surface);
+        rim.word("stroke-width", "4").end();
+    }
+    draw_interval(drawing, from, to, paint);
 }

@@ -108,6 +108,23 @@ impl Drawing {
         self.write_text(at, letters, text, None);
     }
 
+    /// Two texts in one line, however wide the first one is.
+    pub(super) fn texts(&mut self, at: Place, one: (Letters, &str), other: (Letters, &str)) {
+        const BETWEEN: f64 = 10.0;
+        self.element("text").number("x", at.x).number("y", at.y).open();
+        for (place, (letters, text)) in [one, other].into_iter().enumerate() {
+            let mut run = self.element("tspan").number("font-size", letters.size);
+            if letters.bold {
+                run = run.word("font-weight", "600");
+            }
+            if 0 < place {
+                run = run.number("dx", BETWEEN);
+            }
+            run.paint("fill", letters.paint).hold(None, text);
+        }
+        self.body.push_str("</text>\n");
+    }
+
     /// A text that was shortened, with its whole as a title.
     pub(super) fn short_text(&mut self, at: Place, letters: Letters, (short, whole): (&str, &str)) {
         self.write_text(at, letters, short, (short != whole).then_some(whole));

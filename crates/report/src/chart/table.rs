@@ -210,14 +210,14 @@ impl HeatMap {
 impl Pareto {
     fn grid(&self) -> Grid {
         let points = || self.points.iter();
-        let has_x_interval = points().any(|point| point.x_interval.is_some());
-        let has_y_interval = points().any(|point| point.y_interval.is_some());
+        let across = points().any(|point| point.x_interval.is_some());
+        let upwards = points().any(|point| point.y_interval.is_some());
         let mut columns = vec![Column::left("Series"), Column::left("Point"), self.x.column()];
-        if has_x_interval {
+        if across {
             columns.push(Column::right("95 % interval"));
         }
         columns.push(self.y.column());
-        if has_y_interval {
+        if upwards {
             columns.push(Column::right("95 % interval"));
         }
         columns.push(Column::left("Best"));
@@ -228,9 +228,9 @@ impl Pareto {
                 Cell::text(point.label.clone()),
                 doubtful(point.x),
             ];
-            cells.extend(has_x_interval.then(|| interval_cell(point.x_interval)));
+            cells.extend(across.then(|| interval_cell(point.x_interval)));
             cells.push(doubtful(point.y));
-            cells.extend(has_y_interval.then(|| interval_cell(point.y_interval)));
+            cells.extend(upwards.then(|| interval_cell(point.y_interval)));
             cells.push(Cell::text(if point.on_frontier { "yes" } else { "no" }));
             cells
         };

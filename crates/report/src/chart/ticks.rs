@@ -27,6 +27,14 @@ impl Ticks {
         }
     }
 
+    /// The same, but no further than the greatest value.
+    pub(super) fn up_to(spacing: Spacing, values: &[f64]) -> Self {
+        match spacing {
+            Spacing::Even | Spacing::Tail => Self::between(0.0, highest(values)),
+            Spacing::Log => Self::logarithmic(values),
+        }
+    }
+
     /// At the measured values themselves.
     pub(super) fn at_values(spacing: Spacing, values: &[f64]) -> Self {
         let mut values: Vec<f64> =
@@ -100,36 +108,41 @@ impl Ticks {
         Self { spacing: Spacing::Even, ends: (0.0, count * step), named: named.collect() }
     }
 
+    /// From the round value below all others to the one above them. Where many powers of ten lie
+    /// between, only powers are named.
     fn logarithmic(values: &[f64]) -> Self {
-        let positive = values.iter().copied().filter(|value| is_on(Spacing::Log, *value));
-        let (low, high) = positive.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
-            (low.min(value), high.max(value))
-        });
-        let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
-        let decades = (libm::log10(low).floor(), libm::log10(high).ceil());
-        let span = libm::log10(high) - libm::log10(low);
-        let (factors, stride): (&[f64], f64) = if span <= 2.2 {
-            (&[1.0, 2.0, 5.0], 1.0)
-        } else {
-            (&[1.0], (span / 5.0).ceil().max(1.0))
-        };
-        let mut round: Vec<f64> = Vec::new();
-        let count = ((decades.1 - decades.0) / stride).ceil() + 2.0;
-        for n in whole_numbers(count) {
-            // One stride below the lowest, in case that itself is the round value.
-            let power = libm::exp10(decades.0 + (n - 1.0) * stride);
-            round.extend(factors.iter().map(|factor| factor * power));
+        const FACTORS: [f64; 3] = [1.0, 2.0, 5.0];
+        /// Powers of ten between which 2 and 5 are named too.
+        const FEW: f64 = 2.8;
+        let positive = || values.iter().copied().filter(|value| is_on(Spacing::Log, *value));
+        let low = positive().reduce(f64::min).unwrap_or(1.0);
+        let high = positive().reduce(f64::max).unwrap_or(10.0);
+        let (lowest, highest) = (libm::log10(low), libm::log10(high));
+        let first_power = lowest.floor() - 1.0;
+        let mut round: Vec<(f64, f64)> = Vec::new();
+        for n in whole_numbers(highest.ceil() - first_power + 1.0) {
+            let power = first_power + n;
+            round.extend(FACTORS.map(|factor| (factor * libm::exp10(power), power)));
         }
         let near = 1.0 + 1e-9;
-        let first = round.iter().rposition(|value| *value <= low * near).unwrap_or(0);
-        let last = round.iter().position(|value| high <= *value * near).unwrap_or(round.len() - 1);
+        let first = round.iter().rposition(|(value, _)| *value <= low * near).unwrap_or(0);
+        let last = round.iter().position(|(value, _)| high <= *value * near);
+        let last = last.unwrap_or(round.len() - 1);
         // All values equal: a step to each side, so that they stand in the middle.
         let (first, last) =
             if first < last { (first, last) } else { (first.saturating_sub(1), last + 1) };
         let kept = &round[first..=last.min(round.len() - 1)];
-        let named: Vec<(f64, String)> =
-            kept.iter().map(|value| (*value, measured(*value))).collect();
-        let ends = (kept.first().copied().unwrap_or(1.0), kept.last().copied().unwrap_or(10.0));
+        let stride = ((highest - lowest) / STEPS).ceil().max(1.0);
+        let is_named = |place: usize, power: f64| {
+            highest - lowest <= FEW || ((first + place).is_multiple_of(3) && power % stride == 0.0)
+        };
+        let named = kept
+            .iter()
+            .enumerate()
+            .filter(|(place, (_, power))| is_named(*place, *power))
+            .map(|(_, (value, _))| (*value, measured(*value)))
+            .collect();
+        let ends = (kept.first().map_or(1.0, |end| end.0), kept.last().map_or(10.0, |end| end.0));
         Self { spacing: Spacing::Log, ends, named }
     }
 }
@@ -178,7 +191,7 @@ pub(super) fn measured(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    if size < PLAIN_LEAST || PLAIN_MOST <= size {
+    if !(PLAIN_LEAST..PLAIN_MOST).contains(&size) {
         return as_power(value);
     }
     let decimals = (0..3_usize).find(|decimals| {
@@ -247,10 +260,9 @@ mod tests {
     fn logarithmic_ticks_hold_all_values() {
         let log = |values: &[f64]| Ticks::round(Spacing::Log, values);
         assert_eq!(labels(&log(&[12.0, 90.0])), ["10", "20", "50", "100"]);
-        assert_eq!(
-            labels(&log(&[1.0, 40_000.0])),
-            ["1", "10", "100", "1,000", "10,000", "100,000"]
-        );
+        let far = log(&[1.0, 40_000.0]);
+        assert_eq!(labels(&far), ["1", "10", "100", "1,000", "10,000"]);
+        assert!((far.ends.1 - 50_000.0).abs() < 1.0);
         assert_eq!(labels(&log(&[5.0, 5.0])), ["2", "5", "10"]);
         assert_eq!(labels(&log(&[0.0])), ["1", "2", "5", "10"]);
         let wide = log(&[1e-9, 1e12]);

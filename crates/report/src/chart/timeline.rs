@@ -90,7 +90,7 @@ impl Timeline {
     ) -> Vec<(&'a str, Look, Place)> {
         let mut ends = Vec::new();
         for series in &panel.series {
-            let look = Look::of(&series.name, names);
+            let look = Look::of(&series.name, names).among(panel.series.len());
             let place = |(step, value): (usize, f64)| Place {
                 x: x.place(self.moment(step)),
                 y: y.place(value),

@@ -12,7 +12,12 @@ pub(super) fn value(value: f64) -> String {
     } else if size == 0.0 || (1e-3..1e9).contains(&size) {
         let text = number::figure(Some(value));
         // 8.00 in flight is eight.
-        text.strip_suffix(".00").map_or(text.clone(), str::to_owned)
+        match text.split_once('.') {
+            Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => {
+                whole.to_owned()
+            }
+            _ => text,
+        }
     } else {
         measured(value)
     }
