@@ -91,15 +91,18 @@ pub fn terminal_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// For JSON inside an HTML page: the element that holds it cannot be closed from within.
+/// For JSON inside an HTML page: the element that holds it cannot be closed from within, and
+/// nothing in it is invisible.
 pub fn json_in_html(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for character in json.chars() {
-        match character {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(safe, "\\u{:04x}", u32::from(character));
-            }
-            _ => safe.push(character),
+        let is_markup = matches!(character, '<' | '>' | '&');
+        if !is_markup && !is_unsafe(character) {
+            safe.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(safe, "\\u{unit:04x}");
         }
     }
     safe
@@ -152,11 +155,11 @@ mod tests {
 
     #[test]
     fn json_cannot_close_its_element() {
-        let json = serde_json::to_string("</script><!-- & \u{2028}").unwrap();
-        let safe = json_in_html(&json);
-        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        let evil = "</script><!-- & \u{2028}\u{202e}\u{e0041}";
+        let safe = json_in_html(&serde_json::to_string(evil).unwrap());
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}', '\u{202e}', '\u{e0041}']), "{safe}");
         let back: String = serde_json::from_str(&safe).unwrap();
-        assert_eq!(back, "</script><!-- & \u{2028}");
+        assert_eq!(back, evil);
     }
 
     #[test]

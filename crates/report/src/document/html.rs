@@ -12,18 +12,35 @@ use super::ids::Ids;
 use super::{Badge, Card, Document, Lead, Mood, Section};
 use markup::Markup;
 
+/// A page that is larger is a nuisance to send.
+const BYTES_MAX: usize = 2_000_000;
+
+/// Drawings larger than this give up their tooltips, in steps, until the page is small enough. Their
+/// numbers stay on the page.
+const TOLD_UP_TO: [usize; 5] = [usize::MAX, 48_000, 24_000, 12_000, 0];
+
 pub fn render(document: &Document) -> String {
+    let mut page = String::new();
+    for told_up_to in TOLD_UP_TO {
+        page = render_told(document, told_up_to);
+        if page.len() < BYTES_MAX {
+            break;
+        }
+    }
+    page
+}
+
+fn render_told(document: &Document, told_up_to: usize) -> String {
     let mut page = Markup::default();
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n");
-    let (style, script) = (head::style(), head::SCRIPT);
-    head::write(&mut page, document, &style);
+    head::write(&mut page, document);
     page.raw("</head>\n<body>\n");
     page.element("a", &[("class", "skip"), ("href", "#content")], |page| {
         page.text("Skip to the report");
     });
-    let mut body = Body { page: Markup::default(), ids: Ids::default() };
+    let mut body = Body { page: Markup::default(), ids: Ids::default(), told_up_to };
     // The page's own ids come first, so that no section can take them.
-    for own in ["content", "inferometer-report", "tip", "contents"] {
+    for own in ["content", "contents", "inferometer-report", "theme", "tip"] {
         body.ids.give(own);
     }
     let mut contents = Vec::new();
@@ -40,7 +57,7 @@ pub fn render(document: &Document) -> String {
     page.element("footer", &[("class", "foot")], |page| {
         page.element("p", &[], |page| blocks::text(page, &document.footer));
     });
-    page.raw("<script>").raw(script).raw("</script>\n</body>\n</html>\n");
+    page.raw("<script>").raw(head::SCRIPT).raw("</script>\n</body>\n</html>\n");
     page.finish()
 }
 
@@ -48,6 +65,8 @@ pub fn render(document: &Document) -> String {
 struct Body {
     page: Markup,
     ids: Ids,
+    /// Bytes of a drawing that may have tooltips.
+    told_up_to: usize,
 }
 
 /// A line of the contents.
@@ -70,7 +89,7 @@ impl Body {
             page.element("a", &attributes, |page| page.text("#"));
         });
         for block in &section.blocks {
-            blocks::block(&mut self.page, &mut self.ids, block);
+            self.block(block);
         }
         let inner = section.sections.iter().map(|inner| self.section(inner, level + 1)).collect();
         self.page.close("section");

@@ -1,38 +1,85 @@
 //! The blocks of a section, and the words in them.
 
 use super::markup::Markup;
-use super::{mood_class, sign, table};
-use crate::chart::Theme;
-use crate::document::ids::{Ids, anchor};
-use crate::document::{Block, Figure, Mood, Span, Text};
+use super::{Body, mood_class, sign, table};
+use crate::chart::{Chart, Theme};
+use crate::document::ids::anchor;
+use crate::document::{Block, Mood, Span, Text};
 
 /// Tables of charts that have more rows than this stay folded in print.
 const PRINTED_ROWS: usize = 40;
 
-pub(super) fn block(page: &mut Markup, ids: &mut Ids, block: &Block) {
-    match block {
-        Block::Paragraph(words) => page.element("p", &[], |page| text(page, words)),
-        Block::Facts(pairs) => {
-            page.element("dl", &[("class", "facts")], |page| facts(page, pairs));
-        }
-        Block::List(items) => page.element("ul", &[], |page| {
-            for item in items {
-                page.element("li", &[], |page| text(page, item));
+impl Body {
+    pub(super) fn block(&mut self, block: &Block) {
+        let page = &mut self.page;
+        match block {
+            Block::Paragraph(words) => page.element("p", &[], |page| text(page, words)),
+            Block::Facts(pairs) => {
+                page.element("dl", &[("class", "facts")], |page| facts(page, pairs));
             }
-        }),
-        Block::Table(table) => table::write(page, ids, table),
-        Block::Figure(figure) => self::figure(page, ids, figure),
-        Block::Code { language: _, text } => code(page, text),
-        Block::Notice { mood, text, remedy } => notice(page, *mood, text, remedy.as_ref()),
-        Block::Details { summary, blocks } => {
-            page.element("details", &[("class", "fold")], |page| {
+            Block::List(items) => page.element("ul", &[], |page| {
+                for item in items {
+                    page.element("li", &[], |page| text(page, item));
+                }
+            }),
+            Block::Table(table) => table::write(page, &mut self.ids, table),
+            Block::Figure(figure) => self.figure(&figure.chart),
+            Block::Code { language: _, text } => code(page, text),
+            Block::Notice { mood, text, remedy } => notice(page, *mood, text, remedy.as_ref()),
+            Block::Details { summary, blocks } => {
+                page.open("details", &[("class", "fold")]);
                 page.element("summary", &[], |page| page.text(summary));
                 for block in blocks {
-                    self::block(page, ids, block);
+                    self.block(block);
                 }
-            });
+                self.page.close("details");
+            }
         }
     }
+
+    fn figure(&mut self, chart: &Chart) {
+        let (page, ids) = (&mut self.page, &mut self.ids);
+        let id = ids.give(&chart.id);
+        // Names inside the drawing begin with its id, which must be its own.
+        let chart = &Chart { id: id.clone(), ..chart.clone() };
+        let drawing = without_tips_beyond(self.told_up_to, chart.to_svg(Theme::Page));
+        let numbers = chart.table();
+        page.element("figure", &[("class", "figure"), ("id", &*id)], |page| {
+            page.element("figcaption", &[], |page| {
+                page.element("strong", &[("class", "chart-title")], |page| page.text(&chart.title));
+                page.text(" ");
+                page.element("span", &[], |page| page.text(&chart.finding));
+            });
+            let label = format!("Chart: {}", chart.title);
+            let attributes =
+                [("class", "plot"), ("tabindex", "0"), ("role", "region"), ("aria-label", &*label)];
+            page.element("div", &attributes, |page| page.drawing(&drawing));
+            if !chart.n.is_empty() {
+                page.element("p", &[("class", "n")], |page| page.text(&chart.n));
+            }
+            let is_long = PRINTED_ROWS < numbers.rows.len();
+            let class = if is_long { "numbers long" } else { "numbers" };
+            page.element("details", &[("class", class)], |page| {
+                page.element("summary", &[], |page| page.text("The numbers as a table"));
+                table::write(page, ids, &numbers);
+            });
+        });
+    }
+}
+
+/// The drawing, without what its marks say where it is larger than `told_up_to`.
+fn without_tips_beyond(told_up_to: usize, svg: String) -> String {
+    const TIP: &str = " data-tip=\"";
+    if svg.len() <= told_up_to {
+        return svg;
+    }
+    let mut parts = svg.split(TIP);
+    let mut bare = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Quotation marks inside of the value are escaped.
+        bare.push_str(part.split_once('"').map_or(part, |(_, rest)| rest));
+    }
+    bare
 }
 
 pub(super) fn text(page: &mut Markup, text: &Text) {
@@ -85,28 +132,18 @@ fn notice(page: &mut Markup, mood: Mood, words: &Text, remedy: Option<&Text>) {
     });
 }
 
-fn figure(page: &mut Markup, ids: &mut Ids, figure: &Figure) {
-    let chart = &figure.chart;
-    let id = ids.give(&chart.id);
-    let numbers = chart.table();
-    page.element("figure", &[("class", "figure"), ("id", &*id)], |page| {
-        page.element("figcaption", &[], |page| {
-            page.element("strong", &[("class", "chart-title")], |page| page.text(&chart.title));
-            page.text(" ");
-            page.element("span", &[], |page| page.text(&chart.finding));
-        });
-        let label = format!("Chart: {}", chart.title);
-        let attributes =
-            [("class", "plot"), ("tabindex", "0"), ("role", "region"), ("aria-label", &*label)];
-        page.element("div", &attributes, |page| page.drawing(&chart.to_svg(Theme::Page)));
-        if !chart.n.is_empty() {
-            page.element("p", &[("class", "n")], |page| page.text(&chart.n));
-        }
-        let is_long = PRINTED_ROWS < numbers.rows.len();
-        let class = if is_long { "numbers long" } else { "numbers" };
-        page.element("details", &[("class", class)], |page| {
-            page.element("summary", &[], |page| page.text("The numbers as a table"));
-            table::write(page, ids, &numbers);
-        });
-    });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_drawing_loses_its_tips_and_nothing_else() {
+        let svg =
+            "<g><rect x=\"1\" data-tip=\"a &quot;b&quot;\"/><rect data-tip=\"\" y=\"2\"/></g>";
+        assert_eq!(without_tips_beyond(svg.len(), svg.to_owned()), svg);
+        assert_eq!(
+            without_tips_beyond(svg.len() - 1, svg.to_owned()),
+            "<g><rect x=\"1\"/><rect y=\"2\"/></g>"
+        );
+    }
 }

@@ -13,9 +13,10 @@ use crate::document::Document;
 const STYLE: &str = include_str!("page.css");
 pub(super) const SCRIPT: &str = include_str!("page.js");
 
-pub(super) fn write(page: &mut Markup, document: &Document, style: &str) {
+pub(super) fn write(page: &mut Markup, document: &Document) {
+    let style = style();
     page.void("meta", &[("charset", "utf-8")]);
-    let policy = policy(style, SCRIPT);
+    let policy = policy(&style, SCRIPT);
     page.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &*policy)]);
     page.void("meta", &[("name", "referrer"), ("content", "no-referrer")]);
     page.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
@@ -26,7 +27,7 @@ pub(super) fn write(page: &mut Markup, document: &Document, style: &str) {
     page.void("link", &[("rel", "icon"), ("href", "data:,")]);
     page.element("title", &[], |page| page.text(&document.title));
     page.json("inferometer-report", &json(&document.header));
-    page.style(style);
+    page.style(&style);
 }
 
 /// Nothing may be loaded, and of scripts and styles only our own two may act.
@@ -55,7 +56,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The colours of both themes, then the page's own rules. Paper is always light.
-pub(super) fn style() -> String {
+fn style() -> String {
     let mut css = String::new();
     let dark = variables(Theme::Dark);
     let _ = write!(
