@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
+mod browser;
 mod prompts;
 mod rivals;
 mod simulate_speed;
@@ -30,10 +31,17 @@ fn main() -> ExitCode {
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["statistics", words @ ..] => statistics(words),
         ["rivals", words @ ..] => beside_rivals(words),
+        ["browser", files @ ..] => in_browser(files),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
         ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
-            eprint!("{HELP}{}{}{}", simulate_speed::HELP, prompts::HELP, rivals::HELP);
+            eprint!(
+                "{HELP}{}{}{}{}",
+                browser::HELP,
+                simulate_speed::HELP,
+                prompts::HELP,
+                rivals::HELP
+            );
             return ExitCode::from(2);
         }
     };
@@ -89,6 +97,12 @@ fn statistics(words: &[&str]) -> bool {
         holds &= found;
     }
     holds
+}
+
+fn in_browser(files: &[&str]) -> bool {
+    let example = ["run", "--package", "inferometer-report", "--example", "sample_report", "--"];
+    let make_samples = |folder: &str| cargo(example.into_iter().chain([folder]));
+    browser::browser(files, make_samples).inspect_err(|why| eprintln!("browser: {why}")).is_ok()
 }
 
 fn beside_rivals(words: &[&str]) -> bool {

@@ -1,0 +1,107 @@
+//! Reports in a real browser: Chromium opens them, and scripts of ours look at what a reader sees.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+pub(crate) const HELP: &str = "\
+cargo xtask browser [FILE.html…]   opens reports in Chromium, samples where no file is named: quiet,
+                                offline, harmless, usable with a keyboard, in both themes, narrow
+                                and wide, on paper and without a script. Wants node, npm and
+                                chromium (or CHROMIUM=PATH); installs its two packages into
+                                target/browser, and leaves pictures there
+";
+
+/// Where our scripts are, and where they run.
+struct Places {
+    scripts: PathBuf,
+    folder: PathBuf,
+}
+
+/// Checks the pages, or the samples where there are none.
+pub(crate) fn browser(
+    files: &[&str],
+    make_samples: impl FnOnce(&str) -> bool,
+) -> Result<(), String> {
+    let chromium = chromium()?;
+    for (program, remedy) in [("node", "install Node.js 20 or newer"), ("npm", "install npm")] {
+        let found = Command::new(program).arg("--version").output();
+        found.map_err(|error| format!("`{program}` does not start ({error}); {remedy}"))?;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let folder = std::path::absolute(target.join("browser"))
+        .map_err(|error| format!("the build folder {} has no place: {error}", target.display()))?;
+    let places = Places { scripts: root.join("browser"), folder };
+    install(&places)?;
+    let pages = if files.is_empty() {
+        samples(&places.folder.join("samples"), make_samples)?
+    } else {
+        files.iter().map(PathBuf::from).collect()
+    };
+    let status = Command::new("node")
+        .arg(places.folder.join("check.mjs"))
+        .args(pages)
+        .env("CHROMIUM", chromium)
+        .env("PICTURES", places.folder.join("pictures"))
+        .status()
+        .map_err(|error| format!("`node` does not start: {error}"))?;
+    if status.success() { Ok(()) } else { Err("see above".to_owned()) }
+}
+
+fn chromium() -> Result<PathBuf, String> {
+    let named = env::var_os("CHROMIUM").map(PathBuf::from);
+    let path = named.unwrap_or_else(|| PathBuf::from("/usr/bin/chromium"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!(
+        "there is no Chromium at {}; install it, or name it with CHROMIUM=PATH",
+        path.display()
+    ))
+}
+
+/// Copies our scripts to where their packages are, which are downloaded when the list has changed.
+fn install(Places { scripts, folder }: &Places) -> Result<(), String> {
+    let lock = "package-lock.json";
+    let read = |path: &Path| fs::read(path).ok();
+    let is_installed = folder.join("node_modules").is_dir()
+        && read(&folder.join(lock)) == read(&scripts.join(lock));
+    let copied = fs::create_dir_all(folder).and_then(|()| {
+        for entry in fs::read_dir(scripts)? {
+            let entry = entry?;
+            fs::copy(entry.path(), folder.join(entry.file_name()))?;
+        }
+        Ok(())
+    });
+    copied.map_err(|error| format!("{} is not filled: {error}", folder.display()))?;
+    if is_installed {
+        return Ok(());
+    }
+    let npm = Command::new("npm")
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .current_dir(folder)
+        .status();
+    match npm {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            // Half of a folder would look like the whole next time.
+            let _ = fs::remove_dir_all(folder.join("node_modules"));
+            Err(format!("`npm ci` in {} ended with {status}", folder.display()))
+        }
+        Err(error) => Err(format!("`npm` does not start: {error}")),
+    }
+}
+
+fn samples(folder: &Path, make_samples: impl FnOnce(&str) -> bool) -> Result<Vec<PathBuf>, String> {
+    if !make_samples(&folder.display().to_string()) {
+        return Err("the samples were not made".to_owned());
+    }
+    let entries = fs::read_dir(folder)
+        .map_err(|error| format!("the samples in {} are not read: {error}", folder.display()))?;
+    let mut pages: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path().join("report.html")).collect();
+    pages.retain(|page| page.is_file());
+    pages.sort();
+    Ok(pages)
+}
