@@ -101,6 +101,7 @@ export const checks = {
       await page.reload();
       assert.equal(await isDark(page), true, "the choice was forgotten");
       await page.emulateMedia({ media: "print" });
+      await page.waitForFunction(() => matchMedia("print").matches);
       const ink = await page.evaluate(() => getComputedStyle(document.body).color);
       assert.ok(ink.match(/\d+/g).map(Number).every((part) => part < 100), "light ink on paper");
       await page.emulateMedia({ media: "screen" });
@@ -188,12 +189,13 @@ export const checks = {
   "it prints light, with its folds open": async ({ look, picture }) => {
     const { page } = await look({ scheme: "dark", width: 794 });
     await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    await page.waitForFunction(() => matchMedia("print").matches && innerWidth === 794);
     const hidden = await page.evaluate(() =>
       [...document.querySelectorAll("main details:not(.long)")].filter((details) => {
         const inside = details.querySelector(":scope > :not(summary)");
-        return inside && !inside.checkVisibility({ contentVisibilityAuto: true });
-      }).length);
-    assert.equal(hidden, 0, "folds stay shut in print");
+        return inside && inside.getBoundingClientRect().height === 0;
+      }).map((details) => details.textContent.slice(0, 60)));
+    assert.deepEqual(hidden, [], "folds stay shut in print");
     assert.equal(await page.locator(".contents").isVisible(), false);
     const path = picture?.("print").replace(/png$/, "pdf");
     const pdf = await page.pdf({ ...(path && { path }), preferCSSPageSize: true, printBackground: true });

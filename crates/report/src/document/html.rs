@@ -52,7 +52,7 @@ fn render_told(document: &Document, told_up_to: usize) -> String {
     navigation(&mut page, &contents);
     page.raw("<main id=\"content\" tabindex=\"-1\">\n");
     lead(&mut page, &document.lead);
-    page.append(body.page);
+    page.append(&body.page);
     page.raw("</main>\n</div>\n");
     page.element("footer", &[("class", "foot")], |page| {
         page.element("p", &[], |page| blocks::text(page, &document.footer));

@@ -43,6 +43,9 @@ const LEVELS: [(f64, f64, f64, f64); 6] = [
     (32.0, 387.1, 363.2, 76.4),
 ];
 
+/// From this level on.
+const SATURATED: f64 = 32.0;
+
 fn lines() -> Plot {
     let series = |name: &str, value: fn(&(f64, f64, f64, f64)) -> f64| LineSeries {
         name: name.to_owned(),
@@ -52,8 +55,8 @@ fn lines() -> Plot {
                 x: level.0,
                 y: value(level),
                 interval: Some((value(level) * 0.95, value(level) * 1.05)),
-                hollow: level.0 == 32.0,
-                note: (level.0 == 32.0).then(|| "saturated".to_owned()),
+                hollow: SATURATED <= level.0,
+                note: (SATURATED <= level.0).then(|| "saturated".to_owned()),
             })
             .collect(),
     };
@@ -83,8 +86,8 @@ fn pareto() -> Plot {
         y: level.1 / 4.0,
         x_interval: None,
         y_interval: Some((level.1 * 0.24, level.1 * 0.26)),
-        on_frontier: level.0 < 32.0,
-        hollow: level.0 == 32.0,
+        on_frontier: level.0 < SATURATED,
+        hollow: SATURATED <= level.0,
     });
     let mut points: Vec<ParetoPoint> = points.collect();
     points.extend([(8.0, 22.8, 40.0), (16.0, 24.0, 75.4)].map(|(level, x, y)| ParetoPoint {

@@ -86,7 +86,7 @@ impl Markup {
         }
     }
 
-    pub(super) fn append(&mut self, other: Self) {
+    pub(super) fn append(&mut self, other: &Self) {
         self.html.push_str(&other.html);
     }
 

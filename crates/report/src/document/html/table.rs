@@ -12,7 +12,7 @@ pub(super) fn write(page: &mut Markup, ids: &mut Ids, table: &Table) {
         let attributes =
             [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)];
         page.element("div", &attributes, |page| {
-            page.element("table", &[], |page| grid(page, table))
+            page.element("table", &[], |page| grid(page, table));
         });
         if !table.notes.is_empty() {
             page.element("ul", &[("class", "notes")], |page| {

@@ -1,4 +1,4 @@
-//! Tables of Markdown: doubts and reasons are notes below them.
+//! Tables of Markdown: doubts and reasons are notes below them, intervals a table of their own.
 
 use super::inline::{rest, text};
 use crate::document::{Align, Card, Cell, Column, Table};
@@ -24,7 +24,31 @@ pub(super) fn parts(table: &Table) -> Vec<String> {
         notes.push(format!("<sup>{}</sup> {}", number + 1, rest(reason)));
     }
     parts.extend(notes);
+    if table.rows.iter().flatten().any(is_told) {
+        parts.extend(told(table));
+    }
     parts
+}
+
+/// Whether a number has more to it, such as its interval.
+fn is_told(cell: &Cell) -> bool {
+    cell.number.is_some() && cell.detail.is_some()
+}
+
+/// The same table with what there is to say of each number in its place, folded away.
+fn told(table: &Table) -> [String; 3] {
+    let cell = |(place, cell): (usize, &Cell)| match &cell.detail {
+        Some(detail) if is_told(cell) => rest(detail),
+        _ if place == 0 => rest(&cell.text),
+        _ => String::new(),
+    };
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    [
+        "<details>\n<summary>What is behind these numbers</summary>".to_owned(),
+        grid(&table.columns, &rows),
+        "</details>".to_owned(),
+    ]
 }
 
 /// The numbers that the page is about.
