@@ -166,8 +166,8 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
 const fn remedy(prompts: Prompts) -> &'static str {
     match prompts {
         Prompts::Same => {
-            "give every scenario prompts of its own (prompts = \"fresh\" in the suite, source = \
-             \"synthetic\"), or switch the server's prefix cache off"
+            "give every scenario prompts of its own (--prompts fresh), or switch the server's prefix \
+             cache off"
         }
         Prompts::Fresh => {
             "restart the server before the suite, use another --seed, or switch its prefix cache \
