@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::campaign::Level;
+
 use super::asked::{Asked, QuestionKind};
 use super::cut::Cut;
 use super::level::LevelSummary;
@@ -48,16 +50,13 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let is_empty = |level: &&LevelSummary| level.points.is_empty();
     let empty: Vec<&LevelSummary> = bad.iter().copied().filter(is_empty).collect();
     (0 < runs).then(|| {
-        let left = if empty.is_empty() {
-            String::new()
-        } else {
-            format!("; nothing is left of {}", names(&empty))
+        let left = match at(&empty).as_str() {
+            _ if empty.is_empty() => String::new(),
+            "" => "; nothing is left".to_owned(),
+            _ => format!("; nothing is left of {}", names(&empty)),
         };
-        let text = format!(
-            "{of}{} left out of every mean and finding ({}){left}",
-            runs_are(runs),
-            names(&bad)
-        );
+        let text =
+            format!("{of}{} left out of every mean and finding{}{left}", runs_are(runs), at(&bad));
         let remedy = "look at these runs, mend the cause, and measure again";
         notice("invalid-runs", Severity::Degraded, text, remedy)
     })
@@ -66,8 +65,8 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
     let text = format!(
-        "{of}{ended} of {scheduled} requests ended at the levels that a limit cut ({}): {limit}",
-        names(&bad)
+        "{of}{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
+        at(&bad)
     );
     let remedy = "slow answers are missing there: give these levels more time (--duration, \
                   --drain-timeout) or leave them out";
@@ -78,8 +77,8 @@ fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
     let text = format!(
-        "{of}the time was over at {ended} of {scheduled} requests ({}); all that left have ended",
-        names(&bad)
+        "{of}the time was over at {ended} of {scheduled} requests{}; all that left have ended",
+        at(&bad)
     );
     let remedy = "give these levels more time (--duration) where narrower intervals are wanted";
     Some(notice("short-levels", Severity::Note, text, remedy))
@@ -105,7 +104,7 @@ fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let runs: u32 = bad.iter().map(|level| level.partial).sum();
     (0 < runs).then(|| {
         let were = if runs == 1 { "run was" } else { "runs were" };
-        let text = format!("{of}{runs} {were} stopped before the end ({})", names(&bad));
+        let text = format!("{of}{runs} {were} stopped before the end{}", at(&bad));
         notice("partial-runs", Severity::Degraded, text, "measure these levels again to their end")
     })
 }
@@ -115,10 +114,10 @@ fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(short).collect();
     let target = bad.first()?.enough.as_ref()?;
     let text = format!(
-        "{of}the half-width of {} is not within {} % of the mean ({})",
+        "{of}the half-width of {} is not within {} % of the mean{}",
         target.quantity,
         target.target * 100.0,
-        names(&bad)
+        at(&bad)
     );
     Some(notice(
         "half-width",
@@ -199,6 +198,14 @@ fn runs_are(runs: usize) -> String {
         "1 run is invalid and".to_owned()
     } else {
         format!("{runs} runs are invalid and")
+    }
+}
+
+/// The levels in brackets; nothing where nothing is varied.
+fn at(levels: &[&LevelSummary]) -> String {
+    match levels {
+        [only] if only.level == Level::AsAsked => String::new(),
+        several => format!(" ({})", names(several)),
     }
 }
 

@@ -135,7 +135,8 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
             check: None,
             severity: if known.iter().any(is_grave) { Severity::Degraded } else { Severity::Note },
             text: format!(
-                "the prefix cache answered prompts that were to be new: {}{}",
+                "the prefix cache answered prompts that were to be new, by its share of their input: \
+                 {}{}",
                 listed(suite, &known),
                 evidence(suite, &known)
             ),
@@ -185,10 +186,8 @@ fn name<'a>(suite: &'a SuiteSummary, place: u32) -> &'a str {
 fn listed(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     let row = |row: &&Contaminated| {
         let name = name(suite, row.row);
-        row.cached_share.map_or_else(
-            || name.to_owned(),
-            |share| format!("{name} {:.0} % of its input", share * 100.0),
-        )
+        row.cached_share
+            .map_or_else(|| name.to_owned(), |share| format!("{name} {:.0} %", share * 100.0))
     };
     rows.iter().map(row).collect::<Vec<_>>().join(", ")
 }

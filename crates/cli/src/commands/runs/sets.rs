@@ -147,7 +147,7 @@ fn levels(campaign: &CampaignSpec) -> String {
     }
     if let Some(suite) = suite(campaign) {
         let levels: usize = suite.scenarios.iter().map(|scenario| scenario.levels.len()).sum();
-        return format!("{levels} of {} scenarios", suite.scenarios.len());
+        return format!("{} scenarios, {levels} levels", suite.scenarios.len());
     }
     match listed(campaign) {
         [] => "as asked".to_owned(),

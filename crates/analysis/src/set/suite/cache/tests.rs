@@ -253,7 +253,11 @@ fn what_the_server_says_of_its_cache_degrades_the_set_with_its_evidence() {
     assert_eq!(suite.rows[5].cached_share, Some(0.66));
     let warning = notice(&set, "warm-cache").unwrap();
     assert_eq!((warning.severity, set.verdict), (Severity::Degraded, Verdict::Degraded));
-    assert!(warning.text.contains("(c=2) 66 % of its input"), "{}", warning.text);
+    assert!(
+        warning.text.contains("(c=2) 66 %, Concurrency Scaling (c=4) 98 %"),
+        "{}",
+        warning.text
+    );
     assert!(warning.text.contains("at 8893 tokens/s"), "{}", warning.text);
     assert!(warning.remedy.contains("fresh"), "{}", warning.remedy);
     assert!(notice(&set, CONTAMINATION).is_none(), "it is said once");
