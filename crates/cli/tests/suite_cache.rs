@@ -80,7 +80,7 @@ fn the_same_prompts_in_every_scenario_measure_the_prefix_cache_and_the_set_says_
         "Concurrency Scaling (c=4)",
         "and Single User Latency at",
         "Concurrency Scaling (c=2) is",
-        "Single User Latency had sent prompts that begin alike, of the same seed",
+        "Single User Latency and others after it had sent prompts that begin alike",
     ] {
         assert!(words.contains(evidence), "{evidence}: {words}");
     }
