@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_model::campaign::Level;
+
 use super::asked::{Asked, QuestionKind};
 use super::cut::Cut;
 use super::level::LevelSummary;
+use super::suite::{self, SuiteSummary};
 use super::{ConditionSummary, PointResult};
 use crate::verdict::Severity;
 use crate::warning::Notice;
@@ -16,13 +19,19 @@ const RUNS_FEW: u32 = 3;
 pub(super) fn found(
     asked: &Asked,
     conditions: &[ConditionSummary],
+    suite: Option<&SuiteSummary>,
     results: &[&PointResult],
 ) -> Vec<Notice> {
     let mut notices: Vec<Notice> = conditions
         .iter()
         .flat_map(|condition| of_condition(condition, 1 < conditions.len()))
         .chain(few_runs(asked, conditions))
-        .chain(of_runs(results))
+        .chain(suite.map(suite::notices).unwrap_or_default())
+        .chain(suite.and_then(|_| engine_anew(results)))
+        .chain(of_runs(results).into_iter().filter(|notice| {
+            // A suite says which of its scenarios, and by what it shows.
+            suite.is_none() || notice.key != suite::CONTAMINATION
+        }))
         .collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
@@ -41,16 +50,13 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let is_empty = |level: &&LevelSummary| level.points.is_empty();
     let empty: Vec<&LevelSummary> = bad.iter().copied().filter(is_empty).collect();
     (0 < runs).then(|| {
-        let left = if empty.is_empty() {
-            String::new()
-        } else {
-            format!("; nothing is left of {}", names(&empty))
+        let left = match at(&empty).as_str() {
+            _ if empty.is_empty() => String::new(),
+            "" => "; nothing is left".to_owned(),
+            _ => format!("; nothing is left of {}", names(&empty)),
         };
-        let text = format!(
-            "{of}{} left out of every mean and finding ({}){left}",
-            runs_are(runs),
-            names(&bad)
-        );
+        let text =
+            format!("{of}{} left out of every mean and finding{}{left}", runs_are(runs), at(&bad));
         let remedy = "look at these runs, mend the cause, and measure again";
         notice("invalid-runs", Severity::Degraded, text, remedy)
     })
@@ -59,8 +65,8 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
     let text = format!(
-        "{of}{ended} of {scheduled} requests ended at the levels that a limit cut ({}): {limit}",
-        names(&bad)
+        "{of}{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
+        at(&bad)
     );
     let remedy = "slow answers are missing there: give these levels more time (--duration, \
                   --drain-timeout) or leave them out";
@@ -71,8 +77,8 @@ fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
     let text = format!(
-        "{of}the time was over at {ended} of {scheduled} requests ({}); all that left have ended",
-        names(&bad)
+        "{of}the time was over at {ended} of {scheduled} requests{}; all that left have ended",
+        at(&bad)
     );
     let remedy = "give these levels more time (--duration) where narrower intervals are wanted";
     Some(notice("short-levels", Severity::Note, text, remedy))
@@ -98,7 +104,7 @@ fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let runs: u32 = bad.iter().map(|level| level.partial).sum();
     (0 < runs).then(|| {
         let were = if runs == 1 { "run was" } else { "runs were" };
-        let text = format!("{of}{runs} {were} stopped before the end ({})", names(&bad));
+        let text = format!("{of}{runs} {were} stopped before the end{}", at(&bad));
         notice("partial-runs", Severity::Degraded, text, "measure these levels again to their end")
     })
 }
@@ -108,10 +114,10 @@ fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(short).collect();
     let target = bad.first()?.enough.as_ref()?;
     let text = format!(
-        "{of}the half-width of {} is not within {} % of the mean ({})",
+        "{of}the half-width of {} is not within {} % of the mean{}",
         target.quantity,
         target.target * 100.0,
-        names(&bad)
+        at(&bad)
     );
     Some(notice(
         "half-width",
@@ -130,6 +136,10 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
         QuestionKind::Suite => "play the suite five times (--repeat 5)",
     };
     let text = match fewest {
+        1 if asked.question == QuestionKind::Suite => {
+            "the suite was played once: how much runs differ is not known, and intervals are from \
+             within each"
+        }
         1 => {
             "a level has one run: how much runs differ is not known, and intervals are from within it"
         }
@@ -137,6 +147,26 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
         _ => return None,
     };
     (fewest < RUNS_FEW).then(|| notice("few-runs", Severity::Note, text.to_owned(), remedy))
+}
+
+/// An embedded engine that is kept through a suite has one address; a suite that was stopped and gone
+/// on with has another from there on.
+fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
+    let is_anew = |pair: &[&PointResult]| {
+        let (before, after) = (&pair[0].summary.run, &pair[1].summary.run);
+        after.embedded
+            && after.simulated.is_none()
+            && pair[0].point.repetition == pair[1].point.repetition
+            && before.target != after.target
+    };
+    let pair = results.windows(2).find(|pair| is_anew(pair))?;
+    let number = pair[1].point.number;
+    let text = format!(
+        "the suite was stopped and gone on with: run {number} and those after it met a new engine, \
+         whose prefix cache was empty"
+    );
+    let remedy = "play the suite again without a stop where a warm cache matters";
+    Some(notice("engine-anew", Severity::Note, text, remedy))
 }
 
 /// What runs warn of themselves, once for each kind.
@@ -168,6 +198,14 @@ fn runs_are(runs: usize) -> String {
         "1 run is invalid and".to_owned()
     } else {
         format!("{runs} runs are invalid and")
+    }
+}
+
+/// The levels in brackets; nothing where nothing is varied.
+fn at(levels: &[&LevelSummary]) -> String {
+    match levels {
+        [only] if only.level == Level::AsAsked => String::new(),
+        several => format!(" ({})", names(several)),
     }
 }
 

@@ -1,0 +1,138 @@
+//! Suites: one engine through each round, stopped and gone on with, verified and listed.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use inferometer_model::campaign::Prompts;
+use inferometer_model::spec::EngineSpec;
+use serde_json::Value;
+
+use support::suites::{Asks, Common, stored, summary};
+use support::{Engine, output, text};
+
+const SCENARIOS: [Asks; 2] = [
+    Asks { name: "Alone", input: "256", output: "8", requests: 6, concurrency: &[1] },
+    Asks { name: "Scaling", input: "128", output: "8", requests: 6, concurrency: &[2, 4] },
+];
+
+/// An engine with steps of a millisecond and all the same prompts, so that its cache shows.
+fn common(runs: u32) -> Common {
+    let engine = EngineSpec { step: Some(Duration::from_millis(1)), ..EngineSpec::default() };
+    Common { engine, url: None, vllm_random: false, prompts: Prompts::Same, runs }
+}
+
+fn go_on(folder: &Path) -> String {
+    let ran = output(&["sweep", "--resume", "latest"], folder);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    text(&ran.stdout) + &text(&ran.stderr)
+}
+
+/// Takes away what was played from a point on, as if it had been stopped there.
+fn stopped_before(set: &Path, point: u32, points: u32) {
+    fs::remove_file(set.join("summary.json")).unwrap();
+    for number in point..points {
+        fs::remove_dir_all(set.join(format!("points/{number}"))).unwrap();
+    }
+}
+
+fn cached(set: &Value) -> Vec<f64> {
+    let rows = set["suite"]["rows"].as_array().unwrap();
+    rows.iter().map(|row| row["cached_share"].as_f64().unwrap()).collect()
+}
+
+fn target(set: &Path, point: u32) -> String {
+    let bytes = fs::read(set.join(format!("points/{point}/summary.json"))).unwrap();
+    let document: Value = serde_json::from_slice(&bytes).unwrap();
+    document["run"]["target"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_suite_that_was_stopped_goes_on_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = stored(folder.path(), common(2).campaign(&SCENARIOS), true);
+    let said = go_on(folder.path());
+    assert!(said.contains("[3/6] Scaling, 4 at once, round 1 of 2: …"), "{said}");
+    let whole = fs::read(set.join("summary.json")).unwrap();
+    let shares = cached(&summary(&set));
+    assert!(shares[0] < 0.01 && 0.5 < shares[1] && 0.5 < shares[2], "{shares:?}");
+
+    for point in [1, 3, 5] {
+        stopped_before(&set, point, 6);
+        let verified = output(&["verify", "latest"], folder.path());
+        let words = text(&verified.stderr);
+        assert!(words.contains("go on with: inferometer suite --resume"), "{words}");
+        let said = go_on(folder.path());
+        // A round begins with a new engine, and needs nothing played again.
+        assert_eq!(said.contains("playing the stored runs"), point != 3, "{point}: {said}");
+        assert!(whole == fs::read(set.join("summary.json")).unwrap(), "stopped before {point}");
+    }
+    let verified = output(&["verify", "latest"], folder.path());
+    assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stdout));
+    assert!(text(&verified.stdout).contains("6 runs add up"), "{}", text(&verified.stdout));
+}
+
+#[test]
+fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = stored(folder.path(), common(2).campaign(&SCENARIOS), false);
+    go_on(folder.path());
+    let targets: Vec<String> = (0..6).map(|point| target(&set, point)).collect();
+    let rounds: Vec<&[String]> = targets.chunks(3).collect();
+    for round in &rounds {
+        assert!(round.iter().all(|target| *target == round[0]), "{targets:?}");
+    }
+    assert_ne!(rounds[0][0], rounds[1][0]);
+    let played = summary(&set);
+    let shares = cached(&played);
+    assert!(shares[0] < 0.01 && 0.5 < shares[1] && 0.5 < shares[2], "{shares:?}");
+    let keys = |set: &Value| set["warnings"].to_string();
+    assert!(!keys(&played).contains("engine-anew"), "{}", keys(&played));
+
+    stopped_before(&set, 5, 6);
+    let said = go_on(folder.path());
+    assert!(said.contains("the engine is a new one"), "{said}");
+    let played = summary(&set);
+    assert!(keys(&played).contains("engine-anew"), "{}", keys(&played));
+}
+
+#[test]
+fn a_server_of_others_is_asked_once_for_all_scenarios() {
+    let engine = Engine::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let common = Common { url: Some(engine.url()), ..common(1) };
+    let set = stored(folder.path(), common.campaign(&SCENARIOS), false);
+    go_on(folder.path());
+    assert_eq!(target(&set, 0), target(&set, 2));
+    let (requests, warm_ups) = (18, 3);
+    let asked = engine.truth().requests.len();
+    let probes = asked - requests - warm_ups;
+    assert!((1..=4).contains(&probes), "{probes} questions before the runs");
+}
+
+#[test]
+fn a_suite_is_listed_by_its_name_and_has_no_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = stored(folder.path(), common(1).campaign(&SCENARIOS), true);
+    let listed = text(&output(&["runs"], folder.path()).stdout);
+    assert!(listed.contains("suite own") && listed.contains("2 scenarios, 3 levels"), "{listed}");
+    let required = ["sweep", "--resume", "latest", "--require", "ttft.p99<1s"];
+    let refused = output(&required, folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("inferometer require SET/N"), "{refused:?}");
+
+    let page = go_on(folder.path());
+    assert!(page.contains("suite `own`") && page.contains("Scaling (c=4)"), "{page}");
+    let listed = output(&["runs", "--json"], folder.path());
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["sets"][0]["suite"], "own", "{listed}");
+
+    let name = set.file_name().unwrap().to_str().unwrap();
+    let refused = output(&["compare", name, name], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("is the suite `own`"), "{}", text(&refused.stderr));
+}

@@ -1,0 +1,116 @@
+//! Suites as they are stored, made without a suite file: what plays them is tested here.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use inferometer_model::SpecDraft;
+use inferometer_model::campaign::{
+    CampaignSpec, Condition, Level, Order, Prompts, Question, Repetition, Scenario, Suite,
+};
+use inferometer_model::endpoint::Api;
+use inferometer_model::spec::{EngineSpec, Lengths, LoadDraft, SourceDraft, WorkloadDraft};
+use inferometer_store::{NewSet, RunStore};
+use serde_json::Value;
+
+/// A scenario of a test.
+pub(crate) struct Asks {
+    pub(crate) name: &'static str,
+    /// Tokens in and out, as they are typed.
+    pub(crate) input: &'static str,
+    pub(crate) output: &'static str,
+    pub(crate) requests: u64,
+    /// One is no level of its own.
+    pub(crate) concurrency: &'static [u32],
+}
+
+/// What all scenarios of a test have in common.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) engine: EngineSpec,
+    pub(crate) url: Option<String>,
+    pub(crate) vllm_random: bool,
+    pub(crate) prompts: Prompts,
+    pub(crate) runs: u32,
+}
+
+impl Common {
+    fn condition(&self, asks: &Asks) -> Condition {
+        let lengths = |text: &str| text.parse::<Lengths>().unwrap();
+        let source = SourceDraft {
+            input: Some(lengths(asks.input)),
+            output: Some(lengths(asks.output)),
+            vllm_random: self.vllm_random,
+            ..SourceDraft::default()
+        };
+        let tokenizer = self.vllm_random.then(|| "vocabulary:131072,1000".to_owned());
+        let load = LoadDraft {
+            concurrency: Some(asks.concurrency[0]),
+            requests: Some(asks.requests),
+            warm_up: Some(1),
+            ..LoadDraft::default()
+        };
+        let draft = SpecDraft {
+            url: self.url.as_ref().map(|url| url.parse().unwrap()),
+            engine: self.engine.clone(),
+            api: Some(Api::Completions),
+            workload: WorkloadDraft { source, tokenizer, ..WorkloadDraft::default() },
+            load,
+            seed: Some(0),
+            ..SpecDraft::default()
+        };
+        Condition { name: asks.name.to_owned(), spec: draft.resolve().unwrap() }
+    }
+
+    pub(crate) fn campaign(&self, asked: &[Asks]) -> CampaignSpec {
+        let levels = |asks: &Asks| match asks.concurrency {
+            [_] => vec![Level::AsAsked],
+            several => several
+                .iter()
+                .map(|users| Level::Concurrency(NonZeroU32::new(*users).unwrap()))
+                .collect(),
+        };
+        let scenario = |asks: &Asks| Scenario {
+            category: "Latency".to_owned(),
+            purpose: "shows something".to_owned(),
+            levels: levels(asks),
+        };
+        CampaignSpec {
+            question: Question::Suite(Suite {
+                name: "own".to_owned(),
+                title: "Own".to_owned(),
+                hash: "0123456789abcdef".to_owned(),
+                changes: Vec::new(),
+                prompts: self.prompts,
+                scenarios: asked.iter().map(scenario).collect(),
+            }),
+            conditions: asked.iter().map(|asks| self.condition(asks)).collect(),
+            repetition: Repetition {
+                runs: NonZeroU32::new(self.runs).unwrap(),
+                cool_down: Duration::ZERO,
+                restart: None,
+                stop_at: None,
+            },
+            order: Order::Listed,
+            seed: 0,
+        }
+    }
+}
+
+/// Stores a suite of which nothing is played yet, in the folder's `runs`.
+pub(crate) fn stored(folder: &Path, campaign: CampaignSpec, simulated: bool) -> PathBuf {
+    let store = RunStore::open(folder.join("runs")).unwrap();
+    let set = store.create_set(NewSet {
+        campaign,
+        simulated,
+        key_files: Vec::new(),
+        tool_version: "0.1.0".to_owned(),
+        realtime_ns: 1_767_225_600_000_000_000,
+    });
+    set.unwrap().path().to_owned()
+}
+
+/// The summary of a set that was played.
+pub(crate) fn summary(set: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(set.join("summary.json")).unwrap()).unwrap()
+}
