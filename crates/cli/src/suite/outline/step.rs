@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Stage, Suite};
-use inferometer_model::spec::{Source, TargetSpec};
+use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_workload::{Ingredients, make_plan};
 
@@ -60,7 +60,7 @@ impl Step {
     fn planned(spec: &Spec, scenario: usize, level: Level) -> Result<Self, Failure> {
         let ingredients = Ingredients::gather_without_words(spec)?;
         let (plan, _) = make_plan(spec, &ingredients);
-        let tokens = plan.bounds().requests.map(|_| tokens(plan.as_ref(), &spec.workload.source));
+        let tokens = plan.bounds().requests.map(|_| tokens(plan.as_ref()));
         Ok(Self {
             scenario,
             level,
@@ -102,9 +102,7 @@ fn spec_at(campaign: &CampaignSpec, scenario: usize, level: Level) -> Result<Spe
 }
 
 /// Read and written by all requests of a plan that has an end.
-fn tokens(plan: &dyn Plan, source: &Source) -> (u64, u64) {
-    let talks = if let Source::Conversations(talks) = source { Some(talks) } else { None };
-    let system = talks.and_then(|talks| talks.prefix).map_or(0, |prefix| prefix.tokens);
+fn tokens(plan: &dyn Plan) -> (u64, u64) {
     // What was said in a conversation before is read again in each of its turns.
     let mut before: BTreeMap<RequestId, u64> = BTreeMap::new();
     let (mut input, mut output) = (0, 0);
@@ -113,7 +111,7 @@ fn tokens(plan: &dyn Plan, source: &Source) -> (u64, u64) {
     for request in requests {
         let (read, written) = (u64::from(request.input_tokens), u64::from(request.output_tokens));
         let talk = request.conversation();
-        let said = before.remove(&talk).unwrap_or(u64::from(system)) + read;
+        let said = before.remove(&talk).unwrap_or_default() + read;
         input += said;
         output += written;
         if request.continues {
