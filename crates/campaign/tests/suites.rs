@@ -103,7 +103,7 @@ fn fresh_prompts_have_a_seed_of_their_own_and_the_same_ones_have_that_of_the_sui
     let seeds = |points: &[Point]| points.iter().map(|point| point.seed).collect::<Vec<_>>();
     let fresh = played(three(Prompts::Fresh, 3));
     assert_eq!(seeds(&fresh).into_iter().collect::<BTreeSet<_>>().len(), 15);
-    assert!(fresh.iter().all(|point| point.seed <= u64::from(u32::MAX)));
+    assert!(fresh.iter().all(|point| u32::try_from(point.seed).is_ok()));
     let same = played(three(Prompts::Same, 3));
     assert!(same.iter().all(|point| point.seed == 1 + u64::from(point.repetition)));
 }

@@ -125,7 +125,8 @@ pub struct Repetition {
     /// Runs at each level of each condition; with `stop_at` it is the most that there will be.
     pub runs: NonZeroU32,
     pub cool_down: Duration,
-    /// A command that restarts the server before each run but the first; `None`: nobody does.
+    /// A command that restarts the server before each run but the first, of a suite before each round
+    /// but the first; `None`: nobody does.
     pub restart: Option<String>,
     pub stop_at: Option<StopAt>,
 }
@@ -145,7 +146,8 @@ pub enum Order {
     /// Every repetition goes through all levels in an order of its own, and conditions alternate,
     /// so that drift does not look like a difference.
     Interleaved,
-    /// Level by level as listed, all repetitions of one before the next.
+    /// Level by level as listed, all repetitions of one before the next. A suite is played from its
+    /// first scenario to its last, again and again.
     Listed,
 }
 
@@ -159,7 +161,8 @@ pub struct Point {
     pub level: Level,
     /// From zero, at this level of this condition.
     pub repetition: u32,
-    /// The same for all conditions at this level and repetition: they are paired.
+    /// The same for all conditions at this level and repetition: they are paired. The scenarios of a
+    /// suite have their own, unless they are asked to send the same prompts.
     pub seed: u64,
     pub stage: Stage,
 }

@@ -1,6 +1,8 @@
 //! Whether the figures of a suite are those of a prefix cache: what the server says of it, and where
 //! it says nothing, what the speed of reading shows.
 
+use std::fmt::Write;
+
 use inferometer_model::campaign::{CampaignSpec, Prompts};
 use serde::{Deserialize, Serialize};
 
@@ -177,7 +179,7 @@ const fn remedy(prompts: Prompts) -> &'static str {
     }
 }
 
-fn name<'a>(suite: &'a SuiteSummary, place: u32) -> &'a str {
+fn name(suite: &SuiteSummary, place: u32) -> &str {
     let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
     row.map_or("a scenario", |row| &row.name)
 }
@@ -203,7 +205,8 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     if let Some((row, _)) = best(times).filter(|(_, times)| 1.0 < *times)
         && let (Some(pp), Some(pp_cold), Some(cold)) = (row.pp, row.pp_cold, row.cold)
     {
-        text += &format!(
+        let _ = write!(
+            text,
             "; {} reads prompts at {pp:.0} tokens/s and {} at {pp_cold:.0}",
             name(suite, row.row),
             name(suite, cold)
@@ -213,15 +216,18 @@ fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
     if let Some((row, _)) = best(apart).filter(|(_, apart)| MEAN_OVER_MEDIAN <= *apart)
         && let (Some(mean), Some(median)) = (row.ttft_ms_mean, row.ttft_ms_p50)
     {
-        text += &format!(
+        let _ = write!(
+            text,
             "; the mean TTFT of {} is {mean:.0} ms over a median of {median:.0} ms: some of its \
              prompts were warm and some cold",
             name(suite, row.row)
         );
     }
-    if let Some((first, more)) = rows.iter().find_map(|row| row.sent_before.split_first()) {
+    let longest = rows.iter().max_by_key(|row| row.sent_before.len());
+    if let Some((first, more)) = longest.and_then(|row| row.sent_before.split_first()) {
         let others = if more.is_empty() { "" } else { " and others after it" };
-        text += &format!(
+        let _ = write!(
+            text,
             "; {}{others} had sent prompts that begin alike, of the same seed",
             name(suite, *first)
         );

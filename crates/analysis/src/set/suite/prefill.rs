@@ -77,27 +77,30 @@ pub(super) fn compare(rows: &[Option<Prefill>]) -> Vec<Shown> {
 mod tests {
     use super::*;
 
-    fn row(concurrency: u32, input_tokens: f64, speed: f64, state: State) -> Option<Prefill> {
-        Some(Prefill { concurrency: Some(concurrency), input_tokens, speed, state })
+    fn row(concurrency: u32, input_tokens: f64, speed: f64, state: State) -> Prefill {
+        Prefill { concurrency: Some(concurrency), input_tokens, speed, state }
+    }
+
+    fn compared<const N: usize>(rows: [Prefill; N]) -> Vec<Shown> {
+        compare(&rows.map(Some))
     }
 
     #[test]
     fn a_shorter_prompt_among_more_users_is_not_read_faster() {
         let unknown = State::NotKnown;
-        let shown = compare(&[
+        let shown = compared([
             row(1, 2_048.0, 1_900.0, unknown),
             // Longer: there is nothing to compare it with.
             row(4, 16_384.0, 9_000.0, unknown),
             row(4, 1_024.0, 8_900.0, unknown),
             row(8, 1_024.0, 3_000.0, unknown),
-            None,
         ]);
+        assert_eq!(compare(&[None]), [Shown::default()]);
         assert_eq!(shown[0], Shown::default());
         assert_eq!(shown[1], Shown::default());
         // The long one is as easy by this rule, and as fast.
         assert_eq!(shown[2], Shown { cold: Some(1), suspected: false });
-        assert_eq!(shown[4], Shown::default());
-        let shown = compare(&[
+        let shown = compared([
             row(8, 1_024.0, 8_000.0, unknown),
             row(4, 1_024.0, 8_900.0, unknown),
             row(1, 2_048.0, 1_900.0, unknown),
@@ -109,7 +112,7 @@ mod tests {
 
     #[test]
     fn where_the_server_speaks_nothing_is_suspected() {
-        let shown = compare(&[
+        let shown = compared([
             row(1, 2_048.0, 1_900.0, State::Cold),
             row(2, 1_024.0, 8_000.0, State::Warm),
             row(4, 1_024.0, 5_000.0, State::Cold),

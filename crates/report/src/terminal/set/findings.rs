@@ -81,7 +81,7 @@ fn limit_words(limit: &FoundLimit) -> String {
     }
 }
 
-fn line(label: &str, words: &str) -> String {
+pub(super) fn line(label: &str, words: &str) -> String {
     hanging(&format!("  {label:<LABEL_WIDTH$}"), 2 + LABEL_WIDTH, words)
 }
 

@@ -1,7 +1,9 @@
 //! The tables of a suite: one line for each level of each scenario, in its order.
 
 use inferometer_analysis::Verdict;
-use inferometer_analysis::set::{LevelSummary, SetSummary, SuiteRow, SuiteSummary};
+use inferometer_analysis::set::{
+    Across, Contaminated, LevelSummary, SetSummary, SuiteRow, SuiteSummary,
+};
 use inferometer_model::campaign::{Dimension, Prompts};
 
 use super::levels::{doubt_remark, throughputs};
@@ -55,9 +57,29 @@ pub(super) fn tables(set: &SetSummary, suite: &SuiteSummary, style: Style) -> Ve
         let name = terminal_line(&condition.name, NAME_CHARS_MAX);
         page.push(throughputs(condition, Some(&name), style));
         let concurrency = Some(Dimension::Concurrency);
-        page.push(findings::findings(condition, concurrency, Some(&name), style));
+        let findings = findings::findings(condition, concurrency, Some(&name), style);
+        page.push(findings + &warmth(suite));
     }
     page
+}
+
+/// Whose numbers the findings are, where it is the cache's.
+fn warmth(suite: &SuiteSummary) -> String {
+    let is_of_scaling = |found: &Contaminated| {
+        let row = usize::try_from(found.row).ok().and_then(|place| suite.rows.get(place));
+        row.is_some_and(|row| Some(row.condition) == suite.scaling)
+    };
+    let found: Vec<&Contaminated> =
+        suite.contaminated.iter().filter(|found| is_of_scaling(found)).collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    let words = if found.iter().all(|found| found.suspected) {
+        "these levels may have been answered from a warm prefix cache, and their findings with them"
+    } else {
+        "these levels were answered from a warm prefix cache: their findings describe it"
+    };
+    findings::line("cache", words)
 }
 
 fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
@@ -82,7 +104,7 @@ fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
     bare
 }
 
-type Cell = fn(Option<&inferometer_analysis::set::Across>) -> String;
+type Cell = fn(Option<&Across>) -> String;
 
 fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: Cell) -> Table {
     let row = |row: &SuiteRow| {
