@@ -78,6 +78,12 @@ impl Failure {
         self
     }
 
+    /// The same, with what it is about before it.
+    pub(crate) fn of(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// The same, as one that may pass by itself.
     pub(crate) fn passing_if(mut self, passing: bool) -> Self {
         self.passing = passing;

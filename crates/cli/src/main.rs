@@ -25,6 +25,7 @@ mod set;
 mod signals;
 mod simulation;
 mod simulator;
+mod suite;
 mod sweep;
 mod telemetry;
 mod warm_up;
@@ -53,6 +54,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Suite(arguments) => commands::suite::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
@@ -64,7 +66,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Recover(arguments) => commands::recover::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
-        Command::Schema => commands::schema::run(),
+        Command::Schema(arguments) => commands::schema::run(&arguments),
         Command::System(arguments) => commands::system::run(&arguments),
         Command::Verify(arguments) => commands::verify::run(&arguments),
     }

@@ -58,6 +58,13 @@ pub(crate) struct Ready<'spec> {
     clock: SystemClock,
 }
 
+impl Ready<'_> {
+    /// How long its warm-up took, in virtual time.
+    pub(crate) fn warm_up_took(&self) -> Duration {
+        self.warmed_up.map_or(Duration::ZERO, |facts| facts.took)
+    }
+}
+
 /// A run that was played.
 pub(crate) struct Simulated {
     pub(crate) measured: Measured,

@@ -9,6 +9,7 @@ mod fit;
 mod grammars;
 mod load;
 mod require;
+mod suite;
 mod sweep;
 mod target;
 mod workload;
@@ -29,14 +30,15 @@ pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
+pub(crate) use suite::SuiteArguments;
 pub(crate) use sweep::{SweepArguments, SweepTable};
 pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
 pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
-pub(crate) use written::{Grammar, Written};
+pub(crate) use written::{Grammar, Named, Written};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///
-/// Without a command it measures the embedded engine: a short real run that needs nothing.
+/// Without a command it plays the suite `quick` on the embedded engine: a minute that needs nothing.
 #[derive(Debug, Parser)]
 #[command(name = "inferometer", version, max_term_width = 100, allow_negative_numbers = true)]
 pub(crate) struct Arguments {
@@ -49,6 +51,12 @@ pub(crate) enum Command {
     /// Measure one server, once or several times
     #[command(allow_negative_numbers = true)]
     Run(Box<RunArguments>),
+    /// Measure many workloads on one server, and write a report that can be published
+    ///
+    /// A suite is a list of scenarios: built in (--list shows them) or a file of your own. All runs
+    /// are one set in the folder of runs.
+    #[command(allow_negative_numbers = true)]
+    Suite(Box<SuiteArguments>),
     /// Measure at many loads, and go on with sets that were stopped
     ///
     /// Rates or numbers in flight, each measured once or several times, on one server or on several
@@ -105,8 +113,8 @@ pub(crate) enum Command {
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
-    /// Print the JSON Schema of the experiment file
-    Schema,
+    /// Print the JSON Schema of the experiment file, or of a suite
+    Schema(SchemaArguments),
     /// Show what this machine is, as it goes into every run; --json is for --server-info
     System(SystemArguments),
     /// Recompute a stored run's summary and compare it with what is stored
@@ -115,7 +123,7 @@ pub(crate) enum Command {
 
 impl Default for Command {
     fn default() -> Self {
-        Self::Run(Box::default())
+        Self::Suite(Box::new(SuiteArguments::of("quick")))
     }
 }
 
@@ -266,6 +274,13 @@ impl PageArguments {
     pub(crate) fn format(&self) -> PageFormat {
         self.asked().unwrap_or(PageFormat::Page)
     }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArguments {
+    /// That of a suite file
+    #[arg(long)]
+    pub(crate) suite: bool,
 }
 
 #[derive(Args, Debug)]

@@ -13,6 +13,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod simulate;
+pub(crate) mod suite;
 pub(crate) mod sweep;
 pub(crate) mod system;
 pub(crate) mod verify;

@@ -7,7 +7,7 @@ use inferometer_model::campaign::{Condition, SetManifest};
 use inferometer_store::Stored;
 
 use super::store;
-use crate::arguments::{ExperimentArguments, SweepArguments};
+use crate::arguments::{ExperimentArguments, ResultArguments, SweepArguments};
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
 use crate::failure::Failure;
@@ -18,7 +18,8 @@ use crate::sweep::{Sweep, ask, outline};
 
 pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     if let Some(name) = &arguments.resume {
-        return resume(arguments, name);
+        let (typed, results) = (arguments.merged(), &arguments.results);
+        return Resume { name, typed, virtual_time: arguments.virtual_time, results }.go_on();
     }
     let Sweep { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
     let results = &arguments.results;
@@ -35,31 +36,47 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     set::begin(campaign, how, results)
 }
 
-fn resume(arguments: &SweepArguments, name: &str) -> Result<ExitCode, Failure> {
-    let typed = arguments.merged();
-    let virtual_time = arguments.virtual_time.then(|| "--virtual".to_owned());
-    if let Some(flag) = experiment::first_said(&typed)?.or(virtual_time) {
-        return Err(Failure::usage(format!("{flag} beside --resume: the set knows what it asks"))
-            .hint("leave it out, or begin a new set"));
+/// A set to go on with, and what was typed beside it.
+pub(super) struct Resume<'a> {
+    pub(super) name: &'a str,
+    pub(super) typed: ExperimentArguments,
+    pub(super) virtual_time: bool,
+    pub(super) results: &'a ResultArguments,
+}
+
+impl Resume<'_> {
+    pub(super) fn go_on(&self) -> Result<ExitCode, Failure> {
+        let Self { name, typed, virtual_time, results } = self;
+        let virtual_time = virtual_time.then(|| "--virtual".to_owned());
+        if let Some(flag) = experiment::first_said(typed)?.or(virtual_time) {
+            return Err(beside_resume(&flag));
+        }
+        if results.dry_run {
+            return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
+        }
+        let store = store(&results.store)?;
+        let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
+        let Stored::Set(set) = found else {
+            let message = format!("{name} is one run, and --resume goes on with a set");
+            return Err(Failure::usage(message)
+                .hint("finish a run that crashed with `inferometer recover`"));
+        };
+        let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+        let how = if manifest.simulated {
+            How::Virtual
+        } else {
+            let secrets = secrets(typed, &manifest)?;
+            let waits = typed.tables.repeat.restart_timeout.clone();
+            let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
+            How::Live { secrets, restart_timeout }
+        };
+        set::resume(&store, &set, how, results)
     }
-    if arguments.results.dry_run {
-        return Err(Failure::usage("--dry-run is for a new set, and this one has begun"));
-    }
-    let store = store(&arguments.results.store)?;
-    let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-    let Stored::Set(set) = found else {
-        return Err(Failure::usage(format!("{name} is one run, and --resume goes on with a set"))
-            .hint("finish a run that crashed with `inferometer recover`"));
-    };
-    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
-    let how = if manifest.simulated {
-        How::Virtual
-    } else {
-        let secrets = secrets(&typed, &manifest)?;
-        let waits = typed.tables.repeat.restart_timeout.clone();
-        How::Live { secrets, restart_timeout: waits.map_or(RESTART_TIMEOUT, |written| written.0) }
-    };
-    set::resume(&store, &set, how, &arguments.results)
+}
+
+pub(super) fn beside_resume(flag: &str) -> Failure {
+    Failure::usage(format!("{flag} beside --resume: the set knows what it asks"))
+        .hint("leave it out, or begin a new set")
 }
 
 /// Keys and the values of headers are stored nowhere, so they are read again: each key where it

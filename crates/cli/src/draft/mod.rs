@@ -23,7 +23,7 @@ use crate::arguments::{
     ClientTable, Experiment, ExperimentArguments, LimitTable, LoadTable, MetadataTable,
     RepeatTable, SweepTable, Switch, Written,
 };
-use crate::experiment::{self, Origins};
+use crate::experiment::{self, Layer, Origins};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 
@@ -79,6 +79,16 @@ pub(crate) fn draft_sweep(
     let (experiment, origins) = experiment::read(arguments, server)?;
     check_stop(&experiment.repeat)?;
     drafted(arguments, experiment, origins)
+}
+
+/// The same for an experiment that was put together elsewhere, such as a scenario of a suite.
+pub(crate) fn draft_scenario(
+    arguments: &ExperimentArguments,
+    said: &Layer,
+) -> Result<Drafted, Failure> {
+    let experiment = experiment::experiment(said)?;
+    check_stop(&experiment.repeat)?;
+    drafted(arguments, experiment, said.origins.clone())
 }
 
 fn drafted(

@@ -13,7 +13,7 @@ pub(super) struct Wrong {
 
 /// How the parts of a list may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lists {
+pub(crate) enum Lists {
     InOrder,
     /// Or as `--set` names them, by their place alone.
     ByPlace,
@@ -104,9 +104,11 @@ fn check_table(
 }
 
 fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String {
+    // An experiment file has nothing but tables at its top.
+    let has_tables = known.is_some_and(|known| known.values().all(|it| kinds(it) == ["object"]));
     let known: Vec<&str> = known.into_iter().flat_map(Map::keys).map(String::as_str).collect();
     let place = if path.is_empty() { String::new() } else { format!(" in [{path}]") };
-    let kind = if path.is_empty() { "table" } else { "key" };
+    let kind = if path.is_empty() && has_tables { "table" } else { "key" };
     match nearest(key, &known) {
         Some(near) => format!("unknown {kind} `{key}`{place}; did you mean `{near}`?"),
         None => format!("unknown {kind} `{key}`{place}; known are {}", known.join(", ")),
@@ -116,7 +118,8 @@ fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String 
 /// Alike enough to be a slip of the finger.
 const LIKENESS_MIN: f64 = 0.75;
 
-fn nearest<'name>(key: &str, known: &[&'name str]) -> Option<&'name str> {
+/// The known name that was most likely meant.
+pub(crate) fn nearest<'name>(key: &str, known: &[&'name str]) -> Option<&'name str> {
     // People write the flag's form, or capitals.
     let key = key.replace('-', "_").to_ascii_lowercase();
     let likeness = |name: &str| {

@@ -19,25 +19,41 @@ const BYTES_MAX: u64 = 16 << 20;
 const PATHS: [&str; 6] = ["api_key_file", "dataset", "prompt_file", "trace", "plan", "tools"];
 
 pub(super) fn read(path: &Path) -> Result<Layer, Failure> {
-    let unreadable = |why: String| Failure::usage(format!("experiment {}: {why}", path.display()));
+    let text = text(path, "experiment")?;
+    let mut layer = parse(path, &text)?.checked(Lists::InOrder)?;
+    layer.find_files_beside(path);
+    Ok(layer)
+}
+
+/// What a file holds that is meant to be of this kind.
+pub(crate) fn text(path: &Path, kind: &str) -> Result<String, Failure> {
+    let unreadable = |why: String| Failure::usage(format!("{kind} {}: {why}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
     if BYTES_MAX < size {
-        return Err(unreadable("is too large to be an experiment".to_owned()));
+        return Err(unreadable(format!("is too large to be one ({kind}s are a few lines)")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    let table = DeTable::parse(&text).map_err(|error| syntax_error(path, &text, &error))?;
+    std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
+}
+
+/// The tree as it is written, checked by nobody yet.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer, Failure> {
+    let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
     let origin = |span: Range<usize>| Origin::Line {
         file: path.to_path_buf(),
-        line: line_and_column(&text, span.start).0,
+        line: line_and_column(text, span.start).0,
     };
     let mut origins = Vec::new();
     let tree = plain_table(table.get_ref(), "", &mut |key, span| origins.push((key, origin(span))));
-    let origins = origins.into_iter().collect();
-    let mut layer = Layer { tree, origins }.checked(Lists::InOrder)?;
-    if let Some(folder) = path.parent() {
-        find_beside(&mut layer.tree, folder);
+    Ok(Layer { tree, origins: origins.into_iter().collect() })
+}
+
+impl Layer {
+    /// Files that it names lie beside the file that names them.
+    pub(crate) fn find_files_beside(&mut self, file: &Path) {
+        if let Some(folder) = file.parent() {
+            find_beside(&mut self.tree, folder);
+        }
     }
-    Ok(layer)
 }
 
 fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {

@@ -9,10 +9,10 @@ use super::origins::Origins;
 use super::overlay;
 use crate::failure::Failure;
 
-#[derive(Debug)]
-pub(super) struct Layer {
-    pub(super) tree: Value,
-    pub(super) origins: Origins,
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    pub(crate) tree: Value,
+    pub(crate) origins: Origins,
 }
 
 impl Default for Layer {
@@ -24,15 +24,34 @@ impl Default for Layer {
 impl Layer {
     /// Refuses what the schema does not know.
     pub(super) fn checked(mut self, lists: Lists) -> Result<Self, Failure> {
-        if let Err(wrong) = check::check(&self.tree, &super::schema::document(), lists) {
-            return Err(self.origins.failure(&wrong.path, &wrong.what));
-        }
+        self.check_by(&super::schema::document(), lists)?;
         join_promises(&mut self.tree);
         Ok(self)
     }
 
+    /// The same by another schema, such as that of a suite.
+    pub(crate) fn check_by(&self, schema: &Value, lists: Lists) -> Result<(), Failure> {
+        check::check(&self.tree, schema, lists)
+            .map_err(|wrong| self.origins.failure(&wrong.path, &wrong.what))
+    }
+
+    /// The experiment that stands inside of something larger, at these keys joined with dots.
+    pub(crate) fn part(&self, path: &str) -> Self {
+        let tree = overlay::at(&self.tree, path).cloned();
+        let mut tree = tree.unwrap_or_else(|| Value::Object(Map::new()));
+        join_promises(&mut tree);
+        Self { tree, origins: self.origins.below(path) }
+    }
+
+    /// One of its tables, and nothing else.
+    pub(crate) fn only(&self, table: &str) -> Self {
+        let mut tree = Map::new();
+        tree.extend(self.tree.get(table).map(|value| (table.to_owned(), value.clone())));
+        Self { tree: Value::Object(tree), origins: self.origins.only(table) }
+    }
+
     /// Puts another layer on top.
-    pub(super) fn lay(&mut self, above: Self) -> Result<(), Failure> {
+    pub(crate) fn lay(&mut self, above: Self) -> Result<(), Failure> {
         overlay::lay(&mut self.tree, above.tree.clone()).map_err(Failure::usage)?;
         self.origins.lay(&self.tree, &above.tree, above.origins);
         Ok(())

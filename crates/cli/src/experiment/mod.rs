@@ -5,7 +5,7 @@
 //! a flag can change.
 
 mod check;
-mod file;
+pub(crate) mod file;
 mod layer;
 mod origins;
 mod overlay;
@@ -21,8 +21,8 @@ use serde_json::{Map, Value, json};
 use crate::arguments::{Experiment, ExperimentArguments, MixTable, WorkloadTable};
 use crate::draft::typed_api;
 use crate::failure::Failure;
-use check::Lists;
-use layer::Layer;
+pub(crate) use check::{Lists, nearest};
+pub(crate) use layer::Layer;
 pub(crate) use origins::Origins;
 
 /// Reads and merges all that was said, and knows where it was. `server` is a file that says which
@@ -31,6 +31,15 @@ pub(crate) fn read(
     arguments: &ExperimentArguments,
     server: Option<&Path>,
 ) -> Result<(Experiment, Origins), Failure> {
+    let said = said(arguments, server)?;
+    Ok((experiment(&said)?, said.origins))
+}
+
+/// All that was said, still to be laid over something or read.
+pub(crate) fn said(
+    arguments: &ExperimentArguments,
+    server: Option<&Path>,
+) -> Result<Layer, Failure> {
     let Places { file, url } = places(arguments)?;
     let mut said = match file {
         Some(path) => file::read(&path)?,
@@ -43,7 +52,7 @@ pub(crate) fn read(
         said.lay(set::read(&arguments.sets)?)?;
     }
     said.lay(flags(arguments, url)?)?;
-    Ok((experiment(&said)?, said.origins))
+    Ok(said)
 }
 
 /// The first flag or file that says something about the experiment, keys apart: they are stored
@@ -142,7 +151,7 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, 
 }
 
 /// The flag that said a value, or the list around it.
-fn flag_at(path: &str) -> Option<String> {
+pub(crate) fn flag_at(path: &str) -> Option<String> {
     schema::flag(path).or_else(|| flag_at(path.rsplit_once('.')?.0))
 }
 
@@ -155,7 +164,7 @@ fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {
 }
 
 /// The merged tree as tables.
-fn experiment(said: &Layer) -> Result<Experiment, Failure> {
+pub(crate) fn experiment(said: &Layer) -> Result<Experiment, Failure> {
     let parts = said.tree["workload"]["mix"].as_array().map_or(0, Vec::len);
     let mix = (0..parts).map(|place| {
         let path = format!("workload.mix.{place}");

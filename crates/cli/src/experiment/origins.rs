@@ -70,6 +70,22 @@ impl Origins {
         self.0.extend(origins.0);
     }
 
+    /// Those of one table, by their paths inside of it.
+    pub(super) fn below(&self, path: &str) -> Self {
+        let inside = |(key, origin): (&String, &Origin)| {
+            let key = key.strip_prefix(path)?.strip_prefix('.')?;
+            Some((key.to_owned(), origin.clone()))
+        };
+        self.0.iter().filter_map(inside).collect()
+    }
+
+    /// Those of one table, by their whole paths.
+    pub(super) fn only(&self, table: &str) -> Self {
+        let is_inside = |key: &str| key.split('.').next() == Some(table);
+        let origins = self.0.iter().filter(|(key, _)| is_inside(key));
+        Self(origins.map(|(key, origin)| (key.clone(), origin.clone())).collect())
+    }
+
     /// Where a value was written, or the nearest table around it.
     fn find(&self, path: &str) -> Option<&Origin> {
         let mut path = path;

@@ -206,6 +206,20 @@ impl Told {
         self.stopped.is_some()
     }
 
+    pub(crate) fn duration_s(&self) -> f64 {
+        self.duration_s
+    }
+
+    /// Of all requests, however they ended.
+    pub(crate) fn requests(&self) -> u64 {
+        self.outcomes.values().sum()
+    }
+
+    /// Of the requests that ended well: read and written.
+    pub(crate) fn tokens(&self) -> (u64, u64) {
+        (self.input_tokens, self.output_tokens)
+    }
+
     pub(crate) fn ok(&self) -> u64 {
         self.outcomes.get(&Outcome::Ok).copied().unwrap_or_default()
     }

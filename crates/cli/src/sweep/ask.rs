@@ -293,7 +293,8 @@ fn condition(
     Ok(lowest)
 }
 
-fn at_level(
+/// The spec at one level. Where `waves` is not said, the draft says how many requests there are.
+pub(crate) fn at_level(
     drafted: &Drafted,
     level: Level,
     waves: Option<NonZeroU32>,

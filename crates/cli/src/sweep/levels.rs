@@ -20,9 +20,9 @@ pub(crate) struct ConcurrencyLevels(pub(crate) Vec<f64>);
 
 /// Levels from the lowest to the highest, each once; and whether they were typed so.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Rising {
-    pub(super) levels: Vec<Level>,
-    pub(super) as_typed: bool,
+pub(crate) struct Rising {
+    pub(crate) levels: Vec<Level>,
+    pub(crate) as_typed: bool,
 }
 
 impl RateLevels {
@@ -37,7 +37,7 @@ impl RateLevels {
 }
 
 impl ConcurrencyLevels {
-    pub(super) fn rising(&self) -> Rising {
+    pub(crate) fn rising(&self) -> Rising {
         rising(&self.0, |number| Level::Concurrency(whole(number).unwrap_or(NonZeroU32::MIN)))
     }
 }

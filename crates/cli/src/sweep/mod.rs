@@ -6,7 +6,7 @@ mod levels;
 mod outline;
 mod targets;
 
-pub(crate) use ask::{Sweep, ask};
+pub(crate) use ask::{Sweep, ask, at_level};
 pub(crate) use find::Find;
 pub(crate) use levels::{Bound, ConcurrencyLevels, RateLevels};
-pub(crate) use outline::outline;
+pub(crate) use outline::{expected, in_words, outline};

@@ -48,7 +48,7 @@ fn steps(campaign: &CampaignSpec) -> Vec<Step> {
 }
 
 /// Requests and time of a run, where the plan alone decides them. Draining is not counted.
-fn expected(spec: &Spec) -> (Option<u64>, Option<Duration>) {
+pub(crate) fn expected(spec: &Spec) -> (Option<u64>, Option<Duration>) {
     let per_s = match &spec.load.shape {
         LoadShape::Open { rate: Rate::Steady { per_s }, .. } => Some(*per_s),
         LoadShape::Open { .. } | LoadShape::Closed { .. } => None,
@@ -224,7 +224,7 @@ fn document(campaign: &CampaignSpec, steps: &[Step]) -> String {
 }
 
 /// To the second, which is all that is known.
-fn in_words(time: Duration) -> String {
+pub(crate) fn in_words(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil();
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,0 +1,52 @@
+//! The command that plays a suite.
+
+use clap::Args;
+use inferometer_model::campaign::Prompts;
+
+use super::ResultArguments;
+use super::experiment::ExperimentArguments;
+use super::written::{Written, named};
+use crate::suite::Price;
+
+#[derive(Args, Debug, Default)]
+pub(crate) struct SuiteArguments {
+    /// Suite to play: a name that --list shows, or a file of your own [default: standard]
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) suite: Option<String>,
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArguments,
+    /// Whether each scenario and level has prompts of its own, or all begin alike, so that one may
+    /// find what another left in the server's prefix cache [default: as the suite says]
+    #[arg(long, value_name = "WHICH", value_parser = named::<Prompts>(), help_heading = "Suite")]
+    pub(crate) prompts: Option<Written<Prompts>>,
+    /// List the suites that are built in
+    #[arg(long, conflicts_with_all = ["suite", "show"], help_heading = "Suite")]
+    pub(crate) list: bool,
+    /// Print the file of a built-in suite, as a beginning for one of your own
+    #[arg(long, value_name = "NAME", conflicts_with = "suite", help_heading = "Suite")]
+    pub(crate) show: Option<String>,
+    /// Price to reckon a dry run with: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
+    /// and written
+    #[arg(long, value_name = "PRICE", requires = "dry_run", help_heading = "Suite")]
+    pub(crate) price: Option<Price>,
+    /// Server or embedded model that writes about the results: a URL, or `target` for the measured
+    /// one; every sentence is checked against the data
+    #[arg(long, value_name = "URL|target", help_heading = "Suite")]
+    pub(crate) narrator: Option<String>,
+    #[command(flatten)]
+    pub(crate) results: ResultArguments,
+    /// Simulate it in virtual time
+    #[arg(long = "virtual", help_heading = "Virtual time")]
+    pub(crate) virtual_time: bool,
+    /// Go on with a suite that was stopped; what it asks is stored with it, and where its keys are.
+    /// Keys themselves and headers are not, and must be given again
+    #[arg(long, value_name = "SET", conflicts_with = "suite", help_heading = "Results")]
+    pub(crate) resume: Option<String>,
+}
+
+impl SuiteArguments {
+    /// A suite as it is, on the embedded engine.
+    pub(super) fn of(name: &str) -> Self {
+        Self { suite: Some(name.to_owned()), ..Self::default() }
+    }
+}

@@ -1,0 +1,49 @@
+//! `inferometer suite`: a list of scenarios on one server.
+
+use std::process::ExitCode;
+
+use super::sweep::{Resume, beside_resume};
+use crate::arguments::SuiteArguments;
+use crate::failure::Failure;
+use crate::output;
+use crate::set::{self, How};
+use crate::suite::{Ready, ask, listed, outline, shown};
+
+pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
+    let results = &arguments.results;
+    if arguments.list {
+        output::result(&listed(results.page.format())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &arguments.show {
+        output::result(shown(name)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.narrator.is_some() {
+        return Err(Failure::usage("--narrator: nobody writes about results yet")
+            .hint("leave it out: findings are made from the data in any case"));
+    }
+    if let Some(name) = &arguments.resume {
+        return resume(arguments, name);
+    }
+    let Ready { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
+    let how =
+        if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
+    if results.dry_run {
+        set::check(&campaign, &how, results)?;
+        output::result(&outline(&campaign, &notes, arguments.price, results)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for note in notes.iter().filter(|_| !results.quiet) {
+        output::talk(&format!("note: {note}"));
+    }
+    set::begin(campaign, how, results)
+}
+
+fn resume(arguments: &SuiteArguments, name: &str) -> Result<ExitCode, Failure> {
+    if arguments.prompts.is_some() {
+        return Err(beside_resume("--prompts"));
+    }
+    let (typed, results) = (arguments.experiment.clone(), &arguments.results);
+    Resume { name, typed, virtual_time: arguments.virtual_time, results }.go_on()
+}

@@ -1,0 +1,98 @@
+//! From what was typed to what is asked: which suite, of which server, all checked before the first
+//! request.
+
+use std::path::Path;
+use std::time::Duration;
+
+use inferometer_model::campaign::{CampaignSpec, Condition, Question, Scenario, Suite};
+
+use super::builtin;
+use super::file::{ScenarioFile, SuiteFile};
+use super::hash::hash;
+use super::overrides;
+use super::resolved::{Resolved, ResolvedScenario, Said};
+use crate::arguments::{ExperimentArguments, SuiteArguments};
+use crate::experiment;
+use crate::failure::Failure;
+use crate::secrets::Secrets;
+
+/// A suite, ready to be measured.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) campaign: CampaignSpec,
+    /// One for each scenario; they are all of one server.
+    pub(crate) secrets: Vec<Secrets>,
+    pub(crate) restart_timeout: Duration,
+    /// What was understood otherwise than it was written.
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) fn ask(arguments: &SuiteArguments) -> Result<Ready, Failure> {
+    let (file, typed) = chosen(arguments)?;
+    let layer = experiment::said(&typed, None)?;
+    overrides::check(&file, &layer)?;
+    let said = Said {
+        arguments: &typed,
+        layer: &layer,
+        prompts: arguments.prompts.as_ref().map(|prompts| prompts.0),
+        simulated: arguments.virtual_time,
+    };
+    let resolved = Resolved::of(&file, said)?;
+    let hash = hash(&resolved)?;
+    let changes = overrides::changes(&file, said, &hash)?;
+    Ok(ready(file, resolved, hash, changes))
+}
+
+fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>) -> Ready {
+    let notes = resolved.scenarios.iter().filter_map(note).collect();
+    let scenario = |(written, resolved): (&ScenarioFile, &ResolvedScenario)| Scenario {
+        category: written.category.clone(),
+        purpose: written.purpose.clone(),
+        levels: resolved.levels.clone(),
+    };
+    let scenarios = file.scenarios.iter().zip(&resolved.scenarios).map(scenario).collect();
+    let Resolved { prompts, order, repetition, repeat, scenarios: asked } = resolved;
+    let suite = Suite { name: file.name, title: file.title, hash, changes, prompts, scenarios };
+    let (conditions, secrets): (Vec<Condition>, Vec<Secrets>) = asked
+        .into_iter()
+        .map(|it| (Condition { name: it.name, spec: it.spec }, it.drafted.secrets))
+        .unzip();
+    let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
+    let question = Question::Suite(suite);
+    let campaign = CampaignSpec { question, conditions, repetition, order, seed };
+    Ready { campaign, secrets, restart_timeout: repeat.restart_timeout, notes }
+}
+
+fn note(scenario: &ResolvedScenario) -> Option<String> {
+    let name = &scenario.name;
+    (!scenario.rising)
+        .then(|| format!("the levels of `{name}` did not rise: they are put in order, each once"))
+}
+
+/// The suite, and the rest of what was typed. The first word may be left out: a URL stands then in
+/// its place.
+fn chosen(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments), Failure> {
+    let mut typed = arguments.experiment.clone();
+    let Some(name) = arguments.suite.as_deref() else {
+        return Ok((suite(builtin::DEFAULT)?, typed));
+    };
+    let is_place = !experiment::is_file(name) && name.contains(':');
+    match &typed.place {
+        None if is_place => {
+            typed.place = Some(name.to_owned());
+            Ok((suite(builtin::DEFAULT)?, typed))
+        }
+        Some(place) if is_place => Err(Failure::usage(format!(
+            "{name} is no suite; write its name or file first, then the URL ({place})"
+        ))),
+        _ => Ok((suite(name)?, typed)),
+    }
+}
+
+fn suite(name: &str) -> Result<SuiteFile, Failure> {
+    match builtin::find(name) {
+        Some(found) => found,
+        None if experiment::is_file(name) => SuiteFile::read(Path::new(name)),
+        None => Err(builtin::unknown(name)),
+    }
+}

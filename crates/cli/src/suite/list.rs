@@ -1,0 +1,98 @@
+//! `suite --list`: the suites that come with the program.
+
+use std::fmt::Write;
+
+use inferometer_report::number::count;
+use serde_json::{Value, json};
+
+use super::builtin;
+use super::file::{ScenarioFile, SuiteFile};
+use super::hash::hash;
+use super::resolved::{Resolved, Said};
+use crate::arguments::{ExperimentArguments, PageFormat};
+use crate::experiment::Layer;
+use crate::failure::Failure;
+use crate::sweep::{at_level, expected};
+
+/// Digits of a hash that tell suites apart at a glance.
+pub(super) const HASH_PREFIX: usize = 12;
+
+struct Listed {
+    file: SuiteFile,
+    hash: String,
+    /// One for each level of each scenario.
+    runs: u64,
+    /// `None` where the server decides it.
+    requests: Option<u64>,
+}
+
+pub(crate) fn listed(format: PageFormat) -> Result<String, Failure> {
+    let suites: Vec<Listed> =
+        builtin::all()?.into_iter().map(Listed::of).collect::<Result<_, Failure>>()?;
+    Ok(match format {
+        PageFormat::Json => document(&suites),
+        PageFormat::Page | PageFormat::Vllm => page(&suites),
+    })
+}
+
+impl Listed {
+    fn of(file: SuiteFile) -> Result<Self, Failure> {
+        let (arguments, layer) = (ExperimentArguments::default(), Layer::default());
+        let said = Said { arguments: &arguments, layer: &layer, prompts: None, simulated: false };
+        let resolved = Resolved::of(&file, said)?;
+        let runs = u64::from(resolved.repetition.runs.get());
+        let mut levels = 0;
+        let mut requests = Some(0);
+        for scenario in &resolved.scenarios {
+            for level in &scenario.levels {
+                let spec = at_level(&scenario.drafted, *level, None, 1, false)?;
+                levels += 1;
+                requests = requests.zip(expected(&spec).0).map(|(sum, more)| sum + more * runs);
+            }
+        }
+        let hash = hash(&resolved)?;
+        Ok(Self { file, hash, runs: levels * runs, requests })
+    }
+}
+
+fn page(suites: &[Listed]) -> String {
+    let mut text = format!(
+        "{:<14}{:>9}{:>6}{:>10}  {:<14}\n",
+        "suite", "scenarios", "runs", "requests", "hash"
+    );
+    for Listed { file, hash, runs, requests } in suites {
+        let _ = writeln!(
+            text,
+            "{:<14}{:>9}{:>6}{:>10}  {:<14}{}",
+            file.name,
+            file.scenarios.len(),
+            runs,
+            requests.map_or_else(|| "–".to_owned(), count),
+            &hash[..HASH_PREFIX],
+            file.title,
+        );
+    }
+    text
+}
+
+fn document(suites: &[Listed]) -> String {
+    let suites: Vec<Value> = suites
+        .iter()
+        .map(|Listed { file, hash, runs, requests }| {
+            let scenarios = file.scenarios.iter().map(|scenario| {
+                let ScenarioFile { name, category, purpose, .. } = scenario;
+                json!({ "name": name, "category": category, "purpose": purpose })
+            });
+            json!({
+                "name": file.name,
+                "title": file.title,
+                "description": file.description,
+                "hash": hash,
+                "scenarios": scenarios.collect::<Vec<_>>(),
+                "runs": runs,
+                "requests": requests,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({ "schema": "inferometer.suites/1", "suites": suites }))
+}

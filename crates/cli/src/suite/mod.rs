@@ -1,0 +1,25 @@
+//! Suites as data: named lists of scenarios, built in or in a file, and what comes of one together
+//! with flags.
+//!
+//! A scenario is an experiment without a server. Four layers say what it asks: the suite's
+//! defaults, the scenario, the user's experiment file and `--set`, then flags; the upper one wins.
+//! What would make all scenarios alike is refused.
+
+mod ask;
+mod builtin;
+mod file;
+mod hash;
+mod list;
+mod outline;
+mod overrides;
+mod price;
+mod resolved;
+pub(crate) mod schema;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use ask::{Ready, ask};
+pub(crate) use builtin::shown;
+pub(crate) use list::listed;
+pub(crate) use outline::outline;
+pub(crate) use price::Price;

@@ -1,0 +1,162 @@
+//! Suites without the binary: what a file comes to, and what its hash is made of.
+
+use std::path::Path;
+
+use inferometer_model::campaign::{Level, Prompts};
+
+use super::builtin;
+use super::file::SuiteFile;
+use super::hash::hash;
+use super::resolved::{Resolved, Said};
+use crate::arguments::ExperimentArguments;
+use crate::experiment::Layer;
+
+const STANDARD: &str = include_str!("builtin/standard.toml");
+const METHODOLOGY: &str = include_str!("builtin/methodology.toml");
+
+fn resolved(text: &str) -> Resolved {
+    let file = SuiteFile::parse(Path::new("test.toml"), text).unwrap();
+    let (arguments, layer) = (ExperimentArguments::default(), Layer::default());
+    let said = Said { arguments: &arguments, layer: &layer, prompts: None, simulated: false };
+    Resolved::of(&file, said).unwrap()
+}
+
+fn hash_of(text: &str) -> String {
+    hash(&resolved(text)).unwrap()
+}
+
+/// A suite that is published under these names must not come to mean something else unnoticed.
+/// Whoever changes a built-in suite on purpose writes its new hash here, and into the change log.
+#[test]
+fn built_in_suites_are_what_they_were() {
+    let known = [
+        ("standard", "6b01604d47ff5f57f183e6bb1b208736e8eaf3b62b192131a745bffefc351aa6"),
+        ("quick", "f4dd8811cdcf5944d8fb46d11e111849312ba88016de9038661dec3e89210928"),
+        ("chat", "7045ba5fb255072e77ebe2b2d4f803ddd4cd52b8443815bdf38320e8e03bf699"),
+        ("rag", "a2e7374562eef86a0e3ad8dce92132f01e20e26eb769f815f5ad575298e21826"),
+        ("code", "2399727583e36a9cb95a209a7f8a7f0b9b228c504a4c2992c77082bf2dfe9b36"),
+        ("agent", "5fb67a7c86afa0e02efdc0b75070399bfd55ab930c7f106b9813b9701498b9a9"),
+        ("long-context", "53f1f1c26f5e35a186100d4f18ed57c1912788107bbf1c3177055b3a7e4ceeb2"),
+        ("methodology", "c514fb95548f32b9d63244508e60659bced0463f73e05d0a0fe3ea0e3817bed6"),
+    ];
+    let found: Vec<(String, String)> = builtin::all()
+        .unwrap()
+        .into_iter()
+        .map(|file| {
+            let text = builtin::shown(&file.name).unwrap();
+            (file.name, hash_of(text))
+        })
+        .collect();
+    assert_eq!(found, known.map(|(name, hash)| (name.to_owned(), hash.to_owned())));
+}
+
+#[test]
+fn the_standard_suite_asks_what_it_says() {
+    let suite = resolved(STANDARD);
+    assert_eq!(suite.prompts, Prompts::Fresh);
+    let scaling = suite.scenarios.last().unwrap();
+    let levels: Vec<f64> = scaling.levels.iter().filter_map(|level| level.place()).collect();
+    assert_eq!(levels, [2.0, 4.0, 8.0, 16.0, 32.0]);
+    let alone = &suite.scenarios[..5];
+    assert!(alone.iter().all(|scenario| scenario.levels == [Level::AsAsked]));
+}
+
+#[test]
+fn how_a_suite_is_written_does_not_change_its_hash() {
+    let hash = hash_of(STANDARD);
+    let without_comments: String = STANDARD
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .fold(String::new(), |text, line| text + "\n" + &line.replace(" = ", "    =  "));
+    assert_eq!(hash_of(&without_comments), hash, "comments and spaces");
+    let turned = STANDARD
+        .replace(
+            "input_tokens = 2048\noutput_tokens = 512",
+            "output_tokens = 512\ninput_tokens = 2048",
+        )
+        .replace("concurrency = 1\nrequests = 20", "requests = 20\nconcurrency = 1");
+    assert_ne!(turned, STANDARD);
+    assert_eq!(hash_of(&turned), hash, "the order of keys");
+    let reworded = STANDARD
+        .replace("input_tokens = 512", "input_tokens = \"512\"")
+        .replace("[2, 4, 8, 16, 32]", "\"2..32*2\"");
+    assert_ne!(reworded, STANDARD);
+    assert_eq!(hash_of(&reworded), hash, "other words for the same number");
+    let moved = STANDARD.replace(
+        "[[scenario]]\nname = \"Single",
+        "[defaults.limits]\nidle = \"1m\"\n[[scenario]]\nname = \"Single",
+    );
+    assert_ne!(moved, STANDARD);
+    assert_eq!(hash_of(&moved), hash, "a default that is said");
+    let renamed = STANDARD
+        .replace("name = \"standard\"", "name = \"mine\"")
+        .replace("title = \"Standard", "title = \"My own")
+        .replace("purpose = \"How", "purpose = \"See how")
+        .replace("category = \"Latency\"", "category = \"Speed\"");
+    assert_eq!(hash_of(&renamed), hash, "words for people");
+}
+
+#[test]
+fn every_number_is_in_the_hash() {
+    let mut numbers = 0;
+    for text in [STANDARD, METHODOLOGY, include_str!("builtin/chat.toml")] {
+        let hash = hash_of(text);
+        for (place, line) in text.lines().enumerate() {
+            let words = line.starts_with('#')
+                || ["name", "title", "description", "purpose", "category"]
+                    .iter()
+                    .any(|key| line.starts_with(key));
+            let Some(digit) = line.find(|c: char| ('1'..='8').contains(&c)).filter(|_| !words)
+            else {
+                continue;
+            };
+            let mut changed = line.to_owned();
+            let next = char::from(line.as_bytes()[digit] + 1).to_string();
+            changed.replace_range(digit..=digit, &next);
+            let lines = text.lines().enumerate();
+            let lines = lines.map(|(at, old)| if at == place { changed.as_str() } else { old });
+            let changed = lines.collect::<Vec<_>>().join("\n");
+            assert_ne!(hash_of(&changed), hash, "line {}: {line}", place + 1);
+            numbers += 1;
+        }
+    }
+    assert!(40 < numbers, "only {numbers} numbers were found");
+}
+
+#[test]
+fn names_and_order_and_prompts_are_in_the_hash() {
+    let hash = hash_of(STANDARD);
+    for (old, new) in [
+        ("Decode Stress Test", "Decode Test"),
+        ("prompts = \"fresh\"", "prompts = \"same\""),
+        ("prompts = \"fresh\"", "order = \"interleaved\""),
+        ("prompts = \"fresh\"", "[repeat]\nruns = 2"),
+        (
+            "[[scenario]]\nname = \"Single",
+            "[defaults.slo]\nttft = \"1s\"\n[[scenario]]\nname = \"Single",
+        ),
+    ] {
+        let changed = STANDARD.replace(old, new);
+        assert_ne!(changed, STANDARD, "{old}");
+        assert_ne!(hash_of(&changed), hash, "{new}");
+    }
+    let (first, rest) = STANDARD.split_once("[[scenario]]").unwrap();
+    let mut scenarios: Vec<&str> = rest.split("[[scenario]]").collect();
+    scenarios.swap(0, 1);
+    let turned = format!("{first}[[scenario]]{}", scenarios.join("\n[[scenario]]"));
+    assert_ne!(hash_of(&turned), hash, "the order of scenarios");
+}
+
+#[test]
+fn a_scenario_stands_over_the_defaults() {
+    let text = "[defaults.workload]\nturns = 4\ninput_tokens = 10\n[defaults.load]\nconcurrency = 3\n\
+                requests = 7\n[[scenario]]\nname = \"a\"\ncategory = \"c\"\npurpose = \"p\"\n\
+                [scenario.load]\nrate = 5\n[[scenario]]\nname = \"b\"\ncategory = \"c\"\n\
+                purpose = \"p\"\n[scenario.workload]\nprompt = \"hi\"\n";
+    let suite = resolved(text);
+    let [open, fixed] = &suite.scenarios[..] else { panic!("two scenarios") };
+    assert!(open.spec.is_open_loop(), "a rate takes the place of a number in flight");
+    assert_eq!(open.spec.workload.source.kind().name(), "conversations");
+    assert_eq!(fixed.spec.workload.source.kind().name(), "prompt");
+    assert!(!fixed.spec.is_open_loop());
+}
