@@ -4,8 +4,8 @@
 //! Ratios and shares that sentences need are facts as well (`derived`), so that every number of a
 //! sentence can be looked up.
 
-pub(super) mod derived;
-mod published;
+mod derived;
+pub(super) mod published;
 mod quantities;
 pub(super) mod rows;
 mod run;

@@ -49,7 +49,42 @@ pub(super) fn add(facts: &mut Facts, rows: &[PublishedFacts]) {
     for published in rows {
         add_row(facts, published);
     }
+    for published in rows {
+        add_prefill_times(facts, published);
+    }
 }
+
+/// Prefill against the one of a single user.
+fn add_prefill_times(facts: &mut Facts, published: &PublishedFacts) {
+    let Some(alone) = alone(facts, &published.scenario) else { return };
+    let own = published.prefill_speed();
+    let times = own.map(|own| own / facts.facts[alone].value);
+    let row =
+        Row { scenario: Some(published.scenario.clone()), concurrency: published.concurrency };
+    row.add(facts, Added::new("pp_times", times, "prefill-decode"));
+}
+
+/// The prefill speed of one request at a time, whose prompts are as long as those of this scenario
+/// or somewhat longer; `None` where this one is itself alone. Short prompts fill a GPU less, and
+/// very long ones cost more per token, so others say nothing about it.
+pub(in crate::narrative) fn alone(facts: &Facts, scenario: &str) -> Option<usize> {
+    let of = |name: &str, quantity: &str| {
+        facts.find(Some(name), quantity, None).map(|place| facts.facts[place].value)
+    };
+    let own = of(scenario, "input_tokens")?;
+    let users = of(scenario, "concurrency")?;
+    let longer = facts.scenarios().into_iter().filter_map(|(name, concurrency)| {
+        let (name, 1) = (name?, concurrency?) else { return None };
+        let length = of(name, "input_tokens")?;
+        (own..=own * LENGTHS_ALIKE).contains(&length).then_some((length, name))
+    });
+    let (_, name) = longer.min_by(|(a, _), (b, _)| a.total_cmp(b)).filter(|_| 1.0 < users)?;
+    facts.find(Some(name), "pp", None).filter(|place| 0.0 < facts.facts[*place].value)
+}
+
+/// A prompt this many times longer costs about as much per token: attention, the part that grows
+/// with the length, is still the smaller one.
+const LENGTHS_ALIKE: f64 = 4.0;
 
 fn add_row(facts: &mut Facts, published: &PublishedFacts) {
     let row =

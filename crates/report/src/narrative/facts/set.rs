@@ -105,6 +105,20 @@ pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) {
     for named in &levels {
         add_level(facts, set, named);
     }
+    add_contaminated(facts, set);
+}
+
+/// How much faster prompts were read than those of a row that no cache had seen.
+fn add_contaminated(facts: &mut Facts, set: &SetSummary) {
+    let Some(suite) = &set.suite else { return };
+    for found in &suite.contaminated {
+        let place = usize::try_from(found.row).ok();
+        let Some(row) = place.and_then(|place| suite.rows.get(place)) else { continue };
+        let times = found.pp.zip(found.pp_cold).filter(|(_, cold)| 0.0 < *cold);
+        let times = times.map(|(warm, cold)| warm / cold);
+        let own = Row { scenario: Some(row.name.clone()), concurrency: row.concurrency };
+        own.add(facts, Added::new("pp_times", times, "prefill-decode"));
+    }
 }
 
 fn add_page(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {

@@ -8,6 +8,8 @@ use inferometer_analysis::set::{
 use inferometer_analysis::{Interval, Summary, SystemFacts, Verdict};
 use inferometer_model::campaign::Level;
 
+use super::thresholds::PREFILL_TOO_FAST;
+use crate::narrative::facts::published::alone;
 use crate::narrative::facts::row_name;
 use crate::narrative::facts::rows::family;
 use crate::narrative::facts::set::named_levels;
@@ -59,6 +61,8 @@ pub(super) struct Row {
     pub(super) failure: Option<String>,
     /// Prompts were to be new, and the cache knew them.
     pub(super) contaminated: bool,
+    /// A row that no cache had seen, where prompts were read so much faster that one is suspected.
+    pub(super) cold: Option<String>,
     /// Whether its p99 come from enough requests; `None` where nobody counted.
     pub(super) certified: Option<bool>,
     /// Requests leave when others end.
@@ -88,7 +92,8 @@ impl<'a> Page<'a> {
                 ..own
             }
         });
-        let rows: Vec<Row> = rows.collect();
+        let mut rows: Vec<Row> = rows.collect();
+        mark_contaminated(&mut rows, set);
         let families = (0_u32..).zip(&set.conditions).filter_map(|(place, condition)| {
             let findings = condition.findings.clone()?;
             let own = levels.iter().enumerate().filter(|(_, named)| named.condition == place);
@@ -124,6 +129,7 @@ impl<'a> Page<'a> {
                 name: Some(name?.to_owned()),
                 concurrency,
                 is_closed: concurrency.is_some(),
+                cold: suspected(facts, name?),
                 ..Row::default()
             })
         });
@@ -226,6 +232,29 @@ impl<'a> Page<'a> {
     pub(super) fn rows_of<'b>(&'b self, family: &'b Family) -> impl Iterator<Item = &'b Row> {
         family.rows.iter().map(|place| &self.rows[*place])
     }
+}
+
+/// What the suite has found about its prefix cache.
+fn mark_contaminated(rows: &mut [Row], set: &SetSummary) {
+    let Some(suite) = &set.suite else { return };
+    let name = |place: u32| {
+        let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
+        row.map(|row| row.name.as_str())
+    };
+    for found in &suite.contaminated {
+        let own = rows.iter_mut().find(|row| row.name.as_deref() == name(found.row));
+        let Some(own) = own else { continue };
+        own.contaminated |= !found.suspected;
+        own.cold = found.cold.and_then(name).map(str::to_owned);
+    }
+}
+
+/// A published scenario whose prefill is faster than it can be next to one that was alone.
+fn suspected(facts: &Facts, scenario: &str) -> Option<String> {
+    let times = facts.find(Some(scenario), "pp_times", None)?;
+    let is_too_fast = PREFILL_TOO_FAST <= facts.facts[times].value;
+    let alone = alone(facts, scenario).filter(|_| is_too_fast)?;
+    facts.facts[alone].about.scenario.clone()
 }
 
 impl Row {

@@ -3,12 +3,11 @@
 
 use super::page::{Page, Row};
 use super::thresholds::{
-    BURST, CACHED, HELD_BACK, KV_FULL, PAUSES_LONG, PEAK_APART, PREFILL_TOO_FAST, PRINTABLE_SHARE,
-    SKEW_LARGE, SPREAD_STEADY, SPREAD_WIDE, TAIL_LONG,
+    BURST, CACHED, HELD_BACK, KV_FULL, PAUSES_LONG, PEAK_APART, PRINTABLE_SHARE, SKEW_LARGE,
+    SPREAD_STEADY, SPREAD_WIDE, TAIL_LONG,
 };
 use super::words::Saying;
 use crate::narrative::Sentence;
-use crate::narrative::facts::derived::alone;
 
 const MEAN: Option<&str> = Some("mean");
 const MEDIAN: Option<&str> = Some("p50");
@@ -63,26 +62,25 @@ fn cached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 /// What prefill speed says of the cache where the server says nothing.
 fn too_fast(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let times = suspicion(page, row)?;
-    let alone = alone(page.facts, row.name.as_deref()?)?;
-    let other = page.fact(alone).about.scenario.as_deref()?;
+    let other = row.cold.as_deref()?;
+    let cold = page.facts.find(Some(other), "pp", None)?;
     let saying = Saying::on(page.facts)
         .say("Prefill speed is ")
         .link(page.at(row, "pp", None)?)
         .say(", ")
         .bare(times)
         .say(" times the ")
-        .number(alone)
-        .say(" of one request at a time in ")
+        .number(cold)
+        .say(" of ")
         .name(other)
         .say(": the prompts were probably in the server's prefix cache.");
     Some(saying.done())
 }
 
-/// How many times faster than alone, where that is more than a server without a cache can do and
-/// the server does not deny it.
+/// How many times faster than a row without a cache, where only that shows it.
 pub(super) fn suspicion(page: &Page<'_>, row: &Row) -> Option<usize> {
-    let denied = page.at(row, "cached_share", None).is_some();
-    page.when(row, ("pp_times", None), |times| PREFILL_TOO_FAST <= times).filter(|_| !denied)
+    row.cold.as_ref()?;
+    page.at(row, "pp_times", None).filter(|_| !row.contaminated)
 }
 
 fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {

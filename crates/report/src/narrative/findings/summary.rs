@@ -190,7 +190,7 @@ fn contaminated(page: &Page<'_>) -> Option<Sentence> {
             .name(name)
             .say(" is ")
             .link(evidence)
-            .say(" times as fast as one request alone.")
+            .say(" times as fast as without one.")
             .done(),
     })
 }
