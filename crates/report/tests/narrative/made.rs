@@ -79,6 +79,9 @@ fn metrics(metrics: &mut Value, number: u32, (users, output): (f64, f64)) {
         found["intervals"].as_object_mut().unwrap().remove("max");
         (found["n"], found["not_certified"]) = (30.into(), json!(["p99", "p999"]));
     }
+    for promised in ["goodput", "attainment"] {
+        metrics[promised]["value"] = Value::Null;
+    }
     for (name, value) in [
         ("output_throughput", output),
         ("per_user_throughput", output / users),
@@ -172,6 +175,32 @@ pub(crate) fn suite(seed: u32, runs: u32, change: Change) -> MadeSet {
     played_levels.extend(levels.into_iter().map(|level| (1, level)));
     let points = played(&played_levels, runs, (seed, change));
     MadeSet { set: SetSummary::of(&manifest, &points), points }
+}
+
+/// Rates up to twice the eight requests a second that the server can do.
+pub(crate) fn rates(seed: u32, runs: u32) -> MadeSet {
+    let question = Question::Sweep(Sweep {
+        dimension: Dimension::Rate,
+        levels: Vec::new(),
+        waves: None,
+        fine: None,
+        find: None,
+    });
+    let levels = [2.0, 4.0, 8.0, 16.0].map(|per_s| (0, Level::Rate(per_s)));
+    let mut points = played(&levels, runs, (seed, unchanged));
+    for result in &mut points {
+        let Level::Rate(per_s) = result.point.level else { continue };
+        let mut document: Value = serde_json::from_slice(&result.summary.to_json_bytes()).unwrap();
+        document["run"]["load"] = json!({
+            "kind": "open", "rate": { "kind": "steady", "per_s": per_s }, "arrivals": "constant",
+            "max_concurrency": null,
+        });
+        document["window"]["duration_s"] = (30.0 / per_s.min(8.0) + 0.2).into();
+        document["metrics"]["per_user_throughput"]["value"] = Value::Null;
+        result.summary = summary(&document);
+    }
+    let set = SetSummary::of(&manifest(question, &["stock"], runs), &points);
+    MadeSet { set, points }
 }
 
 pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {

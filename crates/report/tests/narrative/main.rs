@@ -11,7 +11,7 @@ use inferometer_report::narrative::findings;
 use inferometer_report::narrative::{FactUnit, Facts};
 use serde_json::{Value, json};
 
-use crate::made::{MadeSet, repeated, suite, summary, sweep, unchanged};
+use crate::made::{MadeSet, rates, repeated, suite, summary, sweep, unchanged};
 use crate::reading::{all, check, page, words};
 
 fn value(facts: &Facts, scenario: Option<&str>, quantity: &str, statistic: Option<&str>) -> f64 {
@@ -65,6 +65,15 @@ fn a_sweep_is_told() {
 }
 
 #[test]
+fn rates_that_are_not_served_are_told() {
+    let text = narrated(&rates(2, 2));
+    assert!(
+        text.contains("The server keeps up with 8.00 requests/s; of 16.00 requests/s"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_run_is_told() {
     let run = summary(&serde_json::from_slice(include_bytes!("../summary.json")).unwrap());
     let facts = facts::of_run(&run);
@@ -82,6 +91,7 @@ fn every_number_of_every_sentence_is_a_fact() {
             sweep(seed, runs, &["stock"]),
             sweep(seed, runs, &["stock", "tuned 2"]),
             repeated(seed, runs),
+            rates(seed, runs),
         ];
         for made in sets {
             assert!(!narrated(&made).contains("–"), "a dash is no number");
@@ -115,7 +125,7 @@ fn what_has_no_value_has_no_sentence() {
         }
     };
     let whole = narrated(&suite(5, 1, unchanged));
-    for word in ["TTFT", "TPOT", "per user", "utput throughput", "KV cache"] {
+    for word in ["TTFT", "TPOT", "per user", "utput throughput", "preempted"] {
         assert!(whole.contains(word), "{word}: {whole}");
     }
     without(|document| nothing(document, "ttft_ms", "pp"), &["TTFT", "refill speed"]);

@@ -1,5 +1,7 @@
 //! Sentences as a reader has them, and what must hold of every one.
 
+use std::fmt::Write;
+
 use inferometer_report::document::{Span, Text};
 use inferometer_report::narrative::{Facts, Narrative, Sentence};
 
@@ -22,9 +24,9 @@ pub(crate) fn words(text: &Text) -> String {
 pub(crate) fn page(narrative: &Narrative) -> String {
     let mut page = String::new();
     let mut part = |title: &str, sentences: &[Sentence]| {
-        page += &format!("\n# {title}\n");
+        writeln!(page, "\n# {title}").unwrap();
         for sentence in sentences {
-            page += &format!("- {}\n", words(&sentence.text));
+            writeln!(page, "- {}", words(&sentence.text)).unwrap();
         }
     };
     part("Summary", &narrative.summary);
@@ -67,7 +69,7 @@ pub(crate) fn check(narrative: &Narrative, facts: &Facts) {
         for number in numbers(&sentence.text) {
             let is_known = own
                 .iter()
-                .any(|fact| fact.printed.strip_suffix(" %").unwrap_or(&fact.printed) == number);
+                .any(|fact| fact.printed.trim_start_matches("< ").trim_end_matches(" %") == number);
             assert!(is_known, "{number} is in no fact of: {text}\n{own:#?}");
         }
         for span in &sentence.text {

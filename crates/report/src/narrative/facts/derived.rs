@@ -27,6 +27,7 @@ fn add_spreads(facts: &mut Facts, row: &Row) {
     for (quantity, above, below) in [
         ("ttft_tail", ("ttft", Some("p99")), ("ttft", Some("p50"))),
         ("ttft_skew", ("ttft", Some("mean")), ("ttft", Some("p50"))),
+        ("tpot_tail", ("tpot", Some("p99")), ("tpot", Some("p50"))),
         ("itl_tail", ("itl", Some("p99")), ("itl", Some("p50"))),
         ("peak_times", ("peak_output_throughput", None), ("output_throughput", None)),
     ] {

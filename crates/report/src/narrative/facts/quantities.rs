@@ -35,10 +35,12 @@ const OTHERS: &[(&str, FactUnit, Better)] = &[
     ("ttft_tail", FactUnit::Number, Better::Lower),
     ("ttft_skew", FactUnit::Number, Better::Lower),
     ("ttft_spread", FactUnit::Share, Better::Lower),
+    ("tpot_tail", FactUnit::Number, Better::Lower),
     ("tpot_spread", FactUnit::Share, Better::Lower),
     ("itl_tail", FactUnit::Number, Better::Lower),
     ("peak_times", FactUnit::Number, Better::Neither),
     ("pp_times", FactUnit::Number, Better::Neither),
+    ("sweet_spot_same", FactUnit::Share, Better::Higher),
     ("half_width", FactUnit::Share, Better::Lower),
 ];
 
@@ -66,8 +68,8 @@ pub fn printed(quantity: &str, value: f64) -> String {
     let decimals = match quantity {
         "concurrency_mean" => 2,
         // Derived from other numbers; a second decimal would promise too much.
-        "pp" | "tg" | "ttft_tail" | "ttft_skew" | "itl_tail" | "peak_times" | "pp_times"
-        | "throughput_times" | "tpot_times" => 1,
+        "pp" | "tg" | "ttft_tail" | "ttft_skew" | "tpot_tail" | "itl_tail" | "peak_times"
+        | "pp_times" | "throughput_times" | "tpot_times" => 1,
         _ => match unit_of(quantity).0 {
             FactUnit::Share => return percent(Some(value)),
             FactUnit::Milliseconds

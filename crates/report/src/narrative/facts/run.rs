@@ -2,6 +2,7 @@
 
 use inferometer_analysis::{LoadFacts, METRICS, Percentile, ServerSide, Statistic, Summary};
 use inferometer_model::Outcome;
+use inferometer_model::spec::Lengths;
 
 use super::{Added, Facts, Row};
 
@@ -43,11 +44,13 @@ pub(super) fn concurrency(summary: &Summary) -> Option<u32> {
     }
 }
 
-/// As the workload asked for them, where it asks for one length each.
+/// As the workload asked for them, where it asks for one length each, or for lengths around one.
 pub(super) fn lengths(summary: &Summary) -> (Option<f64>, Option<f64>) {
     let workload = &summary.workload;
-    let one = |lengths: &Option<inferometer_model::spec::Lengths>| {
-        lengths.as_ref().and_then(inferometer_model::spec::Lengths::fixed).map(f64::from)
+    let one = |lengths: &Option<Lengths>| {
+        let lengths = lengths.as_ref()?;
+        let around = if let Lengths::Around { mean, .. } = lengths { Some(*mean) } else { None };
+        lengths.fixed().or(around).map(f64::from)
     };
     (one(&workload.input_tokens), one(&workload.output_tokens))
 }

@@ -106,6 +106,22 @@ pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) {
         add_level(facts, set, named);
     }
     add_contaminated(facts, set);
+    add_choices(facts, set, &levels);
+}
+
+/// How often a set drawn again chooses the same sweet spot, as a fact of that level.
+fn add_choices(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
+    for (place, condition) in (0_u32..).zip(&set.conditions) {
+        let findings = condition.findings.as_ref();
+        let Some(spot) = findings.and_then(|findings| findings.sweet_spot.found()) else {
+            continue;
+        };
+        let is_it = |one: &&NamedLevel<'_>| one.condition == place && one.level.level == spot.level;
+        let Some(named) = levels.iter().find(is_it) else { continue };
+        let row = Row { scenario: Some(named.name.clone()), concurrency: named.concurrency };
+        let table = if set.suite.is_some() { "concurrency-scaling" } else { "set-levels" };
+        row.add(facts, Added::new("sweet_spot_same", spot.same_share, table));
+    }
 }
 
 /// How much faster prompts were read than those of a row that no cache had seen.

@@ -98,7 +98,7 @@ fn failing(page: &Page<'_>) -> Option<Sentence> {
     let (row, failed) = worst.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
     let saying = Saying::on(page.facts).say("Look at the failures first: ").link(failed);
     let saying = match row.name.as_deref() {
-        Some(name) => saying.say(" failed in ").name(name),
+        Some(name) => saying.say(" failed").say(page.there()).name(name),
         None => saying.say(" failed"),
     };
     Some(match &row.failure {
@@ -120,7 +120,7 @@ fn pauses(page: &Page<'_>) -> Option<Sentence> {
         .bare(tail)
         .say(" times its median");
     let saying = match row.name.as_deref() {
-        Some(name) => saying.say(", in ").name(name),
+        Some(name) => saying.say(",").say(page.there()).name(name),
         None => saying,
     };
     Some(saying.say(" (vLLM: ").code("--max-num-batched-tokens").say(").").done())
@@ -136,9 +136,12 @@ fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
         Saying::on(page.facts).say("Measure again with prompts that the server has not seen");
     let saying = saying.rests_on(evidence).say(", or restart it before: ");
     let saying = match row.name.as_deref() {
-        Some(name) => saying.name(name).say(" met a warm cache"),
-        None => saying.say("this run met a warm cache"),
+        Some(name) => saying.name(name),
+        None => saying.say("this run"),
     };
+    let is_sure = row.contaminated;
+    let saying =
+        saying.say(if is_sure { " met a warm cache" } else { " probably met a warm cache" });
     let saying = saying.say(" (").code(&format!("{} --seed N", command(page))).say(").");
     Some(saying.done())
 }
@@ -148,7 +151,7 @@ fn repeat(page: &Page<'_>) -> Option<Sentence> {
     let saying = Saying::on(page.facts)
         .say("Repeat it, so that runs can be compared: so far there is ")
         .bare(runs)
-        .say(" (")
+        .say(if page.value(runs) < 1.0 { " runs (" } else { " run (" })
         .code(&format!("{} --repeat 5", command(page)))
         .say(").");
     Some(saying.done())
@@ -179,6 +182,7 @@ fn command(page: &Page<'_>) -> String {
     match &page.subject.measured_by {
         MeasuredBy::Suite(name) => format!("inferometer suite {name}"),
         MeasuredBy::Sweep => "inferometer sweep".to_owned(),
-        MeasuredBy::Repeat | MeasuredBy::Run | MeasuredBy::Others => "inferometer run".to_owned(),
+        MeasuredBy::Repeat | MeasuredBy::Run => "inferometer run".to_owned(),
+        MeasuredBy::Others => "inferometer suite standard".to_owned(),
     }
 }

@@ -4,12 +4,17 @@ use inferometer_analysis::Verdict;
 
 use super::page::{Family, MeasuredBy, Page, Row};
 use super::scaling::level;
-use super::thresholds::PRINTABLE_SHARE;
+use super::scenario::suspicion;
+use super::thresholds::{PRINTABLE_SHARE, SAME_CHOICE};
 use super::words::Saying;
 use crate::narrative::Sentence;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
-    let told_apart = page.families.iter().filter_map(|family| rival(page, family));
+    let of_family = |family| {
+        let rules = [rival, same_spot, warm_spot];
+        rules.into_iter().filter_map(move |rule| rule(page, family))
+    };
+    let told_apart = page.families.iter().flat_map(of_family);
     let rules = [uncertified, single_runs, widest, simulated];
     let marked = [Verdict::Invalid, Verdict::Degraded].into_iter();
     let marked = marked.filter_map(|verdict| with_verdict(page, verdict));
@@ -55,6 +60,30 @@ fn rival(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let saying = level(page, Saying::on(page.facts).link(best).say(" at "), peak)?;
     let saying = saying.say(" and ").number(second).say(" at ");
     Some(level(page, saying, row)?.say(end).done())
+}
+
+/// The choice of the sweet spot, where a set drawn again may choose otherwise.
+fn same_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
+    let spot = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
+    let same = page.when(spot, ("sweet_spot_same", None), |same| same < SAME_CHOICE)?;
+    let saying = Saying::on(page.facts).say("The sweet spot at ");
+    let saying = level(page, saying, spot)?.say(" is chosen again by ").link(same);
+    Some(saying.say(" of the sets that the doubt of these numbers allows.").done())
+}
+
+/// A sweet spot that a cache has helped to.
+fn warm_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
+    let spot = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
+    let is_warm = |row: &Row| row.contaminated || suspicion(page, row).is_some();
+    page.rows_of(family).any(is_warm).then_some(())?;
+    let evidence = page.rows_of(family).find_map(|row| suspicion(page, row));
+    let is_sure = page.rows_of(family).any(|row| row.contaminated);
+    let verb = if is_sure { ", describes" } else { ", probably describes" };
+    let saying = Saying::on(page.facts);
+    let saying = evidence.into_iter().fold(saying, Saying::rests_on).say("The sweet spot at ");
+    let saying = level(page, saying, spot)?.say(", with its TTFT p99 of ");
+    let saying = saying.link(page.at(spot, "ttft", Some("p99"))?);
+    Some(saying.say(verb).say(" a warm prefix cache; for new prompts it is not known.").done())
 }
 
 /// Rows whose p99 has too few requests behind it.

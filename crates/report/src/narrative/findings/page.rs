@@ -193,6 +193,14 @@ impl<'a> Page<'a> {
         self.facts.find(row.name.as_deref(), quantity, statistic)
     }
 
+    /// The word before a row: one is in a scenario, and at a level.
+    pub(super) const fn there(&self) -> &'static str {
+        match self.subject.measured_by {
+            MeasuredBy::Suite(_) | MeasuredBy::Others => " in ",
+            MeasuredBy::Sweep | MeasuredBy::Repeat | MeasuredBy::Run => " at ",
+        }
+    }
+
     /// Of the whole page.
     pub(super) fn whole(&self, quantity: &str) -> Option<usize> {
         self.facts.find(None, quantity, None)

@@ -3,7 +3,7 @@
 use inferometer_model::campaign::Level;
 
 use super::page::{Family, Page, Row};
-use super::thresholds::{GAIN_SMALL, KV_FULL, PRINTABLE_SHARE};
+use super::thresholds::{GAIN_SMALL, KV_FULL, PRINTABLE_SHARE, QUEUE_SHARE};
 use super::words::Saying;
 use crate::narrative::Sentence;
 
@@ -56,7 +56,14 @@ fn latencies(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let times = page.at(last, "tpot_times", None)?;
     let saying = Saying::on(page.facts).say("TPOT p99 is ").link(of(first)?).say(" at ");
     let saying = level(page, saying, first)?.say(" and ").number(of(last)?).say(" at ");
-    Some(level(page, saying, last)?.say(", ").bare(times).say(" times as much.").done())
+    let saying = level(page, saying, last)?;
+    let has_grown = 1.0 < page.value(times);
+    let saying = if has_grown {
+        saying.say(", ").bare(times).say(" times as much.")
+    } else {
+        saying.say(".")
+    };
+    Some(saying.done())
 }
 
 /// The first step up that brings less than it should.
@@ -166,7 +173,9 @@ impl Limit {
         if let Some(kv) = kv.filter(|kv| KV_FULL <= page.value(*kv)) {
             return Self::KvCache(kv);
         }
-        if let Some(waiting) = waiting.filter(|waiting| 1.0 <= page.value(*waiting)) {
+        let users = f64::from(row.concurrency.unwrap_or(1));
+        let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
+        if let Some(waiting) = waiting.filter(|waiting| is_queue(page.value(*waiting))) {
             return Self::Queue(waiting);
         }
         match (kv, waiting) {
@@ -198,7 +207,7 @@ fn limit(page: &Page<'_>, family: &Family) -> Option<Sentence> {
         Limit::Neither { kv_usage, waiting } => {
             let saying = level(page, saying.say("At "), row)?;
             let saying = saying.say(" the KV cache was at most ").link(kv_usage).say(" full and ");
-            saying.bare(waiting).say(" requests waited, so neither is the limit.").done()
+            saying.number(waiting).say(" waited at most, so neither is the limit.").done()
         }
         Limit::Silent => {
             let saying = saying.say("What limits it at ");

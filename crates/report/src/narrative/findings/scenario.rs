@@ -14,7 +14,7 @@ const MEDIAN: Option<&str> = Some("p50");
 const P99: Option<&str> = Some("p99");
 
 pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
-    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 14] = [
+    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 15] = [
         failures,
         cached,
         too_fast,
@@ -29,6 +29,7 @@ pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
         preemptions,
         kv_full,
         throughput,
+        promises,
     ];
     rules.into_iter().filter_map(|rule| rule(page, row)).collect()
 }
@@ -84,7 +85,8 @@ pub(super) fn suspicion(page: &Page<'_>, row: &Row) -> Option<usize> {
 }
 
 fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    (row.concurrency == Some(1)).then_some(())?;
+    let is_cold = cached(page, row).is_none() && too_fast(page, row).is_none();
+    (row.concurrency == Some(1) && is_cold).then_some(())?;
     let mean = page.at(row, "ttft", MEAN)?;
     let (input, speed) = (page.at(row, "input_tokens", None)?, page.at(row, "pp", None)?);
     let saying = Saying::on(page.facts)
@@ -143,8 +145,14 @@ fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         .link(page.at(row, "ttft", MEAN)?)
         .say(" is ")
         .bare(skew)
-        .say(" times the median: some requests took far longer than half of them.");
-    Some(saying.done())
+        .say(" times the median: ");
+    let is_warm = cached(page, row).is_some() || too_fast(page, row).is_some();
+    let end = if is_warm {
+        "as where some prompts are in the cache and some are not."
+    } else {
+        "some requests took far longer than the usual one."
+    };
+    Some(saying.say(end).done())
 }
 
 fn is_long_tailed(page: &Page<'_>, row: &Row) -> bool {
@@ -192,6 +200,11 @@ fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 
 fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let (p99, median) = (page.at(row, "tpot", P99)?, page.at(row, "tpot", MEDIAN)?);
+    if let Some(tail) = page.when(row, ("tpot_tail", None), |tail| TAIL_LONG <= tail) {
+        let saying = Saying::on(page.facts).say("TPOT p99 is ").link(p99).say(", ").bare(tail);
+        let saying = saying.say(" times its median of ").number(median);
+        return Some(saying.say(": some answers come far slower than others.").done());
+    }
     let spread = page.value(page.at(row, "tpot_spread", None)?);
     let saying = if spread <= SPREAD_STEADY {
         Saying::on(page.facts).say("Decode is steady: TPOT p99 is ")
@@ -229,6 +242,15 @@ fn preemptions(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 fn kv_full(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let share = page.when(row, ("kv_usage", Some("max")), |share| KV_FULL <= share)?;
     Some(Saying::on(page.facts).say("The KV cache was up to ").link(share).say(" full.").done())
+}
+
+fn promises(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let kept = page.at(row, "attainment", None)?;
+    let saying = Saying::on(page.facts).link(kept).say(" of the requests kept every promise");
+    Some(match page.at(row, "goodput", None) {
+        Some(goodput) => saying.say(": a goodput of ").number(goodput).say(".").done(),
+        None => saying.say(".").done(),
+    })
 }
 
 fn throughput(page: &Page<'_>, row: &Row) -> Option<Sentence> {

@@ -117,13 +117,13 @@ fn best_tpot(page: &Page<'_>) -> Option<Sentence> {
     let least = |a: &f64, b: &f64| b.total_cmp(a);
     let (row, tpot) = extreme(page, ("tpot", Some("mean")), least)?;
     let saying = Saying::on(page.facts).say("The lowest TPOT mean is ").link(tpot);
-    Some(saying.say(" in ").name(row.name.as_deref()?).say(".").done())
+    Some(saying.say(page.there()).name(row.name.as_deref()?).say(".").done())
 }
 
 fn longest_ttft(page: &Page<'_>) -> Option<Sentence> {
     let (row, ttft) = extreme(page, ("ttft", Some("mean")), f64::total_cmp)?;
     let saying = Saying::on(page.facts).say("The longest TTFT mean is ").link(ttft);
-    let saying = saying.say(" in ").name(row.name.as_deref()?);
+    let saying = saying.say(page.there()).name(row.name.as_deref()?);
     Some(match page.at(row, "input_tokens", None) {
         Some(input) => saying.say(", with prompts of ").number(input).say(".").done(),
         None => saying.say(".").done(),

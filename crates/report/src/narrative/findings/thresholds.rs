@@ -42,6 +42,12 @@ pub(super) const CACHED: f64 = 0.01;
 /// down to p90.
 pub(super) const BURST: f64 = 0.10;
 
+/// Waiting requests as a share of those in flight: fewer are on their way in, and hold nothing up.
+pub(super) const QUEUE_SHARE: f64 = 0.10;
+
+/// How often a set drawn again must choose the same level before the choice is called certain.
+pub(super) const SAME_CHOICE: f64 = 0.95;
+
 /// A share that prints as `< 0.1 %` is not a number to speak of.
 pub(super) const PRINTABLE_SHARE: f64 = 0.001;
 

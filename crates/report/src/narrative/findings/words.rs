@@ -84,6 +84,6 @@ impl<'a> Saying<'a> {
             (FactUnit::Tokens, "1") => " token",
             (unit, _) => unit.word(),
         };
-        format!("{}{unit}", fact.printed)
+        format!("{}{unit}", fact.printed.replace("< ", "less than "))
     }
 }
