@@ -55,6 +55,11 @@ impl<'a> Known<'a> {
         self.scenarios.iter().position(|scenario| scenario.name == name).map(Place::Scenario)
     }
 
+    pub(super) fn page_concurrency(&self) -> Option<f64> {
+        let subject = Subject { metric: "concurrency", statistic: None, place: Place::Page };
+        self.about(subject).first().map(|fact| self.facts[*fact].value)
+    }
+
     /// The facts that a subject may mean.
     pub(super) fn about(&self, subject: Subject) -> Vec<usize> {
         (0..self.facts.len()).filter(|fact| self.is_about(*fact, subject)).collect()

@@ -139,6 +139,8 @@ impl Reader<'_, '_> {
         let only = everywhere.next().filter(|_| everywhere.next().is_none());
         match family.into_iter().find(has_level).or(only) {
             Some(place) => Term::Level(Place::Scenario(place)),
+            // The page of a single run has no scenarios.
+            None if self.known.page_concurrency() == Some(digits.value) => Term::Level(Place::Page),
             None => Term::NoSuchLevel(digits.value),
         }
     }
