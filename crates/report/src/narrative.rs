@@ -4,6 +4,7 @@
 //! stands. Sentences are made from them by rules, or by a model whose every sentence is checked
 //! against them before it reaches a page.
 
+pub mod claims;
 pub mod facts;
 pub mod findings;
 
