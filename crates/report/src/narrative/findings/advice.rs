@@ -2,8 +2,8 @@
 
 use super::page::{Family, MeasuredBy, Page, Row};
 use super::scaling::{Limit, level, limited, saturated};
-use super::scenario::suspicion;
-use super::thresholds::{PAUSES_LONG, SHARE_OF_PEAK};
+use super::scenario::{long_pauses, suspicion};
+use super::thresholds::SHARE_OF_PEAK;
 use super::words::Saying;
 use crate::narrative::Sentence;
 
@@ -21,9 +21,9 @@ pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
 fn interactive(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let spot = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
     let saying = level(page, Saying::on(page.facts).say("For interactive use keep to "), spot)?
-        .say(": each user has ")
+        .say(": per-user throughput is ")
         .link(page.at(spot, "per_user_throughput", None)?)
-        .say(", with a TTFT p99 of ")
+        .say(" and TTFT p99 is ")
         .number(page.at(spot, "ttft", Some("p99"))?)
         .say(".");
     Some(saying.done())
@@ -40,14 +40,14 @@ fn throughput(page: &Page<'_>, family: &Family) -> Option<Sentence> {
         .say(": ")
         .link(page.at(chosen, "output_throughput", None)?);
     if chosen.name == peak.name {
-        return Some(saying.say(", the most of all levels.").done());
+        return Some(saying.say(", the most that was measured.").done());
     }
     let saying = saying.say(" is ").number(page.at(chosen, "share_of_peak", None)?);
     let saying = level(page, saying.say(" of the peak at "), peak)?;
     let per_user = |row| page.at(row, "per_user_throughput", None);
     Some(match per_user(chosen).zip(per_user(peak)) {
         Some((own, other)) => saying
-            .say(", and each user has ")
+            .say("; per-user throughput is ")
             .number(own)
             .say(" instead of ")
             .number(other)
@@ -109,9 +109,7 @@ fn failing(page: &Page<'_>) -> Option<Sentence> {
 
 fn pauses(page: &Page<'_>) -> Option<Sentence> {
     let found = page.rows.iter().filter(|row| row.concurrency.is_some_and(|users| 1 < users));
-    let tails = found.filter_map(|row| {
-        Some((row, page.when(row, ("itl_tail", None), |tail| PAUSES_LONG <= tail)?))
-    });
+    let tails = found.filter_map(|row| Some((row, long_pauses(page, row)?)));
     let (row, tail) = tails.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
     let saying = Saying::on(page.facts)
         .say("Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is ")

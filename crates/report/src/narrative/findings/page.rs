@@ -214,6 +214,12 @@ impl<'a> Page<'a> {
         self.facts.facts[place].value
     }
 
+    /// Whether nobody can say which is larger; of numbers without intervals everybody can.
+    pub(super) fn overlap(&self, one: usize, other: usize) -> bool {
+        let intervals = self.fact(one).interval.zip(self.fact(other).interval);
+        intervals.is_some_and(|(a, b)| a.0 <= b.1 && b.0 <= a.1)
+    }
+
     /// A number of a row, where it is there and as the condition says.
     pub(super) fn when(
         &self,
@@ -237,7 +243,10 @@ impl<'a> Page<'a> {
         family.rows.iter().map(|place| &self.rows[*place]).find(is_it)
     }
 
-    pub(super) fn rows_of<'b>(&'b self, family: &'b Family) -> impl Iterator<Item = &'b Row> {
+    pub(super) fn rows_of<'b>(
+        &'b self,
+        family: &'b Family,
+    ) -> impl DoubleEndedIterator<Item = &'b Row> {
         family.rows.iter().map(|place| &self.rows[*place])
     }
 }

@@ -94,7 +94,7 @@ fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         .link(mean)
         .say(" is what a prompt of ")
         .number(input)
-        .say(" costs: a prefill speed of ")
+        .say(" costs; prefill speed is ")
         .number(speed)
         .say(".");
     Some(saying.done())
@@ -103,6 +103,10 @@ fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let (p99, median) = (page.at(row, "ttft", P99)?, page.at(row, "ttft", MEDIAN)?);
     let saying = Saying::on(page.facts).say("TTFT p99 is ").link(p99);
+    if is_long_tailed(page, row) && page.overlap(p99, median) {
+        let saying = saying.say(" and its median ").number(median);
+        return Some(saying.say("; their intervals overlap.").done());
+    }
     if let Some(tail) = page.when(row, ("ttft_tail", None), |tail| TAIL_LONG <= tail) {
         let saying = saying.say(", ").bare(tail).say(" times its median of ").number(median);
         let is_heard = page.at(row, "waiting", Some("max")).is_some();
@@ -116,7 +120,7 @@ fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         };
         return Some(saying.say(end).done());
     }
-    Some(beside_median(page, row, saying, ("ttft_spread", median))?.say(".").done())
+    Some(beside_median(page, row, saying, ("ttft", median))?.say(".").done())
 }
 
 /// `…, 8.1 % above its median of 135.27 ms`.
@@ -124,10 +128,11 @@ fn beside_median<'a>(
     page: &Page<'a>,
     row: &Row,
     saying: Saying<'a>,
-    (spread, median): (&str, usize),
+    (of, median): (&str, usize),
 ) -> Option<Saying<'a>> {
-    let spread = page.at(row, spread, None)?;
-    Some(if page.value(spread) < PRINTABLE_SHARE {
+    let spread = page.at(row, &format!("{of}_spread"), None)?;
+    let is_same = page.overlap(page.at(row, of, P99)?, median);
+    Some(if is_same || page.value(spread) < PRINTABLE_SHARE {
         saying.say(" and its median ").number(median)
     } else {
         saying.say(", ").number(spread).say(" above its median of ").number(median)
@@ -139,10 +144,12 @@ fn has_cause(page: &Page<'_>, row: &Row) -> bool {
 }
 
 fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    let skew = page.when(row, ("ttft_skew", None), |skew| SKEW_LARGE <= skew)?;
+    let (mean, median) = (page.at(row, "ttft", MEAN)?, page.at(row, "ttft", MEDIAN)?);
+    let large = |skew: f64| SKEW_LARGE <= skew && !page.overlap(mean, median);
+    let skew = page.when(row, ("ttft_skew", None), large)?;
     let saying = Saying::on(page.facts)
         .say("The TTFT mean of ")
-        .link(page.at(row, "ttft", MEAN)?)
+        .link(mean)
         .say(" is ")
         .bare(skew)
         .say(" times the median: ");
@@ -200,7 +207,9 @@ fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 
 fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let (p99, median) = (page.at(row, "tpot", P99)?, page.at(row, "tpot", MEDIAN)?);
-    if let Some(tail) = page.when(row, ("tpot_tail", None), |tail| TAIL_LONG <= tail) {
+    let is_told_apart = !page.overlap(p99, median);
+    let long = |tail: f64| TAIL_LONG <= tail && is_told_apart;
+    if let Some(tail) = page.when(row, ("tpot_tail", None), long) {
         let saying = Saying::on(page.facts).say("TPOT p99 is ").link(p99).say(", ").bare(tail);
         let saying = saying.say(" times its median of ").number(median);
         return Some(saying.say(": some answers come far slower than others.").done());
@@ -211,14 +220,25 @@ fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     } else {
         Saying::on(page.facts).say("TPOT p99 is ")
     };
-    let saying = beside_median(page, row, saying.link(p99), ("tpot_spread", median))?;
-    let end = if SPREAD_WIDE <= spread { ": some answers come slower than others." } else { "." };
+    let saying = beside_median(page, row, saying.link(p99), ("tpot", median))?;
+    let end = if SPREAD_WIDE <= spread && is_told_apart {
+        ": some answers come slower than others."
+    } else {
+        "."
+    };
     Some(saying.say(end).done())
+}
+
+/// How many times its median ITL p99 is, where answers pause.
+pub(super) fn long_pauses(page: &Page<'_>, row: &Row) -> Option<usize> {
+    let (p99, median) = (page.at(row, "itl", P99)?, page.at(row, "itl", MEDIAN)?);
+    let long = |tail: f64| PAUSES_LONG <= tail && !page.overlap(p99, median);
+    page.when(row, ("itl_tail", None), long)
 }
 
 fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     (1 < row.concurrency?).then_some(())?;
-    let tail = page.when(row, ("itl_tail", None), |tail| PAUSES_LONG <= tail)?;
+    let tail = long_pauses(page, row)?;
     let saying = Saying::on(page.facts)
         .say("ITL p99 is ")
         .link(page.at(row, "itl", P99)?)

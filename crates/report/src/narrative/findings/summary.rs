@@ -1,5 +1,7 @@
 //! The first lines of a page: who was measured, and the few numbers that matter.
 
+use std::cmp::Ordering;
+
 use inferometer_analysis::Verdict;
 
 use super::page::{Family, Hardware, MeasuredBy, Page, Row};
@@ -97,35 +99,62 @@ fn sweet_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
 fn peak(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let found = family.findings.peak.found()?;
     let peak = page.row_at(family, found.level)?;
-    let saying = Saying::on(page.facts).say("The highest throughput is ");
-    let saying = saying.link(page.at(peak, &found.quantity, None)?).say(" at ");
-    Some(level(page, saying, peak)?.say(".").done())
+    let best = page.at(peak, &found.quantity, None)?;
+    let saying = Saying::on(page.facts).say("The highest throughput is ").link(best).say(" at ");
+    let saying = level(page, saying, peak)?;
+    let others = page.rows_of(family).filter(|row| row.name != peak.name);
+    let mut rivals = others.filter_map(|row| Some((row, page.at(row, &found.quantity, None)?)));
+    Some(match rivals.rfind(|(_, other)| page.overlap(best, *other)) {
+        Some((rival, other)) => {
+            let saying = saying.rests_on(other).say("; its interval overlaps that of ");
+            level(page, saying, rival)?.say(".").done()
+        }
+        None => saying.say(".").done(),
+    })
 }
 
-/// Among the rows of a page with several.
+/// The row that comes first by its number among several, and the next one.
 fn extreme<'p>(
     page: &'p Page<'_>,
     (quantity, statistic): (&str, Option<&str>),
-    wanted: fn(&f64, &f64) -> std::cmp::Ordering,
-) -> Option<(&'p Row, usize)> {
+    order: fn(&f64, &f64) -> Ordering,
+) -> Option<[(&'p Row, usize); 2]> {
     let found = page.rows.iter().filter_map(|row| Some((row, page.at(row, quantity, statistic)?)));
-    let best = found.max_by(|(_, a), (_, b)| wanted(&page.value(*a), &page.value(*b)));
-    best.filter(|_| 1 < page.rows.len())
+    let mut found: Vec<(&Row, usize)> = found.collect();
+    found.sort_by(|(_, a), (_, b)| order(&page.value(*a), &page.value(*b)));
+    found.first_chunk::<2>().copied()
+}
+
+/// `The lowest TPOT mean is …`, or where nobody can say which it is, the first two.
+fn first_of<'a>(
+    page: &Page<'a>,
+    [(row, first), (rival, second)]: [(&Row, usize); 2],
+    (which, what): (&str, &str),
+) -> Option<Saying<'a>> {
+    let (name, other) = (row.name.as_deref()?, rival.name.as_deref()?);
+    let saying = Saying::on(page.facts);
+    Some(if page.overlap(first, second) {
+        let saying = saying.say(what).say(" is ").link(first).say(page.there()).name(name);
+        let saying = saying.say(" and ").number(second).say(page.there()).name(other);
+        saying.say("; their intervals overlap")
+    } else {
+        saying.say(which).say(what).say(" is ").link(first).say(page.there()).name(name)
+    })
 }
 
 fn best_tpot(page: &Page<'_>) -> Option<Sentence> {
-    let least = |a: &f64, b: &f64| b.total_cmp(a);
-    let (row, tpot) = extreme(page, ("tpot", Some("mean")), least)?;
-    let saying = Saying::on(page.facts).say("The lowest TPOT mean is ").link(tpot);
-    Some(saying.say(page.there()).name(row.name.as_deref()?).say(".").done())
+    let found = extreme(page, ("tpot", Some("mean")), f64::total_cmp)?;
+    Some(first_of(page, found, ("The lowest ", "TPOT mean"))?.say(".").done())
 }
 
 fn longest_ttft(page: &Page<'_>) -> Option<Sentence> {
-    let (row, ttft) = extreme(page, ("ttft", Some("mean")), f64::total_cmp)?;
-    let saying = Saying::on(page.facts).say("The longest TTFT mean is ").link(ttft);
-    let saying = saying.say(page.there()).name(row.name.as_deref()?);
-    Some(match page.at(row, "input_tokens", None) {
-        Some(input) => saying.say(", with prompts of ").number(input).say(".").done(),
+    let longest = |a: &f64, b: &f64| b.total_cmp(a);
+    let found = extreme(page, ("ttft", Some("mean")), longest)?;
+    let [(row, first), (_, second)] = found;
+    let saying = first_of(page, found, ("The longest ", "TTFT mean"))?;
+    let input = page.at(row, "input_tokens", None).filter(|_| !page.overlap(first, second));
+    Some(match input {
+        Some(input) => saying.say(", with ").bare(input).say(" input tokens.").done(),
         None => saying.say(".").done(),
     })
 }
