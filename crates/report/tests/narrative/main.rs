@@ -6,6 +6,7 @@ mod made;
 mod published;
 mod reading;
 
+use inferometer_analysis::set::FoundLimit;
 use inferometer_report::narrative::claims::{self, Reason, Ruling, Scope};
 use inferometer_report::narrative::facts::{self, PublishedFacts};
 use inferometer_report::narrative::findings;
@@ -146,6 +147,37 @@ fn nothing(document: &mut Value, distribution: &str, scalar: &str) {
     }
     (found["n"], found["not_certified"]) = (0.into(), json!([]));
     document["metrics"][scalar]["value"] = Value::Null;
+}
+
+#[test]
+fn the_machine_is_named_where_it_is_known() {
+    let on_gpus = |document: &mut Value| {
+        let gpu = json!({ "name": "Example 80GB" });
+        document["system"] =
+            json!({ "server": { "machine": { "gpus": [gpu, gpu, gpu, gpu] } }, "client": null });
+    };
+    let text = narrated(&suite(1, 1, on_gpus));
+    let known = "example/model-24b was measured on 4× Example 80GB by the suite standard";
+    assert!(text.contains(known), "{text}");
+}
+
+#[test]
+fn a_search_says_what_it_found() {
+    let mut made = rates(2, 1);
+    made.set.limits.push(FoundLimit {
+        condition: 0,
+        goals: vec!["ttft.p99<500ms".to_owned()],
+        level: Some(4.0),
+        lowest_missed: Some(8.0),
+        confirmed: false,
+        open_ended: false,
+        runs: 4,
+        undecided: Vec::new(),
+        words: String::new(),
+    });
+    let text = narrated(&made);
+    let known = "The highest level that meets ttft.p99<500ms is 4/s, which no further run has";
+    assert!(text.contains(known), "{text}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What to do, each with its reason.
 
 use super::page::{Family, MeasuredBy, Page, Row};
-use super::scaling::{Limit, level, limited, saturated};
+use super::scaling::{Limit, last_gain, level, limited, saturated};
 use super::scenario::{long_pauses, suspicion};
 use super::thresholds::SHARE_OF_PEAK;
 use super::words::Saying;
@@ -84,8 +84,7 @@ fn further(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     if saturated(page, family).is_some() {
         return None;
     }
-    let last = page.rows_of(family).last()?;
-    let gain = page.at(last, "throughput_gain", None)?;
+    let (last, gain) = last_gain(page, family)?;
     let saying = Saying::on(page.facts).say("Measure higher levels: the step to ");
     let saying = level(page, saying, last)?.say(" still added ").link(gain).say(" (");
     Some(saying.code("inferometer sweep --concurrency").say(").").done())

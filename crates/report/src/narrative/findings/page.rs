@@ -12,7 +12,7 @@ use super::thresholds::PREFILL_TOO_FAST;
 use crate::narrative::facts::published::alone;
 use crate::narrative::facts::row_name;
 use crate::narrative::facts::rows::family;
-use crate::narrative::facts::set::named_levels;
+use crate::narrative::facts::set::{NamedLevel, named_levels};
 use crate::narrative::{Fact, Facts};
 
 pub(super) struct Page<'a> {
@@ -20,6 +20,15 @@ pub(super) struct Page<'a> {
     pub(super) subject: Subject,
     pub(super) rows: Vec<Row>,
     pub(super) families: Vec<Family>,
+    pub(super) searched: Vec<Searched>,
+}
+
+/// What a search has found.
+pub(super) struct Searched {
+    /// The place of the row that met every goal.
+    pub(super) row: usize,
+    pub(super) goals: String,
+    pub(super) confirmed: bool,
 }
 
 /// Who was measured, and by what.
@@ -101,7 +110,20 @@ impl<'a> Page<'a> {
             let name = condition.name.clone();
             (1 < rows.len()).then_some(Family { name, rows, findings })
         });
-        Self { facts, subject: Subject::of_set(set, points), families: families.collect(), rows }
+        let searched = set.limits.iter().filter_map(|limit| {
+            let is_it = |named: &NamedLevel<'_>| {
+                named.condition == limit.condition && named.level.level.place() == limit.level
+            };
+            let row = levels.iter().position(is_it).filter(|_| limit.level.is_some())?;
+            Some(Searched { row, goals: limit.goals.join(" and "), confirmed: limit.confirmed })
+        });
+        Self {
+            facts,
+            subject: Subject::of_set(set, points),
+            families: families.collect(),
+            searched: searched.collect(),
+            rows,
+        }
     }
 
     pub(super) fn of_run(summary: &Summary, facts: &'a Facts) -> Self {
@@ -119,7 +141,7 @@ impl<'a> Page<'a> {
             simulated: summary.run.simulated.is_some(),
             measured_by: MeasuredBy::Run,
         };
-        Self { facts, subject, rows: vec![row], families: Vec::new() }
+        Self { facts, subject, rows: vec![row], families: Vec::new(), searched: Vec::new() }
     }
 
     /// From the facts alone: nothing is known of runs, so nothing is said of them.
@@ -134,7 +156,13 @@ impl<'a> Page<'a> {
             })
         });
         let rows: Vec<Row> = scenarios.collect();
-        let mut page = Self { facts, subject: Subject::default(), families: Vec::new(), rows };
+        let mut page = Self {
+            facts,
+            subject: Subject::default(),
+            families: Vec::new(),
+            searched: Vec::new(),
+            rows,
+        };
         page.families = page.published_families();
         page
     }

@@ -65,7 +65,7 @@ fn latencies(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let saying = Saying::on(page.facts).say("TPOT p99 is ").link(of(first)?).say(" at ");
     let saying = level(page, saying, first)?.say(" and ").number(of(last)?).say(" at ");
     let saying = level(page, saying, last)?;
-    let has_grown = 1.0 < page.value(times);
+    let has_grown = 1.0 < page.value(times) && !page.overlap(of(first)?, of(last)?);
     let saying = if has_grown {
         saying.say(", ").bare(times).say(" times as much.")
     } else {
@@ -101,15 +101,29 @@ fn saturation(page: &Page<'_>, family: &Family) -> Option<Sentence> {
         _ if page.value(change) < PRINTABLE_SHARE => saying.say(" adds nothing").rests_on(change),
         _ => saying.say(" adds ").link(change),
     };
+    let throughput = |row| page.at(row, "output_throughput", None);
+    let saying = if page.overlap(throughput(before)?, throughput(after)?) {
+        saying.say(" (less than their intervals tell apart)")
+    } else {
+        saying
+    };
     Some(match page.at(after, "per_user_loss", None) {
         Some(loss) => saying.say(" and each user loses ").number(loss).say(".").done(),
         None => saying.say(".").done(),
     })
 }
 
+/// What the last step has brought, where the intervals show that it has.
+pub(super) fn last_gain<'p>(page: &'p Page<'_>, family: &'p Family) -> Option<(&'p Row, usize)> {
+    let mut rows = page.rows_of(family).rev();
+    let (last, before) = (rows.next()?, rows.next()?);
+    let throughput = |row| page.at(row, "output_throughput", None);
+    let is_seen = !page.overlap(throughput(before)?, throughput(last)?);
+    Some((last, page.at(last, "throughput_gain", None).filter(|_| is_seen)?))
+}
+
 fn still_rising(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let last = page.rows_of(family).last()?;
-    let gain = page.at(last, "throughput_gain", None)?;
+    let (last, gain) = last_gain(page, family)?;
     let saying = Saying::on(page.facts).say("The last step, to ");
     let saying = level(page, saying, last)?.say(", still adds ").link(gain);
     Some(saying.say(" of output throughput: the limit lies higher than was measured.").done())

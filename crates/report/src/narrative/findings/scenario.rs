@@ -253,9 +253,9 @@ fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 fn preemptions(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let count = page.when(row, ("preemptions", None), |count| 1.0 <= count)?;
     let saying = Saying::on(page.facts)
-        .say("The server preempted requests (")
+        .say("The server preempted requests (at most ")
         .link(count)
-        .say(" in all): their tokens so far had to be computed again.");
+        .say(" in a run): their tokens so far had to be computed again.");
     Some(saying.done())
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use inferometer_analysis::Verdict;
 
-use super::page::{Family, Hardware, MeasuredBy, Page, Row};
+use super::page::{Family, Hardware, MeasuredBy, Page, Row, Searched};
 use super::scaling::level;
 use super::scenario::suspicion;
 use super::words::Saying;
@@ -12,6 +12,7 @@ use crate::narrative::Sentence;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
     let mut said: Vec<Sentence> = subject(page).into_iter().chain(verdict(page)).collect();
+    said.extend(page.searched.iter().filter_map(|found| searched(page, found)));
     for family in &page.families {
         said.extend(sweet_spot(page, family));
         said.extend(peak(page, family));
@@ -81,6 +82,15 @@ fn verdict(page: &Page<'_>) -> Option<Sentence> {
             }
         }
     })
+}
+
+fn searched(page: &Page<'_>, found: &Searched) -> Option<Sentence> {
+    let row = page.rows.get(found.row)?;
+    let level = page.at(row, "asked_rate", None).or_else(|| page.at(row, "concurrency", None))?;
+    let saying = Saying::on(page.facts).say("The highest level that meets ").code(&found.goals);
+    let saying = saying.say(" is ").name(row.name.as_deref()?).rests_on(level);
+    let end = if found.confirmed { "." } else { ", which no further run has confirmed." };
+    Some(saying.say(end).done())
 }
 
 fn sweet_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
