@@ -5,7 +5,6 @@
 //! it writes, because model names and answers come from servers.
 
 mod ids;
-mod undrawn;
 
 pub mod html;
 pub mod markdown;

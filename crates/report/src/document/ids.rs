@@ -22,6 +22,9 @@ impl Ids {
     }
 }
 
+/// Names of files may not be much longer.
+const LONGEST: usize = 80;
+
 /// Lower-case letters, digits and single hyphens; whatever else it held is a hyphen.
 pub(super) fn anchor(id: &str) -> String {
     let mut anchor = String::with_capacity(id.len());
@@ -32,6 +35,7 @@ pub(super) fn anchor(id: &str) -> String {
             anchor.push('-');
         }
     }
+    anchor.truncate(LONGEST);
     let anchor = anchor.trim_end_matches('-');
     if anchor.is_empty() { "place".to_owned() } else { anchor.to_owned() }
 }
@@ -46,6 +50,7 @@ mod tests {
         assert_eq!(anchor("../../etc/passwd"), "etc-passwd");
         assert_eq!(anchor("\"><script>"), "script");
         assert_eq!(anchor("模型"), "place");
+        assert_eq!(anchor(&"long ".repeat(99)).len(), 79, "no file has a longer name");
     }
 
     #[test]

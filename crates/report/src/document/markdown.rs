@@ -6,7 +6,6 @@ mod table;
 use std::collections::BTreeSet;
 
 use super::ids::{Ids, anchor};
-use super::undrawn::Undrawn as _;
 use super::{Badge, Block, Document, Figure, Lead, Mood, Section, Span, Text};
 use crate::chart::Theme;
 use crate::escape;

@@ -4,7 +4,6 @@ use super::markup::Markup;
 use super::{mood_class, sign, table};
 use crate::chart::Theme;
 use crate::document::ids::{Ids, anchor};
-use crate::document::undrawn::Undrawn as _;
 use crate::document::{Block, Figure, Mood, Span, Text};
 
 /// Tables of charts that have more rows than this stay folded in print.

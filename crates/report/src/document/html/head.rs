@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::markup::Markup;
+use crate::chart::{Theme, palette};
 use crate::document::Document;
 
 const STYLE: &str = include_str!("page.css");
@@ -56,44 +57,38 @@ fn quoted(text: &str) -> String {
 /// The colours of both themes, then the page's own rules. Paper is always light.
 pub(super) fn style() -> String {
     let mut css = String::new();
-    let dark = variables(DARK);
+    let dark = variables(Theme::Dark);
     let _ = write!(
         css,
         ":root{{{}}}\n\
          @media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
          @media screen{{:root[data-theme=dark]{{{dark}}}}}\n{STYLE}",
-        variables(LIGHT)
+        variables(Theme::Light)
     );
     css
 }
 
-fn variables(values: &[(&str, &str)]) -> String {
-    let lines: Vec<String> = values.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+fn variables(theme: Theme) -> String {
+    let own = PAGE.iter().map(|(name, light, dark)| match theme {
+        Theme::Light | Theme::Page => (*name, *light),
+        Theme::Dark => (*name, *dark),
+    });
+    let lines: Vec<String> = palette::variables(theme)
+        .into_iter()
+        .chain(own)
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
     lines.join(";")
 }
 
-const LIGHT: &[(&str, &str)] = &[
-    ("--ink", "#1b2430"),
-    ("--ink-soft", "#55606e"),
-    ("--grid", "#e3e7ec"),
-    ("--frame", "#c2c9d2"),
-    ("--surface", "#ffffff"),
-    ("--good", "#00734f"),
-    ("--bad", "#b3261e"),
-    ("--doubt", "#8a5300"),
-    ("--series-1", "#0072b2"),
-    ("--series-2", "#d55e00"),
-];
-
-const DARK: &[(&str, &str)] = &[
-    ("--ink", "#e7ebf0"),
-    ("--ink-soft", "#a3aebb"),
-    ("--grid", "#2b333d"),
-    ("--frame", "#46505c"),
-    ("--surface", "#161b22"),
-    ("--good", "#4cc49a"),
-    ("--bad", "#ff8a7f"),
-    ("--doubt", "#f0b45a"),
-    ("--series-1", "#56b4e9"),
-    ("--series-2", "#ff9a4d"),
+/// What a page has beside what its charts have: its name, then its value on light and dark ground.
+const PAGE: [(&str, &str, &str); 8] = [
+    ("--ground", "#f5f6f8", "#0d1117"),
+    ("--tint", "#eef1f5", "#1f2630"),
+    ("--edge", "#b9c1cb", "#4a5462"),
+    ("--link", "#005f9e", "#6bb8f0"),
+    ("--good-tint", "#e3f4ee", "#12291f"),
+    ("--note-tint", "#e5f0f9", "#142536"),
+    ("--doubt-tint", "#fbf0dc", "#2c2311"),
+    ("--bad-tint", "#fbe9e7", "#331a18"),
 ];
