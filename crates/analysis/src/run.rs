@@ -156,7 +156,7 @@ impl WorkloadFacts {
 }
 
 /// How long prompts and answers were asked to be, as far as the workload says it itself.
-fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths>) {
+pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths>) {
     match source {
         Source::Synthetic(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),
         Source::VllmRandom(spec) => (Some(spec.input.clone()), Some(spec.output.clone())),

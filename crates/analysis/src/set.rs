@@ -41,7 +41,7 @@ pub use self::level::{LevelSummary, Tally};
 pub use self::limit::FoundLimit;
 pub use self::scalability::{Model, Saturating, Scalability, Universal};
 pub use self::served::{Saturation, Served, piles_up};
-pub use self::suite::{SuiteRow, SuiteSummary};
+pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::summary::Summary;
 use crate::verdict::{Severity, Verdict};
@@ -129,7 +129,8 @@ impl SetSummary {
                 ConditionSummary::of(&condition.name, &own.collect::<Vec<_>>(), campaign)
             })
             .collect();
-        let warnings = warnings::found(&asked, &conditions, &ordered);
+        let suite = SuiteSummary::of(campaign, &conditions, &ordered);
+        let warnings = warnings::found(&asked, &conditions, suite.as_ref(), &ordered);
         Self {
             schema: SET_SCHEMA.to_owned(),
             set: manifest.set.clone(),
@@ -142,7 +143,7 @@ impl SetSummary {
             asked,
             conditions,
             limits: Vec::new(),
-            suite: None,
+            suite,
             points: ordered.into_iter().map(PointLine::of).collect(),
         }
     }

@@ -1,7 +1,8 @@
 //! What cannot be asked, said before anything is measured.
 
 use inferometer_analysis::{QuantityProblem, SloProblem, check_slos};
-use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Question, Search, Sweep};
+use inferometer_model::Spec;
+use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Question, Search, Suite, Sweep};
 use inferometer_model::spec::{Relation, Slo};
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -35,6 +36,30 @@ pub enum CampaignError {
         "a search begins above zero and not above its end; {from} to {at_most} is no such range"
     )]
     Range { from: f64, at_most: f64 },
+    #[error(
+        "the suite describes {scenarios} scenarios and asks {conditions}: each needs both, its \
+         description and what it asks"
+    )]
+    Scenarios { scenarios: usize, conditions: usize },
+    #[error("two scenarios are called `{0}`; give one of them another name")]
+    TwiceTheName(String),
+    #[error("the scenario `{0}` has no level; give it one, or leave the scenario out")]
+    NoLevelOf(String),
+    #[error(
+        "the scenario `{scenario}` cannot be played at the level `{level}`: it has one level, as \
+         asked, or several of concurrency"
+    )]
+    NotALevelOf { scenario: String, level: Level },
+    #[error(
+        "the scenario `{scenario}` lists the level `{level}` twice; play the suite more often \
+         instead"
+    )]
+    TwiceTheLevelOf { scenario: String, level: Level },
+    #[error(
+        "the scenarios `{0}` and `{1}` ask different servers, and a suite is played on one; make a \
+         suite for each server"
+    )]
+    TwoServers(String, String),
 }
 
 pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
@@ -46,9 +71,51 @@ pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
         return Err(CampaignError::StopAtShare(wrong));
     }
     match &spec.question {
-        Question::Repeat | Question::Suite(_) => Ok(()),
+        Question::Repeat => Ok(()),
+        Question::Suite(suite) => check_suite(spec, suite),
         Question::Sweep(sweep) => check_sweep(spec, sweep),
     }
+}
+
+fn check_suite(spec: &CampaignSpec, suite: &Suite) -> Result<(), CampaignError> {
+    let (scenarios, conditions) = (suite.scenarios.len(), spec.conditions.len());
+    if scenarios != conditions {
+        return Err(CampaignError::Scenarios { scenarios, conditions });
+    }
+    let first = &spec.conditions[0];
+    for (place, (condition, scenario)) in spec.conditions.iter().zip(&suite.scenarios).enumerate() {
+        let name = || condition.name.clone();
+        if spec.conditions[..place].iter().any(|other| other.name == condition.name) {
+            return Err(CampaignError::TwiceTheName(name()));
+        }
+        let server = |spec: &Spec| (spec.target.clone(), spec.engine.clone());
+        if server(&condition.spec) != server(&first.spec) {
+            return Err(CampaignError::TwoServers(first.name.clone(), name()));
+        }
+        check_levels(&condition.name, &scenario.levels)?;
+    }
+    Ok(())
+}
+
+fn check_levels(scenario: &str, levels: &[Level]) -> Result<(), CampaignError> {
+    if levels.is_empty() {
+        return Err(CampaignError::NoLevelOf(scenario.to_owned()));
+    }
+    for (place, &level) in levels.iter().enumerate() {
+        let scenario = scenario.to_owned();
+        if levels[..place].contains(&level) {
+            return Err(CampaignError::TwiceTheLevelOf { scenario, level });
+        }
+        let fits = match level {
+            Level::AsAsked => levels.len() == 1,
+            Level::Concurrency(_) => true,
+            Level::Rate(_) | Level::Unlimited => false,
+        };
+        if !fits {
+            return Err(CampaignError::NotALevelOf { scenario, level });
+        }
+    }
+    Ok(())
 }
 
 fn check_sweep(spec: &CampaignSpec, sweep: &Sweep) -> Result<(), CampaignError> {

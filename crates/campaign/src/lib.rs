@@ -1,4 +1,4 @@
-//! Many runs as one question: repeat, sweep, search. Pure state machines.
+//! Many runs as one question: repeat, sweep, search, suite. Pure state machines.
 //!
 //! A [`Campaign`] is told what each run came to and answers which is next. It is a function of its
 //! spec and of what it was told, so a set is resumed by telling it again what is already stored.
@@ -7,6 +7,7 @@
 //! - A **repeat** measures every condition `runs` times, or until the doubt is small (`precision`).
 //! - A **sweep** measures every level so (`grid`, in the order of `order`), then levels around the
 //!   knee (`fine`), then those that a search asks for (`search`).
+//! - A **suite** measures the levels of one scenario after those of the other, round by round.
 //! - `seeds` says which seed a run has; conditions share them, so that they are paired.
 
 mod error;
@@ -58,9 +59,11 @@ impl Campaign {
 
     /// The next run; the same until [`Self::finished`] is told of it. `None` when all is asked.
     pub fn next(&self) -> Option<Point> {
-        let Slot { condition, level, repetition, stage } = self.slot()?;
+        let slot = self.slot()?;
+        let Slot { condition, level, repetition, stage } = slot;
         let seed = match &self.spec.question {
-            Question::Repeat | Question::Suite(_) => seeds::repeated(self.spec.seed, repetition),
+            Question::Repeat => seeds::repeated(self.spec.seed, repetition),
+            Question::Suite(suite) => seeds::of_suite(&self.spec, suite, &slot),
             Question::Sweep(_) => seeds::swept(self.spec.seed, level, stage, repetition),
         };
         Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
@@ -84,6 +87,9 @@ impl Campaign {
     /// Why the next run is asked for, in a few words.
     pub fn why(&self) -> Option<String> {
         let slot = self.slot()?;
+        if matches!(self.spec.question, Question::Suite(_)) {
+            return self.scenario(&slot);
+        }
         if let Some(why) = self.searches().and_then(|searches| searches.why(&slot)) {
             return Some(why);
         }
@@ -98,6 +104,16 @@ impl Campaign {
             (_, Level::AsAsked) => format!("run {run}{of}"),
             (_, level) => format!("{level}, run {run}{of}"),
         })
+    }
+
+    /// Which scenario of a suite it is, and in which round.
+    fn scenario(&self, slot: &Slot) -> Option<String> {
+        let mut words = self.spec.conditions.get(slot.condition as usize)?.name.clone();
+        if slot.level != Level::AsAsked {
+            words = format!("{words}, {}", slot.level);
+        }
+        let (round, rounds) = (slot.repetition + 1, self.spec.repetition.runs.get());
+        Some(if rounds == 1 { words } else { format!("{words}, round {round} of {rounds}") })
     }
 
     pub fn progress(&self) -> Progress {
@@ -135,12 +151,14 @@ impl Campaign {
             .stop_at
             .as_ref()
             .map(|stop_at| Rule { half_width: stop_at.half_width, runs_at_most: runs });
-        let levels = match &self.spec.question {
-            Question::Repeat | Question::Suite(_) => vec![Level::AsAsked],
-            Question::Sweep(sweep) => sweep.levels.clone(),
+        let conditions = self.spec.conditions.len();
+        let places = match &self.spec.question {
+            Question::Repeat => grid::crossed(&[Level::AsAsked], conditions),
+            Question::Suite(suite) => grid::in_turn(suite),
+            Question::Sweep(sweep) => grid::crossed(&sweep.levels, conditions),
         };
         let (spec, history) = (&self.spec, &self.history);
-        Grid { spec, history, levels, runs, rule, stage: Stage::Planned }
+        Grid { spec, history, places, runs, rule, stage: Stage::Planned }
     }
 
     /// Around the knee. Which levels these are is known when the planned ones are measured.
@@ -149,7 +167,8 @@ impl Campaign {
         let fine = sweep.fine?;
         let (spec, history) = (&self.spec, &self.history);
         let levels = fine::levels(spec, sweep, fine, history);
-        Some(Grid { spec, history, levels, runs: fine.runs.get(), rule: None, stage: Stage::Fine })
+        let places = grid::crossed(&levels, spec.conditions.len());
+        Some(Grid { spec, history, places, runs: fine.runs.get(), rule: None, stage: Stage::Fine })
     }
 
     fn searches(&self) -> Option<Searches<'_>> {

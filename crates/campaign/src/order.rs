@@ -17,11 +17,10 @@ pub(crate) fn shuffled(count: usize, mut draws: Draws) -> Vec<usize> {
 
 /// The conditions, each in every place equally often: at one level over the repetitions, and in
 /// one repetition over the levels.
-pub(crate) fn alternating(conditions: u32, level: usize, repetition: u32) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..conditions).collect();
-    let turns = (level + repetition as usize) % order.len().max(1);
-    order.rotate_left(turns);
-    order
+pub(crate) fn alternating(mut conditions: Vec<u32>, level: usize, repetition: u32) -> Vec<u32> {
+    let turns = (level + repetition as usize) % conditions.len().max(1);
+    conditions.rotate_left(turns);
+    conditions
 }
 
 #[cfg(test)]
@@ -30,11 +29,12 @@ mod tests {
 
     #[test]
     fn two_conditions_alternate_and_more_rotate() {
-        let orders: Vec<Vec<u32>> = (0..4).map(|round| alternating(2, 0, round)).collect();
+        let two = || vec![0, 1];
+        let orders: Vec<Vec<u32>> = (0..4).map(|round| alternating(two(), 0, round)).collect();
         assert_eq!(orders, [[0, 1], [1, 0], [0, 1], [1, 0]]);
-        assert_eq!(alternating(2, 1, 0), [1, 0]);
-        assert_eq!(alternating(3, 1, 1), [2, 0, 1]);
-        assert_eq!(alternating(1, 5, 3), [0]);
+        assert_eq!(alternating(two(), 1, 0), [1, 0]);
+        assert_eq!(alternating(vec![0, 1, 2], 1, 1), [2, 0, 1]);
+        assert_eq!(alternating(vec![7], 5, 3), [7]);
     }
 
     #[test]

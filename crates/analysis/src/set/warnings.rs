@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::asked::{Asked, QuestionKind};
 use super::cut::Cut;
 use super::level::LevelSummary;
+use super::suite::{self, SuiteSummary};
 use super::{ConditionSummary, PointResult};
 use crate::verdict::Severity;
 use crate::warning::Notice;
@@ -16,13 +17,19 @@ const RUNS_FEW: u32 = 3;
 pub(super) fn found(
     asked: &Asked,
     conditions: &[ConditionSummary],
+    suite: Option<&SuiteSummary>,
     results: &[&PointResult],
 ) -> Vec<Notice> {
     let mut notices: Vec<Notice> = conditions
         .iter()
         .flat_map(|condition| of_condition(condition, 1 < conditions.len()))
         .chain(few_runs(asked, conditions))
-        .chain(of_runs(results))
+        .chain(suite.map(suite::notices).unwrap_or_default())
+        .chain(suite.and_then(|_| engine_anew(results)))
+        .chain(of_runs(results).into_iter().filter(|notice| {
+            // A suite says which of its scenarios, and by what it shows.
+            suite.is_none() || notice.key != suite::CONTAMINATION
+        }))
         .collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
@@ -130,6 +137,10 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
         QuestionKind::Suite => "play the suite five times (--repeat 5)",
     };
     let text = match fewest {
+        1 if asked.question == QuestionKind::Suite => {
+            "the suite was played once: how much runs differ is not known, and intervals are from \
+             within each"
+        }
         1 => {
             "a level has one run: how much runs differ is not known, and intervals are from within it"
         }
@@ -137,6 +148,26 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
         _ => return None,
     };
     (fewest < RUNS_FEW).then(|| notice("few-runs", Severity::Note, text.to_owned(), remedy))
+}
+
+/// An embedded engine that is kept through a suite has one address; a suite that was stopped and gone
+/// on with has another from there on.
+fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
+    let is_anew = |pair: &[&PointResult]| {
+        let (before, after) = (&pair[0].summary.run, &pair[1].summary.run);
+        after.embedded
+            && after.simulated.is_none()
+            && pair[0].point.repetition == pair[1].point.repetition
+            && before.target != after.target
+    };
+    let pair = results.windows(2).find(|pair| is_anew(pair))?;
+    let number = pair[1].point.number;
+    let text = format!(
+        "the suite was stopped and gone on with: run {number} and those after it met a new engine, \
+         whose prefix cache was empty"
+    );
+    let remedy = "play the suite again without a stop where a warm cache matters";
+    Some(notice("engine-anew", Severity::Note, text, remedy))
 }
 
 /// What runs warn of themselves, once for each kind.

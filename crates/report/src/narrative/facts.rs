@@ -4,12 +4,12 @@
 //! Ratios and shares that sentences need are facts as well (`derived`), so that every number of a
 //! sentence can be looked up.
 
-mod derived;
+pub(super) mod derived;
 mod published;
 mod quantities;
-mod rows;
+pub(super) mod rows;
 mod run;
-mod set;
+pub(super) mod set;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Interval, Summary};

@@ -12,6 +12,8 @@ pub(super) fn add(facts: &mut Facts) {
         .collect();
     for row in &rows {
         add_spreads(facts, row);
+        add_half_width(facts, row);
+        add_prefill_times(facts, row);
     }
     for pair in neighbours(&rows) {
         add_step(facts, pair);
@@ -38,6 +40,45 @@ fn add_spreads(facts: &mut Facts, row: &Row) {
         row.add(facts, Added::new(quantity, spread, &table));
     }
 }
+
+/// How wide the doubt about throughput is, as a share of it.
+fn add_half_width(facts: &mut Facts, row: &Row) {
+    let place = facts.find(row.scenario.as_deref(), "output_throughput", None);
+    let Some(fact) = place.map(|place| &facts.facts[place]) else { return };
+    let Some((low, high)) = fact.interval else { return };
+    let (share, table) = ((high - low) / 2.0 / fact.value, fact.table.clone());
+    row.add(facts, Added::new("half_width", Some(share), &table));
+}
+
+/// Prefill against the one of a single user.
+fn add_prefill_times(facts: &mut Facts, row: &Row) {
+    let Some(alone) = row.scenario.as_deref().and_then(|name| alone(facts, name)) else { return };
+    let Some((own, table)) = value(facts, row, ("pp", None)) else { return };
+    let times = own / facts.facts[alone].value;
+    row.add(facts, Added::new("pp_times", Some(times), &table));
+}
+
+/// The prefill speed of one request at a time, whose prompts are as long as those of this scenario
+/// or somewhat longer; `None` where this one is itself alone. Short prompts fill a GPU less, and
+/// very long ones cost more per token, so others say nothing about it.
+pub(in crate::narrative) fn alone(facts: &Facts, scenario: &str) -> Option<usize> {
+    let of = |name: &str, quantity: &str| {
+        facts.find(Some(name), quantity, None).map(|place| facts.facts[place].value)
+    };
+    let own = of(scenario, "input_tokens")?;
+    let users = of(scenario, "concurrency")?;
+    let longer = facts.scenarios().into_iter().filter_map(|(name, concurrency)| {
+        let (name, 1) = (name?, concurrency?) else { return None };
+        let length = of(name, "input_tokens")?;
+        (own..=own * LENGTHS_ALIKE).contains(&length).then_some((length, name))
+    });
+    let (_, name) = longer.min_by(|(a, _), (b, _)| a.total_cmp(b)).filter(|_| 1.0 < users)?;
+    facts.find(Some(name), "pp", None).filter(|place| 0.0 < facts.facts[*place].value)
+}
+
+/// A prompt this many times longer costs about as much per token: attention, the part that grows
+/// with the length, is still the smaller one.
+const LENGTHS_ALIKE: f64 = 4.0;
 
 /// What a step to a higher level brings, as facts of the higher level.
 fn add_step(facts: &mut Facts, (low, high): (&Row, &Row)) {

@@ -10,6 +10,7 @@ const OTHERS: &[(&str, FactUnit, Better)] = &[
     ("input_tokens", FactUnit::Tokens, Better::Neither),
     ("output_tokens", FactUnit::Tokens, Better::Neither),
     ("requests", FactUnit::Requests, Better::Neither),
+    ("attempted_requests", FactUnit::Requests, Better::Neither),
     ("failed_requests", FactUnit::Requests, Better::Lower),
     ("certified_from", FactUnit::Requests, Better::Neither),
     ("concurrency", FactUnit::Number, Better::Neither),
@@ -38,7 +39,7 @@ const OTHERS: &[(&str, FactUnit, Better)] = &[
     ("itl_tail", FactUnit::Number, Better::Lower),
     ("peak_times", FactUnit::Number, Better::Neither),
     ("pp_times", FactUnit::Number, Better::Neither),
-    ("same_share", FactUnit::Share, Better::Higher),
+    ("half_width", FactUnit::Share, Better::Lower),
 ];
 
 /// A plain number for a name that nobody knows.

@@ -28,6 +28,7 @@ pub(super) fn add(facts: &mut Facts, summary: &Summary) {
     row.add(facts, Added::new("input_tokens", input, table));
     row.add(facts, Added::new("output_tokens", output, table));
     row.add(facts, Added::new("requests", Some(summary.attempted as f64), table));
+    row.add(facts, Added::new("attempted_requests", Some(summary.attempted as f64), table));
     row.add(facts, Added::new("failed_requests", Some(failed(summary) as f64), table));
     add_metrics(facts, &row, summary);
     add_cache(facts, &row, cached_share(&[summary]), table);

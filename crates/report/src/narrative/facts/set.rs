@@ -111,16 +111,12 @@ fn add_page(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
     let page = Row { scenario: None, concurrency: None };
     let table = Tables::page(set.suite.is_some());
     let with = |verdict| levels.iter().filter(|named| named.level.verdict == verdict).count();
-    let attempted = |named: &NamedLevel<'_>| {
-        let tally = named.level.requests;
-        tally.ok + tally.failed + tally.cancelled
-    };
     let fewest = levels.iter().map(|named| named.level.points.len()).min();
     for (quantity, value) in [
         ("scenarios", levels.len() as f64),
         ("degraded", with(Verdict::Degraded) as f64),
         ("invalid", with(Verdict::Invalid) as f64),
-        ("requests", levels.iter().map(attempted).sum::<u64>() as f64),
+        ("requests", levels.iter().map(|one| attempted(one.level)).sum::<u64>() as f64),
         ("failed_requests", levels.iter().map(|one| one.level.requests.failed).sum::<u64>() as f64),
         ("certified_from", Percentile::P99.certified_from() as f64),
     ] {
@@ -131,6 +127,11 @@ fn add_page(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
     if let Some(summary) = first {
         run::add_hardware(facts, &page, summary);
     }
+}
+
+/// All runs of the level added up.
+fn attempted(level: &LevelSummary) -> u64 {
+    level.requests.ok + level.requests.failed + level.requests.cancelled
 }
 
 fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
@@ -152,6 +153,7 @@ fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
         ("input_tokens", input),
         ("output_tokens", output),
         ("requests", requests.map(|requests| requests as f64)),
+        ("attempted_requests", Some(attempted(named.level) as f64)),
         ("failed_requests", Some(named.level.requests.failed as f64)),
     ] {
         row.add(facts, Added::new(quantity, value, tables.of(quantity, None)));

@@ -1,0 +1,237 @@
+//! Whether the figures of a suite are those of a prefix cache: what the server says of it, and where
+//! it says nothing, what the speed of reading shows.
+
+use inferometer_model::campaign::{CampaignSpec, Prompts};
+use serde::{Deserialize, Serialize};
+
+use super::prefill::{self, Prefill, State};
+use super::{ConditionSummary, PointResult, SuiteRow, SuiteSummary, of_points};
+use crate::verdict::Severity;
+use crate::warning::{CACHED_SHARE_GRAVE, Notice, new_prompts};
+
+/// A row whose prompts were to be new and were in the server's prefix cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contaminated {
+    /// Its place among the rows.
+    pub row: u32,
+    /// Whether only its speed shows it, as the server does not say what it cached.
+    pub suspected: bool,
+    pub cached_share: Option<f64>,
+    /// Prompt tokens per second.
+    pub pp: Option<f64>,
+    /// The same of a row that was not in the cache and was no harder to read; null without one.
+    pub pp_cold: Option<f64>,
+    /// The place of that row.
+    pub cold: Option<u32>,
+    pub ttft_ms_mean: Option<f64>,
+    /// Far below the mean where some prompts were in the cache and some were not.
+    pub ttft_ms_p50: Option<f64>,
+    /// Rows that had sent prompts which begin alike before, in the order in which they did.
+    pub sent_before: Vec<u32>,
+}
+
+/// A mean so far above the median is of two kinds of prompts.
+const MEAN_OVER_MEDIAN: f64 = 1.5;
+/// What a run that met its prompts in the cache says itself.
+pub(in crate::set) const CONTAMINATION: &str = "cache-contamination";
+
+pub(super) fn found(
+    campaign: &CampaignSpec,
+    rows: &[SuiteRow],
+    conditions: &[ConditionSummary],
+    results: &[&PointResult],
+) -> Vec<Contaminated> {
+    let quantity = |row: &SuiteRow, name: &str| row.summary(conditions)?.quantity(name)?.mean;
+    let states: Vec<Option<State>> =
+        rows.iter().map(|row| state(campaign, row, results)).collect();
+    let prefills: Vec<Option<Prefill>> = rows
+        .iter()
+        .zip(&states)
+        .map(|(row, state)| {
+            let (speed, ttft) = (quantity(row, "pp")?, quantity(row, "ttft.mean")?);
+            let input_tokens = speed * ttft / 1e3;
+            let state = (*state)?;
+            Some(Prefill { concurrency: row.concurrency, input_tokens, speed, state })
+        })
+        .collect();
+    let shown = prefill::compare(&prefills);
+    (0_u32..)
+        .zip(rows)
+        .zip(states.into_iter().zip(shown))
+        .filter(|(_, (state, shown))| *state == Some(State::Warm) || shown.suspected)
+        .map(|((place, row), (_, shown))| Contaminated {
+            row: place,
+            suspected: shown.suspected,
+            cached_share: row.cached_share,
+            pp: quantity(row, "pp"),
+            pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
+            cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
+            ttft_ms_mean: quantity(row, "ttft.mean"),
+            ttft_ms_p50: quantity(row, "ttft.p50"),
+            sent_before: sent_before(campaign, row, rows, results),
+        })
+        .collect()
+}
+
+/// `None` of a row whose prompts need not be new.
+fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> Option<State> {
+    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
+    new_prompts(&condition.spec.workload.source)?;
+    let says_so = |result: &PointResult| {
+        result.summary.warnings.iter().any(|notice| notice.key == CONTAMINATION)
+    };
+    Some(match row.cached_share {
+        _ if of_points(&row.points, results).any(says_so) => State::Warm,
+        Some(_) => State::Cold,
+        None => State::NotKnown,
+    })
+}
+
+/// Words follow from the seed: with the same one, prompts of any length begin alike.
+fn sent_before(
+    campaign: &CampaignSpec,
+    row: &SuiteRow,
+    rows: &[SuiteRow],
+    results: &[&PointResult],
+) -> Vec<u32> {
+    let source = |condition: u32| {
+        let condition = campaign.conditions.get(usize::try_from(condition).ok()?)?;
+        Some(&condition.spec.workload.source)
+    };
+    let Some(own) = source(row.condition).filter(|own| own.writes_words()) else {
+        return Vec::new();
+    };
+    let begins_alike = |earlier: &PointResult, later: &PointResult| {
+        earlier.point.number < later.point.number && earlier.point.seed == later.point.seed
+    };
+    let mut found: Vec<u32> = Vec::new();
+    for earlier in results {
+        let is_earlier =
+            of_points(&row.points, results).any(|later| begins_alike(earlier, later));
+        let is_alike = source(earlier.point.condition).is_some_and(|it| it.kind() == own.kind());
+        let place = rows.iter().position(|other| {
+            (other.condition, other.level) == (earlier.point.condition, earlier.point.level)
+        });
+        let place = place.and_then(|place| u32::try_from(place).ok());
+        if let Some(place) = place.filter(|place| is_earlier && is_alike && !found.contains(place))
+        {
+            found.push(place);
+        }
+    }
+    found
+}
+
+/// What a set says of it, once for what is known and once for what is suspected.
+pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
+    let of = |suspected: bool| {
+        suite.contaminated.iter().filter(|row| row.suspected == suspected).collect::<Vec<_>>()
+    };
+    let known = of(false);
+    let suspected = of(true);
+    let mut found = Vec::new();
+    if !known.is_empty() {
+        let is_grave = |row: &&Contaminated| {
+            row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share)
+        };
+        found.push(Notice {
+            key: "warm-cache".to_owned(),
+            check: None,
+            severity: if known.iter().any(is_grave) { Severity::Degraded } else { Severity::Note },
+            text: format!(
+                "the prefix cache answered prompts that were to be new: {}{}",
+                listed(suite, &known),
+                evidence(suite, &known)
+            ),
+            remedy: remedy(suite.prompts).to_owned(),
+        });
+    }
+    if !suspected.is_empty() {
+        found.push(Notice {
+            key: "cache-suspected".to_owned(),
+            check: None,
+            severity: Severity::Note,
+            text: format!(
+                "the server does not say what it cached, and some prompts were read faster than \
+                 reading explains, as if they had been in its prefix cache: {}{}",
+                listed(suite, &suspected),
+                evidence(suite, &suspected)
+            ),
+            remedy: format!(
+                "a suspicion, no proof: let the server say what it cached (vLLM: \
+                 --enable-prompt-tokens-details), or {}",
+                remedy(suite.prompts)
+            ),
+        });
+    }
+    found
+}
+
+const fn remedy(prompts: Prompts) -> &'static str {
+    match prompts {
+        Prompts::Same => {
+            "give every scenario prompts of its own (prompts = \"fresh\" in the suite, source = \
+             \"synthetic\"), or switch the server's prefix cache off"
+        }
+        Prompts::Fresh => {
+            "restart the server before the suite, use another --seed, or switch its prefix cache \
+             off"
+        }
+    }
+}
+
+fn name<'a>(suite: &'a SuiteSummary, place: u32) -> &'a str {
+    let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
+    row.map_or("a scenario", |row| &row.name)
+}
+
+/// The rows, with their share where it is known.
+fn listed(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
+    let row = |row: &&Contaminated| {
+        let name = name(suite, row.row);
+        row.cached_share.map_or_else(
+            || name.to_owned(),
+            |share| format!("{name} {:.0} % of its input", share * 100.0),
+        )
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join(", ")
+}
+
+/// What the numbers show, each by the row that shows it best.
+fn evidence(suite: &SuiteSummary, rows: &[&Contaminated]) -> String {
+    let mut text = String::new();
+    let best = |of: fn(&Contaminated) -> Option<f64>| {
+        let known = rows.iter().filter_map(|row| Some((*row, of(row)?)));
+        known.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    };
+    let times = |row: &Contaminated| Some(row.pp? / row.pp_cold?);
+    if let Some((row, _)) = best(times).filter(|(_, times)| 1.0 < *times)
+        && let (Some(pp), Some(pp_cold), Some(cold)) = (row.pp, row.pp_cold, row.cold)
+    {
+        text += &format!(
+            "; {} reads prompts at {pp:.0} tokens/s and {} at {pp_cold:.0}",
+            name(suite, row.row),
+            name(suite, cold)
+        );
+    }
+    let apart = |row: &Contaminated| Some(row.ttft_ms_mean? / row.ttft_ms_p50?);
+    if let Some((row, _)) = best(apart).filter(|(_, apart)| MEAN_OVER_MEDIAN <= *apart)
+        && let (Some(mean), Some(median)) = (row.ttft_ms_mean, row.ttft_ms_p50)
+    {
+        text += &format!(
+            "; the mean TTFT of {} is {mean:.0} ms over a median of {median:.0} ms: some of its \
+             prompts were warm and some cold",
+            name(suite, row.row)
+        );
+    }
+    if let Some((first, more)) = rows.iter().find_map(|row| row.sent_before.split_first()) {
+        let others = if more.is_empty() { "" } else { " and others after it" };
+        text += &format!(
+            "; {}{others} had sent prompts that begin alike, of the same seed",
+            name(suite, *first)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
