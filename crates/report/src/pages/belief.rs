@@ -9,7 +9,7 @@ use super::frame::{notice, sentence, state_word};
 use super::rows::Row;
 use super::words::{counted, listed, range};
 use crate::document::{Block, Cell, Column, Table, plain};
-use crate::number::{NOTHING, count, figure, percent};
+use crate::number::{NOTHING, count, figure, fixed, percent};
 
 /// Reasons to doubt the whole, then those of single rows; each with what to do about it.
 pub(super) fn reasons(warnings: &[Notice], rows: &[Row<'_>]) -> Vec<Block> {
@@ -109,18 +109,31 @@ pub(super) fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> Vec<Block> {
             "Prompts that the server has seen before cost it less; what it took from its cache:"
         }
     };
+    let is_warm = rows.iter().any(|row| row.contaminated.is_some());
+    let mut columns = vec![
+        Column::left("Scenario"),
+        Column::right("By its answers"),
+        Column::right("By its counters"),
+        Column::right("TTFT mean (ms)"),
+        Column::right("TTFT p50 (ms)"),
+        Column::right("Prefill (PP) tok/s"),
+    ];
+    if is_warm {
+        columns.push(Column::right("PP of a cold scenario"));
+        columns.push(Column::left("Same beginnings sent by"));
+    }
+    let line = |row: &Row<'_>| {
+        let mut cells = cache_row(row);
+        if is_warm {
+            cells.extend(warm_cells(row, rows));
+        }
+        cells
+    };
     let table = Table {
         id: "cache-evidence".to_owned(),
         caption: "Prompt tokens that the server took from its prefix cache".to_owned(),
-        columns: vec![
-            Column::left("Scenario"),
-            Column::right("By its answers"),
-            Column::right("By its counters"),
-            Column::right("TTFT mean (ms)"),
-            Column::right("TTFT p50 (ms)"),
-            Column::right("Prefill (PP) tok/s"),
-        ],
-        rows: rows.iter().map(cache_row).collect(),
+        columns,
+        rows: rows.iter().map(line).collect(),
         notes: Vec::new(),
     };
     vec![Block::Paragraph(plain(words)), Block::Table(table)]
@@ -140,14 +153,39 @@ fn cache_row(row: &Row<'_>) -> Vec<Cell> {
         Some(share) => Cell::number(percent(Some(share)), share),
         None => missing(&reason.unwrap_or_else(|| "the server does not say".to_owned())),
     };
+    let reservation = row.contaminated.and_then(|_| row.reservation());
     vec![
-        Cell::text(row.name.clone()),
+        Cell {
+            doubtful: reservation.is_some(),
+            detail: reservation,
+            ..Cell::text(row.name.clone())
+        },
         share(answers, why),
         share(counters, silent),
         number(row, "ttft.mean", 2),
         number(row, "ttft.p50", 2),
         number(row, "pp", 1),
     ]
+}
+
+/// What shows that prompts of this row were in the cache: a cold row, and who sent them before.
+fn warm_cells(row: &Row<'_>, all: &[Row<'_>]) -> [Cell; 2] {
+    let name = |place: u32| {
+        let found = all.iter().find(|other| other.suite_place == Some(place));
+        found.map_or_else(String::new, |row| row.name.clone())
+    };
+    let not_warm = "it was not found in the cache";
+    let cold = row.contaminated.and_then(|found| Some((found.pp_cold?, found.cold?)));
+    let cold = cold.map_or_else(
+        || missing(if row.contaminated.is_some() { "no cold scenario compares" } else { not_warm }),
+        |(speed, place)| Cell {
+            detail: Some(format!("of {}", name(place))),
+            ..Cell::number(fixed(Some(speed), 1), speed)
+        },
+    );
+    let before: Vec<String> =
+        row.contaminated.iter().flat_map(|found| &found.sent_before).map(|it| name(*it)).collect();
+    [cold, if before.is_empty() { missing(not_warm) } else { Cell::text(listed(&before)) }]
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -19,7 +19,7 @@ pub(super) use self::outcomes::outcomes;
 pub(super) use self::pareto::pareto;
 pub(super) use self::requests::{gaps, requests};
 pub(super) use self::scenarios::by_scenario;
-pub(super) use self::tails::tails;
+pub(super) use self::tails::{first_token_metric, first_tokens, token_gaps};
 use crate::chart::{Chart, Measure, ScaleKind};
 use crate::document::{Block, Figure};
 

@@ -1,12 +1,13 @@
 //! What a table has a row for: one load, asked once or several times, and what came of it.
 
 use inferometer_analysis::set::{
-    Across, ConditionSummary, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
+    Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
 };
 use inferometer_analysis::{Quantity, Summary, Verdict, Zero};
 use inferometer_model::Outcome;
 
 use crate::narrative::facts::{row_name, table_of_scenario};
+use crate::number::percent;
 
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
@@ -20,6 +21,10 @@ pub(super) struct Row<'a> {
     pub(super) level: Option<&'a LevelSummary>,
     /// Of a suite.
     pub(super) scenario: Option<&'a SuiteRow>,
+    /// Its place among the rows of the suite.
+    pub(super) suite_place: Option<u32>,
+    /// Where its prompts were in the server's prefix cache.
+    pub(super) contaminated: Option<&'a Contaminated>,
 }
 
 /// Rows over the same axis, such as all levels of one server.
@@ -38,6 +43,8 @@ impl<'a> Row<'a> {
             left_out: if counts { Vec::new() } else { vec![summary] },
             level: None,
             scenario: None,
+            suite_place: None,
+            contaminated: None,
         }
     }
 
@@ -55,6 +62,8 @@ impl<'a> Row<'a> {
             left_out: own(&level.left_out),
             level: Some(level),
             scenario: None,
+            suite_place: None,
+            contaminated: None,
         }
     }
 
@@ -119,6 +128,9 @@ impl<'a> Row<'a> {
     /// Whether its numbers are to be taken with care, and why.
     pub(super) fn reservation(&self) -> Option<String> {
         let cut = self.level.and_then(|level| level.cut.as_ref());
+        if let Some(found) = self.contaminated {
+            return Some(warm(found));
+        }
         match (self.verdict(), cut) {
             (_, Some(cut)) if cut.answers_missing => {
                 Some(format!("cut by a limit of time: {}", cut.limits.join(", ")))
@@ -137,14 +149,29 @@ impl<'a> Row<'a> {
     }
 }
 
+fn warm(found: &Contaminated) -> String {
+    match found.cached_share {
+        _ if found.suspected => {
+            "its prefill is so fast that its prompts seem to have been in the prefix cache"
+                .to_owned()
+        }
+        Some(share) => {
+            format!("{} of its prompt tokens came from the prefix cache", percent(Some(share)))
+        }
+        None => "its prompts came from the prefix cache".to_owned(),
+    }
+}
+
 /// The rows of a suite, in the order of its scenarios.
 pub(super) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Vec<Row<'a>> {
-    let rows = set.suite.iter().flat_map(|suite| &suite.rows);
-    rows.filter_map(|row| {
+    let Some(suite) = &set.suite else { return Vec::new() };
+    let rows = (0_u32..).zip(&suite.rows);
+    rows.filter_map(|(place, row)| {
         let condition = set.conditions.get(usize::try_from(row.condition).ok()?)?;
         let level = condition.levels.iter().find(|level| level.level == row.level)?;
         let found = Row::of_level(row.name.clone(), level, points);
-        Some(Row { scenario: Some(row), ..found })
+        let contaminated = suite.contaminated.iter().find(|found| found.row == place);
+        Some(Row { scenario: Some(row), suite_place: Some(place), contaminated, ..found })
     })
     .collect()
 }

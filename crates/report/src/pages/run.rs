@@ -128,8 +128,8 @@ fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
 fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
     let own = [row];
     [
-        charts::tails(&own, "ttft", ""),
-        charts::tails(&own, "itl", ""),
+        charts::first_tokens(&own, ""),
+        charts::token_gaps(&own, ""),
         charts::course(summary, ""),
         charts::requests(summary, ""),
         charts::gaps(summary, ""),

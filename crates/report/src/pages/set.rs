@@ -212,8 +212,8 @@ fn figures(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section
     let others = [
         charts::latency(series),
         charts::pareto(series),
-        charts::tails(&all, "ttft", "levels"),
-        charts::tails(&all, "itl", "levels"),
+        charts::first_tokens(&all, "levels"),
+        charts::token_gaps(&all, "levels"),
     ];
     blocks.extend(others.into_iter().flatten().map(charts::figure));
     blocks.extend(rows.iter().filter_map(of_row));

@@ -10,6 +10,7 @@ use inferometer_analysis::set::{ConditionSummary, SetSummary, SuiteSummary};
 use self::tables::{performance, prefill_decode};
 use super::frame::{self, About, section};
 use super::rows::{self, Row};
+use super::words::listed;
 use super::{SuiteInput, belief, set, system};
 use crate::document::{Block, Card, Document, Section, plain};
 use crate::narrative::Narrative;
@@ -90,18 +91,23 @@ fn suite_words(suite: &SuiteSummary) -> String {
 
 fn verdict_words(set: &SetSummary) -> String {
     let verdicts: Vec<_> = set.points.iter().map(|point| point.verdict).collect();
-    let partial =
-        if is_partial(set) { " The suite is not finished: this is what there is." } else { "" };
+    let missing = not_measured(set);
+    let missing = if missing.is_empty() {
+        String::new()
+    } else {
+        format!(" Not measured: {}.", listed(&missing))
+    };
     format!(
-        "{} {}{partial}",
+        "{} {}{missing}",
         belief::runs_in_words(&verdicts),
         frame::reason(set.verdict, &set.warnings)
     )
 }
 
-/// Whether a row that was asked for has no run yet.
-fn is_partial(set: &SetSummary) -> bool {
-    set.suite.iter().flat_map(|suite| &suite.rows).any(|row| row.points.is_empty())
+/// Rows that were asked for and have no run.
+fn not_measured(set: &SetSummary) -> Vec<String> {
+    let rows = set.suite.iter().flat_map(|suite| &suite.rows);
+    rows.filter(|row| row.points.is_empty()).map(|row| row.name.clone()).collect()
 }
 
 fn summary(narrative: &Narrative) -> Vec<Block> {

@@ -39,14 +39,16 @@ fn number(rows: &[RequestRow], why: RowReason) -> u64 {
 }
 
 fn row(request: &RequestRow) -> GanttRow {
-    let waited = WAIT_SEEN_MS <= request.sent_ms - request.intended_ms;
+    // What never left began and ended where the plan wanted it.
+    let sent_ms = request.sent_ms.unwrap_or(request.intended_ms);
+    let waited = WAIT_SEEN_MS <= sent_ms - request.intended_ms;
     let tokens = request
         .output_tokens
         .map_or_else(String::new, |n| format!(", {} out", counted(n, "token")));
     GanttRow {
         label: format!("#{}", request.id),
         intended_s: waited.then_some(request.intended_ms / 1e3),
-        sent_s: request.sent_ms / 1e3,
+        sent_s: sent_ms / 1e3,
         first_s: request.first_ms.map(|ms| ms / 1e3),
         ended_s: request.ended_ms / 1e3,
         ending: match (request.outcome, request.why) {
@@ -58,14 +60,15 @@ fn row(request: &RequestRow) -> GanttRow {
         note: format!(
             "{}, {} s{tokens}",
             request.outcome,
-            figure(Some((request.ended_ms - request.sent_ms) / 1e3))
+            figure(Some((request.ended_ms - sent_ms) / 1e3))
         ),
     }
 }
 
 fn finding(summary: &Summary) -> Option<String> {
     let rows = &summary.figures.requests.rows;
-    let took = |row: &&RequestRow| row.ended_ms - row.sent_ms;
+    let began = |row: &RequestRow| row.sent_ms.unwrap_or(row.intended_ms);
+    let took = |row: &&RequestRow| row.ended_ms - began(row);
     let ok = rows.iter().filter(|row| row.outcome == Outcome::Ok);
     let slowest = ok.max_by(|a, b| took(a).total_cmp(&took(b)));
     let failed = summary
@@ -79,10 +82,7 @@ fn finding(summary: &Summary) -> Option<String> {
         return Some(format!("No request that is drawn ended ok; {failures}."));
     };
     let before = slowest.first_ms.map_or_else(String::new, |first| {
-        format!(
-            ", {} s of it before its first token",
-            figure(Some((first - slowest.sent_ms) / 1e3))
-        )
+        format!(", {} s of it before its first token", figure(Some((first - began(slowest)) / 1e3)))
     });
     Some(format!(
         "The slowest request took {} s{before}; {failures}.",

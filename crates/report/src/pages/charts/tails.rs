@@ -11,8 +11,23 @@ use crate::pages::words::counted;
 /// More lines than colours cannot be told apart.
 const CURVES_MAX: usize = 8;
 
+/// Times to the first token: on an open loop from their moments in the schedule.
+pub(in crate::pages) fn first_tokens(rows: &[&Row<'_>], of: &str) -> Option<Chart> {
+    tails(rows, first_token_metric(rows), of)
+}
+
+pub(in crate::pages) fn first_token_metric(rows: &[&Row<'_>]) -> &'static str {
+    let is_open = |row: &&Row<'_>| row.drawn().is_some_and(|run| run.run.load.is_open());
+    if rows.iter().any(is_open) { "ttft_schedule" } else { "ttft" }
+}
+
+/// Gaps between tokens, or between what came at once where tokens cannot be told apart.
+pub(in crate::pages) fn token_gaps(rows: &[&Row<'_>], of: &str) -> Option<Chart> {
+    tails(rows, "itl", of).or_else(|| tails(rows, "icl", of))
+}
+
 /// One curve for each row, from the run of it that is drawn.
-pub(in crate::pages) fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
+fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
     let named = Metric::named(metric)?;
     let found: Vec<(&Row<'_>, &Summary, &DistributionFigure)> = rows
         .iter()

@@ -2,12 +2,12 @@
 
 use inferometer_analysis::set::{ConditionSummary, Finding, Peak, SetSummary, SweetSpot};
 
-use crate::document::{Block, Card, Cell, Column, Figure, Section, Span, Table, Text, plain};
+use crate::document::{Block, Card, Cell, Column, Figure, Mood, Section, Span, Table, Text, plain};
 use crate::narrative::Narrative;
 use crate::number::{fixed, percent};
 use crate::pages::cells::number;
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::level_name;
+use crate::pages::words::{level_name, listed};
 use crate::pages::{charts, frame};
 
 /// `None` where no scenario is asked at several levels of concurrency.
@@ -21,13 +21,39 @@ pub(super) fn section(
         .iter()
         .filter(|row| row.scenario.is_some_and(|asked| asked.condition == place))
         .collect();
-    let mut blocks = findings(condition);
+    let mut blocks: Vec<Block> = warm(&own).into_iter().collect();
+    blocks.extend(findings(condition));
     blocks.push(Block::Table(table(&own)));
     blocks.extend(figures(&condition.name, &own));
     if !narrative.scaling.is_empty() {
         blocks.push(Block::List(frame::texts(&narrative.scaling)));
     }
     Some(frame::section("scaling", "Concurrency Scaling", blocks))
+}
+
+/// That the numbers below are those of a warm cache, where they are.
+fn warm(rows: &[&Row<'_>]) -> Option<Block> {
+    let names: Vec<String> =
+        rows.iter().filter(|row| row.contaminated.is_some()).map(|row| row.name.clone()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(Block::Notice {
+        mood: Mood::Bad,
+        text: vec![
+            Span::Plain(format!(
+                "This table, its sweet spot and its peak describe a warm prefix cache: {} of {} \
+                 levels met their prompts there ({}). ",
+                names.len(),
+                rows.len(),
+                listed(&names)
+            )),
+            Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() },
+        ],
+        remedy: Some(plain(
+            "Ask with fresh prompts, which is the default, or empty the cache before each scenario.",
+        )),
+    })
 }
 
 fn scaled(set: &SetSummary) -> Option<(u32, &ConditionSummary)> {
@@ -123,7 +149,7 @@ fn figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
     let throughput = charts::throughput(&series)
         .map(|chart| Block::Figure(Figure { chart, mermaid: charts::mermaid(&series[0]) }));
     let others = [charts::latency(&series), charts::pareto(&series)];
-    let tails = [charts::tails(rows, "ttft", "scaling"), charts::tails(rows, "itl", "scaling")];
+    let tails = [charts::first_tokens(rows, "scaling"), charts::token_gaps(rows, "scaling")];
     throughput
         .into_iter()
         .chain(others.into_iter().chain(tails).flatten().map(charts::figure))

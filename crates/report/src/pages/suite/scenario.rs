@@ -115,8 +115,8 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
     let own = [row];
     let waited = run.server.as_ref().and_then(|server| server.waiting);
     let charts = [
-        (has_tail(row, "ttft"), charts::tails(&own, "ttft", &id)),
-        (false, charts::tails(&own, "itl", &id)),
+        (has_tail(row, charts::first_token_metric(&own)), charts::first_tokens(&own, &id)),
+        (false, charts::token_gaps(&own, &id)),
         (waited.is_some_and(|waiting| 0.0 < waiting.max), charts::course(run, &id)),
         (false, charts::requests(run, &id)),
         (has_tail(row, "itl"), charts::gaps(run, &id)),

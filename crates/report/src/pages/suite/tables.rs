@@ -50,8 +50,11 @@ fn performance_row(row: &Row<'_>) -> Vec<Cell> {
     ]
 }
 
+/// Marked where its numbers are to be taken with care.
 fn name(row: &Row<'_>) -> Cell {
-    Cell { detail: row.reservation(), ..Cell::text(row.name.clone()) }
+    let reservation = row.reservation();
+    let doubtful = reservation.is_some();
+    Cell { detail: reservation, doubtful, ..Cell::text(row.name.clone()) }
 }
 
 pub(super) fn concurrency(row: &Row<'_>) -> Cell {
