@@ -2,6 +2,7 @@
 //! their doubt. The values of one request resemble each other, and so do neighbours in time.
 
 use crate::estimate::Interval;
+use crate::figures::curve;
 use crate::sample::{Percentile, Sample};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
 use crate::value::{Distribution, Intervals};
@@ -18,6 +19,13 @@ pub(crate) struct Clustered {
     one_each: bool,
     /// Values whose request has ended.
     ended: usize,
+}
+
+/// A distribution, and the curve that is drawn of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Drawn {
+    pub(crate) distribution: Distribution,
+    pub(crate) curve: Vec<(f64, f64)>,
 }
 
 impl Clustered {
@@ -56,8 +64,23 @@ impl Clustered {
 
     /// `None` without values.
     pub(crate) fn distribution(self) -> Option<Distribution> {
+        self.sample().map(|sample| self.judged(&sample))
+    }
+
+    /// The same, with its curve; the sorted values are made once for both.
+    pub(crate) fn drawn(&self) -> Option<Drawn> {
         let sample = self.sample()?;
-        let mut found = Distribution::of(&sample);
+        Some(Drawn { distribution: self.judged(&sample), curve: curve(&sample) })
+    }
+
+    /// The values in the order in which they came, and the measurements that each stands for; no
+    /// counts where each stands for one.
+    pub(crate) fn in_order(&self) -> (&[f64], &[u64]) {
+        (&self.values, &self.counts)
+    }
+
+    fn judged(&self, sample: &Sample) -> Distribution {
+        let mut found = Distribution::of(sample);
         let by_request = self.clusters(|value| value);
         if let Some(judged) = mean_interval(&by_request) {
             let variance = found.std.map_or(0.0, |std| std * std);
@@ -67,7 +90,7 @@ impl Clustered {
             found.intervals.mean =
                 judged.interval.map(|interval| interval.clamped(least, f64::INFINITY));
         }
-        let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, &sample));
+        let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, sample));
         tempered(&mut judged);
         for (percentile, judged) in Percentile::ALL.into_iter().zip(judged) {
             let floor = percentile.certified_from();
@@ -79,7 +102,7 @@ impl Clustered {
             }
         }
         found.not_certified.sort_unstable();
-        Some(found)
+        found
     }
 
     /// The early-stopping bound takes samples to be independent, so their effective number has to pass

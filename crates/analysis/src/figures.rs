@@ -1,10 +1,24 @@
 //! What charts are drawn from: a bounded number of points, bins and rows, whatever the length of
 //! the run. Pages never see records.
 
+mod course;
+mod curve;
+mod gaps;
+mod requests;
+mod steps;
+
 use inferometer_model::Observations;
+use inferometer_model::spec::LoadShape;
 use serde::{Deserialize, Serialize};
 
-use crate::measured::Measured;
+pub use self::course::CourseFigure;
+pub(crate) use self::course::CourseTally;
+pub(crate) use self::curve::curve;
+pub(crate) use self::gaps::GapSteps;
+pub use self::gaps::GapsFigure;
+pub use self::requests::{RequestRow, RequestsFigure, RowReason};
+use crate::measured::{Measured, Series};
+use crate::ruler::ns_to_ms;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFigures {
@@ -16,6 +30,10 @@ pub struct RunFigures {
     pub requests: RequestsFigure,
     /// Gaps between tokens over time; null where there are none.
     pub gaps: Option<GapsFigure>,
+    /// How late the driver's loop woke: limits in milliseconds, rising, and how many lags lie below
+    /// each and not below the one before. Limits without lags are left out.
+    #[serde(default)]
+    pub loop_lag: Vec<(f64, u64)>,
 }
 
 /// Exact quantiles at shares that are denser towards the tail.
@@ -28,67 +46,44 @@ pub struct DistributionFigure {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Columns of equal length, a value for each step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CourseFigure {
-    /// Of the first step's beginning, since the run's zero.
-    pub from_ms: f64,
-    pub step_ms: f64,
-    /// Requests in flight, as a mean over the step.
-    pub in_flight: Vec<f64>,
-    /// Output tokens that arrived in the step.
-    pub output_tokens: Vec<u64>,
-    /// Requests that ended in the step.
-    pub ended_ok: Vec<u64>,
-    pub ended_otherwise: Vec<u64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RequestsFigure {
-    /// In the order in which they were sent.
-    pub rows: Vec<RequestRow>,
-    /// Requests that the rows are a choice of.
-    pub of: u64,
-}
-
-/// One request. Moments are since the run's zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RequestRow {
-    pub id: u64,
-    pub why: RowReason,
-    pub outcome: inferometer_model::Outcome,
-    pub intended_ms: f64,
-    pub sent_ms: f64,
-    /// Null where no token came.
-    pub first_ms: Option<f64>,
-    pub ended_ms: f64,
-    pub output_tokens: Option<u64>,
-}
-
-/// Why a request is among the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RowReason {
-    Slowest,
-    Failed,
-    /// Evenly spread over the others.
-    Sample,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct GapsFigure {
-    /// `itl` where tokens can be told apart, else `icl`.
-    pub metric: String,
-    pub from_ms: f64,
-    pub step_ms: f64,
-    /// Of the rows, in milliseconds, rising evenly on a logarithmic axis; one more than rows.
-    pub edges_ms: Vec<f64>,
-    /// One for each step, each with a count for each row.
-    pub columns: Vec<Vec<u64>>,
-}
-
 impl RunFigures {
-    pub(crate) fn of(_observations: &Observations, _measured: &Measured) -> Self {
-        Self::default()
+    pub(crate) fn of(observations: &Observations, measured: &Measured) -> Self {
+        let lags = &observations.ending.client.loop_lag;
+        Self {
+            distributions: distributions(measured),
+            course: measured.course.clone(),
+            requests: RequestsFigure::of(observations),
+            gaps: measured.gaps.clone(),
+            loop_lag: lags.steps().map(|(limit_ns, count)| (ns_to_ms(limit_ns), count)).collect(),
+        }
     }
 }
+
+/// Those of the server's answers first, then those of the client.
+fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
+    let open = matches!(measured.shape, LoadShape::Open { .. });
+    let gaps =
+        if measured.itl.found.is_some() { ("itl", &measured.itl) } else { ("icl", &measured.icl) };
+    let drawn = [
+        Some(("ttft", &measured.ttft)),
+        open.then_some(("ttft_schedule", &measured.ttft_schedule)),
+        Some(gaps),
+        Some(("tpot", &measured.tpot)),
+        Some(("e2e", &measured.e2e)),
+        Some(("send_lag", &measured.send_lag)),
+        Some(("client_lag", &measured.client_lag)),
+    ];
+    drawn
+        .into_iter()
+        .flatten()
+        .filter_map(|(metric, series)| distribution(metric, series))
+        .collect()
+}
+
+fn distribution(metric: &str, series: &Series) -> Option<DistributionFigure> {
+    let found = series.found.as_ref()?;
+    Some(DistributionFigure { metric: metric.to_owned(), n: found.n, points: series.curve.clone() })
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

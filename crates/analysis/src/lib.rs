@@ -29,6 +29,7 @@ mod groups;
 mod little;
 mod measured;
 mod metric;
+mod number_lists;
 mod oddities;
 mod outcomes;
 pub mod outline;

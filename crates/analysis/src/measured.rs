@@ -9,11 +9,12 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
 use crate::audit::{Audit, Tally};
-use crate::clustered::Clustered;
+use crate::clustered::{Clustered, Drawn};
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
 use crate::delivered::Delivered;
 use crate::doubt::{Doubt, Evidence};
+use crate::figures::{CourseFigure, CourseTally, GapsFigure};
 use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
@@ -37,9 +38,19 @@ pub(crate) struct Series {
     pub(crate) note: Option<Note>,
     /// Why there is nothing, when it is not the usual reason of the metric.
     pub(crate) missing: Option<Missing>,
+    /// What is drawn of the distribution: shares and values.
+    pub(crate) curve: Vec<(f64, f64)>,
 }
 
 impl Series {
+    fn of(drawn: Option<Drawn>) -> Self {
+        drawn.map_or_else(Self::default, |drawn| Self {
+            found: Some(drawn.distribution),
+            curve: drawn.curve,
+            ..Self::default()
+        })
+    }
+
     /// The distribution, or why there is none: for `absent` when it is the usual reason.
     pub(crate) fn found(&self, absent: Missing) -> Result<&Distribution, Missing> {
         self.found.as_ref().ok_or(self.missing.unwrap_or(absent))
@@ -91,6 +102,8 @@ pub(crate) struct Measured {
     pub(crate) steady: SteadyState,
     pub(crate) delivered: Delivered,
     pub(crate) littles_law: LittlesLaw,
+    pub(crate) course: CourseFigure,
+    pub(crate) gaps: Option<GapsFigure>,
 }
 
 impl Measured {
@@ -109,7 +122,7 @@ const ITL_UNKNOWN: Missing =
     Missing("the server does not say how many tokens each event carries; ICL is given instead");
 
 /// Requests in the order in which they left: what they measured is judged as a series.
-fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
+pub(crate) fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> {
     let mut records: Vec<&RequestRecord> = observations.records.iter().collect();
     records.sort_unstable_by_key(|record| (record.sent.unwrap_or(record.admitted), record.id));
     records
@@ -123,21 +136,21 @@ struct Answers {
 }
 
 impl Answers {
-    fn series(self, found: Option<Distribution>) -> Series {
-        Series { found, note: None, missing: (self.ok == 0).then_some(NOTHING_OK) }
+    fn series(self, drawn: Option<Drawn>) -> Series {
+        Series { missing: (self.ok == 0).then_some(NOTHING_OK), ..Series::of(drawn) }
     }
 
     /// The first token of an answer that comes whole is not to be seen: its arrival is the end.
-    fn within_stream(self, found: Option<Distribution>) -> Series {
-        let whole = self.series(found);
+    fn within_stream(self, drawn: Option<Drawn>) -> Series {
         if self.streaming {
-            return whole;
+            return self.series(drawn);
         }
-        Series { found: None, missing: whole.missing.or(Some(NOT_STREAMED)), ..whole }
+        let nothing = self.series(None);
+        Series { missing: nothing.missing.or(Some(NOT_STREAMED)), ..nothing }
     }
 
-    fn per_token(self, found: Option<Distribution>, unknown: bool) -> Series {
-        let series = self.within_stream(found);
+    fn per_token(self, drawn: Option<Drawn>, unknown: bool) -> Series {
+        let series = self.within_stream(drawn);
         let missing = series.missing.or(unknown.then_some(ITL_UNKNOWN));
         Series { missing, ..series }
     }
@@ -155,6 +168,7 @@ struct Pass<'run> {
     flights: Vec<Flight>,
     last_first_turn_ns: Option<u64>,
     answers: Vec<SentAnswer>,
+    course: CourseTally,
     extremes: Extremes,
     audit: Tally,
     keeping: Keeping,
@@ -182,6 +196,7 @@ impl<'run> Pass<'run> {
             flights: Vec::with_capacity(observations.records.len()),
             last_first_turn_ns: None,
             answers: Vec::new(),
+            course: CourseTally::new(observations),
             extremes: Extremes::default(),
             audit: Tally::default(),
             keeping: Keeping::new(observations),
@@ -208,12 +223,14 @@ impl<'run> Pass<'run> {
         self.vllm.add_attempt(record);
         self.groups.add_attempt(record);
         self.add_flight(record);
+        self.course.add(record);
         self.fluidity.add(record, &self.output, counted);
         if record.ending.outcome != Outcome::Ok {
             self.evidence.add_failed();
             return;
         }
         self.ok += 1;
+        self.course.add_tokens(record, &self.output, counted);
         let with_ttft = self.latencies.ttft.len();
         let answer = self.latencies.add_ok(record, &self.output, counted, &mut self.ruler);
         let answer = if self.streaming { answer } else { answer.of_end() };
@@ -270,8 +287,7 @@ impl<'run> Pass<'run> {
         let busiest_second = deliveries.busiest_second();
         let gaps = Gaps::of(records, &mut self.ruler);
         let client_lag = pooled::client_lag(records, &mut self.ruler);
-        let each = |values: Vec<f64>| Clustered::one_each(values).distribution();
-        let of_sent = |found: Option<Distribution>| Series { found, ..Series::default() };
+        let each = |values: Vec<f64>| Clustered::one_each(values).drawn();
         let answers = Answers { ok, streaming: self.streaming };
         let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
         let attempted = observations.records.len() as u64;
@@ -302,13 +318,14 @@ impl<'run> Pass<'run> {
             tpot: Series { note: assumed, ..answers.within_stream(each(latencies.tpot)) },
             e2e: answers.series(each(latencies.e2e)),
             e2e_schedule: answers.series(each(latencies.e2e_schedule)),
-            client_queue: of_sent(each(latencies.client_queue)),
-            send_lag: of_sent(each(latencies.send_lag)),
-            client_lag: of_sent(client_lag),
-            arrival_width: answers.series(latencies.arrival_width.distribution()),
-            event_width: of_sent(
-                Sample::counted(latencies.event_width).as_ref().map(Distribution::of),
-            ),
+            client_queue: Series::of(each(latencies.client_queue)),
+            send_lag: Series::of(each(latencies.send_lag)),
+            client_lag: Series::of(client_lag),
+            arrival_width: answers.series(latencies.arrival_width.drawn()),
+            event_width: Series {
+                found: Sample::counted(latencies.event_width).as_ref().map(Distribution::of),
+                ..Series::default()
+            },
             audit: self.audit.finish(self.generates),
             request_slos: self.keeping.finish(),
             fluidity: self.fluidity.finish(unsent),
@@ -319,6 +336,8 @@ impl<'run> Pass<'run> {
             vllm: self.vllm.finish(observations),
             server,
             out_of_order: self.ruler.out_of_order(),
+            course: self.course.finish(),
+            gaps: gaps.figure.filter(|_| self.streaming),
         }
     }
 }

@@ -5,17 +5,19 @@
 use inferometer_model::{Outcome, RequestRecord};
 
 use crate::arrivals::Output;
-use crate::clustered::Clustered;
+use crate::clustered::{Clustered, Drawn};
+use crate::figures::{GapSteps, GapsFigure};
 use crate::ruler::Ruler;
-use crate::value::Distribution;
 
 /// Gaps between the arrivals of one answer.
 #[derive(Debug)]
 pub(crate) struct Gaps {
-    pub(crate) icl: Option<Distribution>,
-    pub(crate) itl: Option<Distribution>,
+    pub(crate) icl: Option<Drawn>,
+    pub(crate) itl: Option<Drawn>,
     /// A gap had no token count, so per-token gaps would be of some requests only.
     pub(crate) itl_unknown: bool,
+    /// Of the gaps between tokens; of those between arrivals where tokens are unknown.
+    pub(crate) figure: Option<GapsFigure>,
 }
 
 /// What the arrivals after the first brought, over all answers.
@@ -30,11 +32,13 @@ impl Gaps {
     /// The records are in the order of time.
     pub(crate) fn of(records: &[&RequestRecord], ruler: &mut Ruler) -> Self {
         let mut icl = Clustered::pooled(events(records));
+        let mut steps = GapSteps::new(records);
         let mut tokens = TokensEach::One;
         each_answer(records, |output| {
             for pair in output.arrivals.windows(2) {
                 let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
                 icl.push(gap);
+                steps.push(pair[1].at);
                 tokens = tokens.max(match pair[1].tokens {
                     Some(1) => TokensEach::One,
                     Some(_) => TokensEach::Several,
@@ -43,18 +47,22 @@ impl Gaps {
             }
             icl.end_request();
         });
-        let icl = icl.distribution();
-        let itl = match tokens {
-            TokensEach::One => icl.clone(),
-            TokensEach::Several => per_token(records, ruler.clone()).distribution(),
-            TokensEach::Unknown => None,
+        let drawn = icl.drawn();
+        let (itl, figure) = match tokens {
+            TokensEach::One => (drawn.clone(), steps.figure("itl", icl.in_order())),
+            TokensEach::Several => {
+                drop(icl);
+                per_token(records, ruler.clone())
+            }
+            TokensEach::Unknown => (None, steps.figure("icl", icl.in_order())),
         };
-        Self { icl, itl, itl_unknown: tokens == TokensEach::Unknown }
+        Self { icl: drawn, itl, itl_unknown: tokens == TokensEach::Unknown, figure }
     }
 }
 
 /// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
-fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> Clustered {
+fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Drawn>, Option<GapsFigure>) {
+    let mut steps = GapSteps::new(records);
     let mut itl = Clustered::pooled(events(records));
     each_answer(records, |output| {
         // An arrival may carry text and no token, when the server lets go of text that it held
@@ -66,17 +74,18 @@ fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> Clustered {
                 None | Some(0) => carried_over += gap,
                 Some(tokens) => {
                     itl.push_counted((carried_over + gap) / tokens as f64, tokens);
+                    steps.push(pair[1].at);
                     carried_over = 0.0;
                 }
             }
         }
         itl.end_request();
     });
-    itl
+    (itl.drawn(), steps.figure("itl", itl.in_order()))
 }
 
 /// How long each read lay in the kernel, where it carries a stamp.
-pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Distribution> {
+pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Drawn> {
     let reads = records.iter().map(|record| record.reads.len()).sum();
     let mut lag = Clustered::pooled(reads);
     for record in records {
@@ -88,7 +97,7 @@ pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Optio
         }
         lag.end_request();
     }
-    lag.distribution()
+    lag.drawn()
 }
 
 /// An answer to a request that was never sent contradicts itself, and has no gaps.
@@ -116,8 +125,8 @@ mod tests {
     }
 
     /// Least, mean and largest value, and how many there are.
-    fn of(found: Option<&Distribution>) -> (f64, f64, f64, u64) {
-        let found = found.unwrap();
+    fn of(found: Option<&Drawn>) -> (f64, f64, f64, u64) {
+        let found = &found.unwrap().distribution;
         (found.min.unwrap(), found.mean.unwrap(), found.max.unwrap(), found.n)
     }
 

@@ -7,6 +7,7 @@ use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord}
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::figures::tests as figures;
 use crate::fixture::{Given, ms, run};
 use crate::summarize;
 
@@ -127,6 +128,11 @@ proptest! {
         for promise in &slos.promises {
             prop_assert!(slos.met <= promise.met && promise.met <= ok);
         }
+    }
+
+    #[test]
+    fn figures_agree_with_the_metrics(observations in observations()) {
+        figures::check(&summarize(&observations), &observations);
     }
 
     #[test]

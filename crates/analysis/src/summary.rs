@@ -16,6 +16,7 @@ use crate::groups::{PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
 use crate::measured::Measured;
 use crate::metric::METRICS;
+use crate::number_lists::numbers_on_one_line;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
 use crate::server::ServerSide;
@@ -144,13 +145,15 @@ pub fn summarize(observations: &Observations) -> Summary {
 }
 
 impl Summary {
-    /// The document as it is stored: indented, with a line feed at its end.
+    /// The document as it is stored: indented, each list of numbers on one line, with a line feed at
+    /// its end.
     ///
     /// # Panics
     ///
     /// Never: every map of a summary has text for keys, and nothing else can fail.
     pub fn to_json_bytes(&self) -> Vec<u8> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("a summary has text for keys");
+        let indented = serde_json::to_vec_pretty(self).expect("a summary has text for keys");
+        let mut bytes = numbers_on_one_line(&indented);
         bytes.push(b'\n');
         bytes
     }

@@ -137,7 +137,7 @@ pub(crate) fn delivered(
 }
 
 /// `total · part / whole`, rounded down.
-fn share(total: u64, part: u64, whole: u64) -> u64 {
+pub(crate) fn share(total: u64, part: u64, whole: u64) -> u64 {
     let scaled = u128::from(total) * u128::from(part) / u128::from(whole.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }

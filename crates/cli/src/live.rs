@@ -1,5 +1,7 @@
 //! A server that is there: started or reached, asked what it serves, and then measured.
 
+use std::sync::Arc;
+
 use inferometer_load::{Control, resources};
 use inferometer_model::observations::Correction;
 use inferometer_model::spec::{EngineSpec, Extent, LoadShape, Rate, TargetSpec};
@@ -48,13 +50,13 @@ pub(crate) struct Live {
     /// How the server counts our words, where it was asked.
     correction: Option<Correction>,
     /// Ends with the last measurement, where it is ours.
-    _server: Server,
+    _server: Arc<Server>,
 }
 
 impl Live {
     /// Asks the server all that must be known before a run.
     pub(crate) fn reach(
-        server: Server,
+        server: Arc<Server>,
         spec: &Spec,
         secrets: &Secrets,
         ingredients: &Ingredients,

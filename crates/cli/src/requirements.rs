@@ -40,10 +40,7 @@ impl Requirements {
                 ];
                 match asked.into_iter().find(|(_, is_asked)| *is_asked) {
                     None => Ok(Self::new(Vec::new(), &arguments.gate)),
-                    Some((flag, _)) => Err(Failure::usage(format!(
-                        "{flag} is about one load, and a sweep has several"
-                    ))
-                    .hint("search for the load that keeps it: --find 'max rate where …'")),
+                    Some((flag, _)) => Err(of_several(flag, &campaign.question)),
                 }
             }
         }
@@ -113,6 +110,19 @@ impl Requirements {
             let _ = failure.report();
             Some(Exit::Internal)
         })
+    }
+}
+
+fn of_several(flag: &str, question: &Question) -> Failure {
+    match question {
+        Question::Suite(_) => Failure::usage(format!(
+            "{flag} is about one experiment, and a suite has several scenarios"
+        ))
+        .hint("play the suite, then judge a run of it with: inferometer require SET/N LIMIT"),
+        Question::Sweep(_) | Question::Repeat => {
+            Failure::usage(format!("{flag} is about one load, and a sweep has several"))
+                .hint("search for the load that keeps it: --find 'max rate where …'")
+        }
     }
 }
 

@@ -227,9 +227,20 @@ impl LagHistogram {
             seen = u64::saturating_add(seen, *count);
             wanted <= seen
         })?;
+        Some(self.limit_ns(step))
+    }
+
+    /// The steps that hold a lag: an upper limit, and how many lags are within it and above the one
+    /// before.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let filled = self.counts.iter().enumerate().filter(|(_, count)| 0 < **count);
+        filled.map(|(step, count)| (self.limit_ns(step), *count))
+    }
+
+    fn limit_ns(&self, step: usize) -> u64 {
         // The last step has no limit of its own, and a stored histogram may be longer than ours.
         let limit_us = if step + 1 < Self::STEPS { Self::limit_of(step) } else { u64::MAX };
-        Some(limit_us.saturating_mul(1_000).min(self.max_ns))
+        limit_us.saturating_mul(1_000).min(self.max_ns)
     }
 }
 

@@ -4,6 +4,11 @@
 //! charts, and then written as Markdown or as HTML. Texts are plain here; each writer escapes what
 //! it writes, because model names and answers come from servers.
 
+mod ids;
+
+pub mod html;
+pub mod markdown;
+
 use crate::chart::Chart;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -54,6 +54,11 @@ pub fn xml(text: &str) -> String {
 pub fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in terminal(text).chars() {
+        // A backslash does not keep a forge from setting formulas.
+        if character == '$' {
+            safe.push_str("&#36;");
+            continue;
+        }
         if matches!(
             character,
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' | '&' | '~'
@@ -64,6 +69,37 @@ pub fn markdown(text: &str) -> String {
         // No backslash keeps a forge from calling the people of this name; a space of no width does.
         if character == '@' {
             safe.push_str("&#8203;");
+        }
+    }
+    safe
+}
+
+/// For a comment of HTML: no value of it ends the comment, and `--option` stays as it was typed.
+pub fn comment(text: &str) -> String {
+    terminal(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// For text of several lines, such as a command: what [`xml`] does, line by line.
+pub fn xml_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(xml).collect();
+    lines.join("\n")
+}
+
+/// The same for the terminal's rules, where markup is no danger.
+pub fn terminal_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(terminal).collect();
+    lines.join("\n")
+}
+
+/// For JSON inside an HTML page: the element that holds it cannot be closed from within.
+pub fn json_in_html(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let _ = write!(safe, "\\u{:04x}", u32::from(character));
+            }
+            _ => safe.push(character),
         }
     }
     safe
@@ -95,6 +131,32 @@ mod tests {
         assert_eq!(xml("\u{ffff}"), "\\u{ffff}");
         assert_eq!(markdown("a|b *c*"), "a\\|b \\*c\\*");
         assert_eq!(markdown("ask @octo-org/team"), "ask @&#8203;octo-org/team");
+    }
+
+    #[test]
+    fn formulas_are_text() {
+        assert_eq!(markdown("$\\alpha$"), "&#36;\\\\alpha&#36;");
+    }
+
+    #[test]
+    fn a_comment_is_not_ended_by_its_values() {
+        assert_eq!(comment("serve --port 8000"), "serve --port 8000");
+        assert_eq!(comment("a --> b\n--!> c"), "a --&gt; b --!&gt; c");
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(xml_lines("a <b\r\n\tc\u{1b}"), "a &lt;b\n c\\u{1b}");
+        assert_eq!(terminal_lines("a <b\n\u{202e}c"), "a <b\n\\u{202e}c");
+    }
+
+    #[test]
+    fn json_cannot_close_its_element() {
+        let json = serde_json::to_string("</script><!-- & \u{2028}").unwrap();
+        let safe = json_in_html(&json);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        let back: String = serde_json::from_str(&safe).unwrap();
+        assert_eq!(back, "</script><!-- & \u{2028}");
     }
 
     #[test]

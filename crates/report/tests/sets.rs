@@ -6,11 +6,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_analysis::set::{Finding, FoundLimit, PointResult, Saturation, SetSummary};
-use inferometer_analysis::{Severity, Summary, Verdict};
+use inferometer_analysis::{Notice, Severity, Summary, Verdict};
 use inferometer_model::SpecDraft;
+use inferometer_model::spec::LoadDraft;
 use inferometer_model::campaign::{
-    CampaignSpec, Condition, Dimension, Level, Order, Point, Question, Repetition, Search,
-    SetManifest, Stage, StopAt, Sweep,
+    CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
+    Scenario, Search, SetManifest, Stage, StopAt, Suite, Sweep,
 };
 use inferometer_report::json;
 use inferometer_report::terminal::Style;
@@ -244,6 +245,58 @@ fn repeated() -> SetSummary {
     SetSummary::of(&manifest, &results)
 }
 
+/// A user alone, a crowd and four levels; the scaling prompts were in the server's prefix cache.
+fn suite() -> SetSummary {
+    let scenario = |category: &str, levels: Vec<Level>| Scenario {
+        category: category.to_owned(),
+        purpose: "shows something".to_owned(),
+        levels,
+    };
+    let question = Question::Suite(Suite {
+        name: "standard".to_owned(),
+        title: "Standard".to_owned(),
+        hash: "0123456789abcdef0123".to_owned(),
+        changes: vec!["--requests".to_owned()],
+        prompts: Prompts::Same,
+        scenarios: vec![
+            scenario("Latency", vec![Level::AsAsked]),
+            scenario("Throughput", vec![Level::AsAsked]),
+            scenario("Scaling", [2, 4, 8, 32].map(at_once).to_vec()),
+        ],
+    });
+    let names =
+        ["Single User Latency", "Crowd\u{1b}[2J of Many Users Who Wait", "Concurrency Scaling"];
+    let mut manifest = manifest(question, &names, 1);
+    manifest.campaign.order = Order::Listed;
+    for condition in &mut manifest.campaign.conditions {
+        let load = LoadDraft { concurrency: Some(16), ..LoadDraft::default() };
+        condition.spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
+    }
+    let places = [(0, Level::AsAsked, 1), (1, Level::AsAsked, 16)];
+    let scaling = [2, 4, 8, 32].map(|users| (2, at_once(users), users));
+    let results: Vec<PointResult> = (0..)
+        .zip(places.into_iter().chain(scaling))
+        .map(|(number, (condition, level, users))| {
+            let mut found = result(number, condition, level, &closed(number, users, 6.0, 30));
+            if condition == 2 {
+                found.summary.workload.audit.cache.share = Some(0.98);
+                found.summary.verdict = Verdict::Degraded;
+                found.summary.warnings.push(Notice {
+                    key: "cache-contamination".to_owned(),
+                    check: None,
+                    severity: Severity::Degraded,
+                    text: "every prompt was to be new".to_owned(),
+                    remedy: "restart the server".to_owned(),
+                });
+            }
+            found
+        })
+        .collect();
+    let mut results = results;
+    results[1].summary.verdict = Verdict::Invalid;
+    SetSummary::of(&manifest, &results)
+}
+
 fn search() -> SetSummary {
     let search = Search {
         goals: vec!["ttft.p99<500ms".parse().unwrap(), "tpot.p99<50ms".parse().unwrap()],
@@ -301,6 +354,11 @@ fn a_sweep_of_rates_with_a_level_that_was_cut() {
 #[test]
 fn five_runs_of_the_same() {
     insta::assert_snapshot!(page(&repeated()));
+}
+
+#[test]
+fn a_suite_with_a_warm_cache_and_a_scenario_that_failed() {
+    insta::assert_snapshot!(page(&suite()));
 }
 
 #[test]

@@ -102,7 +102,10 @@ pub(super) fn with_latencies(summary: &Summary, ttft_ms: f64, e2e_ms: f64) -> Me
     })
 }
 
-fn changed_metrics(summary: &Summary, change: impl Fn(&str, &mut MetricValue)) -> MetricValues {
+pub(super) fn changed_metrics(
+    summary: &Summary,
+    change: impl Fn(&str, &mut MetricValue),
+) -> MetricValues {
     let values = summary.metrics.iter().map(|(metric, value)| {
         let mut value = value.clone();
         change(metric.name, &mut value);

@@ -69,7 +69,7 @@ impl Order<'_> {
         live::check_ceiling(spec, ceiling)?;
         let store = store(&results.store)?;
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
-        let server = Server::of(spec)?;
+        let server = Arc::new(Server::of(spec)?);
         if !results.quiet {
             output::talk(&format!("asking {} what it serves …", server.base()));
         }

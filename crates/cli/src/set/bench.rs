@@ -15,8 +15,12 @@ pub(super) struct Asked<'a> {
     pub(super) point: Point,
     pub(super) condition: &'a Condition,
     pub(super) spec: Spec,
-    /// Whether its server was asked nothing before, not even by a run that does not count.
-    pub(super) is_first: bool,
+    /// Whether it wants a server that has answered nothing yet, and its server has: then it is
+    /// restarted, where somebody said how.
+    pub(super) wants_restart: bool,
+    /// In a suite the server is kept through each round: what it was asked in this one already, in
+    /// that order. `None` where every run has an engine of its own.
+    pub(super) kept_since: Option<Vec<Spec>>,
 }
 
 pub(super) trait Bench {

@@ -1,16 +1,18 @@
 //! Points over the wire. A server of others is asked once what it serves, and again after each
-//! restart; the embedded engine is started anew for every run.
+//! restart; the embedded engine is started anew for every run, and in a suite for every round.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Condition};
-use inferometer_model::spec::TargetSpec;
+use inferometer_model::campaign::{CampaignSpec, Condition, Question};
+use inferometer_model::spec::{TargetSpec, Workload};
 use inferometer_report::escape::terminal;
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::bench::{Asked, Bench};
+use super::name_of;
 use super::restart::Restart;
 use crate::failure::{Exit, Failure};
 use crate::live::{Live, Server, Session};
@@ -23,19 +25,29 @@ pub(super) struct LiveBench<'session> {
     session: &'session Session,
     /// In the order of the conditions.
     sides: Vec<Side>,
+    /// The engine that a suite keeps.
+    engine: Option<Arc<Server>>,
     restart: Option<Restart>,
 }
 
-/// One of the servers.
+/// One of the conditions, and its server.
 pub(super) struct Side {
     secrets: Secrets,
-    /// `None` until it was asked what it serves.
-    live: Option<Live>,
+    /// `None` until the server was asked what it serves.
+    live: Option<Arc<Live>>,
+    /// What it was asked with.
+    spec: Option<Spec>,
 }
 
 impl Side {
     pub(super) fn unasked(secrets: Secrets) -> Self {
-        Self { secrets, live: None }
+        Self { secrets, live: None, spec: None }
+    }
+
+    /// With what the server has answered to another condition, where it would answer the same.
+    fn answered(sides: &[Self], spec: &Spec) -> Option<Arc<Live>> {
+        let alike = |side: &&Self| side.spec.as_ref().is_some_and(|other| asks_alike(other, spec));
+        sides.iter().find(alike)?.live.clone()
     }
 }
 
@@ -45,15 +57,21 @@ pub(super) fn ask_all(
     campaign: &CampaignSpec,
     quiet: bool,
 ) -> Result<Vec<Side>, Failure> {
-    let mut sides = Vec::new();
-    for (condition, secrets) in campaign.conditions.iter().zip(secrets) {
-        let mut side = Side::unasked(secrets);
-        if !is_ours(condition) {
+    let mut sides: Vec<Side> = Vec::new();
+    for (Condition { name, spec }, secrets) in campaign.conditions.iter().zip(secrets) {
+        let mut side = Side { spec: Some(spec.clone()), ..Side::unasked(secrets) };
+        if is_suite(campaign) {
+            side.live = Side::answered(&sides, spec);
+        }
+        if !is_ours(spec) && side.live.is_none() {
             if !quiet {
-                output::talk(&format!("asking {} what it serves …", terminal(&condition.name)));
+                let of_suite = name_of(spec);
+                let server = if is_suite(campaign) { &of_suite } else { name };
+                output::talk(&format!("asking {} what it serves …", terminal(server)));
             }
-            let ingredients = Ingredients::gather(&condition.spec)?;
-            side.live = Some(reach(&condition.spec, &side.secrets, &ingredients)?);
+            let ingredients = Ingredients::gather(spec)?;
+            let server = Arc::new(Server::of(spec)?);
+            side.live = Some(reach(server, spec, &side.secrets, &ingredients)?);
         }
         sides.push(side);
     }
@@ -69,17 +87,47 @@ impl<'session> LiveBench<'session> {
     ) -> Self {
         let command = campaign.repetition.restart.clone();
         let restart = command.map(|command| Restart { command, timeout: restart_timeout });
-        Self { session, sides, restart }
+        Self { session, sides, engine: None, restart }
     }
 
-    /// Restarts the server and waits until it answers again. `Err` is the signal that came first.
+    /// A server that has answered nothing yet: a new engine, or one that was restarted. `Some` is the
+    /// signal that came first.
+    fn renew(
+        &mut self,
+        asked: &Asked<'_>,
+        ingredients: &Ingredients,
+        place: Place<'_>,
+    ) -> Result<Option<Exit>, Failure> {
+        self.engine = None;
+        if is_ours(&asked.spec) {
+            self.forget();
+            return Ok(None);
+        }
+        match (place.restart_log(), self.restart.clone()) {
+            (Some(log), Some(restart)) => self.restart(&restart, asked, ingredients, &log),
+            (None, _) | (_, None) => Ok(None),
+        }
+    }
+
+    /// What a server said before it was restarted counts no more: where a suite is played, for all
+    /// conditions, as they have one server.
+    fn forget(&mut self) {
+        for side in &mut self.sides {
+            side.live = None;
+        }
+    }
+
+    /// Restarts the server and waits until it answers again.
     fn restart(
         &mut self,
+        restart: &Restart,
         asked: &Asked<'_>,
         ingredients: &Ingredients,
         log: &Path,
     ) -> Result<Option<Exit>, Failure> {
-        let Some(restart) = self.restart.clone() else { return Ok(None) };
+        if asked.kept_since.is_some() {
+            self.forget();
+        }
         let side = side(&mut self.sides, asked)?;
         side.live = None;
         let interruption = &self.session.interruption;
@@ -88,9 +136,10 @@ impl<'session> LiveBench<'session> {
             return Ok(Some(exit));
         }
         loop {
-            match reach(&asked.spec, &side.secrets, ingredients) {
+            let server = Arc::new(Server::of(&asked.spec)?);
+            match reach(server, &asked.spec, &side.secrets, ingredients) {
                 Ok(live) => {
-                    side.live = Some(live);
+                    (side.live, side.spec) = (Some(live), Some(asked.spec.clone()));
                     return Ok(None);
                 }
                 // A key that is refused now is refused later too.
@@ -109,6 +158,31 @@ impl<'session> LiveBench<'session> {
             }
         }
     }
+
+    /// The server of a point, asked what it serves.
+    fn live(&mut self, asked: &Asked<'_>, ingredients: &Ingredients) -> Result<Arc<Live>, Failure> {
+        let shared = asked.kept_since.as_ref();
+        let known = shared.and_then(|_| Side::answered(&self.sides, &asked.spec));
+        let engine = self.engine.take();
+        let before = shared.map_or(0, Vec::len);
+        let (session, side) = (self.session, side(&mut self.sides, asked)?);
+        if let Some(live) = side.live.take().or(known) {
+            self.engine = engine;
+            return Ok(live);
+        }
+        if is_ours(&asked.spec) && engine.is_none() && 0 < before {
+            session.talk(
+                "the engine is a new one: what the stored runs left in its prefix cache is gone",
+            );
+        }
+        let server = match engine {
+            Some(engine) => engine,
+            None => Arc::new(Server::of(&asked.spec)?),
+        };
+        let live = reach(Arc::clone(&server), &asked.spec, &side.secrets, ingredients)?;
+        self.engine = Some(server).filter(|_| shared.is_some() && is_ours(&asked.spec));
+        Ok(live)
+    }
 }
 
 /// Between two questions to a server that is still starting.
@@ -119,13 +193,41 @@ fn side<'sides>(sides: &'sides mut [Side], asked: &Asked<'_>) -> Result<&'sides 
     sides.get_mut(place).ok_or_else(|| Failure::internal("a point of a server that is not listed"))
 }
 
-fn is_ours(condition: &Condition) -> bool {
-    condition.spec.target == TargetSpec::Embedded
+fn is_ours(spec: &Spec) -> bool {
+    spec.target == TargetSpec::Embedded
 }
 
-fn reach(spec: &Spec, secrets: &Secrets, ingredients: &Ingredients) -> Result<Live, Failure> {
+fn is_suite(campaign: &CampaignSpec) -> bool {
+    matches!(campaign.question, Question::Suite(_))
+}
+
+/// Whether a server would answer both the same before a run: when, how much and how often it will be
+/// asked is no part of it.
+fn asks_alike(one: &Spec, other: &Spec) -> bool {
+    let (from, to) = (&one.workload.source, &other.workload.source);
+    let bare = |spec: &Spec| Spec {
+        load: one.load.clone(),
+        seed: 0,
+        slos: Vec::new(),
+        telemetry: None,
+        metadata: one.metadata.clone(),
+        workload: Workload { source: from.clone(), ..spec.workload.clone() },
+        ..spec.clone()
+    };
+    from.kind() == to.kind()
+        && from.chooses_output() == to.chooses_output()
+        && one.workload.body.images.is_none()
+        && bare(one) == bare(other)
+}
+
+fn reach(
+    server: Arc<Server>,
+    spec: &Spec,
+    secrets: &Secrets,
+    ingredients: &Ingredients,
+) -> Result<Arc<Live>, Failure> {
     let (plan, _) = make_plan(spec, ingredients);
-    Live::reach(Server::of(spec)?, spec, secrets, ingredients, plan.as_ref())
+    Live::reach(server, spec, secrets, ingredients, plan.as_ref()).map(Arc::new)
 }
 
 impl Bench for LiveBench<'_> {
@@ -135,20 +237,17 @@ impl Bench for LiveBench<'_> {
         place: Place<'_>,
     ) -> Result<Result<Measured, Exit>, Failure> {
         let ingredients = Ingredients::gather(&asked.spec)?;
-        if let Some(log) = place.restart_log().filter(|_| !asked.is_first)
-            && let Some(exit) = self.restart(asked, &ingredients, &log)?
+        if asked.wants_restart
+            && let Some(exit) = self.renew(asked, &ingredients, place)?
         {
             return Ok(Err(exit));
         }
-        let session = self.session;
+        let live = self.live(asked, &ingredients)?;
+        let measured = live.measure(&asked.spec, ingredients, place, self.session)?;
+        // Outside of a suite an engine of ours ends here, with its cache and its queue.
+        let is_kept = asked.kept_since.is_some() || !is_ours(&asked.spec);
         let side = side(&mut self.sides, asked)?;
-        let live = match side.live.take() {
-            Some(live) => live,
-            None => reach(&asked.spec, &side.secrets, &ingredients)?,
-        };
-        let measured = live.measure(&asked.spec, ingredients, place, session)?;
-        // An engine of ours ends here, with its cache and its queue.
-        side.live = Some(live).filter(|_| !is_ours(asked.condition));
+        (side.live, side.spec) = (Some(live).filter(|_| is_kept), Some(asked.spec.clone()));
         Ok(measured)
     }
 

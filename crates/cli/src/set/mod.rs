@@ -102,7 +102,7 @@ impl Servers {
         session: &'session Session,
     ) -> Box<dyn Bench + 'session> {
         match self {
-            Self::Virtual => Box::new(VirtualBench { session }),
+            Self::Virtual => Box::new(VirtualBench::new(session)),
             Self::Live { sides, restart_timeout } => {
                 Box::new(LiveBench::new(sides, restart_timeout, campaign, session))
             }
@@ -227,7 +227,11 @@ fn refused(error: &CampaignError) -> Failure {
 
 /// The command that goes on with a set.
 pub(crate) fn way_on(set: &SetDirectory) -> String {
-    format!("inferometer sweep --resume {}", set.path().display())
+    let command = match set.manifest().map(|manifest| manifest.campaign.question) {
+        Ok(Question::Suite(_)) => "suite",
+        Ok(Question::Repeat | Question::Sweep(_)) | Err(_) => "sweep",
+    };
+    format!("inferometer {command} --resume {}", set.path().display())
 }
 
 /// `1 run is stored`.
@@ -249,22 +253,31 @@ fn checked_ceiling(campaign: &CampaignSpec, how: &How) -> Result<usize, Failure>
 
 /// One spec for each level of each condition.
 pub(crate) fn known_specs(campaign: &CampaignSpec) -> Vec<Spec> {
-    let levels: &[Level] = match &campaign.question {
-        Question::Repeat | Question::Suite(_) => &[Level::AsAsked],
-        Question::Sweep(sweep) => &sweep.levels,
+    let of_level = |(condition, level): (u32, Level)| {
+        let (seed, stage) = (campaign.seed, Stage::Planned);
+        campaign.spec_of(&Point { number: 0, condition, level, repetition: 0, seed, stage })
     };
+    known_levels(campaign).into_iter().filter_map(of_level).collect()
+}
+
+/// The levels that are known beforehand, each with its condition.
+fn known_levels(campaign: &CampaignSpec) -> Vec<(u32, Level)> {
     let conditions = 0..u32::try_from(campaign.conditions.len()).unwrap_or(u32::MAX);
-    let of_level = |condition: u32, level: Level| {
-        let stage = Stage::Planned;
-        let seed = campaign.seed;
-        let point = Point { number: 0, condition, level, repetition: 0, seed, stage };
-        campaign.spec_of(&point)
+    let of_all = |level: &Level| {
+        let level = *level;
+        conditions.clone().map(move |condition| (condition, level))
     };
-    levels
-        .iter()
-        .flat_map(|level| conditions.clone().map(|condition| (condition, *level)))
-        .filter_map(|(condition, level)| of_level(condition, level))
-        .collect()
+    match &campaign.question {
+        Question::Repeat => of_all(&Level::AsAsked).collect(),
+        Question::Sweep(sweep) => sweep.levels.iter().flat_map(of_all).collect(),
+        Question::Suite(suite) => conditions
+            .clone()
+            .zip(&suite.scenarios)
+            .flat_map(|(condition, scenario)| {
+                scenario.levels.iter().map(move |level| (condition, *level))
+            })
+            .collect(),
+    }
 }
 
 fn check_format(results: &ResultArguments) -> Result<(), Failure> {
@@ -283,9 +296,12 @@ fn check_restart(campaign: &CampaignSpec, how: &How) -> Result<(), Failure> {
     if matches!(how, How::Live { .. }) && !campaign.conditions.iter().any(is_ours) {
         return Ok(());
     }
-    Err(Failure::usage(
-        "--restart is for servers of others: the embedded engine is a new one in \
-                        every run",
-    )
+    let when = match campaign.question {
+        Question::Suite(_) => "whenever the suite is played",
+        Question::Repeat | Question::Sweep(_) => "in every run",
+    };
+    Err(Failure::usage(format!(
+        "--restart is for servers of others: the embedded engine is a new one {when}"
+    ))
     .hint("leave it out"))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_campaign::Campaign;
+use inferometer_model::Spec;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_store::{RunStore, SetDirectory};
@@ -162,11 +163,24 @@ impl<'a> Play<'a> {
         let (Some(condition), Some(spec)) = (condition, campaign.spec_of(point)) else {
             return Err(Failure::internal("a point of a server that is not listed"));
         };
-        let measured = self.results.iter().any(|it| it.point.condition == point.condition);
+        let is_suite = matches!(campaign.question, Question::Suite(_));
+        let kept_since = is_suite.then(|| self.asked_in(point.repetition));
+        let of_its_server =
+            |result: &PointResult| is_suite || result.point.condition == point.condition;
         // What was moved aside before this point is among the results by now.
         let abandoned = self.set.abandoned()?;
-        let is_first = !measured && abandoned.iter().all(|(number, _)| *number < point.number);
-        Ok(Asked { point: *point, condition, spec, is_first })
+        let was_asked = self.results.iter().any(of_its_server)
+            || abandoned.iter().any(|(number, _)| point.number <= *number);
+        // A suite keeps its server from the first scenario of a round to the last.
+        let wants_restart = was_asked && kept_since.as_ref().is_none_or(Vec::is_empty);
+        Ok(Asked { point: *point, condition, spec, wants_restart, kept_since })
+    }
+
+    /// What has been asked in a round of a suite, in that order.
+    fn asked_in(&self, round: u32) -> Vec<Spec> {
+        let points = self.results.iter().map(|result| &result.point);
+        let own = points.filter(|point| point.repetition == round);
+        own.filter_map(|point| self.manifest.campaign.spec_of(point)).collect()
     }
 
     fn measure(

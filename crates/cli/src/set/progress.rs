@@ -3,7 +3,7 @@
 use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Quantity, Summary, Zero};
 use inferometer_campaign::{Campaign, Progress};
-use inferometer_model::campaign::{CampaignSpec, Level, Point};
+use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;
 
@@ -22,10 +22,13 @@ fn named(spec: &CampaignSpec, condition: u32) -> Option<String> {
     Some(terminal(&condition.name))
 }
 
-/// The line before a run.
+/// The line before a run. A suite says which scenario it is by why it is played.
 pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -> String {
-    let server = named(spec, point.condition).map_or_else(String::new, |name| format!("{name}, "));
-    let why = campaign.why().unwrap_or_default();
+    let is_suite = matches!(spec.question, Question::Suite(_));
+    let server = named(spec, point.condition)
+        .filter(|_| !is_suite)
+        .map_or_else(String::new, |name| format!("{name}, "));
+    let why = campaign.why().map(|why| terminal(&why)).unwrap_or_default();
     format!("{} {server}{why}: …", place(campaign))
 }
 

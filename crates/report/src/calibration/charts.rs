@@ -2,7 +2,9 @@
 
 use inferometer_analysis::calibration::{Calibration, Level, LevelLatency};
 
-use crate::chart::{Axis, Callout, Figure, LinePanel, Mark, Series, Ticks};
+use crate::chart::{
+    Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind, Theme,
+};
 use crate::escape;
 use crate::number::{count, figure, whole};
 
@@ -10,70 +12,62 @@ use crate::number::{count, figure, whole};
 pub fn throughput(calibration: &Calibration) -> String {
     let ladder = &calibration.ladder;
     let tokens = calibration.method.ladder_tokens;
-    let line = |name: String, mark: Mark, levels: &[Level]| {
-        let points = points(levels, |level| level.requests_per_s);
-        let best = points
-            .iter()
-            .copied()
-            .reduce(|best, point| if best.1 < point.1 { point } else { best });
-        let callout =
-            best.map(|point| Callout { point, text: format!("{}/s", whole(Some(point.1))) });
-        Series { name, mark, points, callout }
+    let line = |name: String, levels: &[Level]| LineSeries {
+        name,
+        points: points(levels, |level| level.requests_per_s),
     };
-    let panel = LinePanel {
-        heading: None,
-        x: concurrency_axis([&ladder.one_shot, &ladder.streamed]),
-        y: Axis { label: "requests per second".to_owned(), ticks: Ticks::Round },
+    let panel = LinesPanel {
+        heading: "Throughput".to_owned(),
+        y: measure("requests per second", "", ScaleKind::Linear),
         series: vec![
-            line("one-shot".to_owned(), Mark::BlueCircle, &ladder.one_shot),
-            line(format!("streamed, {tokens} tokens"), Mark::VermilionTriangle, &ladder.streamed),
+            line("one-shot".to_owned(), &ladder.one_shot),
+            line(format!("streamed, {tokens} tokens"), &ladder.streamed),
         ],
     };
     let capacity = calibration.capacity;
-    let figure = Figure {
+    let chart = Chart {
+        id: "client-throughput".to_owned(),
         title: "Client throughput capacity".to_owned(),
         finding: format!(
             "This client takes {} one-shot answers per second, or {} stream events per second.",
             whole(Some(capacity.requests_per_s)),
             whole(Some(capacity.events_per_s)),
         ),
-        panels: vec![panel],
-        footnote: footnote(calibration),
+        n: footnote(calibration),
+        plot: against_concurrency(vec![panel]),
     };
-    figure.to_svg()
+    chart.to_svg(Theme::Light)
 }
 
 /// Percentiles of the latency against requests in flight, for both kinds of answers.
 pub fn latency(calibration: &Calibration) -> String {
     let ladder = &calibration.ladder;
     let tokens = calibration.method.ladder_tokens;
-    let figure = Figure {
+    let chart = Chart {
+        id: "client-latency".to_owned(),
         title: "Client latency profile".to_owned(),
         finding: latency_finding(&ladder.one_shot),
-        panels: vec![
+        n: footnote(calibration),
+        plot: against_concurrency(vec![
             latency_panel("One-shot answers".to_owned(), &ladder.one_shot),
             latency_panel(format!("Streamed answers, {tokens} tokens each"), &ladder.streamed),
-        ],
-        footnote: footnote(calibration),
+        ]),
     };
-    figure.to_svg()
+    chart.to_svg(Theme::Light)
 }
 
-fn latency_panel(heading: String, levels: &[Level]) -> LinePanel {
-    let line = |name: &str, mark: Mark, of: fn(&LevelLatency) -> f64| Series {
+fn latency_panel(heading: String, levels: &[Level]) -> LinesPanel {
+    let line = |name: &str, of: fn(&LevelLatency) -> f64| LineSeries {
         name: name.to_owned(),
-        mark,
         points: points(levels, |level| level.latency_ms.as_ref().map(of)),
-        callout: None,
     };
-    LinePanel {
-        heading: Some(heading),
-        x: concurrency_axis([levels, &[]]),
-        y: Axis { label: "latency in ms".to_owned(), ticks: Ticks::Round },
+    LinesPanel {
+        heading,
+        y: measure("latency", "ms", ScaleKind::Linear),
         series: vec![
-            line("p50", Mark::BlueCircle, |latency| latency.p50),
-            line("p95", Mark::GreenSquare, |latency| latency.p95),
-            line("p99", Mark::VermilionTriangle, |latency| latency.p99),
+            line("p50", |latency| latency.p50),
+            line("p95", |latency| latency.p95),
+            line("p99", |latency| latency.p99),
         ],
     }
 }
@@ -111,15 +105,20 @@ fn footnote(calibration: &Calibration) -> String {
     escape::terminal_line(&text, CHARACTERS_MAX)
 }
 
-fn points(levels: &[Level], of: impl Fn(&Level) -> Option<f64>) -> Vec<(f64, f64)> {
-    levels.iter().filter_map(|level| Some((f64::from(level.concurrency), of(level)?))).collect()
+fn points(levels: &[Level], of: impl Fn(&Level) -> Option<f64>) -> Vec<LinePoint> {
+    let point = |level: &Level| {
+        let (x, y) = (f64::from(level.concurrency), of(level)?);
+        Some(LinePoint { x, y, interval: None, hollow: false, note: None })
+    };
+    levels.iter().filter_map(point).collect()
 }
 
-/// Ticks where something was measured.
-fn concurrency_axis(levels: [&[Level]; 2]) -> Axis {
-    let mut measured: Vec<u32> = levels.concat().iter().map(|level| level.concurrency).collect();
-    measured.sort_unstable();
-    measured.dedup();
-    let ticks = measured.into_iter().map(f64::from).collect();
-    Axis { label: "requests in flight".to_owned(), ticks: Ticks::At(ticks) }
+/// Levels double, so that equal ratios are equally far.
+fn against_concurrency(panels: Vec<LinesPanel>) -> Plot {
+    let x = measure("requests in flight", "", ScaleKind::Log);
+    Plot::Lines(Lines { x, ticks_at_points: true, panels })
+}
+
+fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
+    Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
 }

@@ -1,100 +1,97 @@
-//! The two axes of a panel: ticks, their labels, light lines across, and what is measured.
+//! The axes of a panel: ticks, their labels, light lines across, and what is measured.
 
-use super::scale::{RoundTicks, Scale, label};
-use super::svg::{Anchor, Drawing, Letters, Place};
+use super::frame::Area;
+use super::lettering::{LABEL, TICK};
+use super::palette::Paint;
+use super::plot::{Measure, ScaleKind};
+use super::scale::{Scale, Spacing};
+use super::svg::{Anchor, Drawing, Place};
+use super::ticks::Ticks;
 
-/// What an axis measures, with its unit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    pub label: String,
-    pub ticks: Ticks,
-}
+/// What an axis below needs of height, with and without its label.
+pub(super) const BELOW: f64 = 46.0;
+const BETWEEN_LABELS: f64 = 9.0;
+/// Labels on the left stand at least this far apart.
+const LABEL_HEIGHT: f64 = 15.0;
 
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ticks {
-    /// Round values from zero.
-    Round,
-    /// These values, from zero on: the places where something was measured.
-    At(Vec<f64>),
-}
-
-/// The rectangle in which lines are drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Plot {
-    pub(super) left: f64,
-    pub(super) right: f64,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-}
-
-pub(super) const INK: &str = "#222222";
-pub(super) const SOFT_INK: &str = "#555555";
-const GRID: &str = "#e4e4e4";
-const FRAME: &str = "#888888";
-
-const TICK_SIZE: u32 = 12;
-/// A guess that is never too small.
-const TICK_CHARACTER_WIDTH: f64 = 7.5;
-const LABEL_SIZE: u32 = 13;
-
-impl Axis {
-    /// Ticks with their labels, and the end of the axis.
-    fn resolved(&self, highest: f64) -> (Vec<(f64, String)>, f64) {
-        match &self.ticks {
-            Ticks::Round => {
-                let ticks = RoundTicks::up_to(highest);
-                let labelled = ticks.values().map(|value| (value, ticks.label(value))).collect();
-                (labelled, ticks.last())
-            }
-            Ticks::At(values) => {
-                let end = values.iter().copied().fold(highest, f64::max);
-                (values.iter().map(|value| (*value, label(*value, 0))).collect(), end)
-            }
+impl Measure {
+    pub(super) fn spacing(&self) -> Spacing {
+        match self.scale {
+            ScaleKind::Linear => Spacing::Even,
+            ScaleKind::Log => Spacing::Log,
         }
     }
 
-    /// Draws the axis below the plot and returns its scale.
-    pub(super) fn draw_below(&self, drawing: &mut Drawing, plot: Plot, highest: f64) -> Scale {
-        let (ticks, end) = self.resolved(highest);
-        let scale = Scale::new((0.0, end), (plot.left, plot.right));
-        let letters =
-            Letters { size: TICK_SIZE, bold: false, colour: SOFT_INK, anchor: Anchor::Middle };
-        let mut free_from = f64::NEG_INFINITY;
-        for (value, text) in ticks {
-            let x = scale.place(value);
-            let bottom = Place { x, y: plot.bottom };
-            drawing.line(bottom, Place { y: plot.bottom + 5.0, ..bottom }, FRAME);
-            let half_width = text.chars().count() as f64 * TICK_CHARACTER_WIDTH / 2.0;
-            // A label that would touch its neighbour is left out; its tick stays.
-            if free_from <= x - half_width {
-                drawing.text(Place { x, y: plot.bottom + 20.0 }, letters, &text);
-                free_from = x + half_width + TICK_CHARACTER_WIDTH;
-            }
+    /// Such as `time to first token (ms)`.
+    pub(super) fn title(&self) -> String {
+        if self.unit.is_empty() || self.label.is_empty() {
+            format!("{}{}", self.label, self.unit)
+        } else {
+            format!("{} ({})", self.label, self.unit)
         }
-        let (left, right) = (plot.left, plot.right);
-        let bottom = plot.bottom;
-        drawing.line(Place { x: left, y: bottom }, Place { x: right, y: bottom }, FRAME);
-        let middle = Place { x: f64::midpoint(left, right), y: bottom + 42.0 };
-        drawing.text(middle, Letters { size: LABEL_SIZE, ..letters }, &self.label);
-        scale
     }
+}
 
-    /// Draws the axis left of the plot, with lines across it, and returns its scale.
-    pub(super) fn draw_left(&self, drawing: &mut Drawing, plot: Plot, highest: f64) -> Scale {
-        let (ticks, end) = self.resolved(highest);
-        let scale = Scale::new((0.0, end), (plot.bottom, plot.top));
-        let letters =
-            Letters { size: TICK_SIZE, bold: false, colour: SOFT_INK, anchor: Anchor::End };
-        for (value, text) in ticks {
-            let y = scale.place(value);
-            if 0.0 < value {
-                drawing.line(Place { x: plot.left, y }, Place { x: plot.right, y }, GRID);
-            }
-            drawing.text(Place { x: plot.left - 8.0, y: y + 4.0 }, letters, &text);
+/// The room that the labels of an axis need left of an area.
+pub(super) fn left_width(ticks: &Ticks) -> f64 {
+    let widest = ticks.named.iter().map(|(_, label)| TICK.width(label)).fold(0.0, f64::max);
+    widest + 10.0
+}
+
+/// Ticks below the area, with their labels and what is measured.
+pub(super) fn draw_below(
+    drawing: &mut Drawing,
+    ticks: &Ticks,
+    (area, scale): (Area, Scale),
+    label: &str,
+) {
+    draw_line_below(drawing, area);
+    let mut free_from = f64::NEG_INFINITY;
+    for (value, text) in &ticks.named {
+        let x = scale.place(*value);
+        let bottom = Place { x, y: area.bottom };
+        drawing.line(bottom, Place { y: area.bottom + 5.0, ..bottom }, Paint::Frame);
+        let half_width = TICK.width(text) / 2.0;
+        // A label that would touch its neighbour is left out; its tick stays.
+        if free_from <= x - half_width {
+            drawing.text(Place { x, y: area.bottom + 19.0 }, TICK, text);
+            free_from = x + half_width + BETWEEN_LABELS;
         }
-        let at = Place { x: plot.left - 58.0, y: f64::midpoint(plot.top, plot.bottom) };
-        let letters = Letters { size: LABEL_SIZE, anchor: Anchor::Middle, ..letters };
-        drawing.text_upwards(at, letters, &self.label);
-        scale
+    }
+    let label_width = 2.0 * (area.right - area.left);
+    let short = LABEL.shortened(label, label_width.min(700.0));
+    let middle = Place { x: area.middle_x(), y: area.bottom + 38.0 };
+    drawing.short_text(middle, LABEL, (&short, label));
+}
+
+/// The line at the bottom of an area.
+pub(super) fn draw_line_below(drawing: &mut Drawing, area: Area) {
+    let (from, to) = (area.left, area.right);
+    drawing.line(Place { x: from, y: area.bottom }, Place { x: to, y: area.bottom }, Paint::Frame);
+}
+
+/// Labels left of the area, and lines across it.
+pub(super) fn draw_left(drawing: &mut Drawing, ticks: &Ticks, (area, scale): (Area, Scale)) {
+    let letters = TICK.anchored(Anchor::End);
+    let mut free_below = f64::INFINITY;
+    for (value, text) in &ticks.named {
+        let y = scale.place(*value);
+        drawing.line(Place { x: area.left, y }, Place { x: area.right, y }, Paint::Grid);
+        if y <= free_below {
+            drawing.text(Place { x: area.left - 8.0, y: y + 4.0 }, letters, text);
+            free_below = y - LABEL_HEIGHT;
+        }
+    }
+}
+
+/// Lines from top to bottom, where values lie beside each other.
+pub(super) fn draw_upright_grid(
+    drawing: &mut Drawing,
+    ticks: &Ticks,
+    (area, scale): (Area, Scale),
+) {
+    for (value, _) in &ticks.named {
+        let x = scale.place(*value);
+        drawing.line(Place { x, y: area.top }, Place { x, y: area.bottom }, Paint::Grid);
     }
 }

@@ -1,19 +1,30 @@
 //! Charts as SVG, written by ourselves: the same numbers give the same bytes.
 //!
-//! A [`Figure`] has a title, one sentence that states what it shows, and panels beside each other.
+//! A [`Chart`] has a title, one sentence that states what it shows, and a [`Plot`] of numbers.
 //! Colours are told apart by people who see fewer of them, and marks differ in shape too, so that
 //! a print without colour still reads.
 
 mod axis;
-mod figure;
-mod line;
+mod bars;
+mod distribution;
+mod frame;
+mod gantt;
+mod heat_map;
+mod lettering;
+mod lines;
+mod marks;
+pub mod palette;
+mod pareto;
 mod plot;
 mod scale;
+mod shares;
 mod svg;
+mod table;
+mod ticks;
+mod timeline;
+mod words;
 
-pub use axis::{Axis, Ticks};
-pub use figure::Figure;
-pub use line::{Callout, LinePanel, Mark, Series};
+use frame::Canvas;
 pub use plot::{
     Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
@@ -40,4 +51,22 @@ pub enum Theme {
     Dark,
     /// In those of the page around it, by CSS variables.
     Page,
+}
+
+impl Chart {
+    /// The whole picture. The same numbers give the same bytes.
+    pub fn to_svg(&self, theme: Theme) -> String {
+        let mut canvas = Canvas::begin(self, theme);
+        match &self.plot {
+            Plot::Lines(lines) => lines.draw(&mut canvas),
+            Plot::Distribution(distribution) => distribution.draw(&mut canvas),
+            Plot::Timeline(timeline) => timeline.draw(&mut canvas),
+            Plot::Gantt(gantt) => gantt.draw(&mut canvas),
+            Plot::HeatMap(heat_map) => heat_map.draw(&mut canvas),
+            Plot::Pareto(pareto) => pareto.draw(&mut canvas),
+            Plot::Bars(bars) => bars.draw(&mut canvas),
+            Plot::Shares(shares) => shares.draw(&mut canvas),
+        }
+        canvas.finish(self)
+    }
 }

@@ -75,7 +75,7 @@ pub struct Curve {
     pub name: String,
     /// Values behind it.
     pub n: u64,
-    /// Shares of values at or below each value, both rising.
+    /// Shares, each with the value at or below which it lies; both rising.
     pub points: Vec<(f64, f64)>,
 }
 

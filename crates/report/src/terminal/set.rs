@@ -2,9 +2,10 @@
 //! reasons to doubt it.
 
 mod bars;
-mod findings;
+pub(crate) mod findings;
 mod levels;
 mod repeat;
+mod suite;
 mod words;
 
 use std::fmt::Write;
@@ -33,8 +34,11 @@ const NAME_CHARS_MAX: usize = 24;
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
     let mut page = vec![simulated(set, style), head(set, style), verdict(set, style)];
-    for condition in &set.conditions {
-        page.extend(of_condition(set, condition, style));
+    match &set.suite {
+        Some(suite) => page.extend(suite::tables(set, suite, style)),
+        None => {
+            page.extend(set.conditions.iter().flat_map(|one| of_condition(set, one, style)));
+        }
     }
     page.push(findings::limits(set, style));
     page.push(notices(&set.warnings, style));
@@ -91,6 +95,9 @@ fn head(set: &SetSummary, style: Style) -> String {
         terminal(&set.set)
     );
     let mut text = style.paint(Ink::Bold, &title) + "\n";
+    if let Some(suite) = &set.suite {
+        return text + &suite::head(set, suite) + &hanging("", 0, &manner(&set.asked, set.seed));
+    }
     text += &hanging("", 0, &question(set));
     text += &hanging("", 0, &manner(&set.asked, set.seed));
     for condition in &set.conditions {
@@ -143,12 +150,17 @@ fn manner(asked: &Asked, seed: u64) -> String {
             percent(Some(target.half_width)),
         ),
         (None, runs) if asked.question == QuestionKind::Repeat => format!("{runs} runs"),
+        (None, 1) if asked.question == QuestionKind::Suite => "played once".to_owned(),
+        (None, rounds) if asked.question == QuestionKind::Suite => {
+            format!("played {rounds} times from beginning to end")
+        }
         (None, 1) => "one run each".to_owned(),
         (None, runs) => format!("{runs} runs each"),
     };
     let order = match (asked.question, asked.order) {
         // There is nothing to put in order.
-        (QuestionKind::Repeat | QuestionKind::Suite, _) => "",
+        (QuestionKind::Repeat, _) | (QuestionKind::Suite, Order::Listed) => "",
+        (QuestionKind::Suite, Order::Interleaved) => ", shuffled in every round",
         (QuestionKind::Sweep | QuestionKind::Search, Order::Interleaved) => ", interleaved",
         (QuestionKind::Sweep | QuestionKind::Search, Order::Listed) => ", in the order of the list",
     };
@@ -161,15 +173,8 @@ fn manner(asked: &Asked, seed: u64) -> String {
     format!("{runs}{order}{rest}{restarted}, seed {seed}")
 }
 
+/// What it was asked, at which server.
 fn subject(subject: &Subject) -> String {
-    let target = match (subject.embedded, &subject.simulated, subject.engine_speed) {
-        (_, Some(engine), _) => format!("the simulated engine: {}", terminal(&engine.engine)),
-        (true, None, None) => "the embedded engine".to_owned(),
-        (true, None, Some(speed)) => {
-            format!("the embedded engine, SPED UP {speed} times: all times are shorter")
-        }
-        (false, None, _) => terminal(&subject.target),
-    };
     let input = subject.input_tokens.as_ref().map_or_else(
         || format!(", prompts of the {}", subject.source.name()),
         |input| format!(", {} tokens in", length(input)),
@@ -178,7 +183,20 @@ fn subject(subject: &Subject) -> String {
         .output_tokens
         .as_ref()
         .map_or_else(String::new, |output| format!(", {} out", length(output)));
-    format!("{} of `{}` at {target}{input}{output}", subject.api, terminal_line(&subject.model, 60))
+    format!("{}{input}{output}", subject_of(subject))
+}
+
+/// The server alone.
+fn subject_of(subject: &Subject) -> String {
+    let target = match (subject.embedded, &subject.simulated, subject.engine_speed) {
+        (_, Some(engine), _) => format!("the simulated engine: {}", terminal(&engine.engine)),
+        (true, None, None) => "the embedded engine".to_owned(),
+        (true, None, Some(speed)) => {
+            format!("the embedded engine, SPED UP {speed} times: all times are shorter")
+        }
+        (false, None, _) => terminal(&subject.target),
+    };
+    format!("{} of `{}` at {target}", subject.api, terminal_line(&subject.model, 60))
 }
 
 fn length(lengths: &Lengths) -> String {

@@ -42,8 +42,7 @@ pub(super) fn found(
     results: &[&PointResult],
 ) -> Vec<Contaminated> {
     let quantity = |row: &SuiteRow, name: &str| row.summary(conditions)?.quantity(name)?.mean;
-    let states: Vec<Option<State>> =
-        rows.iter().map(|row| state(campaign, row, results)).collect();
+    let states: Vec<Option<State>> = rows.iter().map(|row| state(campaign, row, results)).collect();
     let prefills: Vec<Option<Prefill>> = rows
         .iter()
         .zip(&states)
@@ -106,8 +105,7 @@ fn sent_before(
     };
     let mut found: Vec<u32> = Vec::new();
     for earlier in results {
-        let is_earlier =
-            of_points(&row.points, results).any(|later| begins_alike(earlier, later));
+        let is_earlier = of_points(&row.points, results).any(|later| begins_alike(earlier, later));
         let is_alike = source(earlier.point.condition).is_some_and(|it| it.kind() == own.kind());
         let place = rows.iter().position(|other| {
             (other.condition, other.level) == (earlier.point.condition, earlier.point.level)
@@ -130,9 +128,8 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
     let suspected = of(true);
     let mut found = Vec::new();
     if !known.is_empty() {
-        let is_grave = |row: &&Contaminated| {
-            row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share)
-        };
+        let is_grave =
+            |row: &&Contaminated| row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share);
         found.push(Notice {
             key: "warm-cache".to_owned(),
             check: None,
@@ -169,8 +166,8 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
 const fn remedy(prompts: Prompts) -> &'static str {
     match prompts {
         Prompts::Same => {
-            "give every scenario prompts of its own (prompts = \"fresh\" in the suite, source = \
-             \"synthetic\"), or switch the server's prefix cache off"
+            "give every scenario prompts of its own (--prompts fresh), or switch the server's prefix \
+             cache off"
         }
         Prompts::Fresh => {
             "restart the server before the suite, use another --seed, or switch its prefix cache \

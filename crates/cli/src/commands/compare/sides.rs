@@ -3,6 +3,7 @@
 use inferometer_analysis::comparison::Side;
 use inferometer_analysis::set::PointResult;
 use inferometer_analysis::{Summary, summarize};
+use inferometer_model::campaign::Question;
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
 use crate::failure::Failure;
@@ -78,6 +79,14 @@ fn conditions(
     talk: &impl Fn(&str),
 ) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
     let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    if let Question::Suite(suite) = &manifest.campaign.question {
+        return Err(Failure::usage(format!(
+            "{} is the suite `{}`: its scenarios are different workloads, and no sides to compare",
+            set.id(),
+            suite.name
+        ))
+        .hint("compare a run of one suite with the same run of the other: SET/N OTHER/N"));
+    }
     let replay = replay(set, &manifest, |_, point| finished(point))?;
     if replay.summary.is_none() {
         talk(&format!(

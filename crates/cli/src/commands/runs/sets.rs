@@ -4,19 +4,19 @@ use std::fmt::Write;
 
 use inferometer_analysis::Summary;
 use inferometer_campaign::Campaign;
-use inferometer_model::campaign::{CampaignSpec, Level, Question, Sweep};
+use inferometer_model::campaign::{CampaignSpec, Level, Question, Suite, Sweep};
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};
 use serde_json::{Value, json};
 
-use crate::set::was_cut;
+use crate::set::{name_of, was_cut};
 
 pub(super) fn table(sets: &[SetListing]) -> String {
     if sets.is_empty() {
         return String::new();
     }
     let mut text = format!(
-        "{:<20} {:<10} {:<8} {:<8} {:<20} {:<30} {:>8}\n",
+        "{:<20} {:<10} {:<8} {:<14} {:<20} {:<30} {:>8}\n",
         "set", "state", "verdict", "kind", "servers", "levels", "runs"
     );
     for listing in sets {
@@ -24,11 +24,11 @@ pub(super) fn table(sets: &[SetListing]) -> String {
         let simulated = listing.manifest.as_ref().is_some_and(|manifest| manifest.simulated);
         let _ = writeln!(
             text,
-            "{:<20} {:<10} {:<8} {:<8} {:<20} {:<30} {:>8}{}{}",
+            "{:<20} {:<10} {:<8} {:<14} {:<20} {:<30} {:>8}{}{}",
             terminal_line(listing.set.id(), 20),
             state(&listing.state),
             verdict(listing).unwrap_or_else(|| "–".to_owned()),
-            campaign.map_or("–", kind),
+            terminal_line(&campaign.map_or_else(|| "–".to_owned(), title), 14),
             ending(&campaign.map_or_else(|| "–".to_owned(), servers), 20),
             terminal_line(&campaign.map_or_else(|| "–".to_owned(), levels), 30),
             campaign.map_or_else(|| "–".to_owned(), |campaign| runs(listing, campaign)),
@@ -52,6 +52,7 @@ pub(super) fn json(listing: &SetListing) -> Value {
         "started": manifest.map(|manifest| &manifest.started),
         "simulated": manifest.map(|manifest| manifest.simulated),
         "kind": campaign.map(kind),
+        "suite": campaign.and_then(suite).map(|suite| &suite.name),
         "conditions": campaign.map(|campaign| {
             campaign.conditions.iter().map(|condition| &condition.name).collect::<Vec<_>>()
         }),
@@ -109,7 +110,24 @@ fn kind(campaign: &CampaignSpec) -> &'static str {
     }
 }
 
+fn suite(campaign: &CampaignSpec) -> Option<&Suite> {
+    match &campaign.question {
+        Question::Suite(suite) => Some(suite),
+        Question::Repeat | Question::Sweep(_) => None,
+    }
+}
+
+/// Its kind, and of a suite which one.
+fn title(campaign: &CampaignSpec) -> String {
+    suite(campaign)
+        .map_or_else(|| kind(campaign).to_owned(), |suite| format!("suite {}", suite.name))
+}
+
+/// The conditions of a suite are its scenarios, all on one server.
 fn servers(campaign: &CampaignSpec) -> String {
+    if let (Some(_), Some(first)) = (suite(campaign), campaign.conditions.first()) {
+        return name_of(&first.spec);
+    }
     let names: Vec<&str> =
         campaign.conditions.iter().map(|condition| condition.name.as_str()).collect();
     names.join(", ")
@@ -126,6 +144,10 @@ fn levels(campaign: &CampaignSpec) -> String {
     if let Question::Sweep(Sweep { find: Some(find), .. }) = &campaign.question {
         let goals: Vec<String> = find.goals.iter().map(ToString::to_string).collect();
         return format!("{}..{}: {}", find.from, find.at_most, goals.join(", "));
+    }
+    if let Some(suite) = suite(campaign) {
+        let levels: usize = suite.scenarios.iter().map(|scenario| scenario.levels.len()).sum();
+        return format!("{levels} of {} scenarios", suite.scenarios.len());
     }
     match listed(campaign) {
         [] => "as asked".to_owned(),

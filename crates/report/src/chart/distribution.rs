@@ -1,0 +1,88 @@
+//! How latencies are distributed: shares against values, with as much room for the slowest
+//! hundredth as for the rest.
+
+use super::axis::{BELOW, draw_below, draw_left, draw_upright_grid, left_width};
+use super::frame::{Canvas, Entry, MARGIN, RIGHT, Swatch};
+use super::lettering::LABEL;
+use super::marks::{Look, RADIUS};
+use super::plot::{Curve, Distribution, Measure};
+use super::scale::Scale;
+use super::svg::{Anchor, Drawing, Place};
+use super::ticks::Ticks;
+use super::words;
+use crate::number;
+
+/// Shares that people name.
+pub(super) const NAMED: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
+/// So few points are all marked.
+const MARKED_MAX: usize = 10;
+const HEIGHT: f64 = 310.0;
+
+impl Distribution {
+    pub(super) fn draw(&self, canvas: &mut Canvas) {
+        let points: Vec<(f64, f64)> = self.curves.iter().flat_map(Curve::known).collect();
+        if points.is_empty() {
+            return canvas.nothing("No values were measured.");
+        }
+        self.draw_legend(canvas);
+        let (shares, values): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
+        let left = Ticks::percentiles(&shares);
+        let below = Ticks::round(self.x.spacing(), &values);
+        canvas.top += LABEL.size;
+        let at = Place { x: MARGIN, y: canvas.top };
+        canvas.drawing.text(at, LABEL.anchored(Anchor::Start), "share of values at or below");
+        canvas.top += 12.0;
+        let area = canvas.area((MARGIN + left_width(&left), RIGHT - 16.0), HEIGHT);
+        canvas.top += BELOW;
+        let scales = (below.scale((area.left, area.right)), left.scale((area.bottom, area.top)));
+        let drawing = &mut canvas.drawing;
+        draw_upright_grid(drawing, &below, (area, scales.0));
+        draw_left(drawing, &left, (area, scales.1));
+        draw_below(drawing, &below, (area, scales.0), &self.x.title());
+        for (place, curve) in self.curves.iter().enumerate() {
+            drawing.open_series(&curve.name);
+            curve.draw(drawing, Look(place), scales, &self.x);
+            drawing.close_group();
+        }
+    }
+
+    fn draw_legend(&self, canvas: &mut Canvas) {
+        let entry = |(place, curve): (usize, &Curve)| Entry {
+            name: format!("{} (n = {})", curve.name, number::count(curve.n)),
+            ..Entry::series(curve.name.as_str(), Swatch::Line(Look(place)))
+        };
+        let entries: Vec<Entry> = self.curves.iter().enumerate().map(entry).collect();
+        canvas.legend(&entries);
+    }
+}
+
+/// The share that people name, if it is one.
+pub(super) fn named(share: f64) -> Option<f64> {
+    NAMED.into_iter().find(|known| (known - share).abs() < 1e-9)
+}
+
+impl Curve {
+    /// Numbers that have a place.
+    pub(super) fn known(&self) -> impl Iterator<Item = (f64, f64)> {
+        let is_known = |point: &&(f64, f64)| (0.0..=1.0).contains(&point.0) && point.1.is_finite();
+        self.points.iter().filter(is_known).copied()
+    }
+
+    fn draw(&self, drawing: &mut Drawing, look: Look, (x, y): (Scale, Scale), measure: &Measure) {
+        let place = |(share, value): (f64, f64)| Place { x: x.place(value), y: y.place(share) };
+        let places: Vec<Place> = self.known().map(place).collect();
+        look.draw_line(drawing, &places);
+        for point in self.known() {
+            let (share, value) = point;
+            let value = words::with_unit(value, measure);
+            let tip = words::sentence(&[self.name.clone(), words::percentile(share), value]);
+            let at = place(point);
+            if named(share).is_some() || places.len() <= MARKED_MAX {
+                look.draw_mark(drawing, at, false, Some(&tip));
+            } else {
+                let hit = drawing.element("circle").number("cx", at.x).number("cy", at.y);
+                hit.number("r", RADIUS).unseen().tip(&tip).end();
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Something against load: panels above each other over the same axis, each line with its name at
+//! its end.
+
+use super::axis::{BELOW, draw_below, draw_left, draw_line_below, left_width};
+use super::frame::{Area, Canvas, Entry, MARGIN, RIGHT, Swatch};
+use super::lettering::{HEADING, LABEL, NAME, apart};
+use super::marks::{Look, distinct, draw_interval};
+use super::palette::Paint;
+use super::plot::{LinePoint, LineSeries, Lines, LinesPanel, Measure};
+use super::scale::Scale;
+use super::svg::{Anchor, Drawing, Place};
+use super::ticks::Ticks;
+use super::words;
+
+/// More points than these have their intervals as a ribbon.
+const BARS_MAX: usize = 16;
+const NAME_WIDTH_MAX: f64 = 150.0;
+const NAME_HEIGHT: f64 = 17.0;
+/// Between a plot and the names right of it, with their swatches.
+const BEFORE_NAME: f64 = 34.0;
+/// Marks stand this far inside the ends of their axis.
+const INSET: f64 = 12.0;
+
+impl Lines {
+    pub(super) fn draw(&self, canvas: &mut Canvas) {
+        let points = || self.panels.iter().flat_map(LinesPanel::points);
+        if points().next().is_none() {
+            return canvas.nothing("No level was measured.");
+        }
+        let names = distinct(self.panels.iter().flat_map(LinesPanel::names));
+        let places: Vec<f64> = points().map(|point| point.x).collect();
+        let below = if self.ticks_at_points {
+            Ticks::at_values(self.x.spacing(), &places)
+        } else {
+            Ticks::round(self.x.spacing(), &places)
+        };
+        let left: Vec<Ticks> = self.panels.iter().map(LinesPanel::ticks).collect();
+        let height = match self.panels.len() {
+            0 | 1 => 300.0,
+            2 => 200.0,
+            _ => 160.0,
+        };
+        let at_ends = names_at_ends(canvas, &names, height);
+        let sides = sides(&left, at_ends);
+        for (place, (panel, ticks)) in self.panels.iter().zip(&left).enumerate() {
+            draw_heading(canvas, &panel.heading, &panel.y);
+            let area = canvas.area(sides, height);
+            let x = below.scale((area.left + INSET, area.right - INSET));
+            let y = ticks.scale((area.bottom, area.top));
+            draw_left(&mut canvas.drawing, ticks, (area, y));
+            if place + 1 == self.panels.len() {
+                draw_below(&mut canvas.drawing, &below, (area, x), &self.x.title());
+                canvas.top += BELOW;
+            } else {
+                draw_line_below(&mut canvas.drawing, area);
+                canvas.top += 26.0;
+            }
+            let ends = panel.draw(&mut canvas.drawing, &self.x, &names, (x, y));
+            if !at_ends.is_empty() {
+                draw_names(&mut canvas.drawing, area, &ends);
+            }
+        }
+    }
+}
+
+/// The names that stand at the ends of their lines: all, or none where there is no room for them
+/// and a legend has them instead.
+pub(super) fn names_at_ends<'a>(
+    canvas: &mut Canvas,
+    names: &'a [&'a str],
+    height: f64,
+) -> &'a [&'a str] {
+    if names.len() as f64 * NAME_HEIGHT <= height {
+        return names;
+    }
+    let entries: Vec<Entry> = names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| Entry::series(*name, Swatch::Line(Look(place))))
+        .collect();
+    canvas.legend(&entries);
+    &[]
+}
+
+/// Where panels begin and end, so that all of them share an axis.
+pub(super) fn sides(left: &[Ticks], names: &[&str]) -> (f64, f64) {
+    let labels = left.iter().map(left_width).fold(0.0, f64::max);
+    let widest = names.iter().map(|name| NAME.width(name)).fold(0.0, f64::max);
+    let name_room = if widest == 0.0 { 12.0 } else { BEFORE_NAME + widest.min(NAME_WIDTH_MAX) };
+    (MARGIN + labels, RIGHT - name_room)
+}
+
+/// What a panel shows, above it.
+pub(super) fn draw_heading(canvas: &mut Canvas, heading: &str, y: &Measure) {
+    let unit = y.title();
+    canvas.top += HEADING.size;
+    let at = Place { x: MARGIN, y: canvas.top };
+    let heading_short = HEADING.shortened(heading, 0.6 * (RIGHT - MARGIN));
+    canvas.drawing.short_text(at, HEADING, (&heading_short, heading));
+    let letters = LABEL.anchored(Anchor::Start);
+    let after = if heading.is_empty() { 0.0 } else { HEADING.width(&heading_short) + 10.0 };
+    let unit_short = letters.shortened(&unit, RIGHT - MARGIN - after);
+    let at = Place { x: at.x + after, ..at };
+    canvas.drawing.short_text(at, letters, (&unit_short, &unit));
+    canvas.top += 12.0;
+}
+
+/// Names right of their lines, pushed apart; a thin line leads to one that is not beside its end.
+pub(super) fn draw_names(drawing: &mut Drawing, area: Area, ends: &[(&str, Look, Place)]) {
+    let mut ends: Vec<&(&str, Look, Place)> =
+        ends.iter().filter(|(name, _, _)| !name.is_empty()).collect();
+    ends.sort_by(|one, other| one.2.y.total_cmp(&other.2.y));
+    let wanted: Vec<f64> = ends.iter().map(|(_, _, at)| at.y).collect();
+    for ((name, look, end), y) in
+        ends.into_iter().zip(apart(&wanted, NAME_HEIGHT, (area.top, area.bottom)))
+    {
+        drawing.open_series(name);
+        let swatch = Place { x: area.right + BEFORE_NAME - 24.0, y };
+        if 14.0 < swatch.x - end.x - INSET || 5.0 < (y - end.y).abs() {
+            let line = drawing.element("line").ends(*end, Place { x: swatch.x - 2.0, y });
+            line.paint("stroke", look.paint()).word("stroke-opacity", "0.5").end();
+        }
+        Swatch::Mark(*look).draw(drawing, Place { x: swatch.x - 2.0, ..swatch });
+        let short = NAME.shortened(name, NAME_WIDTH_MAX);
+        let at = Place { x: area.right + BEFORE_NAME - 6.0, y: y + 4.5 };
+        drawing.short_text(at, NAME, (&short, name));
+        drawing.close_group();
+    }
+}
+
+impl LinesPanel {
+    fn points(&self) -> impl Iterator<Item = &LinePoint> {
+        self.series.iter().flat_map(LineSeries::known)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.series.iter().map(|series| series.name.as_str())
+    }
+
+    fn ticks(&self) -> Ticks {
+        let values: Vec<f64> = self
+            .points()
+            .flat_map(|point| {
+                [
+                    Some(point.y),
+                    point.interval.map(|ends| ends.0),
+                    point.interval.map(|ends| ends.1),
+                ]
+            })
+            .flatten()
+            .collect();
+        Ticks::round(self.y.spacing(), &values)
+    }
+
+    /// Draws the lines and returns where they end.
+    fn draw(
+        &self,
+        drawing: &mut Drawing,
+        x_of: &Measure,
+        names: &[&str],
+        (x, y): (Scale, Scale),
+    ) -> Vec<(&str, Look, Place)> {
+        let mut ends = Vec::new();
+        for series in &self.series {
+            let look = Look::of(&series.name, names);
+            drawing.open_series(&series.name);
+            series.draw(drawing, look, (x, y), (x_of, &self.y));
+            drawing.close_group();
+            if let Some(last) = series.known().last() {
+                ends.push((
+                    series.name.as_str(),
+                    look,
+                    Place { x: x.place(last.x), y: y.place(last.y) },
+                ));
+            }
+        }
+        ends
+    }
+}
+
+impl LineSeries {
+    /// Numbers that have a place.
+    fn known(&self) -> impl Iterator<Item = &LinePoint> {
+        self.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite())
+    }
+
+    fn draw(
+        &self,
+        drawing: &mut Drawing,
+        look: Look,
+        (x, y): (Scale, Scale),
+        measures: (&Measure, &Measure),
+    ) {
+        let place = |point: &LinePoint| Place { x: x.place(point.x), y: y.place(point.y) };
+        if BARS_MAX < self.points.len() {
+            self.draw_ribbon(drawing, look.paint(), (x, y));
+        } else {
+            for point in self.known() {
+                let Some((low, high)) = point.interval else { continue };
+                let ends = [low, high].map(|end| Place { x: x.place(point.x), y: y.place(end) });
+                draw_interval(drawing, ends[0], ends[1], look.paint());
+            }
+        }
+        let places: Vec<Place> = self.known().map(place).collect();
+        look.draw_line(drawing, &places);
+        for point in self.known() {
+            let tip = self.tip(point, measures);
+            look.draw_mark(drawing, place(point), point.hollow, Some(&tip));
+        }
+    }
+
+    fn draw_ribbon(&self, drawing: &mut Drawing, paint: Paint, (x, y): (Scale, Scale)) {
+        let known: Vec<(f64, f64, f64)> = self
+            .known()
+            .filter_map(|point| {
+                point.interval.map(|(low, high)| (x.place(point.x), y.place(low), y.place(high)))
+            })
+            .collect();
+        let above = known.iter().map(|(x, _, high)| Place { x: *x, y: *high });
+        let below = known.iter().rev().map(|(x, low, _)| Place { x: *x, y: *low });
+        let places: Vec<Place> = above.chain(below).collect();
+        if !places.is_empty() {
+            let ribbon = drawing.element("polygon").points(&places).paint("fill", paint);
+            ribbon.word("fill-opacity", "0.18").end();
+        }
+    }
+
+    fn tip(&self, point: &LinePoint, (x, y): (&Measure, &Measure)) -> String {
+        words::sentence(&[
+            self.name.clone(),
+            format!("{} {}", x.label, words::with_unit(point.x, x)),
+            format!("{}{}", words::with_unit(point.y, y), words::doubt(point.interval)),
+            point.note.clone().unwrap_or_default(),
+        ])
+    }
+}

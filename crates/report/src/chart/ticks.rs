@@ -1,0 +1,297 @@
+//! The round values of an axis, and how they are written.
+
+use super::scale::{Scale, Spacing};
+use crate::number::separated;
+
+/// The ends of an axis and the values that are named on it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ticks {
+    pub(super) spacing: Spacing,
+    pub(super) ends: (f64, f64),
+    /// Rising.
+    pub(super) named: Vec<(f64, String)>,
+}
+
+/// More steps than this would be a grid to count.
+const STEPS: f64 = 6.0;
+/// Smaller numbers than this one, and larger ones than the next, are written as powers.
+const PLAIN_LEAST: f64 = 1e-3;
+const PLAIN_MOST: f64 = 1e7;
+
+impl Ticks {
+    /// From zero, or, where nothing is below it, from the round value below all others.
+    pub(super) fn round(spacing: Spacing, values: &[f64]) -> Self {
+        match spacing {
+            Spacing::Even | Spacing::Tail => Self::from_zero(highest(values)),
+            Spacing::Log => Self::logarithmic(values),
+        }
+    }
+
+    /// At the measured values themselves.
+    pub(super) fn at_values(spacing: Spacing, values: &[f64]) -> Self {
+        let mut values: Vec<f64> =
+            values.iter().copied().filter(|value| is_on(spacing, *value)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let (Some(first), Some(last)) = (values.first().copied(), values.last().copied()) else {
+            return Self::round(spacing, &[]);
+        };
+        let ends = match spacing {
+            Spacing::Log if first < last => (first, last),
+            Spacing::Log => (first / 2.0, last * 2.0),
+            Spacing::Even | Spacing::Tail => (0.0, last),
+        };
+        let named = values.into_iter().map(|value| (value, measured(value))).collect();
+        Self { spacing, ends, named }
+    }
+
+    /// Between two moments, with round ones between.
+    pub(super) fn between(from: f64, to: f64) -> Self {
+        let to = if from < to { to } else { from + 1.0 };
+        let step = round_step((to - from) / STEPS);
+        let first = (from / step).ceil();
+        let count = ((to / step).floor() - first).clamp(0.0, 2.0 * STEPS);
+        let named = whole_numbers(count).map(|n| {
+            let value = (first + n) * step;
+            (value, in_steps(value, step))
+        });
+        Self { spacing: Spacing::Even, ends: (from, to), named: named.collect() }
+    }
+
+    /// Percentiles up to the first round one that holds all shares below one.
+    pub(super) fn percentiles(shares: &[f64]) -> Self {
+        const ROUND: [(f64, &str); 9] = [
+            (0.0, "0 %"),
+            (0.5, "50 %"),
+            (0.75, "75 %"),
+            (0.9, "90 %"),
+            (0.95, "95 %"),
+            (0.99, "99 %"),
+            (0.999, "99.9 %"),
+            (0.9999, "99.99 %"),
+            (0.99999, "99.999 %"),
+        ];
+        /// Above the last percentile, for the greatest value of all.
+        const HEAD_ROOM: f64 = 0.25;
+        let below_one = shares.iter().copied().filter(|share| *share < 1.0);
+        let highest = below_one.fold(0.99, f64::max);
+        let last =
+            ROUND.iter().position(|tick| highest <= tick.0 + 1e-12).unwrap_or(ROUND.len() - 1);
+        let mut named: Vec<(f64, String)> =
+            ROUND[..=last].iter().map(|(share, text)| (*share, (*text).to_owned())).collect();
+        let mut end = ROUND[last].0;
+        if shares.iter().any(|share| 1.0 <= *share) {
+            end = 1.0 - (1.0 - end) * libm::pow(10.0, -HEAD_ROOM);
+            named.push((1.0, "max".to_owned()));
+        }
+        Self { spacing: Spacing::Tail, ends: (0.0, end), named }
+    }
+
+    pub(super) fn scale(&self, places: (f64, f64)) -> Scale {
+        Scale::new(self.spacing, self.ends, places)
+    }
+
+    fn from_zero(highest: f64) -> Self {
+        let highest = if 0.0 < highest { highest } else { 1.0 };
+        let step = round_step(highest / STEPS);
+        // A value that is a round one must not need a step more for the sake of its last digit.
+        let count = (highest / step - 1e-9).ceil();
+        let named = whole_numbers(count).map(|n| (n * step, in_steps(n * step, step)));
+        Self { spacing: Spacing::Even, ends: (0.0, count * step), named: named.collect() }
+    }
+
+    fn logarithmic(values: &[f64]) -> Self {
+        let positive = values.iter().copied().filter(|value| is_on(Spacing::Log, *value));
+        let (low, high) = positive.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
+            (low.min(value), high.max(value))
+        });
+        let (low, high) = if low <= high { (low, high) } else { (1.0, 10.0) };
+        let decades = (libm::log10(low).floor(), libm::log10(high).ceil());
+        let span = libm::log10(high) - libm::log10(low);
+        let (factors, stride): (&[f64], f64) = if span <= 2.2 {
+            (&[1.0, 2.0, 5.0], 1.0)
+        } else {
+            (&[1.0], (span / 5.0).ceil().max(1.0))
+        };
+        let mut round: Vec<f64> = Vec::new();
+        let count = ((decades.1 - decades.0) / stride).ceil() + 2.0;
+        for n in whole_numbers(count) {
+            // One stride below the lowest, in case that itself is the round value.
+            let power = libm::exp10(decades.0 + (n - 1.0) * stride);
+            round.extend(factors.iter().map(|factor| factor * power));
+        }
+        let near = 1.0 + 1e-9;
+        let first = round.iter().rposition(|value| *value <= low * near).unwrap_or(0);
+        let last = round.iter().position(|value| high <= *value * near).unwrap_or(round.len() - 1);
+        // All values equal: a step to each side, so that they stand in the middle.
+        let (first, last) =
+            if first < last { (first, last) } else { (first.saturating_sub(1), last + 1) };
+        let kept = &round[first..=last.min(round.len() - 1)];
+        let named: Vec<(f64, String)> =
+            kept.iter().map(|value| (*value, measured(*value))).collect();
+        let ends = (kept.first().copied().unwrap_or(1.0), kept.last().copied().unwrap_or(10.0));
+        Self { spacing: Spacing::Log, ends, named }
+    }
+}
+
+/// Whether a value has a place: on a logarithmic axis zero has none.
+fn is_on(spacing: Spacing, value: f64) -> bool {
+    value.is_finite() && (spacing != Spacing::Log || 0.0 < value)
+}
+
+fn highest(values: &[f64]) -> f64 {
+    values.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max)
+}
+
+/// 0, 1, 2 up to `last`, which is small.
+fn whole_numbers(last: f64) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(0.0), |n| Some(n + 1.0)).take_while(move |n| *n <= last)
+}
+
+/// The first of 1, 2, 2.5 and 5 times a power of ten that is not below `least`.
+fn round_step(least: f64) -> f64 {
+    let power = libm::exp10(libm::log10(least).floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
+    steps.into_iter().find(|step| least <= *step * (1.0 + 1e-9)).unwrap_or(10.0 * power)
+}
+
+/// With as many decimals as its step needs.
+fn in_steps(value: f64, step: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if step < PLAIN_LEAST / 10.0 || PLAIN_MOST <= value.abs() {
+        return as_power(value);
+    }
+    let decimals = (0..5_usize)
+        .find(|decimals| {
+            let shifted = step * libm::exp10(*decimals as f64);
+            (shifted - shifted.round()).abs() < 1e-6
+        })
+        .unwrap_or(5);
+    plain(value, decimals)
+}
+
+/// A value with the digits that it has, at most three of them behind its leading one.
+pub(super) fn measured(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if size < PLAIN_LEAST || PLAIN_MOST <= size {
+        return as_power(value);
+    }
+    let decimals = (0..3_usize).find(|decimals| {
+        let shifted = value * libm::exp10(*decimals as f64);
+        (shifted - shifted.round()).abs() < 1e-6 * shifted.abs()
+    });
+    let most = if 100.0 <= size {
+        0
+    } else if 1.0 <= size {
+        2
+    } else {
+        4
+    };
+    plain(value, decimals.map_or(most, |decimals| decimals.min(most)))
+}
+
+fn plain(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", separated(whole)),
+        None => separated(&text),
+    }
+}
+
+/// Such as `2.5×10⁹`.
+fn as_power(value: f64) -> String {
+    let text = format!("{value:.1e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.strip_suffix(".0").unwrap_or(digits);
+    let raised: String = power
+        .chars()
+        .map(|character| match character.to_digit(10) {
+            Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize % 10],
+            None => '⁻',
+        })
+        .collect();
+    if digits == "1" { format!("10{raised}") } else { format!("{digits}×10{raised}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: &Ticks) -> Vec<&str> {
+        ticks.named.iter().map(|(_, label)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_hold_the_highest_value() {
+        let even = |highest: f64| Ticks::round(Spacing::Even, &[highest]);
+        assert_eq!(
+            labels(&even(25_879.0)),
+            ["0", "5,000", "10,000", "15,000", "20,000", "25,000", "30,000"]
+        );
+        assert_eq!(labels(&even(1_006.0)), ["0", "200", "400", "600", "800", "1,000", "1,200"]);
+        assert_eq!(labels(&even(0.9)), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&even(10.0)), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(labels(&even(13.0)), ["0", "2.5", "5.0", "7.5", "10.0", "12.5", "15.0"]);
+        assert_eq!(
+            labels(&even(6e-9)),
+            ["0", "10⁻⁹", "2×10⁻⁹", "3×10⁻⁹", "4×10⁻⁹", "5×10⁻⁹", "6×10⁻⁹"]
+        );
+    }
+
+    #[test]
+    fn logarithmic_ticks_hold_all_values() {
+        let log = |values: &[f64]| Ticks::round(Spacing::Log, values);
+        assert_eq!(labels(&log(&[12.0, 90.0])), ["10", "20", "50", "100"]);
+        assert_eq!(
+            labels(&log(&[1.0, 40_000.0])),
+            ["1", "10", "100", "1,000", "10,000", "100,000"]
+        );
+        assert_eq!(labels(&log(&[5.0, 5.0])), ["2", "5", "10"]);
+        assert_eq!(labels(&log(&[0.0])), ["1", "2", "5", "10"]);
+        let wide = log(&[1e-9, 1e12]);
+        assert!(wide.ends.0 <= 1e-9 * 1.001 && 0.999e12 <= wide.ends.1, "{wide:?}");
+        assert!(wide.named.len() <= 8, "{wide:?}");
+    }
+
+    #[test]
+    fn nothing_to_show_still_has_an_axis() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Ticks::round(Spacing::Even, &[value]).ends, (0.0, 1.0));
+            assert_eq!(Ticks::round(Spacing::Log, &[value]).ends, (1.0, 10.0));
+        }
+        assert_eq!(Ticks::between(3.0, 3.0).ends, (3.0, 4.0));
+    }
+
+    #[test]
+    fn percentiles_end_where_the_values_do() {
+        assert_eq!(
+            labels(&Ticks::percentiles(&[0.5])),
+            ["0 %", "50 %", "75 %", "90 %", "95 %", "99 %"]
+        );
+        let ticks = Ticks::percentiles(&[0.5, 0.9985, 1.0]);
+        assert_eq!(labels(&ticks).last(), Some(&"max"));
+        assert!(ticks.named.iter().any(|(_, label)| label == "99.9 %"));
+        assert!(ticks.ends.1 < 1.0);
+    }
+
+    #[test]
+    fn times_begin_where_the_run_does() {
+        let ticks = Ticks::between(12.5, 42.0);
+        assert_eq!(labels(&ticks), ["15", "20", "25", "30", "35", "40"]);
+        assert_eq!(ticks.ends, (12.5, 42.0));
+    }
+
+    #[test]
+    fn measured_values_have_the_digits_that_they_have() {
+        for (value, text) in
+            [(1.0, "1"), (0.5, "0.5"), (12.345, "12.35"), (1_024.0, "1,024"), (2.5e9, "2.5×10⁹")]
+        {
+            assert_eq!(measured(value), text);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Tables: numbers line up, doubts have a sign, and wide ones scroll in their own box.
+
+use super::blocks;
+use super::markup::Markup;
+use crate::document::ids::Ids;
+use crate::document::{Align, Cell, Column, Table};
+
+pub(super) fn write(page: &mut Markup, ids: &mut Ids, table: &Table) {
+    let id = ids.give(&table.id);
+    let label = if table.caption.is_empty() { "Table" } else { &table.caption };
+    page.element("div", &[("class", "table"), ("id", &*id)], |page| {
+        let attributes =
+            [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)];
+        page.element("div", &attributes, |page| {
+            page.element("table", &[], |page| grid(page, table))
+        });
+        if !table.notes.is_empty() {
+            page.element("ul", &[("class", "notes")], |page| {
+                for note in &table.notes {
+                    page.element("li", &[], |page| blocks::text(page, note));
+                }
+            });
+        }
+    });
+}
+
+fn grid(page: &mut Markup, table: &Table) {
+    if !table.caption.is_empty() {
+        page.element("caption", &[], |page| page.text(&table.caption));
+    }
+    page.element("thead", &[], |page| {
+        page.element("tr", &[], |page| {
+            for column in &table.columns {
+                page.element("th", &title_attributes(column), |page| page.text(&column.title));
+            }
+        });
+    });
+    page.element("tbody", &[], |page| {
+        for row in &table.rows {
+            page.element("tr", &[], |page| {
+                for (place, cell) in row.iter().enumerate() {
+                    let align = table.columns.get(place).map_or(Align::Left, |column| column.align);
+                    self::cell(page, cell, align, place == 0);
+                }
+            });
+        }
+    });
+}
+
+fn title_attributes(column: &Column) -> Vec<(&'static str, &'static str)> {
+    let mut attributes = vec![("scope", "col")];
+    attributes.extend(class(column.align));
+    attributes
+}
+
+fn class(align: Align) -> Option<(&'static str, &'static str)> {
+    (align == Align::Right).then_some(("class", "right"))
+}
+
+/// The first cell of a row names it, where it is words.
+fn cell(page: &mut Markup, cell: &Cell, align: Align, is_first: bool) {
+    let number = cell.number.filter(|number| number.is_finite()).map(|number| number.to_string());
+    let mut attributes: Vec<(&'static str, &str)> = Vec::new();
+    let is_name = is_first && align == Align::Left && !cell.text.is_empty();
+    if is_name {
+        attributes.push(("scope", "row"));
+    }
+    attributes.extend(class(align));
+    attributes.extend(number.as_deref().map(|number| ("data-number", number)));
+    let name = if is_name { "th" } else { "td" };
+    page.element(name, &attributes, |page| told(page, cell));
+}
+
+/// What there is more to know of a cell is its title, which the script shows to keyboards too.
+fn told(page: &mut Markup, cell: &Cell) {
+    let class = if cell.doubtful { "told doubtful" } else { "told" };
+    match &cell.detail {
+        Some(detail) => {
+            let attributes = [("class", class), ("tabindex", "0"), ("title", &**detail)];
+            page.element("span", &attributes, |page| words(page, cell));
+        }
+        None => words(page, cell),
+    }
+}
+
+fn words(page: &mut Markup, cell: &Cell) {
+    page.text(&cell.text);
+    if cell.doubtful {
+        page.element("span", &[("class", "mark-doubt")], |page| {
+            page.text("?");
+            page.element("span", &[("class", "unseen")], |page| page.text(" (doubtful)"));
+        });
+    }
+}

@@ -1,0 +1,174 @@
+//! The tables of a suite: one line for each level of each scenario, in its order.
+
+use inferometer_analysis::Verdict;
+use inferometer_analysis::set::{LevelSummary, SetSummary, SuiteRow, SuiteSummary};
+use inferometer_model::campaign::{Dimension, Prompts};
+
+use super::levels::{doubt_remark, throughputs};
+use super::words::{across, percentile};
+use super::{findings, subject_of};
+use crate::escape::{terminal, terminal_line};
+use crate::lines::{PAGE_WIDTH, hanging};
+use crate::number::{NOTHING, count, figure, percent};
+use crate::table::Table;
+use crate::terminal::Style;
+
+/// `Concurrency Scaling (c=32)` is as long.
+const NAME_CHARS_MAX: usize = 26;
+/// Names stand at the left, so their column is as wide as this.
+const SCENARIO_HEAD: &str = "scenario                  ";
+/// Digits of a hash that tell suites apart.
+const HASH_CHARS: usize = 12;
+
+/// What was played, and on which server.
+pub(super) fn head(set: &SetSummary, suite: &SuiteSummary) -> String {
+    let prompts = match suite.prompts {
+        Prompts::Fresh => "prompts of their own",
+        Prompts::Same => "the same prompts for all",
+    };
+    let scenarios = match set.conditions.len() {
+        1 => "1 scenario".to_owned(),
+        several => format!("{several} scenarios"),
+    };
+    let mut text = hanging(
+        "",
+        0,
+        &format!(
+            "suite `{}` ({}): {scenarios}, {prompts}",
+            terminal_line(&suite.name, 40),
+            terminal_line(&suite.hash, HASH_CHARS),
+        ),
+    );
+    if !suite.changes.is_empty() {
+        let changes: Vec<String> = suite.changes.iter().map(|change| terminal(change)).collect();
+        text += &hanging("", 0, &format!("changed by {}", changes.join(", ")));
+    }
+    let subject = set.conditions.iter().find_map(|condition| condition.subject.as_ref());
+    text + &hanging("", 0, &subject.map_or_else(|| "no run yet".to_owned(), subject_of))
+}
+
+pub(super) fn tables(set: &SetSummary, suite: &SuiteSummary, style: Style) -> Vec<String> {
+    let mut page =
+        vec![performance(set, suite).to_terminal(style), speeds(set, suite).to_terminal(style)];
+    let scaling = suite.scaling.and_then(|place| usize::try_from(place).ok());
+    if let Some(condition) = scaling.and_then(|place| set.conditions.get(place)) {
+        let name = terminal_line(&condition.name, NAME_CHARS_MAX);
+        page.push(throughputs(condition, Some(&name), style));
+        let concurrency = Some(Dimension::Concurrency);
+        page.push(findings::findings(condition, concurrency, Some(&name), style));
+    }
+    page
+}
+
+fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
+    let whole = performance_table(set, suite, across, percentile);
+    let widest = whole.to_terminal(Style::Plain);
+    if widest.lines().all(|line| line.trim_end().chars().count() <= PAGE_WIDTH) {
+        return whole;
+    }
+    // The document has what is left out.
+    let mut bare = performance_table(
+        set,
+        suite,
+        |found| figure(found.and_then(|found| found.mean)),
+        |found| {
+            let doubtful = found.is_some_and(|found| found.mean.is_some() && !found.certified);
+            let mark = if doubtful { "~" } else { "" };
+            format!("{mark}{}", figure(found.and_then(|found| found.mean)))
+        },
+    );
+    bare.remarks.retain(|remark| !remark.starts_with('±'));
+    bare.remarks.push("the intervals of these figures are in the document".to_owned());
+    bare
+}
+
+type Cell = fn(Option<&inferometer_analysis::set::Across>) -> String;
+
+fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: Cell) -> Table {
+    let row = |row: &SuiteRow| {
+        let level = row.summary(&set.conditions);
+        let of = |name: &str| level.and_then(|level| level.quantity(name));
+        vec![
+            name(row),
+            row.concurrency.map_or_else(|| NOTHING.to_owned(), |users| count(users.into())),
+            level.map_or_else(|| NOTHING.to_owned(), |level| count(level.requests.ok)),
+            mean(of("output_throughput")),
+            mean(of("ttft.mean")),
+            mean(of("tpot.mean")),
+            tail(of("tpot.p99")),
+            mark(level).to_owned(),
+        ]
+    };
+    let levels: Vec<LevelSummary> =
+        suite.rows.iter().filter_map(|row| row.summary(&set.conditions)).cloned().collect();
+    let mut remarks = vec![doubt_remark(&levels)];
+    let uncertain = |level: &LevelSummary| {
+        level.quantity("tpot.p99").is_some_and(|found| found.mean.is_some() && !found.certified)
+    };
+    if levels.iter().any(uncertain) {
+        remarks.push("~ too few samples in a run to certify this percentile".to_owned());
+    }
+    remarks.extend(legend(suite.rows.iter().map(|row| mark(row.summary(&set.conditions)))));
+    Table {
+        title: "performance summary (times in ms)".to_owned(),
+        heads: vec![SCENARIO_HEAD, "c", "ok", "tok/s", "TTFT mean", "TPOT mean", "TPOT p99", " "],
+        rows: suite.rows.iter().map(row).collect(),
+        remarks,
+    }
+}
+
+/// How prompts are read and answers written, and how much of the former was not read at all.
+fn speeds(set: &SetSummary, suite: &SuiteSummary) -> Table {
+    let row = |(place, row): (usize, &SuiteRow)| {
+        let level = row.summary(&set.conditions);
+        let of = |name: &str| across(level.and_then(|level| level.quantity(name)));
+        let length = |lengths: &Option<String>| {
+            lengths.as_deref().map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14))
+        };
+        let found = suite.contaminated.iter().find(|found| found.row as usize == place);
+        let cached = match (row.cached_share, found) {
+            (None, Some(_)) => "suspected".to_owned(),
+            (share, _) => percent(share),
+        };
+        vec![
+            name(row),
+            length(&row.input_tokens),
+            length(&row.output_tokens),
+            of("pp"),
+            of("tg"),
+            cached,
+        ]
+    };
+    Table {
+        title: "prefill (PP) and decode (TG), tokens/s".to_owned(),
+        heads: vec![SCENARIO_HEAD, "in", "out", "PP", "TG", "from cache"],
+        rows: suite.rows.iter().enumerate().map(row).collect(),
+        remarks: Vec::new(),
+    }
+}
+
+fn name(row: &SuiteRow) -> String {
+    let width = SCENARIO_HEAD.len();
+    format!("{:<width$}", terminal_line(&row.name, NAME_CHARS_MAX))
+}
+
+fn mark(level: Option<&LevelSummary>) -> &'static str {
+    match level.map(|level| level.verdict) {
+        Some(Verdict::Valid) => "✓",
+        Some(Verdict::Degraded) => "!",
+        Some(Verdict::Invalid) => "✗",
+        None => NOTHING,
+    }
+}
+
+fn legend(marks: impl Iterator<Item = &'static str>) -> Vec<String> {
+    let seen: Vec<&str> = marks.collect();
+    [
+        ("!", "! holds with a reservation"),
+        ("✗", "✗ invalid: its numbers are not about the server, and are left out"),
+    ]
+    .into_iter()
+    .filter(|(mark, _)| seen.contains(mark))
+    .map(|(_, words)| words.to_owned())
+    .collect()
+}

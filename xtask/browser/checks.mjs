@@ -1,0 +1,275 @@
+// What must hold for every report, each with its reason to fail.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const BYTES_MAX = 2_000_000;
+const WIDTHS = [360, 768, 1440];
+const SCHEMES = ["light", "dark"];
+
+export const checks = {
+  "the file is small": ({ size }) => {
+    assert.ok(size < BYTES_MAX, `${size} bytes`);
+    return `${Math.ceil(size / 1000)} kB`;
+  },
+
+  "nothing is asked for and nothing refused": async ({ look }) => {
+    const { page, complaints } = await look();
+    await page.waitForTimeout(300); // late requests, such as for an icon, are requests too
+    assert.deepEqual(complaints, []);
+    assert.deepEqual(await page.evaluate(() => window.refusals), []);
+    const policy = await page.getAttribute("meta[http-equiv='Content-Security-Policy']", "content");
+    assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'/);
+    assert.doesNotMatch(policy, /unsafe|https?:/);
+  },
+
+  "words are only words": async ({ look }) => {
+    const { page, complaints } = await look();
+    const found = await page.evaluate(foreignElements);
+    assert.deepEqual(found, []);
+    assert.equal(await page.evaluate(() => window.__pwned), undefined);
+    assert.deepEqual(complaints, []);
+    const header = await page.evaluate(() =>
+      JSON.parse(document.getElementById("inferometer-report").textContent));
+    assert.ok(Object.keys(header).length > 0, "the header for programs is empty");
+  },
+
+  "every place that a link names exists, and no id twice": async ({ look }) => {
+    const { page } = await look();
+    const { missing, twice } = await page.evaluate(() => {
+      const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+      const links = [...document.querySelectorAll("a[href^='#']")].map((a) => a.hash.slice(1));
+      return {
+        missing: links.filter((link) => !ids.includes(link)),
+        twice: ids.filter((id, place) => ids.indexOf(id) !== place),
+      };
+    });
+    assert.deepEqual(missing, []);
+    assert.deepEqual(twice, []);
+  },
+
+  "all is there without a script": async ({ look }) => {
+    const count = () => ({
+      rows: document.querySelectorAll("main tr").length,
+      charts: document.querySelectorAll("figure svg").length,
+      details: document.querySelectorAll("main details").length,
+    });
+    const [bare, full] = [await look({ script: false }), await look()];
+    const text = async ({ page }) => (await page.content()).split("<main")[1].length;
+    assert.deepEqual(await countIn(bare.page), await full.page.evaluate(count));
+    assert.ok((await text(bare)) > 200);
+    assert.equal(await bare.page.locator("#theme").isVisible(), false, "a dead button is shown");
+    // The contents are at the side, unfolded, though no script unfolded them.
+    const link = bare.page.locator(".contents a").first();
+    if (await link.count()) assert.equal(await link.isVisible(), true, "contents are folded");
+  },
+
+  "the page is never wider than the window": async ({ look, picture }) => {
+    for (const width of WIDTHS) {
+      for (const scheme of SCHEMES) {
+        const { page } = await look({ width, scheme });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(wide <= width, `${wide} px in a window of ${width}: ${await page.evaluate(tooWide)}`);
+        await page.evaluate(() => {
+          for (const details of document.querySelectorAll("main details")) details.open = true;
+        });
+        const opened = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(opened <= width, `${opened} px in a window of ${width} with everything unfolded`);
+        await page.evaluate(() => {
+          for (const details of document.querySelectorAll("main details")) details.open = false;
+        });
+        if (picture) await page.screenshot({ path: picture(`${width}-${scheme}`), fullPage: true });
+      }
+    }
+  },
+
+  "the theme follows the system, then the button": async ({ look }) => {
+    const ground = (page) =>
+      page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+    const isDark = async (page) => (await ground(page)).every((part) => part < 100);
+    for (const scheme of SCHEMES) {
+      const { page } = await look({ scheme });
+      const button = page.locator("#theme");
+      assert.equal(await isDark(page), scheme === "dark", `the system's ${scheme} is not followed`);
+      await button.click();
+      assert.equal(await isDark(page), false, "light was chosen");
+      await button.click();
+      assert.equal(await isDark(page), true, "dark was chosen");
+      await page.reload();
+      assert.equal(await isDark(page), true, "the choice was forgotten");
+      await page.emulateMedia({ media: "print" });
+      const ink = await page.evaluate(() => getComputedStyle(document.body).color);
+      assert.ok(ink.match(/\d+/g).map(Number).every((part) => part < 100), "light ink on paper");
+      await page.emulateMedia({ media: "screen" });
+      await button.click();
+      assert.equal(await isDark(page), scheme === "dark", "auto was chosen");
+    }
+  },
+
+  "tooltips come by pointer and by keyboard": async ({ look }) => {
+    const { page } = await look();
+    const tip = page.locator("#tip");
+    const told = page.locator(".told[data-tip]").first();
+    const mark = page.locator("svg [tabindex='0'][data-tip]").first();
+    let seen = 0;
+    for (const element of [told, mark]) {
+      if (!(await element.count())) continue;
+      seen += 1;
+      await element.scrollIntoViewIfNeeded();
+      const text = await element.getAttribute("data-tip");
+      const box = await element.boundingBox();
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      assert.equal(await tip.textContent(), text, "on hover");
+      await page.keyboard.press("Escape");
+      assert.equal(await tip.isVisible(), false, "Escape did not hide it");
+      await page.keyboard.press("Tab"); // so that what follows counts as a keyboard's focus
+      await element.focus();
+      assert.equal(await tip.isVisible(), true, "on focus");
+      assert.equal(await tip.textContent(), text, "on focus");
+      assert.equal(await element.getAttribute("aria-describedby"), "tip");
+      const place = await tip.boundingBox();
+      assert.ok(place.x >= 0 && place.x + place.width <= 1440, "outside of the window");
+    }
+    if (await mark.count()) await arrows(page, mark, tip);
+    return `${seen} kinds`;
+  },
+
+  "series are hidden and shown": async ({ look }) => {
+    const { page } = await look();
+    const bars = page.locator(".toggles");
+    const count = await bars.count();
+    for (let place = 0; place < count; place += 1) {
+      const figure = page.locator("figure").filter({ has: page.locator(".toggles") }).nth(place);
+      const button = figure.locator(".toggles button").first();
+      const name = await button.textContent();
+      const shown = () => figure.evaluate((element, series) =>
+        [...element.querySelectorAll("[data-series]")]
+          .filter((group) => group.dataset.series === series)
+          .map((group) => getComputedStyle(group).display !== "none"), name);
+      assert.ok((await shown()).every(Boolean));
+      await button.click();
+      assert.equal(await button.getAttribute("aria-pressed"), "false");
+      assert.ok((await shown()).every((is) => !is), `${name} is still drawn`);
+      await button.click();
+      assert.equal(await button.getAttribute("aria-pressed"), "true");
+      assert.ok((await shown()).every(Boolean), `${name} did not come back`);
+    }
+    return `${count} charts`;
+  },
+
+  "tables sort both ways and back": async ({ look }) => {
+    const { page } = await look();
+    const { wrong, sorted } = await page.evaluate(sortEverything);
+    assert.deepEqual(wrong, []);
+    return `${sorted} columns`;
+  },
+
+  "axe finds nothing serious": async ({ look }) => {
+    for (const scheme of SCHEMES) {
+      for (const width of [360, 1440]) {
+        const { page } = await look({ scheme, width });
+        await page.evaluate(AXE);
+        for (const opened of [false, true]) {
+          await page.evaluate((open) => {
+            for (const details of document.querySelectorAll("main details")) details.open = open;
+          }, opened);
+          const { violations } = await page.evaluate(() => window.axe.run());
+          const bad = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+          const words = bad.map(({ id, help, nodes }) =>
+            `${id}: ${help}, as in ${nodes[0].html.slice(0, 200)} ${nodes[0].failureSummary}`);
+          assert.deepEqual(words, [], `${scheme}, ${width} px`);
+        }
+      }
+    }
+  },
+
+  "it prints light, with its folds open": async ({ look, picture }) => {
+    const { page } = await look({ scheme: "dark", width: 794 });
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    const hidden = await page.evaluate(() =>
+      [...document.querySelectorAll("main details:not(.long)")].filter((details) => {
+        const inside = details.querySelector(":scope > :not(summary)");
+        return inside && !inside.checkVisibility({ contentVisibilityAuto: true });
+      }).length);
+    assert.equal(hidden, 0, "folds stay shut in print");
+    assert.equal(await page.locator(".contents").isVisible(), false);
+    const path = picture?.("print").replace(/png$/, "pdf");
+    const pdf = await page.pdf({ ...(path && { path }), preferCSSPageSize: true, printBackground: true });
+    const pages = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length ?? 0;
+    assert.ok(pages > 0);
+    return `${pages} pages`;
+  },
+};
+
+async function countIn(page) {
+  return {
+    rows: await page.locator("main tr").count(),
+    charts: await page.locator("figure svg").count(),
+    details: await page.locator("main details").count(),
+  };
+}
+
+async function arrows(page, mark, tip) {
+  const chart = mark.locator("xpath=ancestor::*[local-name()='svg']");
+  if ((await chart.locator(".mark[data-tip]").count()) < 2) return;
+  await mark.focus();
+  const before = await page.evaluateHandle(() => document.activeElement);
+  await page.keyboard.press("ArrowRight");
+  const moved = await before.evaluate((element) => document.activeElement !== element);
+  assert.ok(moved, "the arrow key did not go to the next mark");
+  assert.equal(await tip.isVisible(), true);
+}
+
+// Elements and attributes that only a stranger can have brought.
+function foreignElements() {
+  const bad = "iframe, object, embed, form, base, img, image, foreignObject, main script, [style*=url]";
+  const found = [...document.querySelectorAll(bad)].map((element) => element.outerHTML.slice(0, 120));
+  for (const element of document.querySelectorAll("*")) {
+    for (const { name, value } of element.attributes) {
+      const isLink = ["href", "src", "xlink:href", "action"].includes(name);
+      const isOurs = value.startsWith("#") || value === "data:,";
+      if (name.startsWith("on") || (isLink && !isOurs)) found.push(`${name}=${value.slice(0, 80)}`);
+    }
+  }
+  const scripts = document.querySelectorAll("script").length;
+  if (scripts !== 2) found.push(`${scripts} scripts`);
+  return found;
+}
+
+// What sticks out furthest, for whoever has to mend it.
+function tooWide() {
+  const boxes = [...document.querySelectorAll("body *")].filter((element) =>
+    !element.closest(".scroll, .plot, .code") && element.getBoundingClientRect().right > innerWidth + 1);
+  return boxes.slice(0, 3).map((element) => element.outerHTML.slice(0, 160)).join("\n");
+}
+
+function sortEverything() {
+  const wrong = [];
+  let sorted = 0;
+  for (const table of document.querySelectorAll("main table")) {
+    const rows = () => [...table.tBodies[0].rows];
+    const written = rows();
+    if (written.length < 2) continue;
+    [...table.querySelectorAll("thead th")].forEach((head, column) => {
+      const numbers = () => rows().map((row) => row.cells[column]?.dataset.number)
+        .filter((number) => number !== undefined).map(Number);
+      const button = head.querySelector("button");
+      const rises = (list) => list.every((value, place) => place === 0 || list[place - 1] <= value);
+      const name = `${table.caption?.textContent ?? ""} / ${head.textContent}`.slice(0, 80);
+      const expect = (order, holds) => {
+        const found = head.getAttribute("aria-sort");
+        if (found !== order || !holds || rows().length !== written.length) wrong.push(`${name}: ${order}`);
+      };
+      button.click();
+      expect("ascending", rises(numbers()));
+      button.click();
+      expect("descending", rises(numbers().reverse()));
+      button.click();
+      expect(null, rows().every((row, place) => row === written[place]));
+      sorted += 1;
+    });
+  }
+  return { wrong, sorted };
+}
