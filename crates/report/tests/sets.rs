@@ -8,11 +8,11 @@ use std::time::Duration;
 use inferometer_analysis::set::{Finding, FoundLimit, PointResult, Saturation, SetSummary};
 use inferometer_analysis::{Notice, Severity, Summary, Verdict};
 use inferometer_model::SpecDraft;
-use inferometer_model::spec::LoadDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
     Scenario, Search, SetManifest, Stage, StopAt, Suite, Sweep,
 };
+use inferometer_model::spec::LoadDraft;
 use inferometer_report::json;
 use inferometer_report::terminal::Style;
 use inferometer_report::terminal::set::{SetFiles, render};

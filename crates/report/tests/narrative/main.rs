@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod made;
+mod places;
 mod published;
 mod reading;
 
@@ -11,6 +12,7 @@ use inferometer_report::narrative::claims::{self, Reason, Ruling, Scope};
 use inferometer_report::narrative::facts::{self, PublishedFacts};
 use inferometer_report::narrative::findings;
 use inferometer_report::narrative::{FactUnit, Facts, Narrative};
+use inferometer_report::pages::{self, SuiteInput};
 use serde_json::{Value, json};
 
 use crate::made::{MadeSet, rates, repeated, suite, summary, sweep, unchanged};
@@ -269,6 +271,22 @@ fn contradicted(narrative: &Narrative, facts: &Facts) -> usize {
         }
     }
     held
+}
+
+#[test]
+fn links_lead_to_where_the_numbers_stand() {
+    let sets = [suite(1, 1, unchanged), suite(4, 3, unchanged), sweep(2, 3, &["stock"])];
+    for made in sets {
+        let facts = facts::of_set(&made.set, &made.points);
+        let narrative = findings::of_set(&made.set, &made.points, &facts);
+        // The page without the words, or they would prove themselves.
+        let input =
+            SuiteInput { set: &made.set, points: &made.points, narrative: &Narrative::default() };
+        places::check(&narrative, &pages::of_set(&input));
+    }
+    let run = summary(&made::document(3, 8));
+    let facts = facts::of_run(&run);
+    places::check(&findings::of_run(&run, &facts), &pages::run(&run, &Narrative::default()));
 }
 
 #[test]

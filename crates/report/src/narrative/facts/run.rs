@@ -71,7 +71,7 @@ pub(super) fn add_hardware(facts: &mut Facts, row: &Row, summary: &Summary) {
 fn add_metrics(facts: &mut Facts, row: &Row, summary: &Summary) {
     for metric in METRICS {
         if let Some(scalar) = summary.metrics.scalar(metric.name) {
-            let added = Added::new(metric.name, scalar.value, "run-metrics");
+            let added = Added::new(metric.name, scalar.value, "run-numbers");
             row.add(facts, added.within(scalar.interval));
         }
         let Some(found) = summary.metrics.distribution(metric.name) else { continue };

@@ -112,7 +112,7 @@ fn pauses(page: &Page<'_>) -> Option<Sentence> {
     let (row, tail) = tails.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
     let saying = Saying::on(page.facts)
         .say("Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is ")
-        .link(page.at(row, "itl", Some("p99"))?)
+        .number(page.at(row, "itl", Some("p99"))?)
         .say(", ")
         .bare(tail)
         .say(" times its median");

@@ -241,7 +241,7 @@ fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let tail = long_pauses(page, row)?;
     let saying = Saying::on(page.facts)
         .say("ITL p99 is ")
-        .link(page.at(row, "itl", P99)?)
+        .number(page.at(row, "itl", P99)?)
         .say(", ")
         .bare(tail)
         .say(" times its median of ")

@@ -1,5 +1,7 @@
 //! A sentence as it is written, with the facts that it names.
 
+use inferometer_analysis::Metric;
+
 use crate::document::{Span, Text};
 use crate::narrative::{FactUnit, Facts, Sentence};
 
@@ -50,9 +52,13 @@ impl<'a> Saying<'a> {
         self.rests_on(place).say(&printed)
     }
 
-    /// A number that leads to its table.
+    /// A number that leads to its table, where a table has it: counts of the whole page, ratios and
+    /// what the server said stand in none of their own.
     #[must_use]
     pub(super) fn link(self, place: usize) -> Self {
+        if Metric::named(&self.facts.facts[place].about.quantity).is_none() {
+            return self.number(place);
+        }
         let (text, to) = (self.words(place), self.facts.facts[place].table.clone());
         let mut linked = self.rests_on(place);
         linked.text.push(Span::Link { text, to });
