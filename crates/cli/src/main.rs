@@ -18,6 +18,7 @@ mod output;
 mod place;
 mod preflight;
 mod rates;
+mod report_files;
 mod requirements;
 mod secrets;
 mod server_facts;
@@ -60,6 +61,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Require(arguments) => commands::require::run(&arguments),
+        Command::Report(arguments) => commands::report::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),

@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod narrative;
 pub mod number;
 pub mod outline;
+pub mod pages;
 pub mod reference;
 mod requirements;
 mod table;

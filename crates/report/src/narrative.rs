@@ -4,6 +4,10 @@
 //! stands. Sentences are made from them by rules, or by a model whose every sentence is checked
 //! against them before it reaches a page.
 
+pub mod claims;
+pub mod facts;
+pub mod findings;
+
 use std::collections::BTreeMap;
 
 use inferometer_analysis::Better;
@@ -67,19 +71,24 @@ pub struct Sentence {
 }
 
 /// The words of a page.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Narrative {
     pub author: Author,
     /// The executive summary.
     pub summary: Vec<Sentence>,
     /// By the name of the scenario as [`About`] has it.
     pub scenarios: BTreeMap<String, Vec<Sentence>>,
+    /// What changes from level to level; empty where nothing is varied.
+    pub scaling: Vec<Sentence>,
+    /// What is not certain.
+    pub doubts: Vec<Sentence>,
     pub recommendations: Vec<Sentence>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Author {
     /// Made from the numbers by rules.
+    #[default]
     Rules,
     /// Written by a model, and checked.
     Model {

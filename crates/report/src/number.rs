@@ -47,6 +47,12 @@ pub fn percent(share: Option<f64>) -> String {
     }
 }
 
+/// With so many decimals and no separators, as the tables of a suite have their numbers: they are
+/// read by programs too.
+pub fn fixed(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.decimals$}"))
+}
+
 /// A value with the unit that it is in.
 pub fn with_unit(value: Option<f64>, unit: Unit) -> String {
     match value {
@@ -96,6 +102,8 @@ mod tests {
             assert_eq!(whole(Some(value)), text);
         }
         assert_eq!(whole(None), "–");
+        assert_eq!(fixed(Some(1_082.2), 2), "1082.20");
+        assert_eq!(fixed(None, 2), "–");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Findings {
 
 impl Findings {
     /// Levels without a run that counts have no numbers, and so no part in them.
-    pub(super) fn of(levels: &[LevelSummary]) -> Self {
+    pub fn of(levels: &[LevelSummary]) -> Self {
         let curve = Curve::of(levels);
         let is_concurrency =
             curve.points.iter().all(|point| matches!(point.level, Level::Concurrency(_)));

@@ -8,6 +8,7 @@ mod experiment;
 mod fit;
 mod grammars;
 mod load;
+mod report;
 mod require;
 mod suite;
 mod sweep;
@@ -29,6 +30,7 @@ pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloT
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
+pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use suite::SuiteArguments;
 pub(crate) use sweep::{SweepArguments, SweepTable};
@@ -104,6 +106,11 @@ pub(crate) enum Command {
     /// One run is judged by the interval within it, several runs of the same experiment by the
     /// interval between them. Exits with 99 when a limit is missed or its keeping is not shown.
     Require(RequireCommand),
+    /// Make the report of stored runs and sets again, as HTML, Markdown, CSV or JSON
+    ///
+    /// Without --format the HTML page and the Markdown page with its charts are put into the folder
+    /// of the run or set, and the path of the HTML page is printed.
+    Report(ReportArguments),
     /// Say what a metric or a word means, how it is found, and what other tools mean by it
     Explain(ExplainArguments),
     /// Start the embedded engine by itself: a server whose truth is known

@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod plan;
 pub(crate) mod recover;
+pub(crate) mod report;
 pub(crate) mod require;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -56,19 +57,24 @@ fn show(summary: &Summary, directory: &RunDirectory, format: PageFormat) -> Resu
     output::result(&page(summary, directory, &[], format))
 }
 
+/// Where a run is stored.
+fn files(directory: &RunDirectory) -> Files {
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    Files {
+        run: directory.path().display().to_string(),
+        manifest: path("manifest.json"),
+        journal: path("requests.journal"),
+        summary: path("summary.json"),
+    }
+}
+
 fn page(
     summary: &Summary,
     directory: &RunDirectory,
     required: &[RequirementOutcome],
     format: PageFormat,
 ) -> String {
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    let files = Files {
-        run: directory.path().display().to_string(),
-        manifest: path("manifest.json"),
-        journal: path("requests.journal"),
-        summary: path("summary.json"),
-    };
+    let files = files(directory);
     match format {
         PageFormat::Json => inferometer_report::json::render_judged(summary, &files, required),
         PageFormat::Vllm => {

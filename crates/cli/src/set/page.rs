@@ -18,10 +18,7 @@ pub(crate) fn show(
     required: &[RequirementOutcome],
     format: PageFormat,
 ) -> Result<(), Failure> {
-    let files = SetFiles {
-        set: set.path().display().to_string(),
-        summary: set.path().join("summary.json").display().to_string(),
-    };
+    let files = files(set);
     output::result(&match format {
         PageFormat::Json => json::render_set(summary, &files, required),
         PageFormat::Page | PageFormat::Vllm => {
@@ -33,4 +30,12 @@ pub(crate) fn show(
             page
         }
     })
+}
+
+/// Where a set is stored.
+pub(crate) fn files(set: &SetDirectory) -> SetFiles {
+    SetFiles {
+        set: set.path().display().to_string(),
+        summary: set.path().join("summary.json").display().to_string(),
+    }
 }

@@ -2,7 +2,7 @@
 //! reasons to doubt it.
 
 mod bars;
-mod findings;
+pub(crate) mod findings;
 mod levels;
 mod repeat;
 mod suite;

@@ -28,8 +28,16 @@ pub(super) fn findings(
     style.paint(Ink::Bold, &titled(name, "findings")) + "\n" + &sentences(findings, dimension)
 }
 
-/// A question that is not one about this load is left out; the document has all of them.
 fn sentences(found: &Findings, dimension: Option<Dimension>) -> String {
+    told_all(found, dimension).into_iter().map(|(label, words)| line(label, &words)).collect()
+}
+
+/// Each finding by its name. A question that is not one about this load is left out; the document
+/// has all of them.
+pub(crate) fn told_all(
+    found: &Findings,
+    dimension: Option<Dimension>,
+) -> Vec<(&'static str, String)> {
     let of_concurrency = dimension != Some(Dimension::Rate);
     let of_rate = dimension != Some(Dimension::Concurrency);
     [
@@ -41,7 +49,7 @@ fn sentences(found: &Findings, dimension: Option<Dimension>) -> String {
         (!found.left_out.is_empty(), "left out", left_out(&found.left_out)),
     ]
     .into_iter()
-    .filter_map(|(applies, label, words)| applies.then(|| line(label, &words)))
+    .filter_map(|(applies, label, words)| applies.then_some((label, words)))
     .collect()
 }
 
@@ -64,7 +72,7 @@ pub(super) fn limits(set: &SetSummary, style: Style) -> String {
     set.limits.iter().map(sentence).collect()
 }
 
-fn limit_words(limit: &FoundLimit) -> String {
+pub(crate) fn limit_words(limit: &FoundLimit) -> String {
     let mut words = terminal(&limit.words);
     if !limit.undecided.is_empty() {
         let levels: Vec<String> = limit.undecided.iter().map(|level| short(*level)).collect();

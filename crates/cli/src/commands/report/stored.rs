@@ -1,0 +1,131 @@
+//! What is stored, read so far that a page can be made of it.
+
+use std::path::Path;
+
+use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
+use inferometer_report::document::Document;
+use inferometer_report::narrative::{facts, findings};
+use inferometer_report::pages::{self, csv};
+use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError, Stored};
+
+use crate::failure::Failure;
+use crate::{report_files, set};
+
+/// What a page is made of.
+pub(super) enum Source {
+    Run { directory: RunDirectory, summary: Box<Summary> },
+    Set { set: SetDirectory, summary: Box<SetSummary>, points: Vec<PointResult> },
+}
+
+impl Source {
+    pub(super) fn read(found: &Stored, talk: impl Fn(&str)) -> Result<Self, Failure> {
+        match found {
+            Stored::Run(directory) => {
+                let summary = Box::new(of_run(directory)?);
+                Ok(Self::Run { directory: directory.clone(), summary })
+            }
+            Stored::Set(set) => of_set(set, talk),
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        match self {
+            Self::Run { directory, .. } => directory.path(),
+            Self::Set { set, .. } => set.path(),
+        }
+    }
+
+    pub(super) fn document(&self) -> Document {
+        match self {
+            Self::Run { summary, .. } => {
+                pages::run(summary, &findings::of_run(summary, &facts::of_run(summary)))
+            }
+            Self::Set { summary, points, .. } => {
+                report_files::of_set(summary, points, &report_files::by_rules(summary, points))
+            }
+        }
+    }
+
+    pub(super) fn csv(&self) -> String {
+        match self {
+            Self::Run { summary, .. } => csv::of_run(summary),
+            Self::Set { summary, points, .. } => csv::of_set(summary, points),
+        }
+    }
+}
+
+fn refused(error: &StoreError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+fn of_run(directory: &RunDirectory) -> Result<Summary, Failure> {
+    match directory.state() {
+        RunState::Sealed | RunState::Finished => summary(directory),
+        RunState::Running => Err(refused(&StoreError::Busy { run: directory.path().to_owned() })),
+        RunState::Unfinished => {
+            Err(Failure::usage(format!("run {} is not finished", directory.id()))
+                .hint(format!("finish it with: {}", directory.remedy())))
+        }
+        RunState::Unreadable(why) => {
+            Err(Failure::usage(format!("run {} cannot be read: {why}", directory.id())))
+        }
+    }
+}
+
+/// As it is stored, where that has all that charts are drawn from; else computed from the records,
+/// which count for more than a summary that is damaged or of another version.
+fn summary(directory: &RunDirectory) -> Result<Summary, Failure> {
+    let kept = directory.read_summary().map_err(|error| refused(&error))?;
+    let kept = kept.and_then(|bytes| Summary::from_json_bytes(&bytes).ok());
+    if let Some(whole) = kept.as_ref().filter(|summary| has_figures(summary)) {
+        return Ok(whole.clone());
+    }
+    match (directory.read(), kept) {
+        (Ok(stored), _) => Ok(summarize(&stored.observations)),
+        // Without its records a run has its numbers still, and no charts.
+        (Err(_), Some(kept)) => Ok(kept),
+        (Err(error), None) => Err(refused(&error)),
+    }
+}
+
+fn has_figures(summary: &Summary) -> bool {
+    summary.attempted == 0 || !summary.figures.course.in_flight.is_empty()
+}
+
+/// A set that was stopped is told as far as it goes, and says so.
+fn of_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
+    let manifest = set.manifest().map_err(|error| refused(&error))?;
+    let replay = set::replay(set, &manifest, |_, point| match point.state() {
+        RunState::Sealed | RunState::Finished => {
+            Ok(Some(summary(point)?).filter(|summary| !set::was_cut(summary)))
+        }
+        RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
+    })?;
+    let (set, points) = (set.clone(), replay.results);
+    if let Some(summary) = replay.summary {
+        return Ok(Source::Set { set, summary: Box::new(summary), points });
+    }
+    if points.is_empty() {
+        return Err(Failure::usage(format!("set {} has no finished run yet", set.id()))
+            .hint(format!("go on with: {}", set::way_on(&set))));
+    }
+    talk(&format!("warning: set {} is not finished; the report has what there is", set.id()));
+    let mut summary = SetSummary::of(&manifest, &points);
+    summary.verdict = summary.verdict.max(Verdict::Degraded);
+    summary.warnings.insert(0, unfinished(&set, points.len()));
+    Ok(Source::Set { set, summary: Box::new(summary), points })
+}
+
+fn unfinished(set: &SetDirectory, runs: usize) -> Notice {
+    Notice {
+        key: "unfinished".to_owned(),
+        check: None,
+        severity: Severity::Degraded,
+        text: format!(
+            "the set is not finished: {}, and this page has no more",
+            set::stored_runs(runs)
+        ),
+        remedy: format!("go on with it: {}", set::way_on(set)),
+    }
+}

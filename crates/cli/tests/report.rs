@@ -1,0 +1,188 @@
+//! Reports of stored runs and sets, made again: their forms, their places, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use support::{output, text};
+
+const HOSTILE: &str = "note=<script>alert(1)</script>";
+
+fn simulate(folder: &Path) -> PathBuf {
+    let ran = output(
+        &[
+            "simulate",
+            "--concurrency",
+            "4",
+            "--requests",
+            "60",
+            "--input-tokens",
+            "64",
+            "--output-tokens",
+            "32",
+            "--engine-step",
+            "10ms",
+            "--metadata",
+            HOSTILE,
+            "--quiet",
+        ],
+        folder,
+    );
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    only_folder(folder)
+}
+
+fn sweep(folder: &Path) -> PathBuf {
+    let ran = output(
+        &[
+            "sweep",
+            "--virtual",
+            "--concurrencies",
+            "2,4,8",
+            "--requests",
+            "80",
+            "--input-tokens",
+            "64",
+            "--output-tokens",
+            "32",
+            "--engine-step",
+            "10ms",
+            "--quiet",
+        ],
+        folder,
+    );
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    only_folder(folder)
+}
+
+fn only_folder(folder: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(folder.join("runs")).unwrap();
+    let only = entries.next().unwrap().unwrap().path();
+    assert!(entries.next().is_none());
+    only
+}
+
+#[track_caller]
+fn made(ran: &Output) -> String {
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    text(&ran.stdout)
+}
+
+#[track_caller]
+fn refused(ran: &Output, why: &str) {
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran.stdout));
+    let said = text(&ran.stderr);
+    assert!(said.contains(why), "{said}");
+}
+
+fn report(arguments: &[&str], folder: &Path) -> Output {
+    output(&[&["report"], arguments].concat(), folder)
+}
+
+#[test]
+fn a_run_has_a_page_in_every_form_and_twice_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = simulate(folder.path());
+    let told = made(&report(&["latest"], folder.path()));
+    assert!(told.trim_end().ends_with("report.html"), "{told}");
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("Content-Security-Policy"), "a page that may load nothing");
+    assert!(!page.contains("<script>alert(1)"), "what a user noted is text");
+    let markdown = fs::read_to_string(run.join("report.md")).unwrap();
+    assert!(!markdown.contains("<script>alert(1)"), "in Markdown too");
+    assert!(run.join("charts").read_dir().unwrap().count() > 4, "charts in light and dark");
+    assert!(markdown.contains("simulated in virtual time"), "{markdown}");
+    made(&report(&["latest"], folder.path()));
+    assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), page);
+    assert_eq!(fs::read_to_string(run.join("report.md")).unwrap(), markdown);
+    let csv = made(&report(&["latest", "--format", "csv"], folder.path()));
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+    let json: Value =
+        serde_json::from_str(&made(&report(&["latest", "--format", "json"], folder.path())))
+            .unwrap();
+    assert_eq!(json["schema"], "inferometer.summary/1");
+    let printed = made(&report(&["latest", "--format", "html", "--to", "-"], folder.path()));
+    assert_eq!(printed, page);
+}
+
+#[test]
+fn a_set_has_a_page_and_each_of_its_runs_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = sweep(folder.path());
+    made(&report(&["latest"], folder.path()));
+    let markdown = fs::read_to_string(set.join("report.md")).unwrap();
+    for part in ["## Levels", "## Findings", "xychart-beta", "charts/throughput-by-level-light.svg"]
+    {
+        assert!(markdown.contains(part), "{part}: {markdown}");
+    }
+    assert!(set.join("charts/throughput-by-level-dark.svg").is_file());
+    let csv = made(&report(&["latest", "--format", "csv", "--to", "-"], folder.path()));
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    let point = format!("{}/1", set.file_name().unwrap().to_str().unwrap());
+    made(&report(&[&point, "--format", "md", "--to", "elsewhere/page.md"], folder.path()));
+    assert!(folder.path().join("elsewhere/page.md").is_file());
+    assert!(folder.path().join("elsewhere/charts").is_dir());
+}
+
+#[test]
+fn a_summary_that_is_damaged_or_without_figures_is_computed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = simulate(folder.path());
+    let whole = made(&report(&["latest", "--format", "html", "--to", "-"], folder.path()));
+    let stored = run.join("summary.json");
+    let mut older: Value = serde_json::from_slice(&fs::read(&stored).unwrap()).unwrap();
+    older.as_object_mut().unwrap().remove("figures").unwrap();
+    for bytes in [older.to_string(), "{ damaged".to_owned()] {
+        fs::write(&stored, bytes).unwrap();
+        let again = made(&report(&["latest", "--format", "html", "--to", "-"], folder.path()));
+        assert!(again == whole, "the page is what the records give");
+    }
+}
+
+#[test]
+fn a_set_that_is_not_finished_is_told_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = sweep(folder.path());
+    fs::remove_dir_all(set.join("points/2")).unwrap();
+    let ran = report(&["latest", "--format", "md", "--to", "-"], folder.path());
+    assert!(text(&ran.stderr).contains("is not finished"), "{}", text(&ran.stderr));
+    let page = made(&ran);
+    assert!(page.contains("2 runs are stored"), "{page}");
+    fs::remove_dir_all(set.join("points")).unwrap();
+    refused(&report(&["latest"], folder.path()), "has no finished run yet");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_a_hint() {
+    let folder = tempfile::tempdir().unwrap();
+    simulate(folder.path());
+    let at = folder.path();
+    refused(&report(&["nothing-like-it"], at), "nothing-like-it");
+    refused(&report(&["latest", "--to", "-"], at), "prints one form");
+    refused(&report(&["latest", "--format", "csv", "--open"], at), "--open shows the HTML page");
+    refused(&report(&["latest", "--format", "html", "--to", "-", "--open"], at), "needs a file");
+    refused(&report(&["latest", "latest", "--to", "x"], at), "--to names one place");
+    fs::write(at.join("file"), "x").unwrap();
+    refused(&report(&["latest", "--to", "file/below"], at), "--to");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_program_to_open_pages_the_page_is_there_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = simulate(folder.path());
+    let ran = support::inferometer()
+        .args(["report", "latest", "--open"])
+        .env("PATH", "/nonexistent")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    refused(&ran, "no program to open a page");
+    assert!(run.join("report.html").is_file());
+}

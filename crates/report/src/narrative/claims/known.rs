@@ -1,0 +1,142 @@
+//! The facts by what they are about.
+
+use super::words::{Token, tokens};
+use crate::narrative::{Fact, Facts};
+
+#[derive(Debug)]
+pub(super) struct Known<'a> {
+    pub(super) facts: &'a [Fact],
+    pub(super) scenarios: Vec<Scenario<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Scenario<'a> {
+    pub(super) name: &'a str,
+    pub(super) concurrency: Option<u32>,
+    /// Its name as words.
+    pub(super) words: Vec<String>,
+    /// The words before its level, such as `concurrency scaling`: what the levels of one scenario
+    /// share.
+    pub(super) family: Vec<String>,
+}
+
+/// Where a number was measured: a scenario by its place, or the page as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Page,
+    Scenario(usize),
+}
+
+/// What a sentence asks the facts for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Subject {
+    pub(super) metric: &'static str,
+    /// `None` where the sentence names none: the mean, the median, or the only number there is.
+    pub(super) statistic: Option<&'static str>,
+    pub(super) place: Place,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(facts: &'a Facts) -> Self {
+        let mut scenarios: Vec<Scenario<'a>> = Vec::new();
+        for fact in &facts.facts {
+            let Some(name) = fact.about.scenario.as_deref() else { continue };
+            match scenarios.iter_mut().find(|scenario| scenario.name == name) {
+                Some(scenario) => {
+                    scenario.concurrency = scenario.concurrency.or(fact.about.concurrency);
+                }
+                None => scenarios.push(Scenario::named(name, fact.about.concurrency)),
+            }
+        }
+        Self { facts: &facts.facts, scenarios }
+    }
+
+    pub(super) fn place_of(&self, name: &str) -> Option<Place> {
+        self.scenarios.iter().position(|scenario| scenario.name == name).map(Place::Scenario)
+    }
+
+    pub(super) fn page_concurrency(&self) -> Option<f64> {
+        let subject = Subject { metric: "concurrency", statistic: None, place: Place::Page };
+        self.about(subject).first().map(|fact| self.facts[*fact].value)
+    }
+
+    /// The facts that a subject may mean.
+    pub(super) fn about(&self, subject: Subject) -> Vec<usize> {
+        (0..self.facts.len()).filter(|fact| self.is_about(*fact, subject)).collect()
+    }
+
+    /// The one number that a comparison takes: what was asked for, else the mean, else the median.
+    pub(super) fn value(&self, subject: Subject) -> Option<usize> {
+        let order = |fact: &usize| match self.statistic(*fact) {
+            None => 0,
+            Some("mean") => 1,
+            Some(_) => 2,
+        };
+        self.about(subject).into_iter().min_by_key(order)
+    }
+
+    pub(super) fn statistic(&self, fact: usize) -> Option<&'a str> {
+        self.facts[fact].about.statistic.as_deref().map(|name| match name {
+            "median" => "p50",
+            other => other,
+        })
+    }
+
+    /// Whether any fact has this metric, wherever it was measured.
+    pub(super) fn has_metric(&self, metric: &str) -> bool {
+        self.facts.iter().any(|fact| fact.about.quantity == metric)
+    }
+
+    /// Scenarios that differ from this one in their level alone, itself among them, from the lowest
+    /// level up.
+    pub(super) fn levels_beside(&self, place: usize) -> Vec<usize> {
+        let family = &self.scenarios[place].family;
+        let mut levels: Vec<usize> = (0..self.scenarios.len())
+            .filter(|other| !family.is_empty() && self.scenarios[*other].family == *family)
+            .collect();
+        levels.sort_by_key(|level| self.scenarios[*level].concurrency);
+        levels
+    }
+
+    /// The levels of the one scenario that has several.
+    pub(super) fn scaling(&self) -> Vec<usize> {
+        (0..self.scenarios.len())
+            .map(|place| self.levels_beside(place))
+            .find(|levels| 1 < levels.len())
+            .unwrap_or_default()
+    }
+
+    fn is_about(&self, fact: usize, subject: Subject) -> bool {
+        let about = &self.facts[fact].about;
+        let in_place = match subject.place {
+            Place::Page => about.scenario.is_none(),
+            Place::Scenario(place) => {
+                about.scenario.as_deref() == self.scenarios.get(place).map(|s| s.name)
+            }
+        };
+        let statistic_fits = match (subject.statistic, self.statistic(fact)) {
+            // A rate over the whole run is its own mean.
+            (None, None | Some("mean" | "p50")) | (Some("mean"), None) => true,
+            (asked, has) => asked == has,
+        };
+        in_place && about.quantity == subject.metric && statistic_fits
+    }
+}
+
+impl<'a> Scenario<'a> {
+    fn named(name: &'a str, concurrency: Option<u32>) -> Self {
+        let words: Vec<String> = tokens(name).iter().map(spelling).collect();
+        let level = words.windows(3).position(|w| w[0] == "(" && w[1] == "c" && w[2] == "=");
+        let family = level.map(|at| words[..at].to_vec()).unwrap_or_default();
+        Self { name, concurrency, words, family }
+    }
+}
+
+/// A token as a word, so that phrases can be looked up.
+pub(super) fn spelling(token: &Token) -> String {
+    match token {
+        Token::Word(word) => word.clone(),
+        Token::Number(digits) => digits.value.to_string(),
+        Token::Mark(mark) => mark.to_string(),
+    }
+}

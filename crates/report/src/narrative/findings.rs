@@ -1,0 +1,51 @@
+//! Sentences made from the numbers by rules. A rule speaks only where its numbers are there, and
+//! every sentence says which they are.
+//!
+//! To add a rule: a function from the page to a sentence or none, in the file of what it is about,
+//! its name in the list there, and its threshold with a reason in `thresholds`.
+
+mod advice;
+mod doubts;
+mod page;
+mod scaling;
+mod scenario;
+mod summary;
+mod thresholds;
+mod words;
+
+use inferometer_analysis::Summary;
+use inferometer_analysis::set::{PointResult, SetSummary};
+
+use self::page::Page;
+use super::{Author, Facts, Narrative};
+
+/// Of a suite, a sweep or a repetition; the facts are those of the same set.
+pub fn of_set(set: &SetSummary, points: &[PointResult], facts: &Facts) -> Narrative {
+    of_page(&Page::of_set(set, points, facts))
+}
+
+/// Of a single run; the facts are those of the same run. What is found about it stands in the
+/// scenario without a name.
+pub fn of_run(summary: &Summary, facts: &Facts) -> Narrative {
+    of_page(&Page::of_run(summary, facts))
+}
+
+/// Of numbers that others have published.
+pub fn of_published(facts: &Facts) -> Narrative {
+    of_page(&Page::of_published(facts))
+}
+
+fn of_page(page: &Page<'_>) -> Narrative {
+    let scenarios = page
+        .rows
+        .iter()
+        .map(|row| (row.name.clone().unwrap_or_default(), scenario::findings(page, row)));
+    Narrative {
+        author: Author::Rules,
+        summary: summary::findings(page),
+        scenarios: scenarios.filter(|(_, said)| !said.is_empty()).collect(),
+        scaling: scaling::findings(page),
+        doubts: doubts::findings(page),
+        recommendations: advice::findings(page),
+    }
+}

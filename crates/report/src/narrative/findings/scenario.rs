@@ -1,0 +1,287 @@
+//! What one scenario shows: failures first, then the first token, the tokens after it, throughput
+//! and the cache.
+
+use super::page::{Page, Row};
+use super::thresholds::{
+    BURST, CACHED, HELD_BACK, KV_FULL, PAUSES_LONG, PEAK_APART, PRINTABLE_SHARE, SKEW_LARGE,
+    SPREAD_STEADY, SPREAD_WIDE, TAIL_LONG,
+};
+use super::words::Saying;
+use crate::narrative::Sentence;
+
+const MEAN: Option<&str> = Some("mean");
+const MEDIAN: Option<&str> = Some("p50");
+const P99: Option<&str> = Some("p99");
+
+pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
+    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 15] = [
+        failures,
+        cached,
+        too_fast,
+        prefill,
+        ttft_tail,
+        ttft_skew,
+        queueing,
+        burst,
+        held_back,
+        decode,
+        pauses,
+        preemptions,
+        kv_full,
+        throughput,
+        promises,
+    ];
+    rules.into_iter().filter_map(|rule| rule(page, row)).collect()
+}
+
+fn failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let failed = page.when(row, ("failed_requests", None), |failed| 0.0 < failed)?;
+    let all = page.at(row, "attempted_requests", None)?;
+    let saying = Saying::on(page.facts).bare(failed).say(" of ").link(all).say(" failed");
+    let saying = match &row.failure {
+        Some(class) => saying.say("; the most frequent class is ").code(class).say("."),
+        None => saying.say("."),
+    };
+    Some(saying.say(" Latencies and throughput are of the others.").done())
+}
+
+/// What the server itself says of its prefix cache.
+fn cached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let share = page.when(row, ("cached_share", None), |share| CACHED <= share)?;
+    let saying = Saying::on(page.facts).link(share).say(" of the input came from the prefix cache");
+    let pp = page.at(row, "pp", None).filter(|_| row.contaminated);
+    Some(match pp {
+        Some(pp) => saying
+            .say(" though every prompt was to be new: TTFT and a prefill speed of ")
+            .number(pp)
+            .say(" describe a warm cache.")
+            .done(),
+        None => saying.say(".").done(),
+    })
+}
+
+/// What prefill speed says of the cache where the server says nothing.
+fn too_fast(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let times = suspicion(page, row)?;
+    let other = row.cold.as_deref()?;
+    let cold = page.facts.find(Some(other), "pp", None)?;
+    let saying = Saying::on(page.facts)
+        .say("Prefill speed is ")
+        .link(page.at(row, "pp", None)?)
+        .say(", ")
+        .bare(times)
+        .say(" times the ")
+        .number(cold)
+        .say(" of ")
+        .name(other)
+        .say(": the prompts were probably in the server's prefix cache.");
+    Some(saying.done())
+}
+
+/// How many times faster than a row without a cache, where only that shows it.
+pub(super) fn suspicion(page: &Page<'_>, row: &Row) -> Option<usize> {
+    row.cold.as_ref()?;
+    page.at(row, "pp_times", None).filter(|_| !row.contaminated)
+}
+
+fn prefill(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let is_cold = cached(page, row).is_none() && too_fast(page, row).is_none();
+    (row.concurrency == Some(1) && is_cold).then_some(())?;
+    let mean = page.at(row, "ttft", MEAN)?;
+    let (input, speed) = (page.at(row, "input_tokens", None)?, page.at(row, "pp", None)?);
+    let saying = Saying::on(page.facts)
+        .say("One request at a time waits for no other, so the TTFT mean of ")
+        .link(mean)
+        .say(" is what a prompt of ")
+        .number(input)
+        .say(" costs; prefill speed is ")
+        .number(speed)
+        .say(".");
+    Some(saying.done())
+}
+
+fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (p99, median) = (page.at(row, "ttft", P99)?, page.at(row, "ttft", MEDIAN)?);
+    let saying = Saying::on(page.facts).say("TTFT p99 is ").link(p99);
+    if is_long_tailed(page, row) && page.overlap(p99, median) {
+        let saying = saying.say(" and its median ").number(median);
+        return Some(saying.say("; their intervals overlap.").done());
+    }
+    if let Some(tail) = page.when(row, ("ttft_tail", None), |tail| TAIL_LONG <= tail) {
+        let saying = saying.say(", ").bare(tail).say(" times its median of ").number(median);
+        let is_heard = page.at(row, "waiting", Some("max")).is_some();
+        let end = match (has_cause(page, row), is_heard) {
+            (true, _) => ".",
+            (false, true) => "; what these requests waited for is not known.",
+            (false, false) => {
+                "; what these requests waited for is not known, for the server says nothing of its \
+                 queue."
+            }
+        };
+        return Some(saying.say(end).done());
+    }
+    Some(beside_median(page, row, saying, ("ttft", median))?.say(".").done())
+}
+
+/// `…, 8.1 % above its median of 135.27 ms`.
+fn beside_median<'a>(
+    page: &Page<'a>,
+    row: &Row,
+    saying: Saying<'a>,
+    (of, median): (&str, usize),
+) -> Option<Saying<'a>> {
+    let spread = page.at(row, &format!("{of}_spread"), None)?;
+    let is_same = page.overlap(page.at(row, of, P99)?, median);
+    Some(if is_same || page.value(spread) < PRINTABLE_SHARE {
+        saying.say(" and its median ").number(median)
+    } else {
+        saying.say(", ").number(spread).say(" above its median of ").number(median)
+    })
+}
+
+fn has_cause(page: &Page<'_>, row: &Row) -> bool {
+    [queueing, burst, held_back, cached, too_fast].iter().any(|rule| rule(page, row).is_some())
+}
+
+fn ttft_skew(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (mean, median) = (page.at(row, "ttft", MEAN)?, page.at(row, "ttft", MEDIAN)?);
+    let large = |skew: f64| SKEW_LARGE <= skew && !page.overlap(mean, median);
+    let skew = page.when(row, ("ttft_skew", None), large)?;
+    let saying = Saying::on(page.facts)
+        .say("The TTFT mean of ")
+        .link(mean)
+        .say(" is ")
+        .bare(skew)
+        .say(" times the median: ");
+    let is_warm = cached(page, row).is_some() || too_fast(page, row).is_some();
+    let end = if is_warm {
+        "as where some prompts are in the cache and some are not."
+    } else {
+        "some requests took far longer than the usual one."
+    };
+    Some(saying.say(end).done())
+}
+
+fn is_long_tailed(page: &Page<'_>, row: &Row) -> bool {
+    page.when(row, ("ttft_tail", None), |tail| TAIL_LONG <= tail).is_some()
+}
+
+fn queueing(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let waiting = page.when(row, ("waiting", Some("max")), |waiting| 1.0 <= waiting)?;
+    is_long_tailed(page, row).then(|| {
+        Saying::on(page.facts)
+            .say("The server had up to ")
+            .link(waiting)
+            .say(" in its queue, and TTFT counts that wait.")
+            .done()
+    })
+}
+
+fn burst(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let users = page.when(row, ("concurrency", None), |users| 1.0 < users)?;
+    let requests = page.at(row, "requests", None)?;
+    let share = page.value(users) / page.value(requests);
+    (row.is_closed && (BURST..1.0).contains(&share) && is_long_tailed(page, row)).then(|| {
+        Saying::on(page.facts)
+            .bare(users)
+            .say(" of ")
+            .link(requests)
+            .say(" left together at the start, and prompts that arrive together wait for each other.")
+            .done()
+    })
+}
+
+fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let users = page.at(row, "concurrency", None)?;
+    let few = |running: f64| 0.0 < running && running < HELD_BACK * page.value(users);
+    let running = page.when(row, ("running", Some("max")), few)?;
+    page.when(row, ("waiting", Some("max")), |waiting| 1.0 <= waiting)?;
+    let saying = Saying::on(page.facts)
+        .say("Of ")
+        .bare(users)
+        .say(" in flight the server ran at most ")
+        .bare(running)
+        .say(" at once; the others waited.");
+    Some(saying.done())
+}
+
+fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let (p99, median) = (page.at(row, "tpot", P99)?, page.at(row, "tpot", MEDIAN)?);
+    let is_told_apart = !page.overlap(p99, median);
+    let long = |tail: f64| TAIL_LONG <= tail && is_told_apart;
+    if let Some(tail) = page.when(row, ("tpot_tail", None), long) {
+        let saying = Saying::on(page.facts).say("TPOT p99 is ").link(p99).say(", ").bare(tail);
+        let saying = saying.say(" times its median of ").number(median);
+        return Some(saying.say(": some answers come far slower than others.").done());
+    }
+    let spread = page.value(page.at(row, "tpot_spread", None)?);
+    let saying = if spread <= SPREAD_STEADY {
+        Saying::on(page.facts).say("Decode is steady: TPOT p99 is ")
+    } else {
+        Saying::on(page.facts).say("TPOT p99 is ")
+    };
+    let saying = beside_median(page, row, saying.link(p99), ("tpot", median))?;
+    let end = if SPREAD_WIDE <= spread && is_told_apart {
+        ": some answers come slower than others."
+    } else {
+        "."
+    };
+    Some(saying.say(end).done())
+}
+
+/// How many times its median ITL p99 is, where answers pause.
+pub(super) fn long_pauses(page: &Page<'_>, row: &Row) -> Option<usize> {
+    let (p99, median) = (page.at(row, "itl", P99)?, page.at(row, "itl", MEDIAN)?);
+    let long = |tail: f64| PAUSES_LONG <= tail && !page.overlap(p99, median);
+    page.when(row, ("itl_tail", None), long)
+}
+
+fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    (1 < row.concurrency?).then_some(())?;
+    let tail = long_pauses(page, row)?;
+    let saying = Saying::on(page.facts)
+        .say("ITL p99 is ")
+        .number(page.at(row, "itl", P99)?)
+        .say(", ")
+        .bare(tail)
+        .say(" times its median of ")
+        .number(page.at(row, "itl", MEDIAN)?)
+        .say(": answers pause, as they do while other prompts are prefilled.");
+    Some(saying.done())
+}
+
+fn preemptions(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let count = page.when(row, ("preemptions", None), |count| 1.0 <= count)?;
+    let saying = Saying::on(page.facts)
+        .say("The server preempted requests (at most ")
+        .link(count)
+        .say(" in a run): their tokens so far had to be computed again.");
+    Some(saying.done())
+}
+
+fn kv_full(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let share = page.when(row, ("kv_usage", Some("max")), |share| KV_FULL <= share)?;
+    Some(Saying::on(page.facts).say("The KV cache was up to ").link(share).say(" full.").done())
+}
+
+fn promises(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let kept = page.at(row, "attainment", None)?;
+    let saying = Saying::on(page.facts).link(kept).say(" of the requests kept every promise");
+    Some(match page.at(row, "goodput", None) {
+        Some(goodput) => saying.say(": a goodput of ").number(goodput).say(".").done(),
+        None => saying.say(".").done(),
+    })
+}
+
+fn throughput(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let times = page.when(row, ("peak_times", None), |times| PEAK_APART <= times)?;
+    let saying = Saying::on(page.facts)
+        .say("Output throughput is ")
+        .link(page.at(row, "output_throughput", None)?)
+        .say("; in the best second it was ")
+        .number(page.at(row, "peak_output_throughput", None)?)
+        .say(", ")
+        .bare(times)
+        .say(" times as much.");
+    Some(saying.done())
+}

@@ -1,0 +1,39 @@
+//! The documents: what stands on the page of a run, of a set and of a suite.
+//!
+//! A page is a function of what is stored: it reads no clock and opens nothing, so that the same
+//! files always make the same bytes. Sentences beside charts are made from the numbers that the
+//! charts show.
+
+mod belief;
+mod cells;
+mod charts;
+pub mod csv;
+mod frame;
+mod rows;
+mod run;
+mod set;
+mod suite;
+mod system;
+mod words;
+
+use inferometer_analysis::set::{PointResult, SetSummary};
+
+pub use self::run::run;
+pub use self::set::set;
+pub use self::suite::suite;
+use crate::document::Document;
+use crate::narrative::Narrative;
+
+/// What the page of a suite is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct SuiteInput<'a> {
+    pub set: &'a SetSummary,
+    /// Runs that are not here are told by the set alone, without charts of their requests.
+    pub points: &'a [PointResult],
+    pub narrative: &'a Narrative,
+}
+
+/// The page that fits what the set asked.
+pub fn of_set(input: &SuiteInput<'_>) -> Document {
+    if input.set.suite.is_some() { suite(input) } else { set(input) }
+}

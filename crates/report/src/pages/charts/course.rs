@@ -1,0 +1,168 @@
+//! A run over time: what the client had in flight, and what the server says of itself.
+
+use inferometer_analysis::{CourseFigure, Summary};
+
+use super::{id, measure};
+use crate::chart::{Chart, Measure, Plot, ScaleKind, Timeline, TimelinePanel, TimelineSeries};
+use crate::number::{figure, percent};
+use crate::pages::words::counted;
+
+pub(in crate::pages) fn course(summary: &Summary, of: &str) -> Option<Chart> {
+    let course = &summary.figures.course;
+    if course.in_flight.is_empty() || course.step_ms <= 0.0 {
+        return None;
+    }
+    let mut panels = vec![in_flight(summary, course), tokens(course)];
+    panels.extend(kv_use(summary, course));
+    Some(Chart {
+        id: id(of, "course"),
+        title: "Requests in flight, output and KV use over time".to_owned(),
+        finding: finding(summary, course),
+        n: format!(
+            "{} in steps of {} s{}",
+            counted(summary.attempted, "request"),
+            figure(Some(course.step_ms / 1e3)),
+            heard(summary),
+        ),
+        plot: Plot::Timeline(Timeline {
+            from_s: course.from_ms / 1e3,
+            step_s: course.step_ms / 1e3,
+            panels,
+        }),
+    })
+}
+
+fn in_flight(summary: &Summary, course: &CourseFigure) -> TimelinePanel {
+    let client = course.in_flight.iter().map(|value| Some(*value)).collect();
+    let mut series = vec![TimelineSeries { name: "in flight (client)".to_owned(), values: client }];
+    if let Some(server) = &summary.server {
+        let line = &server.timeline;
+        for (name, values) in
+            [("running (server)", &line.running), ("waiting (server)", &line.waiting)]
+        {
+            let values = resampled(values, (line.from_ms, line.step_ms), course);
+            if values.iter().any(Option::is_some) {
+                series.push(TimelineSeries { name: name.to_owned(), values });
+            }
+        }
+    }
+    panel("Requests", measure("Requests", "", ScaleKind::Linear), series)
+}
+
+fn tokens(course: &CourseFigure) -> TimelinePanel {
+    let per_s = |tokens: &u64| Some(*tokens as f64 / (course.step_ms / 1e3));
+    let values = course.output_tokens.iter().map(per_s).collect();
+    let series = vec![TimelineSeries { name: "output tokens".to_owned(), values }];
+    panel("Output", measure("Output", "tok/s", ScaleKind::Linear), series)
+}
+
+fn kv_use(summary: &Summary, course: &CourseFigure) -> Option<TimelinePanel> {
+    let line = &summary.server.as_ref()?.timeline;
+    let shares = resampled(&line.kv_usage, (line.from_ms, line.step_ms), course);
+    let values: Vec<Option<f64>> =
+        shares.into_iter().map(|share| share.map(|share| share * 100.0)).collect();
+    let is_known = values.iter().any(Option::is_some);
+    let series = vec![TimelineSeries { name: "KV use (server)".to_owned(), values }];
+    is_known.then(|| panel("KV use", measure("KV use", "%", ScaleKind::Linear), series))
+}
+
+fn panel(heading: &str, y: Measure, series: Vec<TimelineSeries>) -> TimelinePanel {
+    TimelinePanel { heading: heading.to_owned(), y, series }
+}
+
+/// The server's steps on the client's: the mean of those that lie in a step, else the one that it
+/// lies in. Where the server said nothing there is nothing.
+fn resampled(
+    values: &[Option<f64>],
+    (from_ms, step_ms): (f64, f64),
+    course: &CourseFigure,
+) -> Vec<Option<f64>> {
+    let middle = |place: usize| from_ms + (place as f64 + 0.5) * step_ms;
+    let at = |low: f64, high: f64| {
+        let inside: Vec<f64> = values
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| (low..high).contains(&middle(*place)))
+            .filter_map(|(_, value)| *value)
+            .collect();
+        if inside.is_empty() {
+            let place = ((low + high) / 2.0 - from_ms) / step_ms;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked to be a place not below zero"
+            )]
+            return if 0.0 <= place { values.get(place as usize).copied().flatten() } else { None };
+        }
+        Some(inside.iter().sum::<f64>() / inside.len() as f64)
+    };
+    if step_ms <= 0.0 {
+        return vec![None; course.in_flight.len()];
+    }
+    (0..course.in_flight.len())
+        .map(|step| {
+            let low = course.from_ms + step as f64 * course.step_ms;
+            at(low, low + course.step_ms)
+        })
+        .collect()
+}
+
+fn finding(summary: &Summary, course: &CourseFigure) -> String {
+    let scalar = |name: &str| summary.metrics.scalar(name).and_then(|found| found.value);
+    let drawn = course.in_flight.iter().copied().fold(0.0, f64::max);
+    let (mean, peak) = (scalar("concurrency_mean"), scalar("concurrency_peak").unwrap_or(drawn));
+    let mut parts = vec![match mean {
+        Some(mean) => {
+            format!("{} requests were in flight on average, {peak} at most", figure(Some(mean)))
+        }
+        None => format!("at most {peak} requests were in flight"),
+    }];
+    if let Some(server) = &summary.server {
+        if let Some(waiting) = server.waiting {
+            parts.push(if 0.0 < waiting.max {
+                format!("up to {} waited in the server", waiting.max)
+            } else {
+                "none was seen waiting in the server".to_owned()
+            });
+        }
+        if let Some(kv) = server.kv_usage {
+            parts.push(format!("KV use reached {}", percent(Some(kv.max))));
+        }
+    }
+    let mut text = parts.join("; ") + ".";
+    if let Some(first) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &first);
+    }
+    text
+}
+
+fn heard(summary: &Summary) -> String {
+    match &summary.server {
+        Some(server) => format!(", {} of the server", counted(server.scrapes.inside, "reading")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(from_ms: f64, step_ms: f64, steps: usize) -> CourseFigure {
+        CourseFigure { from_ms, step_ms, in_flight: vec![1.0; steps], ..CourseFigure::default() }
+    }
+
+    #[test]
+    fn coarse_readings_are_repeated_and_gaps_stay_gaps() {
+        let values = [Some(1.0), None, Some(3.0)];
+        let found = resampled(&values, (0.0, 1_000.0), &grid(0.0, 500.0, 8));
+        let expected = [Some(1.0), Some(1.0), None, None, Some(3.0), Some(3.0), None, None];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn fine_readings_are_averaged_and_time_before_them_is_empty() {
+        let values = [Some(2.0), Some(4.0), None, Some(8.0)];
+        let found = resampled(&values, (1_000.0, 500.0), &grid(0.0, 1_000.0, 4));
+        assert_eq!(found, [None, Some(3.0), Some(8.0), None]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What a table has a row for: one load, asked once or several times, and what came of it.
+
+use inferometer_analysis::set::{
+    Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
+};
+use inferometer_analysis::{Quantity, Summary, Verdict, Zero};
+use inferometer_model::Outcome;
+
+use crate::narrative::facts::{row_name, table_of_scenario};
+use crate::number::percent;
+
+#[derive(Clone, Debug)]
+pub(super) struct Row<'a> {
+    /// As every table and sentence of the page names it.
+    pub(super) name: String,
+    /// Runs that count, in their order.
+    pub(super) runs: Vec<&'a Summary>,
+    /// Runs that are in no number.
+    pub(super) left_out: Vec<&'a Summary>,
+    /// `None` of a run that stands alone.
+    pub(super) level: Option<&'a LevelSummary>,
+    /// Of a suite.
+    pub(super) scenario: Option<&'a SuiteRow>,
+    /// Its place among the rows of the suite.
+    pub(super) suite_place: Option<u32>,
+    /// Where its prompts were in the server's prefix cache.
+    pub(super) contaminated: Option<&'a Contaminated>,
+}
+
+/// Rows over the same axis, such as all levels of one server.
+#[derive(Clone, Debug)]
+pub(super) struct Series<'a> {
+    pub(super) name: String,
+    pub(super) rows: Vec<&'a Row<'a>>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of_run(summary: &'a Summary) -> Self {
+        let counts = summary.verdict != Verdict::Invalid;
+        Self {
+            name: summary.run.id.clone(),
+            runs: vec![summary],
+            left_out: if counts { Vec::new() } else { vec![summary] },
+            level: None,
+            scenario: None,
+            suite_place: None,
+            contaminated: None,
+        }
+    }
+
+    fn of_level(name: String, level: &'a LevelSummary, points: &'a [PointResult]) -> Self {
+        let own = |numbers: &[u32]| {
+            points
+                .iter()
+                .filter(|result| numbers.contains(&result.point.number))
+                .map(|result| &result.summary)
+                .collect()
+        };
+        Self {
+            name,
+            runs: own(&level.points),
+            left_out: own(&level.left_out),
+            level: Some(level),
+            scenario: None,
+            suite_place: None,
+            contaminated: None,
+        }
+    }
+
+    /// Where it stands on the page.
+    pub(super) fn id(&self) -> String {
+        table_of_scenario(&self.name)
+    }
+
+    /// A number of it with its doubt; of a single run what the run itself says.
+    pub(super) fn quantity(&self, name: &str) -> Across {
+        let stored = self.level.and_then(|level| level.quantity(name)).cloned();
+        stored.unwrap_or_else(|| {
+            let found: Vec<_> = match Quantity::named(name, Zero::Sent) {
+                Ok(quantity) => self.runs.iter().map(|run| quantity.of(run)).collect(),
+                Err(problem) => vec![Err(problem.to_string())],
+            };
+            Across::of(&found)
+        })
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<f64> {
+        self.quantity(name).mean
+    }
+
+    /// Values of a distribution, all runs added up; `None` of what is one number by itself.
+    pub(super) fn values_of(&self, metric: &str) -> Option<u64> {
+        let of_run = |run: &&Summary| run.metrics.distribution(metric).map(|found| found.n);
+        self.runs.iter().filter_map(of_run).reduce(|sum, n| sum + n)
+    }
+
+    /// The run that charts of requests are drawn from.
+    pub(super) fn drawn(&self) -> Option<&'a Summary> {
+        self.runs.first().or(self.left_out.first()).copied()
+    }
+
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = &'a Summary> + '_ {
+        let alone = self.level.is_none();
+        self.runs.iter().chain(self.left_out.iter().filter(move |_| !alone)).copied()
+    }
+
+    pub(super) fn verdict(&self) -> Verdict {
+        let worst = || self.all_runs().map(|run| run.verdict).max().unwrap_or(Verdict::Invalid);
+        self.level.map_or_else(worst, |level| level.verdict)
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        if let Some(level) = self.level {
+            return level.requests;
+        }
+        let mut tally = Tally::default();
+        for run in self.all_runs() {
+            let (ok, cancelled) = (run.count(Outcome::Ok), run.count(Outcome::Cancelled));
+            tally.scheduled += run.scheduled.saturating_sub(run.time_over);
+            tally.ok += ok;
+            tally.cancelled += cancelled;
+            tally.failed += run.attempted.saturating_sub(ok + cancelled);
+            tally.not_sent += run.count(Outcome::NotSent).saturating_sub(run.time_over);
+        }
+        tally
+    }
+
+    /// Whether its numbers are to be taken with care, and why.
+    pub(super) fn reservation(&self) -> Option<String> {
+        let cut = self.level.and_then(|level| level.cut.as_ref());
+        if let Some(found) = self.contaminated {
+            return Some(warm(found));
+        }
+        match (self.verdict(), cut) {
+            (_, Some(cut)) if cut.answers_missing => {
+                Some(format!("cut by a limit of time: {}", cut.limits.join(", ")))
+            }
+            (Verdict::Invalid, _) => Some("a run of it is invalid".to_owned()),
+            (Verdict::Degraded, _) => Some("a run of it has a reservation".to_owned()),
+            (Verdict::Valid, _) if self.level.is_some_and(LevelSummary::is_saturated) => {
+                Some("the server did not keep up with this rate".to_owned())
+            }
+            (Verdict::Valid, _) => None,
+        }
+    }
+
+    pub(super) fn place(&self) -> Option<f64> {
+        self.level?.level.place().filter(|place| place.is_finite())
+    }
+}
+
+fn warm(found: &Contaminated) -> String {
+    match found.cached_share {
+        _ if found.suspected => {
+            "its prefill is so fast that its prompts seem to have been in the prefix cache"
+                .to_owned()
+        }
+        Some(share) => {
+            format!("{} of its prompt tokens came from the prefix cache", percent(Some(share)))
+        }
+        None => "its prompts came from the prefix cache".to_owned(),
+    }
+}
+
+/// The rows of a suite, in the order of its scenarios.
+pub(super) fn of_suite<'a>(set: &'a SetSummary, points: &'a [PointResult]) -> Vec<Row<'a>> {
+    let Some(suite) = &set.suite else { return Vec::new() };
+    let rows = (0_u32..).zip(&suite.rows);
+    rows.filter_map(|(place, row)| {
+        let condition = set.conditions.get(usize::try_from(row.condition).ok()?)?;
+        let level = condition.levels.iter().find(|level| level.level == row.level)?;
+        let found = Row::of_level(row.name.clone(), level, points);
+        let contaminated = suite.contaminated.iter().find(|found| found.row == place);
+        Some(Row { scenario: Some(row), suite_place: Some(place), contaminated, ..found })
+    })
+    .collect()
+}
+
+/// The rows of a sweep or of repeats, by condition.
+pub(super) fn of_conditions<'a>(
+    set: &'a SetSummary,
+    points: &'a [PointResult],
+) -> Vec<Vec<Row<'a>>> {
+    let several = 1 < set.conditions.len();
+    let of_one = |condition: &'a ConditionSummary| {
+        let row = |level: &'a LevelSummary| {
+            Row::of_level(row_name(&condition.name, level.level, several), level, points)
+        };
+        condition.levels.iter().map(row).collect()
+    };
+    set.conditions.iter().map(of_one).collect()
+}

@@ -1,0 +1,180 @@
+//! The page of a single run.
+
+mod tables;
+
+use inferometer_analysis::{Summary, Verdict};
+use inferometer_model::Outcome;
+
+use super::frame::{self, About, section};
+use super::rows::Row;
+use super::{belief, charts, system};
+use crate::document::{Block, Card, Document, Section, plain};
+use crate::narrative::Narrative;
+use crate::number::{NOTHING, count, figure, fixed};
+use crate::{load, workload};
+
+pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
+    let row = Row::of_run(summary);
+    let about = About {
+        started: &summary.run.started,
+        tool_version: &summary.run.tool_version,
+        verdict: summary.verdict,
+        simulated: summary.run.simulated.is_some(),
+        first: Some(summary),
+        models: vec![summary.run.model.clone()],
+        more: vec![("Load", asked(summary))],
+    };
+    let why = verdict_words(summary);
+    Document {
+        header: frame::header(&about, narrative),
+        title: "LLM Inference Benchmark Report: One Run".to_owned(),
+        lead: frame::lead(&about, frame::badge(summary.verdict, why), headline(summary, &row)),
+        sections: sections(summary, row, narrative),
+        footer: frame::footer(&about, &summary.run.id, narrative),
+    }
+}
+
+fn sections(summary: &Summary, row: Row<'_>, narrative: &Narrative) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let mut words: Vec<Block> = frame::paragraph(&narrative.summary).into_iter().collect();
+    words.extend(frame::authorship(narrative));
+    if !words.is_empty() {
+        sections.push(section("executive-summary", "Executive Summary", words));
+    }
+    sections.push(system::system(Some(summary)));
+    sections.push(section(
+        "metrics",
+        "Performance",
+        vec![
+            Block::Table(tables::latencies(summary)),
+            Block::Table(tables::numbers(summary)),
+            belief::steady(summary),
+        ],
+    ));
+    let rows = [row];
+    sections.push(section("charts", "Charts", figures(summary, &rows[0])));
+    if let Some(table) = tables::server(summary) {
+        sections.push(section("server", "What the server says of itself", vec![table]));
+    }
+    if !narrative.recommendations.is_empty() {
+        let list = vec![Block::List(frame::texts(&narrative.recommendations))];
+        sections.push(section("recommendations", "Recommendations", list));
+    }
+    sections.push(believed(&rows, narrative));
+    sections.push(provenance(summary));
+    sections
+}
+
+fn asked(summary: &Summary) -> String {
+    let unit = match summary.workload.turns {
+        Some(_) => load::Unit::Conversations,
+        None => load::Unit::Requests,
+    };
+    let run = &summary.run;
+    format!(
+        "{}, {}, {}",
+        load::shape(&run.load, unit),
+        load::extent(&run.extent),
+        workload::lengths(&summary.workload, run.api)
+    )
+}
+
+fn verdict_words(summary: &Summary) -> String {
+    let partial = if summary.run.partial { " The run was not played to its end." } else { "" };
+    format!(
+        "{} of {} requests ended ok in {} s. {}{partial}",
+        count(summary.count(Outcome::Ok)),
+        count(summary.scheduled.saturating_sub(summary.time_over)),
+        figure(summary.window.duration_s),
+        frame::reason(summary.verdict, &summary.warnings),
+    )
+}
+
+fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
+    let ttft = if summary.run.load.is_open() { "ttft_schedule" } else { "ttft" };
+    let latency = |label: &str, metric: &str| {
+        let value = row.value(&format!("{metric}.mean"))?;
+        let tail = row.quantity(&format!("{metric}.p99"));
+        let mark = if tail.certified { "" } else { " (not certified)" };
+        Some(Card {
+            label: format!("{label} mean"),
+            value: fixed(Some(value), 2),
+            unit: "ms".to_owned(),
+            detail: tail.mean.map_or_else(
+                || NOTHING.to_owned(),
+                |p99| format!("p99 {} ms{mark}", fixed(Some(p99), 2)),
+            ),
+        })
+    };
+    let output = row.quantity("output_throughput");
+    let throughput = output.mean.map(|value| Card {
+        label: "Output throughput".to_owned(),
+        value: fixed(Some(value), 2),
+        unit: "tok/s".to_owned(),
+        detail: super::words::doubt(&output),
+    });
+    let requests = Card {
+        label: "Requests ok".to_owned(),
+        value: count(summary.count(Outcome::Ok)),
+        unit: String::new(),
+        detail: format!("of {}", count(summary.scheduled.saturating_sub(summary.time_over))),
+    };
+    [throughput, latency("TTFT", ttft), latency("TPOT", "tpot"), Some(requests)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
+    let own = [row];
+    [
+        charts::first_tokens(&own, ""),
+        charts::token_gaps(&own, ""),
+        charts::course(summary, ""),
+        charts::requests(summary, ""),
+        charts::gaps(summary, ""),
+    ]
+    .into_iter()
+    .flatten()
+    .map(charts::figure)
+    .collect()
+}
+
+fn believed(rows: &[Row<'_>], narrative: &Narrative) -> Section {
+    let mut blocks = vec![belief::behind(rows)];
+    if !narrative.doubts.is_empty() {
+        blocks.push(Block::List(frame::texts(&narrative.doubts)));
+    }
+    let own = rows.iter().flat_map(|row| row.all_runs()).flat_map(|run| &run.warnings);
+    let warnings: Vec<_> = own.cloned().collect();
+    blocks.extend(belief::reasons(&warnings, &[]));
+    let mut parts = Vec::new();
+    if let Some(table) = belief::checks(rows) {
+        parts.push(section("checks-of-the-run", "Checks", vec![Block::Table(table)]));
+    }
+    parts.push(section("cache-honesty", "Prefix cache", belief::cache(rows, None)));
+    parts.push(section("client", "The client itself", belief::client(rows)));
+    parts.push(section("endings", "How requests ended", belief::outcomes(rows)));
+    Section { sections: parts, ..section("belief", "How far to believe this", blocks) }
+}
+
+fn provenance(summary: &Summary) -> Section {
+    let run = &summary.run;
+    let mut facts: Vec<(String, String)> = [
+        ("Run", run.id.clone()),
+        ("Started", run.started.clone()),
+        ("Tool", format!("Inferometer {}", run.tool_version)),
+        ("Target", run.target.clone()),
+        ("Seed", run.seed.to_string()),
+        ("Workload fingerprint", summary.workload.fingerprint.clone()),
+        ("Plan fingerprint", summary.plan.fingerprint.clone()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into();
+    facts.extend(run.metadata.clone());
+    if summary.verdict == Verdict::Invalid {
+        facts.push(("Use".to_owned(), "none: its numbers are not about the server".to_owned()));
+    }
+    let facts = facts.into_iter().map(|(key, value)| (key, plain(value))).collect();
+    section("provenance", "Provenance", vec![Block::Facts(facts)])
+}

@@ -1,0 +1,171 @@
+//! The tables of a set: its levels, its quantities across runs, and its runs.
+
+use inferometer_analysis::set::{PointLine, SetSummary};
+use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Unit};
+use inferometer_model::campaign::Dimension;
+
+use crate::document::{Cell, Column, Table, plain};
+use crate::narrative::facts::printed;
+use crate::number::{count, percent};
+use crate::pages::cells::{missing, number};
+use crate::pages::rows::{Row, Series};
+use crate::pages::words::{level_cell, range};
+
+/// Throughput and latency at each level; a server has rows of its own.
+pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
+    let is_rate = set.asked.dimension == Some(Dimension::Rate);
+    let several = 1 < series.len();
+    let ttft = if is_rate { "ttft_schedule" } else { "ttft" };
+    let name = if is_rate { "TTFT from schedule" } else { "TTFT" };
+    let mut columns = Vec::new();
+    if several {
+        columns.push(Column::left("Server"));
+    }
+    columns.extend(
+        [
+            if is_rate { "Asked rate (req/s)" } else { "Concurrency" },
+            "Runs",
+            "Requests ok",
+            "Output Throughput (tok/s)",
+            if is_rate { "Answered (req/s)" } else { "Per-user Throughput (tok/s)" },
+            &format!("{name} mean (ms)"),
+            &format!("{name} p99 (ms)"),
+            "TPOT mean (ms)",
+            "TPOT p99 (ms)",
+        ]
+        .map(Column::right),
+    );
+    let second = if is_rate { "request_throughput" } else { "per_user_throughput" };
+    let quantities = [
+        "output_throughput".to_owned(),
+        second.to_owned(),
+        format!("{ttft}.mean"),
+        format!("{ttft}.p99"),
+        "tpot.mean".to_owned(),
+        "tpot.p99".to_owned(),
+    ];
+    let row = |series: &Series<'_>, row: &Row<'_>| {
+        let mut cells = Vec::new();
+        if several {
+            cells.push(Cell::text(series.name.clone()));
+        }
+        cells.extend(head(row));
+        cells.extend(quantities.iter().map(|quantity| number(row, quantity, 2)));
+        cells
+    };
+    Table {
+        id: "set-levels".to_owned(),
+        caption: "Every level".to_owned(),
+        columns,
+        rows: series
+            .iter()
+            .flat_map(|one| one.rows.iter().map(move |each| (one, *each)))
+            .map(|(one, each)| row(one, each))
+            .collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// Level, runs and requests.
+fn head(row: &Row<'_>) -> Vec<Cell> {
+    let Some(level) = row.level else { return vec![missing("there is no level"); 3] };
+    let reservation = row.reservation();
+    let place = Cell {
+        number: level.level.place(),
+        doubtful: reservation.is_some(),
+        detail: reservation,
+        ..Cell::text(level_cell(level.level))
+    };
+    let runs = level.points.len();
+    let tally = row.tally();
+    let ok = Cell {
+        detail: (tally.ok != tally.scheduled).then(|| format!("of {}", count(tally.scheduled))),
+        ..Cell::number(count(tally.ok), tally.ok as f64)
+    };
+    vec![place, Cell::number(runs.to_string(), runs as f64), ok]
+}
+
+/// What is told of repeated runs of a distribution.
+const STATISTICS: [Statistic; 3] = [
+    Statistic::Mean,
+    Statistic::Percentile(Percentile::P50),
+    Statistic::Percentile(Percentile::P99),
+];
+
+/// Each quantity over the runs of one experiment.
+pub(super) fn across(row: &Row<'_>) -> Table {
+    let mut rows = Vec::new();
+    for metric in METRICS {
+        let statistics = match metric.shape() {
+            Shape::Distribution => STATISTICS.map(Some).to_vec(),
+            Shape::Scalar => vec![None],
+        };
+        for quantity in statistics.into_iter().filter_map(|one| Quantity::new(metric, one)) {
+            let found = row.quantity(&quantity.to_string());
+            // What no run has needs no line of dashes.
+            let Some(mean) = found.mean else { continue };
+            let shown = |value: Option<f64>| match value {
+                Some(value) => Cell::number(printed(metric.name, value), value),
+                None => missing("one run has no spread"),
+            };
+            let statistic = quantity.statistic().map_or("", Statistic::name);
+            let title = format!("{} {statistic}", metric.title);
+            let extremes = found.extremes();
+            rows.push(vec![
+                Cell::text(title.trim_end()),
+                Cell { doubtful: !found.certified, ..number(row, &quantity.to_string(), 2) },
+                Cell::text(if metric.unit == Unit::Share { "of 1" } else { metric.unit.name() }),
+                found.doubt().map_or_else(
+                    || missing("too few values to give one"),
+                    |interval| Cell { number: Some(mean), ..Cell::text(range(interval)) },
+                ),
+                shown(found.std),
+                found.cov.map_or_else(
+                    || missing("one run has no spread"),
+                    |cov| Cell::number(percent(Some(cov)), cov),
+                ),
+                shown(extremes.map(|(low, _)| low)),
+                shown(extremes.map(|(_, high)| high)),
+                Cell::number(found.n.to_string(), f64::from(found.n)),
+            ]);
+        }
+    }
+    let columns = ["Mean", "", "95 % interval", "Std", "CoV", "Lowest", "Highest", "Runs"];
+    Table {
+        id: "set-levels".to_owned(),
+        caption: format!("{} across its runs", row.name),
+        columns: [Column::left("Quantity")].into_iter().chain(columns.map(Column::right)).collect(),
+        rows,
+        notes: vec![plain("A run counts once, whatever its length.")],
+    }
+}
+
+/// Every run of the set.
+pub(in crate::pages) fn runs(set: &SetSummary) -> Table {
+    let name = |line: &PointLine| {
+        let place = usize::try_from(line.condition).unwrap_or(usize::MAX);
+        set.conditions.get(place).map_or_else(String::new, |condition| condition.name.clone())
+    };
+    let row = |line: &PointLine| {
+        vec![
+            Cell::number(format!("{}/{}", set.set, line.number), f64::from(line.number)),
+            Cell::text(name(line)),
+            Cell::text(level_cell(line.level)),
+            Cell::text(line.verdict.to_string()),
+            Cell::text(line.seed.to_string()),
+            Cell::text(line.workload_fingerprint.clone()),
+            Cell::text(line.plan_fingerprint.clone()),
+        ]
+    };
+    Table {
+        id: "runs-of-the-set".to_owned(),
+        caption: "Runs".to_owned(),
+        columns: ["Run", "Condition", "Level", "Verdict", "Seed", "Workload", "Plan"]
+            .map(Column::left)
+            .into(),
+        rows: set.points.iter().map(row).collect(),
+        notes: vec![plain(
+            "Runs asked for the same where the workload is equal, and sent the same where the plan is.",
+        )],
+    }
+}

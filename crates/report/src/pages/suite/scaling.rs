@@ -1,0 +1,157 @@
+//! How the server bears more users at once.
+
+use inferometer_analysis::set::{ConditionSummary, Finding, Peak, SetSummary, SweetSpot};
+
+use crate::document::{Block, Card, Cell, Column, Figure, Mood, Section, Span, Table, Text, plain};
+use crate::narrative::Narrative;
+use crate::number::{fixed, percent};
+use crate::pages::cells::number;
+use crate::pages::rows::{Row, Series};
+use crate::pages::words::{level_name, listed};
+use crate::pages::{charts, frame};
+
+/// `None` where no scenario is asked at several levels of concurrency.
+pub(super) fn section(
+    set: &SetSummary,
+    rows: &[Row<'_>],
+    narrative: &Narrative,
+) -> Option<Section> {
+    let (place, condition) = scaled(set)?;
+    let own: Vec<&Row<'_>> = rows
+        .iter()
+        .filter(|row| row.scenario.is_some_and(|asked| asked.condition == place))
+        .collect();
+    let mut blocks: Vec<Block> = warm(&own).into_iter().collect();
+    blocks.extend(findings(condition));
+    blocks.push(Block::Table(table(&own)));
+    blocks.extend(figures(&condition.name, &own));
+    if !narrative.scaling.is_empty() {
+        blocks.push(Block::List(frame::texts(&narrative.scaling)));
+    }
+    Some(frame::section("scaling", "Concurrency Scaling", blocks))
+}
+
+/// That the numbers below are those of a warm cache, where they are.
+fn warm(rows: &[&Row<'_>]) -> Option<Block> {
+    let names: Vec<String> =
+        rows.iter().filter(|row| row.contaminated.is_some()).map(|row| row.name.clone()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(Block::Notice {
+        mood: Mood::Bad,
+        text: vec![
+            Span::Plain(format!(
+                "This table, its sweet spot and its peak describe a warm prefix cache: {} of {} \
+                 levels met their prompts there ({}). ",
+                names.len(),
+                rows.len(),
+                listed(&names)
+            )),
+            Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() },
+        ],
+        remedy: Some(plain(
+            "Ask with fresh prompts, which is the default, or empty the cache before each scenario.",
+        )),
+    })
+}
+
+fn scaled(set: &SetSummary) -> Option<(u32, &ConditionSummary)> {
+    let place = set.suite.as_ref()?.scaling?;
+    Some((place, set.conditions.get(usize::try_from(place).ok()?)?))
+}
+
+fn findings(condition: &ConditionSummary) -> Vec<Block> {
+    let Some(found) = &condition.findings else { return Vec::new() };
+    let spot = match &found.sweet_spot {
+        Finding::Found(spot) => sweet_spot(spot),
+        Finding::Unknown(why) => format!("– ({why})"),
+    };
+    let peak = match &found.peak {
+        Finding::Found(peak) => self::peak(peak),
+        Finding::Unknown(why) => format!("– ({why})"),
+    };
+    let line = |label: &str, words: String| -> Block {
+        let text: Text = vec![Span::Strong(format!("{label}:")), Span::Plain(format!(" {words}"))];
+        Block::Paragraph(text)
+    };
+    vec![line("Interactive sweet spot", spot), line("Peak throughput (scaling)", peak)]
+}
+
+fn sweet_spot(spot: &SweetSpot) -> String {
+    let sure = spot.same_share.map_or_else(String::new, |share| {
+        format!("; chosen in {} of resampled sets", percent(Some(share)))
+    });
+    let doubt = if spot.certified { "" } else { "; judged by p99s of too few requests to certify" };
+    format!(
+        "{} (the most for each user among the levels within twice the best TTFT p99 and TPOT p99; \
+         per-user {} tok/s{sure}{doubt})",
+        level_name(spot.level),
+        fixed(Some(spot.per_user_throughput.value), 1),
+    )
+}
+
+fn peak(peak: &Peak) -> String {
+    let sure = peak.same_share.map_or_else(String::new, |share| {
+        format!("; highest in {} of resampled sets", percent(Some(share)))
+    });
+    let unit = if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" };
+    format!("{} ({} {unit}{sure})", level_name(peak.level), fixed(Some(peak.throughput.value), 1))
+}
+
+/// The same two as headlines.
+pub(super) fn cards(set: &SetSummary) -> Vec<Card> {
+    let Some(found) = scaled(set).and_then(|(_, condition)| condition.findings.as_ref()) else {
+        return Vec::new();
+    };
+    let spot = found.sweet_spot.found().map(|spot| Card {
+        label: "Interactive sweet spot".to_owned(),
+        value: level_name(spot.level),
+        unit: String::new(),
+        detail: format!("{} tok/s for each user", fixed(Some(spot.per_user_throughput.value), 1)),
+    });
+    let peak = found.peak.found().map(|peak| Card {
+        label: "Peak throughput".to_owned(),
+        value: fixed(Some(peak.throughput.value), 1),
+        unit: if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" }.to_owned(),
+        detail: format!("at {}", level_name(peak.level)),
+    });
+    spot.into_iter().chain(peak).collect()
+}
+
+fn table(rows: &[&Row<'_>]) -> Table {
+    let line = |row: &&Row<'_>| -> Vec<Cell> {
+        vec![
+            super::tables::concurrency(row),
+            number(row, "output_throughput", 2),
+            number(row, "per_user_throughput", 2),
+            number(row, "ttft.p99", 2),
+            number(row, "tpot.p99", 2),
+        ]
+    };
+    Table {
+        id: "concurrency-scaling".to_owned(),
+        caption: "The same work at rising concurrency".to_owned(),
+        columns: vec![
+            Column::right("Concurrency"),
+            Column::right("Output Throughput (tok/s)"),
+            Column::right("Per-user Throughput (tok/s)"),
+            Column::right("TTFT p99 (ms)"),
+            Column::right("TPOT p99 (ms)"),
+        ],
+        rows: rows.iter().map(line).collect(),
+        notes: vec![plain("Per-user throughput is output throughput over concurrency.")],
+    }
+}
+
+fn figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
+    let series = [Series { name: name.to_owned(), rows: rows.to_vec() }];
+    let throughput = charts::throughput(&series)
+        .map(|chart| Block::Figure(Figure { chart, mermaid: charts::mermaid(&series[0]) }));
+    let others = [charts::latency(&series), charts::pareto(&series)];
+    let tails = [charts::first_tokens(rows, "scaling"), charts::token_gaps(rows, "scaling")];
+    throughput
+        .into_iter()
+        .chain(others.into_iter().chain(tails).flatten().map(charts::figure))
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! One scenario: what it is for, its key metrics, what they mean, and its charts.
+
+use inferometer_analysis::Summary;
+
+use crate::chart::Chart;
+use crate::document::{Block, Section, Span, Text, plain};
+use crate::narrative::Narrative;
+use crate::number::{NOTHING, count, fixed};
+use crate::pages::cells::of_across;
+use crate::pages::rows::Row;
+use crate::pages::words::{counted, doubt};
+use crate::pages::{charts, frame};
+
+pub(super) fn section(row: &Row<'_>, narrative: &Narrative) -> Section {
+    let purpose = row.scenario.map_or(NOTHING, |asked| asked.purpose.as_str());
+    let mut blocks = vec![
+        Block::Paragraph(vec![
+            Span::Strong("Purpose:".to_owned()),
+            Span::Plain(format!(" {purpose}")),
+        ]),
+        heading("Key metrics:"),
+        Block::List(key_metrics(row)),
+    ];
+    if let Some(reservation) = row.reservation() {
+        blocks.push(Block::Notice {
+            mood: crate::document::Mood::Doubt,
+            text: plain(frame::sentence(&reservation)),
+            remedy: Some(plain("Its warnings stand under “How far to believe this”.")),
+        });
+    }
+    if let Some(sentences) = narrative.scenarios.get(&row.name).filter(|found| !found.is_empty()) {
+        blocks.push(heading("Interpretation:"));
+        blocks.push(Block::List(frame::texts(sentences)));
+    }
+    blocks.extend(row.drawn().map(|run| figures(row, run)).unwrap_or_default());
+    frame::section(&row.id(), &row.name, blocks)
+}
+
+fn heading(words: &str) -> Block {
+    Block::Paragraph(vec![Span::Strong(words.to_owned())])
+}
+
+fn key_metrics(row: &Row<'_>) -> Vec<Text> {
+    let asked = row.scenario;
+    let told = |text: Option<&String>| text.map_or(NOTHING, String::as_str).to_owned();
+    let (input, output) = (
+        told(asked.and_then(|asked| asked.input_tokens.as_ref())),
+        told(asked.and_then(|asked| asked.output_tokens.as_ref())),
+    );
+    let concurrency = asked.and_then(|asked| asked.concurrency);
+    let requests = asked.and_then(|asked| asked.requests);
+    let value = |name: &str, places: usize| fixed(row.value(name), places);
+    let three = |metric: &str| {
+        ["mean", "p50", "p99"]
+            .map(|statistic| value(&format!("{metric}.{statistic}"), 2))
+            .join(" / ")
+    };
+    let output_throughput = row.quantity("output_throughput");
+    let tally = row.tally();
+    let mut lines = vec![
+        format!("Input/Output: {input} / {output} tokens"),
+        format!(
+            "Concurrency: {}",
+            concurrency.map_or_else(|| NOTHING.to_owned(), |n| count(n.into()))
+        ),
+        format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
+        format!(
+            "Output throughput: {} tok/s (peak {}){}",
+            value("output_throughput", 2),
+            value("peak_output_throughput", 2),
+            after(&doubt(&output_throughput)),
+        ),
+        format!("TTFT mean/median/p99: {} ms{}", three("ttft"), uncertain(row, "ttft")),
+        format!("TPOT mean/median/p99: {} ms{}", three("tpot"), uncertain(row, "tpot")),
+        format!("PP/TG (derived): {} / {} tok/s", value("pp", 1), value("tg", 1)),
+    ];
+    if tally.ok != tally.scheduled {
+        lines.push(format!(
+            "Outcomes: {} of {} ok, {} failed, {} cancelled, {} not sent",
+            count(tally.ok),
+            count(tally.scheduled),
+            count(tally.failed),
+            count(tally.cancelled),
+            count(tally.not_sent)
+        ));
+    }
+    lines.into_iter().map(plain).collect()
+}
+
+fn runs(row: &Row<'_>) -> String {
+    match row.level.map(|level| level.points.len() + level.left_out.len()) {
+        None | Some(0 | 1) => String::new(),
+        Some(runs) => format!(" in each of {}", counted(runs as u64, "run")),
+    }
+}
+
+fn after(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; {words}") }
+}
+
+/// A p99 of few requests is marked.
+fn uncertain(row: &Row<'_>, metric: &str) -> String {
+    let across = row.quantity(&format!("{metric}.p99"));
+    let cell = of_across(&across, row.values_of(metric), 2);
+    let reason = cell.detail.filter(|_| cell.doubtful);
+    reason.map_or_else(String::new, |reason| format!("; the p99: {reason}"))
+}
+
+/// A tail so many times its middle is worth a look.
+const TELLING: f64 = 3.0;
+
+/// What tells most stands open, and the others wait to be asked for.
+fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
+    let id = row.id();
+    let own = [row];
+    let waited = run.server.as_ref().and_then(|server| server.waiting);
+    let charts = [
+        (has_tail(row, charts::first_token_metric(&own)), charts::first_tokens(&own, &id)),
+        (false, charts::token_gaps(&own, &id)),
+        (waited.is_some_and(|waiting| 0.0 < waiting.max), charts::course(run, &id)),
+        (false, charts::requests(run, &id)),
+        (has_tail(row, "itl"), charts::gaps(run, &id)),
+    ];
+    let drawn = charts.into_iter().filter_map(|(is_telling, chart)| Some((is_telling, chart?)));
+    let (open, folded): (Vec<_>, Vec<_>) = drawn.partition(|(is_telling, _)| *is_telling);
+    let figures = |charts: Vec<(bool, Chart)>| -> Vec<Block> {
+        charts.into_iter().map(|(_, chart)| charts::figure(chart)).collect()
+    };
+    let mut blocks = figures(open);
+    if !folded.is_empty() {
+        let summary = format!("{} of {}", counted(folded.len() as u64, "more chart"), row.name);
+        blocks.push(Block::Details { summary, blocks: figures(folded) });
+    }
+    blocks
+}
+
+fn has_tail(row: &Row<'_>, metric: &str) -> bool {
+    let value = |statistic: &str| row.value(&format!("{metric}.{statistic}"));
+    value("p50").zip(value("p99")).is_some_and(|(middle, tail)| TELLING * middle <= tail)
+}

@@ -1,0 +1,210 @@
+//! What it ran on: the table of the machines.
+
+use inferometer_analysis::Summary;
+use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
+
+use super::cells::{known, missing};
+use super::frame::section;
+use super::words::counted;
+use crate::document::{Block, Cell, Column, Section, Table, plain};
+use crate::number::{NOTHING, count, figure};
+
+const NOT_TOLD: &str =
+    "the server is on another machine and nobody told what it is; see --server-info";
+const NOT_LOOKED: &str = "this run does not say: it was made by a version that did not look";
+const NOT_FOUND: &str = "the machine does not say";
+const BYTES_PER_GB: f64 = 1e9;
+
+/// The GPUs of the server, or what the engine pretends to be; a dash where nobody knows.
+pub(super) fn hardware(run: Option<&Summary>) -> String {
+    let Some(run) = run else { return NOTHING.to_owned() };
+    let server = run.system.server.as_ref();
+    if let Some(simulated) = &run.run.simulated {
+        return format!("simulated: {}", simulated.profile);
+    }
+    if let Some(pretended) = server.and_then(|server| server.pretended.as_ref()) {
+        return format!("embedded engine: {pretended}");
+    }
+    let machine = server.and_then(|server| server.machine.as_ref());
+    match machine {
+        Some(machine) if !machine.gpus.is_empty() => gpus(&machine.gpus),
+        Some(machine) => machine.cpu_model.clone().unwrap_or_else(|| NOTHING.to_owned()),
+        None if run.run.embedded => "embedded engine".to_owned(),
+        None => NOTHING.to_owned(),
+    }
+}
+
+pub(super) fn system(run: Option<&Summary>) -> Section {
+    let mut rows = Vec::new();
+    if let Some(run) = run {
+        rows.extend(pretended(run));
+        rows.extend(server_rows(run));
+    }
+    let table = Table {
+        id: "system-configuration".to_owned(),
+        caption: "What it ran on".to_owned(),
+        columns: vec![Column::left("Component"), Column::left("Value")],
+        rows,
+        notes: vec![plain("– is not known; it is never guessed.")],
+    };
+    section("system", "System Configuration", vec![Block::Table(table)])
+}
+
+fn line(component: &str, cell: Cell) -> Vec<Cell> {
+    vec![Cell::text(component), cell]
+}
+
+fn pretended(run: &Summary) -> Option<Vec<Cell>> {
+    let facts = &run.run;
+    let server = run.system.server.as_ref();
+    let told = server.and_then(|server| server.pretended.clone());
+    let words = match (&facts.simulated, told) {
+        (Some(simulated), _) => format!("{} ({})", simulated.profile, simulated.engine),
+        (None, Some(pretended)) => pretended,
+        (None, None) if facts.embedded => "the embedded engine".to_owned(),
+        (None, None) => return None,
+    };
+    Some(line("Pretended server", Cell::text(words)))
+}
+
+/// The server's machine, and the client's where it is another.
+fn server_rows(run: &Summary) -> Vec<Vec<Cell>> {
+    let server = run.system.server.as_ref();
+    let client = run.system.client.as_ref();
+    let machine = server.and_then(|server| server.machine.as_ref());
+    let shares = server.and_then(|server| server.known_by) == Some(KnownBy::Loopback);
+    let is_engine = run.run.embedded || run.run.simulated.is_some();
+    let mut rows = Vec::new();
+    if is_engine {
+        // The engine has no machine of its own but the client's.
+        rows.extend(machine_rows("Client: ", client.or(machine), false, NOT_LOOKED));
+        return rows;
+    }
+    let reason = if server.is_none() && client.is_none() { NOT_LOOKED } else { NOT_TOLD };
+    rows.extend(machine_rows("", machine, true, reason));
+    rows.extend(software_rows(server));
+    if shares {
+        rows.push(line("Client", Cell::text("on the same machine")));
+    } else {
+        rows.extend(machine_rows("Client: ", client, false, NOT_LOOKED));
+    }
+    rows
+}
+
+fn machine_rows(
+    prefix: &str,
+    machine: Option<&Machine>,
+    with_gpus: bool,
+    unknown: &str,
+) -> Vec<Vec<Cell>> {
+    let reason = if machine.is_some() { NOT_FOUND } else { unknown };
+    let text = |of: fn(&Machine) -> Option<String>| machine.and_then(of);
+    let cell = |value: Option<String>| known(value.as_deref(), reason);
+    let mut rows = Vec::new();
+    let mut push = |name: &str, value: Cell| rows.push(line(&format!("{prefix}{name}"), value));
+    if with_gpus {
+        let found = machine.filter(|machine| !machine.gpus.is_empty());
+        push("GPU(s)", found.map_or_else(|| missing(reason), |found| gpu_cell(&found.gpus)));
+    }
+    push("OS", cell(text(|machine| machine.os.clone())));
+    push("Kernel", cell(text(|machine| machine.kernel.clone())));
+    push("CPU", cell(text(cpu)));
+    push("System RAM", cell(text(|machine| machine.memory_bytes.map(gigabytes))));
+    if let Some(container) = text(|machine| machine.container.clone()) {
+        push("Container", Cell::text(container));
+    }
+    if with_gpus {
+        push("GPU driver", cell(text(|machine| machine.gpu_driver.clone())));
+        push("GPU runtime", cell(text(|machine| machine.gpu_runtime.clone())));
+        push("Interconnect", cell(text(|machine| machine.interconnect.clone())));
+    }
+    rows
+}
+
+fn software_rows(server: Option<&ServerFacts>) -> Vec<Vec<Cell>> {
+    let Some(server) = server else { return Vec::new() };
+    let software = match (&server.software, &server.version) {
+        (Some(name), Some(version)) => Some(format!("{name} {version}")),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    };
+    let mut rows = vec![line("Server", known(software.as_deref(), "the server does not say"))];
+    let context = server.context_tokens.map(|tokens| counted(tokens, "token"));
+    let gpus = server.gpus_used.map(|gpus| count(gpus.into()));
+    for (name, value) in [
+        ("GPUs used", gpus),
+        ("Model revision", server.model_revision.clone()),
+        ("Context length", context),
+    ] {
+        rows.extend(value.map(|value| line(name, Cell::text(value))));
+    }
+    rows.extend(server.told.iter().map(|(name, value)| line(name, Cell::text(value.clone()))));
+    rows
+}
+
+fn cpu(machine: &Machine) -> Option<String> {
+    match (&machine.cpu_model, machine.cpus) {
+        (Some(model), Some(cpus)) => Some(format!("{model}, {}", counted(cpus.into(), "thread"))),
+        (Some(model), None) => Some(model.clone()),
+        (None, Some(cpus)) => Some(counted(cpus.into(), "thread")),
+        (None, None) => None,
+    }
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / BYTES_PER_GB)
+}
+
+/// Equal ones are counted: `4× AMD Instinct MI100 (gfx908)`.
+fn gpus(gpus: &[Gpu]) -> String {
+    let name = |gpu: &Gpu| match &gpu.architecture {
+        Some(architecture) => format!("{} ({architecture})", gpu.name),
+        None => gpu.name.clone(),
+    };
+    let mut kinds: Vec<(String, u32)> = Vec::new();
+    for gpu in gpus {
+        let name = name(gpu);
+        match kinds.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, number)) => *number += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    let words = |(name, number): &(String, u32)| format!("{number}× {name}");
+    kinds.iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+fn gpu_cell(found: &[Gpu]) -> Cell {
+    let memory = found.iter().find_map(|gpu| gpu.memory_bytes);
+    let limit = found.iter().find_map(|gpu| gpu.power_limit_w);
+    let parts = [
+        memory.map(|bytes| format!("{} of memory each", gigabytes(bytes))),
+        limit.map(|watts| format!("at most {} W each", figure(Some(watts)))),
+    ];
+    let detail: Vec<String> = parts.into_iter().flatten().collect();
+    let detail = (!detail.is_empty()).then(|| detail.join(", "));
+    Cell { text: gpus(found), detail, ..Cell::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_gpus_are_counted_and_others_named() {
+        let gpu = |name: &str, architecture: Option<&str>| Gpu {
+            name: name.to_owned(),
+            architecture: architecture.map(str::to_owned),
+            ..Gpu::default()
+        };
+        let found =
+            [gpu("A", Some("x1")), gpu("A", Some("x1")), gpu("B", None), gpu("A", Some("x1"))];
+        assert_eq!(gpus(&found), "3× A (x1), 1× B");
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_dash_with_its_reason() {
+        let rows = machine_rows("", None, true, NOT_TOLD);
+        assert_eq!(rows.len(), 8);
+        assert!(rows.iter().all(|row| row[1].text == NOTHING && row[1].detail.is_some()));
+    }
+}
