@@ -40,30 +40,38 @@ enum Relation {
 impl Clause<'_, '_> {
     pub(super) fn check(&self, findings: &mut Findings) {
         self.note_strange_terms(findings);
+        let claims_before = findings.claims();
         let mut relations: Vec<Relation> = self.terms.iter().filter_map(relation).collect();
         relations.sort_by_key(|relation| *relation as u8);
         relations.dedup();
-        // The distance between two numbers may be called the same things as the numbers.
-        if relations.contains(&Relation::Gap) {
-            relations.retain(|relation| *relation == Relation::Gap);
-        }
         // `rises to twice …` and `doubles` say by how much.
         if relations.contains(&Relation::Trend) {
-            relations.retain(|relation| *relation != Relation::Comparison || self.has_than());
+            relations.retain(|relation| *relation != Relation::Comparison || self.compares());
         }
-        match relations.as_slice() {
-            [] => binding::check_numbers(self, findings),
-            [Relation::Gap] => gap::check(self, findings),
-            [Relation::Comparison] => comparing::check(self, findings),
-            [Relation::Trend] => trend::check(self, findings),
-            [Relation::Extreme] => extreme::check(self, findings),
-            [Relation::Sameness] => sameness::check(self, findings),
-            _ => findings.unchecked("two relations in one statement"),
+        if relations.is_empty() {
+            binding::check_numbers(self, findings);
+        }
+        // What belongs to which of several is not clear; they are read only to say what is wrong.
+        if 1 < relations.len() {
+            findings.unchecked("two relations in one statement");
+        }
+        for relation in &relations {
+            match relation {
+                Relation::Gap => gap::check(self, findings),
+                Relation::Comparison => comparing::check(self, findings),
+                Relation::Trend => trend::check(self, findings),
+                Relation::Extreme => extreme::check(self, findings),
+                Relation::Sameness => sameness::check(self, findings),
+            }
         }
         if !relations.contains(&Relation::Gap) {
             level::check(self, findings);
         }
         self.check_sweet_spot(findings);
+        let names_something = !self.metrics().is_empty() || !self.statistics().is_empty();
+        if names_something && findings.claims() == claims_before {
+            findings.unchecked("a statement without a number");
+        }
     }
 
     /// What the next statement may leave out.
@@ -132,8 +140,10 @@ impl Clause<'_, '_> {
         }
     }
 
-    fn has_than(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_))))
+    fn compares(&self) -> bool {
+        self.terms.iter().any(|term| {
+            matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
+        })
     }
 
     fn note_strange_terms(&self, findings: &mut Findings) {

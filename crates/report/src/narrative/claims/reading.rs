@@ -82,8 +82,9 @@ impl Reader<'_, '_> {
             let term = Term::Place(Place::Scenario(place));
             return Some((Some(term), scenarios[place].words.len()));
         }
-        if let Some(member) = scenarios.iter().find(|scenario| begins(&scenario.family)) {
-            return Some((None, member.family.len()));
+        if let Some(member) = scenarios.iter().filter_map(|s| s.family.as_ref()).find(|f| begins(f))
+        {
+            return Some((None, member.len()));
         }
         let short = |place: &usize| {
             let words = &scenarios[*place].words;
@@ -184,7 +185,7 @@ fn family_named(words: &[&str], known: &Known<'_>) -> Vec<usize> {
                 .any(|window| window.iter().zip(family).all(|(word, part)| word == part))
     };
     (0..known.scenarios.len())
-        .find(|place| named(&known.scenarios[*place].family))
+        .find(|place| known.scenarios[*place].family.as_ref().is_some_and(|family| named(family)))
         .map(|place| known.levels_beside(place))
         .unwrap_or_default()
 }

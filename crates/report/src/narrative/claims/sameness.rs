@@ -3,15 +3,18 @@
 use super::Reason;
 use super::binding::check_numbers;
 use super::clause::Clause;
+use super::comparing::strength;
 use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::reading::Term;
-use super::vocabulary::{Meaning, SIMILAR};
+use super::vocabulary::{CLOSE, Meaning, SIMILAR, Strength};
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     check_numbers(clause, findings);
     // The strictest word counts.
-    let tolerance = clause.terms.iter().filter_map(tolerance).fold(SIMILAR, f64::min);
+    let very = strength(clause.terms) == Some(Strength::Much);
+    let widest = if very { CLOSE } else { SIMILAR };
+    let tolerance = clause.terms.iter().filter_map(tolerance).fold(widest, f64::min);
     let subjects = clause.subjects();
     if subjects.is_empty() {
         return findings.unchecked("a likeness of nothing named");
@@ -68,7 +71,7 @@ fn check_group(
 fn spread_of(metric: &str, subjects: &[Subject]) -> Vec<Subject> {
     let own: Vec<Subject> = subjects.iter().copied().filter(|s| s.metric == metric).collect();
     match own.as_slice() {
-        [one] => {
+        [one] if one.statistic.is_none() => {
             ["p50", "p99"].map(|statistic| Subject { statistic: Some(statistic), ..*one }).to_vec()
         }
         _ => own,

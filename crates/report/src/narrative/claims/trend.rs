@@ -103,7 +103,10 @@ fn levels(
     }
     let at = |word| clause.terms.iter().position(|term| *term == Term::Word(word));
     let (from, to) = (at(Meaning::From)?, at(Meaning::To)?);
-    if to < from {
+    let before = Clause { terms: &clause.terms[..from], ..*clause };
+    let says_more =
+        !before.places().is_empty() || before.numbers().iter().any(|number| !number.is_relative());
+    if to < from || says_more {
         return None;
     }
     let first = end(clause, &clause.terms[from..to], subject, findings)?;
