@@ -15,6 +15,9 @@ use super::reading::Term;
 /// Holds every number of the statement that is no ratio against the facts.
 pub(super) fn check_numbers(clause: &Clause<'_, '_>, findings: &mut Findings) {
     let is_ratio = |number: &Number| number.is_relative() && !names_a_share(clause);
+    for ratio in clause.numbers().iter().filter(|number| is_ratio(number)) {
+        findings.unchecked(format!("{} of nothing compared", words(ratio)));
+    }
     check_numbers_but(clause, is_ratio, findings);
 }
 

@@ -140,6 +140,16 @@ impl Clause<'_, '_> {
         }
     }
 
+    /// Whether `with concurrency` can be said: of the page, or where several levels are, and of no
+    /// one place.
+    pub(super) fn runs_along_levels(&self) -> bool {
+        let has_levels = match self.defaults.place {
+            Place::Page => true,
+            Place::Scenario(place) => 1 < self.known.levels_beside(place).len(),
+        };
+        has_levels && self.places().is_empty()
+    }
+
     fn compares(&self) -> bool {
         self.terms.iter().any(|term| {
             matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
@@ -179,6 +189,9 @@ impl Clause<'_, '_> {
             .find(|fact| self.known.facts[*fact].about.quantity.ends_with("sweet_spot"));
         let Some(spot) = spot else { return findings.missing("a sweet spot") };
         let value = self.known.facts[spot].value;
+        if self.places().is_empty() {
+            findings.unchecked("a sweet spot at no level");
+        }
         for place in self.places() {
             let level = match place {
                 Place::Page => None,

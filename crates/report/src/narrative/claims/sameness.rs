@@ -14,25 +14,29 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     // The strictest word counts.
     let very = strength(clause.terms) == Some(Strength::Much);
     let widest = if very { CLOSE } else { SIMILAR };
-    let tolerance = clause.terms.iter().filter_map(tolerance).fold(widest, f64::min);
+    let strictest = clause.terms.iter().filter_map(tolerance).fold(widest, f64::min);
     let subjects = clause.subjects();
     if subjects.is_empty() {
         return findings.unchecked("a likeness of nothing named");
     }
-    let steady = clause.has(Meaning::Steady);
-    let groups = if clause.has(Meaning::AlongConcurrency) {
-        along_concurrency(clause, &subjects)
-    } else if steady {
+    let mut groups: Vec<Vec<Subject>> = Vec::new();
+    let along = clause.has(Meaning::AlongConcurrency);
+    if along && clause.runs_along_levels() {
+        groups.extend(along_concurrency(clause, &subjects));
+    } else if along {
+        return findings.unchecked("a likeness along no levels");
+    } else if clause.has(Meaning::Steady) {
         // `TTFT and TPOT are stable` is said of each.
-        clause.metrics().iter().map(|metric| spread_of(metric, &subjects)).collect()
-    } else {
-        vec![subjects]
-    };
+        groups.extend(clause.metrics().iter().map(|metric| spread_of(metric, &subjects)));
+    }
+    if clause.terms.iter().any(|term| tolerance(term).is_some()) && !along {
+        groups.push(subjects);
+    }
     if groups.is_empty() {
         return findings.unchecked("a likeness of nothing named");
     }
     for group in groups {
-        check_group(clause, &group, tolerance, findings);
+        check_group(clause, &group, strictest, findings);
     }
 }
 

@@ -93,6 +93,9 @@ fn levels(
     findings: &mut Findings,
 ) -> Option<Vec<usize>> {
     if clause.has(Meaning::AlongConcurrency) && !clause.has(Meaning::From) {
+        if !clause.runs_along_levels() {
+            return None;
+        }
         check_numbers_but(clause, Number::is_relative, findings);
         let here = match clause.defaults.place {
             Place::Page => Vec::new(),
