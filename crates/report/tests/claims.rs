@@ -129,7 +129,9 @@ fn claims_of_a_published_report_are_ruled_as_labelled() {
 fn reasons(text: &str, scenario: &str, facts: &Facts) -> Vec<Reason> {
     match check(text, scope(scenario), facts) {
         Ruling::Fails { reasons } => reasons,
-        other => panic!("{text}: {other:?}"),
+        other @ (Ruling::Holds { .. } | Ruling::Uncheckable { .. }) => {
+            panic!("{text}: {other:?}")
+        }
     }
 }
 
@@ -151,6 +153,28 @@ fn the_known_mistakes_fail_for_their_own_reasons() {
     assert!(found.iter().all(|reason| matches!(reason, Reason::WrongUnit(_))), "{found:?}");
     let found = reasons("TPOT is 17.76 ms, due to efficient batching.", decode, &facts);
     assert!(found.iter().all(|reason| matches!(reason, Reason::UncheckedClause(_))), "{found:?}");
+}
+
+#[test]
+fn the_page_of_one_run_has_no_scenarios() {
+    let mut facts = r1();
+    facts.facts.retain(|fact| fact.about.scenario.as_deref() == Some("Mixed Traffic"));
+    for fact in &mut facts.facts {
+        fact.about.scenario = None;
+    }
+    for text in [
+        "TTFT p99 is 5916 ms at c=8.",
+        "TTFT median (1539 ms) is much lower than mean (2097 ms).",
+        "The gap between TTFT median and p99 is large.",
+        "Concurrency is 8.",
+    ] {
+        let (ruled, ruling) = ruled(text, "", &facts);
+        assert_eq!(ruled, Ruled::Holds, "{text}: {ruling:?}");
+    }
+    for text in ["TTFT p99 is 5916 ms at c=4.", "Concurrency is high.", "TTFT is highest."] {
+        let (ruled, ruling) = ruled(text, "", &facts);
+        assert_ne!(ruled, Ruled::Holds, "{text}: {ruling:?}");
+    }
 }
 
 #[test]

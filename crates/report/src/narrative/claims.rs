@@ -126,11 +126,11 @@ impl Ruling {
 
 /// What the checker calls a quantity of the facts; `None` where it has no word for it.
 pub fn name_of(quantity: &str) -> Option<&'static str> {
-    PHRASES.iter().find_map(|(phrase, meaning)| match meaning {
-        Meaning::Metric(metric) if *metric == quantity => Some(*phrase),
-        Meaning::SweetSpot if quantity.ends_with("sweet_spot") => Some(*phrase),
-        _ => None,
-    })
+    let is_meant = |meaning: &Meaning| {
+        *meaning == Meaning::SweetSpot && quantity.ends_with("sweet_spot")
+            || matches!(meaning, Meaning::Metric(metric) if *metric == quantity)
+    };
+    PHRASES.iter().find(|(_, meaning)| is_meant(meaning)).map(|(phrase, _)| *phrase)
 }
 
 /// Reads one sentence and holds it against the facts.

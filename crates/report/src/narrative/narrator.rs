@@ -68,7 +68,7 @@ pub const SCHEMA: u32 = 1;
 impl Narration {
     /// Checks what was said.
     pub fn of(model: &str, answers: Vec<Answer>, failure: Option<String>, facts: &Facts) -> Self {
-        let rulings = read(&answers, facts).into_iter().map(|read| read.ruled()).collect();
+        let rulings = read(&answers, facts).into_iter().map(Read::ruled).collect();
         Self { schema: SCHEMA, model: model.to_owned(), answers, failure, rulings }
     }
 

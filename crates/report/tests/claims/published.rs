@@ -30,7 +30,7 @@ struct Row {
 }
 
 pub(crate) fn r1() -> Facts {
-    let table: Table = toml::from_str(TABLE).unwrap();
+    let table: Table = toml::from_str(TABLE).expect("the published table is TOML");
     let rows: Vec<PublishedFacts> = table.row.into_iter().map(published).collect();
     let mut facts = of_published(&rows);
     // The report names its sweet spot above the scaling table.

@@ -43,14 +43,13 @@ pub(super) fn check_numbers_but(
     let mut measured_so_far = 0;
     for (index, number) in numbers.iter().enumerate() {
         let places = or(places[index].clone(), Some(clause.defaults.place));
-        let (metrics, statistics) = match number.metric {
-            Some(metric) => (vec![metric], vec![None]),
-            None => {
-                let at = measured_so_far;
-                measured_so_far += 1;
-                let metrics = or(metrics[at].clone(), clause.defaults.metric);
-                (metrics, optional(statistics[at].clone()))
-            }
+        let (metrics, statistics) = if let Some(metric) = number.metric {
+            (vec![metric], vec![None])
+        } else {
+            let at = measured_so_far;
+            measured_so_far += 1;
+            let metrics = or(metrics[at].clone(), clause.defaults.metric);
+            (metrics, optional(statistics[at].clone()))
         };
         if metrics.is_empty() {
             findings.unchecked(format!("{} of nothing named", words(number)));
@@ -152,7 +151,12 @@ fn align<K: Copy + PartialEq>(
         .iter()
         .filter_map(|term| match term {
             Term::Number(number) => counts(number).then_some(Item::Number),
-            other => name(other).map(Item::Name),
+            Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Word(_)
+            | Term::Unknown(_)
+            | Term::Misread(_) => name(term).map(Item::Name),
         })
         .collect();
     let count = items.iter().filter(|item| matches!(item, Item::Number)).count();

@@ -207,45 +207,39 @@ impl Clause<'_, '_> {
 }
 
 fn relation(term: &Term) -> Option<Relation> {
+    use Meaning::{Compare, Exceed, Extreme, Gap, Multiply, Same, Steady, Than, Trend};
     match term {
-        Term::Word(Meaning::Gap) => Some(Relation::Gap),
-        Term::Word(Meaning::Compare(_) | Meaning::Exceed(_) | Meaning::Than) => {
-            Some(Relation::Comparison)
+        Term::Number(number) => {
+            (number.unit == Some(UnitWord::Times)).then_some(Relation::Comparison)
         }
-        Term::Number(number) if number.unit == Some(UnitWord::Times) => Some(Relation::Comparison),
-        Term::Word(Meaning::Trend(_) | Meaning::Multiply(_)) => Some(Relation::Trend),
-        Term::Word(Meaning::Extreme(_)) => Some(Relation::Extreme),
-        Term::Word(Meaning::Same(_) | Meaning::Steady) => Some(Relation::Sameness),
-        _ => None,
+        Term::Word(Gap) => Some(Relation::Gap),
+        Term::Word(Compare(_) | Exceed(_) | Than) => Some(Relation::Comparison),
+        Term::Word(Trend(_) | Multiply(_)) => Some(Relation::Trend),
+        Term::Word(Extreme(_)) => Some(Relation::Extreme),
+        Term::Word(Same(_) | Steady) => Some(Relation::Sameness),
+        Term::Word(_)
+        | Term::Place(_)
+        | Term::Level(_)
+        | Term::NoSuchLevel(_)
+        | Term::Unknown(_)
+        | Term::Misread(_) => None,
     }
 }
 
 pub(super) fn metric(term: &Term) -> Option<&'static str> {
-    match term {
-        Term::Word(Meaning::Metric(metric)) => Some(metric),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Metric(metric)) = term { Some(metric) } else { None }
 }
 
 pub(super) fn statistic(term: &Term) -> Option<&'static str> {
-    match term {
-        Term::Word(Meaning::Statistic(statistic)) => Some(statistic),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Statistic(statistic)) = term { Some(statistic) } else { None }
 }
 
 pub(super) fn place(term: &Term) -> Option<Place> {
-    match term {
-        Term::Place(place) | Term::Level(place) => Some(*place),
-        _ => None,
-    }
+    if let Term::Place(place) | Term::Level(place) = term { Some(*place) } else { None }
 }
 
 pub(super) fn number(term: &Term) -> Option<Number> {
-    match term {
-        Term::Number(number) => Some(*number),
-        _ => None,
-    }
+    if let Term::Number(number) = term { Some(*number) } else { None }
 }
 
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

@@ -9,9 +9,8 @@ use super::reading::Term;
 use super::vocabulary::{Meaning, Sense};
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
-    let mut senses = clause.terms.iter().filter_map(|term| match term {
-        Term::Word(Meaning::Extreme(sense)) => Some(*sense),
-        _ => None,
+    let mut senses = clause.terms.iter().filter_map(|term| {
+        if let Term::Word(Meaning::Extreme(sense)) = term { Some(*sense) } else { None }
     });
     let metrics = clause.metrics();
     let (Some(sense), None, false) = (senses.next(), senses.next(), metrics.is_empty()) else {

@@ -102,8 +102,5 @@ fn pairs(clause: &Clause<'_, '_>) -> Vec<(Subject, Subject)> {
 }
 
 fn level(term: &Term) -> Option<Level> {
-    match term {
-        Term::Word(Meaning::Level(level)) => Some(*level),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Level(level)) = term { Some(*level) } else { None }
 }

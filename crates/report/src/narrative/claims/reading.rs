@@ -118,8 +118,8 @@ impl Reader<'_, '_> {
         {
             return Some((*digits, taken + 1));
         }
-        (self.words[at..].starts_with(&["single", "user"]))
-            .then(|| (Digits { value: 1.0, step: 1.0, coarse_step: 1.0 }, 2))
+        let one = Digits { value: 1.0, step: 1.0, coarse_step: 1.0 };
+        self.words[at..].starts_with(&["single", "user"]).then_some((one, 2))
     }
 
     /// The scenario at hand where it has that level, else that level of the scaling scenario, else
@@ -229,7 +229,12 @@ fn mark_misread_names(terms: &mut Vec<Term>) {
         let is_other = |term: &Term| match term {
             Term::Unknown(_) => true,
             Term::Word(Meaning::Metric(other)) => other != metric,
-            _ => false,
+            Term::Word(_)
+            | Term::Number(_)
+            | Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Misread(_) => false,
         };
         let opened = |place: usize| terms.get(place) == Some(&Term::Word(Meaning::Open));
         let closed = |place: usize| terms.get(place) == Some(&Term::Word(Meaning::Close));

@@ -93,8 +93,5 @@ fn along_concurrency(clause: &Clause<'_, '_>, subjects: &[Subject]) -> Vec<Vec<S
 }
 
 fn tolerance(term: &Term) -> Option<f64> {
-    match term {
-        Term::Word(Meaning::Same(tolerance)) => Some(*tolerance),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Same(tolerance)) = term { Some(*tolerance) } else { None }
 }

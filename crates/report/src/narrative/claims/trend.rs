@@ -69,7 +69,13 @@ fn claim(clause: &Clause<'_, '_>) -> Option<Claim> {
             }
             Term::Word(Meaning::Multiply(times)) => (Some(Sense::More), Some(times_of(*times))),
             Term::Number(number) if number.is_relative() => (None, Some(*number)),
-            _ => continue,
+            Term::Word(_)
+            | Term::Number(_)
+            | Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Unknown(_)
+            | Term::Misread(_) => continue,
         };
         if sense.is_some() && claim.sense.is_some() || size.is_some() && claim.size.is_some() {
             return None;

@@ -101,7 +101,12 @@ fn words(fact: &Fact) -> Option<String> {
     let unit = match fact.unit {
         // Both stand in the name already.
         FactUnit::Tokens | FactUnit::Requests => "",
-        other => other.word(),
+        FactUnit::Milliseconds
+        | FactUnit::Seconds
+        | FactUnit::TokensPerSecond
+        | FactUnit::RequestsPerSecond
+        | FactUnit::Share
+        | FactUnit::Number => fact.unit.word(),
     };
     Some(format!("{name}{statistic} {}{unit}", fact.printed))
 }
