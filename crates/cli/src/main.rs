@@ -14,6 +14,8 @@ mod failure;
 mod fit;
 mod live;
 mod measurement;
+#[cfg_attr(not(test), expect(dead_code, reason = "the commands that write reports take it in"))]
+mod narrator;
 mod output;
 mod place;
 mod preflight;

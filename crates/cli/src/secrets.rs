@@ -61,8 +61,12 @@ pub(crate) fn key_in_environment(variable: &str) -> Result<Option<String>, Failu
 
 /// The key that `--api-key-file` names.
 pub(crate) fn key_in(path: &Path) -> Result<String, Failure> {
-    let unusable =
-        |reason: String| Failure::usage(format!("--api-key-file {}: {reason}", path.display()));
+    key_by("--api-key-file", path)
+}
+
+/// The key in the file that a flag names.
+pub(crate) fn key_by(flag: &str, path: &Path) -> Result<String, Failure> {
+    let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
     if KEY_BYTES_MAX < size {
         return Err(unusable("is too large to be a key".to_owned()));

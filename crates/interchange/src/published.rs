@@ -23,6 +23,8 @@ pub struct PublishedRow {
     pub concurrency: u32,
     pub requests: u64,
     pub output_throughput: Option<f64>,
+    /// Of the best second.
+    pub peak_output_throughput: Option<f64>,
     pub ttft_mean_ms: Option<f64>,
     pub ttft_median_ms: Option<f64>,
     pub ttft_p99_ms: Option<f64>,
@@ -75,6 +77,7 @@ impl PublishedRow {
         }
         let figures = [
             ("output_throughput", self.output_throughput),
+            ("peak_output_throughput", self.peak_output_throughput),
             ("ttft_mean_ms", self.ttft_mean_ms),
             ("ttft_median_ms", self.ttft_median_ms),
             ("ttft_p99_ms", self.ttft_p99_ms),

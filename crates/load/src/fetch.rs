@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use inferometer_model::Clock;
-use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
+use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest, Post, PostRequest};
 use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Outcome, Stage};
 
@@ -36,7 +36,7 @@ impl HttpFetch {
         Self { target, clock, opened: RefCell::new(0) }
     }
 
-    async fn reply(&self, request: FetchRequest<'_>) -> Result<FetchReply, Failure> {
+    async fn reply(&self, sending: Sending<'_>) -> Result<FetchReply, Failure> {
         let ordinal = self.opened.replace_with(|ordinal| *ordinal + 1);
         let stage = Cell::new(Stage::Connect);
         let links = Links::default();
@@ -46,8 +46,9 @@ impl HttpFetch {
             }
             HttpVersion::Http2 => links.dial(&self.target, &self.clock, ordinal, &stage).await?,
         };
-        let path = self.target.base.path(request.path);
-        let wire_request = self.target.plain_request(http::Method::GET, &path, Bytes::new());
+        let path = self.target.base.path(sending.path);
+        let body = Bytes::copy_from_slice(sending.json.as_bytes());
+        let wire_request = self.target.plain_request(sending.method, &path, body);
         let response = connection
             .send(wire_request)
             .await
@@ -58,7 +59,7 @@ impl HttpFetch {
             .get(http::header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
-        let limited = http_body_util::Limited::new(response.into_body(), request.body_limit);
+        let limited = http_body_util::Limited::new(response.into_body(), sending.body_limit);
         let body =
             connection.pump.with(pin!(limited.collect())).await.map_err(|error| Failure {
                 outcome: Outcome::ProtocolError,
@@ -69,12 +70,23 @@ impl HttpFetch {
     }
 }
 
-impl Fetch for HttpFetch {
-    async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
-        let length = FETCH_LIMIT.min(self.target.limits.total);
+/// What goes out, whichever trait asked for it.
+struct Sending<'a> {
+    method: http::Method,
+    path: &'a str,
+    json: &'a str,
+    body_limit: usize,
+}
+
+impl HttpFetch {
+    async fn within(
+        &self,
+        length: Duration,
+        sending: Sending<'_>,
+    ) -> Result<FetchReply, FetchError> {
         let limit = self.clock.system.now() + length;
         let redactor = self.target.credentials.redactor();
-        match before(self.clock.system, limit, self.reply(request)).await {
+        match before(self.clock.system, limit, self.reply(sending)).await {
             Some(Ok(reply)) => Ok(reply),
             Some(Err(failure)) => {
                 let message = redactor.redact(&failure.words());
@@ -85,5 +97,21 @@ impl Fetch for HttpFetch {
                 message: format!("no whole answer within {length:?}"),
             }),
         }
+    }
+}
+
+impl Fetch for HttpFetch {
+    async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
+        let FetchRequest { path, body_limit } = request;
+        let sending = Sending { method: http::Method::GET, path, json: "", body_limit };
+        self.within(FETCH_LIMIT.min(self.target.limits.total), sending).await
+    }
+}
+
+impl Post for HttpFetch {
+    async fn post(&self, request: PostRequest<'_>) -> Result<FetchReply, FetchError> {
+        let PostRequest { path, json, body_limit, patience } = request;
+        let sending = Sending { method: http::Method::POST, path, json, body_limit };
+        self.within(patience, sending).await
     }
 }

@@ -1,6 +1,7 @@
 //! One plain HTTP exchange, for everything that is not measured: discovery, probes, metrics.
 
 use std::future::Future;
+use std::time::Duration;
 
 use crate::outcome::Outcome;
 
@@ -10,6 +11,16 @@ pub struct FetchRequest<'a> {
     pub path: &'a str,
     /// Replies longer than this are an error, not a truncated success.
     pub body_limit: usize,
+}
+
+/// What to ask by POST, with a body of JSON: a question to a model outside of any run.
+#[derive(Clone, Copy, Debug)]
+pub struct PostRequest<'a> {
+    pub path: &'a str,
+    pub json: &'a str,
+    pub body_limit: usize,
+    /// Models write slowly; how long the whole answer may take.
+    pub patience: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,5 +43,13 @@ pub trait Fetch {
     fn fetch(
         &self,
         request: FetchRequest<'_>,
+    ) -> impl Future<Output = Result<FetchReply, FetchError>>;
+}
+
+/// The same client with something to say.
+pub trait Post {
+    fn post(
+        &self,
+        request: PostRequest<'_>,
     ) -> impl Future<Output = Result<FetchReply, FetchError>>;
 }

@@ -26,7 +26,7 @@ pub use campaign::{CampaignSpec, Point, SetManifest};
 pub use clock::Clock;
 pub use endpoint::BaseUrl;
 pub use environment::Environment;
-pub use fetch::Fetch;
+pub use fetch::{Fetch, Post};
 pub use journal::{JournalEntry, NotSent, RunEnding, StartedRequest};
 pub use moment::Moment;
 pub use observations::{Manifest, Observations};

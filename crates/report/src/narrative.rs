@@ -7,6 +7,7 @@
 pub mod claims;
 pub mod facts;
 pub mod findings;
+pub mod narrator;
 
 use std::collections::BTreeMap;
 
@@ -98,4 +99,6 @@ pub enum Author {
         /// Sentences that do not, by the reason.
         rejected: BTreeMap<String, u32>,
     },
+    /// Made by rules because the model that was asked wrote nothing that stands.
+    RulesInstead { name: String, why: String },
 }

@@ -8,6 +8,7 @@ mod experiment;
 mod fit;
 mod grammars;
 mod load;
+mod narrator;
 mod report;
 mod require;
 mod suite;

@@ -26,7 +26,7 @@ use self::clause::{Clause, Defaults};
 use self::findings::Findings;
 use self::known::{Known, Place};
 use self::reading::{Term, terms};
-use self::vocabulary::Meaning;
+use self::vocabulary::{Meaning, PHRASES};
 use self::words::{SENTENCE_BYTES_MAX, tokens};
 use super::Facts;
 
@@ -122,6 +122,15 @@ impl Ruling {
             Self::Uncheckable { reason } => Some(reason),
         }
     }
+}
+
+/// What the checker calls a quantity of the facts; `None` where it has no word for it.
+pub fn name_of(quantity: &str) -> Option<&'static str> {
+    let is_meant = |meaning: &Meaning| {
+        *meaning == Meaning::SweetSpot && quantity.ends_with("sweet_spot")
+            || matches!(meaning, Meaning::Metric(metric) if *metric == quantity)
+    };
+    PHRASES.iter().find(|(_, meaning)| is_meant(meaning)).map(|(phrase, _)| *phrase)
 }
 
 /// Reads one sentence and holds it against the facts.

@@ -16,6 +16,7 @@ use inferometer_analysis::{Interval, Summary};
 
 pub use self::published::PublishedFacts;
 pub use self::quantities::{printed, unit_of};
+pub(in crate::narrative) use self::rows::family;
 pub use self::rows::{row_name, slug, table_of_scenario};
 use super::{About, Fact, FactUnit, Facts};
 

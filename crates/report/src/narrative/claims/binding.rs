@@ -15,6 +15,9 @@ use super::reading::Term;
 /// Holds every number of the statement that is no ratio against the facts.
 pub(super) fn check_numbers(clause: &Clause<'_, '_>, findings: &mut Findings) {
     let is_ratio = |number: &Number| number.is_relative() && !names_a_share(clause);
+    for ratio in clause.numbers().iter().filter(|number| is_ratio(number)) {
+        findings.unchecked(format!("{} of nothing compared", words(ratio)));
+    }
     check_numbers_but(clause, is_ratio, findings);
 }
 
@@ -40,17 +43,16 @@ pub(super) fn check_numbers_but(
     let mut measured_so_far = 0;
     for (index, number) in numbers.iter().enumerate() {
         let places = or(places[index].clone(), Some(clause.defaults.place));
-        let (metrics, statistics) = match number.metric {
-            Some(metric) => (vec![metric], vec![None]),
-            None => {
-                let at = measured_so_far;
-                measured_so_far += 1;
-                let metrics = or(metrics[at].clone(), clause.defaults.metric);
-                (metrics, optional(statistics[at].clone()))
-            }
+        let (metrics, statistics) = if let Some(metric) = number.metric {
+            (vec![metric], vec![None])
+        } else {
+            let at = measured_so_far;
+            measured_so_far += 1;
+            let metrics = or(metrics[at].clone(), clause.defaults.metric);
+            (metrics, optional(statistics[at].clone()))
         };
         if metrics.is_empty() {
-            findings.fails(Reason::UnknownNumber(format!("{} of nothing named", words(number))));
+            findings.unchecked(format!("{} of nothing named", words(number)));
         }
         for metric in metrics {
             for statistic in &statistics {
@@ -149,7 +151,12 @@ fn align<K: Copy + PartialEq>(
         .iter()
         .filter_map(|term| match term {
             Term::Number(number) => counts(number).then_some(Item::Number),
-            other => name(other).map(Item::Name),
+            Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Word(_)
+            | Term::Unknown(_)
+            | Term::Misread(_) => name(term).map(Item::Name),
         })
         .collect();
     let count = items.iter().filter(|item| matches!(item, Item::Number)).count();

@@ -40,30 +40,38 @@ enum Relation {
 impl Clause<'_, '_> {
     pub(super) fn check(&self, findings: &mut Findings) {
         self.note_strange_terms(findings);
+        let claims_before = findings.claims();
         let mut relations: Vec<Relation> = self.terms.iter().filter_map(relation).collect();
         relations.sort_by_key(|relation| *relation as u8);
         relations.dedup();
-        // The distance between two numbers may be called the same things as the numbers.
-        if relations.contains(&Relation::Gap) {
-            relations.retain(|relation| *relation == Relation::Gap);
-        }
         // `rises to twice …` and `doubles` say by how much.
         if relations.contains(&Relation::Trend) {
-            relations.retain(|relation| *relation != Relation::Comparison || self.has_than());
+            relations.retain(|relation| *relation != Relation::Comparison || self.compares());
         }
-        match relations.as_slice() {
-            [] => binding::check_numbers(self, findings),
-            [Relation::Gap] => gap::check(self, findings),
-            [Relation::Comparison] => comparing::check(self, findings),
-            [Relation::Trend] => trend::check(self, findings),
-            [Relation::Extreme] => extreme::check(self, findings),
-            [Relation::Sameness] => sameness::check(self, findings),
-            _ => findings.unchecked("two relations in one statement"),
+        if relations.is_empty() {
+            binding::check_numbers(self, findings);
+        }
+        // What belongs to which of several is not clear; they are read only to say what is wrong.
+        if 1 < relations.len() {
+            findings.unchecked("two relations in one statement");
+        }
+        for relation in &relations {
+            match relation {
+                Relation::Gap => gap::check(self, findings),
+                Relation::Comparison => comparing::check(self, findings),
+                Relation::Trend => trend::check(self, findings),
+                Relation::Extreme => extreme::check(self, findings),
+                Relation::Sameness => sameness::check(self, findings),
+            }
         }
         if !relations.contains(&Relation::Gap) {
             level::check(self, findings);
         }
         self.check_sweet_spot(findings);
+        let names_something = !self.metrics().is_empty() || !self.statistics().is_empty();
+        if names_something && findings.claims() == claims_before {
+            findings.unchecked("a statement without a number");
+        }
     }
 
     /// What the next statement may leave out.
@@ -132,8 +140,20 @@ impl Clause<'_, '_> {
         }
     }
 
-    fn has_than(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_))))
+    /// Whether `with concurrency` can be said: of the page, or where several levels are, and of no
+    /// one place.
+    pub(super) fn runs_along_levels(&self) -> bool {
+        let has_levels = match self.defaults.place {
+            Place::Page => true,
+            Place::Scenario(place) => 1 < self.known.levels_beside(place).len(),
+        };
+        has_levels && self.places().is_empty()
+    }
+
+    fn compares(&self) -> bool {
+        self.terms.iter().any(|term| {
+            matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
+        })
     }
 
     fn note_strange_terms(&self, findings: &mut Findings) {
@@ -169,6 +189,9 @@ impl Clause<'_, '_> {
             .find(|fact| self.known.facts[*fact].about.quantity.ends_with("sweet_spot"));
         let Some(spot) = spot else { return findings.missing("a sweet spot") };
         let value = self.known.facts[spot].value;
+        if self.places().is_empty() {
+            findings.unchecked("a sweet spot at no level");
+        }
         for place in self.places() {
             let level = match place {
                 Place::Page => None,
@@ -184,45 +207,39 @@ impl Clause<'_, '_> {
 }
 
 fn relation(term: &Term) -> Option<Relation> {
+    use Meaning::{Compare, Exceed, Extreme, Gap, Multiply, Same, Steady, Than, Trend};
     match term {
-        Term::Word(Meaning::Gap) => Some(Relation::Gap),
-        Term::Word(Meaning::Compare(_) | Meaning::Exceed(_) | Meaning::Than) => {
-            Some(Relation::Comparison)
+        Term::Number(number) => {
+            (number.unit == Some(UnitWord::Times)).then_some(Relation::Comparison)
         }
-        Term::Number(number) if number.unit == Some(UnitWord::Times) => Some(Relation::Comparison),
-        Term::Word(Meaning::Trend(_) | Meaning::Multiply(_)) => Some(Relation::Trend),
-        Term::Word(Meaning::Extreme(_)) => Some(Relation::Extreme),
-        Term::Word(Meaning::Same(_) | Meaning::Steady) => Some(Relation::Sameness),
-        _ => None,
+        Term::Word(Gap) => Some(Relation::Gap),
+        Term::Word(Compare(_) | Exceed(_) | Than) => Some(Relation::Comparison),
+        Term::Word(Trend(_) | Multiply(_)) => Some(Relation::Trend),
+        Term::Word(Extreme(_)) => Some(Relation::Extreme),
+        Term::Word(Same(_) | Steady) => Some(Relation::Sameness),
+        Term::Word(_)
+        | Term::Place(_)
+        | Term::Level(_)
+        | Term::NoSuchLevel(_)
+        | Term::Unknown(_)
+        | Term::Misread(_) => None,
     }
 }
 
 pub(super) fn metric(term: &Term) -> Option<&'static str> {
-    match term {
-        Term::Word(Meaning::Metric(metric)) => Some(metric),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Metric(metric)) = term { Some(metric) } else { None }
 }
 
 pub(super) fn statistic(term: &Term) -> Option<&'static str> {
-    match term {
-        Term::Word(Meaning::Statistic(statistic)) => Some(statistic),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Statistic(statistic)) = term { Some(statistic) } else { None }
 }
 
 pub(super) fn place(term: &Term) -> Option<Place> {
-    match term {
-        Term::Place(place) | Term::Level(place) => Some(*place),
-        _ => None,
-    }
+    if let Term::Place(place) | Term::Level(place) = term { Some(*place) } else { None }
 }
 
 pub(super) fn number(term: &Term) -> Option<Number> {
-    match term {
-        Term::Number(number) => Some(*number),
-        _ => None,
-    }
+    if let Term::Number(number) = term { Some(*number) } else { None }
 }
 
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

@@ -90,7 +90,7 @@ pub(super) fn check_pair(
         match claim.holds(clause, left, right) {
             Ok(()) => findings.holds([left, right]),
             Err(reason) => {
-                findings.fails(reason(format!("{} against {}", clause.words(a), clause.words(b))))
+                findings.fails(reason(format!("{} against {}", clause.words(a), clause.words(b))));
             }
         }
     }
@@ -150,30 +150,27 @@ fn sides<'c>(clause: &Clause<'c, '_>) -> Option<(&'c [Term], &'c [Term])> {
 fn claim(clause: &Clause<'_, '_>, left: &[Term]) -> Option<Claim> {
     let mut claim = Claim { strength: strength(clause.terms), ..Claim::default() };
     for (at, term) in clause.terms.iter().enumerate() {
-        match term {
-            Term::Word(Meaning::Compare(sense) | Meaning::Exceed(sense)) => {
-                if claim.sense.replace(*sense).is_some() || left.len() <= at {
-                    return None;
-                }
-                if let Some(Term::Number(before)) = at.checked_sub(1).map(|at| &clause.terms[at]) {
-                    claim.size = Some(*before);
-                }
-            }
-            Term::Number(number)
-                if number.is_relative() && claim.size.replace(*number).is_some() =>
-            {
+        if let Term::Word(Meaning::Compare(sense) | Meaning::Exceed(sense)) = term {
+            if claim.sense.replace(*sense).is_some() || left.len() <= at {
                 return None;
             }
-            _ => {}
+            if let Some(Term::Number(before)) = at.checked_sub(1).map(|at| &clause.terms[at]) {
+                claim.size = Some(*before);
+            }
+        }
+        if let Term::Number(number) = term
+            && number.is_relative()
+            && claim.size.replace(*number).is_some()
+        {
+            return None;
         }
     }
     (claim.sense.is_some() || claim.size.is_some()).then_some(claim)
 }
 
 pub(super) fn strength(terms: &[Term]) -> Option<Strength> {
-    terms.iter().find_map(|term| match term {
-        Term::Word(Meaning::Strength(strength)) => Some(*strength),
-        _ => None,
+    terms.iter().find_map(|term| {
+        if let Term::Word(Meaning::Strength(strength)) = term { Some(*strength) } else { None }
     })
 }
 

@@ -1,7 +1,7 @@
 //! `Highest at c=32`, `the lowest of all scenarios`.
 
 use super::binding::check_numbers;
-use super::clause::{Clause, optional};
+use super::clause::{Clause, Defaults, optional};
 use super::comparing::{Claim, check_pair};
 use super::findings::Findings;
 use super::known::{Place, Subject};
@@ -9,43 +9,44 @@ use super::reading::Term;
 use super::vocabulary::{Meaning, Sense};
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
-    let senses: Vec<Sense> = clause
-        .terms
-        .iter()
-        .filter_map(|term| match term {
-            Term::Word(Meaning::Extreme(sense)) => Some(*sense),
-            _ => None,
-        })
-        .collect();
+    let mut senses = clause.terms.iter().filter_map(|term| {
+        if let Term::Word(Meaning::Extreme(sense)) = term { Some(*sense) } else { None }
+    });
     let metrics = clause.metrics();
-    let (&[sense], false) = (senses.as_slice(), metrics.is_empty()) else {
+    let (Some(sense), None, false) = (senses.next(), senses.next(), metrics.is_empty()) else {
         return findings.unchecked("two extremes in one statement, or of nothing named");
-    };
-    let Some((place, domain)) = domain(clause) else {
-        return findings.unchecked("an extreme at no one place");
     };
     for metric in metrics {
         for statistic in optional(clause.statistics()) {
-            let at = |place| Subject { metric, statistic, place: Place::Scenario(place) };
-            let others: Vec<usize> = domain
-                .iter()
-                .copied()
-                .filter(|other| *other != place && clause.known.value(at(*other)).is_some())
-                .collect();
-            if others.is_empty() {
-                findings.missing(format!("{metric} anywhere else"));
-            }
-            let claim = Claim { sense: Some(sense), ..Claim::default() };
-            for other in others {
-                check_pair(clause, claim, at(place), at(other), findings);
-            }
+            check_one(clause, sense, (metric, statistic), findings);
         }
     }
-    let here = Clause {
-        defaults: super::clause::Defaults { place: Place::Scenario(place), ..clause.defaults },
-        ..*clause
+}
+
+fn check_one(
+    clause: &Clause<'_, '_>,
+    sense: Sense,
+    (metric, statistic): (&'static str, Option<&'static str>),
+    findings: &mut Findings,
+) {
+    let at = |place| Subject { metric, statistic, place: Place::Scenario(place) };
+    let found = domain(clause).or_else(|| unnamed(clause, sense, at));
+    let Some((place, domain)) = found else {
+        return findings.unchecked("an extreme at no one place");
     };
-    check_numbers(&here, findings);
+    let others: Vec<usize> = domain
+        .into_iter()
+        .filter(|other| *other != place && clause.known.value(at(*other)).is_some())
+        .collect();
+    if others.is_empty() {
+        findings.missing(format!("{metric} anywhere else"));
+    }
+    let claim = Claim { sense: Some(sense), ..Claim::default() };
+    for other in others {
+        check_pair(clause, claim, at(place), at(other), findings);
+    }
+    let defaults = Defaults { place: Place::Scenario(place), ..clause.defaults };
+    check_numbers(&Clause { defaults, ..*clause }, findings);
 }
 
 /// The place that is said to stand out, and among which: a level among the levels of its scenario,
@@ -65,4 +66,30 @@ fn domain(clause: &Clause<'_, '_>) -> Option<(usize, Vec<usize>)> {
         },
         _ => None,
     }
+}
+
+/// `The highest output throughput is 387.1 tok/s`: whichever scenario has it, if a number says so.
+fn unnamed(
+    clause: &Clause<'_, '_>,
+    sense: Sense,
+    at: impl Fn(usize) -> Subject,
+) -> Option<(usize, Vec<usize>)> {
+    if clause.numbers().is_empty() || !clause.places().is_empty() {
+        return None;
+    }
+    let known = clause.known;
+    let all: Vec<usize> = (0..known.scenarios.len()).collect();
+    let facts = all.iter().filter_map(|place| Some((*place, known.value(at(*place))?)));
+    let mut best: Option<(usize, usize)> = None;
+    for (place, fact) in facts {
+        let (new, greater) = (&known.facts[fact], sense.wants_greater(known.facts[fact].better)?);
+        let is_better = best.is_none_or(|(_, old)| {
+            let old = known.facts[old].value;
+            if greater { old < new.value } else { new.value < old }
+        });
+        if is_better {
+            best = Some((place, fact));
+        }
+    }
+    best.map(|(place, _)| (place, all))
 }

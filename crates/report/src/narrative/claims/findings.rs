@@ -34,6 +34,11 @@ impl Findings {
         self.missing.push(what.into());
     }
 
+    /// How many claims were tied to facts, or could not be.
+    pub(super) const fn claims(&self) -> u32 {
+        self.claims
+    }
+
     /// What is false wins over what is unknown, and that over what nobody understood.
     pub(super) fn ruling(self) -> Ruling {
         let unchecked =

@@ -28,7 +28,7 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         // Two numbers are the ends of the gap.
         _ => {
             check_numbers_but(clause, Number::is_relative, findings);
-            if levels.is_empty() {
+            if levels.is_empty() || numbers.iter().any(Number::is_relative) {
                 findings.unchecked("a gap of no size");
             }
             None
@@ -102,8 +102,5 @@ fn pairs(clause: &Clause<'_, '_>) -> Vec<(Subject, Subject)> {
 }
 
 fn level(term: &Term) -> Option<Level> {
-    match term {
-        Term::Word(Meaning::Level(level)) => Some(*level),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Level(level)) = term { Some(*level) } else { None }
 }

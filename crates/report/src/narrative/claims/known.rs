@@ -1,6 +1,7 @@
 //! The facts by what they are about.
 
 use super::words::{Token, tokens};
+use crate::narrative::facts::family;
 use crate::narrative::{Fact, Facts};
 
 #[derive(Debug)]
@@ -16,8 +17,8 @@ pub(super) struct Scenario<'a> {
     /// Its name as words.
     pub(super) words: Vec<String>,
     /// The words before its level, such as `concurrency scaling`: what the levels of one scenario
-    /// share.
-    pub(super) family: Vec<String>,
+    /// share. `None` where it has one level.
+    pub(super) family: Option<Vec<String>>,
 }
 
 /// Where a number was measured: a scenario by its place, or the page as a whole.
@@ -41,11 +42,8 @@ impl<'a> Known<'a> {
         let mut scenarios: Vec<Scenario<'a>> = Vec::new();
         for fact in &facts.facts {
             let Some(name) = fact.about.scenario.as_deref() else { continue };
-            match scenarios.iter_mut().find(|scenario| scenario.name == name) {
-                Some(scenario) => {
-                    scenario.concurrency = scenario.concurrency.or(fact.about.concurrency);
-                }
-                None => scenarios.push(Scenario::named(name, fact.about.concurrency)),
+            if !scenarios.iter().any(|scenario| scenario.name == name) {
+                scenarios.push(Scenario::named(name, fact.about.concurrency));
             }
         }
         Self { facts: &facts.facts, scenarios }
@@ -92,7 +90,7 @@ impl<'a> Known<'a> {
     pub(super) fn levels_beside(&self, place: usize) -> Vec<usize> {
         let family = &self.scenarios[place].family;
         let mut levels: Vec<usize> = (0..self.scenarios.len())
-            .filter(|other| !family.is_empty() && self.scenarios[*other].family == *family)
+            .filter(|other| family.is_some() && self.scenarios[*other].family == *family)
             .collect();
         levels.sort_by_key(|level| self.scenarios[*level].concurrency);
         levels
@@ -126,8 +124,8 @@ impl<'a> Known<'a> {
 impl<'a> Scenario<'a> {
     fn named(name: &'a str, concurrency: Option<u32>) -> Self {
         let words: Vec<String> = tokens(name).iter().map(spelling).collect();
-        let level = words.windows(3).position(|w| w[0] == "(" && w[1] == "c" && w[2] == "=");
-        let family = level.map(|at| words[..at].to_vec()).unwrap_or_default();
+        let family =
+            family(name, concurrency).map(|name| tokens(name).iter().map(spelling).collect());
         Self { name, concurrency, words, family }
     }
 }

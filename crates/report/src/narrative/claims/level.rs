@@ -65,11 +65,13 @@ fn check_one(
     // A third of the scenarios, or the one at the end for `very`.
     let few = |count: usize| if very { count == 0 } else { count * 3 < all.len() };
     let holds = match (level, fact.better) {
-        (Level::High, _) => few(higher) && 0 < lower,
-        (Level::Low, _) => few(lower) && 0 < higher,
+        (Level::High, _) | (Level::Good, Better::Higher) | (Level::Bad, Better::Lower) => {
+            few(higher) && 0 < lower
+        }
+        (Level::Low, _) | (Level::Good, Better::Lower) | (Level::Bad, Better::Higher) => {
+            few(lower) && 0 < higher
+        }
         (Level::Middle, _) => !few(higher) && !few(lower),
-        (Level::Good, Better::Higher) | (Level::Bad, Better::Lower) => few(higher) && 0 < lower,
-        (Level::Good, Better::Lower) | (Level::Bad, Better::Higher) => few(lower) && 0 < higher,
         (Level::Good | Level::Bad, Better::Neither) => false,
     };
     if holds {

@@ -82,8 +82,9 @@ impl Reader<'_, '_> {
             let term = Term::Place(Place::Scenario(place));
             return Some((Some(term), scenarios[place].words.len()));
         }
-        if let Some(member) = scenarios.iter().find(|scenario| begins(&scenario.family)) {
-            return Some((None, member.family.len()));
+        if let Some(member) = scenarios.iter().filter_map(|s| s.family.as_ref()).find(|f| begins(f))
+        {
+            return Some((None, member.len()));
         }
         let short = |place: &usize| {
             let words = &scenarios[*place].words;
@@ -117,8 +118,8 @@ impl Reader<'_, '_> {
         {
             return Some((*digits, taken + 1));
         }
-        (self.words[at..].starts_with(&["single", "user"]))
-            .then(|| (Digits { value: 1.0, step: 1.0, coarse_step: 1.0 }, 2))
+        let one = Digits { value: 1.0, step: 1.0, coarse_step: 1.0 };
+        self.words[at..].starts_with(&["single", "user"]).then_some((one, 2))
     }
 
     /// The scenario at hand where it has that level, else that level of the scaling scenario, else
@@ -184,7 +185,7 @@ fn family_named(words: &[&str], known: &Known<'_>) -> Vec<usize> {
                 .any(|window| window.iter().zip(family).all(|(word, part)| word == part))
     };
     (0..known.scenarios.len())
-        .find(|place| named(&known.scenarios[*place].family))
+        .find(|place| known.scenarios[*place].family.as_ref().is_some_and(|family| named(family)))
         .map(|place| known.levels_beside(place))
         .unwrap_or_default()
 }
@@ -228,7 +229,12 @@ fn mark_misread_names(terms: &mut Vec<Term>) {
         let is_other = |term: &Term| match term {
             Term::Unknown(_) => true,
             Term::Word(Meaning::Metric(other)) => other != metric,
-            _ => false,
+            Term::Word(_)
+            | Term::Number(_)
+            | Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Misread(_) => false,
         };
         let opened = |place: usize| terms.get(place) == Some(&Term::Word(Meaning::Open));
         let closed = |place: usize| terms.get(place) == Some(&Term::Word(Meaning::Close));

@@ -3,33 +3,40 @@
 use super::Reason;
 use super::binding::check_numbers;
 use super::clause::Clause;
+use super::comparing::strength;
 use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::reading::Term;
-use super::vocabulary::{Meaning, SIMILAR};
+use super::vocabulary::{CLOSE, Meaning, SIMILAR, Strength};
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     check_numbers(clause, findings);
     // The strictest word counts.
-    let tolerance = clause.terms.iter().filter_map(tolerance).fold(SIMILAR, f64::min);
+    let very = strength(clause.terms) == Some(Strength::Much);
+    let widest = if very { CLOSE } else { SIMILAR };
+    let strictest = clause.terms.iter().filter_map(tolerance).fold(widest, f64::min);
     let subjects = clause.subjects();
     if subjects.is_empty() {
         return findings.unchecked("a likeness of nothing named");
     }
-    let steady = clause.has(Meaning::Steady);
-    let groups = if clause.has(Meaning::AlongConcurrency) {
-        along_concurrency(clause, &subjects)
-    } else if steady {
+    let mut groups: Vec<Vec<Subject>> = Vec::new();
+    let along = clause.has(Meaning::AlongConcurrency);
+    if along && clause.runs_along_levels() {
+        groups.extend(along_concurrency(clause, &subjects));
+    } else if along {
+        return findings.unchecked("a likeness along no levels");
+    } else if clause.has(Meaning::Steady) {
         // `TTFT and TPOT are stable` is said of each.
-        clause.metrics().iter().map(|metric| spread_of(metric, &subjects)).collect()
-    } else {
-        vec![subjects]
-    };
+        groups.extend(clause.metrics().iter().map(|metric| spread_of(metric, &subjects)));
+    }
+    if clause.terms.iter().any(|term| tolerance(term).is_some()) && !along {
+        groups.push(subjects);
+    }
     if groups.is_empty() {
         return findings.unchecked("a likeness of nothing named");
     }
     for group in groups {
-        check_group(clause, &group, tolerance, findings);
+        check_group(clause, &group, strictest, findings);
     }
 }
 
@@ -68,7 +75,7 @@ fn check_group(
 fn spread_of(metric: &str, subjects: &[Subject]) -> Vec<Subject> {
     let own: Vec<Subject> = subjects.iter().copied().filter(|s| s.metric == metric).collect();
     match own.as_slice() {
-        [one] => {
+        [one] if one.statistic.is_none() => {
             ["p50", "p99"].map(|statistic| Subject { statistic: Some(statistic), ..*one }).to_vec()
         }
         _ => own,
@@ -86,8 +93,5 @@ fn along_concurrency(clause: &Clause<'_, '_>, subjects: &[Subject]) -> Vec<Vec<S
 }
 
 fn tolerance(term: &Term) -> Option<f64> {
-    match term {
-        Term::Word(Meaning::Same(tolerance)) => Some(*tolerance),
-        _ => None,
-    }
+    if let Term::Word(Meaning::Same(tolerance)) = term { Some(*tolerance) } else { None }
 }

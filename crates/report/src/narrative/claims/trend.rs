@@ -69,7 +69,13 @@ fn claim(clause: &Clause<'_, '_>) -> Option<Claim> {
             }
             Term::Word(Meaning::Multiply(times)) => (Some(Sense::More), Some(times_of(*times))),
             Term::Number(number) if number.is_relative() => (None, Some(*number)),
-            _ => continue,
+            Term::Word(_)
+            | Term::Number(_)
+            | Term::Place(_)
+            | Term::Level(_)
+            | Term::NoSuchLevel(_)
+            | Term::Unknown(_)
+            | Term::Misread(_) => continue,
         };
         if sense.is_some() && claim.sense.is_some() || size.is_some() && claim.size.is_some() {
             return None;
@@ -93,6 +99,9 @@ fn levels(
     findings: &mut Findings,
 ) -> Option<Vec<usize>> {
     if clause.has(Meaning::AlongConcurrency) && !clause.has(Meaning::From) {
+        if !clause.runs_along_levels() {
+            return None;
+        }
         check_numbers_but(clause, Number::is_relative, findings);
         let here = match clause.defaults.place {
             Place::Page => Vec::new(),
@@ -103,7 +112,10 @@ fn levels(
     }
     let at = |word| clause.terms.iter().position(|term| *term == Term::Word(word));
     let (from, to) = (at(Meaning::From)?, at(Meaning::To)?);
-    if to < from {
+    let before = Clause { terms: &clause.terms[..from], ..*clause };
+    let says_more =
+        !before.places().is_empty() || before.numbers().iter().any(|number| !number.is_relative());
+    if to < from || says_more {
         return None;
     }
     let first = end(clause, &clause.terms[from..to], subject, findings)?;

@@ -1,0 +1,173 @@
+//! Against a tiny server that says what it is told to.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use inferometer_report::document::plain;
+use inferometer_report::narrative::facts::{PublishedFacts, of_published};
+use inferometer_report::narrative::{Author, Narrative, Sentence};
+
+use super::*;
+
+const MODELS: &str = r#"{"object":"list","data":[{"id":"writer","object":"model"}]}"#;
+
+/// Serves as many connections as there are answers; hands back what was asked.
+struct Fake {
+    address: SocketAddr,
+    thread: JoinHandle<Vec<String>>,
+}
+
+impl Fake {
+    fn saying(answers: Vec<(u16, String)>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            answers
+                .into_iter()
+                .map(|(status, body)| {
+                    let (stream, _) = listener.accept().unwrap();
+                    exchange(stream, status, &body)
+                })
+                .collect()
+        });
+        Self { address, thread }
+    }
+
+    fn base(&self) -> BaseUrl {
+        format!("http://{}", self.address).parse().unwrap()
+    }
+}
+
+fn exchange(stream: TcpStream, status: u16, body: &str) -> String {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut asked = String::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        asked.push_str(&line);
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut sent = vec![0; length];
+    reader.read_exact(&mut sent).unwrap();
+    asked.push_str(&String::from_utf8(sent).unwrap());
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    let mut stream = stream;
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    asked
+}
+
+fn saying(text: &str) -> String {
+    json!({ "choices": [{ "message": { "role": "assistant", "content": text } }] }).to_string()
+}
+
+fn facts() -> Facts {
+    let row = |concurrency: u32, throughput: f64, ttft: f64| PublishedFacts {
+        scenario: format!("Scaling (c={concurrency})"),
+        concurrency: Some(concurrency),
+        output_throughput: Some(throughput),
+        ttft_ms_mean: Some(ttft),
+        ttft_ms_p99: Some(ttft * 1.5),
+        ..PublishedFacts::default()
+    };
+    of_published(&[row(2, 97.72, 212.18), row(4, 167.97, 115.15)])
+}
+
+fn rules() -> Narrative {
+    let by_rules = Sentence { text: plain("By the rules."), facts: Vec::new() };
+    Narrative { summary: vec![by_rules.clone()], doubts: vec![by_rules], ..Narrative::default() }
+}
+
+#[test]
+fn what_holds_is_kept_and_the_rest_is_counted() {
+    let said = "<think>TTFT is 1 ms.</think>Here is the report:\n\nSUMMARY\n\
+                - Output throughput rises from 97.72 tok/s at c=2 to 167.97 tok/s at c=4.\n\
+                - Output throughput falls from 97.72 tok/s at c=2 to 167.97 tok/s at c=4.\n\
+                SCENARIO: Scaling (c=4)\n- Mean TTFT is 115.15 ms. The server is wonderful.\n";
+    let fake = Fake::saying(vec![(200, MODELS.to_owned()), (200, saying(said))]);
+    let narrator = Narrator::at(&fake.base(), None).unwrap();
+    let facts = facts();
+    let narration = narrate(&narrator, &facts);
+    let asked = fake.thread.join().unwrap();
+    assert!(asked[1].starts_with("POST /v1/chat/completions "), "{}", asked[1]);
+    assert!(asked[1].contains("\"model\":\"writer\"") && asked[1].contains("115.15"));
+    let page = narration.narrative(&facts, rules());
+    assert_eq!(page.summary.len(), 1);
+    assert_eq!(page.scenarios["Scaling (c=4)"][0].text, plain("Mean TTFT is 115.15 ms."));
+    assert_eq!(page.doubts, rules().doubts, "what is not certain stays");
+    let Author::Model { name, kept, rejected } = page.author else { panic!("{:?}", page.author) };
+    assert_eq!((name.as_str(), kept, rejected.values().sum::<u32>()), ("writer", 2, 2));
+}
+
+#[test]
+fn the_same_page_is_made_again_without_asking() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = facts();
+    assert_eq!(words(folder.path(), &facts, rules()).unwrap(), rules());
+    let said = "SUMMARY\n- Mean TTFT at c=4 is lower than at c=2.".to_owned();
+    let answers =
+        vec![Answer { question: inferometer_report::narrative::narrator::Question::Whole, said }];
+    let narration = Narration::of("writer", answers, None, &facts);
+    store(folder.path(), &narration).unwrap();
+    assert_eq!(stored(folder.path()).unwrap(), Some(narration.clone()));
+    let page = words(folder.path(), &facts, rules()).unwrap();
+    assert_eq!(page, narration.narrative(&facts, rules()));
+    assert!(matches!(page.author, Author::Model { kept: 1, .. }));
+    std::fs::write(folder.path().join(FILE), b"{").unwrap();
+    assert!(words(folder.path(), &facts, rules()).is_err());
+}
+
+#[test]
+fn a_narrator_that_babbles_or_fails_leaves_the_page_to_the_rules() {
+    let facts = facts();
+    for (status, body, why) in [
+        (200, saying("lorem ipsum dolor. TTFT is 999 ms at c=2."), "none of its 2 sentences"),
+        (200, saying("<think>for ever and ever"), "no sentence"),
+        (500, "oops".to_owned(), "status 500"),
+        (200, "{}".to_owned(), "choices"),
+        (200, "<html>".to_owned(), "not JSON"),
+    ] {
+        let fake = Fake::saying(vec![(200, MODELS.to_owned()), (status, body)]);
+        let narrator = Narrator::at(&fake.base(), None).unwrap();
+        let page = narrate(&narrator, &facts).narrative(&facts, rules());
+        fake.thread.join().unwrap();
+        assert_eq!(page.summary, rules().summary);
+        let Author::RulesInstead { name, why: said } = &page.author else { panic!("{page:?}") };
+        assert_eq!(name, "writer");
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn a_key_goes_to_the_narrator_and_into_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join("key");
+    std::fs::write(&key_file, "narrator-key\n").unwrap();
+    let fake = Fake::saying(vec![(200, MODELS.to_owned()), (401, "narrator-key".to_owned())]);
+    let narrator = Narrator::at(&fake.base(), Some(&key_file)).unwrap();
+    let narration = narrate(&narrator, &facts());
+    let asked = fake.thread.join().unwrap();
+    assert!(asked[1].to_lowercase().contains("authorization: bearer narrator-key"));
+    assert!(!serde_json::to_string(&narration).unwrap().contains("narrator-key"));
+}
+
+#[test]
+fn the_measured_model_speaks_through_the_chat_api() {
+    let fake = Fake::saying(vec![(200, MODELS.to_owned()), (200, saying("Hello."))]);
+    let other = Narrator::at(&fake.base(), None).unwrap();
+    let measured = Target { api: Api::Completions, streaming: true, ..other.target };
+    let narrator = Narrator::of_target(&measured);
+    assert_eq!(ask(&narrator, "Who are you?").as_deref(), Ok("Hello."));
+    fake.thread.join().unwrap();
+}
