@@ -295,11 +295,8 @@ fn page() -> Document {
 }
 
 fn tables(section: &Section) -> Vec<&Table> {
-    let own = section.blocks.iter().filter_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
-    own.collect()
+    let table = |block| if let Block::Table(table) = block { Some(table) } else { None };
+    section.blocks.iter().filter_map(table).collect()
 }
 
 fn titles(table: &Table) -> Vec<&str> {
@@ -407,27 +404,28 @@ fn a_small_suite_as_markdown() {
     insta::assert_snapshot!(markdown::render(&page()).text);
 }
 
+fn walk(blocks: &[Block], found: &mut Vec<String>) {
+    for block in blocks {
+        if let Block::Figure(figure) = block {
+            let chart = &figure.chart;
+            found.push(format!("{}: {} [{}]", chart.id, chart.finding, chart.n));
+        }
+        if let Block::Details { blocks, .. } = block {
+            walk(blocks, found);
+        }
+    }
+}
+
+fn sections(all: &[Section], found: &mut Vec<String>) {
+    for section in all {
+        walk(&section.blocks, found);
+        sections(&section.sections, found);
+    }
+}
+
 #[test]
 fn charts_say_what_they_show_with_their_own_numbers() {
     let mut findings = Vec::new();
-    fn walk(blocks: &[Block], found: &mut Vec<String>) {
-        for block in blocks {
-            match block {
-                Block::Figure(figure) => {
-                    let chart = &figure.chart;
-                    found.push(format!("{}: {} [{}]", chart.id, chart.finding, chart.n));
-                }
-                Block::Details { blocks, .. } => walk(blocks, found),
-                _ => {}
-            }
-        }
-    }
-    fn sections(all: &[Section], found: &mut Vec<String>) {
-        for section in all {
-            walk(&section.blocks, found);
-            sections(&section.sections, found);
-        }
-    }
     sections(&page().sections, &mut findings);
     let mut ids: Vec<&str> = findings.iter().map(|line| line.split(':').next().unwrap()).collect();
     ids.sort_unstable();

@@ -19,6 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::live::Session;
 use crate::output;
 use crate::place::Place;
+use crate::report_files;
 use crate::requirements::{Judged, Requirements};
 
 pub(super) struct Play<'a> {
@@ -89,6 +90,10 @@ impl<'a> Play<'a> {
         let runs: Vec<Summary> = self.results.iter().map(|it| it.summary.clone()).collect();
         let outcomes = self.requirements.judge(&runs)?;
         page::show(summary, self.set, &outcomes, self.arguments.page.format())?;
+        if let Question::Suite(_) = self.manifest.campaign.question {
+            let report = report_files::write(self.set, summary, &self.results)?;
+            self.session.talk(&format!("report: {}", report.display()));
+        }
         let strict = self.arguments.strict;
         let exit = match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),

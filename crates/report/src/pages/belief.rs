@@ -1,5 +1,7 @@
 //! How far to believe a page: the verdict with its reasons, what the cache did, and the client.
 
+use std::fmt::Write;
+
 use inferometer_analysis::{Check, CheckState, Notice, Summary, Verdict};
 use inferometer_model::campaign::Prompts;
 
@@ -55,7 +57,7 @@ pub(super) fn checks(rows: &[Row<'_>]) -> Option<Table> {
         for check in row.all_runs().flat_map(|run| &run.checks) {
             match worst.iter_mut().find(|(known, _)| known.key == check.key) {
                 Some((known, place)) => {
-                    if known.state < check.state {
+                    if gravity(known.state) < gravity(check.state) {
                         (*known, *place) = (check, row.name.clone());
                     }
                 }
@@ -76,14 +78,13 @@ pub(super) fn checks(rows: &[Row<'_>]) -> Option<Table> {
             Cell::text(check.finding.clone()),
         ];
         if !alone {
-            let is_told = !matches!(check.state, CheckState::Passed);
-            cells.push(Cell::text(if is_told { place.as_str() } else { NOTHING }));
+            cells.push(Cell::text(place.clone()));
         }
         cells
     };
     let mut columns = ["Check", "Came to", "Found"].map(Column::left).to_vec();
     if !alone {
-        columns.push(Column::left("Worst in"));
+        columns.push(Column::left("Worst of"));
     }
     (!worst.is_empty()).then(|| Table {
         id: "checks".to_owned(),
@@ -92,6 +93,17 @@ pub(super) fn checks(rows: &[Row<'_>]) -> Option<Table> {
         rows: worst.iter().map(line).collect(),
         notes: Vec::new(),
     })
+}
+
+/// What was not looked at is worse than what passed.
+const fn gravity(state: CheckState) -> u8 {
+    match state {
+        CheckState::Passed => 0,
+        CheckState::NotChecked => 1,
+        CheckState::Noted => 2,
+        CheckState::Degraded => 3,
+        CheckState::Invalid => 4,
+    }
 }
 
 /// What the server answered from its prefix cache, with the figures in which it would show.
@@ -298,7 +310,7 @@ pub(super) fn behind(rows: &[Row<'_>]) -> Block {
         counted(runs as u64, "run"),
     );
     if 0 < left_out {
-        text += &format!(" {} invalid and in no number.", is_are(left_out));
+        let _ = write!(text, " {} invalid and in no number.", is_are(left_out));
     }
     Block::Paragraph(plain(format!("{text} {doubt}")))
 }
@@ -316,7 +328,7 @@ pub(super) fn runs_in_words(verdicts: &[Verdict]) -> String {
         (Verdict::Invalid, "invalid and left out of every mean"),
     ] {
         if 0 < of(verdict) {
-            text += &format!(", {} {words}", of(verdict));
+            let _ = write!(text, ", {} {words}", of(verdict));
         }
     }
     sentence(&text)

@@ -49,7 +49,7 @@ pub(super) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
     if let Some(command) = server.and_then(|server| server.start_command.clone()) {
         subject.push(("Startup Command".to_owned(), vec![Span::Code(command)]));
     }
-    if let Some(words) = about.first.and_then(|run| pretence(run)) {
+    if let Some(words) = about.first.and_then(pretence) {
         subject.push(("Not a server".to_owned(), plain(words)));
     }
     Lead { subject, verdict: Some(badge), headline }
@@ -60,8 +60,8 @@ fn pretence(run: &Summary) -> Option<String> {
     let facts = &run.run;
     if let Some(simulated) = &facts.simulated {
         return Some(format!(
-            "simulated in virtual time; no server was measured. Profile {}: {}",
-            simulated.profile, simulated.engine
+            "simulated in virtual time by the profile {}; no server was measured",
+            simulated.profile
         ));
     }
     if !facts.embedded {
@@ -88,7 +88,7 @@ pub(super) fn badge(verdict: Verdict, text: String) -> Badge {
 pub(super) fn reason(verdict: Verdict, warnings: &[Notice]) -> String {
     let grave = warnings.iter().find(|notice| notice.severity != Severity::Note);
     match (verdict, grave) {
-        (Verdict::Valid, _) => "Every check that speaks about the numbers passed.".to_owned(),
+        (Verdict::Valid, _) => "Nothing was found that speaks against the numbers.".to_owned(),
         (_, Some(notice)) => sentence(&notice.text),
         (_, None) => "A run has a reservation.".to_owned(),
     }

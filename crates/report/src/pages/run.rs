@@ -42,15 +42,16 @@ fn sections(summary: &Summary, row: Row<'_>, narrative: &Narrative) -> Vec<Secti
         sections.push(section("executive-summary", "Executive Summary", words));
     }
     sections.push(system::system(Some(summary)));
-    sections.push(section(
-        "metrics",
-        "Performance",
-        vec![
-            Block::Table(tables::latencies(summary)),
-            Block::Table(tables::numbers(summary)),
-            belief::steady(summary),
-        ],
-    ));
+    let mut metrics = vec![
+        Block::Table(tables::latencies(summary)),
+        Block::Table(tables::numbers(summary)),
+        belief::steady(summary),
+    ];
+    // What is found about a run alone has no scenario's name.
+    if let Some(said) = narrative.scenarios.get("").filter(|said| !said.is_empty()) {
+        metrics.push(Block::List(frame::texts(said)));
+    }
+    sections.push(section("metrics", "Performance", metrics));
     let rows = [row];
     sections.push(section("charts", "Charts", figures(summary, &rows[0])));
     if let Some(table) = tables::server(summary) {
@@ -145,7 +146,7 @@ fn believed(rows: &[Row<'_>], narrative: &Narrative) -> Section {
     if !narrative.doubts.is_empty() {
         blocks.push(Block::List(frame::texts(&narrative.doubts)));
     }
-    let own = rows.iter().flat_map(|row| row.all_runs()).flat_map(|run| &run.warnings);
+    let own = rows.iter().flat_map(Row::all_runs).flat_map(|run| &run.warnings);
     let warnings: Vec<_> = own.cloned().collect();
     blocks.extend(belief::reasons(&warnings, &[]));
     let mut parts = Vec::new();

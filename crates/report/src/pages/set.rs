@@ -62,7 +62,7 @@ fn sections(
         .zip(by_condition)
         .map(|(one, rows)| Series { name: one.name.clone(), rows: rows.iter().collect() })
         .collect();
-    sections.push(levels(set, &series, rows));
+    sections.push(levels(set, &series, rows, narrative));
     if set.conditions.iter().any(|one| one.findings.is_some()) || !set.limits.is_empty() {
         sections.push(findings(set, narrative));
     }
@@ -153,14 +153,34 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     .collect()
 }
 
-fn levels(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section {
+fn levels(
+    set: &SetSummary,
+    series: &[Series<'_>],
+    rows: &[Row<'_>],
+    narrative: &Narrative,
+) -> Section {
     let mut blocks = Vec::new();
     if set.asked.question == QuestionKind::Repeat {
         blocks.extend(rows.iter().map(|row| Block::Table(tables::across(row))));
+        blocks.extend(said(rows, narrative));
         return section("runs", "Across Runs", blocks);
     }
     blocks.push(Block::Table(tables::levels(set, series)));
+    blocks.extend(said(rows, narrative));
     section("levels", "Levels", blocks)
+}
+
+/// What was found about single levels, folded away.
+fn said(rows: &[Row<'_>], narrative: &Narrative) -> Option<Block> {
+    let mut blocks = Vec::new();
+    for row in rows {
+        if let Some(said) = narrative.scenarios.get(&row.name).filter(|said| !said.is_empty()) {
+            blocks.push(Block::Paragraph(vec![Span::Strong(row.name.clone())]));
+            blocks.push(Block::List(frame::texts(said)));
+        }
+    }
+    let summary = "What each level shows".to_owned();
+    (!blocks.is_empty()).then_some(Block::Details { summary, blocks })
 }
 
 fn findings(set: &SetSummary, narrative: &Narrative) -> Section {

@@ -7,12 +7,16 @@ use crate::chart::{Chart, Measure, Plot, ScaleKind, Timeline, TimelinePanel, Tim
 use crate::number::{figure, percent};
 use crate::pages::words::counted;
 
+/// A page has a chart for each scenario, and readers tell no more steps apart.
+const STEPS_MAX: usize = 100;
+
 pub(in crate::pages) fn course(summary: &Summary, of: &str) -> Option<Chart> {
     let course = &summary.figures.course;
     if course.in_flight.is_empty() || course.step_ms <= 0.0 {
         return None;
     }
-    let mut panels = vec![in_flight(summary, course), tokens(course)];
+    let (stored, course) = (course, &coarse(course));
+    let mut panels = vec![in_flight(summary, course), tokens(stored)];
     panels.extend(kv_use(summary, course));
     Some(Chart {
         id: id(of, "course"),
@@ -32,6 +36,22 @@ pub(in crate::pages) fn course(summary: &Summary, of: &str) -> Option<Chart> {
     })
 }
 
+fn joined(course: &CourseFigure) -> usize {
+    course.in_flight.len().div_ceil(STEPS_MAX).max(1)
+}
+
+/// Steps joined until there are few enough.
+fn coarse(course: &CourseFigure) -> CourseFigure {
+    let joined = joined(course);
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    CourseFigure {
+        from_ms: course.from_ms,
+        step_ms: course.step_ms * joined as f64,
+        in_flight: course.in_flight.chunks(joined).map(mean).collect(),
+        ..CourseFigure::default()
+    }
+}
+
 fn in_flight(summary: &Summary, course: &CourseFigure) -> TimelinePanel {
     let client = course.in_flight.iter().map(|value| Some(*value)).collect();
     let mut series = vec![TimelineSeries { name: "in flight (client)".to_owned(), values: client }];
@@ -46,14 +66,18 @@ fn in_flight(summary: &Summary, course: &CourseFigure) -> TimelinePanel {
             }
         }
     }
-    panel("Requests", measure("Requests", "", ScaleKind::Linear), series)
+    panel("Requests", measure("", "", ScaleKind::Linear), series)
 }
 
-fn tokens(course: &CourseFigure) -> TimelinePanel {
-    let per_s = |tokens: &u64| Some(*tokens as f64 / (course.step_ms / 1e3));
-    let values = course.output_tokens.iter().map(per_s).collect();
+/// Of the steps as they are stored: the last that are joined may be fewer than the others.
+fn tokens(stored: &CourseFigure) -> TimelinePanel {
+    let per_s = |part: &[u64]| {
+        let seconds = stored.step_ms / 1e3 * part.len() as f64;
+        Some(part.iter().sum::<u64>() as f64 / seconds)
+    };
+    let values = stored.output_tokens.chunks(joined(stored)).map(per_s).collect();
     let series = vec![TimelineSeries { name: "output tokens".to_owned(), values }];
-    panel("Output", measure("Output", "tok/s", ScaleKind::Linear), series)
+    panel("Output", measure("", "tok/s", ScaleKind::Linear), series)
 }
 
 fn kv_use(summary: &Summary, course: &CourseFigure) -> Option<TimelinePanel> {
@@ -63,7 +87,7 @@ fn kv_use(summary: &Summary, course: &CourseFigure) -> Option<TimelinePanel> {
         shares.into_iter().map(|share| share.map(|share| share * 100.0)).collect();
     let is_known = values.iter().any(Option::is_some);
     let series = vec![TimelineSeries { name: "KV use (server)".to_owned(), values }];
-    is_known.then(|| panel("KV use", measure("KV use", "%", ScaleKind::Linear), series))
+    is_known.then(|| panel("KV use", measure("", "%", ScaleKind::Linear), series))
 }
 
 fn panel(heading: &str, y: Measure, series: Vec<TimelineSeries>) -> TimelinePanel {
@@ -86,7 +110,7 @@ fn resampled(
             .filter_map(|(_, value)| *value)
             .collect();
         if inside.is_empty() {
-            let place = ((low + high) / 2.0 - from_ms) / step_ms;
+            let place = (f64::midpoint(low, high) - from_ms) / step_ms;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -157,6 +181,18 @@ mod tests {
         let found = resampled(&values, (0.0, 1_000.0), &grid(0.0, 500.0, 8));
         let expected = [Some(1.0), Some(1.0), None, None, Some(3.0), Some(3.0), None, None];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn joined_steps_keep_their_means_and_rates() {
+        let stored = CourseFigure { output_tokens: vec![2; 250], ..grid(0.0, 10.0, 250) };
+        let found = coarse(&stored);
+        assert_eq!(found.in_flight.len(), 84);
+        assert!((found.step_ms - 30.0).abs() < 1e-9);
+        assert!(found.in_flight.iter().all(|mean| (mean - 1.0).abs() < 1e-12));
+        let rates = &tokens(&stored).series[0].values;
+        assert_eq!(rates.len(), 84);
+        assert!(rates.iter().flatten().all(|rate| (rate - 200.0).abs() < 1e-9), "{rates:?}");
     }
 
     #[test]

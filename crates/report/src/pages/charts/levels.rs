@@ -40,7 +40,7 @@ pub(in crate::pages) fn latency(series: &[Series<'_>]) -> Option<Chart> {
     let several = 1 < series.len();
     let sentences: Vec<String> = series
         .iter()
-        .flat_map(|one| {
+        .filter_map(|one| {
             let grown = wanted.iter().filter_map(|(title, name, _)| growth(one, title, name));
             let parts: Vec<String> = grown.collect();
             let head = if several { format!("{}: ", one.name) } else { String::new() };
@@ -124,7 +124,8 @@ fn panel(series: &[Series<'_>], title: &str, name: &str, unit: &str) -> Option<L
         .collect();
     (!series.is_empty()).then(|| LinesPanel {
         heading: title.to_owned(),
-        y: measure(title, unit, ScaleKind::Linear),
+        // The heading says what it is.
+        y: measure("", unit, ScaleKind::Linear),
         series,
     })
 }

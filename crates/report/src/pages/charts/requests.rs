@@ -24,7 +24,7 @@ pub(in crate::pages) fn requests(summary: &Summary, of: &str) -> Option<Chart> {
     Some(Chart {
         id: id(of, "requests"),
         title: "Requests one by one".to_owned(),
-        finding: finding(summary)?,
+        finding: finding(summary),
         n: format!("{} of {}", found.rows.len(), counted(found.of, "request")),
         plot: Plot::Gantt(Gantt {
             rows: found.rows.iter().map(row).collect(),
@@ -65,7 +65,7 @@ fn row(request: &RequestRow) -> GanttRow {
     }
 }
 
-fn finding(summary: &Summary) -> Option<String> {
+fn finding(summary: &Summary) -> String {
     let rows = &summary.figures.requests.rows;
     let began = |row: &RequestRow| row.sent_ms.unwrap_or(row.intended_ms);
     let took = |row: &&RequestRow| row.ended_ms - began(row);
@@ -79,15 +79,15 @@ fn finding(summary: &Summary) -> Option<String> {
         some => format!("{} of the {} sent failed", count(some), count(summary.attempted)),
     };
     let Some(slowest) = slowest else {
-        return Some(format!("No request that is drawn ended ok; {failures}."));
+        return format!("No request that is drawn ended ok; {failures}.");
     };
     let before = slowest.first_ms.map_or_else(String::new, |first| {
         format!(", {} s of it before its first token", figure(Some((first - began(slowest)) / 1e3)))
     });
-    Some(format!(
+    format!(
         "The slowest request took {} s{before}; {failures}.",
         figure(Some(took(&slowest) / 1e3))
-    ))
+    )
 }
 
 pub(in crate::pages) fn gaps(summary: &Summary, of: &str) -> Option<Chart> {

@@ -1,7 +1,7 @@
 //! The tables of a set: its levels, its quantities across runs, and its runs.
 
 use inferometer_analysis::set::{PointLine, SetSummary};
-use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Unit};
+use inferometer_analysis::{Interval, METRICS, Percentile, Quantity, Shape, Statistic, Unit};
 use inferometer_model::campaign::Dimension;
 
 use crate::document::{Cell, Column, Table, plain};
@@ -101,33 +101,7 @@ pub(super) fn across(row: &Row<'_>) -> Table {
             Shape::Scalar => vec![None],
         };
         for quantity in statistics.into_iter().filter_map(|one| Quantity::new(metric, one)) {
-            let found = row.quantity(&quantity.to_string());
-            // What no run has needs no line of dashes.
-            let Some(mean) = found.mean else { continue };
-            let shown = |value: Option<f64>| match value {
-                Some(value) => Cell::number(printed(metric.name, value), value),
-                None => missing("one run has no spread"),
-            };
-            let statistic = quantity.statistic().map_or("", Statistic::name);
-            let title = format!("{} {statistic}", metric.title);
-            let extremes = found.extremes();
-            rows.push(vec![
-                Cell::text(title.trim_end()),
-                Cell { doubtful: !found.certified, ..number(row, &quantity.to_string(), 2) },
-                Cell::text(if metric.unit == Unit::Share { "of 1" } else { metric.unit.name() }),
-                found.doubt().map_or_else(
-                    || missing("too few values to give one"),
-                    |interval| Cell { number: Some(mean), ..Cell::text(range(interval)) },
-                ),
-                shown(found.std),
-                found.cov.map_or_else(
-                    || missing("one run has no spread"),
-                    |cov| Cell::number(percent(Some(cov)), cov),
-                ),
-                shown(extremes.map(|(low, _)| low)),
-                shown(extremes.map(|(_, high)| high)),
-                Cell::number(found.n.to_string(), f64::from(found.n)),
-            ]);
+            rows.extend(across_row(row, &quantity));
         }
     }
     let columns = ["Mean", "", "95 % interval", "Std", "CoV", "Lowest", "Highest", "Runs"];
@@ -138,6 +112,45 @@ pub(super) fn across(row: &Row<'_>) -> Table {
         rows,
         notes: vec![plain("A run counts once, whatever its length.")],
     }
+}
+
+/// `None` where no run has a value: it needs no line of dashes.
+fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
+    let found = row.quantity(&quantity.to_string());
+    let metric = quantity.metric();
+    let mean = found.mean?;
+    let shown = |value: Option<f64>| match value {
+        Some(value) => Cell::number(printed(metric.name, value), value),
+        None => missing("one run has no spread"),
+    };
+    let is_share = metric.unit == Unit::Share;
+    let ends = |interval: Interval| {
+        if is_share {
+            format!("{} to {}", percent(Some(interval.low)), percent(Some(interval.high)))
+        } else {
+            range(interval)
+        }
+    };
+    let statistic = quantity.statistic().map_or("", Statistic::name);
+    let title = format!("{} {statistic}", metric.title);
+    let extremes = found.extremes();
+    Some(vec![
+        Cell::text(title.trim_end()),
+        Cell { text: printed(metric.name, mean), ..number(row, &quantity.to_string(), 2) },
+        Cell::text(if is_share { "" } else { metric.unit.name() }),
+        found.doubt().map_or_else(
+            || missing("too few values to give one"),
+            |interval| Cell { number: Some(mean), ..Cell::text(ends(interval)) },
+        ),
+        shown(found.std),
+        found.cov.map_or_else(
+            || missing("one run has no spread"),
+            |cov| Cell::number(percent(Some(cov)), cov),
+        ),
+        shown(extremes.map(|(low, _)| low)),
+        shown(extremes.map(|(_, high)| high)),
+        Cell::number(found.n.to_string(), f64::from(found.n)),
+    ])
 }
 
 /// Every run of the set.
