@@ -4,6 +4,7 @@
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_load::SystemClock;
@@ -14,16 +15,18 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::fetch::PostRequest;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, Clock, Moment, Post, Secret};
+use inferometer_model::{BaseUrl, Clock, Moment, Post, Secret, Spec};
 use inferometer_report::narrative::narrator::{Answer, Narration, SCHEMA, prompt, questions};
 use inferometer_report::narrative::{Facts, Narrative};
 use inferometer_store::{read_at_most, write_atomically};
 use inferometer_target::discover_models;
 use serde_json::{Value, json};
 
+use crate::arguments::{NarratorArguments, NarratorChoice};
 use crate::failure::Failure;
-use crate::preflight::fetching;
-use crate::secrets::key_by;
+use crate::live::Server;
+use crate::preflight::{bare_target, fetching};
+use crate::secrets::{Secrets, key_by};
 
 /// The name of its file beside a run or a set.
 pub(crate) const FILE: &str = "narration.json";
@@ -40,12 +43,24 @@ const CONNECT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Narrator {
     target: Target,
+    /// Kept while it writes, where it is ours.
+    _server: Option<Arc<Server>>,
 }
 
 impl Narrator {
-    /// The model that was measured, with the key that it was measured with.
-    pub(crate) fn of_target(target: &Target) -> Self {
-        Self { target: Target { api: Api::Chat, streaming: false, ..target.clone() } }
+    /// The model that was measured, reached as it was then. Keys are stored nowhere, so they are read
+    /// again where they were read first.
+    fn measured(spec: &Spec, key_file: Option<&Path>, model: &str) -> Result<Self, Failure> {
+        let server = Server::of(spec)?;
+        let base = server.base();
+        let address = resolve(base, CONNECT)
+            .map_err(|error| Failure::target(format!("--narrator target: {error}")))?;
+        let credentials = Secrets::read(key_file, &[])?.credentials;
+        let bare = bare_target(spec, credentials, base, address);
+        let (api, model) = (Api::Chat, model.to_owned());
+        let target =
+            Target { api, model, streaming: false, fields: serde_json::Map::new(), ..bare };
+        Ok(Self { target, _server: Some(Arc::new(server)) })
     }
 
     /// Another server; its first model writes.
@@ -77,8 +92,52 @@ impl Narrator {
         let models = fetching(&target, async |fetch| discover_models(&fetch).await)?
             .map_err(|error| unusable(error.to_string()))?;
         target.model = models.into_iter().next().unwrap_or_default();
-        Ok(Self { target })
+        Ok(Self { target, _server: None })
     }
+}
+
+/// Whoever was measured, and with which key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) key_file: Option<&'a Path>,
+    pub(crate) model: &'a str,
+    pub(crate) simulated: bool,
+}
+
+/// Refuses a narrator that cannot be, before anything is measured for it.
+pub(crate) fn check(asked: &NarratorArguments, simulated: bool) -> Result<(), Failure> {
+    if asked.narrator == Some(NarratorChoice::Target) && simulated {
+        return Err(Failure::usage("--narrator target: in virtual time no model was measured")
+            .hint("give the URL of a server whose model is to write, or leave it out"));
+    }
+    Ok(())
+}
+
+/// Asks for the words of a page, where somebody is to be asked, and keeps what was said. Whoever
+/// cannot be reached has said nothing, and rules write the page.
+pub(crate) fn consult(
+    asked: &NarratorArguments,
+    measured: Measured<'_>,
+    facts: &Facts,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let Some(choice) = &asked.narrator else { return Ok(()) };
+    check(asked, measured.simulated)?;
+    let (name, found) = match choice {
+        NarratorChoice::Target => {
+            let Measured { spec, key_file, model, .. } = measured;
+            (model.to_owned(), Narrator::measured(spec, key_file, model))
+        }
+        NarratorChoice::Url(base) => {
+            (base.to_string(), Narrator::at(base, asked.narrator_key_file.as_deref()))
+        }
+    };
+    let narration = match found {
+        Ok(narrator) => narrate(&narrator, facts),
+        Err(failure) => Narration::of(&name, Vec::new(), Some(failure.to_string()), facts),
+    };
+    store(folder, &narration)
 }
 
 /// Lets the model write about the facts. What goes wrong is a part of the narration: a report is

@@ -31,6 +31,7 @@ pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloT
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use load::LoadTable;
+pub(crate) use narrator::{NarratorArguments, NarratorChoice};
 pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use suite::SuiteArguments;

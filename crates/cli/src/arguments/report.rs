@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::StoreArguments;
+use super::narrator::NarratorArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
@@ -20,6 +21,8 @@ pub(crate) struct ReportArguments {
     /// [default: the folder of the run or set; csv and json are printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) narrator: NarratorArguments,
     /// Show the HTML page in the browser
     #[arg(long, help_heading = "Results")]
     pub(crate) open: bool,

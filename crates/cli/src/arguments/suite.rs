@@ -5,6 +5,7 @@ use inferometer_model::campaign::Prompts;
 
 use super::ResultArguments;
 use super::experiment::ExperimentArguments;
+use super::narrator::NarratorArguments;
 use super::written::{Written, named};
 use crate::suite::Price;
 
@@ -29,10 +30,8 @@ pub(crate) struct SuiteArguments {
     /// and written
     #[arg(long, value_name = "PRICE", requires = "dry_run", help_heading = "Suite")]
     pub(crate) price: Option<Price>,
-    /// Server or embedded model that writes about the results: a URL, or `target` for the measured
-    /// one; every sentence is checked against the data
-    #[arg(long, value_name = "URL|target", help_heading = "Suite")]
-    pub(crate) narrator: Option<String>,
+    #[command(flatten)]
+    pub(crate) narrator: NarratorArguments,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
     /// Simulate it in virtual time

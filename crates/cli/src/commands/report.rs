@@ -6,7 +6,7 @@ mod stored;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use inferometer_report::document::markdown;
+use inferometer_report::document::{Document, html, markdown};
 use inferometer_report::json;
 
 use self::stored::Source;
@@ -67,9 +67,10 @@ fn make(
     arguments: &ReportArguments,
     talk: impl Fn(&str),
 ) -> Result<Option<PathBuf>, Failure> {
+    let document = || source.document(&arguments.narrator);
     let Some(form) = arguments.format else {
         let folder = arguments.to.clone().unwrap_or_else(|| source.folder().to_owned());
-        let page = report_files::write_both(&folder, &source.document())?;
+        let page = report_files::write_both(&folder, &document()?)?;
         output::result(&format!("{}\n", page.display()))?;
         return Ok(Some(page));
     };
@@ -81,27 +82,31 @@ fn make(
     };
     let to = arguments.to.clone().or(by_default).filter(|path| path != Path::new(PRINTED));
     let Some(path) = to else {
-        output::result(&printed(source, form))?;
+        output::result(&printed(source, form, document)?)?;
         if form == ReportFormat::Md {
             talk("its charts are not printed; without `--to -` they are files beside the page");
         }
         return Ok(None);
     };
     match form {
-        ReportFormat::Html => report_files::write_html(&path, &source.document())?,
-        ReportFormat::Md => report_files::write_markdown(&path, &source.document())?,
+        ReportFormat::Html => report_files::write_html(&path, &document()?)?,
+        ReportFormat::Md => report_files::write_markdown(&path, &document()?)?,
         ReportFormat::Csv | ReportFormat::Json => {
-            report_files::write_file(&path, &printed(source, form))?;
+            report_files::write_file(&path, &printed(source, form, document)?)?;
         }
     }
     output::result(&format!("{}\n", path.display()))?;
     Ok((form == ReportFormat::Html).then_some(path))
 }
 
-fn printed(source: &Source, form: ReportFormat) -> String {
-    match form {
-        ReportFormat::Html => inferometer_report::document::html::render(&source.document()),
-        ReportFormat::Md => markdown::render(&source.document()).text,
+fn printed(
+    source: &Source,
+    form: ReportFormat,
+    document: impl FnOnce() -> Result<Document, Failure>,
+) -> Result<String, Failure> {
+    Ok(match form {
+        ReportFormat::Html => html::render(&document()?),
+        ReportFormat::Md => markdown::render(&document()?).text,
         ReportFormat::Csv => source.csv(),
         ReportFormat::Json => match source {
             Source::Run { directory, summary } => json::render(summary, &super::files(directory)),
@@ -109,5 +114,5 @@ fn printed(source: &Source, form: ReportFormat) -> String {
                 json::render_set(summary, &crate::set::page::files(set), &[])
             }
         },
-    }
+    })
 }

@@ -19,10 +19,6 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
         output::result(shown(name)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if arguments.narrator.is_some() {
-        return Err(Failure::usage("--narrator: nobody writes about results yet")
-            .hint("leave it out: findings are made from the data in any case"));
-    }
     if let Some(name) = &arguments.resume {
         return resume(arguments, name);
     }
@@ -37,7 +33,7 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));
     }
-    set::begin(campaign, how, results)
+    set::begin(campaign, how, results, &arguments.narrator)
 }
 
 fn resume(arguments: &SuiteArguments, name: &str) -> Result<ExitCode, Failure> {
@@ -45,5 +41,6 @@ fn resume(arguments: &SuiteArguments, name: &str) -> Result<ExitCode, Failure> {
         return Err(beside_resume("--prompts"));
     }
     let (typed, results) = (arguments.experiment.clone(), &arguments.results);
-    Resume { name, typed, virtual_time: arguments.virtual_time, results }.go_on()
+    let (narrator, virtual_time) = (arguments.narrator.clone(), arguments.virtual_time);
+    Resume { name, typed, virtual_time, results, narrator }.go_on()
 }

@@ -7,7 +7,7 @@ use inferometer_model::campaign::{Condition, SetManifest};
 use inferometer_store::Stored;
 
 use super::store;
-use crate::arguments::{ExperimentArguments, ResultArguments, SweepArguments};
+use crate::arguments::{ExperimentArguments, NarratorArguments, ResultArguments, SweepArguments};
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
 use crate::failure::Failure;
@@ -19,7 +19,8 @@ use crate::sweep::{Sweep, ask, outline};
 pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     if let Some(name) = &arguments.resume {
         let (typed, results) = (arguments.merged(), &arguments.results);
-        return Resume { name, typed, virtual_time: arguments.virtual_time, results }.go_on();
+        let (virtual_time, narrator) = (arguments.virtual_time, NarratorArguments::default());
+        return Resume { name, typed, virtual_time, results, narrator }.go_on();
     }
     let Sweep { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
     let results = &arguments.results;
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));
     }
-    set::begin(campaign, how, results)
+    set::begin(campaign, how, results, &NarratorArguments::default())
 }
 
 /// A set to go on with, and what was typed beside it.
@@ -42,11 +43,13 @@ pub(super) struct Resume<'a> {
     pub(super) typed: ExperimentArguments,
     pub(super) virtual_time: bool,
     pub(super) results: &'a ResultArguments,
+    /// Who writes the report, of a suite.
+    pub(super) narrator: NarratorArguments,
 }
 
 impl Resume<'_> {
     pub(super) fn go_on(&self) -> Result<ExitCode, Failure> {
-        let Self { name, typed, virtual_time, results } = self;
+        let Self { name, typed, virtual_time, results, narrator } = self;
         let virtual_time = virtual_time.then(|| "--virtual".to_owned());
         if let Some(flag) = experiment::first_said(typed)?.or(virtual_time) {
             return Err(beside_resume(&flag));
@@ -70,7 +73,7 @@ impl Resume<'_> {
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
             How::Live { secrets, restart_timeout }
         };
-        set::resume(&store, &set, how, results)
+        set::resume(&store, &set, how, results, narrator)
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn preflight(
     Ok(Found { target, endpoint })
 }
 
-fn bare_target(
+pub(crate) fn bare_target(
     spec: &Spec,
     credentials: Credentials,
     base: &BaseUrl,

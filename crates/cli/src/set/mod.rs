@@ -31,12 +31,13 @@ use self::live::{LiveBench, Side, ask_all};
 use self::play::{Begun, Play};
 pub(crate) use self::points::{replay, was_cut};
 use self::virtual_time::VirtualBench;
-use crate::arguments::{PageFormat, ResultArguments};
+use crate::arguments::{NarratorArguments, PageFormat, ResultArguments};
 use crate::commands;
 use crate::draft::Repeat;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::live::{Session, ceiling, check_ceiling};
+use crate::narrator;
 use crate::requirements::Requirements;
 use crate::secrets::Secrets;
 use crate::simulation::VirtualEngine;
@@ -166,8 +167,10 @@ pub(crate) fn begin(
     campaign: CampaignSpec,
     how: How,
     results: &ResultArguments,
+    narrator: &NarratorArguments,
 ) -> Result<ExitCode, Failure> {
     check(&campaign, &how, results)?;
+    narrator::check(narrator, how.is_virtual())?;
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let ceiling = checked_ceiling(&campaign, &how)?;
@@ -187,7 +190,8 @@ pub(crate) fn begin(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         realtime_ns: SystemClock::new().anchor().realtime_ns,
     })?;
-    play(&store, &set, bench.as_mut(), &session, results, Begun::Now)
+    let order = Order { store: &store, set: &set, session: &session, results, narrator };
+    order.carry_out(bench.as_mut(), Begun::Now)
 }
 
 /// Goes on with a set.
@@ -196,29 +200,37 @@ pub(crate) fn resume(
     set: &SetDirectory,
     how: How,
     results: &ResultArguments,
+    narrator: &NarratorArguments,
 ) -> Result<ExitCode, Failure> {
     check_format(results)?;
+    narrator::check(narrator, how.is_virtual())?;
     let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
     let session = Session::begin(checked_ceiling(&campaign, &how)?, results.quiet)?;
     let mut bench = Servers::unasked(how).bench(&campaign, &session);
-    play(store, set, bench.as_mut(), &session, results, Begun::Before)
+    let order = Order { store, set, session: &session, results, narrator };
+    order.carry_out(bench.as_mut(), Begun::Before)
 }
 
-fn play(
-    store: &RunStore,
-    set: &SetDirectory,
-    bench: &mut dyn Bench,
-    session: &Session,
-    results: &ResultArguments,
-    begun: Begun,
-) -> Result<ExitCode, Failure> {
-    let _lock = set.lock().map_err(|error| Failure::usage(error.to_string()))?;
-    let manifest = set.manifest()?;
-    let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
-    session.interruption.remember(way_on(set));
-    let play = Play::new(store, set, &manifest, campaign, session, results)?;
-    let exit = play.begun(begun).finish(bench)?;
-    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+/// A set to be played, and all that is wanted of it.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    store: &'a RunStore,
+    set: &'a SetDirectory,
+    session: &'a Session,
+    results: &'a ResultArguments,
+    /// Who writes the report of a suite.
+    narrator: &'a NarratorArguments,
+}
+
+impl Order<'_> {
+    fn carry_out(self, bench: &mut dyn Bench, begun: Begun) -> Result<ExitCode, Failure> {
+        let _lock = self.set.lock().map_err(|error| Failure::usage(error.to_string()))?;
+        let manifest = self.set.manifest()?;
+        let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
+        self.session.interruption.remember(way_on(self.set));
+        let exit = Play::new(self, &manifest, campaign, begun)?.finish(bench)?;
+        Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+    }
 }
 
 fn refused(error: &CampaignError) -> Failure {

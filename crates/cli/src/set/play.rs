@@ -8,27 +8,21 @@ use inferometer_campaign::Campaign;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
-use inferometer_store::{RunStore, SetDirectory};
 
 use super::bench::{Asked, Bench};
 use super::points::Found;
-use super::{page, points, progress, stored_runs, way_on};
-use crate::arguments::ResultArguments;
+use super::{Order, page, points, progress, stored_runs, way_on};
 use crate::commands::run::exit_of;
 use crate::failure::{Exit, Failure};
-use crate::live::Session;
 use crate::output;
 use crate::place::Place;
 use crate::report_files;
 use crate::requirements::{Judged, Requirements};
 
 pub(super) struct Play<'a> {
-    store: &'a RunStore,
-    set: &'a SetDirectory,
+    order: Order<'a>,
     manifest: &'a SetManifest,
     campaign: Campaign,
-    session: &'a Session,
-    arguments: &'a ResultArguments,
     requirements: Requirements,
     results: Vec<PointResult>,
     /// Runs that this process has measured.
@@ -46,31 +40,14 @@ pub(super) enum Begun {
 
 impl<'a> Play<'a> {
     pub(super) fn new(
-        store: &'a RunStore,
-        set: &'a SetDirectory,
+        order: Order<'a>,
         manifest: &'a SetManifest,
         campaign: Campaign,
-        session: &'a Session,
-        arguments: &'a ResultArguments,
+        begun: Begun,
     ) -> Result<Self, Failure> {
-        let requirements = Requirements::of_set(&arguments.require, &manifest.campaign)?;
+        let requirements = Requirements::of_set(&order.results.require, &manifest.campaign)?;
         let (results, measured) = (Vec::new(), 0);
-        Ok(Self {
-            store,
-            set,
-            manifest,
-            campaign,
-            session,
-            arguments,
-            requirements,
-            results,
-            measured,
-            begun: Begun::Now,
-        })
-    }
-
-    pub(super) fn begun(self, begun: Begun) -> Self {
-        Self { begun, ..self }
+        Ok(Self { order, manifest, campaign, requirements, results, measured, begun })
     }
 
     pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {
@@ -79,9 +56,9 @@ impl<'a> Play<'a> {
         }
         let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         for line in progress::precision(&summary) {
-            self.session.talk(&line);
+            self.order.session.talk(&line);
         }
-        self.set.write_summary(&summary.to_json_bytes())?;
+        self.order.set.write_summary(&summary.to_json_bytes())?;
         self.conclude(&summary)
     }
 
@@ -89,12 +66,16 @@ impl<'a> Play<'a> {
     fn conclude(self, summary: &SetSummary) -> Result<Option<Exit>, Failure> {
         let runs: Vec<Summary> = self.results.iter().map(|it| it.summary.clone()).collect();
         let outcomes = self.requirements.judge(&runs)?;
-        page::show(summary, self.set, &outcomes, self.arguments.page.format())?;
+        page::show(summary, self.order.set, &outcomes, self.order.results.page.format())?;
         if let Question::Suite(_) = self.manifest.campaign.question {
-            let report = report_files::write(self.set, summary, &self.results)?;
-            self.session.talk(&format!("report: {}", report.display()));
+            if self.order.narrator.narrator.is_some() {
+                self.order.session.talk("the narrator writes; every sentence is checked …");
+            }
+            let (set, narrator) = (self.order.set, self.order.narrator);
+            let report = report_files::write(set, self.manifest, summary, &self.results, narrator)?;
+            self.order.session.talk(&format!("report: {}", report.display()));
         }
-        let strict = self.arguments.strict;
+        let strict = self.order.results.strict;
         let exit = match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
@@ -140,7 +121,7 @@ impl<'a> Play<'a> {
 
     /// What the point came to, where it is stored whole. What is not is moved aside.
     fn stored(&self, point: &Point) -> Result<Option<Summary>, Failure> {
-        let directory = self.set.point(point.number);
+        let directory = self.order.set.point(point.number);
         if !directory.path().exists() {
             return Ok(None);
         }
@@ -152,8 +133,8 @@ impl<'a> Play<'a> {
             }
             Found::Broken(why) => why,
         };
-        let aside = self.set.abandon(point.number)?;
-        self.session.talk(&format!(
+        let aside = self.order.set.abandon(point.number)?;
+        self.order.session.talk(&format!(
             "run {} is not whole, {why}: it is kept in {} and measured again",
             point.number,
             aside.display()
@@ -173,7 +154,7 @@ impl<'a> Play<'a> {
         let of_its_server =
             |result: &PointResult| is_suite || result.point.condition == point.condition;
         // What was moved aside before this point is among the results by now.
-        let abandoned = self.set.abandoned()?;
+        let abandoned = self.order.set.abandoned()?;
         let was_asked = self.results.iter().any(of_its_server)
             || abandoned.iter().any(|(number, _)| point.number <= *number);
         // A suite keeps its server from the first scenario of a round to the last.
@@ -197,31 +178,34 @@ impl<'a> Play<'a> {
         self.announce();
         let rest = if self.measured == 0 { Duration::ZERO } else { campaign.repetition.cool_down };
         if !rest.is_zero() && !self.manifest.simulated {
-            self.session.talk(&format!("resting for {rest:?} …"));
+            self.order.session.talk(&format!("resting for {rest:?} …"));
         }
         if let Some(exit) = bench.rest(rest) {
             return Ok(Err(exit));
         }
-        self.session.talk(&progress::opening(campaign, &self.campaign, point));
+        self.order.session.talk(&progress::opening(campaign, &self.campaign, point));
         let asked = self.asked(point)?;
-        let place = Place::point(self.store, self.set, point.number);
+        let place = Place::point(self.order.store, self.order.set, point.number);
         let summary = match bench.measure(&asked, place)? {
             Ok(measured) => measured.summary,
             Err(exit) => return Ok(Err(exit)),
         };
         self.measured += 1;
         if points::was_cut(&summary) {
-            return match self.session.interruption.exit() {
+            return match self.order.session.interruption.exit() {
                 Some(exit) => Ok(Err(exit)),
                 None if summary.run.stop == RunStop::Unreachable => Err(Failure::target(format!(
                     "{} could not be reached any more: this run ended early and does not count",
                     asked.condition.name
                 ))
-                .hint(format!("start the server again, then go on with: {}", way_on(self.set)))),
+                .hint(format!(
+                    "start the server again, then go on with: {}",
+                    way_on(self.order.set)
+                ))),
                 None => Ok(Err(Exit::Interrupted)),
             };
         }
-        self.session.talk(&progress::headline(&self.campaign, &summary));
+        self.order.session.talk(&progress::headline(&self.campaign, &summary));
         Ok(Ok(summary))
     }
 
@@ -229,7 +213,7 @@ impl<'a> Play<'a> {
     fn announce(&self) {
         if self.measured == 0 && !self.results.is_empty() {
             let stored = stored_runs(self.results.len());
-            self.session.talk(&format!("{stored} already; going on"));
+            self.order.session.talk(&format!("{stored} already; going on"));
         }
     }
 
@@ -239,8 +223,8 @@ impl<'a> Play<'a> {
         output::talk(&format!(
             "{} in {}; go on with: {}",
             stored_runs(self.results.len()),
-            self.set.path().display(),
-            way_on(self.set)
+            self.order.set.path().display(),
+            way_on(self.order.set)
         ));
     }
 }

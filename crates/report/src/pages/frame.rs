@@ -1,5 +1,7 @@
 //! What every page begins and ends with: the header for programs, the verdict, who wrote it.
 
+use std::collections::BTreeMap;
+
 use inferometer_analysis::{CheckState, Notice, Severity, Summary, Verdict};
 
 use super::system;
@@ -118,12 +120,20 @@ pub(super) fn author(author: &Author) -> String {
                 count(dropped.into())
             )
         }
+        Author::RulesInstead { name, why } => format!(
+            "the sentences were made from the numbers by rules, because the model {name} that was \
+             asked wrote nothing that stands: {why}"
+        ),
     }
 }
 
 /// The sentences, and why others are missing.
 pub(super) fn authorship(narrative: &Narrative) -> Vec<Block> {
-    let Author::Model { rejected, .. } = &narrative.author else { return Vec::new() };
+    let rejected = match &narrative.author {
+        Author::Rules => return Vec::new(),
+        Author::RulesInstead { .. } => &BTreeMap::new(),
+        Author::Model { rejected, .. } => rejected,
+    };
     let reasons: Vec<String> = rejected
         .iter()
         .map(|(reason, number)| format!("{}: {reason}", counted((*number).into(), "sentence")))

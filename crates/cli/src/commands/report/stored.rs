@@ -5,10 +5,10 @@ use std::path::Path;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
 use inferometer_report::document::Document;
-use inferometer_report::narrative::{facts, findings};
-use inferometer_report::pages::{self, csv};
+use inferometer_report::pages::csv;
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError, Stored};
 
+use crate::arguments::NarratorArguments;
 use crate::failure::Failure;
 use crate::{report_files, set};
 
@@ -36,13 +36,12 @@ impl Source {
         }
     }
 
-    pub(super) fn document(&self) -> Document {
+    pub(super) fn document(&self, narrator: &NarratorArguments) -> Result<Document, Failure> {
         match self {
-            Self::Run { summary, .. } => {
-                pages::run(summary, &findings::of_run(summary, &facts::of_run(summary)))
-            }
-            Self::Set { summary, points, .. } => {
-                report_files::of_set(summary, points, &report_files::by_rules(summary, points))
+            Self::Run { directory, summary } => report_files::of_run(directory, summary, narrator),
+            Self::Set { set, summary, points } => {
+                let manifest = set.manifest().map_err(|error| refused(&error))?;
+                report_files::of_set(set, &manifest, summary, points, narrator)
             }
         }
     }
