@@ -188,10 +188,9 @@ pub(crate) fn ask(narrator: &Narrator, question: &str) -> Result<String, String>
     }
     let answer: Value = serde_json::from_slice(&reply.body)
         .map_err(|error| format!("its answer is not JSON: {error}"))?;
-    match &answer["choices"][0]["message"]["content"] {
-        Value::String(said) => Ok(said.clone()),
-        _ => Err("its answer has no `choices[0].message.content`".to_owned()),
-    }
+    let said = answer["choices"][0]["message"]["content"].as_str();
+    said.map(str::to_owned)
+        .ok_or_else(|| "its answer has no `choices[0].message.content`".to_owned())
 }
 
 /// Keeps what was said in the folder of a run or a set.

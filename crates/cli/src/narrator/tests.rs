@@ -23,19 +23,23 @@ impl Fake {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let thread = std::thread::spawn(move || {
-            answers
-                .into_iter()
-                .map(|(status, body)| {
-                    let (stream, _) = listener.accept().unwrap();
-                    exchange(stream, status, &body)
-                })
-                .collect()
+            answers.into_iter().map(|(status, body)| served(&listener, status, &body)).collect()
         });
         Self { address, thread }
     }
 
     fn base(&self) -> BaseUrl {
         format!("http://{}", self.address).parse().unwrap()
+    }
+}
+
+/// Finding an address that answers opens a connection without a request; that one is passed over.
+fn served(listener: &TcpListener, status: u16, body: &str) -> String {
+    loop {
+        let (stream, _) = listener.accept().unwrap();
+        if stream.peek(&mut [0]).is_ok_and(|bytes| 0 < bytes) {
+            return exchange(stream, status, body);
+        }
     }
 }
 
