@@ -180,7 +180,9 @@ fn draw_missing(drawing: &mut Drawing, bar: &Bar, (at, thickness): (Place, f64),
 
 impl BarGroup {
     fn height(&self, thickness: f64) -> f64 {
-        self.bars.len().max(1) as f64 * thickness + GROUP_GAP
+        const TWO_LINES: f64 = 42.0;
+        let bars = self.bars.len().max(1) as f64 * thickness + GROUP_GAP;
+        if LABEL_WIDTH_MAX < NAME.width(&self.label) { bars.max(TWO_LINES) } else { bars }
     }
 }
 

@@ -27,11 +27,11 @@ impl Distribution {
         self.draw_legend(canvas);
         let (shares, values): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
         let left = Ticks::percentiles(&shares);
-        let below = Ticks::round(self.x.spacing(), &values);
+        let below = self.ticks(&values);
         canvas.top += LABEL.size;
         let at = Place { x: MARGIN, y: canvas.top };
         canvas.drawing.text(at, LABEL.anchored(Anchor::Start), "share of values at or below");
-        canvas.top += 12.0;
+        canvas.top += 15.0;
         let area = canvas.area((MARGIN + left_width(&left), RIGHT - 16.0), HEIGHT);
         canvas.top += BELOW;
         let scales = (below.scale((area.left, area.right)), left.scale((area.bottom, area.top)));
@@ -44,6 +44,20 @@ impl Distribution {
             curve.draw(drawing, Look::at(place), scales, &self.x);
             drawing.close_group();
         }
+    }
+
+    /// Values close to each other have the axis to themselves: between round values they would be
+    /// one upright line.
+    fn ticks(&self, values: &[f64]) -> Ticks {
+        const CLOSE: f64 = 2.0;
+        const MARGIN_SHARE: f64 = 0.02;
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(0.0, f64::max);
+        if CLOSE * low < high {
+            return Ticks::round(self.x.spacing(), values);
+        }
+        let ends = [low * (1.0 - MARGIN_SHARE), high * (1.0 + MARGIN_SHARE)];
+        Ticks::within(self.x.spacing(), &ends)
     }
 
     fn draw_legend(&self, canvas: &mut Canvas) {

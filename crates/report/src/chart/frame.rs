@@ -56,12 +56,14 @@ const SWATCH_WIDTH: f64 = 24.0;
 const LEGEND_ROW: f64 = 22.0;
 
 impl Canvas {
-    /// Begins with title and finding, which a page has in letters of its own.
+    /// Begins with title and finding, which a page prints itself: its letters do not shrink with
+    /// the picture.
     pub(super) fn begin(chart: &Chart, theme: Theme) -> Self {
-        let mut canvas = Self { drawing: Drawing::new(&chart.id, theme), top: 14.0 };
+        let mut canvas = Self { drawing: Drawing::new(&chart.id, theme), top: 4.0 };
         if theme == Theme::Page {
             return canvas;
         }
+        canvas.top += 10.0;
         for (letters, text) in [(TITLE, &chart.title), (FINDING, &chart.finding)] {
             for line in letters.wrapped(text, RIGHT - MARGIN, LINES_MAX) {
                 canvas.top += letters.size * 1.35;
@@ -73,16 +75,18 @@ impl Canvas {
         canvas
     }
 
-    /// Ends with what the chart is made of, which a page says too.
-    pub(super) fn finish(mut self, chart: &Chart) -> String {
-        self.top += 4.0;
-        let letters = TICK.anchored(Anchor::Start);
-        let n = if self.drawing.is_for_page() { "" } else { &chart.n };
-        for line in letters.wrapped(n, RIGHT - MARGIN, LINES_MAX) {
-            self.top += letters.size * 1.4;
-            self.drawing.text(Place { x: MARGIN, y: self.top }, letters, &line);
+    /// Ends with what the chart is made of, which a page prints itself.
+    pub(super) fn finish(mut self, chart: &Chart, theme: Theme) -> String {
+        if theme != Theme::Page {
+            self.top += 4.0;
+            let letters = TICK.anchored(Anchor::Start);
+            for line in letters.wrapped(&chart.n, RIGHT - MARGIN, LINES_MAX) {
+                self.top += letters.size * 1.4;
+                self.drawing.text(Place { x: MARGIN, y: self.top }, letters, &line);
+            }
+            self.top += 16.0;
         }
-        self.drawing.document((WIDTH, (self.top + 16.0).ceil()), &chart.title, &chart.finding)
+        self.drawing.document((WIDTH, self.top.ceil()), &chart.title, &chart.finding)
     }
 
     /// A rectangle of this height below all that is drawn, which is then taken.

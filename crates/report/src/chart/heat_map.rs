@@ -25,7 +25,7 @@ impl HeatMap {
         canvas.top += LABEL.size;
         let at = Place { x: MARGIN, y: canvas.top };
         canvas.drawing.text(at, LABEL.anchored(Anchor::Start), &self.y.title());
-        canvas.top += 12.0;
+        canvas.top += 15.0;
         let left = self.ticks();
         let below = Ticks::between(self.from_s, self.moment(self.columns.len()));
         let area = canvas.area((MARGIN + left_width(&left), RIGHT - 12.0), HEIGHT);
@@ -49,7 +49,7 @@ impl HeatMap {
         let used = self.used_rows();
         let edges: Vec<f64> =
             used.iter().flat_map(|row| [self.edges[*row], self.edges[*row + 1]]).collect();
-        Ticks::round(self.y.spacing(), &edges)
+        Ticks::within(self.y.spacing(), &edges)
     }
 
     pub(super) fn used_rows(&self) -> Vec<usize> {

@@ -83,18 +83,24 @@ fn ems(character: char, bold: bool) -> f64 {
 /// Sorted places pushed apart until each has `room`, as near to where they want to be as that
 /// allows, and none of them outside `within` as long as there is room for all.
 pub(super) fn apart(wanted: &[f64], room: f64, within: (f64, f64)) -> Vec<f64> {
-    let mut places: Vec<f64> = wanted.to_vec();
-    let mut lowest = within.0;
-    for place in &mut places {
-        *place = place.max(lowest);
-        lowest = *place + room;
+    // Without their room, places that overlap are the same place: the mean of what they want.
+    let mut heaps: Vec<(f64, f64)> = Vec::new();
+    for (place, at) in wanted.iter().enumerate() {
+        let (mut sum, mut count) = (at - place as f64 * room, 1.0);
+        while let Some(before) = heaps.pop_if(|before| sum / count < before.0 / before.1) {
+            sum += before.0;
+            count += before.1;
+        }
+        heaps.push((sum, count));
     }
-    let mut highest = within.1;
-    for place in places.iter_mut().rev() {
-        *place = place.min(highest);
-        highest = *place - room;
-    }
-    places
+    let highest = within.1 - room * (wanted.len() as f64 - 1.0);
+    let places = heaps.into_iter().flat_map(|(sum, count)| {
+        let at = (sum / count).min(highest).max(within.0);
+        std::iter::successors(Some(1.0), |n| Some(n + 1.0))
+            .take_while(move |n| *n <= count)
+            .map(move |_| at)
+    });
+    places.enumerate().map(|(place, at)| at + place as f64 * room).collect()
 }
 
 #[cfg(test)]
@@ -104,8 +110,9 @@ mod tests {
     #[test]
     fn names_that_would_overlap_are_pushed_apart() {
         assert_eq!(apart(&[10.0, 100.0], 16.0, (0.0, 300.0)), [10.0, 100.0]);
-        assert_eq!(apart(&[98.0, 100.0, 105.0], 16.0, (0.0, 300.0)), [98.0, 114.0, 130.0]);
+        assert_eq!(apart(&[98.0, 100.0, 105.0], 16.0, (0.0, 300.0)), [85.0, 101.0, 117.0]);
         assert_eq!(apart(&[305.0, 310.0], 16.0, (0.0, 300.0)), [284.0, 300.0]);
+        assert_eq!(apart(&[1.0, 2.0], 16.0, (0.0, 300.0)), [0.0, 16.0]);
         assert_eq!(apart(&[], 16.0, (0.0, 300.0)), Vec::<f64>::new());
     }
 

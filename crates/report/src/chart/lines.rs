@@ -91,12 +91,16 @@ pub(super) fn draw_heading(canvas: &mut Canvas, heading: &str, y: &Measure) {
     let at = Place { x: MARGIN, y: canvas.top };
     let heading_short = HEADING.shortened(heading, 0.6 * (RIGHT - MARGIN));
     let letters = LABEL.anchored(Anchor::Start);
+    // A measure that is named like its panel adds no more than its unit.
+    let is_same = y.label.eq_ignore_ascii_case(heading);
+    let unit = if is_same { y.unit.clone() } else { y.title() };
     if heading.is_empty() {
-        let unit = letters.shortened(&y.title(), RIGHT - MARGIN);
-        canvas.drawing.text(at, letters, &unit);
+        canvas.drawing.text(at, letters, &letters.shortened(&unit, RIGHT - MARGIN));
+    } else if unit.is_empty() {
+        canvas.drawing.short_text(at, HEADING, (&heading_short, heading));
     } else {
         let room = RIGHT - MARGIN - HEADING.width(&heading_short) - 20.0;
-        let unit = letters.shortened(&y.title(), room);
+        let unit = letters.shortened(&unit, room);
         canvas.drawing.texts(at, (HEADING, &heading_short), (letters, &unit));
     }
     canvas.top += 12.0;
@@ -115,7 +119,7 @@ pub(super) fn draw_names(drawing: &mut Drawing, area: Area, ends: &[(&str, Look,
         let swatch = Place { x: area.right + BEFORE_NAME - 24.0, y };
         if 14.0 < swatch.x - end.x - INSET || 5.0 < (y - end.y).abs() {
             let line = drawing.element("line").ends(*end, Place { x: swatch.x - 2.0, y });
-            line.paint("stroke", look.paint()).word("stroke-opacity", "0.5").end();
+            line.paint("stroke", look.paint()).word("stroke-dasharray", "1 3").end();
         }
         Swatch::Mark(*look).draw(drawing, Place { x: swatch.x - 2.0, ..swatch });
         let short = NAME.shortened(name, NAME_WIDTH_MAX);

@@ -49,7 +49,8 @@ pub struct Chart {
 pub enum Theme {
     Light,
     Dark,
-    /// In those of the page around it, by CSS variables.
+    /// In those of the page around it, by CSS variables. The page prints the title, the finding
+    /// and `n` beside it, as text that keeps its size.
     Page,
 }
 
@@ -67,6 +68,6 @@ impl Chart {
             Plot::Bars(bars) => bars.draw(&mut canvas),
             Plot::Shares(shares) => shares.draw(&mut canvas),
         }
-        canvas.finish(self)
+        canvas.finish(self, theme)
     }
 }

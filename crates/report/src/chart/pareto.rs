@@ -32,7 +32,7 @@ impl Pareto {
         canvas.top += LABEL.size;
         let at = Place { x: MARGIN, y: canvas.top };
         canvas.drawing.text(at, LABEL.anchored(Anchor::Start), &self.y.title());
-        canvas.top += 12.0;
+        canvas.top += 15.0;
         let ys: Vec<f64> =
             points.iter().flat_map(|point| ends(point.y, point.y_interval)).collect();
         let xs: Vec<f64> =

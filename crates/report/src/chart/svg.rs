@@ -84,10 +84,6 @@ impl Drawing {
         Self { body: String::new(), theme, id: id.to_owned(), hatchings: Vec::new() }
     }
 
-    pub(super) fn is_for_page(&self) -> bool {
-        self.theme == Theme::Page
-    }
-
     /// Begins an element; its attributes follow, then one of the ends.
     pub(super) fn element(&mut self, name: &'static str) -> Element<'_> {
         let _ = write!(self.body, "<{name}");

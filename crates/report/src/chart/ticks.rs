@@ -66,6 +66,26 @@ impl Ticks {
         Self { spacing: Spacing::Even, ends: (from, to), named: named.collect() }
     }
 
+    /// From the lowest to the highest of these values and no further, with round ones between.
+    pub(super) fn within(spacing: Spacing, values: &[f64]) -> Self {
+        /// Fewer than these say too little about an axis.
+        const NAMED_MIN: usize = 3;
+        let on_axis = || values.iter().copied().filter(|value| is_on(spacing, *value));
+        let ends = on_axis().reduce(f64::min).zip(on_axis().reduce(f64::max));
+        let Some(ends) = ends.filter(|(low, high)| low < high) else {
+            return Self::round(spacing, values);
+        };
+        let mut named = match spacing {
+            Spacing::Log => Self::logarithmic(values).named,
+            Spacing::Even | Spacing::Tail => Vec::new(),
+        };
+        named.retain(|(value, _)| (ends.0..=ends.1).contains(value));
+        if named.len() < NAMED_MIN {
+            named = Self::between(ends.0, ends.1).named;
+        }
+        Self { spacing, ends, named }
+    }
+
     /// Percentiles up to the first round one that holds all shares below one.
     pub(super) fn percentiles(shares: &[f64]) -> Self {
         const ROUND: [(f64, &str); 9] = [
@@ -277,6 +297,16 @@ mod tests {
             assert_eq!(Ticks::round(Spacing::Log, &[value]).ends, (1.0, 10.0));
         }
         assert_eq!(Ticks::between(3.0, 3.0).ends, (3.0, 4.0));
+    }
+
+    #[test]
+    fn an_axis_within_its_values_has_no_empty_ends() {
+        let narrow = Ticks::within(Spacing::Log, &[20.0, 21.3, 0.0]);
+        assert_eq!(narrow.ends, (20.0, 21.3));
+        assert_eq!(labels(&narrow), ["20.00", "20.25", "20.50", "20.75", "21.00", "21.25"]);
+        let wide = Ticks::within(Spacing::Log, &[7.0, 170.0]);
+        assert_eq!(labels(&wide), ["10", "20", "50", "100"]);
+        assert_eq!(Ticks::within(Spacing::Log, &[5.0, 5.0]).ends, (2.0, 10.0));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Timeline {
         let height = if self.panels.len() < 2 { 220.0 } else { 130.0 };
         let at_ends = names_at_ends(canvas, &names, height);
         let sides = sides(&left, at_ends);
-        let (x, top) = (below.scale(sides), canvas.top);
+        let (x, top, mut bottom) = (below.scale(sides), canvas.top, canvas.top);
         for (place, (panel, ticks)) in self.panels.iter().zip(&left).enumerate() {
             draw_heading(canvas, &panel.heading, &panel.y);
             let area = canvas.area(sides, height);
@@ -42,17 +42,19 @@ impl Timeline {
             if place + 1 == self.panels.len() {
                 let label = "time since the run began (s)";
                 draw_below(&mut canvas.drawing, &below, (area, x), label);
-                self.draw_bands(&mut canvas.drawing, x, (top, area.bottom));
                 canvas.top += BELOW;
             } else {
                 draw_line_below(&mut canvas.drawing, area);
                 canvas.top += 22.0;
             }
-            let ends = self.draw_series(&mut canvas.drawing, panel, &names, (x, y));
+            let ends = self.draw_series(&mut canvas.drawing, panel, &names, (x, y, area.bottom));
             if !at_ends.is_empty() {
                 draw_names(&mut canvas.drawing, area, &ends);
             }
+            bottom = area.bottom;
         }
+        // Over all else, so that nothing is between a pointer and a moment.
+        self.draw_bands(&mut canvas.drawing, x, (top, bottom));
     }
 
     pub(super) fn series(&self) -> impl Iterator<Item = (&TimelinePanel, &TimelineSeries)> {
@@ -86,7 +88,7 @@ impl Timeline {
         drawing: &mut Drawing,
         panel: &'a TimelinePanel,
         names: &[&str],
-        (x, y): (Scale, Scale),
+        (x, y, bottom): (Scale, Scale, f64),
     ) -> Vec<(&'a str, Look, Place)> {
         let mut ends = Vec::new();
         for series in &panel.series {
@@ -107,7 +109,16 @@ impl Timeline {
                             .paint("fill", look.paint())
                             .end();
                     }
-                    _ => look.draw_line(drawing, &places),
+                    [first, .., last] => {
+                        if panel.series.len() == 1 {
+                            let ground = [last, first].map(|end| Place { y: bottom, ..end });
+                            let places = [&places[..], &ground].concat();
+                            let fill = drawing.element("polygon").points(&places);
+                            fill.paint("fill", look.paint()).word("fill-opacity", "0.12").end();
+                        }
+                        look.draw_line(drawing, &places);
+                    }
+                    [] => {}
                 }
             }
             drawing.close_group();

@@ -6,10 +6,11 @@ mod any;
 mod picture;
 
 use inferometer_report::chart::{
-    Bar, BarGroup, Bars, Chart, Curve, Distribution, LinePoint, LineSeries, Lines, LinesPanel,
-    Measure, Plot, ScaleKind, ShareClass, ShareRow, Shares, Theme, Timeline, TimelinePanel,
-    TimelineSeries,
+    Bar, BarGroup, Bars, Chart, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap,
+    LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind,
+    ShareClass, ShareRow, Shares, Theme, Timeline, TimelinePanel, TimelineSeries,
 };
+use inferometer_report::document::plain;
 use proptest::prelude::*;
 
 use any::{any_plot, name};
@@ -118,6 +119,84 @@ fn tables_have_the_numbers_with_their_doubt() {
     assert_eq!(texts(0), ["1", "12.50", "–"]);
     assert_eq!(texts(1), ["2", "20", "19 to 21.50"]);
     assert!(table.rows[1][1].doubtful && table.rows[1][1].detail.is_some());
+}
+
+/// The texts of a chart's table, row by row.
+fn texts(plot: Plot) -> Vec<Vec<String>> {
+    let rows = chart(plot).table().rows;
+    rows.into_iter().map(|row| row.into_iter().map(|cell| cell.text).collect()).collect()
+}
+
+#[test]
+fn a_distribution_is_a_table_of_percentiles() {
+    let mut points: Vec<(f64, f64)> =
+        (0..40).map(|n| f64::from(n) / 40.0).map(|share| (share, 1.0 + share)).collect();
+    points.extend([(0.99, 9.0), (1.0, 12.0)]);
+    let curves = vec![Curve { name: "TTFT".to_owned(), n: 40, points }];
+    let plot = Plot::Distribution(Distribution { x: measure(ScaleKind::Log), curves });
+    let expected = [
+        ["p50", "1.50"],
+        ["p75", "1.75"],
+        ["p90", "1.90"],
+        ["p95", "1.95"],
+        ["p99", "9"],
+        ["max", "12"],
+    ];
+    assert_eq!(texts(plot), expected);
+}
+
+#[test]
+fn a_long_timeline_is_thinned_out_and_says_so() {
+    let values = (0..150).map(|n| (n != 3).then_some(f64::from(n))).collect();
+    let series = vec![TimelineSeries { name: "waiting".to_owned(), values }];
+    let y = measure(ScaleKind::Linear);
+    let panels = vec![TimelinePanel { heading: "Queue".to_owned(), y, series }];
+    let chart = chart(Plot::Timeline(Timeline { from_s: 0.0, step_s: 1.0, panels }));
+    let table = chart.table();
+    assert_eq!(table.rows.len(), 50);
+    assert_eq!(table.rows[1][1].text, "–");
+    let note = plain("One row for every 3 of the 150 steps of the chart.");
+    assert_eq!(table.notes, [note]);
+}
+
+#[test]
+fn requests_counts_and_points_are_tables_too() {
+    let row = GanttRow {
+        label: "#7".to_owned(),
+        intended_s: None,
+        sent_s: 0.5,
+        first_s: None,
+        ended_s: 2.5,
+        ending: GanttEnding::Failed,
+        note: "HTTP 503".to_owned(),
+    };
+    let gantt = Gantt { rows: vec![row], of: 900, choice: "the failed".to_owned() };
+    let expected = [["#7", "failed", "–", "0.500", "–", "2.50"]];
+    assert_eq!(texts(Plot::Gantt(gantt)), expected);
+
+    let heat_map = HeatMap {
+        from_s: 0.0,
+        step_s: 1.0,
+        y: measure(ScaleKind::Log),
+        edges: vec![1.0, 2.0, 4.0, 8.0],
+        columns: vec![vec![1, 0, 7], vec![2, 0, 0]],
+        counted: "token gaps".to_owned(),
+    };
+    assert_eq!(texts(Plot::HeatMap(heat_map)), [["1", "2", "3"], ["4", "8", "7"]]);
+
+    let point = ParetoPoint {
+        series: "vLLM".to_owned(),
+        label: "8 in flight".to_owned(),
+        x: 32.0,
+        y: 255.0,
+        x_interval: None,
+        y_interval: Some((250.0, 260.5)),
+        on_frontier: true,
+        hollow: false,
+    };
+    let (x, y) = (measure(ScaleKind::Linear), measure(ScaleKind::Linear));
+    let expected = [["vLLM", "8 in flight", "32", "255", "250 to 260.5", "yes"]];
+    assert_eq!(texts(Plot::Pareto(Pareto { x, y, points: vec![point] })), expected);
 }
 
 #[test]
