@@ -295,8 +295,13 @@ fn page() -> Document {
 }
 
 fn tables(section: &Section) -> Vec<&Table> {
-    let table = |block| if let Block::Table(table) = block { Some(table) } else { None };
-    section.blocks.iter().filter_map(table).collect()
+    let mut tables = Vec::new();
+    for block in &section.blocks {
+        if let Block::Table(table) = block {
+            tables.push(table);
+        }
+    }
+    tables
 }
 
 fn titles(table: &Table) -> Vec<&str> {
