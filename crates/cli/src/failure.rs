@@ -57,6 +57,10 @@ impl Failure {
         Self { exit, message, shown, hint: None, passing: false }
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }

@@ -14,7 +14,6 @@ mod failure;
 mod fit;
 mod live;
 mod measurement;
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands that write reports take it in"))]
 mod narrator;
 mod output;
 mod place;

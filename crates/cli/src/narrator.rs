@@ -56,10 +56,10 @@ impl Narrator {
         let address = resolve(base, CONNECT)
             .map_err(|error| Failure::target(format!("--narrator target: {error}")))?;
         let credentials = Secrets::read(key_file, &[])?.credentials;
-        let bare = bare_target(spec, credentials, base, address);
+        let plain = bare_target(spec, credentials, base, address);
         let (api, model) = (Api::Chat, model.to_owned());
         let target =
-            Target { api, model, streaming: false, fields: serde_json::Map::new(), ..bare };
+            Target { api, model, streaming: false, fields: serde_json::Map::new(), ..plain };
         Ok(Self { target, _server: Some(Arc::new(server)) })
     }
 
@@ -135,7 +135,7 @@ pub(crate) fn consult(
     };
     let narration = match found {
         Ok(narrator) => narrate(&narrator, facts),
-        Err(failure) => Narration::of(&name, Vec::new(), Some(failure.to_string()), facts),
+        Err(failure) => Narration::of(&name, Vec::new(), Some(failure.message().to_owned()), facts),
     };
     store(folder, &narration)
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
+use inferometer_model::SpecDraft;
 use inferometer_report::document::plain;
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
 use inferometer_report::narrative::{Author, Narrative, Sentence};
@@ -168,10 +169,10 @@ fn a_key_goes_to_the_narrator_and_into_no_message() {
 
 #[test]
 fn the_measured_model_speaks_through_the_chat_api() {
-    let fake = Fake::saying(vec![(200, MODELS.to_owned()), (200, saying("Hello."))]);
-    let other = Narrator::at(&fake.base(), None).unwrap();
-    let measured = Target { api: Api::Completions, streaming: true, ..other.target };
-    let narrator = Narrator::of_target(&measured);
+    let fake = Fake::saying(vec![(200, saying("Hello."))]);
+    let draft =
+        SpecDraft { url: Some(fake.base()), api: Some(Api::Completions), ..SpecDraft::default() };
+    let narrator = Narrator::measured(&draft.resolve().unwrap(), None, "writer").unwrap();
     assert_eq!(ask(&narrator, "Who are you?").as_deref(), Ok("Hello."));
     fake.thread.join().unwrap();
 }

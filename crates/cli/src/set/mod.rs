@@ -190,8 +190,8 @@ pub(crate) fn begin(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         realtime_ns: SystemClock::new().anchor().realtime_ns,
     })?;
-    let order = Order { store: &store, set: &set, session: &session, results, narrator };
-    order.carry_out(bench.as_mut(), Begun::Now)
+    let errand = Errand { store: &store, set: &set, session: &session, results, narrator };
+    errand.carry_out(bench.as_mut(), Begun::Now)
 }
 
 /// Goes on with a set.
@@ -207,13 +207,13 @@ pub(crate) fn resume(
     let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
     let session = Session::begin(checked_ceiling(&campaign, &how)?, results.quiet)?;
     let mut bench = Servers::unasked(how).bench(&campaign, &session);
-    let order = Order { store, set, session: &session, results, narrator };
-    order.carry_out(bench.as_mut(), Begun::Before)
+    let errand = Errand { store, set, session: &session, results, narrator };
+    errand.carry_out(bench.as_mut(), Begun::Before)
 }
 
 /// A set to be played, and all that is wanted of it.
 #[derive(Clone, Copy)]
-struct Order<'a> {
+struct Errand<'a> {
     store: &'a RunStore,
     set: &'a SetDirectory,
     session: &'a Session,
@@ -222,7 +222,7 @@ struct Order<'a> {
     narrator: &'a NarratorArguments,
 }
 
-impl Order<'_> {
+impl Errand<'_> {
     fn carry_out(self, bench: &mut dyn Bench, begun: Begun) -> Result<ExitCode, Failure> {
         let _lock = self.set.lock().map_err(|error| Failure::usage(error.to_string()))?;
         let manifest = self.set.manifest()?;

@@ -11,7 +11,7 @@ use inferometer_model::journal::RunStop;
 
 use super::bench::{Asked, Bench};
 use super::points::Found;
-use super::{Order, page, points, progress, stored_runs, way_on};
+use super::{Errand, page, points, progress, stored_runs, way_on};
 use crate::commands::run::exit_of;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -20,7 +20,7 @@ use crate::report_files;
 use crate::requirements::{Judged, Requirements};
 
 pub(super) struct Play<'a> {
-    order: Order<'a>,
+    errand: Errand<'a>,
     manifest: &'a SetManifest,
     campaign: Campaign,
     requirements: Requirements,
@@ -40,14 +40,14 @@ pub(super) enum Begun {
 
 impl<'a> Play<'a> {
     pub(super) fn new(
-        order: Order<'a>,
+        errand: Errand<'a>,
         manifest: &'a SetManifest,
         campaign: Campaign,
         begun: Begun,
     ) -> Result<Self, Failure> {
-        let requirements = Requirements::of_set(&order.results.require, &manifest.campaign)?;
+        let requirements = Requirements::of_set(&errand.results.require, &manifest.campaign)?;
         let (results, measured) = (Vec::new(), 0);
-        Ok(Self { order, manifest, campaign, requirements, results, measured, begun })
+        Ok(Self { errand, manifest, campaign, requirements, results, measured, begun })
     }
 
     pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {
@@ -56,9 +56,9 @@ impl<'a> Play<'a> {
         }
         let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         for line in progress::precision(&summary) {
-            self.order.session.talk(&line);
+            self.errand.session.talk(&line);
         }
-        self.order.set.write_summary(&summary.to_json_bytes())?;
+        self.errand.set.write_summary(&summary.to_json_bytes())?;
         self.conclude(&summary)
     }
 
@@ -66,16 +66,16 @@ impl<'a> Play<'a> {
     fn conclude(self, summary: &SetSummary) -> Result<Option<Exit>, Failure> {
         let runs: Vec<Summary> = self.results.iter().map(|it| it.summary.clone()).collect();
         let outcomes = self.requirements.judge(&runs)?;
-        page::show(summary, self.order.set, &outcomes, self.order.results.page.format())?;
+        page::show(summary, self.errand.set, &outcomes, self.errand.results.page.format())?;
         if let Question::Suite(_) = self.manifest.campaign.question {
-            if self.order.narrator.narrator.is_some() {
-                self.order.session.talk("the narrator writes; every sentence is checked …");
+            if self.errand.narrator.narrator.is_some() {
+                self.errand.session.talk("the narrator writes; every sentence is checked …");
             }
-            let (set, narrator) = (self.order.set, self.order.narrator);
+            let (set, narrator) = (self.errand.set, self.errand.narrator);
             let report = report_files::write(set, self.manifest, summary, &self.results, narrator)?;
-            self.order.session.talk(&format!("report: {}", report.display()));
+            self.errand.session.talk(&format!("report: {}", report.display()));
         }
-        let strict = self.order.results.strict;
+        let strict = self.errand.results.strict;
         let exit = match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
@@ -121,7 +121,7 @@ impl<'a> Play<'a> {
 
     /// What the point came to, where it is stored whole. What is not is moved aside.
     fn stored(&self, point: &Point) -> Result<Option<Summary>, Failure> {
-        let directory = self.order.set.point(point.number);
+        let directory = self.errand.set.point(point.number);
         if !directory.path().exists() {
             return Ok(None);
         }
@@ -133,8 +133,8 @@ impl<'a> Play<'a> {
             }
             Found::Broken(why) => why,
         };
-        let aside = self.order.set.abandon(point.number)?;
-        self.order.session.talk(&format!(
+        let aside = self.errand.set.abandon(point.number)?;
+        self.errand.session.talk(&format!(
             "run {} is not whole, {why}: it is kept in {} and measured again",
             point.number,
             aside.display()
@@ -154,7 +154,7 @@ impl<'a> Play<'a> {
         let of_its_server =
             |result: &PointResult| is_suite || result.point.condition == point.condition;
         // What was moved aside before this point is among the results by now.
-        let abandoned = self.order.set.abandoned()?;
+        let abandoned = self.errand.set.abandoned()?;
         let was_asked = self.results.iter().any(of_its_server)
             || abandoned.iter().any(|(number, _)| point.number <= *number);
         // A suite keeps its server from the first scenario of a round to the last.
@@ -178,21 +178,21 @@ impl<'a> Play<'a> {
         self.announce();
         let rest = if self.measured == 0 { Duration::ZERO } else { campaign.repetition.cool_down };
         if !rest.is_zero() && !self.manifest.simulated {
-            self.order.session.talk(&format!("resting for {rest:?} …"));
+            self.errand.session.talk(&format!("resting for {rest:?} …"));
         }
         if let Some(exit) = bench.rest(rest) {
             return Ok(Err(exit));
         }
-        self.order.session.talk(&progress::opening(campaign, &self.campaign, point));
+        self.errand.session.talk(&progress::opening(campaign, &self.campaign, point));
         let asked = self.asked(point)?;
-        let place = Place::point(self.order.store, self.order.set, point.number);
+        let place = Place::point(self.errand.store, self.errand.set, point.number);
         let summary = match bench.measure(&asked, place)? {
             Ok(measured) => measured.summary,
             Err(exit) => return Ok(Err(exit)),
         };
         self.measured += 1;
         if points::was_cut(&summary) {
-            return match self.order.session.interruption.exit() {
+            return match self.errand.session.interruption.exit() {
                 Some(exit) => Ok(Err(exit)),
                 None if summary.run.stop == RunStop::Unreachable => Err(Failure::target(format!(
                     "{} could not be reached any more: this run ended early and does not count",
@@ -200,12 +200,12 @@ impl<'a> Play<'a> {
                 ))
                 .hint(format!(
                     "start the server again, then go on with: {}",
-                    way_on(self.order.set)
+                    way_on(self.errand.set)
                 ))),
                 None => Ok(Err(Exit::Interrupted)),
             };
         }
-        self.order.session.talk(&progress::headline(&self.campaign, &summary));
+        self.errand.session.talk(&progress::headline(&self.campaign, &summary));
         Ok(Ok(summary))
     }
 
@@ -213,7 +213,7 @@ impl<'a> Play<'a> {
     fn announce(&self) {
         if self.measured == 0 && !self.results.is_empty() {
             let stored = stored_runs(self.results.len());
-            self.order.session.talk(&format!("{stored} already; going on"));
+            self.errand.session.talk(&format!("{stored} already; going on"));
         }
     }
 
@@ -223,8 +223,8 @@ impl<'a> Play<'a> {
         output::talk(&format!(
             "{} in {}; go on with: {}",
             stored_runs(self.results.len()),
-            self.order.set.path().display(),
-            way_on(self.order.set)
+            self.errand.set.path().display(),
+            way_on(self.errand.set)
         ));
     }
 }
