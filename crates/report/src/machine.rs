@@ -12,7 +12,7 @@ pub fn lines(machine: &Machine) -> Vec<(&'static str, String)> {
         text("Interconnect", &machine.interconnect),
         text("OS", &machine.os),
         text("Kernel", &machine.kernel),
-        machine.cpu_model.as_ref().map(|model| ("CPU", cpu(model, machine.cpus))),
+        cpu(machine).map(|words| ("CPU", words)),
         machine.memory_bytes.map(|bytes| ("System RAM", gibibytes(bytes))),
         text("Architecture", &machine.architecture),
         text("Container", &machine.container),
@@ -48,11 +48,19 @@ pub fn gpus(gpus: &[Gpu]) -> String {
     kinds.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
-fn cpu(model: &str, threads: Option<u32>) -> String {
-    threads.map_or_else(|| model.to_owned(), |threads| format!("{model} ({threads} threads)"))
+pub fn cpu(machine: &Machine) -> Option<String> {
+    let threads = machine.cpus.map(|threads| match threads {
+        1 => "1 thread".to_owned(),
+        several => format!("{several} threads"),
+    });
+    match (&machine.cpu_model, threads) {
+        (Some(model), Some(threads)) => Some(format!("{model}, {threads}")),
+        (Some(one), None) => Some(one.clone()),
+        (None, threads) => threads,
+    }
 }
 
-fn gibibytes(bytes: u64) -> String {
+pub fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1_u32 << 30))
 }
 

@@ -1,19 +1,19 @@
 //! What it ran on: the table of the machines.
 
 use inferometer_analysis::Summary;
-use inferometer_model::system::{Gpu, KnownBy, Machine, ServerFacts};
+use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
 use super::cells::{known, missing};
 use super::frame::section;
 use super::words::counted;
 use crate::document::{Block, Cell, Column, Section, Table, plain};
-use crate::number::{NOTHING, count, figure};
+use crate::machine::{cpu, gibibytes, gpus};
+use crate::number::{NOTHING, count};
 
 const NOT_TOLD: &str =
     "the server is on another machine and nobody told what it is; see --server-info";
 const NOT_LOOKED: &str = "this run does not say: it was made by a version that did not look";
 const NOT_FOUND: &str = "the machine does not say";
-const BYTES_PER_GB: f64 = 1e9;
 
 /// The GPUs of the server, or what the engine pretends to be; a dash where nobody knows.
 pub(super) fn hardware(run: Option<&Summary>) -> String {
@@ -104,12 +104,15 @@ fn machine_rows(
     let mut push = |name: &str, value: Cell| rows.push(line(&format!("{prefix}{name}"), value));
     if with_gpus {
         let found = machine.filter(|machine| !machine.gpus.is_empty());
-        push("GPU(s)", found.map_or_else(|| missing(reason), |found| gpu_cell(&found.gpus)));
+        push(
+            "GPU(s)",
+            found.map_or_else(|| missing(reason), |found| Cell::text(gpus(&found.gpus))),
+        );
     }
     push("OS", cell(text(|machine| machine.os.clone())));
     push("Kernel", cell(text(|machine| machine.kernel.clone())));
     push("CPU", cell(text(cpu)));
-    push("System RAM", cell(text(|machine| machine.memory_bytes.map(gigabytes))));
+    push("System RAM", cell(text(|machine| machine.memory_bytes.map(gibibytes))));
     if let Some(container) = text(|machine| machine.container.clone()) {
         push("Container", Cell::text(container));
     }
@@ -142,64 +145,9 @@ fn software_rows(server: Option<&ServerFacts>) -> Vec<Vec<Cell>> {
     rows
 }
 
-fn cpu(machine: &Machine) -> Option<String> {
-    match (&machine.cpu_model, machine.cpus) {
-        (Some(model), Some(cpus)) => Some(format!("{model}, {}", counted(cpus.into(), "thread"))),
-        (Some(model), None) => Some(model.clone()),
-        (None, Some(cpus)) => Some(counted(cpus.into(), "thread")),
-        (None, None) => None,
-    }
-}
-
-fn gigabytes(bytes: u64) -> String {
-    format!("{:.1} GB", bytes as f64 / BYTES_PER_GB)
-}
-
-/// Equal ones are counted: `4× AMD Instinct MI100 (gfx908)`.
-fn gpus(gpus: &[Gpu]) -> String {
-    let name = |gpu: &Gpu| match &gpu.architecture {
-        Some(architecture) => format!("{} ({architecture})", gpu.name),
-        None => gpu.name.clone(),
-    };
-    let mut kinds: Vec<(String, u32)> = Vec::new();
-    for gpu in gpus {
-        let name = name(gpu);
-        match kinds.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, number)) => *number += 1,
-            None => kinds.push((name, 1)),
-        }
-    }
-    let words = |(name, number): &(String, u32)| format!("{number}× {name}");
-    kinds.iter().map(words).collect::<Vec<_>>().join(", ")
-}
-
-fn gpu_cell(found: &[Gpu]) -> Cell {
-    let memory = found.iter().find_map(|gpu| gpu.memory_bytes);
-    let limit = found.iter().find_map(|gpu| gpu.power_limit_w);
-    let parts = [
-        memory.map(|bytes| format!("{} of memory each", gigabytes(bytes))),
-        limit.map(|watts| format!("at most {} W each", figure(Some(watts)))),
-    ];
-    let detail: Vec<String> = parts.into_iter().flatten().collect();
-    let detail = (!detail.is_empty()).then(|| detail.join(", "));
-    Cell { text: gpus(found), detail, ..Cell::default() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn equal_gpus_are_counted_and_others_named() {
-        let gpu = |name: &str, architecture: Option<&str>| Gpu {
-            name: name.to_owned(),
-            architecture: architecture.map(str::to_owned),
-            ..Gpu::default()
-        };
-        let found =
-            [gpu("A", Some("x1")), gpu("A", Some("x1")), gpu("B", None), gpu("A", Some("x1"))];
-        assert_eq!(gpus(&found), "3× A (x1), 1× B");
-    }
 
     #[test]
     fn what_is_not_known_is_a_dash_with_its_reason() {
