@@ -62,7 +62,7 @@ impl Measurement {
         }
         let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
-        // Started by us just now, the embedded engine cannot have seen anything.
+        // The embedded engine is ours: what it has seen in a suite its own counters tell.
         let seen_before = if found.endpoint.embedded {
             None
         } else {

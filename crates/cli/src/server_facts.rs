@@ -5,7 +5,7 @@ use inferometer_engine::profile::Profile;
 use inferometer_model::Spec;
 use inferometer_model::spec::{EngineSpec, TargetSpec};
 use inferometer_model::system::{KnownBy, ServerFacts};
-use inferometer_target::system::{self, Listener};
+use inferometer_target::system;
 
 use crate::embedded;
 use crate::environment;
@@ -13,20 +13,25 @@ use crate::failure::Failure;
 use crate::preflight::{self, Found};
 
 pub(crate) fn find(spec: &Spec, found: &Found) -> Result<ServerFacts, Failure> {
+    // Vendors' tools take their time: now, and not between a warm-up and its run.
+    let own = environment::machine();
     if spec.target == TargetSpec::Embedded {
-        return of_engine(&spec.engine);
+        let flags = embedded::flags(&spec.engine)?;
+        let words = [&["inferometer engine --mode serve".to_owned()], &flags[..]].concat();
+        let start_command = Some(words.join(" "));
+        return Ok(ServerFacts { start_command, ..of_engine(&spec.engine)? });
     }
     let said = preflight::fetching(&found.target, async |fetch| system::ask_server(&fetch).await)?;
     let mut facts = match &spec.server_info {
         None => said,
-        Some(place) => system::tell(place, || environment::machine().clone())
+        Some(place) => system::tell(place, || own.clone())
             .map_err(|error| Failure::usage(error.to_string()).hint(HOW_TO_TELL))?
             .over(said),
     };
-    // A tunnel listens here, too; only a server that we see is here.
-    let address = found.endpoint.address;
-    if facts.machine.is_none() && system::listener(address) == Listener::Server {
-        facts.machine = Some(environment::machine().clone());
+    // A tunnel listens here, too: only a server that says what it is, and that we see, is here.
+    let is_here = facts.software.is_some() && system::serves_here(found.endpoint.address);
+    if facts.machine.is_none() && is_here {
+        facts.machine = Some(own.clone());
         facts.known_by = Some(KnownBy::Loopback);
     }
     Ok(facts)

@@ -2,8 +2,8 @@
 //! what we are told. What cannot be found out is absent, never guessed.
 
 mod amd;
-mod forwarder;
 mod host;
+mod listener;
 mod nvidia;
 mod server;
 mod start_command;
@@ -12,7 +12,7 @@ mod tool;
 
 use inferometer_model::system::Machine;
 
-pub use self::forwarder::{Listener, listener};
+pub use self::listener::serves_here;
 pub use self::server::ask_server;
 pub use self::told::{ServerInfo, TellError, tell};
 

@@ -152,11 +152,13 @@ fn find_in_table(table: &mut Map<String, Value>, folder: &Path) {
             *path = beside(folder, path);
         }
     }
-    // A tokenizer may be a name on the hub, which is no file here.
-    if let Some(Value::String(name)) = table.get_mut("tokenizer")
-        && folder.join(name.as_str()).exists()
-    {
-        *name = beside(folder, name);
+    // A tokenizer may be a name on the hub, and who tells of a server a command: no files here.
+    for key in ["tokenizer", "server_info"] {
+        if let Some(Value::String(name)) = table.get_mut(key)
+            && folder.join(name.as_str()).exists()
+        {
+            *name = beside(folder, name);
+        }
     }
 }
 

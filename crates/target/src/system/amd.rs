@@ -18,11 +18,25 @@ pub(super) fn add_to(machine: &mut Machine) {
     machine.gpus.extend(gpus);
     let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let known = |text: &String| !text.is_empty();
-    machine.gpu_driver = read("/sys/module/amdgpu/version").filter(known);
-    machine.gpu_runtime = read("/opt/rocm/.info/version")
+    let driver = read("/sys/module/amdgpu/version").filter(known);
+    let runtime = read("/opt/rocm/.info/version")
         .filter(known)
         .map(|version| format!("ROCm {}", version.split('-').next().unwrap_or(&version)));
-    machine.interconnect = hives().first().map(|hive| format!("xGMI (hive {hive})"));
+    let links = match hives().as_slice() {
+        [] => None,
+        hives => Some(format!("xGMI (hive {})", hives.join(", "))),
+    };
+    add(&mut machine.gpu_driver, driver);
+    add(&mut machine.gpu_runtime, runtime);
+    add(&mut machine.interconnect, links);
+}
+
+/// Beside what another vendor's tools have said.
+fn add(said: &mut Option<String>, more: Option<String>) {
+    *said = match (said.take(), more) {
+        (Some(said), Some(more)) => Some(format!("{said}; {more}")),
+        (said, more) => said.or(more),
+    };
 }
 
 /// GPUs that are joined directly have a hive in common.
@@ -74,7 +88,8 @@ fn quantity(value: &Value) -> Option<f64> {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of memory")]
 fn mebibytes(value: &Value) -> Option<u64> {
     let size = quantity(value).filter(|size| (0.0..1e9).contains(size))?;
-    let unit = value.get("unit").and_then(Value::as_str).unwrap_or("MB");
+    let in_words = || value.as_str()?.split_whitespace().nth(1);
+    let unit = value.get("unit").and_then(Value::as_str).or_else(in_words).unwrap_or("MB");
     let factor = if unit.starts_with('G') { 1_u64 << 30 } else { 1 << 20 };
     Some((size * factor as f64) as u64)
 }
@@ -140,6 +155,17 @@ mod tests {
         let found = amd_smi(bare);
         assert_eq!((found.len(), found[0].memory_bytes), (1, None));
         assert!(amd_smi("not json").is_empty());
+        assert_eq!(mebibytes(&"192 GB".into()), Some(192 << 30));
+        assert_eq!(mebibytes(&"196592".into()), Some(196_592 << 20));
+    }
+
+    #[test]
+    fn what_another_vendor_said_stays() {
+        let mut driver = Some("570.86".to_owned());
+        add(&mut driver, None);
+        assert_eq!(driver.as_deref(), Some("570.86"));
+        add(&mut driver, Some("6.16".to_owned()));
+        assert_eq!(driver.as_deref(), Some("570.86; 6.16"));
     }
 
     #[test]

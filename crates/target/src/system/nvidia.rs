@@ -70,24 +70,32 @@ fn cuda(banner: &str) -> Option<String> {
     version("CUDA Version:").or_else(|| version("CUDA UMD Version:"))
 }
 
-/// The nearest way between two GPUs that the matrix knows.
+/// All ways between two GPUs that the matrix knows, the nearest first. Other columns are of network
+/// cards.
 fn interconnect(matrix: &str) -> Option<String> {
-    let between = matrix
+    let is_gpu =
+        |name: &&str| name.strip_prefix("GPU").is_some_and(|number| number.parse::<u32>().is_ok());
+    // A terminal's marks may stand around the heading.
+    let heading = matrix.lines().next()?.replace(['\u{1b}', '[', 'm'], " ");
+    let count = heading.split_whitespace().filter(|name| is_gpu(name)).count();
+    let rows = matrix
         .lines()
-        .filter(|line| line.starts_with("GPU"))
-        .flat_map(|line| line.split_whitespace().skip(1).take_while(|cell| is_way(cell)));
-    let best = between.filter(|cell| *cell != "X").min_by_key(|cell| rank(cell))?;
-    Some(match best.strip_prefix("NV") {
+        .skip(1)
+        .filter(|line| line.split_whitespace().next().is_some_and(|name| is_gpu(&name)));
+    let mut ways: Vec<&str> = rows
+        .flat_map(|line| line.split_whitespace().skip(1).take(count))
+        .filter(|cell| cell.starts_with("NV") || PCIE.contains(cell))
+        .collect();
+    ways.sort_unstable_by_key(|way| (rank(way), *way));
+    ways.dedup();
+    let words = ways.iter().map(|way| match way.strip_prefix("NV") {
         Some(links) => format!("NVLink ({links} links)"),
-        None => format!("PCIe ({best})"),
-    })
+        None => format!("PCIe ({way})"),
+    });
+    Some(words.collect::<Vec<_>>().join(" and ")).filter(|words| !words.is_empty())
 }
 
 const PCIE: [&str; 5] = ["PIX", "PXB", "PHB", "NODE", "SYS"];
-
-fn is_way(cell: &str) -> bool {
-    cell == "X" || cell.starts_with("NV") || PCIE.contains(&cell)
-}
 
 fn rank(cell: &str) -> usize {
     PCIE.iter().position(|known| *known == cell).map_or(0, |place| place + 1)
@@ -121,11 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_way_between_gpus_is_named() {
+    fn the_ways_between_gpus_are_named() {
         let linked = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-15\nGPU1\tNV18\t X \t0-15\n";
         assert_eq!(interconnect(linked).as_deref(), Some("NVLink (18 links)"));
         let board = "\tGPU0\tGPU1\nGPU0\tX\tPHB\t0-7\nGPU1\tPHB\tX\t0-7\n";
         assert_eq!(interconnect(board).as_deref(), Some("PCIe (PHB)"));
+        let pairs = "\u{1b}[4mGPU0\tGPU1\tGPU2\tNIC0\u{1b}[0m\nGPU0\tX\tNV4\tSYS\tPIX\nGPU1\tNV4\tX\tSYS\tSYS\n";
+        assert_eq!(interconnect(pairs).as_deref(), Some("NVLink (4 links) and PCIe (SYS)"));
         assert_eq!(interconnect("no GPUs"), None);
     }
 }

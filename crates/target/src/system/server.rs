@@ -65,7 +65,11 @@ fn sglang(answer: &Value, facts: &mut ServerFacts) -> bool {
     facts.software = Some("SGLang".to_owned());
     facts.version = Some(version);
     let pp = number(answer, "/pp_size").unwrap_or(1);
-    facts.gpus_used = u32::try_from(tp.saturating_mul(pp)).ok().filter(|gpus| 0 < *gpus);
+    // With attention in parallel over data the replicas share the GPUs of the tensors.
+    let shares = answer.get("enable_dp_attention").and_then(Value::as_bool) == Some(true);
+    let dp = if shares { 1 } else { number(answer, "/dp_size").unwrap_or(1) };
+    let gpus = tp.saturating_mul(pp).saturating_mul(dp);
+    facts.gpus_used = u32::try_from(gpus).ok().filter(|gpus| 0 < *gpus);
     facts.model_revision = text(answer, "/revision");
     facts.context_tokens = facts.context_tokens.or_else(|| number(answer, "/context_length"));
     true
@@ -143,7 +147,7 @@ mod tests {
         assert_eq!(named(&vllm), (Some("vLLM"), Some("0.11.0"), Some(4096)));
         let sglang = asked(&[(
             "/get_server_info",
-            r#"{"version":"0.5.2","tp_size":4,"pp_size":2,"context_length":null,"api_key":"no"}"#,
+            r#"{"version":"0.5.2","tp_size":4,"pp_size":2,"dp_size":1,"context_length":null,"api_key":"no"}"#,
         )]);
         assert_eq!(
             (named(&sglang), sglang.gpus_used),

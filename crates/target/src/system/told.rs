@@ -60,7 +60,8 @@ pub fn tell(said: &str, own: impl FnOnce() -> Machine) -> Result<ServerInfo, Tel
         return Ok(ServerInfo { machine: Some(own()), ..ServerInfo::default() });
     }
     let said_owned = || said.to_owned();
-    let text = if Path::new(said).is_file() {
+    let is_name = |ending: &str| said.ends_with(ending) && !said.contains(char::is_whitespace);
+    let text = if Path::new(said).is_file() || is_name(".toml") || is_name(".json") {
         let not_read = |error| TellError::File { said: said_owned(), error };
         if BYTES_MAX < std::fs::metadata(said).map_err(not_read)?.len() {
             return Err(TellError::TooLong { said: said_owned() });
@@ -81,7 +82,8 @@ fn read(text: &str) -> Result<ServerInfo, String> {
     } else {
         toml::from_str(text).map_err(|error| error.message().to_owned())?
     };
-    check_keys(&tree, &template())?;
+    let known = template();
+    check_keys(&tree, &known)?;
     serde_json::from_value(tree).map_err(|error| error.to_string())
 }
 
@@ -99,21 +101,21 @@ fn template() -> Value {
         machine: Some(machine),
         other: BTreeMap::new(),
     };
-    serde_json::to_value(whole).unwrap_or_default()
+    let mut template = serde_json::to_value(whole).unwrap_or_default();
+    // Its keys are free.
+    template[OTHER] = Value::Null;
+    template
 }
 
 fn check_keys(said: &Value, known: &Value) -> Result<(), String> {
     match (said, known) {
-        (Value::Object(said), Value::Object(known)) => {
-            said.iter().filter(|(key, _)| *key != OTHER).try_for_each(|(key, value)| {
-                let Some(known) = known.get(key) else {
-                    let mut names: Vec<&str> = known.keys().map(String::as_str).collect();
-                    names.push(OTHER);
-                    return Err(format!("`{key}` is no key here; known are {}", names.join(", ")));
-                };
-                check_keys(value, known)
-            })
-        }
+        (Value::Object(said), Value::Object(known)) => said.iter().try_for_each(|(key, value)| {
+            let Some(known) = known.get(key) else {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                return Err(format!("`{key}` is no key here; known are {}", names.join(", ")));
+            };
+            check_keys(value, known)
+        }),
         (Value::Array(said), Value::Array(known)) => {
             let first = known.first().unwrap_or(&Value::Null);
             said.iter().try_for_each(|item| check_keys(item, first))
@@ -122,7 +124,6 @@ fn check_keys(said: &Value, known: &Value) -> Result<(), String> {
     }
 }
 
-/// The table whose keys are free.
 const OTHER: &str = "other";
 
 impl ServerInfo {
@@ -185,6 +186,8 @@ mod tests {
     fn wrong_words_say_what_is_wrong() {
         for (said, wanted) in [
             ("no-such-file-or-command", "no-such-file-or-command"),
+            ("no-such-file.toml", "No such file"),
+            ("echo '[machine.other]'", "`other` is no key here"),
             ("echo 'sofware = 1'", "`sofware` is no key here; known are"),
             ("echo '[[machine.gpus]]\nnmae = \"x\"'", "`nmae` is no key here"),
             ("echo '{\"gpus_used\": \"four\"}'", "neither TOML nor JSON"),

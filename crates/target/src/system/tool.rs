@@ -1,9 +1,13 @@
 //! Programs that tell something, bounded in time and words.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 /// A driver that hangs must not hang us.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -22,34 +26,66 @@ pub enum ToolError {
     Start(std::io::Error),
     #[error("it did not end within {0:?}")]
     TooLong(Duration),
+    #[error("it printed more than {BYTES_MAX} bytes")]
+    TooMuch,
     #[error("it ended with {status}: {words}")]
     Failed { status: String, words: String },
 }
 
-/// Standard output of a command that ended well.
+/// Standard output of a command that ended well. Nothing here waits for long, whatever the command and
+/// its children do.
 pub(super) fn output(mut command: Command, within: Duration) -> Result<String, ToolError> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .env_remove("OPENAI_API_KEY")
+        // Its children end with it.
+        .process_group(0)
         .spawn();
     let mut child = child.map_err(ToolError::Start)?;
     let printed = drained(child.stdout.take());
     let complained = drained(child.stderr.take());
-    let Ok(printed) = printed.recv_timeout(within) else {
-        end(&mut child);
+    let ended = ended(&mut child, within);
+    let Some(status) = ended else {
+        abandon(child);
         return Err(ToolError::TooLong(within));
     };
-    let words = complained.recv_timeout(within).unwrap_or_default();
-    match child.wait() {
-        Ok(status) if status.success() => Ok(printed),
-        Ok(status) => {
-            let words = words.trim().lines().last().unwrap_or("it said nothing").to_owned();
-            Err(ToolError::Failed { status: status.to_string(), words })
-        }
-        Err(error) => Err(ToolError::Start(error)),
+    let printed = printed.recv_timeout(DRAIN_MAX).unwrap_or_default();
+    if !status.success() {
+        let words = complained.recv_timeout(DRAIN_MAX).unwrap_or_default();
+        let words = words.trim().lines().last().unwrap_or("it said nothing").to_owned();
+        return Err(ToolError::Failed { status: status.to_string(), words });
     }
+    if BYTES_MAX <= printed.len() as u64 {
+        return Err(ToolError::TooMuch);
+    }
+    Ok(printed)
+}
+
+/// Between two looks at a child.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// For what an ended child has left in its pipes.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+
+fn ended(child: &mut Child, within: Duration) -> Option<ExitStatus> {
+    let looks = within.as_millis() / LOOK_EVERY.as_millis().max(1);
+    (0..=looks).find_map(|_| {
+        let status = child.try_wait().ok().flatten();
+        if status.is_none() {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        status
+    })
+}
+
+/// Kills a child with its children. One that hangs in the kernel cannot be killed, and is not waited
+/// for here: a thread does.
+fn abandon(mut child: Child) {
+    if let Ok(group) = i32::try_from(child.id()) {
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+    std::thread::spawn(move || child.wait());
 }
 
 /// Reading has no time-out of its own, so a thread reads.
@@ -65,11 +101,6 @@ fn drained(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String>
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 #[cfg(test)]
@@ -89,6 +120,12 @@ mod tests {
         let failed = output(shell("echo no driver >&2; exit 9"), WAIT_MAX).unwrap_err();
         assert!(failed.to_string().contains("9: no driver"), "{failed}");
         assert!(matches!(output(shell("exec sleep 60"), brief), Err(ToolError::TooLong(_))));
+        // One that says no more and stays, and one whose child stays.
+        let silent = shell("exec >&- 2>&-; exec sleep 60");
+        assert!(matches!(output(silent, brief), Err(ToolError::TooLong(_))));
+        assert!(matches!(output(shell("sleep 60 | cat"), brief), Err(ToolError::TooLong(_))));
+        let much = shell("head -c 2000000 /dev/zero");
+        assert!(matches!(output(much, WAIT_MAX), Err(ToolError::TooMuch)));
         assert_eq!(said("a-program-that-nobody-has", &[]), None);
     }
 }

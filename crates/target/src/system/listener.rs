@@ -1,0 +1,142 @@
+//! Whether a server on a loopback address is really here: a tunnel listens on this machine too, and
+//! what answers is elsewhere.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// Programs that serve models themselves, by the beginnings of their names. The kernel cuts names to
+/// fifteen letters.
+const SERVERS: [&str; 12] = [
+    "python",
+    "vllm",
+    "VLLM",
+    "sglang",
+    "llama-server",
+    "llama_server",
+    "ollama",
+    "text-generation",
+    "trtllm",
+    "tritonserver",
+    "uvicorn",
+    "docker-proxy",
+];
+
+/// Whether the process that listens there is seen on this machine and is a server of models. Anything
+/// else may pass on what it hears.
+pub fn serves_here(address: SocketAddr) -> bool {
+    address.ip().is_loopback()
+        && owners(address)
+            .is_some_and(|owners| !owners.is_empty() && owners.iter().all(|name| is_server(name)))
+}
+
+fn is_server(name: &str) -> bool {
+    SERVERS.iter().any(|known| name.starts_with(known))
+}
+
+/// The names of all processes that hold the listening sockets; `None` when one may not be looked at.
+fn owners(address: SocketAddr) -> Option<Vec<String>> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let inodes: Vec<String> = tables
+        .into_iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|table| listening(&table, address))
+        .collect();
+    inodes.iter().map(|inode| owner(inode)).collect()
+}
+
+/// The inodes of sockets that listen there.
+fn listening(table: &str, address: SocketAddr) -> Vec<String> {
+    const LISTEN: &str = "0A";
+    let of_line = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+        let (ip, port) = local.rsplit_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
+        let ip = ip_of(ip)?;
+        let hears = ip == address.ip() || ip.is_unspecified();
+        (port == address.port() && hears && *state == LISTEN).then(|| (*inode).to_owned())
+    };
+    table.lines().skip(1).filter_map(of_line).collect()
+}
+
+/// The kernel writes addresses as words of four bytes, each in the order of the machine.
+fn ip_of(hexadecimal: &str) -> Option<IpAddr> {
+    let word = |place: usize| {
+        let digits = hexadecimal.get(8 * place..8 * (place + 1))?;
+        Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
+    };
+    match hexadecimal.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let bytes: Vec<u8> = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
+            let whole: [u8; 16] = bytes.try_into().ok()?;
+            let ip = Ipv6Addr::from(whole);
+            Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
+        }
+        _ => None,
+    }
+}
+
+/// The name of the process that holds a socket.
+fn owner(inode: &str) -> Option<String> {
+    let wanted = format!("socket:[{inode}]");
+    let holds = |process: &Path| {
+        let links = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        links
+            .filter_map(|link| fs::read_link(link.path()).ok())
+            .any(|socket| socket.as_os_str() == wanted.as_str())
+    };
+    let is_process = |path: &Path| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
+    let own = processes.filter(|path| is_process(path)).find(|path| holds(path))?;
+    fs::read_to_string(own.join("comm")).ok().map(|name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_that_listen_are_found_by_address_and_port() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+                     0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4242 1\n\
+                     1: 0100007F:1F40 0100007F:8888 01 00000000:00000000 00:00000000 00000000     0        0 4343 1\n\
+                     2: 0500000A:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4444 1\n\
+                     3: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4545 1\n";
+        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        assert_eq!(listening(table, at(8000)), ["4242", "4545"]);
+        assert!(listening(table, at(8001)).is_empty());
+        assert!(listening("", at(8000)).is_empty());
+    }
+
+    #[test]
+    fn servers_of_models_are_told_from_what_passes_on() {
+        for (name, expected) in [
+            ("python3.12", true),
+            ("llama-server", true),
+            ("VLLM::EngineCor", true),
+            ("ssh", false),
+            ("kubectl", false),
+            ("node", false),
+            ("code", false),
+            ("nginx", false),
+        ] {
+            assert_eq!(is_server(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_socket_of_our_own_is_found_and_others_are_unknown() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        assert_eq!(owners(address).map(|owners| owners.len()), Some(1));
+        assert!(!serves_here(address), "a test is no server of models");
+        assert!(!serves_here("192.0.2.1:80".parse().unwrap()));
+    }
+}
