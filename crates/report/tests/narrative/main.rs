@@ -246,7 +246,7 @@ fn the_checker_of_claims_contradicts_no_finding() {
         let facts = facts::of_set(&made.set, &made.points);
         held += contradicted(&findings::of_set(&made.set, &made.points, &facts), &facts);
     }
-    assert!(100 < held, "{held}");
+    assert!(50 < held, "{held}");
 }
 
 /// How many sentences hold; none that was read may be wrong.
