@@ -207,6 +207,15 @@ pub(crate) fn rates(seed: u32, runs: u32) -> MadeSet {
 }
 
 pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
+    swept(seed, runs, (names, unchanged))
+}
+
+/// Of one server.
+pub(crate) fn sweep_with(seed: u32, runs: u32, change: Change) -> MadeSet {
+    swept(seed, runs, (&["stock"], change))
+}
+
+fn swept(seed: u32, runs: u32, (names, change): (&[&str], Change)) -> MadeSet {
     let question = Question::Sweep(Sweep {
         dimension: Dimension::Concurrency,
         levels: Vec::new(),
@@ -218,7 +227,7 @@ pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
     let levels: Vec<(u32, Level)> = conditions
         .flat_map(|condition| [1, 2, 4, 8, 16, 32].map(|users| (condition, at_once(users))))
         .collect();
-    let points = played(&levels, runs, (seed, unchanged));
+    let points = played(&levels, runs, (seed, change));
     MadeSet { set: SetSummary::of(&manifest(question, names, runs), &points), points }
 }
 

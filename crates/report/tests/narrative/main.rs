@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod causes;
+mod comparing;
 mod made;
 mod places;
 mod published;

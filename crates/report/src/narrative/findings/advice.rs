@@ -2,6 +2,7 @@
 
 use super::commands::{self, MoreRequests};
 use super::limit::{HeldBack, Limit, limited};
+use super::order::{highest, leading};
 use super::page::{Drawn, Family, MeasuredBy, Overload, Page, Row};
 use super::saturation::{flat, last_gain};
 use super::scaling::level;
@@ -53,7 +54,7 @@ fn interactive(page: &Page<'_>, family: &Family) -> Option<Sentence> {
 
 /// The lowest level that comes near the peak: what lies above costs users and brings nothing.
 fn throughput(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let peak = page.row_at(family, family.findings.peak.found()?.level)?;
+    let peak = leading(page, page.rows_of(family), ("output_throughput", None), highest)?.row;
     let near = |row: &&Row| {
         page.when(row, ("share_of_peak", None), |share| SHARE_OF_PEAK <= share).is_some()
     };

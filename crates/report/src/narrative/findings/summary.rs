@@ -181,7 +181,7 @@ fn peak(page: &Page<'_>, family: &Family) -> Option<Sentence> {
         (Some(_), _) => saying.say("of ").name(&family.name).say(" "),
     };
     let saying = level(page, saying.say("is ").link(own.place).say(" at "), own.row)?;
-    let saying = match own.rivals.last() {
+    let saying = match own.rivals.first() {
         Some((rival, other)) if page.overlap(own.place, *other) => {
             let saying = saying.rests_on(*other).say("; its interval overlaps that of ");
             level(page, saying, rival)?
