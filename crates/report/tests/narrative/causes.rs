@@ -5,12 +5,7 @@ use serde_json::{Value, json};
 
 use crate::made::{Change, MadeSet, suite, sweep_with};
 use crate::narrated;
-
-fn says(text: &str, known: &[&str]) {
-    for words in known {
-        assert!(text.contains(words), "{words}\n{text}");
-    }
-}
+use crate::reading::says;
 
 const WARM: Change = |document| {
     document["workload"]["audit"]["cache"]["share"] = 0.25.into();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::made::{Change, rates, suite, sweep_with};
 use crate::narrated;
+use crate::reading::says;
 
 /// The throughput of a level, known to within a share of it.
 fn throughput(document: &mut Value, value: f64, within: f64) {
@@ -19,12 +20,6 @@ fn throughput(document: &mut Value, value: f64, within: f64) {
 
 fn users(document: &Value) -> u64 {
     document["run"]["load"]["concurrency"].as_u64().unwrap()
-}
-
-fn says(text: &str, known: &[&str]) {
-    for words in known {
-        assert!(text.contains(words), "{words}\n{text}");
-    }
 }
 
 fn says_nothing_of(text: &str, wrong: &[&str]) {
@@ -105,6 +100,7 @@ fn a_level_that_was_never_reached_is_in_no_comparison() {
             "Never reached: c=32 (at most 20 in flight, for there were 30 requests in all). Such a \
              level is in no comparison.",
             "Per-user throughput falls from 56.65 tok/s at c=1 to 18.54 tok/s at c=16.",
+            "At most 20 of the 32 users were ever in flight",
             "For throughput use c=16: 296.69 tok/s, the most that was measured.",
         ],
     );

@@ -1,5 +1,7 @@
 //! Where the numbers of sentences stand on the pages.
 
+use std::fmt::Write;
+
 use inferometer_report::document::{Block, Document, Section, Span};
 use inferometer_report::narrative::Narrative;
 
@@ -59,7 +61,7 @@ fn read(block: &Block, own: &mut String, places: &mut Vec<Place>) {
         }
         Block::Facts(facts) => {
             for (key, text) in facts {
-                own.push_str(&format!("{key} {}\n", words(text)));
+                writeln!(own, "{key} {}", words(text)).unwrap();
             }
         }
         Block::Table(table) => {

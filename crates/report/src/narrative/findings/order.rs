@@ -14,12 +14,12 @@ pub(super) struct Leading<'p> {
     pub(super) next: Option<(&'p Row, usize)>,
 }
 
-pub(super) fn highest(a: &f64, b: &f64) -> Ordering {
-    b.total_cmp(a)
+pub(super) fn highest(a: f64, b: f64) -> Ordering {
+    b.total_cmp(&a)
 }
 
-pub(super) fn lowest(a: &f64, b: &f64) -> Ordering {
-    a.total_cmp(b)
+pub(super) fn lowest(a: f64, b: f64) -> Ordering {
+    a.total_cmp(&b)
 }
 
 /// Of rows that have the number; `None` where none has.
@@ -27,11 +27,11 @@ pub(super) fn leading<'p>(
     page: &Page<'_>,
     rows: impl Iterator<Item = &'p Row>,
     (quantity, statistic): (&str, Option<&str>),
-    order: fn(&f64, &f64) -> Ordering,
+    order: fn(f64, f64) -> Ordering,
 ) -> Option<Leading<'p>> {
     let found = rows.filter_map(|row| Some((row, page.at(row, quantity, statistic)?)));
     let mut found: Vec<(&Row, usize)> = found.collect();
-    found.sort_by(|(_, a), (_, b)| order(&page.value(*a), &page.value(*b)));
+    found.sort_by(|(_, a), (_, b)| order(page.value(*a), page.value(*b)));
     let ((row, place), others) = found.split_first()?;
     let rivals = others.iter().copied().filter(|(_, other)| is_same(page, *place, *other));
     let (rivals, next) = (rivals.collect(), others.first().copied());

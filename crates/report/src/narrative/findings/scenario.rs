@@ -9,14 +9,16 @@ use super::thresholds::{
 };
 use super::words::Saying;
 use crate::narrative::Sentence;
+use crate::narrative::facts::standing::Standing;
 
 const MEAN: Option<&str> = Some("mean");
 const MEDIAN: Option<&str> = Some("p50");
 const P99: Option<&str> = Some("p99");
 
 pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
-    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 17] = [
+    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 18] = [
         failures,
+        not_reached,
         overload,
         cached,
         too_fast,
@@ -46,6 +48,18 @@ fn failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         None => saying.say("."),
     };
     Some(saying.say(" Latencies and throughput are of the others.").done())
+}
+
+/// A row whose name promises more users than there were.
+fn not_reached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    (row.standing == Standing::NotReached).then_some(())?;
+    let saying = Saying::on(page.facts)
+        .say("At most ")
+        .bare(page.at(row, "concurrency_peak", None)?)
+        .say(" of the ")
+        .bare(page.at(row, "concurrency", None)?)
+        .say(" users were ever in flight: this row describes fewer than its name says.");
+    Some(saying.done())
 }
 
 /// Requests that come at their own times, faster than they are answered.
