@@ -10,6 +10,7 @@ mod quantities;
 pub(super) mod rows;
 mod run;
 pub(super) mod set;
+pub(super) mod standing;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Interval, Summary};
@@ -23,8 +24,8 @@ use super::{About, Fact, FactUnit, Facts};
 /// Of a suite, a sweep or a repetition.
 pub fn of_set(set: &SetSummary, points: &[PointResult]) -> Facts {
     let mut facts = Facts::default();
-    set::add(&mut facts, set, points);
-    derived::add(&mut facts);
+    let left_out = set::add(&mut facts, set, points);
+    derived::add(&mut facts, &left_out);
     facts
 }
 
@@ -32,7 +33,7 @@ pub fn of_set(set: &SetSummary, points: &[PointResult]) -> Facts {
 pub fn of_run(summary: &Summary) -> Facts {
     let mut facts = Facts::default();
     run::add(&mut facts, summary);
-    derived::add(&mut facts);
+    derived::add(&mut facts, &[]);
     facts
 }
 
@@ -40,7 +41,7 @@ pub fn of_run(summary: &Summary) -> Facts {
 pub fn of_published(rows: &[PublishedFacts]) -> Facts {
     let mut facts = Facts::default();
     published::add(&mut facts, rows);
-    derived::add(&mut facts);
+    derived::add(&mut facts, &[]);
     facts
 }
 

@@ -5,8 +5,12 @@
 //! its name in the list there, and its threshold with a reason in `thresholds`.
 
 mod advice;
+mod commands;
 mod doubts;
+mod limit;
+mod order;
 mod page;
+mod saturation;
 mod scaling;
 mod scenario;
 mod summary;

@@ -51,7 +51,8 @@ pub(crate) fn document(number: u32, concurrency: u32) -> Value {
     (workload["output_tokens"], workload["audit"]["cache"]["share"]) = (256.into(), 0.0.into());
     let server = &mut document["server"];
     server["waiting"]["max"] = (users / 4.0 * chance(number, 1)).floor().into();
-    server["running"]["max"] = users.into();
+    (server["running"]["max"], server["running"]["mean"]) = (users.into(), users.into());
+    server["scrapes"]["inside"] = 40.into();
     server["kv_usage"]["max"] = (0.3 + 0.7 * chance(number, 2)).into();
     server["preemptions"]["total"] = (4.0 * chance(number, 3)).floor().into();
     metrics(&mut document["metrics"], number, (users, output));
@@ -89,6 +90,8 @@ fn metrics(metrics: &mut Value, number: u32, (users, output): (f64, f64)) {
         ("request_throughput", output / 256.0),
         ("pp", 1_024.0 / ttft * 1e3),
         ("tg", 1e3 / tpot),
+        ("concurrency_peak", users),
+        ("concurrency_mean", users),
     ] {
         metrics[name]["value"] = value.into();
         metrics[name]["interval"] = json!({ "low": value * 0.98, "high": value * 1.02 });
@@ -204,6 +207,15 @@ pub(crate) fn rates(seed: u32, runs: u32) -> MadeSet {
 }
 
 pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
+    swept(seed, runs, (names, unchanged))
+}
+
+/// Of one server.
+pub(crate) fn sweep_with(seed: u32, runs: u32, change: Change) -> MadeSet {
+    swept(seed, runs, (&["stock"], change))
+}
+
+fn swept(seed: u32, runs: u32, (names, change): (&[&str], Change)) -> MadeSet {
     let question = Question::Sweep(Sweep {
         dimension: Dimension::Concurrency,
         levels: Vec::new(),
@@ -215,7 +227,7 @@ pub(crate) fn sweep(seed: u32, runs: u32, names: &[&str]) -> MadeSet {
     let levels: Vec<(u32, Level)> = conditions
         .flat_map(|condition| [1, 2, 4, 8, 16, 32].map(|users| (condition, at_once(users))))
         .collect();
-    let points = played(&levels, runs, (seed, unchanged));
+    let points = played(&levels, runs, (seed, change));
     MadeSet { set: SetSummary::of(&manifest(question, names, runs), &points), points }
 }
 

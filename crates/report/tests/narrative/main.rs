@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod causes;
+mod comparing;
 mod made;
 mod places;
 mod published;
@@ -246,7 +248,7 @@ fn the_checker_of_claims_contradicts_no_finding() {
         let facts = facts::of_set(&made.set, &made.points);
         held += contradicted(&findings::of_set(&made.set, &made.points, &facts), &facts);
     }
-    assert!(100 < held, "{held}");
+    assert!(50 < held, "{held}");
 }
 
 /// How many sentences hold; none that was read may be wrong.

@@ -1,5 +1,7 @@
 //! Where the numbers of sentences stand on the pages.
 
+use std::fmt::Write;
+
 use inferometer_report::document::{Block, Document, Section, Span};
 use inferometer_report::narrative::Narrative;
 
@@ -23,8 +25,9 @@ pub(crate) fn check(narrative: &Narrative, page: &Document) {
             let place = places.iter().find(|place| place.id == *to);
             let place = place.unwrap_or_else(|| panic!("no {to}: {}", words(&sentence.text)));
             let number = text.split(' ').next().unwrap();
+            let mut printed = place.words.split_whitespace();
             assert!(
-                place.words.contains(number),
+                printed.any(|word| word == number),
                 "{number} is not in {to}: {}\n{}",
                 words(&sentence.text),
                 place.words
@@ -46,7 +49,10 @@ fn walk(section: &Section, places: &mut Vec<Place>) {
 
 fn read(block: &Block, own: &mut String, places: &mut Vec<Place>) {
     match block {
-        Block::Paragraph(text) => own.push_str(&words(text)),
+        Block::Paragraph(text) => {
+            own.push_str(&words(text));
+            own.push('\n');
+        }
         Block::List(texts) => {
             for text in texts {
                 own.push_str(&words(text));
@@ -55,8 +61,7 @@ fn read(block: &Block, own: &mut String, places: &mut Vec<Place>) {
         }
         Block::Facts(facts) => {
             for (key, text) in facts {
-                own.push_str(key);
-                own.push_str(&words(text));
+                writeln!(own, "{key} {}", words(text)).unwrap();
             }
         }
         Block::Table(table) => {

@@ -39,6 +39,13 @@ pub(crate) fn page(narrative: &Narrative) -> String {
     page
 }
 
+/// All of these words stand in the text.
+pub(crate) fn says(text: &str, known: &[&str]) {
+    for words in known {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
 /// What stands as a number in a sentence; names and commands are no claims, and `p99` is a name.
 fn numbers(text: &Text) -> Vec<String> {
     let mut found = Vec::new();

@@ -4,7 +4,8 @@
 use super::rows::family;
 use super::{Added, Facts, Row};
 
-pub(super) fn add(facts: &mut Facts) {
+/// Rows that are left out, by their names, are compared with no other.
+pub(super) fn add(facts: &mut Facts, left_out: &[String]) {
     let rows: Vec<Row> = facts
         .scenarios()
         .into_iter()
@@ -14,10 +15,12 @@ pub(super) fn add(facts: &mut Facts) {
         add_spreads(facts, row);
         add_half_width(facts, row);
     }
-    for pair in neighbours(&rows) {
+    let is_left_out = |row: &Row| row.scenario.as_ref().is_some_and(|name| left_out.contains(name));
+    let compared: Vec<Row> = rows.into_iter().filter(|row| !is_left_out(row)).collect();
+    for pair in neighbours(&compared) {
         add_step(facts, pair);
     }
-    for family in families(&rows) {
+    for family in families(&compared) {
         add_ends(facts, &family);
     }
 }
@@ -29,6 +32,7 @@ fn add_spreads(facts: &mut Facts, row: &Row) {
         ("ttft_skew", ("ttft", Some("mean")), ("ttft", Some("p50"))),
         ("tpot_tail", ("tpot", Some("p99")), ("tpot", Some("p50"))),
         ("itl_tail", ("itl", Some("p99")), ("itl", Some("p50"))),
+        ("itl_max_times", ("itl", Some("max")), ("itl", Some("p50"))),
         ("peak_times", ("peak_output_throughput", None), ("output_throughput", None)),
     ] {
         add_ratio(facts, row, quantity, (row, above), (row, below));

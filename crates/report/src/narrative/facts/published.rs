@@ -43,7 +43,7 @@ impl PublishedFacts {
 
 pub(super) fn add(facts: &mut Facts, rows: &[PublishedFacts]) {
     let page = Row { scenario: None, concurrency: None };
-    page.add(facts, Added::new("scenarios", Some(rows.len() as f64), "performance-summary"));
+    page.add(facts, Added::new("levels", Some(rows.len() as f64), "performance-summary"));
     let floor = Some(Percentile::P99.certified_from() as f64);
     page.add(facts, Added::new("certified_from", floor, "performance-summary"));
     for published in rows {

@@ -18,6 +18,8 @@ const OTHERS: &[(&str, FactUnit, Better)] = &[
     ("served_share", FactUnit::Share, Better::Higher),
     ("runs", FactUnit::Number, Better::Neither),
     ("scenarios", FactUnit::Number, Better::Neither),
+    ("levels", FactUnit::Number, Better::Neither),
+    ("readings", FactUnit::Number, Better::Neither),
     ("degraded", FactUnit::Number, Better::Lower),
     ("invalid", FactUnit::Number, Better::Lower),
     ("gpus", FactUnit::Number, Better::Neither),
@@ -38,6 +40,7 @@ const OTHERS: &[(&str, FactUnit, Better)] = &[
     ("tpot_tail", FactUnit::Number, Better::Lower),
     ("tpot_spread", FactUnit::Share, Better::Lower),
     ("itl_tail", FactUnit::Number, Better::Lower),
+    ("itl_max_times", FactUnit::Number, Better::Lower),
     ("peak_times", FactUnit::Number, Better::Neither),
     ("pp_times", FactUnit::Number, Better::Neither),
     ("sweet_spot_same", FactUnit::Share, Better::Higher),
@@ -68,8 +71,8 @@ pub fn printed(quantity: &str, value: f64) -> String {
     let decimals = match quantity {
         "concurrency_mean" => 2,
         // Derived from other numbers; a second decimal would promise too much.
-        "pp" | "tg" | "ttft_tail" | "ttft_skew" | "tpot_tail" | "itl_tail" | "peak_times"
-        | "pp_times" | "throughput_times" | "tpot_times" => 1,
+        "pp" | "tg" | "ttft_tail" | "ttft_skew" | "tpot_tail" | "itl_tail" | "itl_max_times"
+        | "peak_times" | "pp_times" | "throughput_times" | "tpot_times" => 1,
         _ => match unit_of(quantity).0 {
             FactUnit::Share => return percent(Some(value)),
             FactUnit::Milliseconds

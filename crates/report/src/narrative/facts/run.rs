@@ -1,6 +1,8 @@
 //! The numbers of a run that no table of levels has: counts, lengths, and what the server said.
 
-use inferometer_analysis::{LoadFacts, METRICS, Percentile, ServerSide, Statistic, Summary};
+use inferometer_analysis::{
+    LoadFacts, METRICS, Percentile, RateFacts, ServerSide, Statistic, Summary,
+};
 use inferometer_model::Outcome;
 use inferometer_model::spec::Lengths;
 
@@ -32,7 +34,9 @@ pub(super) fn add(facts: &mut Facts, summary: &Summary) {
     row.add(facts, Added::new("attempted_requests", Some(summary.attempted as f64), table));
     row.add(facts, Added::new("failed_requests", Some(failed(summary) as f64), table));
     add_metrics(facts, &row, summary);
-    add_cache(facts, &row, cached_share(&[summary]), table);
+    row.add(facts, Added::new("asked_rate", rate(summary), table));
+    let cached = CachedShares::of(&[summary]);
+    add_cache(facts, &row, (cached.mean, cached.most), table);
     add_server(facts, &row, &[summary], "server-side");
 }
 
@@ -82,21 +86,46 @@ fn add_metrics(facts: &mut Facts, row: &Row, summary: &Summary) {
     }
 }
 
-pub(super) fn add_cache(facts: &mut Facts, row: &Row, share: Option<f64>, table: &str) {
-    row.add(facts, Added::new("cached_share", share, table));
+/// Requests per second, where they come steadily and wait for no other.
+pub(super) fn rate(summary: &Summary) -> Option<f64> {
+    match &summary.run.load {
+        LoadFacts::Open { rate: RateFacts::Steady { per_s }, .. } => Some(*per_s),
+        LoadFacts::Open { .. } | LoadFacts::Closed { .. } => None,
+    }
 }
 
-/// Of all input of these runs; `None` where a run's server does not say.
-pub(super) fn cached_share(runs: &[&Summary]) -> Option<f64> {
-    let own = |summary: &&Summary| {
-        summary.workload.audit.cache.share.or_else(|| {
-            let server = summary.server.as_ref()?;
-            server.prefix_hit_share
-        })
-    };
-    let shares: Option<Vec<f64>> = runs.iter().map(own).collect();
-    let shares = shares.filter(|shares| !shares.is_empty())?;
-    Some(shares.iter().sum::<f64>() / shares.len() as f64)
+pub(super) fn add_cache(
+    facts: &mut Facts,
+    row: &Row,
+    (mean, most): (Option<f64>, Option<f64>),
+    table: &str,
+) {
+    row.add(facts, Added::new("cached_share", mean, table));
+    row.add(facts, Added::new("cached_share", most, table).of("max"));
+}
+
+/// What part of the input of each run came from the cache, by those whose server says it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CachedShares {
+    /// Over runs, not over their tokens: pages print it so.
+    pub(super) mean: Option<f64>,
+    /// Warnings rest on the worst run.
+    pub(super) most: Option<f64>,
+}
+
+impl CachedShares {
+    pub(super) fn of(runs: &[&Summary]) -> Self {
+        let own = |summary: &&Summary| {
+            let by_counters = || summary.server.as_ref()?.prefix_hit_share;
+            summary.workload.audit.cache.share.or_else(by_counters)
+        };
+        let shares: Vec<f64> = runs.iter().filter_map(own).collect();
+        let is_whole = shares.len() == runs.len() && !shares.is_empty();
+        Self {
+            mean: is_whole.then(|| shares.iter().sum::<f64>() / shares.len() as f64),
+            most: shares.iter().copied().reduce(f64::max),
+        }
+    }
 }
 
 /// The most that any of the runs has seen.
@@ -112,6 +141,13 @@ pub(super) fn add_server(facts: &mut Facts, row: &Row, runs: &[&Summary], table:
     ] {
         row.add(facts, Added::new(quantity, value, table).of("max"));
     }
+    // The run that ran the most by its mean: whoever says that requests were held back must be
+    // right about all runs.
+    let running = most(&|server| Some(server.running?.mean));
+    row.add(facts, Added::new("running", running, table).of("mean"));
+    let fewest = servers.iter().map(|server| server.scrapes.inside).min();
+    let readings = fewest.filter(|_| servers.len() == runs.len()).map(|fewest| fewest as f64);
+    row.add(facts, Added::new("readings", readings, table));
     let preempted = most(&|server| Some(server.preemptions?.total));
     row.add(facts, Added::new("preemptions", preempted, table));
 }

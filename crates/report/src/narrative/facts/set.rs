@@ -1,10 +1,13 @@
 //! The numbers of a suite, a sweep or a repetition: one row for each level of each condition.
 
+use std::collections::BTreeSet;
+
 use inferometer_analysis::set::{LevelSummary, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Summary, Verdict};
 use inferometer_model::campaign::Level;
 
-use super::run::{self, STATISTICS};
+use super::run::{self, CachedShares, STATISTICS};
+use super::standing::Standing;
 use super::{Added, Facts, Row, row_name, table_of_scenario};
 
 /// A level with what pages call it.
@@ -13,8 +16,12 @@ pub(in crate::narrative) struct NamedLevel<'a> {
     pub(in crate::narrative) condition: u32,
     pub(in crate::narrative) level: &'a LevelSummary,
     pub(in crate::narrative) concurrency: Option<u32>,
+    /// Those that count.
     pub(in crate::narrative) runs: Vec<&'a Summary>,
-    cached_share: Option<f64>,
+    /// The invalid ones: they count only where failures are counted.
+    pub(in crate::narrative) invalid: Vec<&'a Summary>,
+    pub(in crate::narrative) standing: Standing,
+    cached: (Option<f64>, Option<f64>),
 }
 
 /// The rows of a set, in the order of its pages. A level without a run has none.
@@ -25,15 +32,9 @@ pub(in crate::narrative) fn named_levels<'a>(
     if let Some(suite) = &set.suite {
         let rows = suite.rows.iter().filter_map(|row| {
             let level = level_of(set, row.condition, row.level)?;
-            let runs = runs_of(points, level);
-            Some(NamedLevel {
-                name: row.name.clone(),
-                condition: row.condition,
-                level,
-                concurrency: row.concurrency,
-                cached_share: row.cached_share.or_else(|| run::cached_share(&runs)),
-                runs,
-            })
+            let named = NamedLevel::new(row.name.clone(), (row.condition, level), points);
+            let cached = (row.cached_share.or(named.cached.0), named.cached.1);
+            Some(NamedLevel { concurrency: row.concurrency, cached, ..named })
         });
         return rows.collect();
     }
@@ -41,18 +42,32 @@ pub(in crate::narrative) fn named_levels<'a>(
     let conditions = (0_u32..).zip(&set.conditions);
     let levels = conditions.flat_map(|(place, condition)| {
         condition.levels.iter().map(move |level| {
-            let runs = runs_of(points, level);
-            NamedLevel {
-                name: row_name(&condition.name, level.level, several),
-                condition: place,
-                level,
-                concurrency: concurrency(level.level, &runs),
-                cached_share: run::cached_share(&runs),
-                runs,
-            }
+            let name = row_name(&condition.name, level.level, several);
+            NamedLevel::new(name, (place, level), points)
         })
     });
     levels.collect()
+}
+
+impl<'a> NamedLevel<'a> {
+    fn new(
+        name: String,
+        (condition, level): (u32, &'a LevelSummary),
+        points: &'a [PointResult],
+    ) -> Self {
+        let runs = runs_of(points, &level.points);
+        let cached = CachedShares::of(&runs);
+        Self {
+            name,
+            condition,
+            level,
+            concurrency: concurrency(level.level, &runs),
+            invalid: runs_of(points, &level.left_out),
+            standing: Standing::of(level, &runs),
+            cached: (cached.mean, cached.most),
+            runs,
+        }
+    }
 }
 
 fn level_of(set: &SetSummary, condition: u32, level: Level) -> Option<&LevelSummary> {
@@ -60,10 +75,9 @@ fn level_of(set: &SetSummary, condition: u32, level: Level) -> Option<&LevelSumm
     condition.levels.iter().find(|known| known.level == level)
 }
 
-/// The runs of the level that count.
-fn runs_of<'a>(points: &'a [PointResult], level: &LevelSummary) -> Vec<&'a Summary> {
-    let counts = |point: &&PointResult| level.points.contains(&point.point.number);
-    points.iter().filter(counts).map(|point| &point.summary).collect()
+fn runs_of<'a>(points: &'a [PointResult], numbers: &[u32]) -> Vec<&'a Summary> {
+    let is_one = |point: &&PointResult| numbers.contains(&point.point.number);
+    points.iter().filter(is_one).map(|point| &point.summary).collect()
 }
 
 fn concurrency(level: Level, runs: &[&Summary]) -> Option<u32> {
@@ -99,7 +113,8 @@ impl Tables {
     }
 }
 
-pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) {
+/// The names of the rows that can be compared with no other.
+pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) -> Vec<String> {
     let levels = named_levels(set, points);
     add_page(facts, set, &levels);
     for named in &levels {
@@ -107,6 +122,8 @@ pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) {
     }
     add_contaminated(facts, set);
     add_choices(facts, set, &levels);
+    let left_out = levels.into_iter().filter(|named| named.standing != Standing::Whole);
+    left_out.map(|named| named.name).collect()
 }
 
 /// How often a set drawn again chooses the same sweet spot, as a fact of that level.
@@ -143,7 +160,7 @@ fn add_page(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
     let with = |verdict| levels.iter().filter(|named| named.level.verdict == verdict).count();
     let fewest = levels.iter().map(|named| named.level.points.len()).min();
     for (quantity, value) in [
-        ("scenarios", levels.len() as f64),
+        ("levels", levels.len() as f64),
         ("degraded", with(Verdict::Degraded) as f64),
         ("invalid", with(Verdict::Invalid) as f64),
         ("requests", levels.iter().map(|one| attempted(one.level)).sum::<u64>() as f64),
@@ -151,6 +168,10 @@ fn add_page(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
         ("certified_from", Percentile::P99.certified_from() as f64),
     ] {
         page.add(facts, Added::new(quantity, Some(value), table));
+    }
+    if set.suite.is_some() {
+        let scenarios: BTreeSet<u32> = levels.iter().map(|named| named.condition).collect();
+        page.add(facts, Added::new("scenarios", Some(scenarios.len() as f64), table));
     }
     page.add(facts, Added::new("runs", fewest.map(|runs| runs as f64), table));
     let first = levels.iter().find_map(|named| named.runs.first());
@@ -175,7 +196,11 @@ fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
     let (input, output) = named.runs.first().map_or((None, None), |run| run::lengths(run));
     // Of one run: a percentile is certified by the requests of a run, not by those of all.
     let requests = named.runs.iter().map(|run| run.attempted).min();
-    let rate = if let Level::Rate(per_s) = named.level.level { Some(per_s) } else { None };
+    let rate = match named.level.level {
+        Level::Rate(per_s) => Some(per_s),
+        Level::AsAsked => named.runs.first().and_then(|run| run::rate(run)),
+        Level::Concurrency(_) | Level::Unlimited => None,
+    };
     for (quantity, value) in [
         ("concurrency", named.concurrency.map(f64::from)),
         ("asked_rate", rate),
@@ -189,7 +214,7 @@ fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
         row.add(facts, Added::new(quantity, value, tables.of(quantity, None)));
     }
     add_quantities(facts, &row, named.level, &tables);
-    run::add_cache(facts, &row, named.cached_share, tables.of("cached_share", None));
+    run::add_cache(facts, &row, named.cached, tables.of("cached_share", None));
     run::add_server(facts, &row, &named.runs, tables.of("kv_usage", Some("max")));
 }
 

@@ -1,37 +1,60 @@
 //! What to do, each with its reason.
 
-use super::page::{Family, MeasuredBy, Page, Row};
-use super::scaling::{Limit, last_gain, level, limited, saturated};
+use super::commands::{self, MoreRequests};
+use super::limit::{HeldBack, Limit, limited};
+use super::order::{highest, leading};
+use super::page::{Drawn, Family, MeasuredBy, Overload, Page, Row};
+use super::saturation::{flat, last_gain};
+use super::scaling::level;
 use super::scenario::{long_pauses, suspicion};
+use super::summary::{is_interactive, is_lowest, warmth, whole_peak};
 use super::thresholds::SHARE_OF_PEAK;
 use super::words::Saying;
 use crate::narrative::Sentence;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
-    let mut advice = Vec::new();
+    let mut advice: Vec<Sentence> = failing(page).into_iter().chain(lower_rate(page)).collect();
     for family in &page.families {
         let rules = [interactive, throughput, limit, further];
         advice.extend(rules.into_iter().filter_map(|rule| rule(page, family)));
     }
-    let rules = [failing, pauses, fresh_prompts, repeat, more_requests];
+    let rules = [pauses, fresh_prompts, repeat, more_requests];
     advice.extend(rules.into_iter().filter_map(|rule| rule(page)));
     advice
 }
 
 fn interactive(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let spot = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
-    let saying = level(page, Saying::on(page.facts).say("For interactive use keep to "), spot)?
+    let is_interactive = is_interactive(page, spot)?;
+    let lead =
+        if is_interactive { "For interactive use keep to " } else { "Where users wait, keep to " };
+    let saying = level(page, Saying::on(page.facts).say(lead), spot)?
         .say(": per-user throughput is ")
         .link(page.at(spot, "per_user_throughput", None)?)
         .say(" and TTFT p99 is ")
-        .number(page.at(spot, "ttft", Some("p99"))?)
-        .say(".");
-    Some(saying.done())
+        .number(page.at(spot, "ttft", Some("p99"))?);
+    let saying = match warmth(page, family) {
+        Some(warm) => {
+            let saying = warm.evidence.into_iter().fold(saying, Saying::rests_on);
+            saying.say(if warm.is_sure {
+                ", with a warm prefix cache; new prompts take longer"
+            } else {
+                ", probably with a warm prefix cache; new prompts then take longer"
+            })
+        }
+        None => saying,
+    };
+    if is_interactive && !is_lowest(page, family, spot) {
+        return Some(saying.say(".").done());
+    }
+    let saying =
+        saying.say(". It is the best of the measured levels by the rule: hold it against ");
+    Some(saying.say("your own limit (").code(commands::PROMISE).say(").").done())
 }
 
 /// The lowest level that comes near the peak: what lies above costs users and brings nothing.
 fn throughput(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let peak = page.row_at(family, family.findings.peak.found()?.level)?;
+    let peak = leading(page, page.rows_of(family), ("output_throughput", None), highest)?.row;
     let near = |row: &&Row| {
         page.when(row, ("share_of_peak", None), |share| SHARE_OF_PEAK <= share).is_some()
     };
@@ -40,7 +63,10 @@ fn throughput(page: &Page<'_>, family: &Family) -> Option<Sentence> {
         .say(": ")
         .link(page.at(chosen, "output_throughput", None)?);
     if chosen.name == peak.name {
-        return Some(saying.say(", the most that was measured.").done());
+        let is_all = whole_peak(page).is_some_and(|whole| whole.row.name == peak.name);
+        let end =
+            if is_all { ", the most that was measured." } else { ", the most of these levels." };
+        return Some(saying.say(end).done());
     }
     let saying = saying.say(" is ").number(page.at(chosen, "share_of_peak", None)?);
     let saying = level(page, saying.say(" of the peak at "), peak)?;
@@ -68,26 +94,34 @@ fn limit(page: &Page<'_>, family: &Family) -> Option<Sentence> {
             let saying = saying.code("--gpu-memory-utilization").say(", ");
             Some(saying.code("--kv-cache-dtype").say(", or a smaller model).").done())
         }
-        Limit::Queue(waiting) => {
-            let saying = saying.say("Let more requests run at once: ").link(waiting);
-            let saying = level(page, saying.say(" waited at "), row)?;
-            let saying = saying.say(" though the KV cache had room (vLLM: ").code("--max-num-seqs");
+        // A queue alone may wait for prefill, which no limit on running requests would shorten.
+        Limit::Queue { .. } => {
+            let held = HeldBack::of(page, row)?;
             page.at(row, "kv_usage", Some("max"))?;
-            Some(saying.say(").").done())
+            let saying = saying.say("Let more requests run at once: at ");
+            let saying = level(page, saying, row)?.say(" the server ran at most ");
+            let saying = saying.bare(held.running).say(" though the KV cache had room, as far as ");
+            let saying = saying.bare(held.readings).say(" readings of a run show (vLLM: ");
+            Some(saying.code("--max-num-seqs").say(").").done())
         }
-        Limit::Neither { .. } | Limit::Silent => None,
+        Limit::Neither { .. } | Limit::Unseen { .. } | Limit::Silent => None,
     }
 }
 
 /// A curve that has not bent yet asks for more.
 fn further(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    if saturated(page, family).is_some() {
+    if flat(page, family).is_some() {
         return None;
     }
     let (last, gain) = last_gain(page, family)?;
+    let highest = page.every_row_of(family).filter_map(|row| row.concurrency).max()?;
     let saying = Saying::on(page.facts).say("Measure higher levels: the step to ");
     let saying = level(page, saying, last)?.say(" still added ").link(gain).say(" (");
-    Some(saying.code("inferometer sweep --concurrency").say(").").done())
+    // A level that was asked and not reached needs more requests, not more users.
+    if last.concurrency == Some(highest) {
+        return Some(saying.code(&commands::higher_levels(highest)).say(").").done());
+    }
+    Some(saying.say("with more requests than users).").done())
 }
 
 fn failing(page: &Page<'_>) -> Option<Sentence> {
@@ -101,9 +135,39 @@ fn failing(page: &Page<'_>) -> Option<Sentence> {
         None => saying.say(" failed"),
     };
     Some(match &row.failure {
-        Some(class) => saying.say(", most of them as ").code(class).say(".").done(),
+        Some(failure) => {
+            let most = if failure.is_most { ", most of them as " } else { ", more as " };
+            let end = if failure.is_most { "." } else { " than in any other way." };
+            saying.say(most).code(&failure.class).say(end).done()
+        }
         None => saying.say(".").done(),
     })
+}
+
+/// Where requests come at their own times, faster than they are answered.
+fn lower_rate(page: &Page<'_>) -> Option<Sentence> {
+    let rate = |row: &Row| page.at(row, "asked_rate", None);
+    // The lowest rate: what lies above it is overloaded all the more.
+    let found = page.rows.iter().filter_map(|row| Some((row, row.overload?)));
+    let lowest = |row: &Row| rate(row).map_or(f64::INFINITY, |place| page.value(place));
+    let (row, overload) = found.min_by(|(a, _), (b, _)| lowest(a).total_cmp(&lowest(b)))?;
+    let saying = Saying::on(page.facts).say("Lower the rate");
+    let saying = match rate(row) {
+        Some(rate) => saying.say(" to less than ").number(rate),
+        None => saying.rests_on(page.at(row, "attempted_requests", None)?),
+    };
+    // A level of a sweep is its rate.
+    let is_suite = matches!(page.subject.measured_by, MeasuredBy::Suite(_));
+    let saying = match row.name.as_deref().filter(|_| is_suite) {
+        Some(name) => saying.say(" in ").name(name),
+        None => saying,
+    };
+    let why = match overload {
+        Overload::PilingUp => ": requests pile up, and latencies grow for as long as they come.",
+        Overload::Behind => ": the server falls behind, and latencies grow for as long as it does.",
+        Overload::TimedOut => ": requests wait in vain for their first token.",
+    };
+    Some(saying.say(why).done())
 }
 
 fn pauses(page: &Page<'_>) -> Option<Sentence> {
@@ -129,9 +193,29 @@ fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
         Some((row, said.or_else(|| suspicion(page, row))?))
     });
     let (row, evidence) = evidence?;
-    let saying =
-        Saying::on(page.facts).say("Measure again with prompts that the server has not seen");
-    let saying = saying.rests_on(evidence).say(", or restart it before: ");
+    let by = &page.subject.measured_by;
+    let saying = Saying::on(page.facts).rests_on(evidence);
+    let (saying, command) = match page.subject.prompts {
+        Some(Drawn::Shared) => {
+            let words = "Let each scenario send prompts of its own: they share them, and ";
+            (saying.say(words), Some(commands::fresh_prompts(by)))
+        }
+        Some(Drawn::SameInEveryRun) => {
+            let words = "Restart the server between runs, or switch its prefix cache off, for the \
+                         prompts are the same in every run: ";
+            (saying.say(words), Some(commands::restart(by)))
+        }
+        Some(Drawn::Fresh) => {
+            let words = "Measure again with prompts that the server has not seen (another seed), or \
+                         restart it before: ";
+            (saying.say(words), Some(commands::other_seed(by)))
+        }
+        None => {
+            let words = "Measure again with prompts that the server has not seen, or restart it \
+                         before: ";
+            (saying.say(words), None)
+        }
+    };
     let saying = match row.name.as_deref() {
         Some(name) => saying.name(name),
         None => saying.say("this run"),
@@ -139,8 +223,10 @@ fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
     let is_sure = row.contaminated;
     let saying =
         saying.say(if is_sure { " met a warm cache" } else { " probably met a warm cache" });
-    let saying = saying.say(" (").code(&format!("{} --seed N", command(page))).say(").");
-    Some(saying.done())
+    Some(match command {
+        Some(command) => saying.say(" (").code(&command).say(").").done(),
+        None => saying.say(".").done(),
+    })
 }
 
 fn repeat(page: &Page<'_>) -> Option<Sentence> {
@@ -149,7 +235,7 @@ fn repeat(page: &Page<'_>) -> Option<Sentence> {
         .say("Repeat it, so that runs can be compared: so far there is ")
         .bare(runs)
         .say(if page.value(runs) < 1.0 { " runs (" } else { " run (" })
-        .code(&format!("{} --repeat 5", command(page)))
+        .code(&commands::repeat(&page.subject.measured_by))
         .say(").");
     Some(saying.done())
 }
@@ -162,24 +248,21 @@ fn more_requests(page: &Page<'_>) -> Option<Sentence> {
     let counts = page.rows.iter().filter(|row| row.certified == Some(false));
     let counts = counts.filter_map(|row| page.at(row, "requests", None));
     let fewest = counts.min_by(|a, b| page.value(*a).total_cmp(&page.value(*b)))?;
-    (page.value(fewest) < page.value(floor)).then(|| {
-        Saying::on(page.facts)
-            .say("Send at least ")
-            .number(floor)
-            .say(" where p99 matters: so far it rests on as few as ")
-            .bare(fewest)
-            .say(" (")
-            .code(&format!("{} --requests 700", command(page)))
-            .say(").")
-            .done()
+    (page.value(fewest) < page.value(floor)).then_some(())?;
+    let saying = Saying::on(page.facts)
+        .say("Send at least ")
+        .number(floor)
+        .say(" where p99 matters: so far it rests on as few as ")
+        .bare(fewest);
+    let requests = &page.fact(floor).printed;
+    Some(match commands::more_requests(&page.subject.measured_by, requests) {
+        MoreRequests::Flag(command) => saying.say(" (").code(&command).say(").").done(),
+        MoreRequests::OwnSuite(command) => saying
+            .say(". Raise ")
+            .code("requests")
+            .say(" in a suite of your own; ")
+            .code(&command)
+            .say(" writes one to begin with.")
+            .done(),
     })
-}
-
-fn command(page: &Page<'_>) -> String {
-    match &page.subject.measured_by {
-        MeasuredBy::Suite(name) => format!("inferometer suite {name}"),
-        MeasuredBy::Sweep => "inferometer sweep".to_owned(),
-        MeasuredBy::Repeat | MeasuredBy::Run => "inferometer run".to_owned(),
-        MeasuredBy::Others => "inferometer suite standard".to_owned(),
-    }
 }

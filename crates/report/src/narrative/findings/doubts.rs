@@ -2,12 +2,14 @@
 
 use inferometer_analysis::Verdict;
 
+use super::order::{highest, leading};
 use super::page::{Family, MeasuredBy, Page, Row};
 use super::scaling::level;
-use super::scenario::suspicion;
+use super::summary::warmth;
 use super::thresholds::{PRINTABLE_SHARE, SAME_CHOICE};
 use super::words::Saying;
 use crate::narrative::Sentence;
+use crate::narrative::facts::standing::Standing;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
     let of_family = |family| {
@@ -15,7 +17,7 @@ pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
         rules.into_iter().filter_map(move |rule| rule(page, family))
     };
     let told_apart = page.families.iter().flat_map(of_family);
-    let rules = [uncertified, single_runs, widest, simulated];
+    let rules = [cut, uncertified, single_runs, widest, simulated];
     let marked = [Verdict::Invalid, Verdict::Degraded].into_iter();
     let marked = marked.filter_map(|verdict| with_verdict(page, verdict));
     marked.chain(told_apart).chain(rules.into_iter().filter_map(|rule| rule(page))).collect()
@@ -30,7 +32,9 @@ fn with_verdict(page: &Page<'_>, verdict: Verdict) -> Option<Sentence> {
         Verdict::Invalid => "An invalid run, which counts nowhere, is in ",
         Verdict::Valid | Verdict::Degraded => "Numbers hold with a reservation in ",
     });
-    let saying = saying.bare(count).say(" of ").bare(page.whole("scenarios")?).say(": ");
+    let all = page.whole("levels")?;
+    let saying = saying.bare(count).say(" of ").bare(all);
+    let saying = saying.say(if page.value(all) <= 1.0 { " level: " } else { " levels: " });
     let (first, others) = names.split_first()?;
     let listed = others.iter().take(NAMES_MOST - 1);
     let saying = listed.fold(saying.name(first), |saying, name| saying.say(", ").name(name));
@@ -41,23 +45,37 @@ fn with_verdict(page: &Page<'_>, verdict: Verdict) -> Option<Sentence> {
 /// A sentence with more names is a table.
 const NAMES_MOST: usize = 5;
 
+/// Rows that a limit of time ended: what is known of them is of the quick requests.
+fn cut(page: &Page<'_>) -> Option<Sentence> {
+    let rows = page.rows.iter().filter(|row| row.standing == Standing::Cut);
+    let rows: Vec<&Row> = rows.collect();
+    let (first, others) = rows.split_first()?;
+    let saying = Saying::on(page.facts).rests_on(page.at(first, "attempted_requests", None)?);
+    let saying =
+        saying.say("A limit of time ended runs before their answers had come").say(page.there());
+    let names = others.iter().take(NAMES_MOST - 1).filter_map(|row| row.name.as_deref());
+    let saying = saying.name(first.name.as_deref()?);
+    let saying = names.fold(saying, |saying, name| saying.say(", ").name(name));
+    let more = if NAMES_MOST < rows.len() { " and others" } else { "" };
+    Some(saying.say(more).say(": nothing is compared with what was cut.").done())
+}
+
 /// The level next to the peak, where they cannot be told apart.
 fn rival(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let found = family.findings.peak.found()?;
-    let peak = page.row_at(family, found.level)?;
-    let best = page.at(peak, &found.quantity, None)?;
-    let others = page.rows_of(family).filter(|row| row.name != peak.name);
-    let rivals = others.filter_map(|row| Some((row, page.at(row, &found.quantity, None)?)));
-    let (row, second) =
-        rivals.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
-    let end = match (page.fact(best).interval, page.fact(second).interval) {
-        (Some((low, _)), Some((_, high))) if low <= high => {
-            " cannot be told apart: their intervals overlap."
+    let best = leading(page, page.rows_of(family), (&found.quantity, None), highest)?;
+    let interval = |place: usize| page.fact(place).interval;
+    let (row, second, end) = match (best.rivals.first(), best.next) {
+        (_, Some((row, next))) if interval(best.place).and(interval(next)).is_none() => {
+            (row, next, " have no intervals: whether they differ is not known.")
         }
-        (Some(_), Some(_)) => return None,
-        _ => " have no intervals: whether they differ is not known.",
+        (Some((row, rival)), _) if page.overlap(best.place, *rival) => {
+            (*row, *rival, " cannot be told apart: their intervals overlap.")
+        }
+        (Some((row, rival)), _) => (*row, *rival, " are the same."),
+        (None, _) => return None,
     };
-    let saying = level(page, Saying::on(page.facts).link(best).say(" at "), peak)?;
+    let saying = level(page, Saying::on(page.facts).link(best.place).say(" at "), best.row)?;
     let saying = saying.say(" and ").number(second).say(" at ");
     Some(level(page, saying, row)?.say(end).done())
 }
@@ -74,13 +92,10 @@ fn same_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
 /// A sweet spot that a cache has helped to.
 fn warm_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let spot = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
-    let is_warm = |row: &Row| row.contaminated || suspicion(page, row).is_some();
-    page.rows_of(family).any(is_warm).then_some(())?;
-    let evidence = page.rows_of(family).find_map(|row| suspicion(page, row));
-    let is_sure = page.rows_of(family).any(|row| row.contaminated);
-    let verb = if is_sure { ", describes" } else { ", probably describes" };
+    let warm = warmth(page, family)?;
+    let verb = if warm.is_sure { ", describes" } else { ", probably describes" };
     let saying = Saying::on(page.facts);
-    let saying = evidence.into_iter().fold(saying, Saying::rests_on).say("The sweet spot at ");
+    let saying = warm.evidence.into_iter().fold(saying, Saying::rests_on).say("The sweet spot at ");
     let saying = level(page, saying, spot)?.say(", with its TTFT p99 of ");
     let saying = saying.link(page.at(spot, "ttft", Some("p99"))?);
     Some(saying.say(verb).say(" a warm prefix cache; for new prompts it is not known.").done())

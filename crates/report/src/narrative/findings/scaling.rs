@@ -1,18 +1,20 @@
-//! What changes from level to level, and what the server runs out of.
+//! What changes from level to level.
 
 use std::cmp::Ordering;
 
 use inferometer_model::campaign::Level;
 
+use super::limit::limit;
 use super::page::{Family, Page, Row};
-use super::thresholds::{GAIN_SMALL, KV_FULL, PRINTABLE_SHARE, QUEUE_SHARE};
+use super::saturation::saturation;
 use super::words::Saying;
 use crate::narrative::Sentence;
+use crate::narrative::facts::standing::Standing;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
     let of_family = |family: &Family| {
-        let rules: [fn(&Page<'_>, &Family) -> Option<Sentence>; 8] =
-            [ends, per_user, latencies, saturation, kept_up, sweet_spot, knee, limit];
+        let rules: [fn(&Page<'_>, &Family) -> Option<Sentence>; 9] =
+            [not_reached, ends, per_user, latencies, saturation, kept_up, sweet_spot, knee, limit];
         rules.into_iter().filter_map(|rule| rule(page, family)).collect::<Vec<_>>()
     };
     page.families.iter().flat_map(of_family).collect()
@@ -24,6 +26,29 @@ pub(super) fn level<'a>(page: &Page<'a>, saying: Saying<'a>, row: &Row) -> Optio
         return Some(saying.name(row.name.as_deref()?));
     }
     Some(saying.level(page.at(row, "concurrency", None)?))
+}
+
+/// Levels whose name promises more users than there were.
+fn not_reached(page: &Page<'_>, family: &Family) -> Option<Sentence> {
+    let missed = page.every_row_of(family).filter(|row| row.standing == Standing::NotReached);
+    let missed: Vec<&Row> = missed.collect();
+    let (first, others) = missed.split_first()?;
+    let saying = in_flight(page, Saying::on(page.facts).say("Never reached: "), first)?;
+    let saying =
+        others.iter().try_fold(saying, |saying, row| in_flight(page, saying.say(", "), row))?;
+    Some(saying.say(". Such a level is in no comparison.").done())
+}
+
+/// `c=500 (100 requests for as many users, at most 100 in flight)`.
+fn in_flight<'a>(page: &Page<'a>, saying: Saying<'a>, row: &Row) -> Option<Saying<'a>> {
+    let peak = page.at(row, "concurrency_peak", None)?;
+    let users = page.at(row, "concurrency", None)?;
+    let saying = level(page, saying, row)?.say(" (at most ").bare(peak).say(" in flight");
+    let requests = page.when(row, ("requests", None), |requests| requests < page.value(users));
+    Some(match requests {
+        Some(requests) => saying.say(", for there were ").number(requests).say(" in all)"),
+        None => saying.say(")"),
+    })
 }
 
 fn ends(page: &Page<'_>, family: &Family) -> Option<Sentence> {
@@ -67,72 +92,17 @@ fn latencies(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let saying = level(page, saying, last)?;
     let has_grown = 1.0 < page.value(times) && !page.overlap(of(first)?, of(last)?);
     let saying = if has_grown {
-        saying.say(", ").bare(times).say(" times as much.")
+        saying.say(", ").bare(times).say(" times as long.")
     } else {
         saying.say(".")
     };
     Some(saying.done())
 }
 
-/// The first step up that brings less than it should.
-pub(super) fn saturated<'p>(
-    page: &'p Page<'_>,
-    family: &'p Family,
-) -> Option<(&'p Row, &'p Row, usize)> {
-    let rows: Vec<&Row> = page.rows_of(family).collect();
-    rows.windows(2).find_map(|two| {
-        let doublings = (f64::from(two[1].concurrency?) / f64::from(two[0].concurrency?)).log2();
-        let small = |gain: f64| gain < (1.0 + GAIN_SMALL).powf(doublings) - 1.0;
-        let gain = page.when(two[1], ("throughput_gain", None), small);
-        let change = gain.or_else(|| page.at(two[1], "throughput_loss", None))?;
-        Some((two[0], two[1], change))
-    })
-}
-
-fn saturation(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let Some((before, after, change)) = saturated(page, family) else {
-        return still_rising(page, family);
-    };
-    let saying =
-        level(page, Saying::on(page.facts).say("Output throughput saturates at "), before)?;
-    let saying = level(page, saying.say(": going on to "), after)?;
-    let saying = match page.fact(change).about.quantity.as_str() {
-        "throughput_loss" => saying.say(" takes ").link(change).say(" from it"),
-        _ if page.value(change) < PRINTABLE_SHARE => saying.say(" adds nothing").rests_on(change),
-        _ => saying.say(" adds ").link(change),
-    };
-    let throughput = |row| page.at(row, "output_throughput", None);
-    let saying = if page.overlap(throughput(before)?, throughput(after)?) {
-        saying.say(" (less than their intervals tell apart)")
-    } else {
-        saying
-    };
-    Some(match page.at(after, "per_user_loss", None) {
-        Some(loss) => saying.say(" and each user loses ").number(loss).say(".").done(),
-        None => saying.say(".").done(),
-    })
-}
-
-/// What the last step has brought, where the intervals show that it has.
-pub(super) fn last_gain<'p>(page: &'p Page<'_>, family: &'p Family) -> Option<(&'p Row, usize)> {
-    let mut rows = page.rows_of(family).rev();
-    let (last, before) = (rows.next()?, rows.next()?);
-    let throughput = |row| page.at(row, "output_throughput", None);
-    let is_seen = !page.overlap(throughput(before)?, throughput(last)?);
-    Some((last, page.at(last, "throughput_gain", None).filter(|_| is_seen)?))
-}
-
-fn still_rising(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let (last, gain) = last_gain(page, family)?;
-    let saying = Saying::on(page.facts).say("The last step, to ");
-    let saying = level(page, saying, last)?.say(", still adds ").link(gain);
-    Some(saying.say(" of output throughput: the limit lies higher than was measured.").done())
-}
-
 /// Of rates.
 fn kept_up(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let found = family.findings.saturation.found()?;
-    let row = |rate: Option<f64>| page.row_at(family, Level::Rate(rate?));
+    let row = |rate: Option<f64>| page.every_row_at(family, Level::Rate(rate?));
     let rate = |row: &Row| page.at(row, "asked_rate", None);
     let kept = row(found.highest_served).and_then(rate);
     let missed = row(found.lowest_missed);
@@ -173,67 +143,4 @@ fn knee(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let throughput = page.at(knee, "output_throughput", None)?;
     let saying = Saying::on(page.facts).say("The curve of throughput bends at ");
     Some(level(page, saying, knee)?.say(" (").link(throughput).say(").").done())
-}
-
-/// What the server ran out of, as far as it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
-    KvCache(usize),
-    Queue(usize),
-    /// Both were looked at.
-    Neither {
-        kv_usage: usize,
-        waiting: usize,
-    },
-    Silent,
-}
-
-impl Limit {
-    pub(super) fn of(page: &Page<'_>, row: &Row) -> Self {
-        let kv = page.at(row, "kv_usage", Some("max"));
-        let waiting = page.at(row, "waiting", Some("max"));
-        if let Some(kv) = kv.filter(|kv| KV_FULL <= page.value(*kv)) {
-            return Self::KvCache(kv);
-        }
-        let users = f64::from(row.concurrency.unwrap_or(1));
-        let is_queue = |waiting: f64| 1.0 <= waiting && QUEUE_SHARE * users <= waiting;
-        if let Some(waiting) = waiting.filter(|waiting| is_queue(page.value(*waiting))) {
-            return Self::Queue(waiting);
-        }
-        match (kv, waiting) {
-            (Some(kv_usage), Some(waiting)) => Self::Neither { kv_usage, waiting },
-            _ => Self::Silent,
-        }
-    }
-}
-
-/// The level at which the limit shows: the one past saturation, else the highest.
-pub(super) fn limited<'p>(page: &'p Page<'_>, family: &'p Family) -> Option<&'p Row> {
-    let past = saturated(page, family).map(|(_, after, _)| after);
-    past.or_else(|| page.rows_of(family).last())
-}
-
-fn limit(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    saturated(page, family)?;
-    let row = limited(page, family)?;
-    let saying = Saying::on(page.facts);
-    Some(match Limit::of(page, row) {
-        Limit::KvCache(kv) => {
-            let saying = saying.say("The KV cache is what runs out: up to ").link(kv);
-            level(page, saying.say(" full at "), row)?.say(".").done()
-        }
-        Limit::Queue(waiting) => {
-            let saying = saying.say("Requests queue in the server: up to ").link(waiting);
-            level(page, saying.say(" waiting at "), row)?.say(".").done()
-        }
-        Limit::Neither { kv_usage, waiting } => {
-            let saying = level(page, saying.say("At "), row)?;
-            let saying = saying.say(" the KV cache was at most ").link(kv_usage).say(" full and ");
-            saying.number(waiting).say(" waited at most, so neither is the limit.").done()
-        }
-        Limit::Silent => {
-            let saying = saying.say("What limits it at ");
-            level(page, saying, row)?.say(" is not known: the server does not say.").done()
-        }
-    })
 }

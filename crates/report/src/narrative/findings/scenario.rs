@@ -1,21 +1,25 @@
 //! What one scenario shows: failures first, then the first token, the tokens after it, throughput
 //! and the cache.
 
-use super::page::{Page, Row};
+use super::limit::HeldBack;
+use super::page::{Overload, Page, Row};
 use super::thresholds::{
-    BURST, CACHED, HELD_BACK, KV_FULL, PAUSES_LONG, PEAK_APART, PRINTABLE_SHARE, SKEW_LARGE,
+    BURST, CACHED, KV_FULL, PAUSE_SINGLE, PAUSES_LONG, PEAK_APART, PRINTABLE_SHARE, SKEW_LARGE,
     SPREAD_STEADY, SPREAD_WIDE, TAIL_LONG,
 };
 use super::words::Saying;
 use crate::narrative::Sentence;
+use crate::narrative::facts::standing::Standing;
 
 const MEAN: Option<&str> = Some("mean");
 const MEDIAN: Option<&str> = Some("p50");
 const P99: Option<&str> = Some("p99");
 
 pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
-    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 15] = [
+    let rules: [fn(&Page<'_>, &Row) -> Option<Sentence>; 18] = [
         failures,
+        not_reached,
+        overload,
         cached,
         too_fast,
         prefill,
@@ -26,6 +30,7 @@ pub(super) fn findings(page: &Page<'_>, row: &Row) -> Vec<Sentence> {
         held_back,
         decode,
         pauses,
+        single_pause,
         preemptions,
         kv_full,
         throughput,
@@ -39,10 +44,42 @@ fn failures(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let all = page.at(row, "attempted_requests", None)?;
     let saying = Saying::on(page.facts).bare(failed).say(" of ").link(all).say(" failed");
     let saying = match &row.failure {
-        Some(class) => saying.say("; the most frequent class is ").code(class).say("."),
+        Some(failure) => saying.say("; the most frequent class is ").code(&failure.class).say("."),
         None => saying.say("."),
     };
     Some(saying.say(" Latencies and throughput are of the others.").done())
+}
+
+/// A row whose name promises more users than there were.
+fn not_reached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    (row.standing == Standing::NotReached).then_some(())?;
+    let saying = Saying::on(page.facts)
+        .say("At most ")
+        .bare(page.at(row, "concurrency_peak", None)?)
+        .say(" of the ")
+        .bare(page.at(row, "concurrency", None)?)
+        .say(" users were ever in flight: this row describes fewer than its name says.");
+    Some(saying.done())
+}
+
+/// Requests that come at their own times, faster than they are answered.
+fn overload(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    let overload = row.overload?;
+    let all = page.at(row, "attempted_requests", None)?;
+    let (rate, share) = (page.at(row, "asked_rate", None), page.at(row, "served_share", None));
+    let saying = Saying::on(page.facts);
+    let saying = match rate {
+        Some(rate) => saying.say("At ").number(rate).say(" the server is overloaded: "),
+        None => saying.rests_on(all).say("The server is overloaded: "),
+    };
+    let saying = match (overload, share) {
+        (Overload::PilingUp, _) => saying.say("requests come faster than they end, and pile up"),
+        (Overload::Behind, Some(share)) => saying.say("it serves ").number(share).say(" of it"),
+        (Overload::Behind, None) => saying.say("it falls behind"),
+        (Overload::TimedOut, _) => saying
+            .say("requests came at their own times, and some waited in vain for a first token"),
+    };
+    Some(saying.say(". Its latencies depend on how long the run lasts.").done())
 }
 
 /// What the server itself says of its prefix cache.
@@ -64,7 +101,7 @@ fn cached(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 fn too_fast(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let times = suspicion(page, row)?;
     let other = row.cold.as_deref()?;
-    let cold = page.facts.find(Some(other), "pp", None)?;
+    let cold = page.of_row(Some(other), "pp", None)?;
     let saying = Saying::on(page.facts)
         .say("Prefill speed is ")
         .link(page.at(row, "pp", None)?)
@@ -105,7 +142,7 @@ fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     let saying = Saying::on(page.facts).say("TTFT p99 is ").link(p99);
     if is_long_tailed(page, row) && page.overlap(p99, median) {
         let saying = saying.say(" and its median ").number(median);
-        return Some(saying.say("; their intervals overlap.").done());
+        return Some(saying.say("; their intervals overlap, so the tail may be chance.").done());
     }
     if let Some(tail) = page.when(row, ("ttft_tail", None), |tail| TAIL_LONG <= tail) {
         let saying = saying.say(", ").bare(tail).say(" times its median of ").number(median);
@@ -123,7 +160,7 @@ fn ttft_tail(page: &Page<'_>, row: &Row) -> Option<Sentence> {
     Some(beside_median(page, row, saying, ("ttft", median))?.say(".").done())
 }
 
-/// `…, 8.1 % above its median of 135.27 ms`.
+/// `…, 8.1 % above its median of 135.27 ms`; `None` where that is no news.
 fn beside_median<'a>(
     page: &Page<'a>,
     row: &Row,
@@ -132,11 +169,8 @@ fn beside_median<'a>(
 ) -> Option<Saying<'a>> {
     let spread = page.at(row, &format!("{of}_spread"), None)?;
     let is_same = page.overlap(page.at(row, of, P99)?, median);
-    Some(if is_same || page.value(spread) < PRINTABLE_SHARE {
-        saying.say(" and its median ").number(median)
-    } else {
-        saying.say(", ").number(spread).say(" above its median of ").number(median)
-    })
+    let is_apart = !is_same && PRINTABLE_SHARE <= page.value(spread);
+    is_apart.then(|| saying.say(", ").number(spread).say(" above its median of ").number(median))
 }
 
 fn has_cause(page: &Page<'_>, row: &Row) -> bool {
@@ -192,16 +226,15 @@ fn burst(page: &Page<'_>, row: &Row) -> Option<Sentence> {
 }
 
 fn held_back(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    let users = page.at(row, "concurrency", None)?;
-    let few = |running: f64| 0.0 < running && running < HELD_BACK * page.value(users);
-    let running = page.when(row, ("running", Some("max")), few)?;
-    page.when(row, ("waiting", Some("max")), |waiting| 1.0 <= waiting)?;
+    let held = HeldBack::of(page, row)?;
     let saying = Saying::on(page.facts)
         .say("Of ")
-        .bare(users)
+        .bare(held.users)
         .say(" in flight the server ran at most ")
-        .bare(running)
-        .say(" at once; the others waited.");
+        .bare(held.running)
+        .say(" at once, as far as ")
+        .bare(held.readings)
+        .say(" readings of a run show; the others waited.");
     Some(saying.done())
 }
 
@@ -215,18 +248,26 @@ fn decode(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         return Some(saying.say(": some answers come far slower than others.").done());
     }
     let spread = page.value(page.at(row, "tpot_spread", None)?);
-    let saying = if spread <= SPREAD_STEADY {
-        Saying::on(page.facts).say("Decode is steady: TPOT p99 is ")
-    } else {
-        Saying::on(page.facts).say("TPOT p99 is ")
-    };
-    let saying = beside_median(page, row, saying.link(p99), ("tpot", median))?;
+    if spread <= SPREAD_STEADY && is_steady(page, row) {
+        let steady = || Saying::on(page.facts).say("Decode is steady: TPOT p99 is ").link(p99);
+        let beside = beside_median(page, row, steady(), ("tpot", median));
+        let saying = beside.unwrap_or_else(|| steady().say(" and its median ").number(median));
+        return Some(saying.say(".").done());
+    }
+    let saying = Saying::on(page.facts).say("TPOT p99 is ").link(p99);
+    let saying = beside_median(page, row, saying, ("tpot", median))?;
     let end = if SPREAD_WIDE <= spread && is_told_apart {
         ": some answers come slower than others."
     } else {
         "."
     };
     Some(saying.say(end).done())
+}
+
+/// Whether nothing speaks against it: enough requests, and no long gap between tokens.
+fn is_steady(page: &Page<'_>, row: &Row) -> bool {
+    let pauses = long_pauses(page, row).or_else(|| longest_pause(page, row));
+    row.tpot_certified == Some(true) && pauses.is_none()
 }
 
 /// How many times its median ITL p99 is, where answers pause.
@@ -236,8 +277,33 @@ pub(super) fn long_pauses(page: &Page<'_>, row: &Row) -> Option<usize> {
     page.when(row, ("itl_tail", None), long)
 }
 
+/// How many times the median the longest gap is, where that is far.
+fn longest_pause(page: &Page<'_>, row: &Row) -> Option<usize> {
+    page.when(row, ("itl_max_times", None), |times| PAUSE_SINGLE <= times)
+}
+
+/// A pause that p99 does not show.
+fn single_pause(page: &Page<'_>, row: &Row) -> Option<Sentence> {
+    if long_pauses(page, row).is_some() {
+        return None;
+    }
+    let times = longest_pause(page, row)?;
+    let saying = Saying::on(page.facts)
+        .say("Answers pause now and then: the longest gap between tokens is ")
+        .number(page.at(row, "itl", Some("max"))?)
+        .say(", ")
+        .bare(times)
+        .say(" times the ITL median of ")
+        .number(page.at(row, "itl", MEDIAN)?)
+        .say(".");
+    Some(saying.done())
+}
+
 fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
-    (1 < row.concurrency?).then_some(())?;
+    let end = match row.concurrency {
+        Some(0 | 1) => ": answers pause.",
+        _ => ": answers pause, as they do while other prompts are prefilled.",
+    };
     let tail = long_pauses(page, row)?;
     let saying = Saying::on(page.facts)
         .say("ITL p99 is ")
@@ -246,7 +312,7 @@ fn pauses(page: &Page<'_>, row: &Row) -> Option<Sentence> {
         .bare(tail)
         .say(" times its median of ")
         .number(page.at(row, "itl", MEDIAN)?)
-        .say(": answers pause, as they do while other prompts are prefilled.");
+        .say(end);
     Some(saying.done())
 }
 

@@ -38,6 +38,17 @@ pub(super) const PREFILL_TOO_FAST: f64 = 1.25;
 /// Of the input: below one part in a hundred a prefix cache has found a chat template, not prompts.
 pub(super) const CACHED: f64 = 0.01;
 
+/// Readings of a gauge inside a run: with fewer, what lasted for a tenth of the run may stand in
+/// none of them.
+pub(super) const READINGS_FEWEST: f64 = 10.0;
+
+/// The longest gap over the median of ITL: one gap of a run is always long, so more is asked of it
+/// than of p99.
+pub(super) const PAUSE_SINGLE: f64 = 10.0;
+
+/// TTFT p99 in milliseconds: nobody who waits longer for an answer to begin calls it interactive.
+pub(super) const INTERACTIVE_MS: f64 = 2_000.0;
+
 /// Requests that leave at once as the run begins, as a share of all: from a tenth on they reach
 /// down to p90.
 pub(super) const BURST: f64 = 0.10;
@@ -51,5 +62,6 @@ pub(super) const SAME_CHOICE: f64 = 0.95;
 /// A share that prints as `< 0.1 %` is not a number to speak of.
 pub(super) const PRINTABLE_SHARE: f64 = 0.001;
 
-/// Running requests below this share of those in flight: the server holds some back.
+/// Running requests below this share of those in flight, in the mean and at most: the server holds
+/// some back.
 pub(super) const HELD_BACK: f64 = 0.9;
