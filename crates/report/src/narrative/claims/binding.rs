@@ -11,6 +11,7 @@ use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::number::Number;
 use super::reading::Term;
+use super::vocabulary::{Qualifier, UnitWord};
 
 /// Holds every number of the statement that is no size against the facts.
 pub(super) fn check_numbers(clause: &Clause<'_, '_>, findings: &mut Findings) {
@@ -78,6 +79,12 @@ pub(super) fn check_number(
     };
     if candidates.iter().all(|fact| said(fact).is_none()) {
         return findings.fails(Reason::WrongUnit(words(number)));
+    }
+    // A bound must hold for the mean and the median, where either may be meant.
+    let is_bound = matches!(number.qualifier, Some(Qualifier::Over | Qualifier::Under));
+    let readings = known.readings(subject).into_iter().filter_map(|one| known.value(one));
+    if is_bound && readings.into_iter().any(|fact| said(&fact) == Some(false)) {
+        findings.unchecked(format!("{} without its statistic", words(number)));
     }
     match candidates.iter().find(|fact| said(fact) == Some(true)) {
         Some(fact) => findings.holds([*fact]),
@@ -195,7 +202,6 @@ fn groups<K: Copy + PartialEq>(items: &[Item<K>]) -> Option<Vec<Vec<K>>> {
 }
 
 pub(super) fn words(number: &Number) -> String {
-    use super::vocabulary::UnitWord;
     let unit = match number.unit {
         None => "",
         Some(UnitWord::Milliseconds) => " ms",
