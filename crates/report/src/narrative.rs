@@ -98,6 +98,9 @@ pub enum Author {
         kept: u32,
         /// Sentences that do not, by the reason.
         rejected: BTreeMap<String, u32>,
+        /// What the model wrote, in its order: `summary`, `recommendations` or the name of a
+        /// scenario. The rest of the page is by rules.
+        sections: Vec<String>,
     },
     /// Made by rules because the model that was asked wrote nothing that stands.
     RulesInstead { name: String, why: String },

@@ -1,6 +1,10 @@
 //! The claim checker against a published report: its numbers are true, its prose is not always.
 #![expect(clippy::print_stdout, reason = "the figures of the checker are what this test shows")]
 
+#[path = "claims/any.rs"]
+mod any;
+#[path = "claims/places.rs"]
+mod places;
 #[path = "claims/published.rs"]
 mod published;
 
@@ -10,7 +14,6 @@ use std::path::Path;
 
 use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::claims::{Reason, Ruling, Scope, check};
-use proptest::prelude::*;
 use published::r1;
 use serde::Deserialize;
 
@@ -200,10 +203,9 @@ fn true_numbers_do_not_carry_false_comparisons() {
     let lists: Comparisons = toml::from_str(include_str!("claims/comparisons.toml")).unwrap();
     let facts = r1();
     assert!(25 <= lists.r#false.len() && 25 <= lists.r#true.len());
-    for text in &lists.r#false {
-        let (ruled, ruling) = ruled(text, "", &facts);
-        assert_ne!(ruled, Ruled::Holds, "{text}: {ruling:?}");
-    }
+    let is_accepted = |text: &&String| ruled(text, "", &facts).0 == Ruled::Holds;
+    let accepted: Vec<&String> = lists.r#false.iter().filter(is_accepted).collect();
+    assert!(accepted.is_empty(), "false, and accepted: {accepted:#?}");
     let mut held = 0;
     for text in &lists.r#true {
         let (ruled, ruling) = ruled(text, "", &facts);
@@ -313,39 +315,6 @@ fn bullets(page: &str) -> Vec<(&str, &str)> {
         }
     }
     found
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_text_is_too_strange(text in "\\PC{0,700}", page in any::<bool>()) {
-        let facts = r1();
-        let scenario = if page { "" } else { "Mixed Traffic" };
-        let (ruled, _) = ruled(&text, scenario, &facts);
-        prop_assert!(ruled != Ruled::Holds || text.chars().any(char::is_alphabetic));
-    }
-
-    /// Sentences of the checker's own words in any order: what holds rests on facts.
-    #[test]
-    fn words_in_any_order_do_not_break_it(
-        words in proptest::collection::vec(
-            proptest::sample::select(vec![
-                "TTFT", "TPOT", "mean", "median", "p99", "is", "higher", "than", "at", "c=4",
-                "c=32", "from", "to", "rises", "twice", "about", "43", "ms", "17.76", "tok/s", "%",
-                "nearly equal", "gap", "between", "high", "low", "highest", "while", "(", ")", "/",
-                "with concurrency", "sweet spot", "Long Context", "25", "x", "doubles", "stable",
-                "very", "output throughput", "concurrency", "use", "~", "over", "-", "\u{2248}",
-            ]),
-            0..14,
-        ),
-    ) {
-        let facts = r1();
-        if let Ruling::Holds { facts: rests } = check(&words.join(" "), Scope::Page, &facts) {
-            prop_assert!(!rests.is_empty());
-            prop_assert!(rests.iter().all(|fact| *fact < facts.facts.len()));
-        }
-    }
 }
 
 #[test]

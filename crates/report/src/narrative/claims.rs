@@ -11,8 +11,10 @@ mod comparing;
 mod extreme;
 mod findings;
 mod gap;
+mod grammar;
 mod known;
 mod level;
+mod levels;
 mod number;
 mod reading;
 mod sameness;
@@ -127,7 +129,7 @@ impl Ruling {
 /// What the checker calls a quantity of the facts; `None` where it has no word for it.
 pub fn name_of(quantity: &str) -> Option<&'static str> {
     let is_meant = |meaning: &Meaning| {
-        *meaning == Meaning::SweetSpot && quantity.ends_with("sweet_spot")
+        *meaning == Meaning::SweetSpot && quantity == "sweet_spot"
             || matches!(meaning, Meaning::Metric(metric) if *metric == quantity)
     };
     PHRASES.iter().find(|(_, meaning)| is_meant(meaning)).map(|(phrase, _)| *phrase)
@@ -148,7 +150,7 @@ pub fn check(sentence: &str, scope: Scope<'_>, facts: &Facts) -> Ruling {
     };
     let terms = terms(&tokens(sentence), place, &known);
     let mut findings = Findings::default();
-    let mut defaults = Defaults { metric: None, place };
+    let mut defaults = Defaults::at(place);
     for part in terms.split(|term| *term == Term::Word(Meaning::Break)) {
         let clause = Clause { terms: part, defaults, known: &known };
         clause.check(&mut findings);

@@ -42,6 +42,11 @@ pub fn of_published(rows: &[PublishedFacts]) -> Facts {
     let mut facts = Facts::default();
     published::add(&mut facts, rows);
     derived::add(&mut facts, &[]);
+    for (scenario, concurrency) in super::findings::published_sweet_spots(&facts) {
+        let row = Row { scenario: Some(scenario), concurrency: Some(concurrency) };
+        let level = Some(f64::from(concurrency));
+        row.add(&mut facts, Added::new("sweet_spot", level, "concurrency-scaling"));
+    }
     facts
 }
 

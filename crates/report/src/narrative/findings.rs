@@ -39,6 +39,16 @@ pub fn of_published(facts: &Facts) -> Narrative {
     of_page(&Page::of_published(facts))
 }
 
+/// The rows that are the sweet spots of their levels, with their concurrency.
+pub(super) fn published_sweet_spots(facts: &Facts) -> Vec<(String, u32)> {
+    let page = Page::of_published(facts);
+    let spots = page.families.iter().filter_map(|family| {
+        let row = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
+        row.name.clone().zip(row.concurrency)
+    });
+    spots.collect()
+}
+
 fn of_page(page: &Page<'_>) -> Narrative {
     let scenarios = page
         .rows

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use self::answer::{Section, sentences};
+use self::answer::{Section, Sentences, sentences};
 pub use self::prompt::{prompt, questions};
-use super::claims::{Ruling, Scope, check};
+use super::claims::{Reason, Ruling, Scope, check};
 use super::{Author, Facts, Narrative, Sentence};
 use crate::document::plain;
 
@@ -77,25 +77,28 @@ impl Narration {
     pub fn narrative(&self, facts: &Facts, rules: Narrative) -> Narrative {
         let mut written = Narrative::default();
         let mut rejected: BTreeMap<String, u32> = BTreeMap::new();
+        let mut sections: Vec<String> = Vec::new();
         let mut kept = 0;
         for read in read(&self.answers, facts) {
-            match read.ruling {
-                Ruling::Holds { facts } => {
-                    let sentence = Sentence { text: plain(read.text), facts };
-                    let section = match read.section {
-                        Section::Summary => &mut written.summary,
-                        Section::Recommendations => &mut written.recommendations,
-                        Section::Scenario(name) => written.scenarios.entry(name).or_default(),
-                    };
-                    if section.len() < SECTION_SENTENCES_MAX && !section.contains(&sentence) {
-                        section.push(sentence);
-                        kept += 1;
-                    }
+            let facts = match read.outcome {
+                Ok(facts) => facts,
+                Err(dropped) => {
+                    *rejected.entry(dropped.name().to_owned()).or_default() += read.sentences;
+                    continue;
                 }
-                ref ruling @ (Ruling::Fails { .. } | Ruling::Uncheckable { .. }) => {
-                    let reason = ruling.rejected().map_or("", |reason| reason.name());
-                    *rejected.entry(reason.to_owned()).or_default() += 1;
-                }
+            };
+            let name = read.section.name();
+            let section = match read.section {
+                Section::Summary => &mut written.summary,
+                Section::Recommendations => &mut written.recommendations,
+                Section::Scenario(name) => written.scenarios.entry(name).or_default(),
+                // What stands there is dropped when it is read.
+                Section::Unknown => continue,
+            };
+            section.push(Sentence { text: plain(read.text), facts });
+            kept += 1;
+            if !sections.contains(&name) {
+                sections.push(name);
             }
         }
         if kept == 0 {
@@ -108,7 +111,7 @@ impl Narration {
         let mut scenarios = rules.scenarios;
         scenarios.append(&mut written.scenarios);
         Narrative {
-            author: Author::Model { name: self.model.clone(), kept, rejected },
+            author: Author::Model { name: self.model.clone(), kept, rejected, sections },
             summary: or(written.summary, rules.summary),
             scenarios,
             recommendations: or(written.recommendations, rules.recommendations),
@@ -126,38 +129,112 @@ impl Narration {
     }
 }
 
+/// What became of a sentence, or of several that are told together.
 struct Read {
     section: Section,
     text: String,
-    ruling: Ruling,
+    sentences: u32,
+    /// The facts that it rests on, or why it is not on the page.
+    outcome: Result<Vec<usize>, Dropped>,
+}
+
+enum Dropped {
+    /// By the checker.
+    Ruled(Reason),
+    UnknownSection,
+    Twice,
+    SectionFull,
+    Preamble,
+    Beyond,
+}
+
+impl Dropped {
+    /// What it is counted under.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Ruled(reason) => reason.name(),
+            Self::UnknownSection => "under a heading that the page does not have",
+            Self::Twice => "said before in the same section",
+            Self::SectionFull => "more than a section has room for",
+            Self::Preamble => "words around the report",
+            Self::Beyond => "past what is read of one answer",
+        }
+    }
+}
+
+impl Section {
+    fn name(&self) -> String {
+        match self {
+            Self::Summary => "summary".to_owned(),
+            Self::Recommendations => "recommendations".to_owned(),
+            Self::Scenario(name) => name.clone(),
+            Self::Unknown => "unknown".to_owned(),
+        }
+    }
 }
 
 impl Read {
+    fn dropped(text: String, sentences: usize, dropped: Dropped) -> Self {
+        let sentences = u32::try_from(sentences).unwrap_or(u32::MAX);
+        Self { section: Section::Unknown, text, sentences, outcome: Err(dropped) }
+    }
+
     fn ruled(self) -> Ruled {
-        let section = match self.section {
-            Section::Summary => "summary".to_owned(),
-            Section::Recommendations => "recommendations".to_owned(),
-            Section::Scenario(name) => name,
-        };
-        let rejected = self.ruling.rejected().map(ToString::to_string);
-        Ruled { section, sentence: self.text, rejected }
+        let rejected = self.outcome.err().map(|dropped| match dropped {
+            Dropped::Ruled(reason) => reason.to_string(),
+            other => other.name().to_owned(),
+        });
+        Ruled { section: self.section.name(), sentence: self.text, rejected }
     }
 }
 
+/// Every sentence that was written is in it once: on the page, or dropped for a reason.
 fn read(answers: &[Answer], facts: &Facts) -> Vec<Read> {
     let names: Vec<&str> = facts.scenarios().into_iter().filter_map(|(name, _)| name).collect();
-    let mut found = Vec::new();
+    let mut found: Vec<Read> = Vec::new();
     for answer in answers {
-        for (section, text) in sentences(answer, &names) {
-            let scope = match &section {
-                Section::Summary | Section::Recommendations => Scope::Page,
-                Section::Scenario(name) => Scope::Scenario(name),
-            };
-            let ruling = check(&text, scope, facts);
-            found.push(Read { section, text, ruling });
+        let Sentences { read, preamble, beyond } = sentences(answer, &names);
+        for text in preamble {
+            found.push(Read::dropped(text, 1, Dropped::Preamble));
+        }
+        for (section, text) in read {
+            let outcome = outcome(&section, &text, &found, facts);
+            found.push(Read { section, text, sentences: 1, outcome });
+        }
+        if 0 < beyond {
+            found.push(Read::dropped(format!("{beyond} more"), beyond, Dropped::Beyond));
         }
     }
     found
+}
+
+fn outcome(
+    section: &Section,
+    text: &str,
+    before: &[Read],
+    facts: &Facts,
+) -> Result<Vec<usize>, Dropped> {
+    let scope = match section {
+        Section::Summary | Section::Recommendations => Scope::Page,
+        Section::Scenario(name) => Scope::Scenario(name),
+        Section::Unknown => return Err(Dropped::UnknownSection),
+    };
+    let rests = match check(text, scope, facts) {
+        Ruling::Holds { facts } => facts,
+        Ruling::Uncheckable { reason } => return Err(Dropped::Ruled(reason)),
+        Ruling::Fails { reasons } => {
+            let first = reasons.into_iter().next();
+            return Err(Dropped::Ruled(first.unwrap_or(Reason::NoClaim)));
+        }
+    };
+    let kept = || before.iter().filter(|read| read.outcome.is_ok() && read.section == *section);
+    if kept().any(|read| read.text == text) {
+        return Err(Dropped::Twice);
+    }
+    if SECTION_SENTENCES_MAX <= kept().count() {
+        return Err(Dropped::SectionFull);
+    }
+    Ok(rests)
 }
 
 fn or(written: Vec<Sentence>, by_rules: Vec<Sentence>) -> Vec<Sentence> {

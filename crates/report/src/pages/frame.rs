@@ -111,7 +111,7 @@ pub(super) fn sentence(text: &str) -> String {
 pub(super) fn author(author: &Author) -> String {
     match author {
         Author::Rules => "the sentences were made from the numbers by rules".to_owned(),
-        Author::Model { name, kept, rejected } => {
+        Author::Model { name, kept, rejected, .. } => {
             let dropped: u32 = rejected.values().sum();
             format!(
                 "the sentences were written by the model {name} and checked against the tables: {} \

@@ -1,8 +1,7 @@
 //! The facts of the published report (R1), from its own tables.
 
-use inferometer_analysis::Better;
+use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
-use inferometer_report::narrative::{About, Fact, FactUnit, Facts};
 use serde::Deserialize;
 
 const TABLE: &str = include_str!("../../../../examples/published/mi100x4-devstral-24b.toml");
@@ -32,23 +31,7 @@ struct Row {
 pub(crate) fn r1() -> Facts {
     let table: Table = toml::from_str(TABLE).expect("the published table is TOML");
     let rows: Vec<PublishedFacts> = table.row.into_iter().map(published).collect();
-    let mut facts = of_published(&rows);
-    // The report names its sweet spot above the scaling table.
-    facts.facts.push(Fact {
-        about: About {
-            scenario: None,
-            concurrency: None,
-            quantity: "sweet_spot".to_owned(),
-            statistic: None,
-        },
-        value: 4.0,
-        printed: "4".to_owned(),
-        unit: FactUnit::Number,
-        better: Better::Neither,
-        interval: None,
-        table: "concurrency-scaling".to_owned(),
-    });
-    facts
+    of_published(&rows)
 }
 
 fn published(row: Row) -> PublishedFacts {

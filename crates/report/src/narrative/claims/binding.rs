@@ -6,36 +6,24 @@
 //! one number with all its names, and equally many pair up in order. Anything else is not read.
 
 use super::Reason;
-use super::clause::{Clause, metric, optional, or, place, statistic};
+use super::clause::{Clause, metric, or, place, statistic};
 use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::number::Number;
 use super::reading::Term;
+use super::vocabulary::{Qualifier, UnitWord};
 
-/// Holds every number of the statement that is no ratio against the facts.
+/// Holds every number of the statement that is no size against the facts.
 pub(super) fn check_numbers(clause: &Clause<'_, '_>, findings: &mut Findings) {
-    let is_ratio = |number: &Number| number.is_relative() && !names_a_share(clause);
-    for ratio in clause.numbers().iter().filter(|number| is_ratio(number)) {
-        findings.unchecked(format!("{} of nothing compared", words(ratio)));
-    }
-    check_numbers_but(clause, is_ratio, findings);
-}
-
-/// The same without those numbers that the statement uses for something else.
-pub(super) fn check_numbers_but(
-    clause: &Clause<'_, '_>,
-    skip: impl Fn(&Number) -> bool,
-    findings: &mut Findings,
-) {
     let numbers: Vec<Number> =
-        clause.numbers().into_iter().filter(|number| !skip(number)).collect();
+        clause.numbers().into_iter().filter(|number| !number.is_size).collect();
     if numbers.is_empty() {
         return;
     }
-    let measured = |number: &Number| !skip(number) && number.metric.is_none();
+    let measured = |number: &Number| !number.is_size && number.metric.is_none();
     let metrics = align(clause.terms, metric, measured);
     let statistics = align(clause.terms, statistic, measured);
-    let places = align(clause.terms, place, |number| !skip(number));
+    let places = align(clause.terms, place, |number| !number.is_size);
     let (Some(metrics), Some(statistics), Some(places)) = (metrics, statistics, places) else {
         let all = numbers.iter().map(words).collect::<Vec<_>>().join(", ");
         return findings.fails(Reason::WrongSubject(format!("it is not clear what {all} are of")));
@@ -49,7 +37,7 @@ pub(super) fn check_numbers_but(
             let at = measured_so_far;
             measured_so_far += 1;
             let metrics = or(metrics[at].clone(), clause.defaults.metric);
-            (metrics, optional(statistics[at].clone()))
+            (metrics, clause.or_carried(statistics[at].clone()))
         };
         if metrics.is_empty() {
             findings.unchecked(format!("{} of nothing named", words(number)));
@@ -92,6 +80,12 @@ pub(super) fn check_number(
     if candidates.iter().all(|fact| said(fact).is_none()) {
         return findings.fails(Reason::WrongUnit(words(number)));
     }
+    // A bound must hold for the mean and the median, where either may be meant.
+    let is_bound = matches!(number.qualifier, Some(Qualifier::Over | Qualifier::Under));
+    let readings = known.readings(subject).into_iter().filter_map(|one| known.value(one));
+    if is_bound && readings.into_iter().any(|fact| said(&fact) == Some(false)) {
+        findings.unchecked(format!("{} without its statistic", words(number)));
+    }
     match candidates.iter().find(|fact| said(fact) == Some(true)) {
         Some(fact) => findings.holds([*fact]),
         None if (0..known.facts.len()).any(|fact| said(&fact) == Some(true)) => {
@@ -105,34 +99,26 @@ pub(super) fn check_number(
     }
 }
 
-/// `Peak throughput` of a level is also what people call the highest throughput of all levels.
+/// `Peak throughput` is also what people call the highest output throughput of all levels.
 fn best_of_levels(clause: &Clause<'_, '_>, subject: Subject) -> Option<usize> {
-    if subject.metric != "peak_output_throughput" {
+    if subject.metric != "peak_throughput" {
         return None;
     }
     let known = clause.known;
-    let output = |place: usize| {
-        let place = Place::Scenario(place);
-        known.value(Subject { metric: "output_throughput", statistic: None, place })
+    let levels = match subject.place {
+        Place::Scenario(place) => known.levels_beside(place),
+        Place::Page => known.only_family()?,
+    };
+    let output = |place: &usize| {
+        let place = Place::Scenario(*place);
+        Some((place, known.value(Subject { metric: "output_throughput", statistic: None, place })?))
     };
     let value = |fact: usize| known.facts[fact].value;
-    let best = known
-        .scaling()
-        .into_iter()
-        .filter_map(|place| output(place).map(|fact| (place, fact)))
-        .max_by(|(_, a), (_, b)| value(*a).total_cmp(&value(*b)));
-    best.filter(|(place, _)| {
-        subject.place == Place::Page || subject.place == Place::Scenario(*place)
-    })
-    .map(|(_, fact)| fact)
-}
-
-fn names_a_share(clause: &Clause<'_, '_>) -> bool {
-    clause.metrics().iter().any(|metric| {
-        clause.known.facts.iter().any(|fact| {
-            fact.about.quantity == *metric && fact.unit == crate::narrative::FactUnit::Share
-        })
-    })
+    let found = levels.iter().filter_map(output);
+    let best = found.max_by(|(_, a), (_, b)| value(*a).total_cmp(&value(*b)));
+    best.filter(|(place, _)| subject.place == Place::Page || subject.place == *place)
+        .map(|(_, fact)| fact)
+        .filter(|_| 1 < levels.len())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -153,6 +139,7 @@ fn align<K: Copy + PartialEq>(
             Term::Number(number) => counts(number).then_some(Item::Number),
             Term::Place(_)
             | Term::Level(_)
+            | Term::Family(_)
             | Term::NoSuchLevel(_)
             | Term::Word(_)
             | Term::Unknown(_)
@@ -215,7 +202,6 @@ fn groups<K: Copy + PartialEq>(items: &[Item<K>]) -> Option<Vec<Vec<K>>> {
 }
 
 pub(super) fn words(number: &Number) -> String {
-    use super::vocabulary::UnitWord;
     let unit = match number.unit {
         None => "",
         Some(UnitWord::Milliseconds) => " ms",

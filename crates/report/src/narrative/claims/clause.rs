@@ -6,19 +6,32 @@ use super::comparing;
 use super::extreme;
 use super::findings::Findings;
 use super::gap;
+use super::grammar::{Relation, relation, unread};
 use super::known::{Known, Place, Subject};
 use super::level;
 use super::number::Number;
 use super::reading::Term;
 use super::sameness;
 use super::trend;
-use super::vocabulary::{Meaning, UnitWord};
+use super::vocabulary::Meaning;
 
 /// What a statement takes over where it names nothing itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Defaults {
     pub(super) metric: Option<&'static str>,
+    /// Goes with the metric.
+    pub(super) statistic: Option<&'static str>,
     pub(super) place: Place,
+    /// Which of several would be taken over is not clear.
+    pub(super) several_subjects: bool,
+    pub(super) several_places: bool,
+}
+
+impl Defaults {
+    pub(super) const fn at(place: Place) -> Self {
+        let (several_subjects, several_places) = (false, false);
+        Self { metric: None, statistic: None, place, several_subjects, several_places }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,18 +41,10 @@ pub(super) struct Clause<'c, 'a> {
     pub(super) known: &'c Known<'a>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Relation {
-    Gap,
-    Comparison,
-    Trend,
-    Extreme,
-    Sameness,
-}
-
 impl Clause<'_, '_> {
     pub(super) fn check(&self, findings: &mut Findings) {
         self.note_strange_terms(findings);
+        self.note_what_is_lost(findings);
         let claims_before = findings.claims();
         let mut relations: Vec<Relation> = self.terms.iter().filter_map(relation).collect();
         relations.sort_by_key(|relation| *relation as u8);
@@ -47,6 +52,9 @@ impl Clause<'_, '_> {
         // `rises to twice …` and `doubles` say by how much.
         if relations.contains(&Relation::Trend) {
             relations.retain(|relation| *relation != Relation::Comparison || self.compares());
+        }
+        if let Some(word) = unread(self.terms, relations.first().copied()) {
+            findings.unchecked(word);
         }
         if relations.is_empty() {
             binding::check_numbers(self, findings);
@@ -76,11 +84,45 @@ impl Clause<'_, '_> {
 
     /// What the next statement may leave out.
     pub(super) fn defaults_after(&self) -> Defaults {
-        let place = match self.places().as_slice() {
-            [] => self.defaults.place,
-            places => places[places.len() - 1],
-        };
-        Defaults { metric: self.metrics().last().copied().or(self.defaults.metric), place }
+        let (metrics, statistics, places) = (self.metrics(), self.statistics(), self.places());
+        let last = &self.defaults;
+        let carried = last.statistic.filter(|_| metrics.is_empty());
+        Defaults {
+            metric: metrics.last().copied().or(last.metric),
+            statistic: statistics.last().copied().or(carried),
+            place: places.last().copied().unwrap_or(last.place),
+            several_subjects: 1 < metrics.len() || 1 < statistics.len(),
+            several_places: 1 < places.len(),
+        }
+    }
+
+    /// What a statement takes over must be one thing, and said of it without doubt.
+    fn note_what_is_lost(&self, findings: &mut Findings) {
+        let (metrics, statistics) = (self.metrics(), self.statistics());
+        let names_no_subject = metrics.is_empty() && statistics.is_empty();
+        if self.defaults.several_subjects && names_no_subject
+            || self.defaults.several_places
+                && self.places().is_empty()
+                && !self.has(Meaning::AlongConcurrency)
+        {
+            findings.unchecked("which of several it goes on with");
+        }
+        // After `TTFT p99 is …` a bare `TPOT is …` may be p99 or not.
+        let is_tail = !matches!(self.defaults.statistic, None | Some("mean" | "p50"));
+        let is_open = |metric: &&str| self.known.is_distribution(metric);
+        if is_tail && statistics.is_empty() && metrics.iter().any(is_open) {
+            findings.unchecked("a metric without its statistic");
+        }
+        let families = distinct(self.terms.iter().filter_map(family));
+        let along = self.terms.iter().any(|term| relation(term) == Some(Relation::Trend))
+            || self.has(Meaning::AlongConcurrency);
+        for family in families {
+            let levels = self.known.levels_beside(family);
+            let is_its = |place: &Place| matches!(place, Place::Scenario(p) if levels.contains(p));
+            if !along && !self.places().iter().any(is_its) {
+                findings.unchecked("a scenario without its level");
+            }
+        }
     }
 
     pub(super) fn metrics(&self) -> Vec<&'static str> {
@@ -99,6 +141,43 @@ impl Clause<'_, '_> {
         self.terms.iter().filter_map(number).collect()
     }
 
+    /// How far what is compared is apart; `Err` where that is said twice.
+    pub(super) fn size(&self) -> Result<Option<Number>, ()> {
+        let sizes: Vec<Number> = self.numbers().into_iter().filter(|n| n.is_size).collect();
+        match sizes.as_slice() {
+            [] => Ok(None),
+            [size] => Ok(Some(*size)),
+            _ => Err(()),
+        }
+    }
+
+    /// The statistics that the statement names, else the one that it goes on with.
+    pub(super) fn statistics_asked(&self) -> Vec<Option<&'static str>> {
+        self.or_carried(self.statistics())
+    }
+
+    pub(super) fn or_carried(&self, found: Vec<&'static str>) -> Vec<Option<&'static str>> {
+        if found.is_empty() && self.metrics().is_empty() {
+            vec![self.defaults.statistic]
+        } else {
+            optional(found)
+        }
+    }
+
+    /// The levels that a trend runs along: of the scenario that is named or at hand, else of the
+    /// only one that has several.
+    pub(super) fn levels_at_hand(&self) -> Option<Vec<usize>> {
+        let levels = match distinct(self.terms.iter().filter_map(family)).as_slice() {
+            [family] => self.known.levels_beside(*family),
+            [] => match self.defaults.place {
+                Place::Scenario(place) => self.known.levels_beside(place),
+                Place::Page => self.known.only_family()?,
+            },
+            _ => return None,
+        };
+        (1 < levels.len()).then_some(levels)
+    }
+
     pub(super) fn has(&self, meaning: Meaning) -> bool {
         self.terms.contains(&Term::Word(meaning))
     }
@@ -107,7 +186,7 @@ impl Clause<'_, '_> {
     /// names.
     pub(super) fn subjects(&self) -> Vec<Subject> {
         let metrics = or(self.metrics(), self.defaults.metric);
-        let statistics = optional(self.statistics());
+        let statistics = self.statistics_asked();
         let places = or(self.places(), Some(self.defaults.place));
         let mut subjects = Vec::new();
         for metric in &metrics {
@@ -140,16 +219,6 @@ impl Clause<'_, '_> {
         }
     }
 
-    /// Whether `with concurrency` can be said: of the page, or where several levels are, and of no
-    /// one place.
-    pub(super) fn runs_along_levels(&self) -> bool {
-        let has_levels = match self.defaults.place {
-            Place::Page => true,
-            Place::Scenario(place) => 1 < self.known.levels_beside(place).len(),
-        };
-        has_levels && self.places().is_empty()
-    }
-
     fn compares(&self) -> bool {
         self.terms.iter().any(|term| {
             matches!(term, Term::Word(Meaning::Than | Meaning::Exceed(_) | Meaning::Compare(_)))
@@ -169,7 +238,11 @@ impl Clause<'_, '_> {
                 Term::Word(Meaning::Advice) if !self.gives_a_reason() => {
                     findings.unchecked("advice without a reason");
                 }
-                Term::Word(_) | Term::Number(_) | Term::Place(_) | Term::Level(_) => {}
+                Term::Word(_)
+                | Term::Number(_)
+                | Term::Place(_)
+                | Term::Level(_)
+                | Term::Family(_) => {}
             }
         }
     }
@@ -181,48 +254,33 @@ impl Clause<'_, '_> {
             .any(|term| matches!(term, Term::Word(Meaning::SweetSpot | Meaning::Extreme(_))))
     }
 
+    /// Each place that the statement names must be the sweet spot of its own levels.
     fn check_sweet_spot(&self, findings: &mut Findings) {
         if !self.has(Meaning::SweetSpot) {
             return;
         }
-        let spot = (0..self.known.facts.len())
-            .find(|fact| self.known.facts[*fact].about.quantity.ends_with("sweet_spot"));
-        let Some(spot) = spot else { return findings.missing("a sweet spot") };
-        let value = self.known.facts[spot].value;
         if self.places().is_empty() {
             findings.unchecked("a sweet spot at no level");
         }
         for place in self.places() {
-            let level = match place {
-                Place::Page => None,
-                Place::Scenario(place) => self.known.scenarios[place].concurrency,
+            let Place::Scenario(place) = place else {
+                findings.missing("a sweet spot");
+                continue;
             };
-            if level.map(f64::from) == Some(value) {
-                findings.holds([spot]);
-            } else {
-                findings.fails(Reason::WrongSubject(format!("the sweet spot is c={value}")));
+            let spot = |place: usize| {
+                let place = Place::Scenario(place);
+                self.known.value(Subject { metric: "sweet_spot", statistic: None, place })
+            };
+            let levels = self.known.levels_beside(place);
+            match (spot(place), levels.into_iter().find_map(spot)) {
+                (Some(here), _) => findings.holds([here]),
+                (None, Some(other)) => findings.fails(Reason::WrongSubject(format!(
+                    "the sweet spot is c={}",
+                    self.known.facts[other].value
+                ))),
+                (None, None) => findings.missing("a sweet spot"),
             }
         }
-    }
-}
-
-fn relation(term: &Term) -> Option<Relation> {
-    use Meaning::{Compare, Exceed, Extreme, Gap, Multiply, Same, Steady, Than, Trend};
-    match term {
-        Term::Number(number) => {
-            (number.unit == Some(UnitWord::Times)).then_some(Relation::Comparison)
-        }
-        Term::Word(Gap) => Some(Relation::Gap),
-        Term::Word(Compare(_) | Exceed(_) | Than) => Some(Relation::Comparison),
-        Term::Word(Trend(_) | Multiply(_)) => Some(Relation::Trend),
-        Term::Word(Extreme(_)) => Some(Relation::Extreme),
-        Term::Word(Same(_) | Steady) => Some(Relation::Sameness),
-        Term::Word(_)
-        | Term::Place(_)
-        | Term::Level(_)
-        | Term::NoSuchLevel(_)
-        | Term::Unknown(_)
-        | Term::Misread(_) => None,
     }
 }
 
@@ -236,6 +294,10 @@ pub(super) fn statistic(term: &Term) -> Option<&'static str> {
 
 pub(super) fn place(term: &Term) -> Option<Place> {
     if let Term::Place(place) | Term::Level(place) = term { Some(*place) } else { None }
+}
+
+fn family(term: &Term) -> Option<usize> {
+    if let Term::Family(family) = term { Some(*family) } else { None }
 }
 
 pub(super) fn number(term: &Term) -> Option<Number> {

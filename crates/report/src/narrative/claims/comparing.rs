@@ -1,13 +1,14 @@
 //! `A is higher than B`, and by how much.
 
 use super::Reason;
-use super::binding::{check_numbers_but, words};
+use super::binding::{check_numbers, words};
 use super::clause::{Clause, Defaults, optional, or};
 use super::findings::Findings;
 use super::known::Subject;
 use super::number::Number;
 use super::reading::Term;
 use super::vocabulary::{Meaning, Sense, Strength, UnitWord};
+use crate::narrative::FactUnit;
 
 /// `Much higher` is at least this many times as much.
 pub(super) const MUCH: f64 = 1.25;
@@ -30,34 +31,51 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     let Some(claim) = claim(clause, left) else {
         return findings.unchecked("two comparisons in one statement");
     };
+    let left_clause = Clause { terms: left, ..*clause };
     let right_clause = Clause { terms: right, ..*clause };
     let names_nothing = right_clause.metrics().is_empty()
         && right_clause.statistics().is_empty()
         && right_clause.places().is_empty();
-    let left_clause = Clause { terms: left, ..*clause };
-    if names_nothing {
-        return match right_clause.numbers().as_slice() {
-            [threshold] => check_threshold(&left_clause, claim, threshold, findings),
-            _ => findings.unchecked("a comparison with nothing"),
-        };
+    let values: Vec<Number> = right_clause.numbers().into_iter().filter(|n| !n.is_size).collect();
+    match values.as_slice() {
+        [threshold] if names_nothing => check_threshold(&left_clause, claim, threshold, findings),
+        _ if names_nothing => findings.unchecked("a comparison with nothing"),
+        _ => check_sides(&left_clause, &right_clause, claim, findings),
     }
-    let left_defaults = defaults_of(&left_clause, &right_clause);
-    let left_clause = Clause { defaults: left_defaults, ..left_clause };
-    let right_defaults = Defaults {
-        metric: left_clause.metrics().first().copied().or(left_defaults.metric),
-        place: left_clause.places().first().copied().unwrap_or(left_defaults.place),
+}
+
+fn check_sides(
+    left: &Clause<'_, '_>,
+    right: &Clause<'_, '_>,
+    claim: Claim,
+    findings: &mut Findings,
+) {
+    let left = Clause { defaults: defaults_of(left, right), ..*left };
+    // The right side is of the same statistic where it names none.
+    let mut terms = right.terms.to_vec();
+    if right.statistics().is_empty() {
+        match left.statistics_asked().as_slice() {
+            [Some(statistic)] => terms.push(Term::Word(Meaning::Statistic(statistic))),
+            [_] => {}
+            _ if right.numbers().iter().all(|number| number.is_size) => {}
+            _ => findings.unchecked("a number of one of several statistics"),
+        }
+    }
+    let defaults = Defaults {
+        metric: left.metrics().first().copied().or(left.defaults.metric),
+        place: left.places().first().copied().unwrap_or(left.defaults.place),
+        ..left.defaults
     };
-    let right_clause = Clause { defaults: right_defaults, ..right_clause };
-    let is_size = |number: &Number| Some(*number) == claim.size;
-    check_numbers_but(&left_clause, is_size, findings);
-    check_numbers_but(&right_clause, is_size, findings);
-    let subjects = left_clause.subjects();
+    let right = Clause { terms: &terms, defaults, ..left };
+    check_numbers(&left, findings);
+    check_numbers(&right, findings);
+    let subjects = left.subjects();
     if subjects.is_empty() {
         return findings.unchecked("a comparison of nothing named");
     }
     for a in subjects {
-        for b in right_subjects(&right_clause, a) {
-            check_pair(clause, claim, a, b, findings);
+        for b in right_subjects(&right, a) {
+            check_pair(&left, claim, a, b, findings);
         }
     }
 }
@@ -73,15 +91,14 @@ pub(super) fn check_pair(
     if a == b {
         return findings.unchecked("a comparison of a number with itself");
     }
-    let mut pairs: Vec<(Subject, Subject)> = vec![(a, b)];
     // Where no statistic is named, the mean and the median must both agree.
-    if a.statistic.is_none() && b.statistic.is_none() {
-        let median = |subject| Subject { statistic: Some("p50"), ..subject };
-        let known = clause.known;
-        if known.value(median(a)).is_some() && known.value(median(b)).is_some() {
-            pairs.push((median(a), median(b)));
-        }
-    }
+    let (ones, others) = (clause.known.readings(a), clause.known.readings(b));
+    let pairs: Vec<(Subject, Subject)> = if a.statistic == b.statistic && ones.len() == others.len()
+    {
+        ones.into_iter().zip(others).collect()
+    } else {
+        ones.iter().flat_map(|one| others.iter().map(|other| (*one, *other))).collect()
+    };
     for (a, b) in pairs {
         let (Some(left), Some(right)) = (clause.value(a, findings), clause.value(b, findings))
         else {
@@ -125,6 +142,8 @@ impl Claim {
             Some(Strength::Slightly) => ratio <= SLIGHT,
         };
         let sized = self.size.is_none_or(|size| match size.unit {
+            // Points or parts of it: nobody knows.
+            Some(UnitWord::Percent) if a.unit == FactUnit::Share => false,
             Some(UnitWord::Times) if self.sense.is_some() => size.says(ratio),
             Some(UnitWord::Times) => size.says(a.value / b.value),
             Some(UnitWord::Percent) => size.says((a.value - b.value).abs() / b.value * 100.0),
@@ -148,24 +167,17 @@ fn sides<'c>(clause: &Clause<'c, '_>) -> Option<(&'c [Term], &'c [Term])> {
 
 /// `None` where there is more than one.
 fn claim(clause: &Clause<'_, '_>, left: &[Term]) -> Option<Claim> {
-    let mut claim = Claim { strength: strength(clause.terms), ..Claim::default() };
+    let size = clause.size().ok()?;
+    let mut claim = Claim { sense: None, strength: strength(clause.terms), size };
     for (at, term) in clause.terms.iter().enumerate() {
-        if let Term::Word(Meaning::Compare(sense) | Meaning::Exceed(sense)) = term {
-            if claim.sense.replace(*sense).is_some() || left.len() <= at {
-                return None;
-            }
-            if let Some(Term::Number(before)) = at.checked_sub(1).map(|at| &clause.terms[at]) {
-                claim.size = Some(*before);
-            }
-        }
-        if let Term::Number(number) = term
-            && number.is_relative()
-            && claim.size.replace(*number).is_some()
+        if let Term::Word(Meaning::Compare(sense) | Meaning::Exceed(sense)) = term
+            && (claim.sense.replace(*sense).is_some() || left.len() <= at)
         {
             return None;
         }
     }
-    (claim.sense.is_some() || claim.size.is_some()).then_some(claim)
+    let is_factor = claim.size.is_some_and(|size| size.unit == Some(UnitWord::Times));
+    (claim.sense.is_some() || is_factor).then_some(claim)
 }
 
 pub(super) fn strength(terms: &[Term]) -> Option<Strength> {
@@ -183,7 +195,7 @@ fn defaults_of(left: &Clause<'_, '_>, right: &Clause<'_, '_>) -> Defaults {
         _ => left.defaults.place,
     };
     let metric = right.metrics().first().copied().or(left.defaults.metric);
-    Defaults { metric, place }
+    Defaults { metric, place, ..left.defaults }
 }
 
 fn right_subjects(right: &Clause<'_, '_>, left: Subject) -> Vec<Subject> {
@@ -211,8 +223,8 @@ fn check_threshold(
     threshold: &Number,
     findings: &mut Findings,
 ) {
-    check_numbers_but(left, |number| Some(*number) == claim.size, findings);
-    for subject in left.subjects() {
+    check_numbers(left, findings);
+    for subject in left.subjects().into_iter().flat_map(|one| left.known.readings(one)) {
         let Some(fact) = left.value(subject, findings) else { continue };
         let known = &left.known.facts[fact];
         let Some(value) = threshold.in_its_unit(known.value, known.unit) else {

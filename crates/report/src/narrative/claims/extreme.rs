@@ -1,8 +1,10 @@
 //! `Highest at c=32`, `the lowest of all scenarios`.
 
+use inferometer_analysis::Better;
+
 use super::binding::check_numbers;
-use super::clause::{Clause, Defaults, optional};
-use super::comparing::{Claim, check_pair};
+use super::clause::{Clause, Defaults};
+use super::comparing::{Claim, check_pair, strength};
 use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::reading::Term;
@@ -17,7 +19,7 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         return findings.unchecked("two extremes in one statement, or of nothing named");
     };
     for metric in metrics {
-        for statistic in optional(clause.statistics()) {
+        for statistic in clause.statistics_asked() {
             check_one(clause, sense, (metric, statistic), findings);
         }
     }
@@ -41,12 +43,24 @@ fn check_one(
     if others.is_empty() {
         findings.missing(format!("{metric} anywhere else"));
     }
-    let claim = Claim { sense: Some(sense), ..Claim::default() };
+    if clause.has(Meaning::Advice) && !is_good(clause, sense, at(place)) {
+        findings.unchecked("advice for what is not better");
+    }
+    let claim = Claim { sense: Some(sense), strength: strength(clause.terms), size: None };
     for other in others {
         check_pair(clause, claim, at(place), at(other), findings);
     }
     let defaults = Defaults { place: Place::Scenario(place), ..clause.defaults };
     check_numbers(&Clause { defaults, ..*clause }, findings);
+}
+
+fn is_good(clause: &Clause<'_, '_>, sense: Sense, subject: Subject) -> bool {
+    let better = clause.known.value(subject).map(|fact| clause.known.facts[fact].better);
+    let greater = better.and_then(|better| sense.wants_greater(better));
+    matches!(
+        (better, greater),
+        (Some(Better::Higher), Some(true)) | (Some(Better::Lower), Some(false))
+    )
 }
 
 /// The place that is said to stand out, and among which: a level among the levels of its scenario,

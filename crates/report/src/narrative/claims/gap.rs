@@ -1,14 +1,15 @@
 //! `The gap between A and B is N`, or is small, or large.
 
 use super::Reason;
-use super::binding::{check_numbers_but, words};
-use super::clause::{Clause, optional, or};
+use super::binding::{check_numbers, words};
+use super::clause::{Clause, or};
 use super::comparing::strength;
 use super::findings::Findings;
 use super::known::Subject;
 use super::number::Number;
 use super::reading::Term;
 use super::vocabulary::{CLOSE, Level, Meaning, SIMILAR, Strength, UnitWord};
+use crate::narrative::FactUnit;
 
 /// A gap is large where the greater is this many times the less.
 const LARGE: f64 = 1.5;
@@ -27,7 +28,7 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         [size] => Some(*size),
         // Two numbers are the ends of the gap.
         _ => {
-            check_numbers_but(clause, Number::is_relative, findings);
+            check_numbers(clause, findings);
             if levels.is_empty() || numbers.iter().any(Number::is_relative) {
                 findings.unchecked("a gap of no size");
             }
@@ -47,6 +48,7 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         let difference = (one.value - other.value).abs();
         let least = one.value.min(other.value);
         let is_size = size.is_none_or(|size| match size.unit {
+            Some(UnitWord::Percent) if one.unit == FactUnit::Share => false,
             Some(UnitWord::Percent) => size.says(difference / least * 100.0),
             Some(UnitWord::Times) => size.says((least + difference) / least),
             _ => size.in_its_unit(difference, one.unit).is_some_and(|value| size.says(value)),
@@ -83,7 +85,7 @@ fn fits(level: Level, strength: Option<Strength>, ratio: f64) -> bool {
 /// The two ends: of two statistics, else of two places, else of two metrics, for each of the rest.
 fn pairs(clause: &Clause<'_, '_>) -> Vec<(Subject, Subject)> {
     let metrics = or(clause.metrics(), clause.defaults.metric);
-    let statistics = optional(clause.statistics());
+    let statistics = clause.statistics_asked();
     let places = or(clause.places(), Some(clause.defaults.place));
     let subject = |metric, statistic, place| Subject { metric, statistic, place };
     match (statistics.as_slice(), places.as_slice(), metrics.as_slice()) {

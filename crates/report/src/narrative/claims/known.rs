@@ -82,7 +82,7 @@ impl<'a> Known<'a> {
 
     /// Whether any fact has this metric, wherever it was measured.
     pub(super) fn has_metric(&self, metric: &str) -> bool {
-        self.facts.iter().any(|fact| fact.about.quantity == metric)
+        self.facts.iter().any(|fact| is_named(&fact.about.quantity, metric))
     }
 
     /// Scenarios that differ from this one in their level alone, itself among them, from the lowest
@@ -96,12 +96,38 @@ impl<'a> Known<'a> {
         levels
     }
 
-    /// The levels of the one scenario that has several.
-    pub(super) fn scaling(&self) -> Vec<usize> {
-        (0..self.scenarios.len())
-            .map(|place| self.levels_beside(place))
-            .find(|levels| 1 < levels.len())
-            .unwrap_or_default()
+    /// The levels of each scenario that has several.
+    pub(super) fn families(&self) -> Vec<Vec<usize>> {
+        let mut families: Vec<Vec<usize>> = Vec::new();
+        for place in 0..self.scenarios.len() {
+            let levels = self.levels_beside(place);
+            if 1 < levels.len() && !families.contains(&levels) {
+                families.push(levels);
+            }
+        }
+        families
+    }
+
+    /// The levels of the one scenario that has several; none where two have.
+    pub(super) fn only_family(&self) -> Option<Vec<usize>> {
+        let mut families = self.families();
+        families.pop().filter(|_| families.is_empty())
+    }
+
+    /// What a relation must hold for: the mean and the median where no statistic is named.
+    pub(super) fn readings(&self, subject: Subject) -> Vec<Subject> {
+        let both = ["mean", "p50"].map(|name| Subject { statistic: Some(name), ..subject });
+        if subject.statistic.is_none() && both.iter().all(|one| self.value(*one).is_some()) {
+            both.to_vec()
+        } else {
+            vec![subject]
+        }
+    }
+
+    /// Whether it has a statistic to name.
+    pub(super) fn is_distribution(&self, metric: &str) -> bool {
+        let of_it = |fact: &usize| self.facts[*fact].about.quantity == metric;
+        (0..self.facts.len()).filter(of_it).any(|fact| self.statistic(fact).is_some())
     }
 
     fn is_about(&self, fact: usize, subject: Subject) -> bool {
@@ -117,7 +143,7 @@ impl<'a> Known<'a> {
             (None, None | Some("mean" | "p50")) | (Some("mean"), None) => true,
             (asked, has) => asked == has,
         };
-        in_place && about.quantity == subject.metric && statistic_fits
+        in_place && is_named(&about.quantity, subject.metric) && statistic_fits
     }
 }
 
@@ -128,6 +154,11 @@ impl<'a> Scenario<'a> {
             family(name, concurrency).map(|name| tokens(name).iter().map(spelling).collect());
         Self { name, concurrency, words, family }
     }
+}
+
+/// `Peak throughput` may be that of one moment; `binding` knows what else it may be.
+fn is_named(quantity: &str, metric: &str) -> bool {
+    quantity == metric || metric == "peak_throughput" && quantity == "peak_output_throughput"
 }
 
 /// A token as a word, so that phrases can be looked up.

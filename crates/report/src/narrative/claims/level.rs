@@ -3,9 +3,10 @@
 use inferometer_analysis::Better;
 
 use super::Reason;
-use super::clause::{Clause, metric, optional, or};
+use super::clause::{Clause, metric, or};
 use super::comparing::strength;
 use super::findings::Findings;
+use super::grammar::relation;
 use super::known::{Place, Subject};
 use super::reading::Term;
 use super::vocabulary::{Level, Meaning, Strength};
@@ -14,34 +15,60 @@ use super::vocabulary::{Level, Meaning, Strength};
 const SCENARIOS_MIN: usize = 4;
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
+    let mut covered: Vec<&'static str> = Vec::new();
     for (at, term) in clause.terms.iter().enumerate() {
         let Term::Word(Meaning::Level(level)) = term else { continue };
-        let Some(metric) = metric_of(clause, at) else {
+        let metrics = metrics_of(clause, at, &covered);
+        if metrics.is_empty() {
             findings.unchecked("high or low of nothing named");
-            continue;
-        };
+        }
         let very = at
             .checked_sub(1)
             .is_some_and(|before| strength(&clause.terms[before..at]) == Some(Strength::Much));
-        let statistics =
-            if metric == "concurrency" { vec![None] } else { optional(clause.statistics()) };
-        for statistic in statistics {
-            for place in or(clause.places(), Some(clause.defaults.place)) {
-                let subject = Subject { metric, statistic, place };
-                check_one(clause, (*level, very), subject, findings);
+        for metric in &metrics {
+            let statistics =
+                if *metric == "concurrency" { vec![None] } else { clause.statistics_asked() };
+            for statistic in statistics {
+                for place in or(clause.places(), Some(clause.defaults.place)) {
+                    let subject = Subject { metric, statistic, place };
+                    for subject in clause.known.readings(subject) {
+                        check_one(clause, (*level, very), subject, findings);
+                    }
+                }
             }
         }
+        covered.extend(metrics);
+    }
+    let is_left_over = |metric: &&str| !covered.contains(metric);
+    if !covered.is_empty()
+        && clause.numbers().is_empty()
+        && !clause.terms.iter().any(|term| relation(term).is_some())
+        && clause.metrics().iter().any(is_left_over)
+    {
+        findings.unchecked("a metric of which nothing is said");
     }
 }
 
-/// `High TTFT`: the metric behind it; `TTFT is high`: the one before it.
-fn metric_of(clause: &Clause<'_, '_>, at: usize) -> Option<&'static str> {
-    let behind = clause.terms[at + 1..]
+/// `High TTFT and TPOT`: those behind it; `TTFT and TPOT are high`: all before it that are not
+/// called high or low already.
+fn metrics_of(clause: &Clause<'_, '_>, at: usize, covered: &[&str]) -> Vec<&'static str> {
+    let is_listed = |term: &&Term| {
+        matches!(
+            term,
+            Term::Word(Meaning::Metric(_) | Meaning::Statistic(_) | Meaning::And | Meaning::Filler)
+        )
+    };
+    let adjacent = clause.terms[at + 1..]
         .iter()
         .find(|term| !matches!(term, Term::Word(Meaning::Statistic(_))))
         .and_then(metric);
-    let before = clause.terms[..at].iter().rev().find_map(metric);
-    behind.or(before).or(clause.defaults.metric)
+    let found: Vec<&'static str> = if adjacent.is_some() {
+        clause.terms[at + 1..].iter().take_while(is_listed).filter_map(metric).collect()
+    } else {
+        let before = clause.terms[..at].iter().filter_map(metric);
+        before.filter(|metric| !covered.contains(metric)).collect()
+    };
+    or(found, clause.defaults.metric.filter(|_| clause.metrics().is_empty()))
 }
 
 fn check_one(

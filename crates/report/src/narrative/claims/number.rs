@@ -11,8 +11,12 @@ pub(super) struct Number {
     pub(super) unit: Option<UnitWord>,
     /// Where its unit says of what it is: `20 prompts`.
     pub(super) metric: Option<&'static str>,
+    /// Says how far two others are apart, and is no value itself: `12 ms higher`, `by 25 %`.
+    pub(super) is_size: bool,
 }
 
+/// No rounding moves a number by more than this share of what is said.
+const ROUNDING_MAX: f64 = 0.05;
 /// `about 18` may be this share away, or half a step of its last digit that is no zero.
 const ABOUT: f64 = 0.025;
 /// `over 12` is at most this many times it: one does not say `over 12` of 40.
@@ -22,7 +26,7 @@ const NEARLY: f64 = 0.9;
 
 impl Number {
     pub(super) fn plain(digits: Digits) -> Self {
-        Self { digits, qualifier: None, unit: None, metric: None }
+        Self { digits, qualifier: None, unit: None, metric: None, is_size: false }
     }
 
     pub(super) fn is_relative(&self) -> bool {
@@ -50,14 +54,18 @@ impl Number {
     /// digits show.
     pub(super) fn says(&self, value: f64) -> bool {
         let Digits { value: said, step, coarse_step } = self.digits;
-        let half = |step: f64| step / 2.0 + said.abs().max(value.abs()) * 1e-9;
+        // Nothing is rounded to zero: some errors are not none.
+        if said == 0.0 || value == 0.0 {
+            return said == value && matches!(self.qualifier, None | Some(Qualifier::About));
+        }
+        let half = |step: f64| (step / 2.0).min(said * ROUNDING_MAX) + said.max(value) * 1e-9;
         let distance = (value - said).abs();
         match self.qualifier {
             None => distance <= half(step),
-            Some(Qualifier::About) => distance <= half(coarse_step).max(said.abs() * ABOUT),
+            Some(Qualifier::About) => distance <= half(coarse_step).max(said * ABOUT),
             Some(Qualifier::Over) => said < value && value <= said * OVER,
             Some(Qualifier::Under) => value < said && said <= value * OVER,
-            Some(Qualifier::Nearly) => value < said + half(step) && said * NEARLY <= value,
+            Some(Qualifier::Nearly) => value < said && said * NEARLY <= value,
         }
     }
 }
@@ -77,12 +85,18 @@ mod tests {
         assert!(!said(62.0, 1.0, 1.0, None).says(62.84));
         assert!(said(42.0, 0.1, 0.1, None).says(41.99));
         assert!(!said(42.1, 0.1, 0.1, None).says(41.99));
+        assert!(!said(1000.0, 1000.0, 1000.0, None).says(501.0));
+        assert!(!said(3.0, 1.0, 1.0, None).says(3.4));
+        assert!(!said(0.0, 1.0, 1.0, None).says(0.4));
+        assert!(said(0.0, 1.0, 1.0, None).says(0.0));
     }
 
     #[test]
     fn words_before_a_number_widen_it_or_set_its_side() {
         assert!(said(40.0, 1.0, 10.0, Some(Qualifier::About)).says(41.71));
         assert!(!said(18.0, 1.0, 1.0, Some(Qualifier::About)).says(43.29));
+        assert!(!said(2000.0, 1.0, 1000.0, Some(Qualifier::About)).says(1506.74));
+        assert!(!said(10.0, 1.0, 10.0, Some(Qualifier::About)).says(12.518));
         assert!(said(12.0, 1.0, 1.0, Some(Qualifier::Over)).says(12.518));
         assert!(!said(13.0, 1.0, 10.0, Some(Qualifier::Over)).says(12.518));
         assert!(!said(2.0, 1.0, 1.0, Some(Qualifier::Over)).says(12.518));

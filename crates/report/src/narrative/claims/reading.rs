@@ -1,6 +1,7 @@
 //! A sentence as terms: numbers with their units, places, and words with a meaning.
 
 use super::known::{Known, Place, spelling};
+use super::levels;
 use super::number::Number;
 use super::vocabulary::{
     Meaning, PHRASES, QUALIFIERS, Qualifier, SHORT_NAMES, UNITS, UnitWord, longest,
@@ -13,7 +14,9 @@ pub(super) enum Term {
     Place(Place),
     /// A place that was named by its concurrency.
     Level(Place),
-    /// A level that no scenario has.
+    /// The name that several levels share, by the place of the first of them.
+    Family(usize),
+    /// A level that no scenario has, or that is not looked up yet.
     NoSuchLevel(f64),
     Word(Meaning),
     /// A word that is nowhere in the vocabulary.
@@ -25,15 +28,17 @@ pub(super) enum Term {
 pub(super) fn terms(tokens: &[Token], scope: Place, known: &Known<'_>) -> Vec<Term> {
     let words: Vec<String> = tokens.iter().map(spelling).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let reader = Reader { tokens, family: family_named(&words, known), words, scope, known };
+    let reader = Reader { tokens, words, known };
     let mut terms = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let (read, taken) = reader.term(at);
-        terms.extend(read);
+        terms.push(read);
         at += taken;
     }
+    levels::look_up(&mut terms, scope, known);
     carry_units_back(&mut terms);
+    mark_sizes(&mut terms);
     mark_misread_names(&mut terms);
     terms
 }
@@ -41,60 +46,64 @@ pub(super) fn terms(tokens: &[Token], scope: Place, known: &Known<'_>) -> Vec<Te
 struct Reader<'r, 'a> {
     tokens: &'r [Token],
     words: Vec<&'r str>,
-    scope: Place,
-    /// The levels that `c=4` is looked for among first.
-    family: Vec<usize>,
     known: &'r Known<'a>,
 }
 
 impl Reader<'_, '_> {
     /// What begins here, and how many tokens it takes.
-    fn term(&self, at: usize) -> (Option<Term>, usize) {
-        if let Some((place, taken)) = self.scenario(at) {
-            return (place, taken);
+    fn term(&self, at: usize) -> (Term, usize) {
+        if let Some(read) = self.scenario(at) {
+            return read;
         }
         if let Some((digits, taken)) = self.level(at) {
-            return (Some(self.place_of_level(digits)), taken);
+            return (Term::NoSuchLevel(digits.value), taken);
         }
-        if let Some((term, taken)) = self.number(at) {
-            return (Some(term), taken);
+        if let Some(read) = self.number(at) {
+            return read;
         }
         match longest(PHRASES, &self.words[at..]) {
-            Some((Meaning::Times(times), taken)) => (Some(factor(times, Qualifier::About)), taken),
-            Some((meaning, taken)) => (Some(Term::Word(meaning)), taken),
-            None => (Some(Term::Unknown(self.words[at].to_owned())), 1),
+            Some((Meaning::Times(times), taken)) => (factor(times, Qualifier::About), taken),
+            Some((meaning, taken)) => (Term::Word(meaning), taken),
+            None => (Term::Unknown(self.words[at].to_owned()), 1),
         }
     }
 
-    /// A scenario by its name, or by the words before its bracket where no other begins so. The
-    /// name of a family says only among which levels to look, and is no term.
-    fn scenario(&self, at: usize) -> Option<(Option<Term>, usize)> {
+    /// A scenario by its name, by what its levels share, or by the words before its bracket where
+    /// no other begins so; the longest of them.
+    fn scenario(&self, at: usize) -> Option<(Term, usize)> {
         let begins = |name: &[String]| {
             !name.is_empty()
                 && name.len() <= self.words.len() - at
                 && name.iter().zip(&self.words[at..]).all(|(part, word)| part == word)
         };
         let scenarios = &self.known.scenarios;
-        let named = (0..scenarios.len())
-            .filter(|place| begins(&scenarios[*place].words))
-            .max_by_key(|place| scenarios[*place].words.len());
-        if let Some(place) = named {
+        let mut found: Vec<(Term, usize)> = Vec::new();
+        let mut short: Vec<(Term, usize)> = Vec::new();
+        for (place, scenario) in scenarios.iter().enumerate() {
             let term = Term::Place(Place::Scenario(place));
-            return Some((Some(term), scenarios[place].words.len()));
+            if begins(&scenario.words) {
+                found.push((term, scenario.words.len()));
+            } else if let Some(name) = scenario.family.as_ref().filter(|family| begins(family)) {
+                found.push((self.family(place), name.len()));
+            } else {
+                let end = scenario.words.iter().position(|word| word == "(").unwrap_or(0);
+                if 1 < end && begins(&scenario.words[..end]) {
+                    short.push((term, end));
+                }
+            }
         }
-        if let Some(member) = scenarios.iter().filter_map(|s| s.family.as_ref()).find(|f| begins(f))
-        {
-            return Some((None, member.len()));
+        if let [_] = short.as_slice() {
+            found.append(&mut short);
         }
-        let short = |place: &usize| {
-            let words = &scenarios[*place].words;
-            let end = words.iter().position(|word| word == "(").unwrap_or(0);
-            1 < end && begins(&words[..end])
-        };
-        let mut candidates = (0..scenarios.len()).filter(short);
-        let place = candidates.next().filter(|_| candidates.next().is_none())?;
-        let taken = scenarios[place].words.iter().position(|word| word == "(")?;
-        Some((Some(Term::Place(Place::Scenario(place))), taken))
+        // The first of the longest.
+        found.into_iter().rev().max_by_key(|(_, taken)| *taken)
+    }
+
+    fn family(&self, place: usize) -> Term {
+        match self.known.levels_beside(place).as_slice() {
+            [] | [_] => Term::Place(Place::Scenario(place)),
+            [first, ..] => Term::Family(*first),
+        }
     }
 
     /// `c=4`, `concurrency 4`, `concurrency of 4`, `4 users`.
@@ -120,30 +129,6 @@ impl Reader<'_, '_> {
         }
         let one = Digits { value: 1.0, step: 1.0, coarse_step: 1.0 };
         self.words[at..].starts_with(&["single", "user"]).then_some((one, 2))
-    }
-
-    /// The scenario at hand where it has that level, else that level of the scaling scenario, else
-    /// the only scenario that has it.
-    fn place_of_level(&self, digits: Digits) -> Term {
-        let has_level = |place: &usize| {
-            self.known.scenarios[*place].concurrency.map(f64::from) == Some(digits.value)
-        };
-        if let Place::Scenario(place) = self.scope
-            && self.family.is_empty()
-            && has_level(&place)
-        {
-            return Term::Level(self.scope);
-        }
-        let family =
-            if self.family.is_empty() { self.known.scaling() } else { self.family.clone() };
-        let mut everywhere = (0..self.known.scenarios.len()).filter(has_level);
-        let only = everywhere.next().filter(|_| everywhere.next().is_none());
-        match family.into_iter().find(has_level).or(only) {
-            Some(place) => Term::Level(Place::Scenario(place)),
-            // The page of a single run has no scenarios.
-            None if self.known.page_concurrency() == Some(digits.value) => Term::Level(Place::Page),
-            None => Term::NoSuchLevel(digits.value),
-        }
     }
 
     /// A number with the word before it and the unit after it.
@@ -176,20 +161,6 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The levels of the family that the sentence names.
-fn family_named(words: &[&str], known: &Known<'_>) -> Vec<usize> {
-    let named = |family: &[String]| {
-        !family.is_empty()
-            && words
-                .windows(family.len())
-                .any(|window| window.iter().zip(family).all(|(word, part)| word == part))
-    };
-    (0..known.scenarios.len())
-        .find(|place| known.scenarios[*place].family.as_ref().is_some_and(|family| named(family)))
-        .map(|place| known.levels_beside(place))
-        .unwrap_or_default()
-}
-
 fn factor(times: f64, qualifier: Qualifier) -> Term {
     let digits = Digits { value: times, step: 0.1, coarse_step: 0.1 };
     let unit = Some(UnitWord::Times);
@@ -207,14 +178,32 @@ fn carry_units_back(terms: &mut [Term]) {
                 }
                 unit_behind = number.unit.filter(|_| number.metric.is_none());
             }
-            Term::Word(Meaning::Filler | Meaning::To) => {}
+            Term::Word(Meaning::Filler | Meaning::And | Meaning::To) => {}
             Term::Word(_)
             | Term::Place(_)
             | Term::Level(_)
+            | Term::Family(_)
             | Term::NoSuchLevel(_)
             | Term::Unknown(_)
             | Term::Misread(_) => unit_behind = None,
         }
+    }
+}
+
+/// A number says how far two others are apart where it is a factor, stands behind `by` or before
+/// `higher`, or is a percentage behind `rises`.
+fn mark_sizes(terms: &mut [Term]) {
+    for at in 0..terms.len() {
+        let word = |place: Option<usize>| match place.and_then(|place| terms.get(place)) {
+            Some(Term::Word(meaning)) => Some(*meaning),
+            _ => None,
+        };
+        let (before, behind) = (word(at.checked_sub(1)), word(Some(at + 1)));
+        let Term::Number(number) = &mut terms[at] else { continue };
+        number.is_size = number.unit == Some(UnitWord::Times)
+            || before == Some(Meaning::By)
+            || matches!(behind, Some(Meaning::Compare(_)))
+            || matches!(before, Some(Meaning::Trend(_))) && number.is_relative();
     }
 }
 
@@ -233,6 +222,7 @@ fn mark_misread_names(terms: &mut Vec<Term>) {
             | Term::Number(_)
             | Term::Place(_)
             | Term::Level(_)
+            | Term::Family(_)
             | Term::NoSuchLevel(_)
             | Term::Misread(_) => false,
         };

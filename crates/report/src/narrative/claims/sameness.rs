@@ -7,12 +7,16 @@ use super::comparing::strength;
 use super::findings::Findings;
 use super::known::{Place, Subject};
 use super::reading::Term;
-use super::vocabulary::{CLOSE, Meaning, SIMILAR, Strength};
+use super::vocabulary::{CLOSE, EXACT, Meaning, SIMILAR, Strength};
 
 pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     check_numbers(clause, findings);
     // The strictest word counts.
-    let very = strength(clause.terms) == Some(Strength::Much);
+    let strength = strength(clause.terms);
+    if strength == Some(Strength::Slightly) {
+        findings.unchecked("slightly alike");
+    }
+    let very = strength == Some(Strength::Much);
     let widest = if very { CLOSE } else { SIMILAR };
     let strictest = clause.terms.iter().filter_map(tolerance).fold(widest, f64::min);
     let subjects = clause.subjects();
@@ -21,10 +25,11 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
     }
     let mut groups: Vec<Vec<Subject>> = Vec::new();
     let along = clause.has(Meaning::AlongConcurrency);
-    if along && clause.runs_along_levels() {
-        groups.extend(along_concurrency(clause, &subjects));
-    } else if along {
-        return findings.unchecked("a likeness along no levels");
+    if along {
+        let Some(levels) = clause.levels_at_hand().filter(|_| clause.places().is_empty()) else {
+            return findings.unchecked("a likeness along no levels");
+        };
+        groups.extend(along_concurrency(&levels, &subjects));
     } else if clause.has(Meaning::Steady) {
         // `TTFT and TPOT are stable` is said of each.
         groups.extend(clause.metrics().iter().map(|metric| spread_of(metric, &subjects)));
@@ -36,7 +41,9 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         return findings.unchecked("a likeness of nothing named");
     }
     for group in groups {
-        check_group(clause, &group, strictest, findings);
+        for group in readings(clause, group) {
+            check_group(clause, &group, strictest, findings);
+        }
     }
 }
 
@@ -56,6 +63,7 @@ fn check_group(
     }
     let known = &clause.known.facts;
     let same_kind = facts.iter().all(|fact| known[*fact].unit == known[facts[0]].unit);
+    let printed_alike = facts.iter().all(|fact| known[*fact].printed == known[facts[0]].printed);
     let values = facts.iter().map(|fact| known[*fact].value);
     let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -63,7 +71,7 @@ fn check_group(
     let names = || group.iter().map(|s| clause.words(*s)).collect::<Vec<_>>().join(", ");
     if !same_kind {
         findings.fails(Reason::WrongUnit(names()));
-    } else if most <= least * tolerance {
+    } else if if tolerance == EXACT { printed_alike } else { most <= least * tolerance } {
         findings.holds(facts);
     } else {
         findings.fails(Reason::FalseEquality(names()));
@@ -82,14 +90,19 @@ fn spread_of(metric: &str, subjects: &[Subject]) -> Vec<Subject> {
     }
 }
 
-fn along_concurrency(clause: &Clause<'_, '_>, subjects: &[Subject]) -> Vec<Vec<Subject>> {
-    let levels = clause.known.scaling();
-    subjects
-        .iter()
-        .map(|subject| {
-            levels.iter().map(|l| Subject { place: Place::Scenario(*l), ..*subject }).collect()
-        })
-        .collect()
+/// Where no statistic is named, the means must be alike, and the medians too.
+fn readings(clause: &Clause<'_, '_>, group: Vec<Subject>) -> Vec<Vec<Subject>> {
+    let both: Vec<Vec<Subject>> = group.iter().map(|one| clause.known.readings(*one)).collect();
+    if both.iter().any(|readings| readings.len() != 2) {
+        return vec![group];
+    }
+    [0, 1].map(|which| both.iter().map(|readings| readings[which]).collect()).to_vec()
+}
+
+fn along_concurrency(levels: &[usize], subjects: &[Subject]) -> Vec<Vec<Subject>> {
+    let at =
+        |subject: &Subject, level: &usize| Subject { place: Place::Scenario(*level), ..*subject };
+    subjects.iter().map(|one| levels.iter().map(|level| at(one, level)).collect()).collect()
 }
 
 fn tolerance(term: &Term) -> Option<f64> {

@@ -1,8 +1,8 @@
 //! `Rises from A to B`, `falls with concurrency`, `doubles`.
 
 use super::Reason;
-use super::binding::{check_number, check_numbers_but};
-use super::clause::{Clause, optional, or};
+use super::binding::{check_number, check_numbers};
+use super::clause::{Clause, or};
 use super::comparing::{Claim, check_pair, strength};
 use super::findings::Findings;
 use super::known::{Place, Subject};
@@ -20,7 +20,7 @@ pub(super) fn check(clause: &Clause<'_, '_>, findings: &mut Findings) {
         return findings.unchecked("a trend of nothing named");
     }
     for metric in metrics {
-        for statistic in optional(clause.statistics()) {
+        for statistic in clause.statistics_asked() {
             check_one(clause, claim, (metric, statistic), findings);
         }
     }
@@ -39,49 +39,52 @@ fn check_one(
     let (Some(first), Some(last)) = (levels.first(), levels.last()) else { return };
     // From end to end in the size that is said, and never back on the way.
     check_pair(clause, claim, subject(*last), subject(*first), findings);
-    let step = Claim { sense: claim.sense, ..Claim::default() };
-    if 2 < levels.len() {
-        let values: Vec<Option<f64>> = levels
-            .iter()
-            .map(|level| clause.known.value(subject(*level)))
-            .map(|fact| fact.map(|fact| clause.known.facts[fact].value))
-            .collect();
-        let better = clause.known.value(subject(*first)).map(|f| clause.known.facts[f].better);
-        let up = better.zip(step.sense).and_then(|(better, sense)| sense.wants_greater(better));
-        let goes_on = values.windows(2).all(|pair| match (pair[0], pair[1], up) {
-            (Some(a), Some(b), Some(true)) => a < b,
-            (Some(a), Some(b), Some(false)) => b < a,
-            _ => false,
-        });
-        if !goes_on {
+    for reading in clause.known.readings(subject(*first)) {
+        if !goes_on(clause, claim.sense, reading, &levels) {
             findings.fails(Reason::FalseComparison(format!("{metric} turns on the way")));
         }
     }
 }
 
+fn goes_on(
+    clause: &Clause<'_, '_>,
+    sense: Option<Sense>,
+    subject: Subject,
+    levels: &[usize],
+) -> bool {
+    let facts: Option<Vec<usize>> = levels
+        .iter()
+        .map(|level| clause.known.value(Subject { place: Place::Scenario(*level), ..subject }))
+        .collect();
+    let (Some(facts), Some(sense)) = (facts, sense) else { return false };
+    facts.windows(2).all(|pair| {
+        let (a, b) = (&clause.known.facts[pair[0]], &clause.known.facts[pair[1]]);
+        match sense.wants_greater(a.better) {
+            Some(true) => a.value < b.value,
+            Some(false) => b.value < a.value,
+            None => false,
+        }
+    })
+}
+
+/// `None` where there is more than one.
 fn claim(clause: &Clause<'_, '_>) -> Option<Claim> {
-    let mut claim = Claim { strength: strength(clause.terms), ..Claim::default() };
+    let size = clause.size().ok()?;
+    let mut claim = Claim { sense: None, strength: strength(clause.terms), size };
     for term in clause.terms {
-        let (sense, size) = match term {
-            Term::Word(Meaning::Trend(sense)) => (Some(*sense), None),
+        let (sense, times) = match term {
+            Term::Word(Meaning::Trend(sense)) => (*sense, None),
             Term::Word(Meaning::Multiply(times)) if *times < 1.0 => {
-                (Some(Sense::Less), Some(times_of(1.0 / times)))
+                (Sense::Less, Some(1.0 / times))
             }
-            Term::Word(Meaning::Multiply(times)) => (Some(Sense::More), Some(times_of(*times))),
-            Term::Number(number) if number.is_relative() => (None, Some(*number)),
-            Term::Word(_)
-            | Term::Number(_)
-            | Term::Place(_)
-            | Term::Level(_)
-            | Term::NoSuchLevel(_)
-            | Term::Unknown(_)
-            | Term::Misread(_) => continue,
+            Term::Word(Meaning::Multiply(times)) => (Sense::More, Some(*times)),
+            _ => continue,
         };
-        if sense.is_some() && claim.sense.is_some() || size.is_some() && claim.size.is_some() {
+        let has_size = claim.size.is_some() && times.is_some();
+        if claim.sense.replace(sense).is_some() || has_size {
             return None;
         }
-        claim.sense = claim.sense.or(sense);
-        claim.size = claim.size.or(size);
+        claim.size = claim.size.or(times.map(times_of));
     }
     Some(claim)
 }
@@ -98,23 +101,16 @@ fn levels(
     subject: (&'static str, Option<&'static str>),
     findings: &mut Findings,
 ) -> Option<Vec<usize>> {
-    if clause.has(Meaning::AlongConcurrency) && !clause.has(Meaning::From) {
-        if !clause.runs_along_levels() {
-            return None;
-        }
-        check_numbers_but(clause, Number::is_relative, findings);
-        let here = match clause.defaults.place {
-            Place::Page => Vec::new(),
-            Place::Scenario(place) => clause.known.levels_beside(place),
-        };
-        let levels = if 1 < here.len() { here } else { clause.known.scaling() };
-        return (1 < levels.len()).then_some(levels);
+    let along = clause.has(Meaning::AlongConcurrency);
+    if along && !clause.has(Meaning::From) {
+        check_numbers(clause, findings);
+        return clause.levels_at_hand().filter(|_| clause.places().is_empty());
     }
     let at = |word| clause.terms.iter().position(|term| *term == Term::Word(word));
     let (from, to) = (at(Meaning::From)?, at(Meaning::To)?);
     let before = Clause { terms: &clause.terms[..from], ..*clause };
     let says_more =
-        !before.places().is_empty() || before.numbers().iter().any(|number| !number.is_relative());
+        !before.places().is_empty() || before.numbers().iter().any(|number| !number.is_size);
     if to < from || says_more {
         return None;
     }
@@ -124,6 +120,7 @@ fn levels(
     let place = |level| between.iter().position(|other| *other == level);
     match (place(first), place(last)) {
         (Some(a), Some(b)) if a < b => Some(between[a..=b].to_vec()),
+        _ if along => None,
         (Some(a), Some(b)) if b < a => Some(between[b..=a].iter().rev().copied().collect()),
         _ => (first != last).then(|| vec![first, last]),
     }
@@ -138,7 +135,7 @@ fn end(
 ) -> Option<usize> {
     let part = Clause { terms, ..*clause };
     let measured: Vec<Number> =
-        part.numbers().into_iter().filter(|number| !number.is_relative()).collect();
+        part.numbers().into_iter().filter(|number| !number.is_size).collect();
     let subject = |place: usize| Subject { metric, statistic, place: Place::Scenario(place) };
     match (part.places().as_slice(), measured.as_slice()) {
         ([Place::Scenario(place)], numbers) if numbers.len() < 2 => {
@@ -154,7 +151,7 @@ fn end(
                     number.in_its_unit(fact.value, fact.unit).is_some_and(|v| number.says(v))
                 })
             };
-            let mut found = clause.known.scaling().into_iter().filter(says);
+            let mut found = clause.levels_at_hand()?.into_iter().filter(says);
             let Some(place) = found.next() else {
                 findings.fails(Reason::UnknownNumber(super::binding::words(number)));
                 return None;

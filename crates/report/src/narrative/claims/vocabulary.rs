@@ -31,10 +31,17 @@ pub(super) enum Meaning {
     Level(Level),
     Strength(Strength),
     Gap,
+    /// The ends of a gap; a range is not read.
+    Between,
+    /// Before a size: `higher by 12 ms`.
+    By,
     From,
     To,
     /// `with concurrency`.
     AlongConcurrency,
+    AcrossPercentiles,
+    /// `far from`: says that something is not so, which is not read.
+    Denial,
     SweetSpot,
     /// `use`: asks for a reason that is checked.
     Advice,
@@ -42,6 +49,8 @@ pub(super) enum Meaning {
     Break,
     Open,
     Close,
+    /// Parts what is listed.
+    And,
     Filler,
 }
 
@@ -198,7 +207,7 @@ pub(super) const QUALIFIERS: &[(&str, Qualifier)] = &[
 /// What a short name stands for is in [`PHRASES`]: the phrases with the same metric.
 pub(super) const SHORT_NAMES: &[&str] = &["ttft", "tpot", "itl", "icl", "ttfc", "e2e", "pp", "tg"];
 
-/// Equal but for what rounding and chance do.
-pub(super) const IDENTICAL: f64 = 1.02;
+/// As the tables print it.
+pub(super) const EXACT: f64 = 1.0;
 pub(super) const CLOSE: f64 = 1.05;
 pub(super) const SIMILAR: f64 = 1.10;

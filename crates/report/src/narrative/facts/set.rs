@@ -126,7 +126,8 @@ pub(super) fn add(facts: &mut Facts, set: &SetSummary, points: &[PointResult]) -
     left_out.map(|named| named.name).collect()
 }
 
-/// How often a set drawn again chooses the same sweet spot, as a fact of that level.
+/// Which level is the sweet spot, and how often a set drawn again chooses the same, as facts of
+/// that level.
 fn add_choices(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
     for (place, condition) in (0_u32..).zip(&set.conditions) {
         let findings = condition.findings.as_ref();
@@ -137,6 +138,7 @@ fn add_choices(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
         let Some(named) = levels.iter().find(is_it) else { continue };
         let row = Row { scenario: Some(named.name.clone()), concurrency: named.concurrency };
         let table = if set.suite.is_some() { "concurrency-scaling" } else { "set-levels" };
+        row.add(facts, Added::new("sweet_spot", named.concurrency.map(f64::from), table));
         row.add(facts, Added::new("sweet_spot_same", spot.same_share, table));
     }
 }

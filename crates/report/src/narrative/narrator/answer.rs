@@ -12,36 +12,68 @@ pub(super) enum Section {
     Recommendations,
     /// By its name.
     Scenario(String),
+    /// Under a heading that nobody asked for.
+    Unknown,
 }
 
-/// Each sentence with the section that it stands in, as plain text.
-pub(super) fn sentences(answer: &Answer, scenarios: &[&str]) -> Vec<(Section, String)> {
-    let text = without_reasoning(beginning(&answer.said, ANSWER_BYTES_MAX));
+/// The words of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Sentences {
+    /// Each with the section that it stands in, as plain text.
+    pub(super) read: Vec<(Section, String)>,
+    /// Around the report: `Here it is.`
+    pub(super) preamble: Vec<String>,
+    /// How many are past what is read.
+    pub(super) beyond: usize,
+}
+
+pub(super) fn sentences(answer: &Answer, scenarios: &[&str]) -> Sentences {
+    let (begun, rest) = answer.said.split_at(end_of_reading(&answer.said));
     let mut section = match &answer.question {
         Question::Whole | Question::Page => Section::Summary,
         Question::Scenario(name) => Section::Scenario(name.clone()),
     };
-    let mut found = Vec::new();
-    for line in text.lines() {
-        let line = plain(line);
-        if line.is_empty() || is_preamble(&line) {
+    let mut found = Sentences::default();
+    for written in without_reasoning(begun).lines() {
+        let line = plain(written);
+        if !has_words(&line) {
             continue;
         }
-        match (heading(&line, scenarios), &answer.question) {
-            (Some(named), Question::Whole | Question::Page) => section = named,
-            // Headings within one scenario's answer change nothing.
-            (Some(_), Question::Scenario(_)) => {}
-            (None, _) => {
-                found.extend(split(&line).into_iter().map(|text| (section.clone(), text)));
+        if is_preamble(&line) {
+            found.preamble.extend(split(&line));
+        } else if let Some(named) = heading(written, &line, scenarios) {
+            match (&answer.question, named) {
+                (Question::Whole | Question::Page, named) => section = named,
+                (Question::Scenario(own), Section::Scenario(name)) if *own != name => {
+                    section = Section::Unknown;
+                }
+                (Question::Scenario(own), Section::Scenario(_)) => {
+                    section = Section::Scenario(own.clone());
+                }
+                // Other headings within one scenario's answer change nothing.
+                (Question::Scenario(_), _) => {}
             }
+        } else {
+            found.read.extend(split(&line).into_iter().map(|text| (section.clone(), text)));
         }
     }
-    found.truncate(SENTENCES_MAX);
+    let cut = rest.lines().map(plain).filter(|line| has_words(line));
+    found.beyond = found.read.len().saturating_sub(SENTENCES_MAX)
+        + cut.map(|line| split(&line).len()).sum::<usize>();
+    found.read.truncate(SENTENCES_MAX);
     found
 }
 
-fn beginning(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
+/// Where the reading of a long answer ends: behind a whole sentence, since half of one may say
+/// something else.
+fn end_of_reading(text: &str) -> usize {
+    let limit = text.floor_char_boundary(ANSWER_BYTES_MAX);
+    if limit == text.len() {
+        return limit;
+    }
+    let begun = &text[..limit];
+    let stop = [". ", "! ", "? ", "\n"].iter().filter_map(|stop| begun.rfind(stop)).max();
+    stop.map_or(0, |stop| stop + 1)
 }
 
 /// Drops what stands between `<think>` and `</think>`, all before an end without a beginning, and
@@ -64,9 +96,19 @@ fn without_reasoning(text: &str) -> String {
     text
 }
 
-/// A line without the marks of Markdown.
+/// A line without the marks of Markdown; within a word they belong to it, as in `rag_8k`.
 fn plain(line: &str) -> String {
-    let kept: String = line.chars().filter(|c| !matches!(c, '*' | '`' | '_' | '#')).collect();
+    let characters: Vec<char> = line.chars().collect();
+    let is_letter = |at: Option<usize>| {
+        at.and_then(|at| characters.get(at)).is_some_and(|c| c.is_alphanumeric())
+    };
+    let is_mark = |at: usize| match characters[at] {
+        '`' => true,
+        '*' | '_' | '#' => !(is_letter(at.checked_sub(1)) && is_letter(Some(at + 1))),
+        _ => false,
+    };
+    let kept: String =
+        (0..characters.len()).filter(|at| !is_mark(*at)).map(|at| characters[at]).collect();
     let line = kept.trim();
     let bare = line.trim_start_matches(['-', '+', '\u{2022}', '>', '|']).trim_start();
     let number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -77,28 +119,38 @@ fn plain(line: &str) -> String {
     }
 }
 
+/// Lines and fences of Markdown have none.
+fn has_words(line: &str) -> bool {
+    line.chars().any(char::is_alphabetic) && !matches!(line, "json" | "markdown" | "text")
+}
+
 /// `Here is the report:` and the like, which is no part of it.
 fn is_preamble(line: &str) -> bool {
     const BEGINNINGS: [&str; 8] =
         ["here is", "here are", "here's", "sure", "certainly", "okay", "of course", "let me"];
     let lower = line.to_lowercase();
-    BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning))
-        || matches!(lower.as_str(), "json" | "markdown" | "text")
-        || !line.chars().any(char::is_alphabetic)
+    BEGINNINGS.iter().any(|beginning| {
+        lower.strip_prefix(beginning).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    })
 }
 
-fn heading(line: &str, scenarios: &[&str]) -> Option<Section> {
+/// The section that a line begins; unknown for a heading of something else.
+fn heading(written: &str, line: &str, scenarios: &[&str]) -> Option<Section> {
     let title = line.trim_end_matches(':').trim().to_lowercase();
     match title.as_str() {
         "summary" | "executive summary" => return Some(Section::Summary),
         "recommendations" | "recommendation" => return Some(Section::Recommendations),
         _ => {}
     }
-    let title = title
-        .strip_prefix("scenario")
-        .map_or(title.as_str(), |rest| rest.trim_start_matches([':', ' ']));
-    let named = scenarios.iter().find(|name| name.to_lowercase() == title)?;
-    Some(Section::Scenario((*named).to_owned()))
+    let named = title.strip_prefix("scenario:").map(str::trim);
+    let name = named.or_else(|| title.strip_prefix("scenario ")).unwrap_or(&title);
+    let is_it =
+        |scenario: &&&str| [name, &title].contains(&plain(scenario).to_lowercase().as_str());
+    if let Some(scenario) = scenarios.iter().find(is_it) {
+        return Some(Section::Scenario((**scenario).to_owned()));
+    }
+    let is_heading = named.is_some() || written.trim_start().starts_with('#');
+    is_heading.then_some(Section::Unknown)
 }
 
 /// At a full stop before a space; a stop within a number has none behind it.

@@ -9,7 +9,8 @@ use crate::narrative::{Fact, FactUnit, Facts};
 /// Facts of more bytes than this are asked about scenario by scenario.
 const WHOLE_BYTES_MAX: usize = 16 << 10;
 /// What the page as a whole is judged by where the facts are many.
-const HEADLINES: [(&str, Option<&str>); 5] = [
+const HEADLINES: [(&str, Option<&str>); 6] = [
+    ("sweet_spot", None),
     ("concurrency", None),
     ("output_throughput", None),
     ("per_user_throughput", None),

@@ -57,8 +57,45 @@ fn sections_and_sentences_are_found_in_markdown() {
     assert_eq!(texts(&page.scenarios["Batch"]), ["By the rules."], "where the model was silent");
     assert_eq!(texts(&page.recommendations), ["Mean TTFT in Batch is 158.72 ms."]);
     assert_eq!(texts(&page.doubts), ["By the rules."]);
-    assert!(
-        matches!(page.author, Author::Model { kept: 4, ref rejected, .. } if rejected.is_empty())
+    let Author::Model { kept, rejected, sections, .. } = page.author else { panic!() };
+    assert_eq!(kept, 4);
+    assert_eq!(rejected, BTreeMap::from([("words around the report".to_owned(), 2)]));
+    assert_eq!(sections, ["summary", "Chat", "recommendations"]);
+}
+
+#[test]
+fn names_keep_their_marks_and_headings_of_nothing_are_dropped() {
+    let mut facts = facts();
+    for fact in &mut facts.facts {
+        if fact.about.scenario.as_deref() == Some("Chat") {
+            fact.about.scenario = Some("rag_8k".to_owned());
+        }
+    }
+    let said = "SCENARIO: rag_8k\n- Mean TTFT in rag_8k is 43.29 ms.\n\
+                SCENARIO: Batch\n- Mean TTFT is 158.72 ms.\n\
+                SCENARIO: Chatting\n- Output throughput is 320 tok/s.\n\
+                ## Details\n- Output throughput is 320 tok/s.\n\
+                **Scenario: `rag_8k`**\n- Output throughput is 40 tok/s.";
+    let answers = vec![Answer { question: Question::Whole, said: said.to_owned() }];
+    let page = Narration::of("writer", answers, None, &facts).narrative(&facts, by_rules());
+    assert_eq!(
+        texts(&page.scenarios["rag_8k"]),
+        ["Mean TTFT in rag_8k is 43.29 ms.", "Output throughput is 40 tok/s."]
+    );
+    assert_eq!(texts(&page.scenarios["Batch"]), ["Mean TTFT is 158.72 ms."]);
+    let Author::Model { rejected, .. } = page.author else { panic!() };
+    let dropped = "under a heading that the page does not have".to_owned();
+    assert_eq!(rejected, BTreeMap::from([(dropped, 2)]));
+}
+
+#[test]
+fn a_heading_of_another_scenario_does_not_pass_for_this_one() {
+    let said = "Mean TTFT is 43.29 ms.\nSCENARIO: Batch\nOutput throughput is 40 tok/s.\n\
+                SCENARIO: Chat\nOutput throughput at c=1 is 40 tok/s.";
+    let page = page(Question::Scenario("Chat".to_owned()), said);
+    assert_eq!(
+        texts(&page.scenarios["Chat"]),
+        ["Mean TTFT is 43.29 ms.", "Output throughput at c=1 is 40 tok/s."]
     );
 }
 
@@ -86,12 +123,52 @@ fn markup_and_links_do_not_pass() {
     assert!(matches!(page.author, Author::RulesInstead { .. }), "{page:?}");
 }
 
+/// How many stand on the page, and how many do not, by the reason.
+fn counts(page: Narrative) -> (u32, BTreeMap<String, u32>) {
+    match page.author {
+        Author::Model { kept, rejected, .. } => (kept, rejected),
+        other @ (Author::Rules | Author::RulesInstead { .. }) => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn what_is_said_twice_is_printed_once_and_a_flood_is_cut() {
-    let twice = page(Question::Scenario("Chat".to_owned()), &"Mean TTFT is 43.29 ms.\n".repeat(9));
+    let chat = || Question::Scenario("Chat".to_owned());
+    let twice = page(chat(), &"Mean TTFT is 43.29 ms.\n".repeat(9));
     assert_eq!(twice.scenarios["Chat"].len(), 1);
+    let (kept, rejected) = counts(twice);
+    assert_eq!((kept, rejected["said before in the same section"]), (1, 8));
     let flood = page(Question::Whole, &"TTFT is 9 ms. ".repeat(100_000));
-    assert!(matches!(flood.author, Author::RulesInstead { ref why, .. } if why.contains("200")));
+    assert!(
+        matches!(flood.author, Author::RulesInstead { ref why, .. } if why.contains("100000")),
+        "{:?}",
+        flood.author
+    );
+}
+
+#[test]
+fn every_sentence_that_was_written_is_counted() {
+    let mut said = "Sure, here it is. Let me begin.\nSurely mean TTFT is 43.29 ms.\n".to_owned();
+    for digits in 1..=20 {
+        said.push_str(&format!("Mean TTFT is over {:.3} ms.\n", 43.0 - f64::from(digits) * 0.01));
+    }
+    said.push_str(&"TTFT is 9 ms.\n".repeat(300));
+    let (kept, rejected) = counts(page(Question::Scenario("Chat".to_owned()), &said));
+    assert_eq!(kept, 12);
+    assert_eq!(rejected["more than a section has room for"], 8);
+    assert_eq!(rejected["words around the report"], 2);
+    assert_eq!(rejected["words that nothing in the data backs"], 1);
+    assert_eq!(rejected["past what is read of one answer"], 300 - (200 - 21));
+    assert_eq!(kept + rejected.values().sum::<u32>(), 2 + 1 + 20 + 300);
+}
+
+/// Half of a sentence may be true where the whole is not.
+#[test]
+fn an_answer_is_cut_behind_a_whole_sentence() {
+    let told = "Mean TTFT is 43.29 ms in Batch.";
+    let said = format!("{}{told}", "\n".repeat((64 << 10) - "Mean TTFT is 43.29 ms".len()));
+    let found = sentences(&Answer { question: Question::Whole, said }, &["Chat", "Batch"]);
+    assert_eq!((found.read, found.beyond), (Vec::new(), 1));
 }
 
 #[test]
