@@ -1,5 +1,7 @@
-//! Asks a model to write the prose of a report, and keeps what it said beside the results.
+//! A model that writes the prose of a report: who it is, how it is reached, and when it is asked.
 
+mod asking;
+mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -7,70 +9,62 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_load::SystemClock;
 use inferometer_load::resolve::resolve;
-use inferometer_load::target::{Credentials, Target};
+use inferometer_load::target::Target;
 use inferometer_load::tls::{CertificateCheck, connector};
 use inferometer_model::endpoint::Api;
-use inferometer_model::fetch::PostRequest;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, Clock, Moment, Post, Secret, Spec};
-use inferometer_report::narrative::narrator::{Answer, Narration, SCHEMA, prompt, questions};
-use inferometer_report::narrative::{Facts, Narrative};
-use inferometer_store::{read_at_most, write_atomically};
-use inferometer_target::discover_models;
-use serde_json::{Value, json};
+use inferometer_model::{BaseUrl, Spec};
+use inferometer_report::escape::terminal;
+use inferometer_report::narrative::Facts;
+use inferometer_report::narrative::narrator::Narration;
+use inferometer_target::{DiscoveryError, discover_models};
 
+use self::asking::narrate;
+use self::kept::keep;
+pub(crate) use self::kept::words;
 use crate::arguments::{NarratorArguments, NarratorChoice};
 use crate::failure::Failure;
 use crate::live::Server;
+use crate::output;
 use crate::preflight::{bare_target, fetching};
-use crate::secrets::{Secrets, key_by};
+use crate::secrets::Secrets;
+use crate::signals::Interruption;
 
-/// The name of its file beside a run or a set.
-pub(crate) const FILE: &str = "narration.json";
-const FILE_BYTES_MAX: u64 = 8 << 20;
-/// A thinking model may need thousands of tokens before its first sentence.
-const TOKENS_MAX: u32 = 8192;
-const ANSWER_BYTES_MAX: usize = 1 << 20;
-const ANSWER_PATIENCE: Duration = Duration::from_mins(3);
-/// For all questions together; what is not said by then is left to the rules.
-const WHOLE_PATIENCE: Duration = Duration::from_mins(15);
 const CONNECT: Duration = Duration::from_secs(10);
+const KEY_FLAG: &str = "--narrator-key-file";
+const GIVE_A_KEY: &str = "give its key with --narrator-key-file";
 
 /// The server whose model writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Narrator {
     target: Target,
+    has_key: bool,
     /// Kept while it writes, where it is ours.
     _server: Option<Arc<Server>>,
 }
 
 impl Narrator {
-    /// The model that was measured, reached as it was then. Keys are stored nowhere, so they are read
-    /// again where they were read first.
-    fn measured(spec: &Spec, key_file: Option<&Path>, model: &str) -> Result<Self, Failure> {
+    /// The model that was measured, at the server where it was.
+    fn measured(spec: &Spec, secrets: &Secrets, model: &str) -> Result<Self, Failure> {
         let server = Server::of(spec)?;
         let base = server.base();
         let address = resolve(base, CONNECT)
             .map_err(|error| Failure::target(format!("--narrator target: {error}")))?;
-        let credentials = Secrets::read(key_file, &[])?.credentials;
-        let plain = bare_target(spec, credentials, base, address);
+        let plain = bare_target(spec, secrets.credentials.clone(), base, address);
         let (api, model) = (Api::Chat, model.to_owned());
         let target =
             Target { api, model, streaming: false, fields: serde_json::Map::new(), ..plain };
-        Ok(Self { target, _server: Some(Arc::new(server)) })
+        Ok(Self { target, has_key: secrets.has_key, _server: Some(Arc::new(server)) })
     }
 
     /// Another server; its first model writes.
-    pub(crate) fn at(base: &BaseUrl, key_file: Option<&Path>) -> Result<Self, Failure> {
+    fn at(base: &BaseUrl, secrets: &Secrets) -> Result<Self, Failure> {
         let unusable = |why: String| Failure::target(format!("--narrator {base}: {why}"));
-        let key = key_file.map(|path| key_by("--narrator-key-file", path)).transpose()?;
-        let key = key.map(Secret::new);
-        let credentials = Credentials::new(key.as_ref(), &[])
-            .map_err(|error| Failure::usage(format!("--narrator-key-file: {error}")))?;
-        let address = resolve(base, CONNECT).map_err(|error| unusable(error.to_string()))?;
+        let address = resolve(base, CONNECT).map_err(|error| {
+            unusable(error.to_string()).hint("is it running, and is the URL right?")
+        })?;
         let http = HttpVersion::Http1;
         let mut target = Target {
             base: base.clone(),
@@ -83,146 +77,154 @@ impl Narrator {
             pinned: PinnedOutput::default(),
             connections: Connections::Reuse,
             limits: Limits::default(),
-            credentials,
+            credentials: secrets.credentials.clone(),
             request_id_prefix: "inferometer-narrator".to_owned(),
             kernel_stamps: false,
             http,
             tls: base.tls.then(|| connector(CertificateCheck::System, http)),
         };
-        let models = fetching(&target, async |fetch| discover_models(&fetch).await)?
-            .map_err(|error| unusable(error.to_string()))?;
-        target.model = models.into_iter().next().unwrap_or_default();
-        Ok(Self { target, _server: None })
+        let has_key = secrets.has_key;
+        let models = fetching(&target, async |fetch| discover_models(&fetch).await)?;
+        let models = models.map_err(|error| {
+            if !has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
+                return unusable("it refuses to answer without a key".to_owned()).hint(GIVE_A_KEY);
+            }
+            unusable(error.to_string())
+        })?;
+        let first = models.into_iter().next();
+        target.model = first.ok_or_else(|| unusable("it lists no model".to_owned()))?;
+        Ok(Self { target, has_key, _server: None })
+    }
+
+    /// Who it is, and where what it is told goes to.
+    fn name(&self) -> String {
+        format!("`{}` at {}", terminal(&self.target.model), self.target.base)
     }
 }
 
-/// Whoever was measured, and with which key.
+/// Who is to write a page.
+#[derive(Debug, Default)]
+pub(crate) enum Writer {
+    #[default]
+    Rules,
+    /// The model that was measured, with the secrets for each condition. The last ones are for all
+    /// conditions that follow.
+    Measured(Vec<Secrets>),
+    /// Another, which has answered already.
+    Other(Box<Narrator>),
+}
+
+impl Writer {
+    /// For a suite, before anything is measured for it. Its secrets are those that it is measured
+    /// with; in virtual time there are none.
+    pub(crate) fn of_suite(
+        asked: &NarratorArguments,
+        secrets: Option<&[Secrets]>,
+    ) -> Result<Self, Failure> {
+        match (&asked.narrator, secrets) {
+            (None, _) => Ok(Self::Rules),
+            (Some(NarratorChoice::Target), None) => Err(nobody_measured()),
+            (Some(NarratorChoice::Target), Some(_)) if asked.narrator_key_file.is_some() => {
+                Err(Failure::usage(format!(
+                    "{KEY_FLAG} beside `--narrator target`: the target has its own key"
+                ))
+                .hint("leave it out; the key of the target is given with --api-key-file"))
+            }
+            (Some(NarratorChoice::Target), Some(secrets)) => Ok(Self::Measured(secrets.to_vec())),
+            (Some(NarratorChoice::Url(base)), _) => Self::other(base, asked),
+        }
+    }
+
+    /// For a page of what is stored. Where its files come from nobody knows, and they name a server
+    /// and files with keys: only a key that is typed now is sent there.
+    pub(crate) fn of_stored(asked: &NarratorArguments) -> Result<Self, Failure> {
+        match &asked.narrator {
+            None => Ok(Self::Rules),
+            Some(NarratorChoice::Target) => Ok(Self::Measured(vec![typed_key(asked)?])),
+            Some(NarratorChoice::Url(base)) => Self::other(base, asked),
+        }
+    }
+
+    pub(crate) fn is_model(&self) -> bool {
+        !matches!(self, Self::Rules)
+    }
+
+    fn other(base: &BaseUrl, asked: &NarratorArguments) -> Result<Self, Failure> {
+        Ok(Self::Other(Box::new(Narrator::at(base, &typed_key(asked)?)?)))
+    }
+
+    fn narrator(&self, subject: Subject<'_>) -> Result<Option<Narrator>, Failure> {
+        match self {
+            Self::Rules => Ok(None),
+            Self::Other(narrator) => Ok(Some(Narrator::clone(narrator))),
+            Self::Measured(_) if subject.simulated => Err(nobody_measured()),
+            Self::Measured(secrets) => {
+                let Some(secrets) = secrets.get(subject.condition).or(secrets.last()) else {
+                    return Err(Failure::internal("a narrator without secrets"));
+                };
+                Narrator::measured(subject.spec, secrets, subject.model).map(Some)
+            }
+        }
+    }
+}
+
+fn typed_key(asked: &NarratorArguments) -> Result<Secrets, Failure> {
+    Secrets::typed(KEY_FLAG, asked.narrator_key_file.as_deref())
+}
+
+fn nobody_measured() -> Failure {
+    Failure::usage("--narrator target: in virtual time no model was measured")
+        .hint("give the URL of a server whose model is to write, or leave it out")
+}
+
+/// Whoever was measured; of several conditions, the one whose model is named.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured<'a> {
+pub(crate) struct Subject<'a> {
     pub(crate) spec: &'a Spec,
-    pub(crate) key_file: Option<&'a Path>,
+    pub(crate) condition: usize,
     pub(crate) model: &'a str,
     pub(crate) simulated: bool,
 }
 
-/// Refuses a narrator that cannot be, before anything is measured for it.
-pub(crate) fn check(asked: &NarratorArguments, simulated: bool) -> Result<(), Failure> {
-    if asked.narrator == Some(NarratorChoice::Target) && simulated {
-        return Err(Failure::usage("--narrator target: in virtual time no model was measured")
-            .hint("give the URL of a server whose model is to write, or leave it out"));
+/// A page to find words for, and where they are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errand<'a> {
+    pub(crate) subject: Subject<'a>,
+    pub(crate) facts: &'a Facts,
+    pub(crate) folder: &'a Path,
+}
+
+impl Errand<'_> {
+    /// Asks the writer, where it is a model. One that cannot be reached is a failure.
+    pub(crate) fn run(
+        self,
+        writer: &Writer,
+        interruption: &Interruption,
+        talk: impl Fn(&str),
+    ) -> Result<(), Failure> {
+        let Some(narrator) = writer.narrator(self.subject)? else { return Ok(()) };
+        talk(&format!("{} writes; every sentence is checked …", narrator.name()));
+        keep(self.folder, &narrate(&narrator, self.facts, interruption));
+        Ok(())
     }
-    Ok(())
-}
 
-/// Asks for the words of a page, where somebody is to be asked, and keeps what was said. Whoever
-/// cannot be reached has said nothing, and rules write the page.
-pub(crate) fn consult(
-    asked: &NarratorArguments,
-    measured: Measured<'_>,
-    facts: &Facts,
-    folder: &Path,
-) -> Result<(), Failure> {
-    let Some(choice) = &asked.narrator else { return Ok(()) };
-    check(asked, measured.simulated)?;
-    let (name, found) = match choice {
-        NarratorChoice::Target => {
-            let Measured { spec, key_file, model, .. } = measured;
-            (model.to_owned(), Narrator::measured(spec, key_file, model))
-        }
-        NarratorChoice::Url(base) => {
-            (base.to_string(), Narrator::at(base, asked.narrator_key_file.as_deref()))
-        }
-    };
-    let narration = match found {
-        Ok(narrator) => narrate(&narrator, facts),
-        Err(failure) => Narration::of(&name, Vec::new(), Some(failure.message().to_owned()), facts),
-    };
-    store(folder, &narration)
-}
-
-/// Lets the model write about the facts. What goes wrong is a part of the narration: a report is
-/// made in any case.
-pub(crate) fn narrate(narrator: &Narrator, facts: &Facts) -> Narration {
-    let clock = SystemClock::new();
-    let started = clock.now();
-    let over = |now: Moment| now.since(started).is_none_or(|spent| WHOLE_PATIENCE < spent);
-    let mut answers = Vec::new();
-    let mut failure = None;
-    for question in questions(facts) {
-        if over(clock.now()) {
-            failure = Some(format!("it had not written everything after {WHOLE_PATIENCE:?}"));
-            break;
-        }
-        match ask(narrator, &prompt(facts, &question)) {
-            Ok(said) => answers.push(Answer { question, said }),
-            Err(why) => {
-                failure = Some(why);
-                break;
-            }
+    /// The same, where results have just been measured: whoever cannot be reached has said nothing,
+    /// and rules write the page.
+    pub(crate) fn try_run(self, writer: &Writer, interruption: &Interruption, talk: impl Fn(&str)) {
+        if let Err(failure) = self.run(writer, interruption, talk) {
+            warn(failure.message());
+            let why = Some("it could not be reached".to_owned());
+            keep(self.folder, &Narration::of(self.subject.model, Vec::new(), why, self.facts));
         }
     }
-    Narration::of(&narrator.target.model, answers, failure, facts)
 }
 
-/// One question and its whole answer; an error is the words for why there is none.
-pub(crate) fn ask(narrator: &Narrator, question: &str) -> Result<String, String> {
-    let body = json!({
-        "model": narrator.target.model,
-        "messages": [{ "role": "user", "content": question }],
-        "max_tokens": TOKENS_MAX,
-        "temperature": 0,
-        "stream": false,
-    })
-    .to_string();
-    let request = PostRequest {
-        path: "/v1/chat/completions",
-        json: &body,
-        body_limit: ANSWER_BYTES_MAX,
-        patience: ANSWER_PATIENCE,
-    };
-    let reply = fetching(&narrator.target, async |fetch| fetch.post(request).await)
-        .map_err(|_| "no request could be made".to_owned())?
-        .map_err(|error| format!("it did not answer: {error}"))?;
-    if reply.status != 200 {
-        return Err(format!("it answered with status {}", reply.status));
-    }
-    let answer: Value = serde_json::from_slice(&reply.body)
-        .map_err(|error| format!("its answer is not JSON: {error}"))?;
-    let said = answer["choices"][0]["message"]["content"].as_str();
-    said.map(str::to_owned)
-        .ok_or_else(|| "its answer has no `choices[0].message.content`".to_owned())
+/// A page is made again with the words that were wanted, or it is left as it is.
+pub(crate) fn leaving_pages_alone(failure: Failure) -> Failure {
+    failure.shown(vec!["no page was changed; without --narrator it is made as before".to_owned()])
 }
 
-/// Keeps what was said in the folder of a run or a set.
-pub(crate) fn store(folder: &Path, narration: &Narration) -> Result<(), Failure> {
-    let mut json = serde_json::to_vec_pretty(narration)
-        .map_err(|error| Failure::internal(format!("the narration: {error}")))?;
-    json.push(b'\n');
-    write_atomically(&folder.join(FILE), &json)
-        .map_err(|error| Failure::internal(error.to_string()))
-}
-
-/// What was said when the results were new; `None` where nobody was asked.
-pub(crate) fn stored(folder: &Path) -> Result<Option<Narration>, Failure> {
-    let path = folder.join(FILE);
-    let unreadable = |why: String| {
-        Failure::usage(format!("{}: {why}", path.display()))
-            .hint("remove the file to let rules write the page, or ask again with --narrator")
-    };
-    let bytes = read_at_most(&path, FILE_BYTES_MAX).map_err(|e| unreadable(e.to_string()))?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let narration: Narration =
-        serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    if narration.schema != SCHEMA {
-        return Err(unreadable(format!("schema {} is not known here", narration.schema)));
-    }
-    Ok(Some(narration))
-}
-
-/// The words of a page: those of a stored narration as far as they hold, else those of the rules.
-pub(crate) fn words(folder: &Path, facts: &Facts, rules: Narrative) -> Result<Narrative, Failure> {
-    Ok(match stored(folder)? {
-        Some(narration) => narration.narrative(facts, rules),
-        None => rules,
-    })
+/// Something that was asked for is not there: no chat, so that whoever asked for quiet is told too.
+fn warn(what: &str) {
+    output::talk(&format!("warning: {}", terminal(what)));
 }

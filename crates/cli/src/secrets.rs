@@ -7,7 +7,7 @@ use inferometer_model::Secret;
 
 use crate::failure::Failure;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Secrets {
     pub(crate) credentials: Credentials,
     pub(crate) has_key: bool,
@@ -36,6 +36,16 @@ impl Secrets {
         let header_names = headers.into_iter().map(|(name, _)| name).collect();
         let key_file =
             key_file.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
+    }
+
+    /// The key in the file that a flag names now, and none from anywhere else.
+    pub(crate) fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self, Failure> {
+        let key = key_file.map(|path| key_by(flag, path)).transpose()?.map(Secret::new);
+        let credentials = Credentials::new(key.as_ref(), &[]).map_err(|_| {
+            Failure::usage(format!("{flag}: the key holds characters that no key can have"))
+        })?;
+        let (header_names, key_file) = (Vec::new(), None);
         Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
     }
 

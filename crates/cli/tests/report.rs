@@ -4,7 +4,10 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -127,7 +130,30 @@ fn a_set_has_a_page_and_each_of_its_runs_too() {
     let point = format!("{}/1", set.file_name().unwrap().to_str().unwrap());
     made(&report(&[&point, "--format", "md", "--to", "elsewhere/page.md"], folder.path()));
     assert!(folder.path().join("elsewhere/page.md").is_file());
-    assert!(folder.path().join("elsewhere/charts").is_dir());
+    assert!(folder.path().join("elsewhere/page.charts").is_dir());
+}
+
+#[test]
+fn pages_beside_each_other_have_charts_of_their_own_and_no_old_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = sweep(folder.path());
+    let point = format!("{}/1", set.file_name().unwrap().to_str().unwrap());
+    let at = folder.path();
+    made(&report(&["latest", "--format", "md", "--to", "notes/my set.md"], at));
+    made(&report(&[&point, "--format", "md", "--to", "notes/run.md"], at));
+    let charts = |name: &str| -> BTreeSet<String> {
+        let entries = fs::read_dir(at.join("notes").join(name)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    let (of_set, of_run) = (charts("my set.charts"), charts("run.charts"));
+    assert!(of_set.contains("throughput-by-level-dark.svg"), "{of_set:?}");
+    let page = fs::read_to_string(at.join("notes/my set.md")).unwrap();
+    assert!(page.contains("src=\"my%20set.charts/throughput-by-level-light.svg\""), "{page}");
+    fs::write(at.join("notes/my set.charts/own-light.svg"), "drawn by somebody else").unwrap();
+    made(&report(&[&point, "--format", "md", "--to", "notes/my set.md"], at));
+    let mut replaced = charts("my set.charts");
+    assert!(replaced.remove("own-light.svg"), "what the page did not show stays");
+    assert_eq!(replaced, of_run);
 }
 
 #[test]
@@ -168,21 +194,45 @@ fn what_contradicts_itself_is_refused_with_a_hint() {
     refused(&report(&["latest", "--format", "csv", "--open"], at), "--open shows the HTML page");
     refused(&report(&["latest", "--format", "html", "--to", "-", "--open"], at), "needs a file");
     refused(&report(&["latest", "latest", "--to", "x"], at), "--to names one place");
+    let narrated = ["--narrator", "http://127.0.0.1:9"];
+    for form in ["csv", "json"] {
+        let asked = [&["latest", "--format", form], &narrated[..]].concat();
+        refused(&report(&asked, at), "--narrator writes prose");
+    }
+    refused(&report(&["latest", "--narrator", "nonsense"], at), "nonsense");
+    refused(&report(&["latest", "--narrator", "target"], at), "no model was measured");
     fs::write(at.join("file"), "x").unwrap();
     refused(&report(&["latest", "--to", "file/below"], at), "--to");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn without_a_program_to_open_pages_the_page_is_there_all_the_same() {
+fn where_nothing_can_be_opened_the_page_is_there_all_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let run = simulate(folder.path());
-    let ran = support::inferometer()
-        .args(["report", "latest", "--open"])
-        .env("PATH", "/nonexistent")
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    refused(&ran, "no program to open a page");
-    assert!(run.join("report.html").is_file());
+    let broken = folder.path().join("bin");
+    fs::create_dir(&broken).unwrap();
+    let opener = broken.join("xdg-open");
+    fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let nowhere = Path::new("/nonexistent");
+    for (path, display, why) in [
+        (nowhere, ":0", "no program to open a page"),
+        (broken.as_path(), ":0", "xdg-open failed"),
+        (broken.as_path(), "", "there is no desktop here"),
+    ] {
+        let _ = fs::remove_file(run.join("report.html"));
+        let ran = support::inferometer()
+            .args(["report", "latest", "--open"])
+            .env("PATH", path)
+            .env("DISPLAY", display)
+            .env_remove("WAYLAND_DISPLAY")
+            .env_remove("BROWSER")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        refused(&ran, &format!("nothing was opened: {why}"));
+        assert!(text(&ran.stderr).contains("report.html yourself"), "{}", text(&ran.stderr));
+        assert!(run.join("report.html").is_file());
+    }
 }

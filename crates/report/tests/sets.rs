@@ -333,6 +333,7 @@ fn page(set: &SetSummary) -> String {
     let files = SetFiles {
         set: "runs/20260102-030405-set1".to_owned(),
         summary: "runs/20260102-030405-set1/summary.json".to_owned(),
+        report: None,
     };
     let page = render(set, &files, Style::Plain);
     for line in page.lines() {
@@ -430,6 +431,7 @@ fn a_server_cannot_steer_the_terminal_and_colour_changes_nothing_but_colour() {
     let files = SetFiles {
         set: "runs/20260102-030405-set1".to_owned(),
         summary: "runs/20260102-030405-set1/summary.json".to_owned(),
+        report: None,
     };
     let coloured = render(&set, &files, Style::Coloured);
     let mut bare = String::new();
@@ -460,12 +462,16 @@ fn a_target_that_was_missed_is_told_with_what_to_do() {
 #[test]
 fn the_document_is_the_summary_of_the_set_and_its_files() {
     let set = search();
-    let files = SetFiles { set: "runs/s".to_owned(), summary: "runs/s/summary.json".to_owned() };
+    let (folder, summary) = ("runs/s".to_owned(), "runs/s/summary.json".to_owned());
+    let files = SetFiles { set: folder, summary, report: Some("runs/s/report.html".to_owned()) };
     let document: Value = serde_json::from_str(&json::render_set(&set, &files, &[])).unwrap();
     let stored: Value = serde_json::from_slice(&set.to_json_bytes()).unwrap();
     for (key, value) in stored.as_object().unwrap() {
         assert_eq!(&document[key], value, "{key}");
     }
     assert_eq!(document["files"]["set"], "runs/s");
+    assert_eq!(document["files"]["report"], "runs/s/report.html");
+    let page = render(&set, &files, Style::Plain);
+    assert!(page.ends_with("summary.json\n       runs/s/report.html\n"), "{page}");
     assert_eq!(document["limits"][0]["level"], 6.5);
 }

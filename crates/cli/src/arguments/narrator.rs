@@ -12,7 +12,8 @@ pub(crate) struct NarratorArguments {
     /// another server. Every sentence is checked against the data; what fails is dropped
     #[arg(long, value_name = "URL|target", help_heading = "Report")]
     pub(crate) narrator: Option<NarratorChoice>,
-    /// A file with the API key of the narrator's server, where that is not the target
+    /// A file with the API key of the narrator's server. `suite --narrator target` has the target's
+    /// key; of what is stored no key is known, so `report` sends one only if it is named here
     #[arg(long, value_name = "FILE", requires = "narrator", help_heading = "Report")]
     pub(crate) narrator_key_file: Option<PathBuf>,
 }
@@ -30,6 +31,11 @@ impl FromStr for NarratorChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "target" => Ok(Self::Target),
+            // A slip of `target` would be taken for the name of a host.
+            other if !other.contains("://") => Err(format!(
+                "neither `target` nor the base URL of a server, such as http://{}",
+                if other.contains([':', '.']) { other } else { "localhost:8000" }
+            )),
             url => url
                 .parse()
                 .map(Self::Url)
@@ -46,7 +52,10 @@ mod tests {
     fn a_narrator_is_the_target_or_a_server() {
         assert_eq!("target".parse(), Ok(NarratorChoice::Target));
         assert!(matches!("http://other:8000".parse(), Ok(NarratorChoice::Url(_))));
-        let error = "8000".parse::<NarratorChoice>().unwrap_err();
-        assert!(error.contains("`target`"), "{error}");
+        for wrong in ["8000", "nonsense", "Target", "other:8000", "ftp://other", "http://"] {
+            let error = wrong.parse::<NarratorChoice>().unwrap_err();
+            assert!(error.contains("`target`"), "{error}");
+        }
+        assert!("other:8000".parse::<NarratorChoice>().unwrap_err().contains("http://other:8000"));
     }
 }

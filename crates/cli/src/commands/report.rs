@@ -13,6 +13,7 @@ use self::stored::Source;
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
+use crate::narrator::{Writer, leaving_pages_alone};
 use crate::{output, report_files};
 
 /// What stands for standard output.
@@ -20,6 +21,7 @@ const PRINTED: &str = "-";
 
 pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
+    let writer = &Writer::of_stored(&arguments.narrator).map_err(leaving_pages_alone)?;
     let store = store(&arguments.store)?;
     let talk = |line: &str| {
         if !arguments.quiet {
@@ -29,7 +31,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
     for name in &arguments.names {
         let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
         let source = Source::read(&found, talk)?;
-        let made = make(&source, arguments, talk)?;
+        let made = make(&source, arguments, writer, talk)?;
         if let Some(page) = made.filter(|_| arguments.open) {
             browser::open(&page)?;
         }
@@ -45,6 +47,12 @@ fn check(arguments: &ReportArguments) -> Result<(), Failure> {
             .hint("leave --to out, or make the reports one by one"));
     }
     match arguments.format {
+        Some(form @ (ReportFormat::Csv | ReportFormat::Json))
+            if arguments.narrator.narrator.is_some() =>
+        {
+            Err(Failure::usage(format!("--narrator writes prose, and {} has none", form.name()))
+                .hint("leave one of them out"))
+        }
         None if is_printed => Err(Failure::usage("`--to -` prints one form, and none is named")
             .hint("add --format html, md, csv or json")),
         Some(form @ (ReportFormat::Md | ReportFormat::Csv | ReportFormat::Json))
@@ -65,9 +73,10 @@ fn check(arguments: &ReportArguments) -> Result<(), Failure> {
 fn make(
     source: &Source,
     arguments: &ReportArguments,
+    writer: &Writer,
     talk: impl Fn(&str),
 ) -> Result<Option<PathBuf>, Failure> {
-    let document = || source.document(&arguments.narrator);
+    let document = || source.document(writer, &talk);
     let Some(form) = arguments.format else {
         let folder = arguments.to.clone().unwrap_or_else(|| source.folder().to_owned());
         let page = report_files::write_both(&folder, &document()?)?;

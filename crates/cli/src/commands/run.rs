@@ -9,7 +9,7 @@ use inferometer_model::{Plan, Spec};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::{page, store};
-use crate::arguments::{NarratorArguments, ResultArguments, RunArguments};
+use crate::arguments::{ResultArguments, RunArguments};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::live::{self, Live, Server, Session, check_sends_something};
@@ -33,12 +33,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if 1 < repeat.runs && !results.dry_run {
         let restart_timeout = repeat.restart_timeout;
         let how = How::Live { secrets: vec![secrets], restart_timeout };
-        return set::begin(
-            set::repeated(spec, &repeat)?,
-            how,
-            results,
-            &NarratorArguments::default(),
-        );
+        return set::begin(set::repeated(spec, &repeat)?, how, results);
     }
     let requirements = Requirements::of(&results.require, &spec)?;
     let ingredients = Ingredients::gather(&spec)?;

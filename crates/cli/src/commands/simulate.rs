@@ -13,7 +13,7 @@ use inferometer_workload::{Ingredients, make_plan};
 use super::run::{Planned, exit_of};
 use super::{page, store};
 use crate::arguments::{
-    ExperimentArguments, NarratorArguments, PageFormat, Records, ResultArguments, VirtualArguments,
+    ExperimentArguments, PageFormat, Records, ResultArguments, VirtualArguments,
 };
 use crate::draft::{Repeat, draft};
 use crate::failure::{Exit, Failure};
@@ -40,12 +40,7 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
         && 1 < repeat.runs
         && let Some(Experiment { spec, repeat }) = experiments.pop()
     {
-        return set::begin(
-            set::repeated(spec, &repeat)?,
-            How::Virtual,
-            typed.results,
-            &NarratorArguments::default(),
-        );
+        return set::begin(set::repeated(spec, &repeat)?, How::Virtual, typed.results);
     }
     let store = match typed.records {
         Records::All => Some(store(&typed.results.store)?),

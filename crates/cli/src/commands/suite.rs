@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));
     }
-    set::begin(campaign, how, results, &arguments.narrator)
+    set::begin_suite(campaign, how, results, &arguments.narrator)
 }
 
 fn resume(arguments: &SuiteArguments, name: &str) -> Result<ExitCode, Failure> {
@@ -41,6 +41,6 @@ fn resume(arguments: &SuiteArguments, name: &str) -> Result<ExitCode, Failure> {
         return Err(beside_resume("--prompts"));
     }
     let (typed, results) = (arguments.experiment.clone(), &arguments.results);
-    let (narrator, virtual_time) = (arguments.narrator.clone(), arguments.virtual_time);
+    let (narrator, virtual_time) = (Some(&arguments.narrator), arguments.virtual_time);
     Resume { name, typed, virtual_time, results, narrator }.go_on()
 }

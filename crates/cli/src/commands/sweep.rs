@@ -19,7 +19,7 @@ use crate::sweep::{Sweep, ask, outline};
 pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     if let Some(name) = &arguments.resume {
         let (typed, results) = (arguments.merged(), &arguments.results);
-        let (virtual_time, narrator) = (arguments.virtual_time, NarratorArguments::default());
+        let (virtual_time, narrator) = (arguments.virtual_time, None);
         return Resume { name, typed, virtual_time, results, narrator }.go_on();
     }
     let Sweep { campaign, secrets, restart_timeout, notes } = ask(arguments)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));
     }
-    set::begin(campaign, how, results, &NarratorArguments::default())
+    set::begin(campaign, how, results)
 }
 
 /// A set to go on with, and what was typed beside it.
@@ -44,7 +44,7 @@ pub(super) struct Resume<'a> {
     pub(super) virtual_time: bool,
     pub(super) results: &'a ResultArguments,
     /// Who writes the report, of a suite.
-    pub(super) narrator: NarratorArguments,
+    pub(super) narrator: Option<&'a NarratorArguments>,
 }
 
 impl Resume<'_> {
@@ -73,7 +73,7 @@ impl Resume<'_> {
             let restart_timeout = waits.map_or(RESTART_TIMEOUT, |written| written.0);
             How::Live { secrets, restart_timeout }
         };
-        set::resume(&store, &set, how, results, narrator)
+        set::resume(&store, &set, how, results, *narrator)
     }
 }
 

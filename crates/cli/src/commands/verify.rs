@@ -81,7 +81,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         )),
     }
     if let Some(format) = page {
-        set::page::show(&summary, set, &[], format)?;
+        set::page::show(&summary, &set::page::files(set), &[], format)?;
     }
     let verified = format!(
         "verified {}{}: {} runs add up, and the summary is what they give",

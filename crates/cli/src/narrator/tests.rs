@@ -7,8 +7,12 @@ use std::thread::JoinHandle;
 use inferometer_model::SpecDraft;
 use inferometer_report::document::plain;
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
+use inferometer_report::narrative::narrator::{Answer, Question};
 use inferometer_report::narrative::{Author, Narrative, Sentence};
+use serde_json::json;
 
+use super::asking::ask;
+use super::kept::{FILE, stored};
 use super::*;
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"writer","object":"model"}]}"#;
@@ -89,6 +93,14 @@ fn facts() -> Facts {
     of_published(&[row(2, 97.72, 212.18), row(4, 167.97, 115.15)])
 }
 
+fn nobody() -> Interruption {
+    Interruption::default()
+}
+
+fn without_key() -> Secrets {
+    Secrets::typed(KEY_FLAG, None).unwrap()
+}
+
 fn rules() -> Narrative {
     let by_rules = Sentence { text: plain("By the rules."), facts: Vec::new() };
     Narrative { summary: vec![by_rules.clone()], doubts: vec![by_rules], ..Narrative::default() }
@@ -101,9 +113,9 @@ fn what_holds_is_kept_and_the_rest_is_counted() {
                 - Output throughput falls from 97.72 tok/s at c=2 to 167.97 tok/s at c=4.\n\
                 SCENARIO: Scaling (c=4)\n- Mean TTFT is 115.15 ms. The server is wonderful.\n";
     let fake = Fake::saying(vec![(200, MODELS.to_owned()), (200, saying(said))]);
-    let narrator = Narrator::at(&fake.base(), None).unwrap();
+    let narrator = Narrator::at(&fake.base(), &without_key()).unwrap();
     let facts = facts();
-    let narration = narrate(&narrator, &facts);
+    let narration = narrate(&narrator, &facts, &nobody());
     let asked = fake.thread.join().unwrap();
     assert!(asked[1].starts_with("POST /v1/chat/completions "), "{}", asked[1]);
     assert!(asked[1].contains("\"model\":\"writer\"") && asked[1].contains("115.15"));
@@ -115,22 +127,69 @@ fn what_holds_is_kept_and_the_rest_is_counted() {
     assert_eq!((name.as_str(), kept, rejected.values().sum::<u32>()), ("writer", 2, 2));
 }
 
+fn whole(said: &str) -> Vec<Answer> {
+    vec![Answer { question: Question::Whole, said: said.to_owned() }]
+}
+
 #[test]
 fn the_same_page_is_made_again_without_asking() {
     let folder = tempfile::tempdir().unwrap();
     let facts = facts();
-    assert_eq!(words(folder.path(), &facts, rules()).unwrap(), rules());
-    let said = "SUMMARY\n- Mean TTFT at c=4 is lower than at c=2.".to_owned();
-    let answers =
-        vec![Answer { question: inferometer_report::narrative::narrator::Question::Whole, said }];
+    assert_eq!(words(folder.path(), &facts, rules()), rules());
+    let answers = whole("SUMMARY\n- Mean TTFT at c=4 is lower than at c=2.");
     let narration = Narration::of("writer", answers, None, &facts);
-    store(folder.path(), &narration).unwrap();
-    assert_eq!(stored(folder.path()).unwrap(), Some(narration.clone()));
-    let page = words(folder.path(), &facts, rules()).unwrap();
+    keep(folder.path(), &narration);
+    assert_eq!(stored(folder.path()), Ok(Some(narration.clone())));
+    let page = words(folder.path(), &facts, rules());
     assert_eq!(page, narration.narrative(&facts, rules()));
     assert!(matches!(page.author, Author::Model { kept: 1, .. }));
-    std::fs::write(folder.path().join(FILE), b"{").unwrap();
-    assert!(words(folder.path(), &facts, rules()).is_err());
+}
+
+#[test]
+fn words_that_cannot_be_read_or_kept_leave_the_page_to_the_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = facts();
+    let silent = Narration::of("writer", Vec::new(), Some("it did not answer".to_owned()), &facts);
+    let newer =
+        json!({ "schema": 2, "model": "writer", "answers": [], "failure": null, "rulings": [] });
+    for unreadable in ["{".to_owned(), newer.to_string()] {
+        std::fs::write(folder.path().join(FILE), &unreadable).unwrap();
+        assert_eq!(words(folder.path(), &facts, rules()), rules());
+        keep(folder.path(), &silent);
+        let kept = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert_eq!(kept, unreadable, "somebody may read it");
+    }
+    let away = folder.path().join("away");
+    keep(&away, &silent);
+    assert_eq!(words(&away, &facts, rules()), rules());
+}
+
+#[test]
+fn words_are_not_replaced_by_a_failure_to_say_them_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = facts();
+    let silent = Narration::of("late", Vec::new(), Some("it did not answer".to_owned()), &facts);
+    keep(folder.path(), &silent);
+    assert_eq!(stored(folder.path()), Ok(Some(silent.clone())));
+    let spoken = Narration::of("writer", whole("Mean TTFT at c=4 is 115.15 ms."), None, &facts);
+    keep(folder.path(), &spoken);
+    keep(folder.path(), &silent);
+    assert_eq!(stored(folder.path()), Ok(Some(spoken)));
+    let again = Narration::of("other", whole("Mean TTFT at c=2 is 212.18 ms."), None, &facts);
+    keep(folder.path(), &again);
+    assert_eq!(stored(folder.path()), Ok(Some(again)));
+}
+
+#[test]
+fn a_suite_has_the_key_of_its_target_and_takes_no_other() {
+    let target = Some(NarratorChoice::Target);
+    let plain = NarratorArguments { narrator: target.clone(), narrator_key_file: None };
+    let keyed = NarratorArguments { narrator: target, narrator_key_file: Some("key".into()) };
+    let live = [without_key()];
+    assert!(matches!(Writer::of_suite(&plain, Some(&live)), Ok(Writer::Measured(_))));
+    let refused = Writer::of_suite(&keyed, Some(&live)).unwrap_err();
+    assert!(refused.message().contains(KEY_FLAG), "{refused:?}");
+    assert!(Writer::of_suite(&plain, None).unwrap_err().message().contains("virtual time"));
 }
 
 #[test]
@@ -140,12 +199,13 @@ fn a_narrator_that_babbles_or_fails_leaves_the_page_to_the_rules() {
         (200, saying("lorem ipsum dolor. TTFT is 999 ms at c=2."), "none of its 2 sentences"),
         (200, saying("<think>for ever and ever"), "no sentence"),
         (500, "oops".to_owned(), "status 500"),
+        (401, "oops".to_owned(), "without a key"),
         (200, "{}".to_owned(), "choices"),
         (200, "<html>".to_owned(), "not JSON"),
     ] {
         let fake = Fake::saying(vec![(200, MODELS.to_owned()), (status, body)]);
-        let narrator = Narrator::at(&fake.base(), None).unwrap();
-        let page = narrate(&narrator, &facts).narrative(&facts, rules());
+        let narrator = Narrator::at(&fake.base(), &without_key()).unwrap();
+        let page = narrate(&narrator, &facts, &nobody()).narrative(&facts, rules());
         fake.thread.join().unwrap();
         assert_eq!(page.summary, rules().summary);
         let Author::RulesInstead { name, why: said } = &page.author else { panic!("{page:?}") };
@@ -160,8 +220,9 @@ fn a_key_goes_to_the_narrator_and_into_no_message() {
     let key_file = folder.path().join("key");
     std::fs::write(&key_file, "narrator-key\n").unwrap();
     let fake = Fake::saying(vec![(200, MODELS.to_owned()), (401, "narrator-key".to_owned())]);
-    let narrator = Narrator::at(&fake.base(), Some(&key_file)).unwrap();
-    let narration = narrate(&narrator, &facts());
+    let narrator =
+        Narrator::at(&fake.base(), &Secrets::typed(KEY_FLAG, Some(&key_file)).unwrap()).unwrap();
+    let narration = narrate(&narrator, &facts(), &nobody());
     let asked = fake.thread.join().unwrap();
     assert!(asked[1].to_lowercase().contains("authorization: bearer narrator-key"));
     assert!(!serde_json::to_string(&narration).unwrap().contains("narrator-key"));
@@ -172,7 +233,9 @@ fn the_measured_model_speaks_through_the_chat_api() {
     let fake = Fake::saying(vec![(200, saying("Hello."))]);
     let draft =
         SpecDraft { url: Some(fake.base()), api: Some(Api::Completions), ..SpecDraft::default() };
-    let narrator = Narrator::measured(&draft.resolve().unwrap(), None, "writer").unwrap();
-    assert_eq!(ask(&narrator, "Who are you?").as_deref(), Ok("Hello."));
+    let spec = draft.resolve().unwrap();
+    let narrator = Narrator::measured(&spec, &without_key(), "writer").unwrap();
+    let said = ask(&narrator, "Who are you?", Duration::from_secs(30), &nobody());
+    assert_eq!(said.unwrap(), "Hello.");
     fake.thread.join().unwrap();
 }

@@ -9,6 +9,7 @@ pub(crate) mod page;
 mod play;
 mod points;
 mod progress;
+mod report;
 mod restart;
 mod virtual_time;
 
@@ -37,7 +38,7 @@ use crate::draft::Repeat;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::live::{Session, ceiling, check_ceiling};
-use crate::narrator;
+use crate::narrator::Writer;
 use crate::requirements::Requirements;
 use crate::secrets::Secrets;
 use crate::simulation::VirtualEngine;
@@ -60,12 +61,17 @@ impl How {
         matches!(self, Self::Virtual)
     }
 
+    fn secrets(&self) -> Option<&[Secrets]> {
+        match self {
+            Self::Live { secrets, .. } => Some(secrets),
+            Self::Virtual => None,
+        }
+    }
+
     /// Where each key is read again when the set is gone on with.
     fn key_files(&self) -> Vec<Option<PathBuf>> {
-        let files: Vec<Option<PathBuf>> = match self {
-            Self::Live { secrets, .. } => secrets.iter().map(Secrets::key_file).collect(),
-            Self::Virtual => Vec::new(),
-        };
+        let secrets = self.secrets().unwrap_or_default();
+        let files: Vec<Option<PathBuf>> = secrets.iter().map(Secrets::key_file).collect();
         if files.iter().all(Option::is_none) { Vec::new() } else { files }
     }
 }
@@ -167,10 +173,29 @@ pub(crate) fn begin(
     campaign: CampaignSpec,
     how: How,
     results: &ResultArguments,
+) -> Result<ExitCode, Failure> {
+    check(&campaign, &how, results)?;
+    start(campaign, how, results, &Writer::Rules)
+}
+
+/// The same for a suite, which has a report and somebody to write it.
+pub(crate) fn begin_suite(
+    campaign: CampaignSpec,
+    how: How,
+    results: &ResultArguments,
     narrator: &NarratorArguments,
 ) -> Result<ExitCode, Failure> {
     check(&campaign, &how, results)?;
-    narrator::check(narrator, how.is_virtual())?;
+    let writer = Writer::of_suite(narrator, how.secrets())?;
+    start(campaign, how, results, &writer)
+}
+
+fn start(
+    campaign: CampaignSpec,
+    how: How,
+    results: &ResultArguments,
+    writer: &Writer,
+) -> Result<ExitCode, Failure> {
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let ceiling = checked_ceiling(&campaign, &how)?;
@@ -190,24 +215,30 @@ pub(crate) fn begin(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         realtime_ns: SystemClock::new().anchor().realtime_ns,
     })?;
-    let errand = Errand { store: &store, set: &set, session: &session, results, narrator };
+    let errand = Errand { store: &store, set: &set, session: &session, results, writer };
     errand.carry_out(bench.as_mut(), Begun::Now)
 }
 
-/// Goes on with a set.
+/// Goes on with a set. Only of a suite a narrator is known.
 pub(crate) fn resume(
     store: &RunStore,
     set: &SetDirectory,
     how: How,
     results: &ResultArguments,
-    narrator: &NarratorArguments,
+    narrator: Option<&NarratorArguments>,
 ) -> Result<ExitCode, Failure> {
     check_format(results)?;
-    narrator::check(narrator, how.is_virtual())?;
     let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
+    let writer = &match narrator {
+        Some(asked) if asked.narrator.is_some() => {
+            check_has_report(set, &campaign)?;
+            Writer::of_suite(asked, how.secrets())?
+        }
+        Some(_) | None => Writer::Rules,
+    };
     let session = Session::begin(checked_ceiling(&campaign, &how)?, results.quiet)?;
     let mut bench = Servers::unasked(how).bench(&campaign, &session);
-    let errand = Errand { store, set, session: &session, results, narrator };
+    let errand = Errand { store, set, session: &session, results, writer };
     errand.carry_out(bench.as_mut(), Begun::Before)
 }
 
@@ -219,7 +250,7 @@ struct Errand<'a> {
     session: &'a Session,
     results: &'a ResultArguments,
     /// Who writes the report of a suite.
-    narrator: &'a NarratorArguments,
+    writer: &'a Writer,
 }
 
 impl Errand<'_> {
@@ -290,6 +321,15 @@ fn known_levels(campaign: &CampaignSpec) -> Vec<(u32, Level)> {
             })
             .collect(),
     }
+}
+
+fn check_has_report(set: &SetDirectory, campaign: &CampaignSpec) -> Result<(), Failure> {
+    if let Question::Suite(_) = campaign.question {
+        return Ok(());
+    }
+    let path = set.path().display();
+    Err(Failure::usage("--narrator: this set is no suite, and no report is written for it")
+        .hint(format!("make one when it is finished: inferometer report {path} --narrator …")))
 }
 
 fn check_format(results: &ResultArguments) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! What a set came to, as the user wants to see it. The one place where sets are printed.
 
+use std::path::PathBuf;
+
 use inferometer_analysis::RequirementOutcome;
 use inferometer_analysis::set::SetSummary;
 use inferometer_report::json;
@@ -11,18 +13,18 @@ use crate::arguments::PageFormat;
 use crate::commands::style;
 use crate::failure::Failure;
 use crate::output;
+use crate::report_files;
 
 pub(crate) fn show(
     summary: &SetSummary,
-    set: &SetDirectory,
+    files: &SetFiles,
     required: &[RequirementOutcome],
     format: PageFormat,
 ) -> Result<(), Failure> {
-    let files = files(set);
     output::result(&match format {
-        PageFormat::Json => json::render_set(summary, &files, required),
+        PageFormat::Json => json::render_set(summary, files, required),
         PageFormat::Page | PageFormat::Vllm => {
-            let mut page = render(summary, &files, style());
+            let mut page = render(summary, files, style());
             let section = requirements(required, style());
             if !section.is_empty() {
                 page = format!("{page}\n{section}");
@@ -32,10 +34,17 @@ pub(crate) fn show(
     })
 }
 
-/// Where a set is stored.
+/// Where a set is stored, with its report where there is one.
 pub(crate) fn files(set: &SetDirectory) -> SetFiles {
+    let report = set.path().join(report_files::HTML);
+    files_with(set, Some(report).filter(|report| report.is_file()))
+}
+
+/// The same, with the report that was just written.
+pub(super) fn files_with(set: &SetDirectory, report: Option<PathBuf>) -> SetFiles {
     SetFiles {
         set: set.path().display().to_string(),
         summary: set.path().join("summary.json").display().to_string(),
+        report: report.map(|report| report.display().to_string()),
     }
 }

@@ -11,12 +11,13 @@ use inferometer_model::journal::RunStop;
 
 use super::bench::{Asked, Bench};
 use super::points::Found;
+use super::report::Report;
 use super::{Errand, page, points, progress, stored_runs, way_on};
 use crate::commands::run::exit_of;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::place::Place;
-use crate::report_files;
+use crate::report_files::OfSet;
 use crate::requirements::{Judged, Requirements};
 
 pub(super) struct Play<'a> {
@@ -62,21 +63,32 @@ impl<'a> Play<'a> {
         self.conclude(&summary)
     }
 
-    /// Prints the set, judges what was required of it, and says how it went.
+    /// Judges the set and what was required of it, prints it, writes the report of a suite, and says
+    /// how it went.
     fn conclude(self, summary: &SetSummary) -> Result<Option<Exit>, Failure> {
         let runs: Vec<Summary> = self.results.iter().map(|it| it.summary.clone()).collect();
         let outcomes = self.requirements.judge(&runs)?;
-        page::show(summary, self.errand.set, &outcomes, self.errand.results.page.format())?;
-        if let Question::Suite(_) = self.manifest.campaign.question {
-            if self.errand.narrator.narrator.is_some() {
-                self.errand.session.talk("the narrator writes; every sentence is checked …");
-            }
-            let (set, narrator) = (self.errand.set, self.errand.narrator);
-            let report = report_files::write(set, self.manifest, summary, &self.results, narrator)?;
-            self.errand.session.talk(&format!("report: {}", report.display()));
-        }
+        let exit = self.verdict(summary, &runs).or_else(|| self.requirements.exit(&outcomes));
+        let Errand { set, results, .. } = self.errand;
+        let report = self.report(summary);
+        let written = report.and_then(Report::write);
+        let files = page::files_with(set, written.clone());
+        page::show(summary, &files, &outcomes, results.page.format())?;
+        let told = self.requirements.tell(&[Judged { runs, outcomes }]);
+        let exit = exit.max(told);
+        Ok(report.map_or(exit, |report| report.conclude(written, exit)))
+    }
+
+    /// Of a suite.
+    fn report<'own>(&'own self, summary: &'own SetSummary) -> Option<Report<'own>> {
+        let Question::Suite(_) = self.manifest.campaign.question else { return None };
+        let (set, manifest, points) = (self.errand.set, self.manifest, &self.results);
+        Some(Report { errand: self.errand, results: OfSet { set, manifest, summary, points } })
+    }
+
+    fn verdict(&self, summary: &SetSummary, runs: &[Summary]) -> Option<Exit> {
         let strict = self.errand.results.strict;
-        let exit = match self.manifest.campaign.question {
+        match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
             Question::Sweep(_) | Question::Suite(_) if runs.iter().any(points::found_nobody) => {
@@ -87,10 +99,7 @@ impl<'a> Play<'a> {
                 Verdict::Degraded if strict => Some(Exit::RunInvalid),
                 Verdict::Degraded | Verdict::Valid => None,
             },
-        };
-        let exit = exit.or_else(|| self.requirements.exit(&outcomes));
-        let told = self.requirements.tell(&[Judged { runs, outcomes }]);
-        Ok(exit.max(told))
+        }
     }
 
     /// Until all are there; `Some` is the signal that came before.

@@ -99,16 +99,20 @@ pub(crate) fn observations(folder: &Path) -> Observations {
     latest_run(folder).read().unwrap().observations
 }
 
-/// Answers every request with the same bytes and closes, until the test's process ends.
+/// Answers every request by its path and closes, until the test's process ends.
 pub(crate) fn server_saying(reply: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    server_hearing(move |head| reply(head.split(' ').nth(1).unwrap_or_default()))
+}
+
+/// The same by the whole head of a request.
+pub(crate) fn server_hearing(reply: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let Some(head) = read_request(&mut stream) else { continue };
-            let path = head.split(' ').nth(1).unwrap_or_default();
-            let _ = stream.write_all(reply(path).as_bytes());
+            let _ = stream.write_all(reply(&head).as_bytes());
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let _ = stream.read(&mut [0; 1]);
         }

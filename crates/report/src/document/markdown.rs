@@ -4,6 +4,7 @@ mod inline;
 mod table;
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use super::ids::{Ids, anchor};
 use super::{Badge, Block, Document, Figure, Lead, Mood, Section, Span, Text};
@@ -19,8 +20,17 @@ pub struct MarkdownReport {
     pub files: Vec<(String, String)>,
 }
 
+/// The folder of a page's charts, where no other is named.
+pub const CHARTS: &str = "charts";
+
 pub fn render(document: &Document) -> MarkdownReport {
-    let mut page = Page { linked: linked(document), ..Page::default() };
+    render_with(document, CHARTS)
+}
+
+/// The same, with the charts in another folder beside the page.
+pub fn render_with(document: &Document, charts: &str) -> MarkdownReport {
+    let charts = charts.to_owned();
+    let mut page = Page { linked: linked(document), charts, ..Page::default() };
     page.header(&document.header);
     page.part(format!("# {}", rest(&document.title)));
     page.lead(&document.lead);
@@ -41,6 +51,8 @@ struct Page {
     ids: Ids,
     /// Of the files.
     names: Ids,
+    /// Their folder.
+    charts: String,
     /// Where links go: only these places need a name.
     linked: BTreeSet<String>,
 }
@@ -129,15 +141,17 @@ impl Page {
         let chart = &figure.chart;
         self.place(&chart.id);
         let name = self.names.give(&chart.id);
-        self.files.push((file(&name, "light"), chart.to_svg(Theme::Light)));
-        self.files.push((file(&name, "dark"), chart.to_svg(Theme::Dark)));
+        let file = |theme: &str| format!("{}/{name}-{theme}.svg", self.charts);
+        let (light, dark) = (file("light"), file("dark"));
         self.part(format!(
             "<picture>\n  <source media=\"(prefers-color-scheme: dark)\" srcset=\"{}\">\n  \
              <img alt=\"{}\" src=\"{}\">\n</picture>",
-            file(&name, "dark"),
+            link(&dark),
             escape::xml(&chart.finding),
-            file(&name, "light"),
+            link(&light),
         ));
+        self.files.push((light, chart.to_svg(Theme::Light)));
+        self.files.push((dark, chart.to_svg(Theme::Dark)));
         let n = if chart.n.is_empty() { String::new() } else { format!(" ({})", rest(&chart.n)) };
         self.part(format!("**{}.** {}{n}", rest(&chart.title), rest(&chart.finding)));
         if let Some(mermaid) = &figure.mermaid {
@@ -157,8 +171,20 @@ impl Page {
     }
 }
 
-fn file(name: &str, theme: &str) -> String {
-    format!("charts/{name}-{theme}.svg")
+/// A path as the page names it: whatever has a meaning in a URL or a list of them is encoded.
+pub fn link(path: &str) -> String {
+    let mut link = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'/' => {
+                link.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(link, "%{byte:02X}");
+            }
+        }
+    }
+    link
 }
 
 /// Text as it is, in a fence that nothing inside can close.

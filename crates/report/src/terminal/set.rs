@@ -26,6 +26,9 @@ use crate::number::{count, percent};
 pub struct SetFiles {
     pub set: String,
     pub summary: String,
+    /// The HTML page, where one was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
 }
 
 /// A name may be a whole command line.
@@ -239,10 +242,9 @@ fn notices(notices: &[Notice], style: Style) -> String {
 }
 
 fn files(files: &SetFiles, style: Style) -> String {
-    format!(
-        "{}  {}\n       {}\n",
-        style.paint(Ink::Bold, "files"),
-        terminal(&files.set),
-        terminal(&files.summary)
-    )
+    let mut text = format!("{}  {}\n", style.paint(Ink::Bold, "files"), terminal(&files.set));
+    for file in std::iter::once(&files.summary).chain(&files.report) {
+        let _ = writeln!(text, "       {}", terminal(file));
+    }
+    text
 }

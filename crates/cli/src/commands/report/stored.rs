@@ -5,12 +5,15 @@ use std::path::Path;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
 use inferometer_report::document::Document;
+use inferometer_report::narrative::facts;
 use inferometer_report::pages::csv;
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError, Stored};
 
-use crate::arguments::NarratorArguments;
 use crate::failure::Failure;
-use crate::{report_files, set};
+use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
+use crate::report_files::{self, OfSet};
+use crate::set;
+use crate::signals::Interruption;
 
 /// What a page is made of.
 pub(super) enum Source {
@@ -36,12 +39,45 @@ impl Source {
         }
     }
 
-    pub(super) fn document(&self, narrator: &NarratorArguments) -> Result<Document, Failure> {
+    /// The page, in the words of whoever is to write it.
+    pub(super) fn document(
+        &self,
+        writer: &Writer,
+        talk: impl Fn(&str),
+    ) -> Result<Document, Failure> {
+        if writer.is_model() {
+            self.consult(writer, talk).map_err(leaving_pages_alone)?;
+        }
         match self {
-            Self::Run { directory, summary } => report_files::of_run(directory, summary, narrator),
+            Self::Run { directory, summary } => Ok(report_files::of_run(directory, summary)),
             Self::Set { set, summary, points } => {
-                let manifest = set.manifest().map_err(|error| refused(&error))?;
-                report_files::of_set(set, &manifest, summary, points, narrator)
+                let manifest = &set.manifest().map_err(|error| refused(&error))?;
+                Ok(OfSet { set, manifest, summary, points }.document())
+            }
+        }
+    }
+
+    fn consult(&self, writer: &Writer, talk: impl Fn(&str)) -> Result<(), Failure> {
+        // Nothing is begun here that a signal may not end at once.
+        let never = &Interruption::default();
+        match self {
+            Self::Run { directory, summary } => {
+                let manifest = directory.manifest().map_err(|error| refused(&error))?;
+                let subject = Subject {
+                    spec: &manifest.spec,
+                    condition: 0,
+                    model: &summary.run.model,
+                    simulated: summary.run.simulated.is_some(),
+                };
+                let (facts, folder) = (&facts::of_run(summary), directory.path());
+                narrator::Errand { subject, facts, folder }.run(writer, never, talk)
+            }
+            Self::Set { set, summary, points } => {
+                let manifest = &set.manifest().map_err(|error| refused(&error))?;
+                let of_set = OfSet { set, manifest, summary, points };
+                let Some(subject) = of_set.subject() else { return Ok(()) };
+                let (facts, folder) = (&of_set.facts(), set.path());
+                narrator::Errand { subject, facts, folder }.run(writer, never, talk)
             }
         }
     }
