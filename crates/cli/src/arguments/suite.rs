@@ -1,6 +1,6 @@
 //! The command that plays a suite.
 
-use clap::Args;
+use clap::{Arg, Args};
 use inferometer_model::campaign::Prompts;
 
 use super::ResultArguments;
@@ -9,7 +9,48 @@ use super::narrator::NarratorArguments;
 use super::written::{Written, named};
 use crate::suite::Price;
 
+/// Flags that would make all scenarios alike: they are refused with a reason, and no help shows them.
+const REFUSED: [&str; 31] = [
+    "input-tokens",
+    "output-tokens",
+    "prefix-tokens",
+    "prefixes",
+    "prefix-zipf",
+    "dataset",
+    "dataset-kind",
+    "keep-order",
+    "prompt",
+    "prompt-file",
+    "trace",
+    "trace-kind",
+    "keep",
+    "turns",
+    "turn-think-time",
+    "turn-think",
+    "plan",
+    "concurrency",
+    "think-time",
+    "think",
+    "rate",
+    "ramp",
+    "ramp-curve",
+    "max-concurrency",
+    "arrivals",
+    "burstiness",
+    "speed",
+    "ticks",
+    "requests",
+    "duration",
+    "until",
+];
+
+fn hide_refused(argument: Arg) -> Arg {
+    let is_refused = argument.get_long().is_some_and(|flag| REFUSED.contains(&flag));
+    if is_refused { argument.hide(true) } else { argument }
+}
+
 #[derive(Args, Debug, Default)]
+#[command(mut_args(hide_refused))]
 pub(crate) struct SuiteArguments {
     /// Suite to play: a name that --list shows, or a file of your own [default: standard]
     #[arg(value_name = "NAME|FILE")]
@@ -28,7 +69,7 @@ pub(crate) struct SuiteArguments {
     pub(crate) show: Option<String>,
     /// Price to reckon a dry run with: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
     /// and written
-    #[arg(long, value_name = "PRICE", requires = "dry_run", help_heading = "Suite")]
+    #[arg(long, value_name = "PRICE", help_heading = "Suite")]
     pub(crate) price: Option<Price>,
     #[command(flatten)]
     pub(crate) narrator: NarratorArguments,

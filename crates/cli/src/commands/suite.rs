@@ -19,6 +19,10 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
         output::result(shown(name)?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.price.is_some() && !results.dry_run {
+        return Err(Failure::usage("--price is reckoned with in a dry run, and nothing stores it")
+            .hint("add --dry-run, or leave it out"));
+    }
     if let Some(name) = &arguments.resume {
         return resume(arguments, name);
     }
@@ -27,8 +31,10 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
         if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
     if results.dry_run {
         set::check(&campaign, &how, results)?;
-        output::result(&outline(&campaign, &notes, arguments.price, results)?)?;
-        return Ok(ExitCode::SUCCESS);
+        return match outline(&campaign, &notes, arguments.price, results)? {
+            Ok(text) => output::result(&text).map(|()| ExitCode::SUCCESS),
+            Err(exit) => Ok(exit.into()),
+        };
     }
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &SweepArguments) -> Result<ExitCode, Failure> {
         if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
     if results.dry_run {
         set::check(&campaign, &how, results)?;
-        output::result(&outline(&campaign, &notes, results.page.format()))?;
+        output::result(&outline(&campaign, &notes, results.page.format())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     for note in notes.iter().filter(|_| !results.quiet) {

@@ -55,6 +55,12 @@ impl<'a> Play<'a> {
         if let Some(exit) = self.points(bench)? {
             return Ok(Some(exit));
         }
+        if self.begun == Begun::Before && self.measured == 0 {
+            let stored = stored_runs(self.results.len());
+            self.errand
+                .session
+                .talk(&format!("{stored}, and that is all: nothing is left to measure"));
+        }
         let summary = points::sum_up(self.manifest, &self.results, &self.campaign);
         for line in progress::precision(&summary) {
             self.errand.session.talk(&line);

@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use inferometer_model::campaign::{CampaignSpec, Condition, Question, Scenario, Suite};
+use inferometer_model::spec::Extent;
 
 use super::builtin;
 use super::file::{ScenarioFile, SuiteFile};
-use super::hash::hash;
+use super::hash::{Files, hash};
 use super::overrides;
 use super::resolved::{Resolved, ResolvedScenario, Said};
 use crate::arguments::{ExperimentArguments, SuiteArguments};
@@ -38,13 +39,14 @@ pub(crate) fn ask(arguments: &SuiteArguments) -> Result<Ready, Failure> {
         simulated: arguments.virtual_time,
     };
     let resolved = Resolved::of(&file, said)?;
-    let hash = hash(&resolved)?;
-    let changes = overrides::changes(&file, said, &hash)?;
+    let mut files = Files::default();
+    let hash = hash(&resolved, &mut files)?;
+    let changes = overrides::changes(&file, said, &hash, &mut files)?;
     Ok(ready(file, resolved, hash, changes))
 }
 
 fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>) -> Ready {
-    let notes = resolved.scenarios.iter().filter_map(note).collect();
+    let notes = resolved.scenarios.iter().flat_map(notes).collect();
     let scenario = |(written, resolved): (&ScenarioFile, &ResolvedScenario)| Scenario {
         category: written.category.clone(),
         purpose: written.purpose.clone(),
@@ -63,10 +65,25 @@ fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>
     Ready { campaign, secrets, restart_timeout: repeat.restart_timeout, notes }
 }
 
-fn note(scenario: &ResolvedScenario) -> Option<String> {
+fn notes(scenario: &ResolvedScenario) -> Vec<String> {
     let name = &scenario.name;
-    (!scenario.rising)
-        .then(|| format!("the levels of `{name}` did not rise: they are put in order, each once"))
+    let mut notes = Vec::new();
+    if !scenario.rising {
+        notes
+            .push(format!("the levels of `{name}` did not rise: they are put in order, each once"));
+    }
+    if let Extent::Requests(requests) = scenario.spec.load.extent {
+        let empty = scenario.concurrencies().filter(|users| requests.get() < u64::from(*users));
+        let empty: Vec<String> = empty.map(|users| users.to_string()).collect();
+        if !empty.is_empty() {
+            notes.push(format!(
+                "`{name}` has {requests} requests, fewer than {} at once: not all of these places \
+                 are ever taken",
+                empty.join(", ")
+            ));
+        }
+    }
+    notes
 }
 
 /// The suite, and the rest of what was typed. The first word may be left out: a URL stands then in
@@ -85,6 +102,10 @@ fn chosen(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
         Some(place) if is_place => Err(Failure::usage(format!(
             "{name} is no suite; write its name or file first, then the URL ({place})"
         ))),
+        Some(other) if builtin::find(other).is_some() => Err(Failure::usage(format!(
+            "`{name}` and `{other}` are two suites, and one is played at a time"
+        ))
+        .hint("play one after the other; behind its suite stands the URL of a server")),
         _ => Ok((suite(name)?, typed)),
     }
 }

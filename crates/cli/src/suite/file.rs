@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::schema;
 use crate::arguments::Grammar;
-use crate::experiment::{self, Layer, Lists};
+use crate::experiment::{self, Layer, Lists, nearest};
 use crate::failure::Failure;
 
 /// More than anybody means to wait for.
@@ -28,6 +28,7 @@ pub(super) struct SuiteFile {
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioFile {
     pub(super) name: String,
+    /// Its name, where nobody says another.
     pub(super) category: String,
     pub(super) purpose: String,
     /// What it asks, over the defaults of the suite.
@@ -41,7 +42,8 @@ impl SuiteFile {
 
     /// `path` is where it was read, and where files that it names are looked for.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let whole = experiment::file::parse(path, text)?;
+        let whole = experiment::file::parse(path, text)
+            .map_err(|failure| strange_table(path, text).unwrap_or(failure))?;
         refuse_seeds(&whole)?;
         whole.check_by(&schema::document(), Lists::InOrder)?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -57,6 +59,23 @@ impl SuiteFile {
             scenarios,
         })
     }
+}
+
+/// A slip in the name of a table that is written often is no TOML either, and the slip is what must
+/// be told.
+fn strange_table(path: &Path, text: &str) -> Option<Failure> {
+    let schema = schema::document();
+    let known: Vec<&str> = schema["properties"].as_object()?.keys().map(String::as_str).collect();
+    text.lines().zip(1..).find_map(|(line, number): (&str, usize)| {
+        let header = line.trim().trim_start_matches('[');
+        let name = header.split(['.', ']']).next()?.trim();
+        let is_header = header.len() < line.trim().len() && !known.contains(&name);
+        let near = nearest(name, &known).filter(|_| is_header)?;
+        let place = path.display();
+        Some(Failure::usage(format!(
+            "{place}:{number}: unknown key `{name}`; did you mean `{near}`?"
+        )))
+    })
 }
 
 /// The schema has seen to it that it is text.
@@ -115,14 +134,15 @@ fn scenario(
 ) -> Result<ScenarioFile, Failure> {
     let at = format!("scenario.{place}");
     let mut own = whole.part(&at);
-    let said = |key: &str| {
+    let said = |key: &str, what: &str| {
         text_at(&own.tree, key).ok_or_else(|| {
-            let what =
-                format!("scenario {} has no `{key}`, and every one needs its own", place + 1);
-            whole.origins.failure(&at, &what)
+            let number = place + 1;
+            whole.origins.failure(&at, &format!("scenario {number} has no `{key}`: {what}"))
         })
     };
-    let (name, category, purpose) = (said("name")?, said("category")?, said("purpose")?);
+    let name = said("name", "what it is called in tables, such as \"Single user\"")?;
+    let purpose = said("purpose", "what it shows, in one line")?;
+    let category = text_at(&own.tree, "category").unwrap_or_else(|| name.clone());
     if let Some(tables) = own.tree.as_object_mut() {
         tables.retain(|_, table| table.is_object());
     }

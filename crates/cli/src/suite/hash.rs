@@ -4,10 +4,12 @@
 //! for the same number do not change it. Words for people, the server and whatever belongs to it
 //! (its tokenizer too), this client and the seed are not in it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use inferometer_model::Spec;
-use inferometer_model::spec::Source;
+use inferometer_model::spec::{Source, Workload};
 use inferometer_workload::Ingredients;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -19,9 +21,9 @@ use crate::failure::Failure;
 const VERSION: u32 = 1;
 
 /// SHA-256 as hexadecimal digits.
-pub(super) fn hash(suite: &Resolved) -> Result<String, Failure> {
+pub(super) fn hash(suite: &Resolved, files: &mut Files) -> Result<String, Failure> {
     let scenarios: Vec<Value> =
-        suite.scenarios.iter().map(scenario).collect::<Result<_, Failure>>()?;
+        suite.scenarios.iter().map(|it| scenario(it, files)).collect::<Result<_, Failure>>()?;
     let repetition = &suite.repetition;
     let asked = json!({
         "version": VERSION,
@@ -49,20 +51,19 @@ fn canonical(mut asked: Value) -> Result<Vec<u8>, Failure> {
     serde_json::to_vec(&asked).map_err(|error| Failure::internal(format!("suite: {error}")))
 }
 
-fn scenario(scenario: &ResolvedScenario) -> Result<Value, Failure> {
+fn scenario(scenario: &ResolvedScenario, files: &mut Files) -> Result<Value, Failure> {
     let ResolvedScenario { name, spec, levels, .. } = scenario;
     let mut workload = spec.workload.clone();
     workload.tokenizer = None;
-    let mut workload = json!(workload);
-    let files = if names_files(&spec.workload.source) { contents(spec)? } else { Vec::new() };
-    forget_paths(&mut workload["source"]);
+    let mut held = Vec::new();
+    files.replace(spec, &mut workload.source, &mut held)?;
     let mut promises: Vec<String> = spec.slos.iter().map(ToString::to_string).collect();
     promises.sort_unstable();
     Ok(json!({
         "name": name,
         "api": spec.api,
         "workload": workload,
-        "files": files,
+        "files": held,
         "load": spec.load,
         "levels": levels,
         "slo": promises,
@@ -70,31 +71,57 @@ fn scenario(scenario: &ResolvedScenario) -> Result<Value, Failure> {
     }))
 }
 
-fn names_files(source: &Source) -> bool {
-    match source {
-        Source::Dataset(_) | Source::Trace(_) | Source::Saved { .. } => true,
-        Source::Mix(parts) => parts.iter().any(|part| names_files(&part.source)),
-        Source::Synthetic(_)
-        | Source::VllmRandom(_)
-        | Source::Fixed(_)
-        | Source::Conversations(_) => false,
+/// What files hold, which stands for where they lie. Each is read once, however often a suite is
+/// hashed.
+#[derive(Debug, Default)]
+pub(super) struct Files(BTreeMap<(PathBuf, Option<String>), Held>);
+
+/// The kind of a file, named or found, and its SHA-256.
+type Held = (String, String);
+
+impl Files {
+    /// Takes the names of files out of a source, and adds what they hold in their order.
+    fn replace(
+        &mut self,
+        spec: &Spec,
+        source: &mut Source,
+        held: &mut Vec<Held>,
+    ) -> Result<(), Failure> {
+        let whole = source.clone();
+        let (path, kind) = match source {
+            Source::Dataset(data) => {
+                (&mut data.path, data.kind.take().map(|kind| json!(kind).to_string()))
+            }
+            Source::Trace(trace) => {
+                (&mut trace.path, trace.kind.take().map(|kind| json!(kind).to_string()))
+            }
+            Source::Saved { path, .. } => (path, None),
+            Source::Mix(parts) => {
+                return parts
+                    .iter_mut()
+                    .try_for_each(|it| self.replace(spec, &mut it.source, held));
+            }
+            Source::Synthetic(_)
+            | Source::VllmRandom(_)
+            | Source::Fixed(_)
+            | Source::Conversations(_) => return Ok(()),
+        };
+        let key = (std::mem::take(path), kind);
+        let found = match self.0.get(&key) {
+            Some(found) => found.clone(),
+            None => read(spec, whole)?,
+        };
+        held.push(found.clone());
+        self.0.insert(key, found);
+        Ok(())
     }
 }
 
-/// What files hold stands for where they lie.
-fn contents(spec: &Spec) -> Result<Vec<(String, String)>, Failure> {
-    let ingredients = Ingredients::gather(spec)?;
-    let files = &ingredients.materials().files;
-    Ok(files.iter().map(|file| (file.kind.clone(), file.sha256.clone())).collect())
-}
-
-fn forget_paths(source: &mut Value) {
-    match source {
-        Value::Object(keys) => {
-            keys.remove("path");
-            keys.values_mut().for_each(forget_paths);
-        }
-        Value::Array(parts) => parts.iter_mut().for_each(forget_paths),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+/// Without the tokenizer: what a file holds does not depend on it, and counting takes long.
+fn read(spec: &Spec, source: Source) -> Result<Held, Failure> {
+    let workload = Workload { source, tokenizer: None, ..spec.workload.clone() };
+    let ingredients = Ingredients::gather(&Spec { workload, ..spec.clone() })?;
+    let file = ingredients.materials().files.last();
+    let file = file.ok_or_else(|| Failure::internal("a file of which nothing is known"))?;
+    Ok((file.kind.clone(), file.sha256.clone()))
 }

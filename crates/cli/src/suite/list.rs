@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::builtin;
 use super::file::{ScenarioFile, SuiteFile};
-use super::hash::hash;
+use super::hash::{Files, hash};
 use super::resolved::{Resolved, Said};
 use crate::arguments::{ExperimentArguments, PageFormat};
 use crate::experiment::Layer;
@@ -50,7 +50,7 @@ impl Listed {
                 requests = requests.zip(expected(&spec).0).map(|(sum, more)| sum + more * runs);
             }
         }
-        let hash = hash(&resolved)?;
+        let hash = hash(&resolved, &mut Files::default())?;
         Ok(Self { file, hash, runs: levels * runs, requests })
     }
 }

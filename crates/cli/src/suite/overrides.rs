@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::builtin;
 use super::file::SuiteFile;
-use super::hash::hash;
+use super::hash::{Files, hash};
 use super::resolved::{Resolved, Said};
 use crate::arguments::Grammar;
 use crate::experiment::{self, Layer};
@@ -30,7 +30,7 @@ pub(super) fn check(file: &SuiteFile, said: &Layer) -> Result<(), Failure> {
     check_source(file, said)
 }
 
-fn belongs_to_scenarios(leaf: &[String]) -> bool {
+pub(super) fn belongs_to_scenarios(leaf: &[String]) -> bool {
     let keys: Vec<&str> = leaf.iter().map(String::as_str).collect();
     match keys[..] {
         ["workload", "source" | "tokenizer" | "count" | "stream" | "seed" | "body", ..]
@@ -70,6 +70,7 @@ pub(super) fn changes(
     file: &SuiteFile,
     said: Said<'_>,
     asked: &str,
+    files: &mut Files,
 ) -> Result<Vec<String>, Failure> {
     let mut changes: Vec<String> = Vec::new();
     for leaf in leaves(&said.layer.tree) {
@@ -80,7 +81,7 @@ pub(super) fn changes(
         let before = Resolved::of(file, Said { layer: &layer, ..said });
         // What cannot even be asked without it is another question too.
         let is_same = match before {
-            Ok(before) => hash(&before)? == asked,
+            Ok(before) => hash(&before, files)? == asked,
             Err(_) => false,
         };
         if !is_same {

@@ -14,25 +14,68 @@ pub(crate) struct Price {
 const TOKENS: f64 = 1e6;
 const SECONDS: f64 = 3_600.0;
 
-impl Price {
+/// What the parts come to that have a price.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cost(pub(super) Vec<Part>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) of: Paid,
     /// `None` where it depends on something that is not known.
+    pub(super) amount: Option<f64>,
+}
+
+/// What is paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paid {
+    Time,
+    InputTokens,
+    OutputTokens,
+}
+
+impl Paid {
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::InputTokens => "input_tokens",
+            Self::OutputTokens => "output_tokens",
+        }
+    }
+}
+
+impl Price {
     pub(super) fn of(
         &self,
         time: Option<Duration>,
         input_tokens: Option<u64>,
         output_tokens: Option<u64>,
-    ) -> Option<f64> {
+    ) -> Cost {
         #[expect(clippy::cast_precision_loss, reason = "money for the eye")]
         let millions = |tokens: Option<u64>| tokens.map(|tokens| tokens as f64 / TOKENS);
+        let hours = time.map(|time| time.as_secs_f64() / SECONDS);
         let parts = [
-            (self.hour, time.map(|time| time.as_secs_f64() / SECONDS)),
-            (self.million_in, millions(input_tokens)),
-            (self.million_out, millions(output_tokens)),
+            (Paid::Time, self.hour, hours),
+            (Paid::InputTokens, self.million_in, millions(input_tokens)),
+            (Paid::OutputTokens, self.million_out, millions(output_tokens)),
         ];
-        parts
-            .into_iter()
-            .filter_map(|(price, amount)| price.map(|price| amount.map(|amount| price * amount)))
-            .sum()
+        let part = |(of, price, amount): (Paid, Option<f64>, Option<f64>)| {
+            price.map(|price| Part { of, amount: amount.map(|amount| price * amount) })
+        };
+        Cost(parts.into_iter().filter_map(part).collect())
+    }
+}
+
+impl Cost {
+    /// `None` where a part is not known.
+    pub(super) fn whole(&self) -> Option<f64> {
+        self.0.iter().map(|part| part.amount).sum()
+    }
+
+    /// Of the tokens alone, where they have a price and are known.
+    pub(super) fn tokens(&self) -> Option<f64> {
+        let mut parts = self.0.iter().filter(|part| part.of != Paid::Time).peekable();
+        parts.peek()?;
+        parts.map(|part| part.amount).sum()
     }
 }
 
@@ -77,11 +120,18 @@ mod tests {
     fn time_and_tokens_are_paid_for() {
         let price: Price = "3/h, 0.5/M-in,2/M-out".parse().unwrap();
         let half_an_hour = Some(Duration::from_mins(30));
-        let cost = price.of(half_an_hour, Some(2_000_000), Some(250_000)).unwrap();
-        assert!((cost - 3.0).abs() < 1e-12, "{cost}");
-        assert_eq!(price.of(None, Some(1), Some(1)), None, "nobody knows how long it takes");
+        let cost = price.of(half_an_hour, Some(2_000_000), Some(250_000));
+        let whole = cost.whole().unwrap();
+        assert!((whole - 3.0).abs() < 1e-12, "{whole}");
+        let cost = price.of(None, Some(1_000_000), Some(500_000));
+        assert_eq!(cost.whole(), None, "nobody knows how long it takes");
+        assert_eq!(cost.tokens(), Some(1.5));
+        assert_eq!(price.of(half_an_hour, None, Some(1)).tokens(), None);
         let price: Price = "0.5/M-in".parse().unwrap();
-        assert_eq!(price.of(None, Some(4_000_000), None), Some(2.0));
+        let cost = price.of(None, Some(4_000_000), None);
+        assert_eq!((cost.whole(), cost.tokens()), (Some(2.0), Some(2.0)));
+        let price: Price = "1/h".parse().unwrap();
+        assert_eq!(price.of(None, Some(1), Some(1)).tokens(), None, "they cost nothing");
     }
 
     #[test]

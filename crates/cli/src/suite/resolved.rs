@@ -3,6 +3,7 @@
 use inferometer_analysis::check_slos;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Level, Order, Prompts, Repetition};
+use inferometer_model::spec::LoadShape;
 
 use super::file::{ScenarioFile, SuiteFile};
 use crate::arguments::ExperimentArguments;
@@ -85,5 +86,16 @@ impl ResolvedScenario {
         check_slos(&spec.slos, spec.workload.streaming)
             .map_err(|problem| of_scenario(Failure::usage(problem.to_string())))?;
         Ok(Self { name: scenario.name.clone(), spec, levels, rising, drafted })
+    }
+
+    /// How many it has in flight at each of its levels; none on an open loop.
+    pub(super) fn concurrencies(&self) -> impl Iterator<Item = u32> {
+        self.levels.iter().filter_map(|level| match (level, &self.spec.load.shape) {
+            (Level::Concurrency(users), _)
+            | (Level::AsAsked, LoadShape::Closed { concurrency: users, .. }) => Some(users.get()),
+            (Level::AsAsked, LoadShape::Open { .. }) | (Level::Rate(_) | Level::Unlimited, _) => {
+                None
+            }
+        })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn document() -> Value {
     shared.insert("sweep".to_owned(), levels(&experiment));
     for (key, words) in [
         ("name", "What it is called; no two alike"),
-        ("category", "What kind of question it is, such as Latency"),
+        ("category", "Word for the table, such as Latency [default: its name]"),
         ("purpose", "What it shows, in one line"),
     ] {
         shared.insert(key.to_owned(), text(words));
@@ -32,8 +32,8 @@ pub(crate) fn document() -> Value {
              one may find what another left in the server's prefix cache [default: fresh]"
         ),
         "order": names::<Order>(
-            "Whether all repetitions of a scenario follow each other, or the whole suite is \
-             repeated in other orders [default: listed]"
+            "Whether every round goes through the scenarios and levels as they are listed, or in an \
+             order of its own [default: listed]"
         ),
         "repeat": table_of(&experiment, "repeat"),
         "defaults": defaults,

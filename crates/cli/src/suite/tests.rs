@@ -2,14 +2,16 @@
 
 use std::path::Path;
 
+use clap::CommandFactory;
 use inferometer_model::campaign::{Level, Prompts};
 
 use super::builtin;
 use super::file::SuiteFile;
-use super::hash::hash;
+use super::hash::{Files, hash};
+use super::overrides::belongs_to_scenarios;
 use super::resolved::{Resolved, Said};
-use crate::arguments::ExperimentArguments;
-use crate::experiment::Layer;
+use crate::arguments::{Arguments, Command, ExperimentArguments};
+use crate::experiment::{Layer, schema};
 
 const STANDARD: &str = include_str!("builtin/standard.toml");
 const METHODOLOGY: &str = include_str!("builtin/methodology.toml");
@@ -22,7 +24,7 @@ fn resolved(text: &str) -> Resolved {
 }
 
 fn hash_of(text: &str) -> String {
-    hash(&resolved(text)).unwrap()
+    hash(&resolved(text), &mut Files::default()).unwrap()
 }
 
 /// A suite that is published under these names must not come to mean something else unnoticed.
@@ -37,7 +39,7 @@ fn built_in_suites_are_what_they_were() {
         ("code", "2399727583e36a9cb95a209a7f8a7f0b9b228c504a4c2992c77082bf2dfe9b36"),
         ("agent", "5fb67a7c86afa0e02efdc0b75070399bfd55ab930c7f106b9813b9701498b9a9"),
         ("long-context", "53f1f1c26f5e35a186100d4f18ed57c1912788107bbf1c3177055b3a7e4ceeb2"),
-        ("methodology", "c514fb95548f32b9d63244508e60659bced0463f73e05d0a0fe3ea0e3817bed6"),
+        ("methodology", "27ed30b1ef9086d809ff51f190a3ffa7366e8cf72b4cf5f95f9e1892a1ab2310"),
     ];
     let found: Vec<(String, String)> = builtin::all()
         .unwrap()
@@ -48,6 +50,50 @@ fn built_in_suites_are_what_they_were() {
         })
         .collect();
     assert_eq!(found, known.map(|(name, hash)| (name.to_owned(), hash.to_owned())));
+}
+
+#[test]
+fn without_a_word_the_quick_suite_is_played() {
+    let Command::Suite(arguments) = Command::default() else { panic!("no suite") };
+    assert_eq!(arguments.suite.as_deref(), Some("quick"));
+    assert!(arguments.experiment.place.is_none(), "on the embedded engine");
+    assert!(!arguments.virtual_time && !arguments.results.dry_run);
+}
+
+/// The help shows what may be said beside a suite, and only that.
+#[test]
+fn no_help_shows_what_is_refused() {
+    let whole = Arguments::command();
+    let command = whole.find_subcommand("suite").unwrap();
+    let shown: Vec<&str> = command
+        .get_arguments()
+        .filter(|it| !it.is_hide_set())
+        .filter_map(|it| it.get_long())
+        .collect();
+    let experiment = schema::document();
+    let mut seen = 0;
+    for table in ["workload", "load"] {
+        for key in experiment["properties"][table]["properties"].as_object().unwrap().keys() {
+            let Some(flag) = schema::flag(&format!("{table}.{key}")) else { continue };
+            let is_refused = belongs_to_scenarios(&[table.to_owned(), key.clone()]);
+            assert_ne!(shown.contains(&&flag[2..]), is_refused, "{flag}");
+            seen += 1;
+        }
+    }
+    assert!(30 < seen, "only {seen} flags were found");
+}
+
+#[test]
+fn the_methodology_is_the_protocol_and_its_fine_sweep() {
+    let suite = resolved(METHODOLOGY);
+    let [coarse, fine] = &suite.scenarios[..] else { panic!("two scenarios") };
+    let levels: Vec<u32> = coarse.concurrencies().collect();
+    assert_eq!(levels, [10, 50, 100, 200, 500, 750, 1000]);
+    let levels: Vec<u32> = fine.concurrencies().collect();
+    assert_eq!(levels, [500, 550, 600, 650, 700, 750, 800, 850, 900, 950, 1000]);
+    assert!(suite.scenarios.iter().all(|scenario| scenario.spec.load.warm_up == 10));
+    assert_eq!(suite.repetition.runs.get(), 5);
+    assert_eq!(suite.repetition.cool_down.as_secs(), 60);
 }
 
 #[test]

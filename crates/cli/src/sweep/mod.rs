@@ -9,4 +9,4 @@ mod targets;
 pub(crate) use ask::{Sweep, ask, at_level};
 pub(crate) use find::Find;
 pub(crate) use levels::{Bound, ConcurrencyLevels, RateLevels};
-pub(crate) use outline::{expected, in_words, outline};
+pub(crate) use outline::{between_runs, expected, in_words, outline};

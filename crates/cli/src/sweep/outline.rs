@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use inferometer_model::Spec;
-use inferometer_model::campaign::{CampaignSpec, Level, Question, Search};
+use inferometer_model::campaign::{CampaignSpec, Level, Question, Search, Sweep};
 use inferometer_model::spec::{Extent, LoadShape, Rate};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::count;
 use serde_json::json;
 
 use crate::arguments::PageFormat;
+use crate::failure::Failure;
 use crate::set::known_specs;
 
 /// One level, as far as it is known beforehand.
@@ -21,30 +22,30 @@ struct Step {
     time: Option<Duration>,
 }
 
-pub(crate) fn outline(campaign: &CampaignSpec, notes: &[String], format: PageFormat) -> String {
-    let steps = steps(campaign);
-    match format {
-        PageFormat::Json => document(campaign, &steps),
-        PageFormat::Page | PageFormat::Vllm => page(campaign, &steps, notes),
-    }
-}
-
-fn levels(campaign: &CampaignSpec) -> &[Level] {
-    match &campaign.question {
-        Question::Repeat | Question::Suite(_) => &[Level::AsAsked],
-        Question::Sweep(sweep) => &sweep.levels,
-    }
+pub(crate) fn outline(
+    campaign: &CampaignSpec,
+    notes: &[String],
+    format: PageFormat,
+) -> Result<String, Failure> {
+    let Question::Sweep(sweep) = &campaign.question else {
+        return Err(Failure::internal("the outline of a sweep is asked of something else"));
+    };
+    let steps = steps(campaign, sweep);
+    Ok(match format {
+        PageFormat::Json => document(campaign, sweep, &steps),
+        PageFormat::Page | PageFormat::Vllm => page(campaign, sweep, &steps, notes),
+    })
 }
 
 /// The levels of the first server; the others are asked the same.
-fn steps(campaign: &CampaignSpec) -> Vec<Step> {
+fn steps(campaign: &CampaignSpec, sweep: &Sweep) -> Vec<Step> {
     let conditions = campaign.conditions.len().max(1);
     let specs = known_specs(campaign).into_iter().step_by(conditions);
     let step = |(level, spec): (&Level, Spec)| {
         let (requests, time) = expected(&spec);
         Step { level: *level, requests, time }
     };
-    levels(campaign).iter().zip(specs).map(step).collect()
+    sweep.levels.iter().zip(specs).map(step).collect()
 }
 
 /// Requests and time of a run, where the plan alone decides them. Draining is not counted.
@@ -88,19 +89,14 @@ struct Whole {
 }
 
 /// Runs that are laid out beforehand at most, and whether others may follow.
-fn planned(campaign: &CampaignSpec) -> (u64, bool) {
+fn planned(campaign: &CampaignSpec, sweep: &Sweep) -> (u64, bool) {
     let runs = u64::from(campaign.repetition.runs.get());
-    match &campaign.question {
-        Question::Repeat | Question::Suite(_) => (runs, false),
-        Question::Sweep(sweep) => {
-            let places = sweep.levels.len() as u64 * campaign.conditions.len() as u64;
-            (runs * places, sweep.fine.is_some() || sweep.find.is_some())
-        }
-    }
+    let places = sweep.levels.len() as u64 * campaign.conditions.len() as u64;
+    (runs.saturating_mul(places), sweep.fine.is_some() || sweep.find.is_some())
 }
 
 /// What is asked at every level.
-fn facts(campaign: &CampaignSpec) -> Vec<(&'static str, String)> {
+fn facts(campaign: &CampaignSpec, sweep: &Sweep) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(condition) = campaign.conditions.first() {
         let Spec { api, workload, load, .. } = &condition.spec;
@@ -114,21 +110,30 @@ fn facts(campaign: &CampaignSpec) -> Vec<(&'static str, String)> {
             },
         ));
     }
+    facts.extend(between_runs(campaign));
+    facts.extend(sweep.find.iter().flat_map(search));
+    facts
+}
+
+/// What happens between the runs of a set, when they end early, and what they are drawn from.
+pub(crate) fn between_runs(campaign: &CampaignSpec) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
     let repetition = &campaign.repetition;
     if !repetition.cool_down.is_zero() {
         facts.push(("rest", format!("{:?} between two runs", repetition.cool_down)));
     }
     if let Some(command) = &repetition.restart {
-        facts.push(("restart", terminal(command)));
+        let when = match campaign.question {
+            Question::Suite(_) => "before each round",
+            Question::Repeat | Question::Sweep(_) => "before each run",
+        };
+        facts.push(("restart", format!("{} ({when} but the first)", terminal(command))));
     }
     if let Some(stop_at) = &repetition.stop_at {
         let share = stop_at.half_width * 100.0;
         facts.push(("stop", format!("early, once {} is known to ±{share} %", stop_at.quantity)));
     }
     facts.push(("seed", campaign.seed.to_string()));
-    if let Question::Sweep(sweep) = &campaign.question {
-        facts.extend(sweep.find.iter().flat_map(search));
-    }
     facts
 }
 
@@ -143,17 +148,19 @@ fn search(find: &Search) -> [(&'static str, String); 3] {
     ]
 }
 
-fn whole(campaign: &CampaignSpec, steps: &[Step]) -> Whole {
-    let (runs, more) = planned(campaign);
-    let each = campaign.repetition.runs.get() * as_u32(campaign.conditions.len());
-    let requests = steps.iter().map(|step| step.requests).sum::<Option<u64>>();
-    let time = steps.iter().map(|step| step.time).sum::<Option<Duration>>();
-    let rests = campaign.repetition.cool_down * as_u32(runs.saturating_sub(1));
+fn whole(campaign: &CampaignSpec, sweep: &Sweep, steps: &[Step]) -> Whole {
+    let (runs, more) = planned(campaign, sweep);
+    let each = campaign.repetition.runs.get().saturating_mul(as_u32(campaign.conditions.len()));
+    let requests =
+        steps.iter().try_fold(0, |sum: u64, step| Some(sum.saturating_add(step.requests?)));
+    let time =
+        steps.iter().try_fold(Duration::ZERO, |sum, step| Some(sum.saturating_add(step.time?)));
+    let rests = campaign.repetition.cool_down.saturating_mul(as_u32(runs.saturating_sub(1)));
     Whole {
         runs,
         more,
-        requests: requests.map(|requests| requests * u64::from(each)),
-        time: time.map(|time| time * each + rests),
+        requests: requests.map(|requests| requests.saturating_mul(each.into())),
+        time: time.map(|time| time.saturating_mul(each).saturating_add(rests)),
     }
 }
 
@@ -161,12 +168,12 @@ fn as_u32<T: TryInto<u32>>(number: T) -> u32 {
     number.try_into().unwrap_or(u32::MAX)
 }
 
-fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
+fn page(campaign: &CampaignSpec, sweep: &Sweep, steps: &[Step], notes: &[String]) -> String {
     let mut text = "sweep (nothing was sent)\n".to_owned();
     let names: Vec<String> =
         campaign.conditions.iter().map(|condition| terminal(&condition.name)).collect();
     let _ = writeln!(text, "{:<10} {}", "servers", names.join(", "));
-    for (name, words) in facts(campaign) {
+    for (name, words) in facts(campaign, sweep) {
         let _ = writeln!(text, "{name:<10} {words}");
     }
     for note in notes {
@@ -185,7 +192,7 @@ fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
             step.time.map_or_else(|| "–".to_owned(), in_words),
         );
     }
-    let whole = whole(campaign, steps);
+    let whole = whole(campaign, sweep, steps);
     let requests = whole.requests.map_or_else(String::new, |n| format!(", {} requests", count(n)));
     let time =
         whole.time.map_or_else(String::new, |time| format!(", {} and its drains", in_words(time)));
@@ -198,8 +205,8 @@ fn page(campaign: &CampaignSpec, steps: &[Step], notes: &[String]) -> String {
     text
 }
 
-fn document(campaign: &CampaignSpec, steps: &[Step]) -> String {
-    let Whole { runs, more, requests, time } = whole(campaign, steps);
+fn document(campaign: &CampaignSpec, sweep: &Sweep, steps: &[Step]) -> String {
+    let Whole { runs, more, requests, time } = whole(campaign, sweep, steps);
     let levels: Vec<serde_json::Value> = steps
         .iter()
         .map(|step| {

@@ -1,5 +1,6 @@
 //! What a suite would do: `suite --dry-run`.
 
+mod budget;
 mod page;
 mod step;
 
@@ -9,46 +10,39 @@ use inferometer_model::campaign::{CampaignSpec, Question, Suite};
 use inferometer_model::spec::TargetSpec;
 
 use self::page::{document, page};
-use self::step::Step;
-use super::price::Price;
+use self::step::{KnownBy, Step};
+use super::price::{Cost, Price};
 use crate::arguments::{PageFormat, ResultArguments};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::live::Session;
 
+/// The page or document, or the signal that came before it was whole.
 pub(crate) fn outline(
     campaign: &CampaignSpec,
     notes: &[String],
     price: Option<Price>,
     results: &ResultArguments,
-) -> Result<String, Failure> {
+) -> Result<Result<String, Exit>, Failure> {
     let Question::Suite(suite) = &campaign.question else {
         return Err(Failure::internal("the outline of a suite is asked of something else"));
     };
     let session = Session::begin(usize::MAX, results.quiet)?;
-    let outline = Outline {
-        campaign,
-        suite,
-        price,
-        is_simulated: is_ours(campaign),
-        steps: Step::all(campaign, suite, &session)?,
+    let steps = match Step::all(campaign, suite, &session)? {
+        Ok(steps) => steps,
+        Err(exit) => return Ok(Err(exit)),
     };
-    Ok(match results.page.format() {
+    let outline = Outline { campaign, suite, notes, price, steps };
+    Ok(Ok(match results.page.format() {
         PageFormat::Json => document(&outline),
-        PageFormat::Page | PageFormat::Vllm => page(&outline, notes),
-    })
-}
-
-/// Whether it is known how long the server takes, because it can be played in virtual time.
-fn is_ours(campaign: &CampaignSpec) -> bool {
-    campaign.conditions.iter().all(|condition| condition.spec.target == TargetSpec::Embedded)
+        PageFormat::Page | PageFormat::Vllm => page(&outline),
+    }))
 }
 
 struct Outline<'a> {
     campaign: &'a CampaignSpec,
     suite: &'a Suite,
+    notes: &'a [String],
     price: Option<Price>,
-    /// Whether times come from a simulation, and not from a schedule alone.
-    is_simulated: bool,
     /// One for each level of each scenario, in their order.
     steps: Vec<Step>,
 }
@@ -61,7 +55,7 @@ struct Whole {
     output_tokens: Option<u64>,
     /// With the rests between runs.
     time: Option<Duration>,
-    cost: Option<f64>,
+    cost: Option<Cost>,
 }
 
 impl Outline<'_> {
@@ -69,14 +63,30 @@ impl Outline<'_> {
         let each = self.campaign.repetition.runs.get();
         let runs = self.steps.len() as u64 * u64::from(each);
         let sum = |amount: fn(&Step) -> Option<u64>| {
-            self.steps.iter().map(amount).sum::<Option<u64>>().map(|sum| sum * u64::from(each))
+            let sum =
+                self.steps.iter().try_fold(0, |sum: u64, it| Some(sum.saturating_add(amount(it)?)));
+            sum.map(|sum| sum.saturating_mul(each.into()))
         };
         let rests = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX);
         let rests = self.campaign.repetition.cool_down.saturating_mul(rests);
-        let time = self.steps.iter().map(|step| step.time).sum::<Option<Duration>>();
-        let time = time.map(|time| time * each + rests);
+        let time = self
+            .steps
+            .iter()
+            .try_fold(Duration::ZERO, |sum, step| Some(sum.saturating_add(step.time?)));
+        let time = time.map(|time| time.saturating_mul(each).saturating_add(rests));
         let (input_tokens, output_tokens) = (sum(|it| it.input_tokens), sum(|it| it.output_tokens));
-        let cost = self.price.and_then(|price| price.of(time, input_tokens, output_tokens));
+        let cost = self.price.map(|price| price.of(time, input_tokens, output_tokens));
         Whole { runs, requests: sum(|it| it.requests), input_tokens, output_tokens, time, cost }
+    }
+
+    /// Whether all times come from a simulation, and not from a schedule alone.
+    fn is_simulated(&self) -> bool {
+        self.steps.iter().all(|step| step.known_by == KnownBy::Simulation)
+    }
+
+    /// Whether it is ours, so that it can be known how long it takes.
+    fn is_ours(&self) -> bool {
+        let conditions = &self.campaign.conditions;
+        conditions.iter().all(|condition| condition.spec.target == TargetSpec::Embedded)
     }
 }

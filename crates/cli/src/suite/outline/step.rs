@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Stage, Suite};
+use inferometer_campaign::{Campaign, Told};
+use inferometer_model::campaign::{CampaignSpec, Level, Point, Suite};
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_workload::{Ingredients, make_plan};
 
-use crate::failure::Failure;
+use super::budget::{Budget, PLANNED_REQUESTS_MAX, Work};
+use crate::failure::{Exit, Failure};
 use crate::live::Session;
 use crate::simulation::VirtualEngine;
 use crate::simulator::Simulator;
 use crate::sweep::expected;
 
-/// `None` where the server decides it.
+/// Of one run. `None` where the server decides it.
 pub(super) struct Step {
     /// The place of its scenario.
     pub(super) scenario: usize,
@@ -25,97 +27,155 @@ pub(super) struct Step {
     pub(super) time: Option<Duration>,
     /// Requests that the engine refuses or does not finish, such as those that are too long for it.
     pub(super) failing: u64,
+    pub(super) known_by: KnownBy,
 }
 
-/// Beyond these many a simulation would keep people waiting.
-const SIMULATED_TOKENS_MAX: u64 = 10_000_000;
+/// How it was found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KnownBy {
+    Plan,
+    Simulation,
+    /// It would have been simulated, or its tokens counted, but there are too many requests.
+    TooLong,
+}
 
 impl Step {
+    /// In the order of the scenarios and their levels, or the signal that came before all were
+    /// known.
     pub(super) fn all(
         campaign: &CampaignSpec,
         suite: &Suite,
         session: &Session,
-    ) -> Result<Vec<Self>, Failure> {
+    ) -> Result<Result<Vec<Self>, Exit>, Failure> {
+        let mut budget = Budget::default();
         let mut steps = Vec::new();
-        for (scenario, asked) in suite.scenarios.iter().enumerate() {
-            for level in &asked.levels {
-                let spec = spec_at(campaign, scenario, *level)?;
-                steps.push(Self::of(&spec, scenario, *level, session)?);
+        for point in first_round(campaign, suite)? {
+            let spec = campaign.spec_of(&point);
+            let spec = spec.ok_or_else(|| Failure::internal("a scenario that is not listed"))?;
+            match Self::of(&spec, &point, &mut budget, session)? {
+                Ok(step) => steps.push(step),
+                Err(exit) => return Ok(Err(exit)),
+            }
+            // What was simulated while it came is cut, and no number of it is true.
+            if let Some(exit) = session.interruption.exit() {
+                return Ok(Err(exit));
             }
         }
-        Ok(steps)
+        Ok(Ok(steps))
     }
 
-    fn of(spec: &Spec, scenario: usize, level: Level, session: &Session) -> Result<Self, Failure> {
-        let planned = Self::planned(spec, scenario, level)?;
-        let is_short = planned.output_tokens.is_none_or(|tokens| tokens <= SIMULATED_TOKENS_MAX);
-        let is_known = planned.requests.is_some() || planned.time.is_some();
-        if spec.target == TargetSpec::Embedded && is_short && is_known {
-            return planned.simulated(spec, session);
+    fn of(
+        spec: &Spec,
+        point: &Point,
+        budget: &mut Budget,
+        session: &Session,
+    ) -> Result<Result<Self, Exit>, Failure> {
+        let (requests, time) = expected(spec);
+        let step = Self {
+            scenario: usize::try_from(point.condition).unwrap_or(usize::MAX),
+            level: point.level,
+            requests,
+            input_tokens: None,
+            output_tokens: None,
+            time,
+            failing: 0,
+            known_by: KnownBy::TooLong,
+        };
+        let foreseen = Work::foreseen(spec);
+        if PLANNED_REQUESTS_MAX < foreseen.requests {
+            return Ok(Ok(step));
         }
-        Ok(planned)
+        let (planned, has_end) = step.planned(spec)?;
+        if spec.target != TargetSpec::Embedded || !(has_end || planned.time.is_some()) {
+            return Ok(Ok(planned));
+        }
+        let work = Work {
+            requests: planned.requests.unwrap_or(foreseen.requests),
+            read: planned.input_tokens.unwrap_or(foreseen.read),
+            written: planned.output_tokens.unwrap_or(foreseen.written),
+        };
+        if !budget.allows(work.with_warm_up(spec.load.warm_up)) {
+            return Ok(Ok(Self { known_by: KnownBy::TooLong, ..planned }));
+        }
+        planned.simulated(spec, session)
     }
 
-    /// What the plan says.
-    fn planned(spec: &Spec, scenario: usize, level: Level) -> Result<Self, Failure> {
+    /// What the plan says, and whether it has an end of its own.
+    fn planned(self, spec: &Spec) -> Result<(Self, bool), Failure> {
         let ingredients = Ingredients::gather_without_words(spec)?;
         let (plan, _) = make_plan(spec, &ingredients);
-        let tokens = plan.bounds().requests.map(|_| tokens(plan.as_ref()));
-        Ok(Self {
-            scenario,
-            level,
-            requests: plan.bounds().requests,
-            input_tokens: tokens.map(|(input, _)| input),
-            output_tokens: tokens.map(|(_, output)| output),
-            time: expected(spec).1,
-            failing: 0,
-        })
+        let Some(requests) = plan.bounds().requests else {
+            return Ok((Self { known_by: KnownBy::Plan, ..self }, false));
+        };
+        let step = Self { requests: Some(requests), ..self };
+        // Only a file can be longer than was foreseen.
+        if PLANNED_REQUESTS_MAX < requests {
+            return Ok((step, true));
+        }
+        let (input, output) = tokens(plan.as_ref());
+        let (input_tokens, output_tokens) = (Some(input), Some(output));
+        Ok((Self { input_tokens, output_tokens, known_by: KnownBy::Plan, ..step }, true))
     }
 
     /// What comes of it on an engine that has seen nothing before.
-    fn simulated(self, spec: &Spec, session: &Session) -> Result<Self, Failure> {
+    fn simulated(self, spec: &Spec, session: &Session) -> Result<Result<Self, Exit>, Failure> {
         let mut simulator = Simulator { engine: VirtualEngine::of(&spec.engine)?, session };
-        let Ok(ready) = simulator.make_ready(spec)? else { return Ok(self) };
+        let ready = match simulator.make_ready(spec)? {
+            Ok(ready) => ready,
+            Err(exit) => return Ok(Err(exit)),
+        };
         let warm_up = ready.warm_up_took();
         let told = simulator.tell(ready)?;
         let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
         let (failing, (input, output)) = (told.requests() - told.ok(), told.tokens());
         // Who fails has read nothing, but was asked to.
         let as_planned = 0 < failing;
-        Ok(Self {
+        Ok(Ok(Self {
             requests: Some(told.requests()),
             input_tokens: if as_planned { self.input_tokens } else { Some(input) },
             output_tokens: if as_planned { self.output_tokens } else { Some(output) },
             time: Duration::try_from_secs_f64(time_s).ok(),
             failing,
+            known_by: KnownBy::Simulation,
             ..self
-        })
+        }))
     }
 }
 
-fn spec_at(campaign: &CampaignSpec, scenario: usize, level: Level) -> Result<Spec, Failure> {
-    let condition = u32::try_from(scenario).unwrap_or(u32::MAX);
-    let (seed, stage) = (campaign.seed, Stage::Planned);
-    let point = Point { number: 0, condition, level, repetition: 0, seed, stage };
-    let spec = campaign.spec_of(&point);
-    spec.ok_or_else(|| Failure::internal("a scenario that is not listed"))
+/// The runs of the first round with the seeds that they will have, in the order in which scenarios
+/// and levels are written.
+fn first_round(campaign: &CampaignSpec, suite: &Suite) -> Result<Vec<Point>, Failure> {
+    let asked = Campaign::new(campaign.clone());
+    let mut asked = asked.map_err(|error| Failure::usage(error.to_string()))?;
+    let mut points = Vec::new();
+    while let Some(point) = asked.next().filter(|point| point.repetition == 0) {
+        points.push(point);
+        asked.told(Told { is_valid: true, ..Told::default() });
+    }
+    let place = |point: &Point| {
+        let scenario = usize::try_from(point.condition).unwrap_or(usize::MAX);
+        let levels = suite.scenarios.get(scenario).map(|scenario| &scenario.levels);
+        (scenario, levels.and_then(|levels| levels.iter().position(|it| *it == point.level)))
+    };
+    points.sort_by_key(place);
+    Ok(points)
 }
 
 /// Read and written by all requests of a plan that has an end.
 fn tokens(plan: &dyn Plan) -> (u64, u64) {
     // What was said in a conversation before is read again in each of its turns.
     let mut before: BTreeMap<RequestId, u64> = BTreeMap::new();
-    let (mut input, mut output) = (0, 0);
+    let (mut input, mut output) = (0_u64, 0_u64);
     let requests =
         (0..plan.bounds().requests.unwrap_or_default()).map_while(|id| plan.request(RequestId(id)));
     for request in requests {
         let (read, written) = (u64::from(request.input_tokens), u64::from(request.output_tokens));
         let talk = request.conversation();
-        let said = before.remove(&talk).unwrap_or_default() + read;
-        input += said;
-        output += written;
+        let said = before.remove(&talk).unwrap_or_default().saturating_add(read);
+        input = input.saturating_add(said);
+        output = output.saturating_add(written);
         if request.continues {
-            before.insert(talk, said + written);
+            before.insert(talk, said.saturating_add(written));
         }
     }
     (input, output)
