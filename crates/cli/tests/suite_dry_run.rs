@@ -1,6 +1,5 @@
 //! What a dry run of a suite tells: requests, tokens, time and money, as far as they are known.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod support;
 

@@ -1,7 +1,6 @@
 //! What `suite` understands: built-in suites and files, what may be said beside them, and
 //! what is refused.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod support;
 
