@@ -106,7 +106,7 @@ impl Timeline {
                     [alone] => {
                         let dot = drawing.element("circle").number("cx", alone.x);
                         dot.number("cy", alone.y)
-                            .number("r", 2.5)
+                            .number("r", 3.0)
                             .paint("fill", look.paint())
                             .end();
                     }

@@ -184,8 +184,9 @@ fn notice(mood: Mood, words: &Text, points: &[Text], remedy: Option<&Text>) -> S
     };
     let remedy = remedy
         .map_or(String::new(), |words| format!("\n>\n> **What to do:** {}", inline::spans(words)));
-    let points: String = points.iter().map(|point| format!("\n> - {}", text(point))).collect();
-    let points = if points.is_empty() { points } else { format!("\n>{points}") };
+    let lines: Vec<String> = points.iter().map(|point| format!("> - {}", text(point))).collect();
+    let points =
+        if lines.is_empty() { String::new() } else { format!("\n>\n{}", lines.join("\n")) };
     format!("> [!{kind}]\n> {}{points}{remedy}", text(words))
 }
 

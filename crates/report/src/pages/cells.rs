@@ -44,7 +44,9 @@ pub(super) fn of_across(across: &Across, behind: Behind, places: usize) -> Cell 
     };
     let values = behind.values.map(|values| counted(values, "value"));
     let uncertain = (!across.certified).then(|| uncertified(behind.independent));
-    let known = Some(doubt(across)).filter(|words| !words.is_empty());
+    // What is too little to certify it is too little for an interval: it need not be said twice.
+    let says_more = across.certified || across.doubt().is_some();
+    let known = Some(doubt(across)).filter(|words| says_more && !words.is_empty());
     let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
     Cell {
         text: fixed(Some(mean), places),

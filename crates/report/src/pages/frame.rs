@@ -196,18 +196,18 @@ pub(super) fn paragraph(sentences: &[Sentence]) -> Option<Block> {
 }
 
 pub(super) fn notice(notice: &Notice) -> Block {
+    let (first, points) = divided(&notice.text);
+    notice_of(notice, first, points)
+}
+
+/// A warning in other words, with what it rests on.
+pub(super) fn notice_of(notice: &Notice, text: String, points: Vec<Text>) -> Block {
     let mood = match notice.severity {
         Severity::Note => Mood::Note,
         Severity::Degraded => Mood::Doubt,
         Severity::Invalid => Mood::Bad,
     };
-    let (first, points) = divided(&notice.text);
-    Block::Notice {
-        mood,
-        text: plain(first),
-        points,
-        remedy: Some(plain(sentence(&notice.remedy))),
-    }
+    Block::Notice { mood, text: plain(text), points, remedy: Some(plain(sentence(&notice.remedy))) }
 }
 
 pub(super) const fn state_word(state: CheckState) -> &'static str {

@@ -153,10 +153,11 @@ fn summary(narrative: &Narrative) -> Vec<Block> {
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let mut cards: Vec<Card> = Vec::new();
     let one_user = |row: &&Row<'_>| row.scenario.and_then(|asked| asked.concurrency) == Some(1);
-    if let Some(row) = rows.iter().find(one_user) {
-        let detail = row.name.clone();
-        cards.extend(card::latency("One user: TTFT mean", row, "ttft.mean", &detail));
-        cards.extend(card::latency("One user: TPOT mean", row, "tpot.mean", &detail));
+    let alone = rows.iter().find(one_user).map(|row| ("One user: ", row));
+    if let Some((who, row)) = alone.or_else(|| rows.first().map(|row| ("First scenario: ", row))) {
+        for (name, quantity) in [("TTFT mean", "ttft.mean"), ("TPOT mean", "tpot.mean")] {
+            cards.extend(card::latency(&format!("{who}{name}"), row, quantity, &row.name));
+        }
     }
     let scaling = scaling::cards(set, rows);
     if scaling.is_empty() {

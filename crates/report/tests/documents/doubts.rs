@@ -34,9 +34,9 @@ fn all_blocks<'a>(sections: &'a [Section], found: &mut Vec<&'a Block>) {
 fn table<'a>(page: &'a Document, id: &str) -> &'a Table {
     let mut blocks = Vec::new();
     all_blocks(&page.sections, &mut blocks);
-    let tables = blocks.into_iter().filter_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
+    let tables = blocks.into_iter().filter_map(|block| {
+        let Block::Table(table) = block else { return None };
+        Some(table)
     });
     tables.into_iter().find(|table| table.id == id).unwrap()
 }
@@ -44,9 +44,9 @@ fn table<'a>(page: &'a Document, id: &str) -> &'a Table {
 fn notices(page: &Document) -> Vec<(Mood, String, usize)> {
     let mut blocks = Vec::new();
     all_blocks(&page.sections, &mut blocks);
-    let told = |block: &&Block| match block {
-        Block::Notice { mood, text, points, .. } => Some((*mood, words(text), points.len())),
-        _ => None,
+    let told = |block: &&Block| {
+        let Block::Notice { mood, text, points, .. } = block else { return None };
+        Some((*mood, words(text), points.len()))
     };
     blocks.iter().filter_map(told).collect()
 }
@@ -93,11 +93,11 @@ fn what_is_known_of_a_warm_cache_is_told_apart_from_what_is_suspected() {
     assert!(text.contains("1 of 3 levels read their prompts so fast"), "{text}");
     assert!(text.contains("seem to have met them") && text.contains("(c=8)"), "{text}");
     let evidence = table(&page, "cache-evidence");
-    let sent = |row: usize| evidence.rows[row].last().unwrap();
-    assert!(sent(1).detail.as_deref().unwrap().contains("its speed alone"), "{:?}", sent(1));
-    assert_eq!(sent(0).detail.as_deref(), Some("it was not found in the cache"));
-    assert_eq!(sent(3).text, "all before it");
-    assert_eq!(sent(4).text, "One User, Decode and 1 other");
+    let senders = |row: usize| evidence.rows[row].last().unwrap();
+    assert!(senders(1).detail.as_deref().unwrap().contains("its speed alone"), "{:?}", senders(1));
+    assert_eq!(senders(0).detail.as_deref(), Some("it was not found in the cache"));
+    assert_eq!(senders(3).text, "all before it");
+    assert_eq!(senders(4).text, "One User, Decode and 1 other");
     let scaling = table(&page, "concurrency-scaling");
     let reasons: Vec<Option<&str>> =
         scaling.rows.iter().map(|row| row[0].detail.as_deref()).collect();
@@ -149,7 +149,7 @@ fn a_level_that_was_not_reached_is_doubtful_and_in_no_sentence() {
     let reason = cell.detail.as_deref().unwrap();
     assert!(reason.contains("no more than 5 of 8"), "{reason}");
     let text = markdown::render(&page).text;
-    assert!(text.contains("tok/s at c=4, the highest level that was measured"), "{text}");
+    assert!(text.contains("tok/s at c=4, the highest level that was reached"), "{text}");
 }
 
 #[test]

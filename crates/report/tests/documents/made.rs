@@ -141,6 +141,7 @@ impl Made {
                 found[key] = value.into();
             }
             (found["n"], found["not_certified"]) = (self.requests.into(), json!(["p99", "p999"]));
+            found["effective_n"] = self.requests.into();
         }
         metrics["output_throughput"]["value"] = self.output_per_s.into();
         metrics["output_throughput"]["interval"] =
@@ -151,7 +152,9 @@ impl Made {
             json!({ "low": per_user * 0.98, "high": per_user * 1.02 });
         metrics["pp"]["value"] = (f64::from(self.lengths.0) / self.ttft_ms[0] * 1e3).into();
         metrics["tg"]["value"] = (1e3 / self.tpot_ms[0]).into();
-        metrics["concurrency_peak"]["value"] = self.concurrency.into();
+        for name in ["concurrency_mean", "concurrency_peak"] {
+            metrics[name]["value"] = self.concurrency.into();
+        }
         metrics["peak_output_throughput"]["value"] = (self.output_per_s * 1.1).round().into();
     }
 }

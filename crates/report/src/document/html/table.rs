@@ -90,12 +90,22 @@ fn cell(page: &mut Markup, cell: &Cell, (align, is_first): (Align, bool), reason
     page.element(name, &attributes, |page| {
         told(page, cell);
         let note = cell.footnote().and_then(|own| reasons.iter().position(|it| *it == own));
-        if let Some(place) = note {
-            page.element("sup", &[("class", "note-number")], |page| {
-                page.text(&(place + 1).to_string());
-            });
+        if cell.doubtful || note.is_some() {
+            page.element("span", &[("class", "marks")], |page| marks(page, cell, note));
         }
     });
+}
+
+/// The sign of doubt and the number of the reason below the table, which stay together.
+fn marks(page: &mut Markup, cell: &Cell, note: Option<usize>) {
+    if cell.doubtful {
+        mark_doubt(page);
+    }
+    if let Some(place) = note {
+        page.element("sup", &[("class", "note-number")], |page| {
+            page.text(&(place + 1).to_string());
+        });
+    }
 }
 
 /// What there is more to know of a cell is its title, which the script shows to keyboards too.
@@ -104,16 +114,9 @@ fn told(page: &mut Markup, cell: &Cell) {
     match &cell.detail {
         Some(detail) => {
             let attributes = [("class", class), ("tabindex", "0"), ("title", &**detail)];
-            page.element("span", &attributes, |page| words(page, cell));
+            page.element("span", &attributes, |page| page.text(&cell.text));
         }
-        None => words(page, cell),
-    }
-}
-
-fn words(page: &mut Markup, cell: &Cell) {
-    page.text(&cell.text);
-    if cell.doubtful {
-        mark_doubt(page);
+        None => page.text(&cell.text),
     }
 }
 

@@ -3,7 +3,7 @@
 use inferometer_analysis::{Check, CheckState, Notice};
 
 use crate::document::{Block, Cell, Column, Table, Text, plain};
-use crate::pages::frame::{notice, sentence, state_word};
+use crate::pages::frame::{notice, notice_of, sentence, state_word};
 use crate::pages::rows::Row;
 use crate::pages::words::{counted, listed};
 
@@ -62,12 +62,7 @@ fn grouped(group: &Group<'_>) -> Block {
     let own: Vec<Text> =
         group.said.iter().map(|(row, text)| plain(sentence(&format!("{row}: {text}")))).collect();
     let head = format!("The same warning {} times, each with its own number:", own.len());
-    match notice(&Notice { text: head.clone(), ..group.worst.clone() }) {
-        Block::Notice { mood, remedy, .. } => {
-            Block::Notice { mood, text: plain(head), points: own, remedy }
-        }
-        other => other,
-    }
+    notice_of(group.worst, head, own)
 }
 
 /// That nothing was found, and how far it was looked for.
@@ -82,11 +77,11 @@ pub(in crate::pages) fn no_reason(rows: &[Row<'_>]) -> String {
     }
     let (all, left) = (keys.len(), keys.iter().filter(|(_, made)| !made).count());
     let several = 1 < rows.iter().flat_map(Row::all_runs).count();
-    let of_every = if several { " of every run" } else { "" };
+    let somewhere = if several { " in at least one run" } else { "" };
     match left {
         0 => "Nothing was found that speaks against the numbers.".to_owned(),
-        1 => format!("No check failed; 1 of {all} was not made{of_every}."),
-        _ => format!("No check failed; {left} of {all} were not made{of_every}."),
+        1 => format!("No check failed; 1 of {all} was not made{somewhere}."),
+        _ => format!("No check failed; {left} of {all} were not made{somewhere}."),
     }
 }
 

@@ -170,27 +170,28 @@ fn rise(series: &Series<'_>, named: bool) -> Option<String> {
     let rises = points.windows(2).all(|pair| pair[0].2 < pair[1].2);
     let is_clear = points.windows(2).all(|pair| is_apart(&pair[0].1, &pair[1].1));
     Some(if near.len() == points.len() {
-        let least = points.iter().map(|one| one.2).fold(f64::INFINITY, f64::min);
+        let bottom = points.iter().map(|one| one.2).fold(f64::INFINITY, f64::min);
         format!(
             "{who} is about equal at all levels, {} to {} tok/s: they differ by no more than their \
              doubt.",
-            shown(least),
+            shown(bottom),
             shown(top.2)
         )
     } else if rises && is_clear {
         format!(
             "{who} grows from {} tok/s at {first} to {} tok/s at {last}, the highest level that was \
-             measured.",
+             {}.",
             shown(*from),
-            shown(*to)
+            shown(*to),
+            if series.rows.iter().all(|row| row.is_reached()) { "measured" } else { "reached" }
         )
     } else if 1 < near.len() {
-        let names: Vec<String> = near.iter().map(|one| one.0.clone()).collect();
+        let levels: Vec<String> = near.iter().map(|one| one.0.clone()).collect();
         format!(
             "{who} begins with {} tok/s at {first} and is about equal, and highest, at {} with no \
              more than {} tok/s.",
             shown(*from),
-            listed(&names),
+            listed(&levels),
             shown(top.2)
         )
     } else if top.0 == *last {
