@@ -22,23 +22,30 @@ struct Room {
     told: usize,
     /// Larger tables of their numbers are left out, and the page says so.
     table: usize,
+    /// Larger drawings are left out.
+    drawing: usize,
 }
 
-/// In steps, until the page is small enough: tooltips go first, because the tables have their numbers.
-const ROOMS: [Room; 9] = [
-    room(usize::MAX, usize::MAX),
-    room(48_000, usize::MAX),
-    room(24_000, usize::MAX),
-    room(12_000, usize::MAX),
-    room(0, usize::MAX),
-    room(0, 16_000),
-    room(0, 6_000),
-    room(0, 2_000),
-    room(0, 0),
+/// In steps, until the page is small enough: tooltips go first, because the tables have their numbers,
+/// and drawings last.
+const ROOMS: [Room; 13] = [
+    room(usize::MAX, usize::MAX, usize::MAX),
+    room(48_000, usize::MAX, usize::MAX),
+    room(24_000, usize::MAX, usize::MAX),
+    room(12_000, usize::MAX, usize::MAX),
+    room(0, usize::MAX, usize::MAX),
+    room(0, 16_000, usize::MAX),
+    room(0, 6_000, usize::MAX),
+    room(0, 2_000, usize::MAX),
+    room(0, 0, usize::MAX),
+    room(0, 0, 32_000),
+    room(0, 0, 16_000),
+    room(0, 0, 8_000),
+    room(0, 0, 0),
 ];
 
-const fn room(told: usize, table: usize) -> Room {
-    Room { told, table }
+const fn room(told: usize, table: usize, drawing: usize) -> Room {
+    Room { told, table, drawing }
 }
 
 pub fn render(document: &Document) -> String {

@@ -55,7 +55,11 @@ impl Body {
             let label = format!("Chart: {}", chart.title);
             let attributes =
                 [("class", "plot"), ("tabindex", "0"), ("role", "region"), ("aria-label", &*label)];
-            page.element("div", &attributes, |page| page.drawing(&drawing));
+            if drawing.len() <= self.room.drawing {
+                page.element("div", &attributes, |page| page.drawing(&drawing));
+            } else {
+                page.element("p", &[("class", "n")], |page| page.text(NOT_DRAWN));
+            }
             if !chart.n.is_empty() {
                 page.element("p", &[("class", "n")], |page| page.text(&chart.n));
             }
@@ -79,6 +83,9 @@ impl Body {
 /// Where a table would make the page too large to send.
 const LEFT_OUT: &str = "The table of these numbers is left out, because the page would be larger than \
                         two megabytes; the stored summaries have them.";
+
+const NOT_DRAWN: &str = "The chart is left out, because the page would be larger than two megabytes; \
+                         report.md has it.";
 
 /// One below the other; nothing where there are none.
 pub(super) fn points(page: &mut Markup, points: &[Text]) {
