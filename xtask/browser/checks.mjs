@@ -143,17 +143,22 @@ export const checks = {
 
   "series are hidden and shown": async ({ look }) => {
     const { page } = await look();
-    const bars = page.locator(".toggles");
-    const count = await bars.count();
+    await page.evaluate(setDetails, true);
+    const pressed = ".toggles button, .legend[role=button]";
+    const figures = page.locator("figure").filter({ has: page.locator(pressed) });
+    const count = await figures.count();
     for (let place = 0; place < count; place += 1) {
-      const figure = page.locator("figure").filter({ has: page.locator(".toggles") }).nth(place);
-      const button = figure.locator(".toggles button").first();
-      const name = await button.textContent();
+      const figure = figures.nth(place);
+      const button = figure.locator(pressed).first();
+      const name = await button.getAttribute("aria-label") ?? await button.textContent();
       const shown = () => figure.evaluate((element, series) =>
-        [...element.querySelectorAll("[data-series]")]
+        [...element.querySelectorAll("[data-series]:not([role=button])")]
           .filter((group) => group.dataset.series === series)
           .map((group) => getComputedStyle(group).display !== "none"), name);
       assert.ok((await shown()).every(Boolean));
+      const twice = await figure.locator(".legend[role=button]").count()
+        && await figure.locator(".toggles").count();
+      assert.ok(!twice, "the legend stands twice");
       await button.click();
       assert.equal(await button.getAttribute("aria-pressed"), "false");
       assert.ok((await shown()).every((is) => !is), `${name} is still drawn`);

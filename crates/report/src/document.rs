@@ -38,6 +38,8 @@ pub struct Badge {
     pub word: String,
     /// Why, in one sentence.
     pub text: Text,
+    /// What it rests on, one below the other; may be empty.
+    pub points: Vec<Text>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub struct Card {
     pub unit: String,
     /// Its interval, its place, or what it means.
     pub detail: String,
+    /// Why it is not to be relied on, where it is not.
+    pub doubt: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +86,8 @@ pub enum Block {
     Notice {
         mood: Mood,
         text: Text,
+        /// What it rests on, one below the other; may be empty.
+        points: Vec<Text>,
         remedy: Option<Text>,
     },
     /// Folded away until somebody wants it.
@@ -130,6 +136,9 @@ pub struct Cell {
     pub detail: Option<String>,
     /// Not to be relied on, for the reason in `detail`.
     pub doubtful: bool,
+    /// The reason alone, where `detail` says more: it stands below the table, once for all cells that
+    /// share it.
+    pub reason: Option<String>,
 }
 
 pub type Text = Vec<Span>;
@@ -180,5 +189,11 @@ impl Cell {
 
     pub fn number(text: impl Into<String>, number: f64) -> Self {
         Self { text: text.into(), number: Some(number), ..Self::default() }
+    }
+
+    /// What stands below the table for it: why it is doubtful, or why there is nothing.
+    fn footnote(&self) -> Option<&str> {
+        let needs_reason = self.doubtful || self.text == crate::number::NOTHING;
+        self.reason.as_deref().or(self.detail.as_deref()).filter(|_| needs_reason)
     }
 }

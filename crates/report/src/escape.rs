@@ -112,7 +112,8 @@ pub fn json_in_html(json: &str) -> String {
 fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{3164}'
+                | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -125,6 +126,8 @@ mod tests {
         assert_eq!(terminal("a\u{1b}[31mred\u{7}"), "a\\u{1b}[31mred\\u{7}");
         assert_eq!(terminal("one\r\ntwo"), "one  two");
         assert_eq!(terminal("abc\u{202e}cba"), "abc\\u{202e}cba");
+        assert_eq!(terminal("a\u{180e}\u{115f}\u{3164}b"), "a\\u{180e}\\u{115f}\\u{3164}b");
+        assert_eq!(terminal("\u{fff9}\u{fffb}"), "\\u{fff9}\\u{fffb}");
         assert_eq!(terminal("模型 — ok"), "模型 — ok");
     }
 

@@ -35,22 +35,38 @@ pub fn count(value: u64) -> String {
     separated(&value.to_string())
 }
 
-/// A share of one as per cent.
+/// A share of one as per cent: only what is all is 100 %, and only what is nothing is 0 %.
 pub fn percent(share: Option<f64>) -> String {
-    match share {
-        None => NOTHING.to_owned(),
-        Some(share) if share == 0.0 || 0.001 <= share => {
-            let text = format!("{:.1}", share * 100.0);
-            format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
-        }
-        Some(_) => "< 0.1 %".to_owned(),
+    // Less than nothing is no share, and neither is what is no number.
+    let Some(share) = share.filter(|share| share.is_finite() && 0.0 <= *share) else {
+        return NOTHING.to_owned();
+    };
+    if 0.0 < share && share < 0.001 {
+        return "< 0.1 %".to_owned();
     }
+    let text = format!("{:.1}", share * 100.0);
+    if share < 1.0 && text == "100.0" {
+        return "> 99.9 %".to_owned();
+    }
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 /// With so many decimals and no separators, as the tables of a suite have their numbers: they are
 /// read by programs too.
 pub fn fixed(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+/// A time in the unit that people read it in: milliseconds, and from ten seconds on seconds.
+pub fn latency(ms: f64) -> (f64, &'static str) {
+    const SECONDS_FROM: f64 = 10_000.0;
+    if SECONDS_FROM <= ms.abs() { (ms / 1e3, "s") } else { (ms, "ms") }
+}
+
+/// The same in a sentence.
+pub fn latency_text(ms: f64) -> String {
+    let (value, unit) = latency(ms);
+    format!("{} {unit}", figure(Some(value)))
 }
 
 /// A value with the unit that it is in.
@@ -97,6 +113,12 @@ mod tests {
     }
 
     #[test]
+    fn long_times_are_in_seconds() {
+        assert_eq!(latency_text(9_999.0), "9,999 ms");
+        assert_eq!(latency_text(12_340.0), "12.34 s");
+    }
+
+    #[test]
     fn counts_have_no_decimals() {
         for (value, text) in [(8.0, "8"), (100.0, "100"), (2_000.0, "2,000")] {
             assert_eq!(whole(Some(value)), text);
@@ -112,7 +134,12 @@ mod tests {
         assert_eq!(percent(Some(0.123)), "12.3 %");
         assert_eq!(percent(Some(0.000_1)), "< 0.1 %");
         assert_eq!(percent(Some(0.0)), "0 %");
-        assert_eq!(percent(None), "–");
+        assert_eq!(percent(Some(0.9996)), "> 99.9 %");
+        assert_eq!(percent(Some(0.999)), "99.9 %");
+        assert_eq!(percent(Some(1.25)), "125 %");
+        for none in [Some(-0.2), Some(f64::NAN), Some(f64::INFINITY), None] {
+            assert_eq!(percent(none), "–", "{none:?}");
+        }
         assert_eq!(with_unit(Some(0.05), Unit::Share), "5 %");
         assert_eq!(with_unit(Some(95.19), Unit::Milliseconds), "95.19 ms");
         assert_eq!(with_unit(None, Unit::Milliseconds), "–");

@@ -5,6 +5,7 @@
 //! charts show.
 
 mod belief;
+mod card;
 mod cells;
 mod charts;
 pub mod csv;

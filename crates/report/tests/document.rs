@@ -96,6 +96,24 @@ fn a_page_that_would_be_too_large_gives_up_tooltips_and_no_table() {
     assert!(page.contains("data-tip"), "small charts keep theirs");
 }
 
+#[test]
+fn a_page_that_is_still_too_large_leaves_tables_of_charts_out_and_says_so() {
+    let mut document = samples::suite_sized();
+    let more: Vec<Section> = samples::suite_sized()
+        .sections
+        .into_iter()
+        .filter(|section| section.id.starts_with("more-"))
+        .collect();
+    for _ in 0..3 {
+        document.sections.extend(more.clone());
+    }
+    let page = html::render(&document);
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+    assert_eq!(page.matches("<figure").count(), 168);
+    assert!(page.contains("The table of these numbers is left out"));
+    assert!(page.contains("<svg"), "small charts stay");
+}
+
 /// What a reader of Markdown makes of a page.
 fn events(text: &str) -> Vec<Event<'_>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_GFM;

@@ -61,8 +61,15 @@ impl Distribution {
     }
 
     fn draw_legend(&self, canvas: &mut Canvas) {
+        // One that is alone is named by the title, and what is the same for all by the line below.
+        let [first, _, ..] = self.curves.as_slice() else { return };
+        let same_n = self.curves.iter().all(|curve| curve.n == first.n);
         let entry = |(place, curve): (usize, &Curve)| Entry {
-            name: format!("{} (n = {})", curve.name, number::count(curve.n)),
+            name: if same_n {
+                curve.name.clone()
+            } else {
+                format!("{} (n = {})", curve.name, number::count(curve.n))
+            },
             ..Entry::series(curve.name.as_str(), Swatch::Line(Look::at(place)))
         };
         let entries: Vec<Entry> = self.curves.iter().enumerate().map(entry).collect();

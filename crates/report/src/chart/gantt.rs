@@ -8,6 +8,7 @@ use super::plot::{Gantt, GanttEnding, GanttRow};
 use super::scale::Scale;
 use super::svg::{Anchor, Drawing, Hatching, Place};
 use super::ticks::Ticks;
+use super::timeline::from_zero;
 use super::words;
 
 const ENDINGS: [GanttEnding; 4] =
@@ -82,7 +83,7 @@ impl Gantt {
         };
         let from = moments().reduce(f64::min).unwrap_or_default();
         let to = moments().reduce(f64::max).unwrap_or_default();
-        Ticks::between(from, to)
+        Ticks::between(from_zero(from, to), to)
     }
 
     fn draw_labels(&self, drawing: &mut Drawing, area: Area, pitch: f64) {

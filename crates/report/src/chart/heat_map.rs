@@ -8,6 +8,7 @@ use super::plot::HeatMap;
 use super::scale::Scale;
 use super::svg::{Anchor, Place, pixels};
 use super::ticks::Ticks;
+use super::timeline::from_zero;
 use super::words;
 use crate::number;
 
@@ -27,7 +28,10 @@ impl HeatMap {
         canvas.drawing.text(at, LABEL.anchored(Anchor::Start), &self.y.title());
         canvas.top += 15.0;
         let left = self.ticks();
-        let below = Ticks::between(self.from_s, self.moment(self.columns.len()));
+        let below = {
+            let to = self.moment(self.columns.len());
+            Ticks::between(from_zero(self.from_s, to), to)
+        };
         let area = canvas.area((MARGIN + left_width(&left), RIGHT - 12.0), HEIGHT);
         canvas.top += BELOW;
         let scales = (below.scale((area.left, area.right)), left.scale((area.bottom, area.top)));

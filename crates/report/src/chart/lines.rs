@@ -70,6 +70,10 @@ pub(super) fn names_at_ends<'a>(
     names: &'a [&'a str],
     height: f64,
 ) -> &'a [&'a str] {
+    // What is alone needs no name: the title has it.
+    if names.len() < 2 {
+        return &[];
+    }
     if names.len() as f64 * NAME_HEIGHT <= height {
         return names;
     }

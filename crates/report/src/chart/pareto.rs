@@ -94,6 +94,7 @@ impl Pareto {
             along(point.x, point.x_interval, &self.x),
             along(point.y, point.y_interval, &self.y),
             if point.on_frontier { "no other is better in both".to_owned() } else { String::new() },
+            point.note.clone().unwrap_or_default(),
         ])
     }
 }
@@ -245,6 +246,7 @@ mod tests {
             y_interval: None,
             on_frontier: true,
             hollow: false,
+            note: None,
         }
     }
 

@@ -165,6 +165,8 @@ pub struct ParetoPoint {
     /// Whether no other point is better in both.
     pub on_frontier: bool,
     pub hollow: bool,
+    /// Why it is hollow.
+    pub note: Option<String>,
 }
 
 /// Bars side by side in groups.

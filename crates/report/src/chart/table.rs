@@ -222,7 +222,11 @@ impl Pareto {
         }
         columns.push(Column::left("Best"));
         let row = |point: &ParetoPoint| {
-            let doubtful = |value: f64| Cell { doubtful: point.hollow, ..number_cell(value) };
+            let doubtful = |value: f64| Cell {
+                doubtful: point.hollow,
+                detail: point.note.clone(),
+                ..number_cell(value)
+            };
             let mut cells = vec![
                 Cell::text(point.series.clone()),
                 Cell::text(point.label.clone()),

@@ -27,7 +27,8 @@ impl Timeline {
             canvas.legend(&[Entry::key("shaded: not known", swatch)]);
         }
         let names = distinct(self.series().map(|(_, series)| series.name.as_str()));
-        let below = Ticks::between(self.from_s, self.from_s + steps as f64 * self.step_s);
+        let to = self.from_s + steps as f64 * self.step_s;
+        let below = Ticks::between(from_zero(self.from_s, to), to);
         let left: Vec<Ticks> = self.panels.iter().map(TimelinePanel::ticks).collect();
         let height = if self.panels.len() < 2 { 220.0 } else { 130.0 };
         let at_ends = names_at_ends(canvas, &names, height);
@@ -105,7 +106,7 @@ impl Timeline {
                     [alone] => {
                         let dot = drawing.element("circle").number("cx", alone.x);
                         dot.number("cy", alone.y)
-                            .number("r", 2.0)
+                            .number("r", 3.0)
                             .paint("fill", look.paint())
                             .end();
                     }
@@ -152,6 +153,13 @@ impl Timeline {
     }
 }
 
+/// Where an axis of time begins: at zero where the first step is near it.
+pub(super) fn from_zero(from: f64, to: f64) -> f64 {
+    /// Of what is drawn.
+    const NEAR: f64 = 0.2;
+    if 0.0 < from && from < NEAR * (to - from) { 0.0 } else { from }
+}
+
 impl TimelinePanel {
     fn ticks(&self) -> Ticks {
         let values: Vec<f64> =
@@ -164,7 +172,7 @@ impl TimelinePanel {
         let steps = self.series.iter().map(|series| series.values.len()).max().unwrap_or_default();
         let mut gaps: Vec<(usize, usize)> = Vec::new();
         for step in 0..steps {
-            if self.series.iter().all(|series| series.at(step).is_some()) {
+            if self.series.iter().all(|series| series.is_rare() || series.at(step).is_some()) {
                 continue;
             }
             match gaps.last_mut() {
@@ -183,6 +191,13 @@ impl TimelineSeries {
 
     fn known(&self) -> impl Iterator<Item = (usize, f64)> {
         (0..self.values.len()).filter_map(|step| Some((step, self.at(step)?)))
+    }
+
+    /// Whether its values stand alone, with steps between them in which nobody looked.
+    fn is_rare(&self) -> bool {
+        let stretches = self.stretches();
+        let alone = stretches.iter().filter(|stretch| stretch.len() == 1).count();
+        1 < stretches.len() && stretches.len() < 2 * alone
     }
 
     /// Steps with values, divided where some are missing.

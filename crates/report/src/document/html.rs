@@ -15,14 +15,43 @@ use markup::Markup;
 /// A page that is larger is a nuisance to send.
 const BYTES_MAX: usize = 2_000_000;
 
-/// Drawings larger than this give up their tooltips, in steps, until the page is small enough. Their
-/// numbers stay on the page.
-const TOLD_UP_TO: [usize; 5] = [usize::MAX, 48_000, 24_000, 12_000, 0];
+/// What charts may take, in bytes.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Larger drawings have no tooltips.
+    told: usize,
+    /// Larger tables of their numbers are left out, and the page says so.
+    table: usize,
+    /// Larger drawings are left out.
+    drawing: usize,
+}
+
+/// In steps, until the page is small enough: tooltips go first, because the tables have their numbers,
+/// and drawings last.
+const ROOMS: [Room; 13] = [
+    room(usize::MAX, usize::MAX, usize::MAX),
+    room(48_000, usize::MAX, usize::MAX),
+    room(24_000, usize::MAX, usize::MAX),
+    room(12_000, usize::MAX, usize::MAX),
+    room(0, usize::MAX, usize::MAX),
+    room(0, 16_000, usize::MAX),
+    room(0, 6_000, usize::MAX),
+    room(0, 2_000, usize::MAX),
+    room(0, 0, usize::MAX),
+    room(0, 0, 32_000),
+    room(0, 0, 16_000),
+    room(0, 0, 8_000),
+    room(0, 0, 0),
+];
+
+const fn room(told: usize, table: usize, drawing: usize) -> Room {
+    Room { told, table, drawing }
+}
 
 pub fn render(document: &Document) -> String {
     let mut page = String::new();
-    for told_up_to in TOLD_UP_TO {
-        page = render_told(document, told_up_to);
+    for room in ROOMS {
+        page = render_within(document, room);
         if page.len() < BYTES_MAX {
             break;
         }
@@ -30,7 +59,7 @@ pub fn render(document: &Document) -> String {
     page
 }
 
-fn render_told(document: &Document, told_up_to: usize) -> String {
+fn render_within(document: &Document, room: Room) -> String {
     let mut page = Markup::default();
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n");
     head::write(&mut page, document);
@@ -38,7 +67,7 @@ fn render_told(document: &Document, told_up_to: usize) -> String {
     page.element("a", &[("class", "skip"), ("href", "#content")], |page| {
         page.text("Skip to the report");
     });
-    let mut body = Body { page: Markup::default(), ids: Ids::default(), told_up_to };
+    let mut body = Body { page: Markup::default(), ids: Ids::default(), room };
     // The page's own ids come first, so that no section can take them.
     for own in ["content", "contents", "inferometer-report", "theme", "tip"] {
         body.ids.give(own);
@@ -52,7 +81,7 @@ fn render_told(document: &Document, told_up_to: usize) -> String {
     navigation(&mut page, &contents);
     page.raw("<main id=\"content\" tabindex=\"-1\">\n");
     lead(&mut page, &document.lead);
-    page.append(&body.page);
+    page.written(&body.page.finish());
     page.raw("</main>\n</div>\n");
     page.element("footer", &[("class", "foot")], |page| {
         page.element("p", &[], |page| blocks::text(page, &document.footer));
@@ -65,8 +94,7 @@ fn render_told(document: &Document, told_up_to: usize) -> String {
 struct Body {
     page: Markup,
     ids: Ids,
-    /// Bytes of a drawing that may have tooltips.
-    told_up_to: usize,
+    room: Room,
 }
 
 /// A line of the contents.
@@ -138,7 +166,7 @@ fn entries(page: &mut Markup, contents: &[Entry]) {
 }
 
 fn lead(page: &mut Markup, lead: &Lead) {
-    if let Some(Badge { mood, word, text }) = &lead.verdict {
+    if let Some(Badge { mood, word, text, points }) = &lead.verdict {
         let class = format!("verdict {}", mood_class(*mood));
         page.element("p", &[("class", &*class)], |page| {
             page.element("strong", &[("class", "badge")], |page| {
@@ -151,6 +179,7 @@ fn lead(page: &mut Markup, lead: &Lead) {
             page.text(" ");
             page.element("span", &[], |page| blocks::text(page, text));
         });
+        blocks::points(page, points);
     }
     if !lead.headline.is_empty() {
         page.element("dl", &[("class", "cards")], |page| {
@@ -170,9 +199,15 @@ fn card(page: &mut Markup, card: &Card) {
                 page.text(" ");
                 page.element("span", &[("class", "unit")], |page| page.text(&card.unit));
             }
+            if card.doubt.is_some() {
+                table::mark_doubt(page);
+            }
         });
         if !card.detail.is_empty() {
             page.element("dd", &[("class", "detail")], |page| page.text(&card.detail));
+        }
+        if let Some(doubt) = &card.doubt {
+            page.element("dd", &[("class", "detail reserved")], |page| page.text(doubt));
         }
     });
 }

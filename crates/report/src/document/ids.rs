@@ -25,7 +25,8 @@ impl Ids {
 /// Names of files may not be much longer.
 const LONGEST: usize = 80;
 
-/// Lower-case letters, digits and single hyphens; whatever else it held is a hyphen.
+/// Lower-case letters, digits and single hyphens; whatever else it held is a hyphen. Letters of other
+/// scripts are told apart by a number made from the whole.
 pub(super) fn anchor(id: &str) -> String {
     let mut anchor = String::with_capacity(id.len());
     for character in id.chars() {
@@ -35,9 +36,21 @@ pub(super) fn anchor(id: &str) -> String {
             anchor.push('-');
         }
     }
-    anchor.truncate(LONGEST);
+    let is_foreign = |letter: char| !letter.is_ascii() && letter.is_alphanumeric();
+    let is_cut = LONGEST < anchor.len();
+    let mark = if is_cut || id.contains(is_foreign) {
+        format!("-{:08x}", fingerprint(id))
+    } else {
+        String::new()
+    };
+    anchor.truncate(LONGEST - mark.len());
     let anchor = anchor.trim_end_matches('-');
-    if anchor.is_empty() { "place".to_owned() } else { anchor.to_owned() }
+    format!("{}{mark}", if anchor.is_empty() { "place" } else { anchor })
+}
+
+/// FNV-1a: short and the same everywhere; nobody's safety rests on it.
+fn fingerprint(id: &str) -> u32 {
+    id.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -49,8 +62,23 @@ mod tests {
         assert_eq!(anchor("performance-summary"), "performance-summary");
         assert_eq!(anchor("../../etc/passwd"), "etc-passwd");
         assert_eq!(anchor("\"><script>"), "script");
-        assert_eq!(anchor("模型"), "place");
-        assert_eq!(anchor(&"long ".repeat(99)).len(), 79, "no file has a longer name");
+        assert!(anchor("模型").starts_with("place-"), "{}", anchor("模型"));
+        assert!(anchor(&"long ".repeat(99)).len() <= LONGEST, "no file has a longer name");
+    }
+
+    #[test]
+    fn names_of_other_scripts_have_places_of_their_own() {
+        let ids = ["scenario-模型", "scenario-速度", "scenario-müll", "scenario-mall"];
+        let mut anchors: Vec<String> = ids.iter().map(|id| anchor(id)).collect();
+        assert!(
+            anchors.iter().all(|id| id.is_ascii() && id.starts_with("scenario-")),
+            "{anchors:?}"
+        );
+        anchors.sort_unstable();
+        anchors.dedup();
+        assert_eq!(anchors.len(), ids.len(), "a link would lead to another's place");
+        let long = |end: &str| anchor(&format!("{}{end}", "long-".repeat(30)));
+        assert_ne!(long("a"), long("b"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::ids::{Ids, anchor};
 use super::{Badge, Block, Document, Figure, Lead, Mood, Section, Span, Text};
-use crate::chart::Theme;
+use crate::chart::{Plot, Theme};
 use crate::escape;
 use inline::{html, rest, text};
 
@@ -77,10 +77,13 @@ impl Page {
         for (key, value) in &lead.subject {
             self.part(format!("**{}:** {}", rest(key), inline::spans(value)));
         }
-        if let Some(Badge { mood, word, text: why }) = &lead.verdict {
+        if let Some(Badge { mood, word, text: why, points }) = &lead.verdict {
             let words = format!("{} **{}**", sign(*mood), rest(word));
             let why = inline::spans(why);
             self.part(if why.is_empty() { words } else { format!("{words}: {why}") });
+            if !points.is_empty() {
+                self.part(list(points));
+            }
         }
         if !lead.headline.is_empty() {
             self.part(table::headline(&lead.headline));
@@ -117,8 +120,7 @@ impl Page {
                 self.part(lines.collect::<Vec<_>>().join("\n"));
             }
             Block::List(items) => {
-                let lines: Vec<_> = items.iter().map(|item| format!("- {}", text(item))).collect();
-                self.part(lines.join("\n"));
+                self.part(list(items));
             }
             Block::Table(table) => {
                 self.place(&table.id);
@@ -126,8 +128,8 @@ impl Page {
             }
             Block::Figure(figure) => self.figure(figure),
             Block::Code { language, text } => self.part(fenced(language, text)),
-            Block::Notice { mood, text: words, remedy } => {
-                self.part(notice(*mood, words, remedy.as_ref()));
+            Block::Notice { mood, text: words, points, remedy } => {
+                self.part(notice(*mood, words, points, remedy.as_ref()));
             }
             Block::Details { summary, blocks } => self.details(summary, |page| {
                 for block in blocks {
@@ -156,6 +158,10 @@ impl Page {
         self.part(format!("**{}.** {}{n}", rest(&chart.title), rest(&chart.finding)));
         if let Some(mermaid) = &figure.mermaid {
             self.part(fenced("mermaid", mermaid));
+        }
+        // A line for each moment is for spreadsheets.
+        if matches!(chart.plot, Plot::Timeline(_) | Plot::HeatMap(_)) {
+            return;
         }
         let numbers = chart.table();
         self.details(&format!("The numbers of: {}", chart.title), |page| {
@@ -195,7 +201,7 @@ fn fenced(language: &str, text: &str) -> String {
 }
 
 /// As the forges show warnings.
-fn notice(mood: Mood, words: &Text, remedy: Option<&Text>) -> String {
+fn notice(mood: Mood, words: &Text, points: &[Text], remedy: Option<&Text>) -> String {
     let kind = match mood {
         Mood::Good => "TIP",
         Mood::Note => "NOTE",
@@ -204,7 +210,15 @@ fn notice(mood: Mood, words: &Text, remedy: Option<&Text>) -> String {
     };
     let remedy = remedy
         .map_or(String::new(), |words| format!("\n>\n> **What to do:** {}", inline::spans(words)));
-    format!("> [!{kind}]\n> {}{remedy}", text(words))
+    let lines: Vec<String> = points.iter().map(|point| format!("> - {}", text(point))).collect();
+    let points =
+        if lines.is_empty() { String::new() } else { format!("\n>\n{}", lines.join("\n")) };
+    format!("> [!{kind}]\n> {}{points}{remedy}", text(words))
+}
+
+fn list(items: &[Text]) -> String {
+    let lines: Vec<String> = items.iter().map(|item| format!("- {}", text(item))).collect();
+    lines.join("\n")
 }
 
 const fn sign(mood: Mood) -> &'static str {
@@ -220,7 +234,9 @@ const fn sign(mood: Mood) -> &'static str {
 fn linked(document: &Document) -> BTreeSet<String> {
     let mut texts: Vec<&Text> = vec![&document.footer];
     texts.extend(document.lead.subject.iter().map(|(_, text)| text));
-    texts.extend(document.lead.verdict.iter().map(|badge| &badge.text));
+    if let Some(badge) = &document.lead.verdict {
+        texts.extend([&badge.text].into_iter().chain(&badge.points));
+    }
     for section in &document.sections {
         texts_of_section(section, &mut texts);
     }
@@ -246,7 +262,9 @@ fn texts_of_block<'a>(block: &'a Block, texts: &mut Vec<&'a Text>) {
         Block::Facts(facts) => texts.extend(facts.iter().map(|(_, text)| text)),
         Block::List(items) => texts.extend(items),
         Block::Table(table) => texts.extend(&table.notes),
-        Block::Notice { text, remedy, .. } => texts.extend([text].into_iter().chain(remedy)),
+        Block::Notice { text, points, remedy, .. } => {
+            texts.extend([text].into_iter().chain(points).chain(remedy));
+        }
         Block::Details { blocks, .. } => {
             for block in blocks {
                 texts_of_block(block, texts);

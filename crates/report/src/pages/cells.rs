@@ -5,30 +5,55 @@ use inferometer_analysis::set::Across;
 use super::rows::Row;
 use super::words::{counted, doubt};
 use crate::document::Cell;
-use crate::number::{NOTHING, fixed};
+use crate::number::{NOTHING, fixed, whole};
 
 /// A quantity of a row with so many decimals.
 pub(super) fn number(row: &Row<'_>, quantity: &str, places: usize) -> Cell {
     let across = row.quantity(quantity);
     let metric = quantity.split('.').next().unwrap_or(quantity);
-    of_across(&across, row.values_of(metric), places)
+    of_across(&across, Behind::of(row, metric), places)
 }
 
-/// `values` are those behind it.
-pub(super) fn of_across(across: &Across, values: Option<u64>, places: usize) -> Cell {
+/// What a number of a distribution is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Behind {
+    values: Option<u64>,
+    independent: Option<f64>,
+}
+
+impl Behind {
+    pub(super) fn of(row: &Row<'_>, metric: &str) -> Self {
+        Self { values: row.values_of(metric), independent: row.independent(metric) }
+    }
+}
+
+/// Told in the same words wherever it is so: pages put the reasons below their tables.
+pub(super) const UNCERTIFIED: &str = "too few independent values to certify it";
+
+/// The same with the number of them.
+pub(super) fn uncertified(independent: Option<f64>) -> String {
+    independent.map_or_else(
+        || UNCERTIFIED.to_owned(),
+        |n| format!("too few independent values (about {}) to certify it", whole(Some(n))),
+    )
+}
+
+pub(super) fn of_across(across: &Across, behind: Behind, places: usize) -> Cell {
     let Some(mean) = across.mean else {
         return missing(across.reason.as_deref().unwrap_or("it was not measured"));
     };
-    let behind = values.map(|values| counted(values, "value"));
-    // Told in the same words wherever it is so: pages put the reasons below their tables.
-    let uncertain = (!across.certified).then(|| "too few to certify it".to_owned());
-    let known = Some(doubt(across)).filter(|words| across.certified && !words.is_empty());
-    let parts: Vec<String> = [known, behind, uncertain].into_iter().flatten().collect();
+    let values = behind.values.map(|values| counted(values, "value"));
+    let uncertain = (!across.certified).then(|| uncertified(behind.independent));
+    // What is too little to certify it is too little for an interval: it need not be said twice.
+    let says_more = across.certified || across.doubt().is_some();
+    let known = Some(doubt(across)).filter(|words| says_more && !words.is_empty());
+    let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
     Cell {
         text: fixed(Some(mean), places),
         number: Some(mean),
         detail: Some(parts.join("; ")),
         doubtful: !across.certified,
+        reason: (!across.certified).then(|| UNCERTIFIED.to_owned()),
     }
 }
 

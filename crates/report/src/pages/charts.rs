@@ -12,6 +12,8 @@ mod requests;
 mod scenarios;
 mod tails;
 
+use inferometer_analysis::set::Across;
+
 pub(super) use self::client::client_health;
 pub(super) use self::course::course;
 pub(super) use self::levels::{latency, mermaid, throughput};
@@ -25,7 +27,21 @@ use crate::document::{Block, Figure};
 
 /// A chart's name on the page: what it shows, and of what where there are several.
 fn id(of: &str, what: &str) -> String {
-    if of.is_empty() { what.to_owned() } else { format!("{of}-{what}") }
+    // What begins with `scenario-` is a scenario's own place.
+    if of.is_empty() { what.to_owned() } else { format!("{what}-of-{of}") }
+}
+
+/// Whether two values differ by more than their doubt; without intervals, by more than runs do.
+fn is_apart(one: &Across, other: &Across) -> bool {
+    /// Of the larger value.
+    const TELLING: f64 = 0.05;
+    match (one.doubt(), other.doubt(), one.mean, other.mean) {
+        (Some(one), Some(other), _, _) => one.high < other.low || other.high < one.low,
+        (_, _, Some(one), Some(other)) => {
+            TELLING * one.abs().max(other.abs()) < (one - other).abs()
+        }
+        _ => false,
+    }
 }
 
 fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {

@@ -134,20 +134,22 @@ fn cell(field: &Field) -> String {
     }
 }
 
+/// What stands before a formula does not hide it: spaces, and separators of other countries.
 fn guarded(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+    let first = text.trim_start_matches(|letter: char| {
+        letter.is_whitespace() || letter.is_control() || matches!(letter, ';' | ',' | '"' | '\'')
+    });
+    let begins_blank = text.starts_with(['\t', '\r', '\n']);
+    if begins_blank || first.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
         format!("'{text}")
     } else {
         text.to_owned()
     }
 }
 
+/// Every text, so that none is divided whatever a spreadsheet takes for a separator.
 fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 #[cfg(test)]
@@ -157,10 +159,13 @@ mod tests {
     #[test]
     fn what_looks_like_a_formula_is_text_and_numbers_stay_numbers() {
         let text = |text: &str| cell(&Field::Text(text.to_owned()));
-        assert_eq!(text("=cmd()"), "'=cmd()");
-        assert_eq!(text("@SUM(A1)"), "'@SUM(A1)");
-        assert_eq!(text("\t=1"), "'\t=1");
-        assert_eq!(text("-1+2"), "'-1+2");
+        assert_eq!(text("=cmd()"), "\"'=cmd()\"");
+        assert_eq!(text("@SUM(A1)"), "\"'@SUM(A1)\"");
+        assert_eq!(text("\t=1"), "\"'\t=1\"");
+        assert_eq!(text("-1+2"), "\"'-1+2\"");
+        assert_eq!(text(" =x"), "\"' =x\"");
+        assert_eq!(text(";=cmd()"), "\"';=cmd()\"");
+        assert_eq!(text("c=4; fast"), "\"c=4; fast\"");
         assert_eq!(text("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
         assert_eq!(cell(&Field::Number(Some(-1.5))), "-1.5");
         assert_eq!(cell(&Field::Number(None)), "");

@@ -1,11 +1,10 @@
 //! What every page begins and ends with: the header for programs, the verdict, who wrote it.
 
-use std::collections::BTreeMap;
-
 use inferometer_analysis::{CheckState, Notice, Severity, Summary, Verdict};
 
-use super::system;
+use super::rows::Row;
 use super::words::{counted, day};
+use super::{belief, system};
 use crate::document::{Badge, Block, Card, Lead, Mood, Section, Span, Text, plain};
 use crate::narrative::{Author, Narrative, Sentence};
 use crate::number::count;
@@ -52,7 +51,7 @@ pub(super) fn lead(about: &About<'_>, badge: Badge, headline: Vec<Card>) -> Lead
         subject.push(("Startup Command".to_owned(), vec![Span::Code(command)]));
     }
     if let Some(words) = about.first.and_then(pretence) {
-        subject.push(("Not a server".to_owned(), plain(words)));
+        subject.push(("Measured".to_owned(), plain(words)));
     }
     Lead { subject, verdict: Some(badge), headline }
 }
@@ -62,7 +61,7 @@ fn pretence(run: &Summary) -> Option<String> {
     let facts = &run.run;
     if let Some(simulated) = &facts.simulated {
         return Some(format!(
-            "simulated in virtual time by the profile {}; no server was measured",
+            "nothing: simulated in virtual time by the profile {}, without a server",
             simulated.profile
         ));
     }
@@ -71,29 +70,48 @@ fn pretence(run: &Summary) -> Option<String> {
     }
     Some(match facts.engine_speed {
         Some(speed) => {
-            format!("the embedded engine answered, sped up {speed} times: all times are shorter")
+            format!(
+                "the embedded engine, no server; it answered {speed} times as fast as its profile, \
+                 so that all times are shorter"
+            )
         }
-        None => "the embedded engine answered; its times are those of its profile".to_owned(),
+        None => "the embedded engine, no server; its times are those of its profile".to_owned(),
     })
 }
 
-pub(super) fn badge(verdict: Verdict, text: String) -> Badge {
+pub(super) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
     let (mood, word) = match verdict {
         Verdict::Valid => (Mood::Good, "Valid"),
         Verdict::Degraded => (Mood::Doubt, "Degraded"),
         Verdict::Invalid => (Mood::Bad, "Invalid"),
     };
-    Badge { mood, word: word.to_owned(), text: plain(text) }
+    Badge { mood, word: word.to_owned(), text, points }
 }
 
-/// The gravest reason, or that nothing was found.
-pub(super) fn reason(verdict: Verdict, warnings: &[Notice]) -> String {
+/// The gravest reason with what it rests on, or that nothing was found.
+pub(super) fn reason(
+    verdict: Verdict,
+    warnings: &[Notice],
+    rows: &[Row<'_>],
+) -> (String, Vec<Text>) {
     let grave = warnings.iter().find(|notice| notice.severity != Severity::Note);
     match (verdict, grave) {
-        (Verdict::Valid, _) => "Nothing was found that speaks against the numbers.".to_owned(),
-        (_, Some(notice)) => sentence(&notice.text),
-        (_, None) => "A run has a reservation.".to_owned(),
+        (Verdict::Valid, _) => (belief::no_reason(rows), Vec::new()),
+        (_, Some(notice)) => divided(&notice.text),
+        (_, None) => ("A run has a reservation.".to_owned(), Vec::new()),
     }
+}
+
+/// A long warning as its first statement and those that follow it.
+pub(super) fn divided(text: &str) -> (String, Vec<Text>) {
+    /// What is shorter reads well in one line.
+    const LONG: usize = 160;
+    if text.chars().count() <= LONG {
+        return (sentence(text), Vec::new());
+    }
+    let mut statements = text.split("; ");
+    let first = sentence(statements.next().unwrap_or_default());
+    (first, statements.map(|statement| plain(sentence(statement))).collect())
 }
 
 /// With a capital letter and a full stop.
@@ -114,16 +132,15 @@ pub(super) fn author(author: &Author) -> String {
         Author::Model { name, kept, rejected, .. } => {
             let dropped: u32 = rejected.values().sum();
             format!(
-                "the sentences were written by the model {name} and checked against the tables: {} \
-                 kept, {} rejected",
+                "the sentences were written by the model {name}, and by rules where it wrote nothing; \
+                 checked against the tables: {} kept, {} rejected",
                 count((*kept).into()),
                 count(dropped.into())
             )
         }
-        Author::RulesInstead { name, why } => format!(
-            "the sentences were made from the numbers by rules, because the model {name} that was \
-             asked wrote nothing that stands: {why}"
-        ),
+        Author::RulesInstead { name, .. } => {
+            format!("the sentences were made from the numbers by rules; the model {name} gave none")
+        }
     }
 }
 
@@ -131,7 +148,11 @@ pub(super) fn author(author: &Author) -> String {
 pub(super) fn authorship(narrative: &Narrative) -> Vec<Block> {
     let rejected = match &narrative.author {
         Author::Rules => return Vec::new(),
-        Author::RulesInstead { .. } => &BTreeMap::new(),
+        Author::RulesInstead { name, why } => {
+            let why = why.trim_end_matches('.');
+            let text = format!("The model {name} that was asked gave no sentence: {why}.");
+            return vec![Block::Paragraph(plain(text))];
+        }
         Author::Model { rejected, .. } => rejected,
     };
     let reasons: Vec<String> = rejected
@@ -175,16 +196,18 @@ pub(super) fn paragraph(sentences: &[Sentence]) -> Option<Block> {
 }
 
 pub(super) fn notice(notice: &Notice) -> Block {
+    let (first, points) = divided(&notice.text);
+    notice_of(notice, first, points)
+}
+
+/// A warning in other words, with what it rests on.
+pub(super) fn notice_of(notice: &Notice, text: String, points: Vec<Text>) -> Block {
     let mood = match notice.severity {
         Severity::Note => Mood::Note,
         Severity::Degraded => Mood::Doubt,
         Severity::Invalid => Mood::Bad,
     };
-    Block::Notice {
-        mood,
-        text: plain(sentence(&notice.text)),
-        remedy: Some(plain(sentence(&notice.remedy))),
-    }
+    Block::Notice { mood, text: plain(text), points, remedy: Some(plain(sentence(&notice.remedy))) }
 }
 
 pub(super) const fn state_word(state: CheckState) -> &'static str {

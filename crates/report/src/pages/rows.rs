@@ -3,11 +3,13 @@
 use inferometer_analysis::set::{
     Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
 };
-use inferometer_analysis::{Quantity, Summary, Verdict, Zero};
+use inferometer_analysis::{LoadFacts, Quantity, RateFacts, Summary, Verdict, Zero};
 use inferometer_model::Outcome;
+use inferometer_model::campaign::Level;
 
+use super::words::trimmed;
 use crate::narrative::facts::{row_name, table_of_scenario};
-use crate::number::percent;
+use crate::number::{percent, whole};
 
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
@@ -127,21 +129,76 @@ impl<'a> Row<'a> {
 
     /// Whether its numbers are to be taken with care, and why.
     pub(super) fn reservation(&self) -> Option<String> {
+        let mut reasons: Vec<String> = self.contaminated.map(warm).into_iter().collect();
         let cut = self.level.and_then(|level| level.cut.as_ref());
-        if let Some(found) = self.contaminated {
-            return Some(warm(found));
+        reasons.extend(
+            cut.filter(|cut| cut.answers_missing)
+                .map(|cut| format!("cut by a limit of time: {}", cut.limits.join(", "))),
+        );
+        reasons.extend(self.unreached());
+        if self.level.is_some_and(LevelSummary::is_saturated) {
+            reasons.push("the server did not keep up with this rate".to_owned());
         }
-        match (self.verdict(), cut) {
-            (_, Some(cut)) if cut.answers_missing => {
-                Some(format!("cut by a limit of time: {}", cut.limits.join(", ")))
+        if reasons.is_empty() {
+            match self.verdict() {
+                Verdict::Invalid => reasons.push("a run of it is invalid".to_owned()),
+                Verdict::Degraded => reasons.push("a run of it has a reservation".to_owned()),
+                Verdict::Valid => {}
             }
-            (Verdict::Invalid, _) => Some("a run of it is invalid".to_owned()),
-            (Verdict::Degraded, _) => Some("a run of it has a reservation".to_owned()),
-            (Verdict::Valid, _) if self.level.is_some_and(LevelSummary::is_saturated) => {
-                Some("the server did not keep up with this rate".to_owned())
-            }
-            (Verdict::Valid, _) => None,
         }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    /// Whether as many requests were in flight as its level says, or nearly so.
+    pub(super) fn is_reached(&self) -> bool {
+        self.unreached().is_none()
+    }
+
+    /// Why its level of concurrency is one in name only, where fewer requests were in flight.
+    fn unreached(&self) -> Option<String> {
+        /// Of the asked concurrency; with fewer in flight the level was not there.
+        const REACHED: f64 = 0.9;
+        let Level::Concurrency(asked) = self.level?.level else { return None };
+        let most = self.value("concurrency_peak")?;
+        (most < REACHED * f64::from(asked.get())).then(|| {
+            format!(
+                "the level was not reached: no more than {} of {asked} requests were in flight",
+                whole(Some(most))
+            )
+        })
+    }
+
+    /// Requests in each second, where they come at a rate.
+    pub(super) fn rate(&self) -> Option<String> {
+        match &self.drawn()?.run.load {
+            LoadFacts::Closed { .. } => None,
+            LoadFacts::Open { rate, .. } => Some(match rate {
+                RateFacts::Steady { per_s } => format!("{}/s", trimmed(*per_s)),
+                RateFacts::Unlimited => "all at once".to_owned(),
+                RateFacts::Recorded { .. } => "as recorded".to_owned(),
+                RateFacts::Ramp { segments, .. } => {
+                    let (first, last) = (segments.first()?, segments.last()?);
+                    format!("{} to {}/s", trimmed(first.from_per_s), trimmed(last.to_per_s))
+                }
+            }),
+        }
+    }
+
+    /// Which run its charts are of, where it has several.
+    pub(super) fn which_run(&self) -> String {
+        match (self.runs.len(), self.drawn()) {
+            (0 | 1, _) | (_, None) => String::new(),
+            (runs, Some(run)) => format!("; of run {}, the first of {runs}", run.run.id),
+        }
+    }
+
+    /// Independent values behind a distribution, in the run that has fewest.
+    pub(super) fn independent(&self, metric: &str) -> Option<f64> {
+        let of_run = |run: &&Summary| {
+            let found = run.metrics.distribution(metric)?;
+            Some(found.effective_n.unwrap_or(found.n as f64))
+        };
+        self.runs.iter().filter_map(of_run).min_by(f64::total_cmp)
     }
 
     pub(super) fn place(&self) -> Option<f64> {

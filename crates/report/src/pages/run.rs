@@ -7,10 +7,10 @@ use inferometer_model::Outcome;
 
 use super::frame::{self, About, section};
 use super::rows::Row;
-use super::{belief, charts, system};
-use crate::document::{Block, Card, Document, Section, plain};
+use super::{belief, card, charts, system};
+use crate::document::{Block, Card, Document, Section, Text, plain};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, count, figure, fixed};
+use crate::number::{NOTHING, count, figure, latency_text};
 use crate::{load, workload};
 
 pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
@@ -24,11 +24,12 @@ pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
         models: vec![summary.run.model.clone()],
         more: vec![("Load", asked(summary))],
     };
-    let why = verdict_words(summary);
+    let (why, points) = verdict_words(summary, &row);
+    let badge = frame::badge(summary.verdict, plain(why), points);
     Document {
         header: frame::header(&about, narrative),
         title: "LLM Inference Benchmark Report: One Run".to_owned(),
-        lead: frame::lead(&about, frame::badge(summary.verdict, why), headline(summary, &row)),
+        lead: frame::lead(&about, badge, headline(summary, &row)),
         sections: sections(summary, row, narrative),
         footer: frame::footer(&about, &summary.run.id, narrative),
     }
@@ -80,50 +81,42 @@ fn asked(summary: &Summary) -> String {
     )
 }
 
-fn verdict_words(summary: &Summary) -> String {
+fn verdict_words(summary: &Summary, row: &Row<'_>) -> (String, Vec<Text>) {
     let partial = if summary.run.partial { " The run was not played to its end." } else { "" };
-    format!(
-        "{} of {} requests ended ok in {} s. {}{partial}",
+    let (reason, points) =
+        frame::reason(summary.verdict, &summary.warnings, std::slice::from_ref(row));
+    let words = format!(
+        "{} of {} requests ended ok in {} s. {reason}{partial}",
         count(summary.count(Outcome::Ok)),
         count(summary.scheduled.saturating_sub(summary.time_over)),
         figure(summary.window.duration_s),
-        frame::reason(summary.verdict, &summary.warnings),
-    )
+    );
+    (words, points)
 }
 
 fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
     let ttft = if summary.run.load.is_open() { "ttft_schedule" } else { "ttft" };
     let latency = |label: &str, metric: &str| {
-        let value = row.value(&format!("{metric}.mean"))?;
         let tail = row.quantity(&format!("{metric}.p99"));
         let mark = if tail.certified { "" } else { " (not certified)" };
-        Some(Card {
-            label: format!("{label} mean"),
-            value: fixed(Some(value), 2),
-            unit: "ms".to_owned(),
-            detail: tail.mean.map_or_else(
-                || NOTHING.to_owned(),
-                |p99| format!("p99 {} ms{mark}", fixed(Some(p99), 2)),
-            ),
-        })
+        let detail = tail
+            .mean
+            .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency_text(p99)));
+        card::latency(&format!("{label} mean"), row, &format!("{metric}.mean"), &detail)
     };
-    let output = row.quantity("output_throughput");
-    let throughput = output.mean.map(|value| Card {
-        label: "Output throughput".to_owned(),
-        value: fixed(Some(value), 2),
-        unit: "tok/s".to_owned(),
-        detail: super::words::doubt(&output),
-    });
-    let requests = Card {
-        label: "Requests ok".to_owned(),
-        value: count(summary.count(Outcome::Ok)),
-        unit: String::new(),
-        detail: format!("of {}", count(summary.scheduled.saturating_sub(summary.time_over))),
-    };
-    [throughput, latency("TTFT", ttft), latency("TPOT", "tpot"), Some(requests)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let requests = card::requests(
+        summary.count(Outcome::Ok),
+        summary.scheduled.saturating_sub(summary.time_over),
+    );
+    [
+        card::highest_output(std::slice::from_ref(row)),
+        latency("TTFT", ttft),
+        latency("TPOT", "tpot"),
+        Some(requests),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn figures(summary: &Summary, row: &Row<'_>) -> Vec<Block> {
@@ -148,7 +141,7 @@ fn believed(rows: &[Row<'_>], narrative: &Narrative) -> Section {
     }
     let own = rows.iter().flat_map(Row::all_runs).flat_map(|run| &run.warnings);
     let warnings: Vec<_> = own.cloned().collect();
-    blocks.extend(belief::reasons(&warnings, &[]));
+    blocks.extend(belief::reasons(&warnings, rows, true));
     let mut parts = Vec::new();
     if let Some(table) = belief::checks(rows) {
         parts.push(section("checks-of-the-run", "Checks", vec![Block::Table(table)]));

@@ -8,11 +8,12 @@ use inferometer_model::campaign::Dimension;
 pub(super) use self::tables::runs;
 use super::frame::{self, About, section};
 use super::rows::{self, Row, Series};
-use super::words::level_name;
-use super::{SuiteInput, belief, charts, system};
+use super::words::{doubt, level_name};
+use super::{SuiteInput, belief, card, charts, system};
+use crate::chart::Chart;
 use crate::document::{Block, Card, Document, Figure, Section, Span, Text, plain};
 use crate::narrative::Narrative;
-use crate::number::{count, fixed};
+use crate::number::fixed;
 use crate::terminal::set::findings::{limit_words, told_all};
 
 pub fn set(input: &SuiteInput<'_>) -> Document {
@@ -29,15 +30,13 @@ pub fn set(input: &SuiteInput<'_>) -> Document {
         more: vec![("Question", question(set))],
     };
     let verdicts: Vec<_> = set.points.iter().map(|point| point.verdict).collect();
-    let why = format!(
-        "{} {}",
-        belief::runs_in_words(&verdicts),
-        frame::reason(set.verdict, &set.warnings)
-    );
+    let (reason, points) = frame::reason(set.verdict, &set.warnings, &rows);
+    let why = plain(format!("{} {reason}", belief::runs_in_words(&verdicts)));
+    let badge = frame::badge(set.verdict, why, points);
     Document {
         header: frame::header(&about, narrative),
         title: title(set).to_owned(),
-        lead: frame::lead(&about, frame::badge(set.verdict, why), headline(set, &rows)),
+        lead: frame::lead(&about, badge, headline(set, &rows)),
         sections: sections(set, &by_condition, &rows, narrative),
         footer: frame::footer(&about, &set.set, narrative),
     }
@@ -106,19 +105,19 @@ fn question(set: &SetSummary) -> String {
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
-    let best = |label: &str, quantity: &str, unit: &str, lowest: bool| {
+    let all: Vec<&Row<'_>> = rows.iter().collect();
+    // The same as the table below has.
+    let (ttft, ttft_name) = match charts::first_token_metric(&all) {
+        "ttft" => ("ttft.mean", "TTFT mean"),
+        _ => ("ttft_schedule.mean", "TTFT mean from schedule"),
+    };
+    let alone = rows.len() == 1;
+    let least = |name: &str, quantity: &str| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
-        let found = if lowest {
-            known.min_by(|a, b| a.1.total_cmp(&b.1))
-        } else {
-            known.max_by(|a, b| a.1.total_cmp(&b.1))
-        };
-        found.map(|(row, value)| Card {
-            label: label.to_owned(),
-            value: fixed(Some(value), 2),
-            unit: unit.to_owned(),
-            detail: format!("at {}", row.name),
-        })
+        let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let label = if alone { name.to_owned() } else { format!("Lowest {name}") };
+        let detail = if alone { doubt(&row.quantity(quantity)) } else { row.name.clone() };
+        card::latency(&label, row, quantity, &detail)
     };
     let spot = set.conditions.iter().find_map(|one| {
         let spot = one.findings.as_ref()?.sweet_spot.found()?;
@@ -130,23 +129,18 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
                 "{} tok/s for each user",
                 fixed(Some(spot.per_user_throughput.value), 1)
             ),
+            doubt: (!spot.certified).then(|| "its p99s are of too few requests".to_owned()),
         })
     });
     let spot = spot.filter(|_| set.conditions.len() == 1);
     let ok = rows.iter().map(|row| row.tally().ok).sum();
     let scheduled = rows.iter().map(|row| row.tally().scheduled).sum();
-    let requests = Card {
-        label: "Requests ok".to_owned(),
-        value: count(ok),
-        unit: String::new(),
-        detail: format!("of {}", count(scheduled)),
-    };
     [
         spot,
-        best("Highest output throughput", "output_throughput", "tok/s", false),
-        best("Lowest TTFT mean", "ttft.mean", "ms", true),
-        best("Lowest TPOT mean", "tpot.mean", "ms", true),
-        Some(requests),
+        card::highest_output(rows),
+        least(ttft_name, ttft),
+        least("TPOT mean", "tpot.mean"),
+        Some(card::requests(ok, scheduled)),
     ]
     .into_iter()
     .flatten()
@@ -244,7 +238,8 @@ fn figures(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section
 fn of_row(row: &Row<'_>) -> Option<Block> {
     let (run, id) = (row.drawn()?, row.id());
     let drawn = [charts::course(run, &id), charts::requests(run, &id), charts::gaps(run, &id)];
-    let blocks: Vec<Block> = drawn.into_iter().flatten().map(charts::figure).collect();
+    let told = |chart: Chart| Chart { n: chart.n.clone() + &row.which_run(), ..chart };
+    let blocks: Vec<Block> = drawn.into_iter().flatten().map(told).map(charts::figure).collect();
     let summary = format!("Charts of run {} ({})", run.run.id, row.name);
     (!blocks.is_empty()).then_some(Block::Details { summary, blocks })
 }
@@ -254,7 +249,7 @@ fn believed(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Sectio
     if !narrative.doubts.is_empty() {
         blocks.push(Block::List(frame::texts(&narrative.doubts)));
     }
-    blocks.extend(belief::reasons(&set.warnings, rows));
+    blocks.extend(belief::reasons(&set.warnings, rows, false));
     let mut parts = Vec::new();
     if let Some(table) = belief::checks(rows) {
         parts.push(section("checks-of-the-runs", "Checks", vec![Block::Table(table)]));

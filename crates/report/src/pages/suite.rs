@@ -5,16 +5,17 @@ mod scaling;
 mod scenario;
 mod tables;
 
+use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{ConditionSummary, SetSummary, SuiteSummary};
 
 use self::tables::{performance, prefill_decode};
 use super::frame::{self, About, section};
 use super::rows::{self, Row};
 use super::words::listed;
-use super::{SuiteInput, belief, set, system};
-use crate::document::{Block, Card, Document, Section, plain};
+use super::{SuiteInput, belief, card, set, system};
+use crate::document::{Block, Card, Document, Section, Span, Text, plain};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, count, fixed};
+use crate::number::{NOTHING, percent};
 
 /// Digits of a hash that people compare by eye.
 const HASH_SHOWN: usize = 12;
@@ -23,7 +24,8 @@ pub fn suite(input: &SuiteInput<'_>) -> Document {
     let SuiteInput { set, points, narrative } = *input;
     let rows = rows::of_suite(set, points);
     let about = about(set, &rows);
-    let badge = frame::badge(set.verdict, verdict_words(set));
+    let (why, points) = verdict_words(set, &rows);
+    let badge = frame::badge(set.verdict, why, points);
     Document {
         header: frame::header(&about, narrative),
         title: "LLM Inference Benchmark Report".to_owned(),
@@ -44,7 +46,8 @@ fn sections(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Vec<Se
     sections.extend(scaling::section(set, rows, narrative));
     sections.push(Section {
         sections: rows.iter().map(|row| scenario::section(row, narrative)).collect(),
-        ..section("scenario-results", "Scenario Results", Vec::new())
+        // No scenario has such an id, whatever it is called: theirs begin with `scenario-`.
+        ..section("results", "Scenario Results", Vec::new())
     });
     sections.push(section(
         "recommendations",
@@ -89,7 +92,7 @@ fn suite_words(suite: &SuiteSummary) -> String {
     format!("{} (hash {hash}{changed})", suite.name)
 }
 
-fn verdict_words(set: &SetSummary) -> String {
+fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let verdicts: Vec<_> = set.points.iter().map(|point| point.verdict).collect();
     let missing = not_measured(set);
     let missing = if missing.is_empty() {
@@ -97,11 +100,42 @@ fn verdict_words(set: &SetSummary) -> String {
     } else {
         format!(" Not measured: {}.", listed(&missing))
     };
-    format!(
-        "{} {}{missing}",
-        belief::runs_in_words(&verdicts),
-        frame::reason(set.verdict, &set.warnings)
-    )
+    let (reason, points) = frame::reason(set.verdict, &set.warnings, rows);
+    let runs = belief::runs_in_words(&verdicts);
+    match warm_words(rows) {
+        Some(warm) if set.verdict != Verdict::Valid => {
+            let evidence = ("The evidence".to_owned(), "cache-evidence".to_owned());
+            let text = vec![
+                Span::Plain(format!("{runs} {warm}{missing} ")),
+                Span::Link { text: evidence.0, to: evidence.1 },
+            ];
+            (text, points)
+        }
+        _ => (plain(format!("{runs} {reason}{missing}")), points),
+    }
+}
+
+/// How many rows are known to have met their prompts in the prefix cache.
+fn warm_words(rows: &[Row<'_>]) -> Option<String> {
+    let found = rows.iter().filter_map(|row| row.contaminated).filter(|found| !found.suspected);
+    let shares: Vec<Option<f64>> = found.map(|found| found.cached_share).collect();
+    let known = || shares.iter().flatten().copied();
+    let range = known().min_by(f64::total_cmp).zip(known().max_by(f64::total_cmp));
+    let range = match range {
+        Some((low, high)) if low < high => {
+            format!(" ({} to {} of their input)", percent(Some(low)), percent(Some(high)))
+        }
+        Some((share, _)) => format!(" ({} of their input)", percent(Some(share))),
+        None => String::new(),
+    };
+    (!shares.is_empty()).then(|| {
+        format!(
+            "{} of {} rows met prompts in the prefix cache that were to be new{range}, and their \
+             numbers are those of a warm cache.",
+            shares.len(),
+            rows.len()
+        )
+    })
 }
 
 /// Rows that were asked for and have no run.
@@ -117,29 +151,24 @@ fn summary(narrative: &Narrative) -> Vec<Block> {
 }
 
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
-    let mut cards: Vec<Card> = scaling::cards(set);
-    for (label, quantity) in [("Lowest TTFT mean", "ttft.mean"), ("Lowest TPOT mean", "tpot.mean")]
-    {
-        let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
-        if let Some((row, value)) = known.min_by(|a, b| a.1.total_cmp(&b.1)) {
-            cards.push(Card {
-                label: label.to_owned(),
-                value: fixed(Some(value), 2),
-                unit: "ms".to_owned(),
-                detail: row.name.clone(),
-            });
+    let mut cards: Vec<Card> = Vec::new();
+    let one_user = |row: &&Row<'_>| row.scenario.and_then(|asked| asked.concurrency) == Some(1);
+    let alone = rows.iter().find(one_user).map(|row| ("One user: ", row));
+    if let Some((who, row)) = alone.or_else(|| rows.first().map(|row| ("First scenario: ", row))) {
+        for (name, quantity) in [("TTFT mean", "ttft.mean"), ("TPOT mean", "tpot.mean")] {
+            cards.extend(card::latency(&format!("{who}{name}"), row, quantity, &row.name));
         }
     }
+    let scaling = scaling::cards(set, rows);
+    if scaling.is_empty() {
+        cards.extend(card::highest_output(rows));
+    }
+    cards.extend(scaling);
     let (ok, scheduled) = rows
         .iter()
         .map(Row::tally)
         .fold((0, 0), |(ok, all), tally| (ok + tally.ok, all + tally.scheduled));
-    cards.push(Card {
-        label: "Requests ok".to_owned(),
-        value: count(ok),
-        unit: String::new(),
-        detail: format!("of {}", count(scheduled)),
-    });
+    cards.push(card::requests(ok, scheduled));
     cards
 }
 
@@ -148,7 +177,7 @@ fn believed(set: &SetSummary, rows: &[Row<'_>], narrative: &Narrative) -> Sectio
     if !narrative.doubts.is_empty() {
         blocks.push(Block::List(frame::texts(&narrative.doubts)));
     }
-    blocks.extend(belief::reasons(&set.warnings, rows));
+    blocks.extend(belief::reasons(&set.warnings, rows, false));
     let prompts = set.suite.as_ref().map(|suite| suite.prompts);
     let mut parts = Vec::new();
     if let Some(table) = belief::checks(rows) {

@@ -40,12 +40,16 @@ pub(super) fn system(run: Option<&Summary>) -> Section {
         rows.extend(pretended(run));
         rows.extend(server_rows(run));
     }
+    let has_dash = rows.iter().flatten().any(|cell: &Cell| cell.text == NOTHING);
     let table = Table {
         id: "system-configuration".to_owned(),
         caption: "What it ran on".to_owned(),
         columns: vec![Column::left("Component"), Column::left("Value")],
         rows,
-        notes: vec![plain("– is not known; it is never guessed.")],
+        notes: has_dash
+            .then(|| plain("– is not known; it is never guessed."))
+            .into_iter()
+            .collect(),
     };
     section("system", "System Configuration", vec![Block::Table(table)])
 }
@@ -64,7 +68,7 @@ fn pretended(run: &Summary) -> Option<Vec<Cell>> {
         (None, None) if facts.embedded => "the embedded engine".to_owned(),
         (None, None) => return None,
     };
-    Some(line("Pretended server", Cell::text(words)))
+    Some(line("Engine (simulated hardware)", Cell::text(words)))
 }
 
 /// The server's machine, and the client's where it is another.

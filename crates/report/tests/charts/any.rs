@@ -104,6 +104,7 @@ fn any_pareto() -> impl Strategy<Value = Plot> {
             y_interval,
             on_frontier,
             hollow: !on_frontier,
+            note: None,
         });
     (any_measure(), any_measure(), proptest::collection::vec(point, 0..30))
         .prop_map(|(x, y, points)| Plot::Pareto(Pareto { x, y, points }))

@@ -193,6 +193,7 @@ fn requests_counts_and_points_are_tables_too() {
         y_interval: Some((250.0, 260.5)),
         on_frontier: true,
         hollow: false,
+        note: None,
     };
     let (x, y) = (measure(ScaleKind::Linear), measure(ScaleKind::Linear));
     let expected = [["vLLM", "8 in flight", "32", "255", "250 to 260.5", "yes"]];

@@ -88,6 +88,7 @@ fn pareto() -> Plot {
         y_interval: Some((level.1 * 0.24, level.1 * 0.26)),
         on_frontier: level.0 < SATURATED,
         hollow: SATURATED <= level.0,
+        note: None,
     });
     let mut points: Vec<ParetoPoint> = points.collect();
     points.extend([(8.0, 22.8, 40.0), (16.0, 24.0, 75.4)].map(|(level, x, y)| ParetoPoint {
@@ -99,6 +100,7 @@ fn pareto() -> Plot {
         y_interval: None,
         on_frontier: false,
         hollow: false,
+        note: None,
     }));
     Plot::Pareto(Pareto {
         x: measure("Speed for each user", "tok/s", ScaleKind::Linear),

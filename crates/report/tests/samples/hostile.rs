@@ -28,8 +28,19 @@ pub(crate) fn hostile() -> Document {
         title: evil(),
         lead: Lead {
             subject: vec![(evil(), texts())],
-            verdict: Some(Badge { mood: Mood::Bad, word: evil(), text: texts() }),
-            headline: vec![Card { label: evil(), value: evil(), unit: evil(), detail: evil() }],
+            verdict: Some(Badge {
+                mood: Mood::Bad,
+                word: evil(),
+                text: texts(),
+                points: vec![texts()],
+            }),
+            headline: vec![Card {
+                label: evil(),
+                value: evil(),
+                unit: evil(),
+                detail: evil(),
+                doubt: Some(evil()),
+            }],
         },
         sections: vec![Section {
             id: evil(),
@@ -55,14 +66,25 @@ fn blocks(texts: &dyn Fn() -> Text) -> Vec<Block> {
         Block::Table(table(texts)),
         Block::Figure(Figure { chart: chart(), mermaid: Some(evil()) }),
         Block::Code { language: "sh", text: evil() },
-        Block::Notice { mood: Mood::Doubt, text: texts(), remedy: Some(texts()) },
+        Block::Notice {
+            mood: Mood::Doubt,
+            text: texts(),
+            points: vec![texts()],
+            remedy: Some(texts()),
+        },
         Block::Details { summary: evil(), blocks: vec![Block::Paragraph(texts())] },
     ]
 }
 
 fn table(texts: &dyn Fn() -> Text) -> Table {
     let evil = || EVIL.to_owned();
-    let cell = Cell { text: evil(), number: Some(1.0), detail: Some(evil()), doubtful: true };
+    let cell = Cell {
+        text: evil(),
+        number: Some(1.0),
+        detail: Some(evil()),
+        doubtful: true,
+        reason: None,
+    };
     Table {
         id: evil(),
         caption: evil(),

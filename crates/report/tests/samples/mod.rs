@@ -51,6 +51,7 @@ fn lead() -> Lead {
         value: value.to_owned(),
         unit: unit.to_owned(),
         detail: detail.to_owned(),
+        doubt: None,
     };
     Lead {
         subject: vec![
@@ -67,6 +68,7 @@ fn lead() -> Lead {
                 Span::Link { text: "what that means".to_owned(), to: "health".to_owned() },
                 Span::from("."),
             ],
+            points: vec![plain("c=4 read its prompts five times as fast as one user did.")],
         }),
         headline: vec![
             card("Interactive sweet spot", "c=4", "", "42.0 tok/s for each user"),
@@ -195,6 +197,7 @@ fn health() -> Vec<Block> {
     let notice = |mood, text: &str, remedy: Option<&str>| Block::Notice {
         mood,
         text: plain(text),
+        points: Vec::new(),
         remedy: remedy.map(plain),
     };
     vec![

@@ -25,7 +25,9 @@ impl Body {
             Block::Table(table) => table::write(page, &mut self.ids, table),
             Block::Figure(figure) => self.figure(&figure.chart),
             Block::Code { language: _, text } => code(page, text),
-            Block::Notice { mood, text, remedy } => notice(page, *mood, text, remedy.as_ref()),
+            Block::Notice { mood, text, points, remedy } => {
+                notice(page, (*mood, text), points, remedy.as_ref());
+            }
             Block::Details { summary, blocks } => {
                 page.open("details", &[("class", "fold")]);
                 page.element("summary", &[], |page| page.text(summary));
@@ -42,7 +44,7 @@ impl Body {
         let id = ids.give(&chart.id);
         // Names inside the drawing begin with its id, which must be its own.
         let chart = &Chart { id: id.clone(), ..chart.clone() };
-        let drawing = without_tips_beyond(self.told_up_to, chart.to_svg(Theme::Page));
+        let drawing = without_tips_beyond(self.room.told, chart.to_svg(Theme::Page));
         let numbers = chart.table();
         page.element("figure", &[("class", "figure"), ("id", &*id)], |page| {
             page.element("figcaption", &[], |page| {
@@ -53,18 +55,48 @@ impl Body {
             let label = format!("Chart: {}", chart.title);
             let attributes =
                 [("class", "plot"), ("tabindex", "0"), ("role", "region"), ("aria-label", &*label)];
-            page.element("div", &attributes, |page| page.drawing(&drawing));
+            if drawing.len() <= self.room.drawing {
+                page.element("div", &attributes, |page| page.drawing(&drawing));
+            } else {
+                page.element("p", &[("class", "n")], |page| page.text(NOT_DRAWN));
+            }
             if !chart.n.is_empty() {
                 page.element("p", &[("class", "n")], |page| page.text(&chart.n));
+            }
+            let mut table = Markup::default();
+            table::write(&mut table, ids, &numbers);
+            let table = table.finish();
+            if self.room.table < table.len() {
+                page.element("p", &[("class", "n")], |page| page.text(LEFT_OUT));
+                return;
             }
             let is_long = PRINTED_ROWS < numbers.rows.len();
             let class = if is_long { "numbers long" } else { "numbers" };
             page.element("details", &[("class", class)], |page| {
                 page.element("summary", &[], |page| page.text("The numbers as a table"));
-                table::write(page, ids, &numbers);
+                page.written(&table);
             });
         });
     }
+}
+
+/// Where a table would make the page too large to send.
+const LEFT_OUT: &str = "The table of these numbers is left out, because the page would be larger than \
+                        two megabytes; the stored summaries have them.";
+
+const NOT_DRAWN: &str = "The chart is left out, because the page would be larger than two megabytes; \
+                         report.md has it.";
+
+/// One below the other; nothing where there are none.
+pub(super) fn points(page: &mut Markup, points: &[Text]) {
+    if points.is_empty() {
+        return;
+    }
+    page.element("ul", &[("class", "points")], |page| {
+        for point in points {
+            page.element("li", &[], |page| text(page, point));
+        }
+    });
 }
 
 /// The drawing, without what its marks say where it is larger than `told_up_to`.
@@ -113,7 +145,7 @@ fn code(page: &mut Markup, text: &str) {
     });
 }
 
-fn notice(page: &mut Markup, mood: Mood, words: &Text, remedy: Option<&Text>) {
+fn notice(page: &mut Markup, (mood, words): (Mood, &Text), points: &[Text], remedy: Option<&Text>) {
     let class = format!("notice {}", mood_class(mood));
     page.element("div", &[("class", &*class), ("role", "note")], |page| {
         page.element("span", &[("class", "sign"), ("aria-hidden", "true")], |page| {
@@ -121,6 +153,7 @@ fn notice(page: &mut Markup, mood: Mood, words: &Text, remedy: Option<&Text>) {
         });
         page.element("div", &[], |page| {
             page.element("p", &[], |page| text(page, words));
+            self::points(page, points);
             if let Some(remedy) = remedy {
                 page.element("p", &[("class", "remedy")], |page| {
                     page.element("strong", &[], |page| page.text("What to do:"));

@@ -19,6 +19,11 @@ impl Markup {
         self.html.push_str(svg.trim_end());
     }
 
+    /// What another of these made.
+    pub(super) fn written(&mut self, html: &str) {
+        self.html.push_str(html);
+    }
+
     /// A style of ours: made from constants, and hashed in the page's policy.
     pub(super) fn style(&mut self, css: &str) {
         self.html.push_str("<style>");
@@ -86,10 +91,6 @@ impl Markup {
         }
     }
 
-    pub(super) fn append(&mut self, other: &Self) {
-        self.html.push_str(&other.html);
-    }
-
     pub(super) fn finish(self) -> String {
         self.html
     }
@@ -97,5 +98,5 @@ impl Markup {
 
 /// Whether a line may end behind it without becoming a space on the page.
 fn is_block(name: &str) -> bool {
-    !matches!(name, "a" | "span" | "strong" | "code" | "button")
+    !matches!(name, "a" | "span" | "strong" | "code" | "button" | "sup")
 }

@@ -119,25 +119,46 @@
     return "var(--ink-soft)";
   }
 
-  // A button for each series of a chart that has several.
+  // Each series of a chart that has several can be hidden: by its name in the picture's legend, or by
+  // a button where the picture has none.
   function toggles(plot, again) {
     const series = new Map();
+    const legend = new Map();
     for (const group of all("[data-series]", plot)) {
-      series.set(group.dataset.series, [...(series.get(group.dataset.series) ?? []), group]);
+      const name = group.dataset.series;
+      if (group.matches(".legend")) legend.set(name, group);
+      else series.set(name, [...(series.get(name) ?? []), group]);
     }
     if (series.size < 2) return;
+    const hides = (button, groups) => {
+      const shown = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(shown));
+      for (const group of groups) group.classList.toggle("off", !shown);
+      again();
+    };
+    if ([...series.keys()].every((name) => legend.has(name))) {
+      plot.querySelector("svg").setAttribute("role", "group");
+      for (const [name, groups] of series) {
+        const entry = legend.get(name);
+        const attributes = { role: "button", tabindex: "0", "aria-pressed": "true", "aria-label": name };
+        for (const [key, value] of Object.entries(attributes)) entry.setAttribute(key, value);
+        entry.addEventListener("click", () => hides(entry, groups));
+        entry.addEventListener("keydown", (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          hides(entry, groups);
+        });
+      }
+      return;
+    }
     const bar = make("div", { class: "toggles", role: "group", "aria-label": "Series shown" });
     for (const [name, groups] of series) {
       const button = make("button", { type: "button", "aria-pressed": "true" });
       const swatch = make("i", { "aria-hidden": "true" });
       swatch.style.background = swatch.style.borderColor = colour(groups[0]);
       button.append(swatch, name);
-      button.addEventListener("click", () => {
-        const shown = button.getAttribute("aria-pressed") !== "true";
-        button.setAttribute("aria-pressed", String(shown));
-        for (const group of groups) group.classList.toggle("off", !shown);
-        again();
-      });
+      const own = legend.has(name) ? [...groups, legend.get(name)] : groups;
+      button.addEventListener("click", () => hides(button, own));
       bar.append(button);
     }
     plot.after(bar);
@@ -153,7 +174,7 @@
       const cell = row.cells[column];
       const text = cell?.textContent.trim() ?? "";
       return cell?.dataset.number === undefined
-        ? { text, rank: text === "" || text === "–" ? 2 : 1 }
+        ? { text, rank: text === "" || text.startsWith("–") ? 2 : 1 }
         : { number: Number(cell.dataset.number), rank: 0 };
     };
     const compare = (a, b) =>

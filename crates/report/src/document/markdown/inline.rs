@@ -27,7 +27,23 @@ fn span(span: &Span) -> String {
 
 /// Words that are not the first of their line: no markup, no mention, no link.
 pub(super) fn rest(text: &str) -> String {
-    escape::markdown(text).replace("://", "\\://").replace("www.", "www\\.")
+    without_www(&escape::markdown(text).replace("://", "\\://"))
+}
+
+/// Forges make links of what begins like a host, in whatever case.
+fn without_www(text: &str) -> String {
+    const HOST: &str = "www.";
+    let mut safe = String::with_capacity(text.len());
+    let mut from = 0;
+    // Letters of ASCII have one byte in either case, so that places are the same.
+    for (place, _) in text.to_ascii_lowercase().match_indices(HOST) {
+        let dot = place + HOST.len() - 1;
+        safe.push_str(&text[from..dot]);
+        safe.push('\\');
+        from = dot;
+    }
+    safe.push_str(&text[from..]);
+    safe
 }
 
 /// For HTML inside Markdown, where nobody may be mentioned either.
@@ -89,6 +105,7 @@ mod tests {
     #[test]
     fn names_are_no_links() {
         assert_eq!(rest("https://example.org"), "https\\://example.org");
+        assert_eq!(rest("a WwW.example.org www.b"), "a WwW\\.example.org www\\.b");
         assert_eq!(rest("x](javascript:alert(1))"), "x\\](javascript:alert(1))");
         let link = Span::Link { text: "a](b".to_owned(), to: "x) [y](z".to_owned() };
         assert_eq!(span(&link), "[a\\](b](#x-y-z)");

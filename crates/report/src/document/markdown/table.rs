@@ -2,7 +2,6 @@
 
 use super::inline::{rest, text};
 use crate::document::{Align, Card, Cell, Column, Table};
-use crate::number::NOTHING;
 
 /// Caption, table and notes.
 pub(super) fn parts(table: &Table) -> Vec<String> {
@@ -35,18 +34,32 @@ fn is_told(cell: &Cell) -> bool {
     cell.number.is_some() && cell.detail.is_some()
 }
 
-/// The same table with what there is to say of each number in its place, folded away.
+/// The same table with what there is to say of each number in its place, folded away. Columns of
+/// which nothing is to be said are left out, but for the first, which names the rows.
 fn told(table: &Table) -> [String; 3] {
+    let is_kept = |place: usize| {
+        place == 0 || table.rows.iter().filter_map(|row| row.get(place)).any(is_told)
+    };
+    let columns: Vec<Column> = table
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| is_kept(*place))
+        .map(|(_, column)| column.clone())
+        .collect();
     let cell = |(place, cell): (usize, &Cell)| match &cell.detail {
         Some(detail) if is_told(cell) => rest(detail),
         _ if place == 0 => rest(&cell.text),
         _ => String::new(),
     };
-    let rows: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let rows: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| row.iter().enumerate().filter(|(place, _)| is_kept(*place)).map(cell).collect())
+        .collect();
     [
         "<details>\n<summary>What is behind these numbers</summary>".to_owned(),
-        grid(&table.columns, &rows),
+        grid(&columns, &rows),
         "</details>".to_owned(),
     ]
 }
@@ -58,7 +71,13 @@ pub(super) fn headline(cards: &[Card]) -> String {
         .iter()
         .map(|card| {
             let value = format!("**{}** {}", rest(&card.value), rest(&card.unit));
-            vec![rest(&card.label), value.trim_end().to_owned(), rest(&card.detail)]
+            let sign = if card.doubt.is_some() { "⚠" } else { "" };
+            let words: Vec<&str> = [card.detail.as_str()]
+                .into_iter()
+                .chain(card.doubt.as_deref())
+                .filter(|words| !words.is_empty())
+                .collect();
+            vec![rest(&card.label), format!("{}{sign}", value.trim_end()), rest(&words.join("; "))]
         })
         .collect();
     grid(&columns, &rows)
@@ -82,8 +101,7 @@ fn grid(columns: &[Column], rows: &[Vec<String>]) -> String {
 fn cell<'a>(cell: &'a Cell, reasons: &mut Vec<&'a str>) -> String {
     let words = rest(&cell.text);
     let sign = if cell.doubtful { "⚠" } else { "" };
-    let needs_reason = cell.doubtful || cell.text == NOTHING;
-    let Some(reason) = cell.detail.as_deref().filter(|_| needs_reason) else {
+    let Some(reason) = cell.footnote() else {
         return format!("{words}{sign}");
     };
     let known = reasons.iter().position(|other| *other == reason);

@@ -4,7 +4,7 @@ use inferometer_analysis::{CourseFigure, Summary};
 
 use super::{id, measure};
 use crate::chart::{Chart, Measure, Plot, ScaleKind, Timeline, TimelinePanel, TimelineSeries};
-use crate::number::{figure, percent};
+use crate::number::{figure, percent, whole};
 use crate::pages::words::counted;
 
 /// A page has a chart for each scenario, and readers tell no more steps apart.
@@ -21,7 +21,7 @@ pub(in crate::pages) fn course(summary: &Summary, of: &str) -> Option<Chart> {
     Some(Chart {
         id: id(of, "course"),
         title: "Requests in flight, output and KV use over time".to_owned(),
-        finding: finding(summary, course),
+        finding: finding(summary),
         n: format!(
             "{} in steps of {} s{}",
             counted(summary.attempted, "request"),
@@ -94,8 +94,8 @@ fn panel(heading: &str, y: Measure, series: Vec<TimelineSeries>) -> TimelinePane
     TimelinePanel { heading: heading.to_owned(), y, series }
 }
 
-/// The server's steps on the client's: the mean of those that lie in a step, else the one that it
-/// lies in. Where the server said nothing there is nothing.
+/// The server's steps on the client's: the mean of those whose middles lie in a step. A reading is
+/// of its moment and is not held until the next one, so that rare readings are points with gaps.
 fn resampled(
     values: &[Option<f64>],
     (from_ms, step_ms): (f64, f64),
@@ -109,16 +109,7 @@ fn resampled(
             .filter(|(place, _)| (low..high).contains(&middle(*place)))
             .filter_map(|(_, value)| *value)
             .collect();
-        if inside.is_empty() {
-            let place = (f64::midpoint(low, high) - from_ms) / step_ms;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "checked to be a place not below zero"
-            )]
-            return if 0.0 <= place { values.get(place as usize).copied().flatten() } else { None };
-        }
-        Some(inside.iter().sum::<f64>() / inside.len() as f64)
+        (!inside.is_empty()).then(|| inside.iter().sum::<f64>() / inside.len() as f64)
     };
     if step_ms <= 0.0 {
         return vec![None; course.in_flight.len()];
@@ -131,26 +122,31 @@ fn resampled(
         .collect()
 }
 
-fn finding(summary: &Summary, course: &CourseFigure) -> String {
+fn finding(summary: &Summary) -> String {
     let scalar = |name: &str| summary.metrics.scalar(name).and_then(|found| found.value);
-    let drawn = course.in_flight.iter().copied().fold(0.0, f64::max);
-    let (mean, peak) = (scalar("concurrency_mean"), scalar("concurrency_peak").unwrap_or(drawn));
-    let mut parts = vec![match mean {
-        Some(mean) => {
-            format!("{} requests were in flight on average, {peak} at most", figure(Some(mean)))
-        }
-        None => format!("at most {peak} requests were in flight"),
-    }];
+    let mut parts = Vec::new();
+    if let Some(mean) = scalar("concurrency_mean") {
+        parts.push(format!("{} requests were in flight on average", figure(Some(mean))));
+    }
+    // The steps that are drawn are means: none of them is the most.
+    if let Some(peak) = scalar("concurrency_peak") {
+        let unit = if parts.is_empty() { " requests were in flight" } else { "" };
+        parts.push(format!("{}{unit} at most", whole(Some(peak))));
+    }
+    let mut parts: Vec<String> = match parts.as_slice() {
+        [] => vec!["How many requests were in flight, step by step".to_owned()],
+        known => vec![known.join(", ")],
+    };
     if let Some(server) = &summary.server {
         if let Some(waiting) = server.waiting {
             parts.push(if 0.0 < waiting.max {
-                format!("up to {} waited in the server", waiting.max)
+                format!("up to {} were seen waiting in the server", whole(Some(waiting.max)))
             } else {
                 "none was seen waiting in the server".to_owned()
             });
         }
         if let Some(kv) = server.kv_usage {
-            parts.push(format!("KV use reached {}", percent(Some(kv.max))));
+            parts.push(format!("the highest KV use that was read is {}", percent(Some(kv.max))));
         }
     }
     let mut text = parts.join("; ") + ".";
@@ -176,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn coarse_readings_are_repeated_and_gaps_stay_gaps() {
+    fn a_reading_is_of_its_moment_and_gaps_stay_gaps() {
         let values = [Some(1.0), None, Some(3.0)];
         let found = resampled(&values, (0.0, 1_000.0), &grid(0.0, 500.0, 8));
-        let expected = [Some(1.0), Some(1.0), None, None, Some(3.0), Some(3.0), None, None];
+        let expected = [None, Some(1.0), None, None, None, Some(3.0), None, None];
         assert_eq!(found, expected);
     }
 

@@ -1,11 +1,12 @@
 //! Throughput and latency against the load.
 
-use inferometer_analysis::set::LevelSummary;
+use inferometer_analysis::set::{Across, LevelSummary};
 use inferometer_model::campaign::Level;
 
-use super::{measure, pair};
+use super::{is_apart, measure, pair};
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
-use crate::number::{figure, fixed};
+use crate::number::{figure, fixed, latency_text};
+use crate::pages::cells::UNCERTIFIED;
 use crate::pages::rows::{Row, Series};
 use crate::pages::words::{counted, level_cell, level_name, listed};
 
@@ -133,7 +134,7 @@ fn panel(series: &[Series<'_>], title: &str, name: &str, unit: &str) -> Option<L
 fn point(row: &Row<'_>, name: &str) -> Option<LinePoint> {
     let across = row.quantity(name);
     let reservation = row.reservation();
-    let uncertain = (!across.certified).then(|| "too few values to certify it".to_owned());
+    let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
     let notes: Vec<String> = reservation.iter().cloned().chain(uncertain).collect();
     Some(LinePoint {
         x: row.place()?,
@@ -144,52 +145,87 @@ fn point(row: &Row<'_>, name: &str) -> Option<LinePoint> {
     })
 }
 
-/// How output grows along the levels of one server.
+/// A level that was reached, with a number of it.
+type Measured = (String, Across, f64);
+
+fn measured(series: &Series<'_>, name: &str) -> Vec<Measured> {
+    let found = series.rows.iter().filter(|row| row.place().is_some() && row.is_reached());
+    found
+        .filter_map(|row| {
+            let across = row.quantity(name);
+            let mean = across.mean?;
+            Some((level_name(row.level?.level), across, mean))
+        })
+        .collect()
+}
+
+/// How output grows along the levels of one server, as far as the intervals tell levels apart.
 fn rise(series: &Series<'_>, named: bool) -> Option<String> {
-    let points: Vec<(String, f64)> = series
-        .rows
-        .iter()
-        .filter(|row| row.place().is_some())
-        .filter_map(|row| Some((level_name(row.level?.level), row.value("output_throughput")?)))
-        .collect();
-    let [(first, from), .., (last, to)] = points.as_slice() else { return None };
-    let (top, most) = points.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let shown = |value: &f64| figure(Some(*value));
+    let points = measured(series, "output_throughput");
+    let [(first, _, from), .., (last, _, to)] = points.as_slice() else { return None };
+    let top = points.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let shown = |value: f64| figure(Some(value));
     let who = if named { format!("{}: output", series.name) } else { "Output".to_owned() };
-    Some(if top == last {
+    let near: Vec<&Measured> = points.iter().filter(|one| !is_apart(&one.1, &top.1)).collect();
+    let rises = points.windows(2).all(|pair| pair[0].2 < pair[1].2);
+    let is_clear = points.windows(2).all(|pair| is_apart(&pair[0].1, &pair[1].1));
+    Some(if near.len() == points.len() {
+        let bottom = points.iter().map(|one| one.2).fold(f64::INFINITY, f64::min);
+        format!(
+            "{who} is about equal at all levels, {} to {} tok/s: they differ by no more than their \
+             doubt.",
+            shown(bottom),
+            shown(top.2)
+        )
+    } else if rises && is_clear {
         format!(
             "{who} grows from {} tok/s at {first} to {} tok/s at {last}, the highest level that was \
-             measured.",
-            shown(from),
-            shown(to)
+             {}.",
+            shown(*from),
+            shown(*to),
+            if series.rows.iter().all(|row| row.is_reached()) { "measured" } else { "reached" }
+        )
+    } else if 1 < near.len() {
+        let levels: Vec<String> = near.iter().map(|one| one.0.clone()).collect();
+        format!(
+            "{who} begins with {} tok/s at {first} and is about equal, and highest, at {} with no \
+             more than {} tok/s.",
+            shown(*from),
+            listed(&levels),
+            shown(top.2)
+        )
+    } else if top.0 == *last {
+        format!(
+            "{who} is {} tok/s at {first} and highest at {last} with {} tok/s; it does not grow at \
+             every step.",
+            shown(*from),
+            shown(*to)
         )
     } else {
         format!(
-            "{who} is highest at {top} with {} tok/s; it begins with {} tok/s at {first} and ends \
-             with {} tok/s at {last}.",
-            shown(most),
-            shown(from),
-            shown(to)
+            "{who} is highest at {} with {} tok/s; it begins with {} tok/s at {first} and ends with \
+             {} tok/s at {last}.",
+            top.0,
+            shown(top.2),
+            shown(*from),
+            shown(*to)
         )
     })
 }
 
 /// How often the value of the first level fits into that of the last.
 fn growth(series: &Series<'_>, title: &str, name: &str) -> Option<String> {
-    let points: Vec<(String, f64)> = series
-        .rows
-        .iter()
-        .filter(|row| row.place().is_some())
-        .filter_map(|row| Some((level_name(row.level?.level), row.value(name)?)))
-        .collect();
-    let [(first, from), .., (last, to)] = points.as_slice() else { return None };
-    let times = if 0.0 < *from {
-        format!(", {} times as long", figure(Some(to / from)))
+    let points = measured(series, name);
+    let [first, .., last] = points.as_slice() else { return None };
+    let times = if !is_apart(&first.1, &last.1) {
+        ", about equal: they differ by no more than their doubt".to_owned()
+    } else if 0.0 < first.2 {
+        format!(", {} times as long", figure(Some(last.2 / first.2)))
     } else {
         String::new()
     };
-    let [from, to] = [from, to].map(|value| figure(Some(*value)));
-    Some(format!("{title} is {from} ms at {first} and {to} ms at {last}{times}"))
+    let [from, to] = [first.2, last.2].map(latency_text);
+    Some(format!("{title} is {from} at {} and {to} at {}{times}", first.0, last.0))
 }
 
 /// How much is behind each point.
@@ -207,4 +243,63 @@ fn behind(series: &[Series<'_>]) -> String {
         Some(most) => format!("in up to {most} runs"),
     };
     listed(&[format!("{requests} at each level {runs}")])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+
+    use inferometer_analysis::set::Tally;
+    use inferometer_analysis::{Interval, Verdict};
+
+    use super::*;
+
+    fn level(users: u32, mean: f64, half: f64) -> LevelSummary {
+        let within = Some(Interval { low: mean - half, high: mean + half });
+        let across = Across { mean: Some(mean), n: 1, within, certified: true, ..Across::of(&[]) };
+        LevelSummary {
+            level: Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN)),
+            verdict: Verdict::Valid,
+            points: Vec::new(),
+            left_out: Vec::new(),
+            requests: Tally::default(),
+            failed_share: None,
+            cut: None,
+            partial: 0,
+            served: None,
+            enough: None,
+            quantities: BTreeMap::from([("output_throughput".to_owned(), across)]),
+        }
+    }
+
+    fn told(levels: &[LevelSummary]) -> String {
+        let row = |level| Row {
+            name: String::new(),
+            runs: Vec::new(),
+            left_out: Vec::new(),
+            level: Some(level),
+            scenario: None,
+            suite_place: None,
+            contaminated: None,
+        };
+        let rows: Vec<Row<'_>> = levels.iter().map(row).collect();
+        let series = Series { name: "one".to_owned(), rows: rows.iter().collect() };
+        rise(&series, false).unwrap_or_default()
+    }
+
+    #[test]
+    fn growth_is_claimed_only_where_the_intervals_show_it() {
+        let clear = [level(1, 50.0, 1.0), level(2, 90.0, 1.0), level(4, 160.0, 2.0)];
+        assert!(told(&clear).contains("grows from 50.00 tok/s at c=1 to 160.0 tok/s at c=4"));
+        let tie = [level(1, 50.0, 1.0), level(2, 160.0, 4.0), level(4, 161.0, 4.0)];
+        let text = told(&tie);
+        assert!(text.contains("about equal, and highest, at c=2 and c=4"), "{text}");
+        let dip = [level(1, 50.0, 1.0), level(2, 40.0, 1.0), level(4, 160.0, 2.0)];
+        assert!(told(&dip).contains("does not grow at every step"), "{}", told(&dip));
+        let fall = [level(1, 50.0, 1.0), level(2, 160.0, 1.0), level(4, 90.0, 2.0)];
+        assert!(told(&fall).contains("is highest at c=2"), "{}", told(&fall));
+        let flat = [level(1, 50.0, 5.0), level(2, 52.0, 5.0)];
+        assert!(told(&flat).contains("about equal at all levels"), "{}", told(&flat));
+    }
 }

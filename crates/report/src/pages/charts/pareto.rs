@@ -33,7 +33,7 @@ pub(in crate::pages) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
     Some(Chart {
         id: "throughput-against-speed".to_owned(),
         title: format!("{label} against speed for each user"),
-        finding: finding(&points, 1 < series.len()),
+        finding: finding(&points, 1 < series.len(), gpus.is_some()),
         n,
         plot: Plot::Pareto(Pareto {
             x: measure("Speed for each user", "tok/s", ScaleKind::Linear),
@@ -52,6 +52,7 @@ fn gpus(series: &[Series<'_>]) -> Option<u32> {
 }
 
 fn point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {
+    let reservation = row.reservation();
     let (speed, total) = (row.quantity("per_user_throughput"), row.quantity("output_throughput"));
     let divided =
         |interval: Option<Interval>| pair(interval).map(|(low, high)| (low / share, high / share));
@@ -63,7 +64,8 @@ fn point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {
         x_interval: pair(speed.doubt()),
         y_interval: divided(total.doubt()),
         on_frontier: false,
-        hollow: row.reservation().is_some(),
+        hollow: reservation.is_some(),
+        note: reservation,
     })
 }
 
@@ -76,7 +78,7 @@ fn mark_frontier(points: &mut [ParetoPoint]) {
     }
 }
 
-fn finding(points: &[ParetoPoint], named: bool) -> String {
+fn finding(points: &[ParetoPoint], named: bool, per_gpu: bool) -> String {
     let mut best: Vec<&ParetoPoint> = points.iter().filter(|point| point.on_frontier).collect();
     best.sort_by(|a, b| b.x.total_cmp(&a.x));
     let name = |point: &ParetoPoint| {
@@ -84,10 +86,11 @@ fn finding(points: &[ParetoPoint], named: bool) -> String {
     };
     let told = |point: &ParetoPoint| {
         format!(
-            "{} ({} tok/s for each, {} in all)",
+            "{} ({} tok/s for each user, {} tok/s {})",
             name(point),
             figure(Some(point.x)),
-            figure(Some(point.y))
+            figure(Some(point.y)),
+            if per_gpu { "per GPU" } else { "in all" }
         )
     };
     match best.as_slice() {
@@ -119,7 +122,17 @@ mod tests {
             y_interval: None,
             on_frontier: false,
             hollow: false,
+            note: None,
         }
+    }
+
+    #[test]
+    fn what_is_divided_by_gpus_is_said_to_be() {
+        let mut points = vec![point(50.0, 100.0), point(40.0, 160.0)];
+        mark_frontier(&mut points);
+        let shared = finding(&points, false, true);
+        assert!(shared.contains("160.0 tok/s per GPU") && !shared.contains("in all"), "{shared}");
+        assert!(finding(&points, false, false).contains("160.0 tok/s in all"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use inferometer_model::Outcome;
 
 use super::{id, measure};
 use crate::chart::{Chart, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind};
-use crate::number::{count, figure};
+use crate::number::{count, figure, latency_text};
 use crate::pages::words::counted;
 
 /// A wait before sending is drawn where it can be seen.
@@ -103,9 +103,9 @@ pub(in crate::pages) fn gaps(summary: &Summary, of: &str) -> Option<Chart> {
         id: id(of, "token-gaps"),
         title: format!("{} over time", metric.title),
         finding: format!(
-            "Half of the gaps are at most {} ms long, and one in a hundred is longer than {} ms.",
-            figure(Some(middle)),
-            figure(Some(tail)),
+            "Half of the gaps are at most {} long, and one in a hundred is longer than {}.",
+            latency_text(middle),
+            latency_text(tail),
         ),
         n: counted(total, "gap"),
         plot: Plot::HeatMap(HeatMap {

@@ -1,6 +1,8 @@
 //! Throughput of all rows side by side.
 
-use super::{measure, pair};
+use inferometer_analysis::set::Across;
+
+use super::{is_apart, measure, pair};
 use crate::chart::{Bar, BarGroup, Bars, Chart, Plot, ScaleKind};
 use crate::number::figure;
 use crate::pages::rows::Row;
@@ -11,19 +13,16 @@ const SERIES: [(&str, &str); 2] =
 
 /// `None` with fewer than two rows that have a throughput.
 pub(in crate::pages) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
-    let mut known: Vec<(&str, f64)> = rows
+    let mut known: Vec<Known<'_>> = rows
         .iter()
-        .filter_map(|row| Some((row.name.as_str(), row.value("output_throughput")?)))
+        .filter_map(|row| {
+            let across = row.quantity("output_throughput");
+            let mean = across.mean?;
+            Some((row.name.as_str(), across, mean))
+        })
         .collect();
-    known.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let [lowest, .., highest] = known.as_slice() else { return None };
-    let finding = format!(
-        "{} has the highest output throughput with {} tok/s, {} the lowest with {} tok/s.",
-        highest.0,
-        figure(Some(highest.1)),
-        lowest.0,
-        figure(Some(lowest.1)),
-    );
+    known.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let finding = finding(&known)?;
     Some(Chart {
         id: format!("throughput-by-{what}"),
         title: format!("Output throughput by {what}"),
@@ -38,6 +37,30 @@ pub(in crate::pages) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Char
             groups: rows.iter().map(group).collect(),
         }),
     })
+}
+
+type Known<'a> = (&'a str, Across, f64);
+
+/// The ends, as far as the intervals tell them from the others.
+fn finding(known: &[Known<'_>]) -> Option<String> {
+    let [lowest, .., highest] = known else { return None };
+    let [low, high] = [lowest.2, highest.2].map(|value| figure(Some(value)));
+    if !is_apart(&lowest.1, &highest.1) {
+        return Some(format!(
+            "Output throughput is about equal, {low} to {high} tok/s: they differ by no more than \
+             their doubt."
+        ));
+    }
+    let near = |end: &Known<'_>| known.iter().filter(|one| !is_apart(&one.1, &end.1)).count();
+    let told = |end: &Known<'_>, word: &str, value: &str| match near(end) {
+        0 | 1 => format!("{} has the {word} output throughput with {value} tok/s", end.0),
+        several => format!(
+            "{} has {value} tok/s, about equal with {} at the {word} end",
+            end.0,
+            counted(several as u64 - 1, "other")
+        ),
+    };
+    Some(format!("{}; {}.", told(highest, "highest", &high), told(lowest, "lowest", &low)))
 }
 
 fn group(row: &Row<'_>) -> BarGroup {

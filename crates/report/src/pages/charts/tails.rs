@@ -1,12 +1,13 @@
 //! How latencies are distributed, tail included.
 
 use inferometer_analysis::{DistributionFigure, Metric, Percentile, Summary};
+use inferometer_model::campaign::Level;
 
 use super::{id, measure};
 use crate::chart::{Chart, Curve, Distribution, Plot, ScaleKind};
-use crate::number::{count, figure};
+use crate::number::{count, figure, latency_text};
 use crate::pages::rows::Row;
-use crate::pages::words::counted;
+use crate::pages::words::{counted, level_name};
 
 /// More lines than colours cannot be told apart.
 const CURVES_MAX: usize = 8;
@@ -41,11 +42,16 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
     let (first, last) = (drawn.first()?, drawn.last()?);
     let alone = drawn.len() == 1;
     let curves = drawn.iter().map(|(row, _, found)| Curve {
-        name: if alone { named.title.to_owned() } else { row.name.clone() },
+        name: if alone { named.title.to_owned() } else { curve_name(row, &drawn) },
         n: found.n,
         points: found.points.clone(),
     });
     let several = rows.iter().any(|row| 1 < row.runs.len());
+    let which = match (alone, several) {
+        (_, false) => String::new(),
+        (true, true) => first.0.which_run(),
+        (false, true) => "; of the first run of each".to_owned(),
+    };
     Some(Chart {
         id: id(of, &format!("{metric}-tail").replace('_', "-")),
         title: format!("{} distribution", named.title),
@@ -53,7 +59,7 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
         n: format!(
             "{}{}{}",
             behind(&drawn),
-            if several { ", of the first run of each" } else { "" },
+            which,
             if drawn.len() < found.len() {
                 format!("; {} of {} rows are drawn", drawn.len(), found.len())
             } else {
@@ -65,6 +71,18 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
             curves: curves.collect(),
         }),
     })
+}
+
+/// The level alone where all are levels of one scenario, which the page has named already.
+fn curve_name(row: &Row<'_>, drawn: &[Drawn<'_>]) -> String {
+    let scenario = |row: &Row<'_>| row.scenario.map(|asked| asked.scenario.clone());
+    let is_shared = drawn.iter().all(|(other, _, _)| scenario(other) == scenario(row));
+    match row.level.map(|level| level.level) {
+        Some(level @ Level::Concurrency(_)) if is_shared && row.scenario.is_some() => {
+            level_name(level)
+        }
+        _ => row.name.clone(),
+    }
 }
 
 /// Evenly chosen, the first and the last among them.
@@ -100,9 +118,9 @@ fn of_one(run: &Summary, metric: &str) -> Option<String> {
     };
     let doubt = if certain { "" } else { "; too few independent values to certify it" };
     Some(format!(
-        "Half of the values are at or below {} ms, 99 % at or below {} ms{times}{doubt}.",
-        figure(Some(middle)),
-        figure(Some(tail)),
+        "Half of the values are at or below {}, 99 % at or below {}{times}{doubt}.",
+        latency_text(middle),
+        latency_text(tail),
     ))
 }
 
@@ -112,10 +130,10 @@ fn of_several(first: &Drawn<'_>, last: &Drawn<'_>, metric: &str) -> Option<Strin
     let told = |(row, run, _): &Drawn<'_>| {
         let found = run.metrics.distribution(metric)?;
         Some(format!(
-            "{}: median {} ms, p99 {} ms",
+            "{}: median {}, p99 {}",
             row.name,
-            figure(Some(found.p50?)),
-            figure(Some(found.p99?))
+            latency_text(found.p50?),
+            latency_text(found.p99?)
         ))
     };
     Some(format!("{}; {}.", told(first)?, told(last)?))

@@ -7,7 +7,7 @@ use inferometer_analysis::{
 use crate::document::{Block, Cell, Column, Table};
 use crate::narrative::facts::printed;
 use crate::number::{count, figure, percent};
-use crate::pages::cells::missing;
+use crate::pages::cells::{UNCERTIFIED, missing, uncertified};
 use crate::pages::words::{counted, range};
 
 const STATISTICS: [Statistic; 6] = [
@@ -51,12 +51,16 @@ fn latency(metric: &str, found: &Distribution, statistic: Statistic) -> Cell {
         Statistic::Percentile(percentile) => found.is_certified(percentile),
         Statistic::Mean | Statistic::Max => true,
     };
-    let detail = match (certified, found.intervals.of(statistic)) {
-        (false, _) => Some(format!("{}; too few to certify it", counted(found.n, "value"))),
-        (true, Some(interval)) => Some(format!("95 % {}", range(interval))),
-        (true, None) => None,
-    };
-    Cell { detail, doubtful: !certified, ..Cell::number(printed(metric, value), value) }
+    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", range(it)));
+    let independent = found.effective_n.unwrap_or(found.n as f64);
+    let doubt = (!certified).then(|| uncertified(Some(independent)));
+    let parts: Vec<String> = interval.into_iter().chain(doubt).collect();
+    Cell {
+        detail: (!parts.is_empty()).then(|| parts.join("; ")),
+        doubtful: !certified,
+        reason: (!certified).then(|| UNCERTIFIED.to_owned()),
+        ..Cell::number(printed(metric, value), value)
+    }
 }
 
 pub(super) fn numbers(summary: &Summary) -> Table {

@@ -1,6 +1,7 @@
 //! How the server bears more users at once.
 
 use inferometer_analysis::set::{ConditionSummary, Finding, Peak, SetSummary, SweetSpot};
+use inferometer_model::campaign::{Level, Prompts};
 
 use crate::document::{Block, Card, Cell, Column, Figure, Mood, Section, Span, Table, Text, plain};
 use crate::narrative::Narrative;
@@ -21,7 +22,8 @@ pub(super) fn section(
         .iter()
         .filter(|row| row.scenario.is_some_and(|asked| asked.condition == place))
         .collect();
-    let mut blocks: Vec<Block> = warm(&own).into_iter().collect();
+    let prompts = set.suite.as_ref().map(|suite| suite.prompts);
+    let mut blocks: Vec<Block> = warm(&own, prompts).into_iter().collect();
     blocks.extend(findings(condition));
     blocks.push(Block::Table(table(&own)));
     blocks.extend(figures(&condition.name, &own));
@@ -31,29 +33,58 @@ pub(super) fn section(
     Some(frame::section("scaling", "Concurrency Scaling", blocks))
 }
 
-/// That the numbers below are those of a warm cache, where they are.
-fn warm(rows: &[&Row<'_>]) -> Option<Block> {
-    let names: Vec<String> =
-        rows.iter().filter(|row| row.contaminated.is_some()).map(|row| row.name.clone()).collect();
-    if names.is_empty() {
+/// That the numbers below are those of a warm cache, where they are: what is known apart from what
+/// only their speed lets one suspect.
+fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
+    let of = |suspected: bool| -> Vec<String> {
+        let is_so =
+            |row: &&&Row<'_>| row.contaminated.is_some_and(|found| found.suspected == suspected);
+        rows.iter().filter(is_so).map(|row| short_name(row)).collect()
+    };
+    let (known, suspected) = (of(false), of(true));
+    let mut statements = Vec::new();
+    if !known.is_empty() {
+        statements.push(format!(
+            "This table, its sweet spot and its peak describe a warm prefix cache: {} of {} levels \
+             met their prompts there ({}).",
+            known.len(),
+            rows.len(),
+            listed(&known)
+        ));
+    }
+    if !suspected.is_empty() {
+        statements.push(format!(
+            "{} of {} levels read their prompts so fast that they seem to have met them in the \
+             prefix cache; the server does not say ({}).",
+            suspected.len(),
+            rows.len(),
+            listed(&suspected)
+        ));
+    }
+    if statements.is_empty() {
         return None;
     }
     Some(Block::Notice {
-        mood: Mood::Bad,
+        mood: if known.is_empty() { Mood::Doubt } else { Mood::Bad },
         text: vec![
-            Span::Plain(format!(
-                "This table, its sweet spot and its peak describe a warm prefix cache: {} of {} \
-                 levels met their prompts there ({}). ",
-                names.len(),
-                rows.len(),
-                listed(&names)
-            )),
+            Span::Plain(format!("{} ", statements.join(" "))),
             Span::Link { text: "The evidence".to_owned(), to: "cache-evidence".to_owned() },
         ],
-        remedy: Some(plain(
-            "Ask with fresh prompts, which is the default, or empty the cache before each scenario.",
-        )),
+        points: Vec::new(),
+        remedy: Some(plain(match prompts {
+            Some(Prompts::Fresh) => {
+                "Restart the server before the suite, take another seed, or switch its prefix cache \
+                 off."
+            }
+            Some(Prompts::Same) | None => {
+                "Ask with fresh prompts, which is the default, or switch the prefix cache off."
+            }
+        })),
     })
+}
+
+fn short_name(row: &Row<'_>) -> String {
+    row.level.map_or_else(|| row.name.clone(), |level| level_name(level.level))
 }
 
 fn scaled(set: &SetSummary) -> Option<(u32, &ConditionSummary)> {
@@ -100,29 +131,42 @@ fn peak(peak: &Peak) -> String {
 }
 
 /// The same two as headlines.
-pub(super) fn cards(set: &SetSummary) -> Vec<Card> {
-    let Some(found) = scaled(set).and_then(|(_, condition)| condition.findings.as_ref()) else {
-        return Vec::new();
-    };
+pub(super) fn cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
+    let Some((place, condition)) = scaled(set) else { return Vec::new() };
+    let Some(found) = condition.findings.as_ref() else { return Vec::new() };
+    let is_own = |row: &&Row<'_>| row.scenario.is_some_and(|asked| asked.condition == place);
+    let own: Vec<&Row<'_>> = rows.iter().filter(is_own).collect();
     let spot = found.sweet_spot.found().map(|spot| Card {
         label: "Interactive sweet spot".to_owned(),
         value: level_name(spot.level),
         unit: String::new(),
         detail: format!("{} tok/s for each user", fixed(Some(spot.per_user_throughput.value), 1)),
+        doubt: reserved(&own, spot.level)
+            .or_else(|| (!spot.certified).then(|| "its p99s are of too few requests".to_owned())),
     });
     let peak = found.peak.found().map(|peak| Card {
-        label: "Peak throughput".to_owned(),
+        label: "Peak of the scaling levels".to_owned(),
         value: fixed(Some(peak.throughput.value), 1),
         unit: if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" }.to_owned(),
         detail: format!("at {}", level_name(peak.level)),
+        doubt: reserved(&own, peak.level),
     });
     spot.into_iter().chain(peak).collect()
+}
+
+/// Why a choice among levels is not to be relied on: for the chosen one, or for those it was
+/// compared with.
+fn reserved(rows: &[&Row<'_>], chosen: Level) -> Option<String> {
+    let is_chosen = |row: &&&Row<'_>| row.level.is_some_and(|level| level.level == chosen);
+    let own = rows.iter().find(is_chosen).and_then(|row| row.reservation());
+    let is_warm = || rows.iter().any(|row| row.contaminated.is_some_and(|it| !it.suspected));
+    own.or_else(|| is_warm().then(|| "other levels met a warm prefix cache".to_owned()))
 }
 
 fn table(rows: &[&Row<'_>]) -> Table {
     let line = |row: &&Row<'_>| -> Vec<Cell> {
         vec![
-            super::tables::concurrency(row),
+            level(row),
             number(row, "output_throughput", 2),
             number(row, "per_user_throughput", 2),
             number(row, "ttft.p99", 2),
@@ -142,6 +186,13 @@ fn table(rows: &[&Row<'_>]) -> Table {
         rows: rows.iter().map(line).collect(),
         notes: vec![plain("Per-user throughput is output throughput over concurrency.")],
     }
+}
+
+/// Marked where the level is cut, was not reached, or is to be taken with care for another reason.
+fn level(row: &Row<'_>) -> Cell {
+    let reservation = row.reservation();
+    let doubtful = reservation.is_some();
+    Cell { detail: reservation, doubtful, ..super::tables::concurrency(row) }
 }
 
 fn figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {

@@ -1,12 +1,12 @@
 //! One scenario: what it is for, its key metrics, what they mean, and its charts.
 
-use inferometer_analysis::Summary;
+use inferometer_analysis::{ServerSide, Summary};
 
 use crate::chart::Chart;
 use crate::document::{Block, Section, Span, Text, plain};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, count, fixed};
-use crate::pages::cells::of_across;
+use crate::number::{NOTHING, count, fixed, percent, whole};
+use crate::pages::cells::uncertified;
 use crate::pages::rows::Row;
 use crate::pages::words::{counted, doubt};
 use crate::pages::{charts, frame};
@@ -25,6 +25,7 @@ pub(super) fn section(row: &Row<'_>, narrative: &Narrative) -> Section {
         blocks.push(Block::Notice {
             mood: crate::document::Mood::Doubt,
             text: plain(frame::sentence(&reservation)),
+            points: Vec::new(),
             remedy: Some(plain("Its warnings stand under “How far to believe this”.")),
         });
     }
@@ -59,10 +60,14 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     let tally = row.tally();
     let mut lines = vec![
         format!("Input/Output: {input} / {output} tokens"),
-        format!(
-            "Concurrency: {}",
-            concurrency.map_or_else(|| NOTHING.to_owned(), |n| count(n.into()))
-        ),
+        match (concurrency, row.rate()) {
+            (Some(users), None) => format!("Concurrency: {}", count(users.into())),
+            (None, None) => format!("Concurrency: {NOTHING}"),
+            (None, Some(rate)) => format!("Rate: {rate}"),
+            (Some(cap), Some(rate)) => {
+                format!("Rate: {rate}, at most {} in flight", count(cap.into()))
+            }
+        },
         format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
         format!(
             "Output throughput: {} tok/s (peak {}){}",
@@ -72,8 +77,11 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         ),
         format!("TTFT mean/median/p99: {} ms{}", three("ttft"), uncertain(row, "ttft")),
         format!("TPOT mean/median/p99: {} ms{}", three("tpot"), uncertain(row, "tpot")),
+        format!("ITL mean/median/p99: {} ms{}", three("itl"), uncertain(row, "itl")),
+        format!("E2E mean/median/p99: {} ms{}", three("e2e"), uncertain(row, "e2e")),
         format!("PP/TG (derived): {} / {} tok/s", value("pp", 1), value("tg", 1)),
     ];
+    lines.extend(server(row));
     if tally.ok != tally.scheduled {
         lines.push(format!(
             "Outcomes: {} of {} ok, {} failed, {} cancelled, {} not sent",
@@ -101,9 +109,31 @@ fn after(words: &str) -> String {
 /// A p99 of few requests is marked.
 fn uncertain(row: &Row<'_>, metric: &str) -> String {
     let across = row.quantity(&format!("{metric}.p99"));
-    let cell = of_across(&across, row.values_of(metric), 2);
-    let reason = cell.detail.filter(|_| cell.doubtful);
-    reason.map_or_else(String::new, |reason| format!("; the p99: {reason}"))
+    if across.certified || across.mean.is_none() {
+        return String::new();
+    }
+    format!("; the p99: {}", uncertified(row.independent(metric)))
+}
+
+/// What the server says of itself, the worst of the runs that count.
+fn server(row: &Row<'_>) -> Option<String> {
+    let most = |of: fn(&ServerSide) -> Option<f64>| {
+        row.runs.iter().filter_map(|run| of(run.server.as_ref()?)).max_by(f64::total_cmp)
+    };
+    let kv = most(|server| server.kv_usage.map(|found| found.max));
+    let waiting = most(|server| server.waiting.map(|found| found.max));
+    let preempted = most(|server| server.preemptions.map(|found| found.total));
+    let cached = row.scenario.and_then(|asked| asked.cached_share);
+    let parts: Vec<String> = [
+        kv.map(|share| format!("KV use up to {}", percent(Some(share)))),
+        waiting.map(|number| format!("waiting up to {}", whole(Some(number)))),
+        preempted.map(|number| format!("preemptions {}", whole(Some(number)))),
+        cached.map(|share| format!("from the prefix cache {} of the input", percent(Some(share)))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| format!("Server: {}", parts.join(", ")))
 }
 
 /// A tail so many times its middle is worth a look.
@@ -124,7 +154,8 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
     let drawn = charts.into_iter().filter_map(|(is_telling, chart)| Some((is_telling, chart?)));
     let (open, folded): (Vec<_>, Vec<_>) = drawn.partition(|(is_telling, _)| *is_telling);
     let figures = |charts: Vec<(bool, Chart)>| -> Vec<Block> {
-        charts.into_iter().map(|(_, chart)| charts::figure(chart)).collect()
+        let told = |chart: Chart| Chart { n: named(&chart.n, row), ..chart };
+        charts.into_iter().map(|(_, chart)| charts::figure(told(chart))).collect()
     };
     let mut blocks = figures(open);
     if !folded.is_empty() {
@@ -132,6 +163,12 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
         blocks.push(Block::Details { summary, blocks: figures(folded) });
     }
     blocks
+}
+
+/// With the run that is drawn, where the chart does not say it itself.
+fn named(n: &str, row: &Row<'_>) -> String {
+    let which = row.which_run();
+    if n.ends_with(&which) { n.to_owned() } else { format!("{n}{which}") }
 }
 
 fn has_tail(row: &Row<'_>, metric: &str) -> bool {

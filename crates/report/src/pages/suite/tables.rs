@@ -59,8 +59,12 @@ fn name(row: &Row<'_>) -> Cell {
 
 pub(super) fn concurrency(row: &Row<'_>) -> Cell {
     match row.scenario.and_then(|asked| asked.concurrency) {
-        Some(users) => Cell::number(count(users.into()), f64::from(users)),
-        None => missing("an open loop without a cap"),
+        Some(users) => Cell {
+            detail: row.rate().map(|rate| format!("at most; requests come at {rate}")),
+            ..Cell::number(count(users.into()), f64::from(users))
+        },
+        // Where requests come at a rate, it says what a concurrency would.
+        None => row.rate().map_or_else(|| missing("an open loop without a cap"), Cell::text),
     }
 }
 

@@ -1,0 +1,51 @@
+//! The few numbers that a page begins with. One that is not to be relied on is marked, with the reason.
+
+use super::rows::Row;
+use super::words::doubt;
+use crate::document::Card;
+use crate::number::{count, fixed, latency as in_unit};
+
+/// A time of a row, as its table has it; long ones in seconds.
+pub(super) fn latency(label: &str, row: &Row<'_>, quantity: &str, detail: &str) -> Option<Card> {
+    let across = row.quantity(quantity);
+    let (value, unit) = in_unit(across.mean?);
+    Some(Card {
+        label: label.to_owned(),
+        value: fixed(Some(value), 2),
+        unit: unit.to_owned(),
+        detail: detail.to_owned(),
+        doubt: reserved(row, quantity),
+    })
+}
+
+/// The row with the highest output, of several; of one row its output with the interval.
+pub(super) fn highest_output(rows: &[Row<'_>]) -> Option<Card> {
+    const QUANTITY: &str = "output_throughput";
+    let known = rows.iter().filter_map(|row| Some((row, row.value(QUANTITY)?)));
+    let (row, value) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let alone = rows.len() == 1;
+    Some(Card {
+        label: if alone { "Output throughput" } else { "Highest output throughput" }.to_owned(),
+        value: fixed(Some(value), 2),
+        unit: "tok/s".to_owned(),
+        detail: if alone { doubt(&row.quantity(QUANTITY)) } else { row.name.clone() },
+        doubt: reserved(row, QUANTITY),
+    })
+}
+
+pub(super) fn requests(ok: u64, scheduled: u64) -> Card {
+    Card {
+        label: "Requests ok".to_owned(),
+        value: count(ok),
+        unit: String::new(),
+        detail: format!("of {}", count(scheduled)),
+        doubt: None,
+    }
+}
+
+/// Why a number of a row is not to be relied on.
+pub(super) fn reserved(row: &Row<'_>, quantity: &str) -> Option<String> {
+    let uncertain = !row.quantity(quantity).certified;
+    let reason = uncertain.then(|| super::cells::UNCERTIFIED.to_owned());
+    row.reservation().or(reason)
+}
