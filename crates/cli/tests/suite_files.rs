@@ -1,7 +1,5 @@
-//! What `suite` understands: built-in suites and files, what may be said beside them, what is
-//! refused, and what a dry run tells.
-
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+//! What `suite` understands: built-in suites and files, what may be said beside them, and
+//! what is refused.
 
 mod support;
 
@@ -10,50 +8,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use support::suites::{SMALL, asked, dry_run, folder_with};
 use support::{output, text};
 
 const NAMES: [&str; 8] =
     ["standard", "quick", "chat", "rag", "code", "agent", "long-context", "methodology"];
-
-/// Two scenarios that are quickly simulated.
-const SMALL: &str = "\
-[defaults.load]
-requests = 4
-[[scenario]]
-name = \"First\"
-category = \"Latency\"
-purpose = \"One by one.\"
-[scenario.workload]
-input_tokens = 100
-output_tokens = 10
-[scenario.load]
-concurrency = 1
-[[scenario]]
-name = \"Second\"
-category = \"Throughput\"
-purpose = \"More at once.\"
-[scenario.workload]
-input_tokens = 200
-output_tokens = 20
-[scenario.sweep]
-concurrencies = [2, 4]
-";
-
-fn dry_run(arguments: &[&str], folder: &Path) -> Value {
-    let ran = output(&[&["suite"], arguments, &["--dry-run", "--json"]].concat(), folder);
-    assert!(ran.status.success(), "{arguments:?}: {}", text(&ran.stderr));
-    serde_json::from_slice(&ran.stdout).unwrap()
-}
-
-fn asked(document: &Value) -> &Value {
-    &document["campaign"]["question"]
-}
-
-fn folder_with(name: &str, content: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(name), content).unwrap();
-    folder
-}
 
 #[track_caller]
 fn assert_refused(arguments: &[&str], folder: &Path, wanted: &[&str]) {
@@ -98,71 +57,6 @@ fn every_built_in_suite_can_be_shown_and_is_the_same_from_a_file() {
     }
 }
 
-/// The promise of its name, on the profile that it is played on when nobody asks for another.
-#[test]
-fn the_quick_suite_takes_less_than_a_minute_on_the_embedded_engine() {
-    let folder = tempfile::tempdir().unwrap();
-    let document = dry_run(&["quick"], folder.path());
-    assert_eq!(document["time_from"], "simulation");
-    let time_s = document["time_s"].as_f64().unwrap();
-    assert!((20.0..45.0).contains(&time_s), "{time_s} s, and starting it takes some more");
-    let levels = document["levels"].as_array().unwrap();
-    assert_eq!(levels.len(), 10);
-    assert!(levels.iter().all(|level| level["failing"] == 0));
-    let few = levels.iter().filter(|level| level["requests"].as_u64().unwrap() < 30);
-    assert_eq!(few.count(), 1, "only long answers are too slow for thirty of them");
-}
-
-#[test]
-fn a_dry_run_counts_requests_tokens_time_and_money() {
-    let folder = folder_with("s.toml", SMALL);
-    let price = ["--price", "3600/h,1000000/M-in,2000000/M-out"];
-    let document = dry_run(&[&["s.toml", "--repeat", "2"], &price[..]].concat(), folder.path());
-    assert_eq!(document["runs"], 6);
-    assert_eq!(document["requests"], 24);
-    assert_eq!(document["input_tokens"], 2 * (4 * 100 + 2 * 4 * 200));
-    assert_eq!(document["output_tokens"], 2 * (4 * 10 + 2 * 4 * 20));
-    let time_s = document["time_s"].as_f64().unwrap();
-    let cost = document["cost"].as_f64().unwrap();
-    assert!((cost - (time_s + 4_000.0 + 2.0 * 400.0)).abs() < 1e-6, "{cost} for {time_s} s");
-    let levels = document["levels"].as_array().unwrap();
-    let places: Vec<(&Value, &Value)> =
-        levels.iter().map(|level| (&level["scenario"], &level["level"])).collect();
-    let (first, second) = (json!("First"), json!("Second"));
-    let level = |number: u32| json!({ "concurrency": number });
-    assert_eq!(places, [(&first, &json!("as_asked")), (&second, &level(2)), (&second, &level(4))]);
-    let page = output(&["suite", "s.toml", "--dry-run", "--price", "1/h"], folder.path());
-    // Lines are broken where they are full.
-    let page = text(&page.stdout).replace('\n', " ");
-    for part in ["First", "4 at once", "3 runs, 12 requests", "it would cost"] {
-        assert!(page.contains(part), "{part}: {page}");
-    }
-    assert!(!folder.path().join("runs").exists(), "nothing was made");
-}
-
-#[test]
-fn a_server_of_somebody_else_is_not_guessed_at() {
-    let folder = folder_with("s.toml", SMALL);
-    let document = dry_run(&["s.toml", "http://h:1", "--price", "2/h"], folder.path());
-    assert_eq!(document["input_tokens"], 2_000);
-    assert_eq!((&document["time_s"], &document["cost"]), (&Value::Null, &Value::Null));
-    let page = output(&["suite", "s.toml", "http://h:1", "--dry-run"], folder.path());
-    assert!(text(&page.stdout).contains("depends on the server"));
-}
-
-#[test]
-fn the_turns_of_conversations_are_read_again() {
-    let talk = "[[scenario]]\nname = \"Talk\"\ncategory = \"Chat\"\npurpose = \"Turns.\"\n\
-                [scenario.workload]\nturns = 3\ninput_tokens = 10\noutput_tokens = 5\n\
-                prefix_tokens = 100\n[scenario.load]\nconcurrency = 1\nrequests = 6\n";
-    let folder = folder_with("s.toml", talk);
-    let planned = dry_run(&["s.toml", "http://h:1"], folder.path());
-    // Twice a system message and 10, then all of it with 15 more, then with 15 more again.
-    assert_eq!(planned["input_tokens"], 2 * (110 + 125 + 140));
-    let simulated = dry_run(&["s.toml"], folder.path());
-    assert_eq!(simulated["input_tokens"], planned["input_tokens"]);
-}
-
 #[test]
 fn the_first_word_may_be_left_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,6 +66,8 @@ fn the_first_word_may_be_left_out() {
         let target = &document["campaign"]["conditions"][0]["spec"]["target"];
         assert_eq!(target["url"], "http://h:1");
     }
+    let suites = ["suite", "quick", "standard", "--dry-run"];
+    assert_refused(&suites, folder.path(), &["`quick` and `standard` are two suites"]);
     let two = ["suite", "http://h:1", "http://h:2", "--dry-run"];
     assert_refused(&two, folder.path(), &["is no suite", "first"]);
 }
@@ -243,8 +139,13 @@ fn a_file_that_says_something_wrong_is_told_where() {
     let promise = format!("{scenario}[scenario.slo]\nttfft = \"1s\"\n");
     let server = format!("{scenario}[scenario.target]\nurl = \"http://h\"\n");
     let stop = format!("[repeat]\nruns = 2\nstop_at = \"often\"\n{scenario}");
+    let slip = "[[scenari]]\nname = \"a\"\npurpose = \"p\"\n[scenario.load]\nrequests = 1\n";
+    let slip = slip.repeat(2);
+    let nameless = "[[scenario]]\npurpose = \"p\"\n";
     for (file, wanted) in [
-        (unknown.as_str(), &["s.toml:6", "input_tokns", "did you mean `input_tokens`"][..]),
+        (slip.as_str(), &["s.toml:1", "unknown key `scenari`", "did you mean `scenario`"][..]),
+        (nameless, &["s.toml:1", "scenario 1 has no `name`: what it is called"]),
+        (&unknown, &["s.toml:6", "input_tokns", "did you mean `input_tokens`"]),
         ("titel = \"x\"\n", &["s.toml:1", "unknown key `titel`", "did you mean `title`"]),
         (&twice, &["s.toml:6", "`A.`", "scenario 1"]),
         ("scenario = []\n", &["s.toml", "no scenarios", "[[scenario]]"]),
@@ -274,7 +175,8 @@ fn a_suite_that_is_not_there_is_named() {
     assert_refused(&["suite", "--show", "kwick"], folder.path(), &["`kwick`", "quick"]);
     assert_refused(&["suite", "nowhere.toml"], folder.path(), &["suite nowhere.toml", "No such"]);
     assert_refused(&["suite", "quick", "--price", "5", "--dry-run"], folder.path(), &["2.50/h"]);
-    assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &["--dry-run"]);
+    let priced = ["--price is reckoned with in a dry run", "add --dry-run"];
+    assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &priced);
     let resumed = ["suite", "--resume", "x", "--prompts", "same"];
     assert_refused(&resumed, folder.path(), &["--prompts beside --resume"]);
 }
@@ -284,7 +186,7 @@ fn files_lie_beside_the_suite_and_count_by_what_they_hold() {
     let suite = "[[scenario]]\nname = \"Data\"\ncategory = \"c\"\npurpose = \"p\"\n\
                  [scenario.workload]\ndataset = \"lines.txt\"\noutput_tokens = 5\n";
     let folder = tempfile::tempdir().unwrap();
-    let hash = |place: &str, lines: &str| {
+    let hash = |place: &str, suite: &str, lines: &str| {
         let inside = folder.path().join(place);
         fs::create_dir_all(&inside).unwrap();
         fs::write(inside.join("s.toml"), suite).unwrap();
@@ -292,9 +194,25 @@ fn files_lie_beside_the_suite_and_count_by_what_they_hold() {
         let document = dry_run(&[&format!("{place}/s.toml"), "http://h:1"], folder.path());
         asked(&document)["hash"].as_str().unwrap().to_owned()
     };
-    let here = hash("here", "one\ntwo\n");
-    assert_eq!(hash("there", "one\ntwo\n"), here);
-    assert_ne!(hash("there", "one\nthree\n"), here);
+    let here = hash("here", suite, "one\ntwo\n");
+    assert_eq!(hash("there", suite, "one\ntwo\n"), here);
+    assert_ne!(hash("there", suite, "one\nthree\n"), here);
+    let named = format!("{suite}dataset_kind = \"text\"\n");
+    assert_eq!(hash("there", &named, "one\ntwo\n"), here, "it is found, or it is named");
+    let objects = "{\"prompt\": \"one\"}\n";
+    let found = suite.replace("lines.txt", "lines.data");
+    let lines = hash("there", suite, objects);
+    fs::write(folder.path().join("there/lines.data"), objects).unwrap();
+    assert_ne!(hash("there", &found, objects), lines, "the same bytes, read as another kind");
+}
+
+#[test]
+fn a_scenario_without_a_category_has_its_name_for_one() {
+    let folder = folder_with("s.toml", &SMALL.replace("category = \"Latency\"\n", ""));
+    let document = dry_run(&["s.toml", "http://h:1"], folder.path());
+    let scenarios = asked(&document)["scenarios"].as_array().unwrap();
+    let words: Vec<&Value> = scenarios.iter().map(|scenario| &scenario["category"]).collect();
+    assert_eq!(words, ["First", "Throughput"]);
 }
 
 #[test]

@@ -26,11 +26,23 @@ fn common(runs: u32) -> Common {
     Common { engine, url: None, vllm_random: false, prompts: Prompts::Same, runs }
 }
 
+/// In virtual time, where nothing is left to chance.
 fn go_on(folder: &Path) -> String {
-    let ran = output(&["sweep", "--resume", "latest"], folder);
+    let (code, said) = resumed(folder);
+    assert_eq!(code, Some(0), "{said}");
+    said
+}
+
+fn go_on_live(folder: &Path) -> String {
+    let (code, said) = resumed(folder);
     // A machine that is busy with other things may spoil a run over the wire.
-    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
-    text(&ran.stdout) + &text(&ran.stderr)
+    assert!(matches!(code, Some(0 | 4)), "{said}");
+    said
+}
+
+fn resumed(folder: &Path) -> (Option<i32>, String) {
+    let ran = output(&["suite", "--resume", "latest"], folder);
+    (ran.status.code(), text(&ran.stdout) + &text(&ran.stderr))
 }
 
 /// Takes away what was played from a point on, as if it had been stopped there.
@@ -83,13 +95,15 @@ fn a_suite_that_was_stopped_goes_on_to_the_same_bytes() {
     let verified = output(&["verify", "latest"], folder.path());
     assert_eq!(verified.status.code(), Some(0), "{}", text(&verified.stdout));
     assert!(text(&verified.stdout).contains("6 runs add up"), "{}", text(&verified.stdout));
+    let said = go_on(folder.path());
+    assert!(said.contains("nothing is left to measure"), "{said}");
 }
 
 #[test]
 fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
     let folder = tempfile::tempdir().unwrap();
     let set = stored(folder.path(), common(2).campaign(&SCENARIOS), false);
-    go_on(folder.path());
+    go_on_live(folder.path());
     let targets: Vec<String> = (0..6).map(|point| target(&set, point)).collect();
     let rounds: Vec<&[String]> = targets.chunks(3).collect();
     for round in &rounds {
@@ -103,7 +117,7 @@ fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
     assert!(!keys(&played).contains("engine-anew"), "{}", keys(&played));
 
     stopped_before(&set, 5, 6);
-    let said = go_on(folder.path());
+    let said = go_on_live(folder.path());
     assert!(said.contains("the engine is a new one"), "{said}");
     let played = summary(&set);
     assert!(keys(&played).contains("engine-anew"), "{}", keys(&played));
@@ -116,7 +130,7 @@ fn a_server_of_others_is_asked_once_for_all_scenarios() {
     let nothing = EngineSpec::default();
     let common = Common { url: Some(engine.url()), engine: nothing, ..common(1) };
     let set = stored(folder.path(), common.campaign(&SCENARIOS), false);
-    go_on(folder.path());
+    go_on_live(folder.path());
     assert_eq!(target(&set, 0), target(&set, 2));
     let (requests, warm_ups) = (18, 3);
     let asked = engine.truth().requests.len();

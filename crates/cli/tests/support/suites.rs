@@ -1,4 +1,5 @@
-//! Suites as they are stored, made without a suite file: what plays them is tested here.
+//! Suites as they are stored, made without a suite file, for tests of what plays them; and a suite
+//! file, for tests of what reads them.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{EngineSpec, Lengths, LoadDraft, SourceDraft, WorkloadDraft};
 use inferometer_store::{NewSet, RunStore};
 use serde_json::Value;
+
+use super::{output, text};
 
 /// A scenario of a test.
 pub(crate) struct Asks {
@@ -113,4 +116,53 @@ pub(crate) fn stored(folder: &Path, campaign: CampaignSpec, simulated: bool) -> 
 /// The summary of a set that was played.
 pub(crate) fn summary(set: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(set.join("summary.json")).unwrap()).unwrap()
+}
+
+/// Two scenarios that are quickly simulated.
+pub(crate) const SMALL: &str = "\
+[defaults.load]
+requests = 4
+[[scenario]]
+name = \"First\"
+category = \"Latency\"
+purpose = \"One by one.\"
+[scenario.workload]
+input_tokens = 100
+output_tokens = 10
+[scenario.load]
+concurrency = 1
+[[scenario]]
+name = \"Second\"
+category = \"Throughput\"
+purpose = \"More at once.\"
+[scenario.workload]
+input_tokens = 200
+output_tokens = 20
+[scenario.sweep]
+concurrencies = [2, 4]
+";
+
+pub(crate) fn dry_run(arguments: &[&str], folder: &Path) -> Value {
+    let ran = output(&[&["suite"], arguments, &["--dry-run", "--json"]].concat(), folder);
+    assert!(ran.status.success(), "{arguments:?}: {}", text(&ran.stderr));
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+pub(crate) fn asked(document: &Value) -> &Value {
+    &document["campaign"]["question"]
+}
+
+pub(crate) fn folder_with(name: &str, content: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(name), content).unwrap();
+    folder
+}
+
+/// The folder of the one set that was made here.
+pub(crate) fn only_set(folder: &Path) -> PathBuf {
+    let mut sets =
+        std::fs::read_dir(folder.join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let set = sets.next().unwrap();
+    assert_eq!(sets.next(), None, "there is one set");
+    set
 }
