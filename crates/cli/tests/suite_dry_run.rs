@@ -1,6 +1,5 @@
 //! What a dry run of a suite tells: requests, tokens, time and money, as far as they are known.
 
-
 mod support;
 
 use std::fs;
@@ -87,7 +86,7 @@ fn a_dry_run_keeps_nobody_waiting() {
         )
     };
     let rate = scenario("Rate", "rate = 1000\nduration = \"24h\"");
-    let long = scenario("Long", "concurrency = 8\nrequests = 18446744073709551615");
+    let long = scenario("Long", "concurrency = 8\nrequests = 1000000000");
     let time = scenario("Time", "concurrency = 1000\nduration = \"10h\"");
     let short = scenario("Short", "concurrency = 2\nrequests = 4");
     let folder = folder_with("s.toml", &[rate, long, time, short].concat());
@@ -96,7 +95,7 @@ fn a_dry_run_keeps_nobody_waiting() {
     let known: Vec<(&Value, &Value)> =
         levels.iter().map(|level| (&level["too_long"], &level["requests"])).collect();
     let (yes, no) = (json!(true), json!(false));
-    let requests = [json!(86_400_000), json!(u64::MAX), Value::Null, json!(4)];
+    let requests = [json!(86_400_000), json!(1_000_000_000), Value::Null, json!(4)];
     let wanted: Vec<(&Value, &Value)> =
         [&yes, &yes, &yes, &no].into_iter().zip(&requests).collect();
     assert_eq!(known, wanted);

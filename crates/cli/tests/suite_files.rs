@@ -1,7 +1,6 @@
 //! What `suite` understands: built-in suites and files, what may be said beside them, and
 //! what is refused.
 
-
 mod support;
 
 use std::fs;
