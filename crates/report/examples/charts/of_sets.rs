@@ -115,6 +115,7 @@ fn pareto() -> Chart {
         y_interval: Some((y * 0.95, y * 1.04)),
         on_frontier,
         hollow: 32.0 < level,
+        note: None,
     };
     let points = vec![
         point("vLLM", 1.0, 52.0, 52.0, true),
