@@ -209,6 +209,7 @@ impl<'a> Page<'a> {
             requests: Tally::default(),
             failed_share: None,
             cut: None,
+            reached: None,
             partial: 0,
             served: None,
             enough: None,
