@@ -115,6 +115,24 @@ fn levels_with_fewer_requests_than_users_are_told() {
 }
 
 #[test]
+fn a_simulation_that_repeats_itself_says_so() {
+    let of = |throughputs: [f64; 3]| {
+        let mut results: Vec<PointResult> = (0..)
+            .zip(throughputs)
+            .map(|(number, value)| result(number, 0, Level::AsAsked, value))
+            .collect();
+        for result in &mut results {
+            let (profile, engine) = ("default".to_owned(), "as it is".to_owned());
+            result.summary.run.simulated =
+                Some(inferometer_model::observations::Simulated { profile, engine });
+        }
+        let set = SetSummary::of(&manifest(Question::Repeat, &["a"]), &results);
+        set.warnings.iter().any(|notice| notice.key == "identical-runs")
+    };
+    assert!(of([0.1, 0.1, 0.1]) && !of([0.1, 0.1, 0.1 + 1e-15]));
+}
+
+#[test]
 fn what_people_publish_is_there_by_name() {
     let found =
         SetSummary::of(&manifest(Question::Repeat, &["a"]), &[result(0, 0, Level::AsAsked, 1.0)]);

@@ -181,8 +181,7 @@ fn identical(conditions: &[ConditionSummary]) -> Option<Notice> {
             .filter(|one| one.subject.as_ref().is_some_and(|subject| subject.simulated.is_some()));
         simulated.flat_map(|one| &one.levels).filter(|level| 1 < level.points.len())
     };
-    let is_identical =
-        |level: &LevelSummary| level.quantities.values().all(Across::is_same_in_all);
+    let is_identical = |level: &LevelSummary| level.quantities.values().all(Across::is_same_in_all);
     (levels().next().is_some() && levels().all(is_identical)).then(|| {
         let text = "all runs are equal to the last digit: a simulation without noise repeats itself, \
                     so that its intervals say nothing";
