@@ -80,7 +80,10 @@ impl Across {
         let clamped = |interval: Interval| interval.clamped(0.0, highest);
         let pooled = || {
             let estimates: Vec<Estimate> = runs.iter().flatten().copied().collect();
-            share_pooled(&estimates)
+            let pooled = share_pooled(&estimates)?;
+            // The share itself is possible; by rounding it may lie just outside.
+            let reach = |share: f64| Interval::new(pooled.low.min(share), pooled.high.max(share));
+            reach(self.mean?)
         };
         let is_same_share = unit == Unit::Share && 1 < self.n && self.is_same_in_all();
         let interval = if is_same_share { pooled() } else { self.interval.map(clamped) };
