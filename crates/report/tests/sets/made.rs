@@ -30,7 +30,8 @@ pub(super) struct Made {
 
 impl Made {
     fn summary(&self, number: u32) -> Summary {
-        let mut document: Value = serde_json::from_slice(include_bytes!("summary.json")).unwrap();
+        let mut document: Value =
+            serde_json::from_slice(include_bytes!("../summary.json")).unwrap();
         let run = &mut document["run"];
         (run["load"], run["extent"], run["warm_up"]) =
             (self.load.clone(), self.extent.clone(), Value::Null);
