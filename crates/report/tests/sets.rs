@@ -141,7 +141,7 @@ fn a_long_name_keeps_its_level_and_levels_are_no_scenarios() {
         row.scenario = row.scenario.replace("Concurrency Scaling", "A Team of Many at the Cursor");
     }
     let page = page(&set);
-    assert!(page.contains("A Team of Many at… (c=32) "), "{page}");
+    assert!(page.contains("A Team of Many at … (c=32) "), "{page}");
     assert!(page.contains("3 scenarios, 6 levels"), "{page}");
 }
 

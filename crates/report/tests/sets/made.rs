@@ -81,6 +81,9 @@ impl Made {
             ] {
                 found[key] = value.into();
             }
+            for (key, value) in [("mean", mean), ("p50", mean * 0.95)] {
+                found["intervals"][key] = around(value);
+            }
             (found["n"], found["not_certified"]) = (
                 self.ok.into(),
                 if self.ok < 662 { json!(["p99", "p999"]) } else { json!(["p999"]) },
@@ -96,7 +99,11 @@ impl Made {
         ] {
             distribution(name, values);
         }
-        let mut scalar = |name: &str, value: Value| metrics[name]["value"] = value;
+        let mut scalar = |name: &str, value: Value| {
+            let interval = value.as_f64().filter(|_| name.ends_with("_throughput")).map(around);
+            metrics[name]["interval"] = interval.unwrap_or_default();
+            metrics[name]["value"] = value;
+        };
         scalar("request_throughput", self.request_per_s.into());
         scalar("output_throughput", (self.request_per_s * 256.0).into());
         scalar("input_throughput", (self.request_per_s * 1024.0).into());
@@ -108,6 +115,11 @@ impl Made {
         scalar("error_rate", share.into());
         scalar("concurrency_peak", self.users().into());
     }
+}
+
+/// The interval within a run.
+fn around(value: f64) -> Value {
+    json!({ "low": value * 0.98, "high": value * 1.02 })
 }
 
 /// A few parts in a hundred around one, the same for the same run.
