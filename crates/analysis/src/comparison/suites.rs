@@ -53,7 +53,7 @@ fn between(
 mod tests {
     use super::*;
     use crate::comparison::tests::{at, compare, runs, side, terms};
-    use crate::comparison::{Comparison, ComparisonProblem};
+    use crate::comparison::{Comparison, ComparisonProblem, LevelComparison};
 
     /// Three runs of each of these rows: a name, a concurrency, and what each run gave.
     fn suite(name: &str, hash: &str, rows: &[(&str, u32, [f64; 3])]) -> Side {
@@ -76,7 +76,7 @@ mod tests {
         let slower = ("Long", 8, [40.0, 41.0, 39.0]);
         let base = suite("A", "aa", &[SHORT, LONG, SCALING]);
         let found = compare(&[base, suite("B", "aa", &[SHORT, slower, SCALING])]);
-        let rows: Vec<String> = found.levels.iter().map(|level| level.told()).collect();
+        let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
         assert_eq!(rows, ["Short", "Long", "Scaling (c=2)"]);
         let mean = |row: usize| {
             let change = found.levels[row].quantity(0, "output_throughput").unwrap().change;
@@ -94,7 +94,7 @@ mod tests {
     fn of_suites_that_differ_only_rows_that_ask_the_same_are_compared() {
         let base = suite("A", "aa", &[SHORT, LONG]);
         let found = compare(&[base.clone(), suite("B", "bb", &[LONG, SCALING])]);
-        let rows: Vec<String> = found.levels.iter().map(|level| level.told()).collect();
+        let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
         assert_eq!(rows, ["Long"]);
         assert_eq!(found.unmatched.len(), 2);
         let told = found.objections.iter().find(|objection| objection.key == "suite").unwrap();

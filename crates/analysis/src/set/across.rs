@@ -169,7 +169,7 @@ mod tests {
         assert!(wide.interval.unwrap().low < 0.0);
         let found = wide.clone().possible(Unit::Milliseconds, &lags);
         assert_eq!(found.interval.unwrap().low.to_bits(), 0.0_f64.to_bits());
-        assert_eq!(found.interval.unwrap().high, wide.interval.unwrap().high);
+        close(found.interval.unwrap().high, wide.interval.unwrap().high);
         let single = [Ok(estimate(0.5))];
         let found = Across::of(&single).possible(Unit::Milliseconds, &single);
         assert_eq!(found.within, Interval::new(0.0, 1.5));

@@ -111,7 +111,7 @@ impl LevelSummary {
     /// Whether about as many requests were in flight as it asks for; a level of which that is not
     /// known is taken for one.
     pub fn is_reached(&self) -> bool {
-        self.reached.is_none_or(|reached| reached.is_reached())
+        self.reached.is_none_or(Reached::is_reached)
     }
 
     /// Whether findings may compare it with other levels.

@@ -36,15 +36,15 @@ impl Reached {
         runs.filter_map(of_run).max_by_key(|found| found.most)
     }
 
-    pub fn is_reached(&self) -> bool {
+    pub fn is_reached(self) -> bool {
         SHARE_REACHED <= self.share()
     }
 
-    pub(super) fn is_grave(&self) -> bool {
+    pub(super) fn is_grave(self) -> bool {
         self.share() < SHARE_GRAVE
     }
 
-    fn share(&self) -> f64 {
+    fn share(self) -> f64 {
         f64::from(self.most) / f64::from(self.asked.max(1))
     }
 }

@@ -109,7 +109,7 @@ fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let bad = levels.iter().filter(|level| !level.is_reached());
     let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
     let listed = |found: &Reached| format!("{} of {}", found.most, found.asked);
-    let is_grave = bad.iter().any(Reached::is_grave);
+    let is_grave = bad.iter().any(|found| found.is_grave());
     (!bad.is_empty()).then(|| {
         let text = format!(
             "{of}never were as many requests in flight as asked for, so that figures per user count \
