@@ -30,8 +30,8 @@ pub struct RunFigures {
     pub requests: RequestsFigure,
     /// Gaps between tokens over time; null where there are none.
     pub gaps: Option<GapsFigure>,
-    /// How late the driver's loop woke: limits in milliseconds, rising, and how many lags lie below
-    /// each and not below the one before. Limits without lags are left out.
+    /// How late the driver's loop woke: upper limits in milliseconds, rising, and how many lags are
+    /// within each and above the one before. Limits without lags are left out.
     #[serde(default)]
     pub loop_lag: Vec<(f64, u64)>,
 }

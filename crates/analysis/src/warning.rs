@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::run::ERRORS_SHARE;
 pub(crate) use self::server::FOREIGN_SHARE_GRAVE;
-pub(crate) use self::workload::{CACHED_SHARE_GRAVE, cached_share, new_prompts};
+pub(crate) use self::workload::{CACHED_SHARE, CACHED_SHARE_GRAVE, cached_share, new_prompts};
 
 pub use self::answers::AnswerWarning;
 pub use self::client::ClientWarning;

@@ -26,7 +26,7 @@ fn run(seed: u64, concurrency: u32, throughput: f64) -> Summary {
 }
 
 fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs }
+    Side { name: name.to_owned(), source: format!("set-{name}"), runs, suite: None }
 }
 
 /// Five runs about a throughput, with seeds of their own.

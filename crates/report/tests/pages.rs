@@ -189,7 +189,10 @@ fn a_simulated_engine_is_sampled_and_not_scraped() {
     server.running.as_mut().unwrap().n = 1;
     let page = terminal::render(&simulated, &files(), Style::Plain);
     assert!(page.contains("  running  – too few samples to tell\n"), "{page}");
-    assert!(page.contains("  samples  6 of vLLM v1, 4 inside the run\n"), "{page}");
+    assert!(
+        page.contains("  samples  6 of the simulated engine (by the names of vLLM v1), 4"),
+        "{page}"
+    );
     assert!(!page.contains("scrape"), "{page}");
 }
 

@@ -32,7 +32,7 @@ pub struct Comparison {
     pub primary_confidence: f64,
     /// What it decides, for each side but the base; empty when no runs are left to compare.
     pub outcomes: Vec<SideOutcome>,
-    /// From the lowest to the highest.
+    /// From the lowest to the highest; the rows of suites in their order.
     pub levels: Vec<LevelComparison>,
     /// Levels that not all sides have.
     pub unmatched: Vec<UnmatchedLevel>,
@@ -59,6 +59,9 @@ pub struct SideFacts {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideRun {
+    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     pub id: String,
     pub seed: u64,
     pub level: Level,
@@ -88,12 +91,18 @@ pub struct SideOutcome {
 /// A level at which the primary quantity has no change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelWithout {
+    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     pub level: Level,
     pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelComparison {
+    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     pub level: Level,
     /// Each side but the base.
     pub against: Vec<SideComparison>,
@@ -157,6 +166,9 @@ pub struct PermutationTest {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnmatchedLevel {
+    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     pub level: Level,
     /// The sides that have a run at it that may be compared.
     pub sides: Vec<String>,
@@ -195,7 +207,28 @@ const fn one_side() -> f64 {
     2.0 * UPPER - 1.0
 }
 
+/// A row of a suite by its name, which has its level; a level of anything else by itself.
+pub(super) fn told(scenario: Option<&String>, level: Level) -> String {
+    scenario.map_or_else(|| level.to_string(), Clone::clone)
+}
+
+impl LevelWithout {
+    pub fn told(&self) -> String {
+        told(self.scenario.as_ref(), self.level)
+    }
+}
+
+impl UnmatchedLevel {
+    pub fn told(&self) -> String {
+        told(self.scenario.as_ref(), self.level)
+    }
+}
+
 impl LevelComparison {
+    pub fn told(&self) -> String {
+        told(self.scenario.as_ref(), self.level)
+    }
+
     /// The quantity of this name for one of its sides.
     pub fn quantity(&self, side: usize, name: &str) -> Option<&QuantityComparison> {
         self.against.get(side)?.quantities.iter().find(|found| found.quantity == name)

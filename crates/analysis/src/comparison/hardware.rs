@@ -143,7 +143,8 @@ mod tests {
     }
 
     fn found(base: &Summary, other: &Summary) -> Vec<(String, Weight, String)> {
-        let side = Side { name: "B".to_owned(), source: "run".to_owned(), runs: Vec::new() };
+        let side =
+            Side { name: "B".to_owned(), source: "run".to_owned(), runs: Vec::new(), suite: None };
         let told = hardware(base, &side, other).into_iter();
         told.map(|objection| (objection.key, objection.weight, objection.text)).collect()
     }

@@ -6,7 +6,7 @@
 use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
-use super::document::LevelComparison;
+use super::document::{LevelComparison, told};
 use super::judgement::Change;
 use crate::estimate::Interval;
 
@@ -35,6 +35,9 @@ pub enum LayoutProblem {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutFigures {
+    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
     pub level: Level,
     pub side: String,
     /// Servers on the node.
@@ -53,6 +56,12 @@ pub struct LayoutFigures {
 pub struct Scaled {
     pub value: f64,
     pub interval: Option<Interval>,
+}
+
+impl LayoutFigures {
+    pub fn told(&self) -> String {
+        told(self.scenario.as_ref(), self.level)
+    }
 }
 
 impl Layouts {
@@ -89,7 +98,7 @@ impl Layouts {
                 && let Some(mean) = found.base.mean
             {
                 let figure = Scaled { value: mean, interval: found.base.interval };
-                figures.push(self.figure(level.level, base, *base_degree, figure, None));
+                figures.push(self.figure(level, base, *base_degree, figure, None));
             }
             let Some(mean) = found.other.mean else { continue };
             // Both are multiplied by a number that is known exactly, and so is their ratio.
@@ -99,14 +108,14 @@ impl Layouts {
                 interval: scaled(change.interval(), factor),
             });
             let figure = Scaled { value: mean, interval: found.other.interval };
-            figures.push(self.figure(level.level, &compared.side, *degree, figure, change));
+            figures.push(self.figure(level, &compared.side, *degree, figure, change));
         }
         figures
     }
 
     fn figure(
         &self,
-        level: Level,
+        level: &LevelComparison,
         side: &str,
         degree: u32,
         one: Scaled,
@@ -118,7 +127,8 @@ impl Layouts {
             interval: one.interval.map(|interval| scaled(interval, factor)),
         };
         LayoutFigures {
-            level,
+            scenario: level.scenario.clone(),
+            level: level.level,
             side: side.to_owned(),
             replicas,
             tensor_parallel: degree,
@@ -147,7 +157,9 @@ mod tests {
         let layouts = Layouts::new(8, &typed, &["A", "B", "C"]).unwrap();
         let figure = |degree, value| {
             let one = Scaled { value, interval: Interval::new(value - 100.0, value + 100.0) };
-            layouts.figure(Level::AsAsked, "A", degree, one, None)
+            let level =
+                LevelComparison { scenario: None, level: Level::AsAsked, against: Vec::new() };
+            layouts.figure(&level, "A", degree, one, None)
         };
         for (degree, replicas, per_gpu, node) in
             [(8, 1, 250.0, 2_000.0), (4, 2, 500.0, 4_000.0), (2, 4, 1_000.0, 8_000.0)]

@@ -1,4 +1,4 @@
-//! Which runs stand against which: those at the same level.
+//! Which runs stand against which: those at the same level, and of suites those of the same row.
 
 use std::num::NonZeroU32;
 
@@ -13,6 +13,8 @@ use crate::verdict::Verdict;
 /// The runs of every side at one level, in the order of the sides. None is empty.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
+    /// The row of a suite.
+    pub(super) scenario: Option<&'a str>,
     pub(super) level: Level,
     pub(super) runs: Vec<Vec<&'a Summary>>,
 }
@@ -31,45 +33,70 @@ pub(super) fn level_of(summary: &Summary) -> Level {
     }
 }
 
+/// A run that may be compared, and the row of a suite that it is of.
+#[derive(Clone, Copy, Debug)]
+struct Placed<'a> {
+    scenario: Option<&'a str>,
+    run: &'a Summary,
+}
+
+/// What runs have in common that stand against each other.
+type Place<'a> = (Option<&'a str>, Level);
+
+impl<'a> Placed<'a> {
+    fn place(&self) -> Place<'a> {
+        (self.scenario, level_of(self.run))
+    }
+}
+
 /// Matches levels. Sides of one level each stand against each other whatever it is: whether they
-/// may is for the objections to say.
+/// may is for the objections to say. Rows of suites have names, and only the same are matched.
 pub(super) fn groups(sides: &[Side]) -> (Vec<Group<'_>>, Vec<UnmatchedLevel>) {
-    let valid: Vec<Vec<&Summary>> = sides.iter().map(may_be_compared).collect();
-    let levels = levels(&valid);
+    let valid: Vec<Vec<Placed<'_>>> = sides.iter().map(may_be_compared).collect();
     let has_one_each = valid.iter().all(|runs| {
-        let mut found = runs.iter().map(|run| level_of(run));
-        found.next().is_some_and(|first| found.all(|level| level == first))
+        let mut found = runs.iter().map(Placed::place);
+        found.next().is_some_and(|first| first.0.is_none() && found.all(|place| place == first))
     });
     if has_one_each && let Some(base) = valid.first().and_then(|runs| runs.first()) {
-        return (vec![Group { level: level_of(base), runs: valid.clone() }], Vec::new());
+        let runs = valid.iter().map(|runs| runs.iter().map(|placed| placed.run).collect());
+        let group = Group { scenario: None, level: level_of(base.run), runs: runs.collect() };
+        return (vec![group], Vec::new());
     }
     let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
-    for level in levels {
-        let at = |runs: &Vec<&'_ Summary>| runs.iter().any(|run| level_of(run) == level);
+    for place in places(&valid) {
+        let (scenario, level) = place;
+        let at = |runs: &Vec<Placed<'_>>| runs.iter().any(|placed| placed.place() == place);
         let sides_at = sides.iter().zip(&valid).filter(|(_, runs)| at(runs));
         let names: Vec<String> = sides_at.map(|(side, _)| side.name.clone()).collect();
         if names.len() == sides.len() {
-            let runs = valid
-                .iter()
-                .map(|runs| runs.iter().copied().filter(|run| level_of(run) == level).collect());
-            matched.push(Group { level, runs: runs.collect() });
+            let runs = valid.iter().map(|runs| {
+                let own = runs.iter().filter(|placed| placed.place() == place);
+                own.map(|placed| placed.run).collect()
+            });
+            matched.push(Group { scenario, level, runs: runs.collect() });
         } else {
-            unmatched.push(UnmatchedLevel { level, sides: names });
+            let scenario = scenario.map(str::to_owned);
+            unmatched.push(UnmatchedLevel { scenario, level, sides: names });
         }
     }
     (matched, unmatched)
 }
 
-fn may_be_compared(side: &Side) -> Vec<&Summary> {
-    side.runs.iter().filter(|run| run.verdict != Verdict::Invalid).collect()
+fn may_be_compared(side: &Side) -> Vec<Placed<'_>> {
+    let placed = side
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(place, run)| Placed { scenario: side.row_of(place), run });
+    placed.filter(|placed| placed.run.verdict != Verdict::Invalid).collect()
 }
 
-/// From the lowest to the highest, rates and concurrencies apart.
-fn levels(sides: &[Vec<&Summary>]) -> Vec<Level> {
-    let mut levels: Vec<Level> = Vec::new();
-    for level in sides.iter().flatten().map(|run| level_of(run)) {
-        if !levels.contains(&level) {
-            levels.push(level);
+/// From the lowest to the highest, rates and concurrencies apart; rows of suites in their order.
+fn places<'a>(sides: &[Vec<Placed<'a>>]) -> Vec<Place<'a>> {
+    let mut places: Vec<Place<'a>> = Vec::new();
+    for place in sides.iter().flatten().map(Placed::place) {
+        if !places.contains(&place) {
+            places.push(place);
         }
     }
     let kind = |level: &Level| match level {
@@ -77,9 +104,12 @@ fn levels(sides: &[Vec<&Summary>]) -> Vec<Level> {
         Level::Rate(_) | Level::Unlimited => 1,
         Level::Concurrency(_) => 2,
     };
-    levels.sort_by(|a, b| {
+    places.sort_by(|(row, a), (other_row, b)| {
+        if row.is_some() || other_row.is_some() {
+            return row.is_some().cmp(&other_row.is_some());
+        }
         let places = a.place().unwrap_or(0.0).total_cmp(&b.place().unwrap_or(0.0));
         kind(a).cmp(&kind(b)).then(places)
     });
-    levels
+    places
 }

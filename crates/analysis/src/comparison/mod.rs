@@ -12,6 +12,7 @@ mod layout;
 mod level;
 mod objection;
 mod quantities;
+mod suites;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -26,8 +27,6 @@ pub use self::judgement::{Change, Judgement, Margins};
 pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, Layouts, Scaled};
 pub use self::objection::{Objection, Weight};
 pub use self::quantities::primary_of;
-
-use inferometer_model::campaign::Level;
 
 pub(crate) use self::change::{Scale, Values, upper_among};
 
@@ -46,6 +45,18 @@ pub struct Side {
     /// The run or set that it comes from.
     pub source: String,
     pub runs: Vec<Summary>,
+    /// Of a suite: its runs are of several workloads, and stand against those of the same scenario.
+    pub suite: Option<SuiteSide>,
+}
+
+/// What a side that is a suite was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuiteSide {
+    pub name: String,
+    /// Equal for suites that ask the same.
+    pub hash: String,
+    /// The row of each run, in their order, such as `Concurrency Scaling (c=4)`.
+    pub rows: Vec<String>,
 }
 
 /// What is asked about the sides.
@@ -125,7 +136,8 @@ impl SideFacts {
         let fact =
             |of: fn(&Summary) -> &String| first.map(|run| of(run).clone()).unwrap_or_default();
         let simulated = first.and_then(|run| run.run.simulated.as_ref());
-        let runs = side.runs.iter().map(|run| SideRun {
+        let runs = side.runs.iter().enumerate().map(|(place, run)| SideRun {
+            scenario: side.row_of(place).map(str::to_owned),
             id: run.run.id.clone(),
             seed: run.run.seed,
             level: level_of(run),
@@ -144,13 +156,20 @@ impl SideFacts {
     }
 }
 
+impl Side {
+    /// The row of a suite that one of its runs is of.
+    fn row_of(&self, run: usize) -> Option<&str> {
+        self.suite.as_ref()?.rows.get(run).map(String::as_str)
+    }
+}
+
 fn left_out(side: &Side) -> usize {
     side.runs.iter().filter(|run| run.verdict == Verdict::Invalid).count()
 }
 
 fn levels_told(unmatched: &[UnmatchedLevel]) -> String {
     let told =
-        unmatched.iter().map(|found| format!("{} ({})", found.level, found.sides.join(", ")));
+        unmatched.iter().map(|found| format!("{} ({})", found.told(), found.sides.join(", ")));
     told.collect::<Vec<_>>().join(", ")
 }
 
@@ -162,7 +181,8 @@ fn level_comparison(asked: &Asked<'_>, others: &[Side], group: &Group<'_>) -> Le
         runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         quantities: asked.compared(&side.name, base, runs),
     });
-    LevelComparison { level: group.level, against: against.collect() }
+    let scenario = group.scenario.map(str::to_owned);
+    LevelComparison { scenario, level: group.level, against: against.collect() }
 }
 
 /// Raises the p values of all but the primary quantity to what they are worth among so many.
@@ -188,7 +208,7 @@ fn outcomes(asked: &Asked<'_>, others: &[Side], levels: &[LevelComparison]) -> V
     let primary = asked.primary.to_string();
     let outcome = |(place, side): (usize, &Side)| {
         let found =
-            levels.iter().filter_map(|level| Some((level.level, level.quantity(place, &primary)?)));
+            levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
         outcome_of(asked, &side.name, &found.collect::<Vec<_>>())
     };
     others.iter().enumerate().map(outcome).collect()
@@ -199,7 +219,7 @@ fn outcomes(asked: &Asked<'_>, others: &[Side], levels: &[LevelComparison]) -> V
 fn outcome_of(
     asked: &Asked<'_>,
     side: &str,
-    levels: &[(Level, &QuantityComparison)],
+    levels: &[(&LevelComparison, &QuantityComparison)],
 ) -> SideOutcome {
     let judged = || levels.iter().filter_map(|(_, found)| Some((found.change?, found.basis)));
     let changes: Vec<Change> = judged().map(|(change, _)| change).collect();
@@ -219,7 +239,8 @@ fn outcome_of(
         .iter()
         .filter(|(_, found)| found.change.is_none())
         .map(|(level, found)| LevelWithout {
-            level: *level,
+            scenario: level.scenario.clone(),
+            level: level.level,
             reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
         })
         .collect();
@@ -251,6 +272,6 @@ fn why_nothing(without: &[LevelWithout]) -> String {
     match without {
         [] => "no level has it".to_owned(),
         [only] => only.reason.clone(),
-        [first, ..] => format!("{} ({})", first.reason, first.level),
+        [first, ..] => format!("{} ({})", first.reason, first.told()),
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Side;
 use super::hardware::hardware;
 use super::level::{Group, level_of};
+use super::suites;
 use crate::run::WorkloadFacts;
 use crate::summary::Summary;
 use crate::tokens::Tokens;
@@ -46,6 +47,7 @@ pub(super) const PROMISES: &str = "promises";
 pub(super) fn objections(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection> {
     let mut found: Vec<Objection> = sides.iter().flat_map(of_side).collect();
     found.extend(run_twice(sides));
+    found.extend(suites::differences(sides, groups));
     for group in groups {
         let [base, others @ ..] = group.runs.as_slice() else { continue };
         for (runs, side) in others.iter().zip(&sides[1..]) {

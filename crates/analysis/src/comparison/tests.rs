@@ -34,7 +34,7 @@ fn run(seed: u64, throughput: f64) -> Summary {
     summary
 }
 
-fn at(concurrency: u32, mut summary: Summary) -> Summary {
+pub(super) fn at(concurrency: u32, mut summary: Summary) -> Summary {
     if let LoadFacts::Closed { concurrency: found, .. } = &mut summary.run.load {
         *found = concurrency;
     }
@@ -42,19 +42,19 @@ fn at(concurrency: u32, mut summary: Summary) -> Summary {
     summary
 }
 
-fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs }
+pub(super) fn side(name: &str, runs: Vec<Summary>) -> Side {
+    Side { name: name.to_owned(), source: format!("set-{name}"), runs, suite: None }
 }
 
-fn runs(seed: u64, throughputs: &[f64]) -> Vec<Summary> {
+pub(super) fn runs(seed: u64, throughputs: &[f64]) -> Vec<Summary> {
     (seed..).zip(throughputs).map(|(seed, throughput)| run(seed, *throughput)).collect()
 }
 
-fn terms() -> Terms {
+pub(super) fn terms() -> Terms {
     Terms { primary: None, margins: Margins::DEFAULT, force: false, layouts: None }
 }
 
-fn compare(sides: &[Side]) -> Comparison {
+pub(super) fn compare(sides: &[Side]) -> Comparison {
     Comparison::of(sides, &terms()).unwrap()
 }
 

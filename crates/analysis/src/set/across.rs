@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::{Estimate, Interval};
+use crate::estimate::{Estimate, Interval, share_pooled};
+use crate::metric::Unit;
 use crate::statistics::runs::{RunStatistics, half_width_over_looks};
 
 /// Mean and spread between runs. A run counts once, whatever its length.
@@ -13,9 +14,10 @@ pub struct Across {
     /// The sample standard deviation; null of one run.
     pub std: Option<f64>,
     /// 95 %, by Student's t with n − 1 degrees of freedom; null of one run. Of the quantity whose doubt
-    /// ended the runs it is wider, so that it holds with 95 % over all looks at it.
+    /// ended the runs it is wider, so that it holds with 95 % over all looks at it. Of a share that is
+    /// the same in all runs, by Wilson of all their requests. Never below zero.
     pub interval: Option<Interval>,
-    /// The standard deviation over the mean.
+    /// The standard deviation over the mean; null of one run and of a mean of zero.
     pub cov: Option<f64>,
     /// Runs that have a value.
     pub n: u32,
@@ -64,9 +66,33 @@ impl Across {
         let raised = self.mean.zip(half_width_over_looks(&present, runs_at_most));
         let raised = raised.and_then(|(mean, share)| {
             let half = share * mean.abs();
-            Interval::new(mean - half, mean + half)
+            Interval::new((mean - half).max(0.0), mean + half)
         });
         Self { interval: raised.or(self.interval), ..self }
+    }
+
+    /// The same within what its unit allows: no quantity is negative and no share above one. A share
+    /// that is the same in all runs, such as no failure at all, is as sure as their requests make it:
+    /// that runs agree is no certainty.
+    #[must_use]
+    pub(super) fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
+        let highest = if unit == Unit::Share { 1.0 } else { f64::INFINITY };
+        let clamped = |interval: Interval| interval.clamped(0.0, highest);
+        let pooled = || {
+            let estimates: Vec<Estimate> = runs.iter().flatten().copied().collect();
+            let pooled = share_pooled(&estimates)?;
+            // The share itself is possible; by rounding it may lie just outside.
+            let reach = |share: f64| Interval::new(pooled.low.min(share), pooled.high.max(share));
+            reach(self.mean?)
+        };
+        let is_same_share = unit == Unit::Share && 1 < self.n && self.is_same_in_all();
+        let interval = if is_same_share { pooled() } else { self.interval.map(clamped) };
+        Self { interval, within: self.within.map(clamped), ..self }
+    }
+
+    /// Whether all runs that have a value have the same, to the last digit.
+    pub fn is_same_in_all(&self) -> bool {
+        self.extremes().is_none_or(|(low, high)| low.to_bits() == high.to_bits())
     }
 
     /// Between the runs, or of a single run the one within it.
@@ -118,6 +144,35 @@ mod tests {
         assert_eq!((across.mean, across.std, across.cov), (Some(10.0), None, None));
         assert_eq!(across.interval, None);
         assert_eq!(across.doubt(), Interval::new(9.0, 11.0));
+    }
+
+    #[test]
+    fn shares_that_agree_are_as_sure_as_their_requests() {
+        let share = |value: f64| {
+            Ok(Estimate { value, interval: None, n: 30, effective_n: None, certified: true })
+        };
+        let none = [0.0, 0.0, 0.0].map(share);
+        let across = Across::of(&none).possible(Unit::Share, &none);
+        let found = across.interval.unwrap();
+        // Wilson of none in 90: z² / (90 + z²).
+        assert!(found.low == 0.0 && (found.high - 0.040_936).abs() < 1e-5, "{found:?}");
+        assert_eq!((across.std, across.cov), (Some(0.0), None));
+        let some = [0.0, 0.1, 0.2].map(share);
+        let found = Across::of(&some).possible(Unit::Share, &some).interval.unwrap();
+        assert!(found.low == 0.0 && (found.high - 0.348_4).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
+    fn no_time_is_negative() {
+        let lags = [0.02, 0.6, 0.4].map(estimate).map(Ok);
+        let wide = Across::of(&lags);
+        assert!(wide.interval.unwrap().low < 0.0);
+        let found = wide.clone().possible(Unit::Milliseconds, &lags);
+        assert_eq!(found.interval.unwrap().low.to_bits(), 0.0_f64.to_bits());
+        close(found.interval.unwrap().high, wide.interval.unwrap().high);
+        let single = [Ok(estimate(0.5))];
+        let found = Across::of(&single).possible(Unit::Milliseconds, &single);
+        assert_eq!(found.within, Interval::new(0.0, 1.5));
     }
 
     #[test]

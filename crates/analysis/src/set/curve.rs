@@ -6,7 +6,7 @@ use super::across::Across;
 use super::finding::Figure;
 use super::level::LevelSummary;
 
-/// Levels that have a place and a throughput and were not cut, from the lowest to the highest.
+/// Levels that have a place and a throughput, were reached and not cut, from the lowest to the highest.
 #[derive(Debug)]
 pub(super) struct Curve<'a> {
     /// The name of its quantity.
@@ -39,8 +39,8 @@ impl<'a> Curve<'a> {
             let place = summary.level.place().filter(|place| place.is_finite())?;
             Some(CurvePoint { level: summary.level, place, mean: across.mean?, across })
         };
-        let whole = levels.iter().filter(|level| level.is_whole());
-        Self { quantity, points: whole.filter_map(point).collect() }
+        let comparable = levels.iter().filter(|level| level.is_comparable());
+        Self { quantity, points: comparable.filter_map(point).collect() }
     }
 
     pub(super) fn places(&self) -> impl Iterator<Item = f64> + '_ {

@@ -18,10 +18,14 @@ pub struct Findings {
     pub sweet_spot: Finding<SweetSpot>,
     pub saturation: Finding<Saturation>,
     pub scalability: Finding<Scalability>,
-    /// Levels that a limit of time cut: their figures are of the quick requests, so they have no part
-    /// in peak, knee, sweet spot and scalability.
+    /// Levels that have no part in peak, knee, sweet spot and scalability: a limit of time cut them, so
+    /// that their figures are of the quick requests, or they were never reached.
     #[serde(default)]
     pub left_out: Vec<Level>,
+    /// Those of `left_out` that never had as many requests in flight as they ask for: what they say of
+    /// a user is of users who were not there.
+    #[serde(default)]
+    pub not_reached: Vec<Level>,
 }
 
 impl Findings {
@@ -36,11 +40,12 @@ impl Findings {
             sweet_spot: SweetSpot::find(levels),
             saturation: Saturation::find(levels),
             scalability: Scalability::find(&curve, is_concurrency),
-            left_out: levels
-                .iter()
-                .filter(|level| !level.is_whole())
-                .map(|level| level.level)
-                .collect(),
+            left_out: those(levels, |level| !level.is_comparable()),
+            not_reached: those(levels, |level| !level.is_reached()),
         }
     }
+}
+
+fn those(levels: &[LevelSummary], is_wanted: impl Fn(&LevelSummary) -> bool) -> Vec<Level> {
+    levels.iter().filter(|level| is_wanted(level)).map(|level| level.level).collect()
 }

@@ -13,14 +13,15 @@ use super::level::{LevelSummary, Tally};
 use super::scalability::Scalability;
 use crate::estimate::Estimate;
 use crate::fixture::calm;
+use crate::run::{LoadFacts, ThinkFacts};
 use crate::statistics::draws::Draws;
 use crate::summary::{Summary, summarize};
 use crate::value::{MetricValue, MetricValues};
 use crate::verdict::Verdict;
 
-/// Forty requests, all ok, on a closed loop of eight.
+/// Forty requests, all ok, on a closed loop of eight who were all there.
 pub(super) fn summary() -> Summary {
-    summarize(&calm())
+    with_users(8, Some(8.0))
 }
 
 /// Each value is that of one run, without an interval of its own.
@@ -43,6 +44,7 @@ pub(super) fn level(
         requests: Tally::default(),
         failed_share: None,
         cut: None,
+        reached: None,
         partial: 0,
         served: None,
         enough: None,
@@ -77,6 +79,17 @@ impl Series<'_> {
     pub(super) fn scalability(&self) -> Finding<Scalability> {
         Scalability::find(&Curve::of(self.0), true)
     }
+}
+
+/// A closed loop of so many users, of whom so many were there at once.
+pub(super) fn with_users(asked: u32, most: Option<f64>) -> Summary {
+    let mut changed = summarize(&calm());
+    changed.run.load = LoadFacts::Closed { concurrency: asked, think: ThinkFacts::None };
+    changed.metrics = changed_metrics(&changed, |name, found| match found {
+        MetricValue::Scalar(scalar) if name == "concurrency_peak" => scalar.value = most,
+        MetricValue::Scalar(_) | MetricValue::Distribution(_) => (),
+    });
+    changed
 }
 
 /// The same run with another output throughput.

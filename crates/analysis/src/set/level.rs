@@ -10,6 +10,7 @@ use super::PointResult;
 use super::across::Across;
 use super::cut::Cut;
 use super::enough::{self, Enough};
+use super::reached::Reached;
 use super::served::Served;
 use crate::metric::{METRICS, Shape};
 use crate::quantity::Quantity;
@@ -33,6 +34,9 @@ pub struct LevelSummary {
     pub failed_share: Option<f64>,
     /// Whether a limit of time ended a run that counts before its requests had ended.
     pub cut: Option<Cut>,
+    /// Of a closed loop without thinking: how many of its users were there at once.
+    #[serde(default)]
+    pub reached: Option<Reached>,
     /// Runs that were not played to their end.
     pub partial: u32,
     /// Of a rate: whether the server kept up with it, by the runs that count.
@@ -83,6 +87,7 @@ impl LevelSummary {
             requests,
             failed_share: requests.failed_share(),
             cut: Cut::of(summaries.iter().copied()),
+            reached: Reached::of(summaries.iter().copied()),
             partial: u32::try_from(all().filter(|summary| summary.run.partial).count())
                 .unwrap_or(u32::MAX),
             served: Served::of(level, summaries.iter().copied()),
@@ -101,6 +106,17 @@ impl LevelSummary {
     /// Whether its figures are of all its requests, and not of those that ended before a limit did.
     pub(super) fn is_whole(&self) -> bool {
         !self.cut.as_ref().is_some_and(|cut| cut.answers_missing)
+    }
+
+    /// Whether about as many requests were in flight as it asks for; a level of which that is not
+    /// known is taken for one.
+    pub fn is_reached(&self) -> bool {
+        self.reached.is_none_or(Reached::is_reached)
+    }
+
+    /// Whether findings may compare it with other levels.
+    pub(super) fn is_comparable(&self) -> bool {
+        self.is_whole() && self.is_reached()
     }
 
     pub fn is_saturated(&self) -> bool {
@@ -151,7 +167,7 @@ fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<Strin
     quantities
         .map(|quantity| {
             let runs: Vec<_> = summaries.iter().map(|summary| quantity.of(summary)).collect();
-            let across = Across::of(&runs);
+            let across = Across::of(&runs).possible(quantity.metric().unit, &runs);
             let is_looked_at = looked_at == Some(quantity);
             let across =
                 if is_looked_at { across.over_looks(repetition.runs.get()) } else { across };

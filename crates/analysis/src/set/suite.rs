@@ -2,6 +2,7 @@
 
 mod cache;
 mod prefill;
+mod sent;
 
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Point, Prompts, Question, Scenario, Stage,
@@ -10,7 +11,7 @@ use inferometer_model::spec::{Extent, LoadShape};
 use serde::{Deserialize, Serialize};
 
 pub use self::cache::Contaminated;
-pub(super) use self::cache::{CONTAMINATION, notices};
+pub(super) use self::cache::{CONTAMINATION, SEEN_BEFORE, notices};
 use super::{ConditionSummary, LevelSummary, PointResult};
 use crate::run::asked_lengths;
 use crate::summary::Summary;

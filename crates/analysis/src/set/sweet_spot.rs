@@ -93,7 +93,7 @@ impl Peak {
         let of = |quantity: &'static str| {
             let points: Vec<(Level, &Across)> = levels
                 .iter()
-                .filter(|level| level.is_whole())
+                .filter(|level| level.is_comparable())
                 .filter_map(|level| Some((level.level, level.quantities.get(quantity)?)))
                 .filter(|(_, across)| across.mean.is_some())
                 .collect();
@@ -124,10 +124,10 @@ impl Candidate<'_> {
     }
 }
 
-/// A level that has all three figures, and has them of all its requests.
+/// A level that has all three figures, and has them of all its requests and all its users.
 fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
     let Level::Concurrency(_) = summary.level else { return None };
-    if !summary.is_whole() {
+    if !summary.is_comparable() {
         return None;
     }
     let of = |name: &str| summary.quantities.get(name);
@@ -259,6 +259,24 @@ mod tests {
         assert_eq!(spot.eligible.len(), 2, "{spot:?}");
         let found = crate::set::findings::Findings::of(&levels);
         assert_eq!(found.left_out, [levels[1].level, levels[4].level]);
+    }
+
+    #[test]
+    fn a_level_whose_users_were_never_there_has_no_part_in_anything() {
+        let mut levels = table(&SUITE);
+        let reached = |asked, most| Some(crate::set::Reached { asked, most });
+        // Thirty requests, as published: the last level stays.
+        levels[4].reached = reached(32, 30);
+        assert!((concurrency(Peak::find(&levels).found().unwrap().level) - 32.0).abs() < 1e-9);
+        levels[4].reached = reached(32, 16);
+        levels[1].reached = reached(4, 3);
+        assert!((concurrency(Peak::find(&levels).found().unwrap().level) - 16.0).abs() < 1e-9);
+        let spot = SweetSpot::find(&levels);
+        assert!((concurrency(spot.found().unwrap().level) - 8.0).abs() < 1e-9, "{spot:?}");
+        let found = crate::set::findings::Findings::of(&levels);
+        assert_eq!(found.left_out, [levels[1].level, levels[4].level]);
+        assert_eq!(found.not_reached, found.left_out);
+        assert!(matches!(found.knee, Finding::Unknown(why) if why.contains("3 count")));
     }
 
     #[test]

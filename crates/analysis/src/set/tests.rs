@@ -87,6 +87,52 @@ fn runs_are_gathered_by_condition_and_level_in_the_order_of_the_load() {
 }
 
 #[test]
+fn levels_with_fewer_requests_than_users_are_told() {
+    let of = |levels: &[(u32, f64)]| {
+        let results: Vec<PointResult> = (0..)
+            .zip(levels)
+            .map(|(number, (asked, most))| PointResult {
+                summary: super::fixture::with_users(*asked, Some(*most)),
+                ..result(number, 0, at_once(*asked), 90.0)
+            })
+            .collect();
+        SetSummary::of(&manifest(sweep(), &["one"]), &results)
+    };
+    let warning = |set: &SetSummary| {
+        set.warnings.iter().find(|notice| notice.key == "level-not-reached").cloned()
+    };
+    assert_eq!(warning(&of(&[(8, 8.0), (32, 30.0)])), None);
+    let note = warning(&of(&[(100, 100.0), (200, 100.0)])).unwrap();
+    assert_eq!(note.severity, Severity::Note);
+    let set = of(&[(100, 100.0), (200, 100.0), (400, 100.0)]);
+    let grave = warning(&set).unwrap();
+    assert_eq!((grave.severity, set.verdict), (Severity::Degraded, Verdict::Degraded));
+    assert!(grave.text.ends_with("100 of 200, 100 of 400 at most"), "{}", grave.text);
+    assert!(grave.remedy.contains("--waves"), "{}", grave.remedy);
+    let findings = set.conditions[0].findings.as_ref().unwrap();
+    assert_eq!(findings.not_reached, [at_once(200), at_once(400)]);
+    assert_eq!(findings.peak.found().unwrap().level, at_once(100));
+}
+
+#[test]
+fn a_simulation_that_repeats_itself_says_so() {
+    let of = |throughputs: [f64; 3]| {
+        let mut results: Vec<PointResult> = (0..)
+            .zip(throughputs)
+            .map(|(number, value)| result(number, 0, Level::AsAsked, value))
+            .collect();
+        for result in &mut results {
+            let (profile, engine) = ("default".to_owned(), "as it is".to_owned());
+            result.summary.run.simulated =
+                Some(inferometer_model::observations::Simulated { profile, engine });
+        }
+        let set = SetSummary::of(&manifest(Question::Repeat, &["a"]), &results);
+        set.warnings.iter().any(|notice| notice.key == "identical-runs")
+    };
+    assert!(of([0.1, 0.1, 0.1]) && !of([0.1, 0.1, 0.1 + 1e-15]));
+}
+
+#[test]
 fn what_people_publish_is_there_by_name() {
     let found =
         SetSummary::of(&manifest(Question::Repeat, &["a"]), &[result(0, 0, Level::AsAsked, 1.0)]);

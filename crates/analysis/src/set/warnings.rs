@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use inferometer_model::campaign::Level;
 
+use super::across::Across;
 use super::asked::{Asked, QuestionKind};
 use super::cut::Cut;
 use super::level::LevelSummary;
+use super::reached::Reached;
 use super::suite::{self, SuiteSummary};
 use super::{ConditionSummary, PointResult};
 use crate::verdict::Severity;
@@ -26,11 +28,15 @@ pub(super) fn found(
         .iter()
         .flat_map(|condition| of_condition(condition, 1 < conditions.len()))
         .chain(few_runs(asked, conditions))
+        .chain(identical(conditions))
         .chain(suite.map(suite::notices).unwrap_or_default())
         .chain(suite.and_then(|_| engine_anew(results)))
-        .chain(of_runs(results).into_iter().filter(|notice| {
-            // A suite says which of its scenarios, and by what it shows.
-            suite.is_none() || notice.key != suite::CONTAMINATION
+        .chain(of_runs(results, |notice| match suite {
+            None => notice.severity != Severity::Note,
+            // A suite says which of its scenarios was warm, and by what it shows; of what others sent
+            // before it only its runs know.
+            Some(_) if notice.key == suite::CONTAMINATION => false,
+            Some(_) => notice.severity != Severity::Note || notice.key == suite::SEEN_BEFORE,
         }))
         .collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
@@ -40,7 +46,7 @@ pub(super) fn found(
 fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Notice> {
     let of = if named { format!("{}: ", condition.name) } else { String::new() };
     let levels = &condition.levels;
-    let found = [invalid_runs, cut, shortened, partial, not_enough];
+    let found = [invalid_runs, cut, shortened, not_reached, partial, not_enough];
     found.into_iter().filter_map(|of_levels| of_levels(&of, levels)).collect()
 }
 
@@ -99,6 +105,24 @@ fn cut_levels(
     Some((bad, ended, scheduled, limit))
 }
 
+fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+    let bad = levels.iter().filter(|level| !level.is_reached());
+    let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
+    let listed = |found: &Reached| format!("{} of {}", found.most, found.asked);
+    let is_grave = bad.iter().any(|found| found.is_grave());
+    (!bad.is_empty()).then(|| {
+        let text = format!(
+            "{of}never were as many requests in flight as asked for, so that figures per user count \
+             users who were not there: {} at most",
+            bad.iter().map(listed).collect::<Vec<_>>().join(", ")
+        );
+        let severity = if is_grave { Severity::Degraded } else { Severity::Note };
+        let remedy = "send at least as many requests as the concurrency, better ten times as many \
+                      (--requests; in a sweep --waves 10)";
+        notice("level-not-reached", severity, text, remedy)
+    })
+}
+
 fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(|level| 0 < level.partial).collect();
     let runs: u32 = bad.iter().map(|level| level.partial).sum();
@@ -149,6 +173,22 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
     (fewest < RUNS_FEW).then(|| notice("few-runs", Severity::Note, text.to_owned(), remedy))
 }
 
+/// Seeds differ, yet where all lengths are fixed and nothing is drawn, all runs are one.
+fn identical(conditions: &[ConditionSummary]) -> Option<Notice> {
+    let levels = || {
+        let simulated = conditions
+            .iter()
+            .filter(|one| one.subject.as_ref().is_some_and(|subject| subject.simulated.is_some()));
+        simulated.flat_map(|one| &one.levels).filter(|level| 1 < level.points.len())
+    };
+    let is_identical = |level: &LevelSummary| level.quantities.values().all(Across::is_same_in_all);
+    (levels().next().is_some() && levels().all(is_identical)).then(|| {
+        let text = "all runs are equal to the last digit: a simulation without noise repeats itself, \
+                    so that its intervals say nothing";
+        notice("identical-runs", Severity::Note, text.to_owned(), "draw the steps of the engine (--noise)")
+    })
+}
+
 /// An embedded engine that is kept through a suite has one address; a suite that was stopped and gone
 /// on with has another from there on.
 fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
@@ -170,10 +210,10 @@ fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
 }
 
 /// What runs warn of themselves, once for each kind.
-fn of_runs(results: &[&PointResult]) -> Vec<Notice> {
+fn of_runs(results: &[&PointResult], is_told: impl Fn(&Notice) -> bool) -> Vec<Notice> {
     let mut kinds: BTreeMap<(&str, Severity), (usize, &Notice)> = BTreeMap::new();
     for notice in results.iter().flat_map(|result| &result.summary.warnings) {
-        if notice.severity == Severity::Note {
+        if !is_told(notice) {
             continue;
         }
         kinds.entry((&notice.key, notice.severity)).or_insert((0, notice)).0 += 1;

@@ -38,7 +38,7 @@ pub enum NewPrompts {
 }
 
 /// A prefix cache works in blocks, and some servers put a few words of their own first.
-const CACHED_SHARE: f64 = 0.05;
+pub(crate) const CACHED_SHARE: f64 = 0.05;
 /// From here on the figures are those of the cache.
 pub(crate) const CACHED_SHARE_GRAVE: f64 = 0.20;
 

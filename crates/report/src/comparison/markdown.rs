@@ -45,7 +45,7 @@ pub fn render(comparison: &Comparison) -> String {
     }
     for level in &comparison.unmatched {
         let sides = level.sides.join(" and ");
-        let _ = writeln!(text, "- {} is a level of {} only", level.level, markdown(&sides));
+        let _ = writeln!(text, "- {} is in {} only", markdown(&level.told()), markdown(&sides));
     }
     for objection in &comparison.objections {
         let (head, told) = words::objection(objection);

@@ -12,6 +12,8 @@ use crate::terminal::Ink;
 
 /// Columns for the name of a side.
 const SIDE_WIDTH: usize = 12;
+/// The same for a level, or the row of a suite.
+const PLACE_WIDTH: usize = 40;
 /// What the speed-up table is about: prompts and answers.
 const SPEED_UPS: [&str; 2] = ["input_throughput", "output_throughput"];
 
@@ -36,8 +38,10 @@ fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideCompa
     let title = match (several, 1 < comparison.outcomes.len()) {
         (false, false) => None,
         (false, true) => Some(format!("{name} against {base}")),
-        (true, false) => Some(level.level.to_string()),
-        (true, true) => Some(format!("{}: {name} against {base}", level.level)),
+        (true, false) => Some(terminal_line(&level.told(), PLACE_WIDTH)),
+        (true, true) => {
+            Some(format!("{}: {name} against {base}", terminal_line(&level.told(), PLACE_WIDTH)))
+        }
     };
     let heads = ["", base.as_str(), name.as_str(), "change", "95 % interval", "verdict"];
     Grid {
@@ -91,7 +95,11 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
                 Cell::plain(change.map_or_else(dash, words::change))
             };
             let [prompt, answers] = found;
-            let label = format!("{}, {}", level.level, terminal_line(&side.side, SIDE_WIDTH));
+            let label = format!(
+                "{}, {}",
+                terminal_line(&level.told(), PLACE_WIDTH),
+                terminal_line(&side.side, SIDE_WIDTH)
+            );
             rows.push(vec![
                 Cell::plain(label),
                 mean(prompt, true),
@@ -119,7 +127,11 @@ fn layouts(comparison: &Comparison) -> Option<Grid> {
     let gpus = first.replicas * first.tensor_parallel;
     let several = 1 < comparison.levels.len();
     let row = |found: &LayoutFigures| {
-        let at = if several { format!(", {}", found.level) } else { String::new() };
+        let at = if several {
+            format!(", {}", terminal_line(&found.told(), PLACE_WIDTH))
+        } else {
+            String::new()
+        };
         let layout = format!(
             "{}×{} {}{at}",
             found.replicas,

@@ -75,14 +75,14 @@ fn outcomes(comparison: &Comparison, style: Style) -> String {
 
 fn unmatched(comparison: &Comparison) -> String {
     let told = comparison.unmatched.iter().map(|found| match found.sides.as_slice() {
-        [] => format!("{} (no valid runs)", found.level),
-        sides => format!("{} (only {})", found.level, sides.join(" and ")),
+        [] => format!("{} (no valid runs)", found.told()),
+        sides => format!("{} (only {})", found.told(), sides.join(" and ")),
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() {
         return String::new();
     }
-    hanging("", 0, &terminal(&format!("levels that not all sides have: {}", told.join(", "))))
+    hanging("", 0, &terminal(&format!("not all sides have: {}", told.join(", "))))
 }
 
 fn objections(comparison: &Comparison, style: Style) -> String {

@@ -5,7 +5,6 @@ use inferometer_analysis::comparison::{
     SideFacts, SideOutcome, Weight,
 };
 use inferometer_analysis::{Quantity, Unit, Zero};
-use inferometer_model::campaign::Level;
 
 use crate::number::{NOTHING, count, figure, percent};
 use crate::terminal::Ink;
@@ -114,8 +113,11 @@ fn judged_levels(all: usize, outcome: &SideOutcome) -> String {
 
 /// Levels that have no part in an outcome, each with its reason.
 pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
-    let told: Vec<String> =
-        outcome.without.iter().map(|found| format!("{} ({})", found.level, found.reason)).collect();
+    let told: Vec<String> = outcome
+        .without
+        .iter()
+        .map(|found| format!("{} ({})", found.told(), found.reason))
+        .collect();
     (!told.is_empty()).then(|| format!("without {}", told.join(", ")))
 }
 
@@ -195,7 +197,7 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
     let all = || {
         comparison.levels.iter().flat_map(|level| {
             level.against.iter().flat_map(move |side| {
-                side.quantities.iter().map(move |found| (level.level, &side.side, found))
+                side.quantities.iter().map(move |found| (level.told(), &side.side, found))
             })
         })
     };
@@ -210,7 +212,7 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
         return lines;
     }
     let several = 1 < comparison.levels.len();
-    let named = |level: &dyn std::fmt::Display, side: &str, name: &str| {
+    let named = |level: &str, side: &str, name: &str| {
         let at = if several { format!(" ({level})") } else { String::new() };
         let of = if 1 < comparison.outcomes.len() { format!(" of {side}") } else { String::new() };
         format!("{}{of}{at}", title(name))
@@ -229,13 +231,13 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-type Tested<'a> = (Level, &'a String, &'a QuantityComparison);
+type Tested<'a> = (String, &'a String, &'a QuantityComparison);
 
 /// What stands out among the quantities that decide nothing.
 fn other_tests(
     all: &[Tested<'_>],
     least: f64,
-    named: impl Fn(&dyn std::fmt::Display, &str, &str) -> String,
+    named: impl Fn(&str, &str, &str) -> String,
 ) -> Vec<String> {
     let others = || {
         all.iter().filter(|(_, _, found)| !found.primary).filter_map(|(level, side, found)| {

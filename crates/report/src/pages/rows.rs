@@ -1,15 +1,15 @@
 //! What a table has a row for: one load, asked once or several times, and what came of it.
 
+use inferometer_analysis::set::Reached;
 use inferometer_analysis::set::{
     Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
 };
 use inferometer_analysis::{LoadFacts, Quantity, RateFacts, Summary, Verdict, Zero};
 use inferometer_model::Outcome;
-use inferometer_model::campaign::Level;
 
 use super::words::trimmed;
 use crate::narrative::facts::{row_name, table_of_scenario};
-use crate::number::{percent, whole};
+use crate::number::percent;
 
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
@@ -156,16 +156,10 @@ impl<'a> Row<'a> {
 
     /// Why its level of concurrency is one in name only, where fewer requests were in flight.
     fn unreached(&self) -> Option<String> {
-        /// Of the asked concurrency; with fewer in flight the level was not there.
-        const REACHED: f64 = 0.9;
-        let Level::Concurrency(asked) = self.level?.level else { return None };
-        let most = self.value("concurrency_peak")?;
-        (most < REACHED * f64::from(asked.get())).then(|| {
-            format!(
-                "the level was not reached: no more than {} of {asked} requests were in flight",
-                whole(Some(most))
-            )
-        })
+        let Reached { asked, most } = self.level?.reached.filter(|found| !found.is_reached())?;
+        Some(format!(
+            "the level was not reached: no more than {most} of {asked} requests were in flight"
+        ))
     }
 
     /// Requests in each second, where they come at a rate.

@@ -13,7 +13,7 @@ const TELLING_SCRAPES: u64 = 3;
 pub(super) fn server(summary: &Summary, style: Style) -> String {
     let title = style.paint(Ink::Bold, "server") + "\n";
     match (&summary.server, &summary.server_missing) {
-        (Some(server), _) => title + &figures(server, heard(summary)),
+        (Some(server), _) => title + &figures(server, summary),
         (None, Some(reason)) => {
             let head = format!("  {NOTHING} ");
             title + &hanging(&head, 4, &terminal(reason))
@@ -27,7 +27,8 @@ fn heard(summary: &Summary) -> &'static str {
     if summary.run.simulated.is_some() { "samples" } else { "scrapes" }
 }
 
-fn figures(server: &ServerSide, heard: &'static str) -> String {
+fn figures(server: &ServerSide, summary: &Summary) -> String {
+    let heard = heard(summary);
     let line = |gauge: Option<GaugeFigures>, mean, max| match gauge? {
         gauge if gauge.n < TELLING_SCRAPES => Some(format!("{NOTHING} too few {heard} to tell")),
         gauge => Some(over_time(gauge, mean, max)),
@@ -44,7 +45,7 @@ fn figures(server: &ServerSide, heard: &'static str) -> String {
         ("tokens", tokens(server, heard)),
         ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
-        (heard, Some(scrapes(server))),
+        (heard, Some(scrapes(server, &speaker(summary, server)))),
     ];
     let known = lines.into_iter().filter_map(|(label, text)| Some(labelled(label, &text?)));
     known.collect()
@@ -76,9 +77,19 @@ fn tokens(server: &ServerSide, heard: &str) -> Option<String> {
     (!known.is_empty()).then(|| format!("{}, by its own counters {time}", known.join(", ")))
 }
 
-fn scrapes(server: &ServerSide) -> String {
+/// The engine that comes with the program names its metrics as another does, and is not that one.
+fn speaker(summary: &Summary, server: &ServerSide) -> String {
+    let names = server.dialect.title();
+    match (&summary.run.simulated, summary.run.embedded) {
+        (Some(_), _) => format!("the simulated engine (by the names of {names})"),
+        (None, true) => format!("the embedded engine (by the names of {names})"),
+        (None, false) => names.to_owned(),
+    }
+}
+
+fn scrapes(server: &ServerSide, speaker: &str) -> String {
     let scrapes = &server.scrapes;
-    let heard = format!("{} of {}", count(scrapes.ok), server.dialect.title());
+    let heard = format!("{} of {speaker}", count(scrapes.ok));
     let inside = match scrapes.inside {
         0 => "none inside the run".to_owned(),
         inside => format!("{} inside the run", count(inside)),

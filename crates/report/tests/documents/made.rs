@@ -114,6 +114,7 @@ impl Made {
             serde_json::from_slice(include_bytes!("../summary.json")).unwrap();
         document["run"]["load"]["concurrency"] = self.concurrency.into();
         document["run"]["extent"] = json!({ "requests": self.requests });
+        document["metrics"]["concurrency_peak"]["value"] = self.concurrency.into();
         document["run"]["id"] = format!("{number:03}").into();
         document["verdict"] = "valid".into();
         document["warnings"] = json!([]);

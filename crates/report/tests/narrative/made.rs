@@ -56,6 +56,7 @@ pub(crate) fn document(number: u32, concurrency: u32) -> Value {
     server["kv_usage"]["max"] = (0.3 + 0.7 * chance(number, 2)).into();
     server["preemptions"]["total"] = (4.0 * chance(number, 3)).floor().into();
     metrics(&mut document["metrics"], number, (users, output));
+    document["metrics"]["concurrency_peak"]["value"] = users.into();
     document
 }
 

@@ -4,20 +4,28 @@
 use std::fmt::Write;
 
 use inferometer_model::campaign::{CampaignSpec, Prompts};
+use inferometer_model::spec::LoadShape;
 use serde::{Deserialize, Serialize};
 
 use super::prefill::{self, Prefill, State};
-use super::{ConditionSummary, PointResult, SuiteRow, SuiteSummary, of_points};
+use super::sent;
+use super::{ConditionSummary, PointResult, SuiteRow, SuiteSummary, cached_share, of_points};
 use crate::verdict::Severity;
-use crate::warning::{CACHED_SHARE_GRAVE, Notice, new_prompts};
+use crate::warning::{CACHED_SHARE, CACHED_SHARE_GRAVE, Notice, new_prompts};
 
-/// A row whose prompts were to be new and were in the server's prefix cache.
+/// A row whose prompts were in the server's prefix cache: they were to be new, or its data had been
+/// sent before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contaminated {
     /// Its place among the rows.
     pub row: u32,
-    /// Whether only its speed shows it, as the server does not say what it cached.
+    /// Whether nothing but its speed, or the same data before it, speaks for it, as the server does not
+    /// say what it cached.
     pub suspected: bool,
+    /// Whether its prompts need not be new, and the same data was sent before; that may be wanted.
+    #[serde(default)]
+    pub same_data: bool,
+    /// The largest of its runs.
     pub cached_share: Option<f64>,
     /// Prompt tokens per second.
     pub pp: Option<f64>,
@@ -28,7 +36,8 @@ pub struct Contaminated {
     pub ttft_ms_mean: Option<f64>,
     /// Far below the mean where some prompts were in the cache and some were not.
     pub ttft_ms_p50: Option<f64>,
-    /// Rows that had sent prompts which begin alike before, in the order in which they did.
+    /// Rows that had sent prompts which begin alike, or the same data, before, in the order in which
+    /// they did.
     pub sent_before: Vec<u32>,
 }
 
@@ -36,6 +45,8 @@ pub struct Contaminated {
 const MEAN_OVER_MEDIAN: f64 = 1.5;
 /// What a run that met its prompts in the cache says itself.
 pub(in crate::set) const CONTAMINATION: &str = "cache-contamination";
+/// What a run says whose prompts an earlier run sent, on a server that does not tell what it cached.
+pub(in crate::set) const SEEN_BEFORE: &str = "seen-before";
 
 pub(super) fn found(
     campaign: &CampaignSpec,
@@ -52,26 +63,50 @@ pub(super) fn found(
             let (speed, ttft) = (quantity(row, "pp")?, quantity(row, "ttft.mean")?);
             let input_tokens = speed * ttft / 1e3;
             let state = (*state)?;
-            Some(Prefill { concurrency: row.concurrency, input_tokens, speed, state })
+            let concurrency = users(campaign, row)?;
+            Some(Prefill { concurrency, input_tokens, speed, state })
         })
         .collect();
     let shown = prefill::compare(&prefills);
+    let sent_before = sent::before_each(campaign, rows, results);
     (0_u32..)
         .zip(rows)
         .zip(states.into_iter().zip(shown))
-        .filter(|(_, (state, shown))| *state == Some(State::Warm) || shown.suspected)
-        .map(|((place, row), (_, shown))| Contaminated {
-            row: place,
-            suspected: shown.suspected,
-            cached_share: row.cached_share,
-            pp: quantity(row, "pp"),
-            pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
-            cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
-            ttft_ms_mean: quantity(row, "ttft.mean"),
-            ttft_ms_p50: quantity(row, "ttft.p50"),
-            sent_before: sent_before(campaign, row, rows, results),
+        .zip(sent_before)
+        .filter_map(|(((place, row), (state, shown)), sent_before)| {
+            let cached_share = largest_share(row, results);
+            let is_resent = state.is_none() && !sent_before.is_empty();
+            let same_data = is_resent && cached_share.is_none_or(|share| CACHED_SHARE < share);
+            let is_told = state == Some(State::Warm) || shown.suspected || same_data;
+            is_told.then(|| Contaminated {
+                row: place,
+                suspected: shown.suspected || same_data && cached_share.is_none(),
+                same_data,
+                cached_share,
+                pp: quantity(row, "pp"),
+                pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
+                cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
+                ttft_ms_mean: quantity(row, "ttft.mean"),
+                ttft_ms_p50: quantity(row, "ttft.p50"),
+                sent_before,
+            })
         })
         .collect()
+}
+
+/// Of a closed loop: requests of an open one come when they come, and how many wait is not asked.
+fn users(campaign: &CampaignSpec, row: &SuiteRow) -> Option<u32> {
+    let condition = campaign.conditions.get(usize::try_from(row.condition).ok()?)?;
+    match condition.spec.load.shape {
+        LoadShape::Closed { .. } => row.concurrency,
+        LoadShape::Open { .. } => None,
+    }
+}
+
+/// A run that met a warm cache is not made colder by one that did not.
+fn largest_share(row: &SuiteRow, results: &[&PointResult]) -> Option<f64> {
+    let shares = of_points(&row.points, results).filter_map(|it| cached_share(&it.summary));
+    shares.max_by(f64::total_cmp)
 }
 
 /// `None` of a row whose prompts need not be new.
@@ -88,43 +123,12 @@ fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> O
     })
 }
 
-/// Words follow from the seed: with the same one, prompts of any length begin alike.
-fn sent_before(
-    campaign: &CampaignSpec,
-    row: &SuiteRow,
-    rows: &[SuiteRow],
-    results: &[&PointResult],
-) -> Vec<u32> {
-    let source = |condition: u32| {
-        let condition = campaign.conditions.get(usize::try_from(condition).ok()?)?;
-        Some(&condition.spec.workload.source)
-    };
-    let Some(own) = source(row.condition).filter(|own| own.writes_words()) else {
-        return Vec::new();
-    };
-    let begins_alike = |earlier: &PointResult, later: &PointResult| {
-        earlier.point.number < later.point.number && earlier.point.seed == later.point.seed
-    };
-    let mut found: Vec<u32> = Vec::new();
-    for earlier in results {
-        let is_earlier = of_points(&row.points, results).any(|later| begins_alike(earlier, later));
-        let is_alike = source(earlier.point.condition).is_some_and(|it| it.kind() == own.kind());
-        let place = rows.iter().position(|other| {
-            (other.condition, other.level) == (earlier.point.condition, earlier.point.level)
-        });
-        let place = place.and_then(|place| u32::try_from(place).ok());
-        if let Some(place) = place.filter(|place| is_earlier && is_alike && !found.contains(place))
-        {
-            found.push(place);
-        }
-    }
-    found
-}
-
 /// What a set says of it, once for what is known and once for what is suspected.
 pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
+    let (resent, new): (Vec<&Contaminated>, Vec<&Contaminated>) =
+        suite.contaminated.iter().partition(|row| row.same_data);
     let of = |suspected: bool| {
-        suite.contaminated.iter().filter(|row| row.suspected == suspected).collect::<Vec<_>>()
+        new.iter().copied().filter(|row| row.suspected == suspected).collect::<Vec<_>>()
     };
     let known = of(false);
     let suspected = of(true);
@@ -163,7 +167,28 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
             ),
         });
     }
+    found.extend(same_data(suite, &resent));
     found
+}
+
+/// Whoever asks for the same data twice may want to see what the cache makes of it.
+fn same_data(suite: &SuiteSummary, rows: &[&Contaminated]) -> Option<Notice> {
+    let first = rows.first()?.sent_before.first()?;
+    Some(Notice {
+        key: "same-data".to_owned(),
+        check: None,
+        severity: Severity::Note,
+        text: format!(
+            "the same data was sent before, by {} first, so that the prefix cache may have known it; \
+             with its share of the input where the server tells it: {}",
+            name(suite, *first),
+            listed(suite, rows)
+        ),
+        remedy:
+            "that may be wanted; where it is not, give each scenario data of its own, restart the \
+                 server between them, or switch its prefix cache off"
+                .to_owned(),
+    })
 }
 
 const fn remedy(prompts: Prompts) -> &'static str {

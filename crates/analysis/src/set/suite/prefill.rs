@@ -1,14 +1,15 @@
 //! How fast prompts are read, and which speeds no reading explains.
 //!
-//! A prompt that is shorter than another and has as many others beside it is not read faster: what
-//! a request costs besides its tokens weighs more, and it may have to wait. Where it is, something
-//! was not read at all.
+//! A prompt that is somewhat shorter than another and has as many others beside it is hardly read
+//! faster: what a request costs besides its tokens weighs more, and it may have to wait. Where it is
+//! several times faster, something was probably not read at all. A much longer prompt proves nothing:
+//! its attention alone makes each of its tokens dearer.
 
 /// Prompt tokens of a scenario over its mean TTFT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Prefill {
-    /// In flight at most; `None` without a limit.
-    pub(super) concurrency: Option<u32>,
+    /// Of a closed loop.
+    pub(super) concurrency: u32,
     /// Of a prompt, in the mean.
     pub(super) input_tokens: f64,
     /// Tokens per second.
@@ -29,14 +30,17 @@ pub(super) enum State {
 
 /// Lengths that differ by less are equal: a server counts a few tokens of its own.
 const SAME_LENGTH: f64 = 0.98;
+/// Prompts that are longer by more than this are dearer by the token.
+const TIMES_LONGER: f64 = 4.0;
 /// From here on a speed is not explained by noise.
 const TIMES_SUSPICIOUS: f64 = 2.0;
 
 impl Prefill {
-    /// Whether reading the other's prompts was at least as easy.
+    /// Whether a token of the other's prompts was at least as easy to read.
     fn is_no_easier_than(&self, other: &Self) -> bool {
-        let users = |prefill: &Self| prefill.concurrency.unwrap_or(u32::MAX);
-        users(other) <= users(self) && self.input_tokens * SAME_LENGTH <= other.input_tokens
+        let is_longer = self.input_tokens * SAME_LENGTH <= other.input_tokens;
+        let is_near = other.input_tokens * SAME_LENGTH <= self.input_tokens * TIMES_LONGER;
+        other.concurrency <= self.concurrency && is_longer && is_near
     }
 }
 
@@ -55,8 +59,8 @@ pub(super) fn compare(rows: &[Option<Prefill>]) -> Vec<Shown> {
         rows.iter().enumerate().filter_map(|(place, row)| Some((place, (*row)?))).collect();
     // The easiest first, so that all that a scenario is compared with is judged by then.
     order.sort_by(|(_, one), (_, other)| {
-        let users = |prefill: &Prefill| prefill.concurrency.unwrap_or(u32::MAX);
-        users(one).cmp(&users(other)).then(other.input_tokens.total_cmp(&one.input_tokens))
+        let by_users = one.concurrency.cmp(&other.concurrency);
+        by_users.then(other.input_tokens.total_cmp(&one.input_tokens))
     });
     let mut shown = vec![Shown::default(); rows.len()];
     let mut cold: Vec<(usize, Prefill)> = Vec::new();
@@ -78,7 +82,7 @@ mod tests {
     use super::*;
 
     fn row(concurrency: u32, input_tokens: f64, speed: f64, state: State) -> Prefill {
-        Prefill { concurrency: Some(concurrency), input_tokens, speed, state }
+        Prefill { concurrency, input_tokens, speed, state }
     }
 
     fn compared<const N: usize>(rows: [Prefill; N]) -> Vec<Shown> {
@@ -91,7 +95,7 @@ mod tests {
         let shown = compared([
             row(1, 2_048.0, 1_900.0, unknown),
             // Longer: there is nothing to compare it with.
-            row(4, 16_384.0, 9_000.0, unknown),
+            row(4, 4_096.0, 9_000.0, unknown),
             row(4, 1_024.0, 8_900.0, unknown),
             row(8, 1_024.0, 3_000.0, unknown),
         ]);
@@ -108,6 +112,14 @@ mod tests {
         // The one at four users is found out first, and proves nothing for the one at eight.
         assert_eq!(shown[0], Shown { cold: Some(2), suspected: true });
         assert_eq!(shown[1], Shown { cold: Some(2), suspected: true });
+    }
+
+    #[test]
+    fn prompts_of_quite_another_length_accuse_nobody() {
+        // Attention makes a long prompt dear by the token: 128K tokens at 3,000 a second, 4K at 9,000.
+        let rows = [(131_072.0, 3_000.0), (4_096.0, 9_000.0)]
+            .map(|(tokens, speed)| row(1, tokens, speed, State::NotKnown));
+        assert_eq!(compared(rows), [Shown::default(); 2]);
     }
 
     #[test]

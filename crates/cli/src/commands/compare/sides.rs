@@ -1,9 +1,9 @@
 //! Names on the command line to sides with their runs.
 
-use inferometer_analysis::comparison::Side;
-use inferometer_analysis::set::PointResult;
+use inferometer_analysis::comparison::{Side, SuiteSide};
+use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
-use inferometer_model::campaign::Question;
+use inferometer_model::campaign::{Question, SetManifest, Suite};
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
 use crate::failure::Failure;
@@ -24,9 +24,16 @@ pub(super) fn read(
                 name: name.map_or_else(|| letter(sides.len()), str::to_owned),
                 source: run.id().to_owned(),
                 runs: vec![summary(&run)?],
+                suite: None,
             }),
             Stored::Set(set) => {
-                let conditions = conditions(&set, &talk)?;
+                let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+                if let Question::Suite(suite) = &manifest.campaign.question {
+                    let name = name.map_or_else(|| letter(sides.len()), str::to_owned);
+                    sides.push(suite_side(name, &set, &manifest, suite, &talk)?);
+                    continue;
+                }
+                let conditions = conditions(&set, manifest, &talk)?;
                 let several = 1 < conditions.len();
                 for (condition, runs) in conditions {
                     let name = match (several, name, typed) {
@@ -36,7 +43,7 @@ pub(super) fn read(
                         (true, None, [_]) => condition,
                         (true, None, _) => format!("{} {condition}", letter(sides.len())),
                     };
-                    sides.push(Side { name, source: set.id().to_owned(), runs });
+                    sides.push(Side { name, source: set.id().to_owned(), runs, suite: None });
                 }
             }
         }
@@ -73,31 +80,58 @@ fn summary(run: &RunDirectory) -> Result<Summary, Failure> {
     Ok(summarize(&stored.observations))
 }
 
-/// The runs of a set by its conditions, in their order.
-fn conditions(
+/// The finished runs of a set.
+fn results(
     set: &SetDirectory,
+    manifest: &SetManifest,
     talk: &impl Fn(&str),
-) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
-    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
-    if let Question::Suite(suite) = &manifest.campaign.question {
-        return Err(Failure::usage(format!(
-            "{} is the suite `{}`: its scenarios are different workloads, and no sides to compare",
-            set.id(),
-            suite.name
-        ))
-        .hint("compare a run of one suite with the same run of the other: SET/N OTHER/N"));
-    }
-    let replay = replay(set, &manifest, |_, point| finished(point))?;
+) -> Result<Vec<PointResult>, Failure> {
+    let replay = replay(set, manifest, |_, point| finished(point))?;
     if replay.summary.is_none() {
         talk(&format!(
             "warning: set {} is not finished; it is compared as far as it goes",
             set.id()
         ));
     }
+    Ok(replay.results)
+}
+
+/// A suite is one side, whose runs are known by their rows.
+fn suite_side(
+    name: String,
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    suite: &Suite,
+    talk: &impl Fn(&str),
+) -> Result<Side, Failure> {
+    let results = results(set, manifest, talk)?;
+    if results.is_empty() {
+        let message = format!("suite {} has no finished run", set.id());
+        return Err(Failure::usage(message).hint("go on with the suite first"));
+    }
+    let known = SetSummary::of(manifest, &results).suite.map(|suite| suite.rows);
+    let row_of = |result: &PointResult| {
+        let place = (result.point.condition, result.point.level);
+        let row = known.iter().flatten().find(|row| (row.condition, row.level) == place);
+        row.map_or_else(String::new, |row| row.name.clone())
+    };
+    let rows = results.iter().map(row_of).collect();
+    let suite = SuiteSide { name: suite.name.clone(), hash: suite.hash.clone(), rows };
+    let runs = results.into_iter().map(|result| result.summary).collect();
+    Ok(Side { name, source: set.id().to_owned(), runs, suite: Some(suite) })
+}
+
+/// The runs of a set by its conditions, in their order.
+fn conditions(
+    set: &SetDirectory,
+    manifest: SetManifest,
+    talk: &impl Fn(&str),
+) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
+    let results = results(set, &manifest, talk)?;
     let names = manifest.campaign.conditions.into_iter().map(|condition| condition.name);
     let mut conditions: Vec<(String, Vec<Summary>)> =
         names.map(|name| (name, Vec::new())).collect();
-    for PointResult { point, summary } in replay.results {
+    for PointResult { point, summary } in results {
         let condition = usize::try_from(point.condition).ok();
         if let Some((_, runs)) = condition.and_then(|place| conditions.get_mut(place)) {
             runs.push(summary);

@@ -63,7 +63,7 @@ impl<'a> NamedLevel<'a> {
             level,
             concurrency: concurrency(level.level, &runs),
             invalid: runs_of(points, &level.left_out),
-            standing: Standing::of(level, &runs),
+            standing: Standing::of(level),
             cached: (cached.mean, cached.most),
             runs,
         }

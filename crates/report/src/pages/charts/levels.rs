@@ -266,6 +266,7 @@ mod tests {
             requests: Tally::default(),
             failed_share: None,
             cut: None,
+            reached: None,
             partial: 0,
             served: None,
             enough: None,

@@ -17,6 +17,9 @@ use crate::number::{count, figure, percent};
 use crate::terminal::{Ink, Style};
 
 const LABEL_WIDTH: usize = 13;
+/// A finding looks at all levels, so one figure of one of them is enough for that.
+const NOT_SURE: &str =
+    "how sure is not known: not every figure that it looks at has an interval or several runs";
 
 pub(super) fn findings(
     condition: &ConditionSummary,
@@ -46,16 +49,28 @@ pub(crate) fn told_all(
         (of_concurrency, "sweet spot", told(&found.sweet_spot, sweet_spot)),
         (of_rate, "saturation", told(&found.saturation, saturation)),
         (of_concurrency, "scalability", told(&found.scalability, scalability)),
-        (!found.left_out.is_empty(), "left out", left_out(&found.left_out)),
+        (!found.left_out.is_empty(), "left out", left_out(found)),
     ]
     .into_iter()
     .filter_map(|(applies, label, words)| applies.then_some((label, words)))
     .collect()
 }
 
-fn left_out(levels: &[Level]) -> String {
-    let levels: Vec<String> = levels.iter().map(|level| level_words(*level)).collect();
-    format!("{}: cut by a limit of time, so that only quick requests ended", levels.join(", "))
+fn left_out(found: &Findings) -> String {
+    let told = |levels: Vec<&Level>, why: &str| {
+        let levels: Vec<String> = levels.into_iter().map(|level| level_words(*level)).collect();
+        (!levels.is_empty()).then(|| format!("{}: {why}", levels.join(", ")))
+    };
+    let is_reached = |level: &&Level| !found.not_reached.contains(level);
+    let cut = told(
+        found.left_out.iter().filter(is_reached).collect(),
+        "cut by a limit of time, so that only quick requests ended",
+    );
+    let not_reached = told(
+        found.not_reached.iter().collect(),
+        "never so many in flight, so that figures per user count users who were not there",
+    );
+    cut.into_iter().chain(not_reached).collect::<Vec<_>>().join("; ")
 }
 
 /// What a search came to; empty without one.
@@ -112,9 +127,8 @@ fn peak(peak: &Peak) -> String {
 
 fn knee(knee: &Knee) -> String {
     let range = match knee.interval {
-        None => {
-            "; how sure is not known: a level has neither several runs nor an interval".to_owned()
-        }
+        None if knee.found_share.is_some() => String::new(),
+        None => format!("; {NOT_SURE}"),
         Some(range) if range.low == range.high => {
             ", no other level in 95 % of resampled sets".to_owned()
         }
@@ -228,7 +242,7 @@ fn why_saturating(found: &Scalability) -> String {
 
 fn again(share: Option<f64>, word: &str) -> String {
     share.map_or_else(
-        || "; how sure is not known: a level has neither several runs nor an interval".to_owned(),
+        || format!("; {NOT_SURE}"),
         |share| format!("; {word} in {} of resampled sets", percent(Some(share))),
     )
 }

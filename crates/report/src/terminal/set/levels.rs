@@ -1,9 +1,9 @@
 //! The tables of a sweep: one line for each level.
 
 use inferometer_analysis::Verdict;
-use inferometer_analysis::set::{ConditionSummary, LevelSummary};
+use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
 
-use super::words::{across, level_cell, percentile};
+use super::words::{across, bare, bare_percentile, level_cell, percentile};
 use crate::escape::terminal;
 use crate::lines::PAGE_WIDTH;
 use crate::number::{count, percent};
@@ -49,7 +49,7 @@ pub(super) fn throughputs(
     table.to_terminal(style)
 }
 
-fn width(table: &Table) -> usize {
+pub(super) fn width(table: &Table) -> usize {
     let page = table.to_terminal(Style::Plain);
     page.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
@@ -69,16 +69,37 @@ fn throughput_row(level: &LevelSummary, open: bool) -> Vec<String> {
         } else {
             across(level.quantity("per_user_throughput"))
         },
-        marks(level).join(" "),
+        marks(level).join(", "),
     ]
 }
 
 pub(super) fn latencies(condition: &ConditionSummary, name: Option<&str>, style: Style) -> String {
+    let whole = latency_table(condition, name, across, percentile);
+    if width(&whole) <= PAGE_WIDTH {
+        return whole.to_terminal(style);
+    }
+    // The document has what is left out.
+    let mut narrow = latency_table(condition, name, bare, bare_percentile);
+    narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
+    narrow.to_terminal(style)
+}
+
+/// How a number of a level is written.
+pub(super) type Cell = fn(Option<&Across>) -> String;
+
+pub(super) const DOUBT_ELSEWHERE: &str = "the intervals of these figures are in the document";
+
+fn latency_table(
+    condition: &ConditionSummary,
+    name: Option<&str>,
+    of_mean: Cell,
+    of_percentile: Cell,
+) -> Table {
     let open = is_open(condition);
     let (ttft, e2e) = if open { ("ttft_schedule", "e2e_schedule") } else { ("ttft", "e2e") };
     let row = |level: &LevelSummary| {
-        let mean = |metric: &str| across(level.quantity(&format!("{metric}.mean")));
-        let p99 = |metric: &str| percentile(level.quantity(&format!("{metric}.p99")));
+        let mean = |metric: &str| of_mean(level.quantity(&format!("{metric}.mean")));
+        let p99 = |metric: &str| of_percentile(level.quantity(&format!("{metric}.p99")));
         vec![level_cell(level.level), mean(ttft), p99(ttft), mean("tpot"), p99("tpot"), mean(e2e)]
     };
     let rows: Vec<Vec<String>> = condition.levels.iter().map(row).collect();
@@ -98,7 +119,6 @@ pub(super) fn latencies(condition: &ConditionSummary, name: Option<&str>, style:
         rows,
         remarks,
     }
-    .to_terminal(style)
 }
 
 pub(super) fn titled(name: Option<&str>, title: &str) -> String {
@@ -120,6 +140,7 @@ fn marks(level: &LevelSummary) -> Vec<&'static str> {
         (level.failed_share.is_some_and(|share| FAILED_SHARE < share), "errors"),
         (level.cut.as_ref().is_some_and(|cut| cut.answers_missing), "cut"),
         (level.cut.as_ref().is_some_and(|cut| !cut.answers_missing), "short"),
+        (!level.is_reached(), "not reached"),
         (0 < level.partial, "partial"),
         (level.is_saturated(), "saturated"),
     ]
@@ -127,7 +148,9 @@ fn marks(level: &LevelSummary) -> Vec<&'static str> {
     .filter_map(|(is_so, mark)| is_so.then_some(mark))
     .collect();
     // Whatever else is marked is degraded.
-    if marks.iter().all(|mark| *mark == "short") && level.verdict == Verdict::Degraded {
+    if marks.iter().all(|mark| matches!(*mark, "short" | "not reached"))
+        && level.verdict == Verdict::Degraded
+    {
         marks.push("degraded");
     }
     marks
@@ -144,6 +167,10 @@ fn legend(levels: &[LevelSummary]) -> Vec<String> {
         (
             "short",
             "short: its time was over before all of its requests had left; all that left ended",
+        ),
+        (
+            "not reached",
+            "not reached: so many were never in flight, so its users were not there; it is in no finding",
         ),
         ("partial", "partial: a run was stopped before its end"),
         (
@@ -165,13 +192,13 @@ pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
     let bare = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());
     let mut parts = Vec::new();
     if between {
-        parts.push("± 95 % between runs (Student's t)".to_owned());
+        parts.push("± or from–to: 95 % between runs (Student's t)".to_owned());
     }
     if let Some(enough) = levels.iter().find_map(|level| level.enough.as_ref()) {
         parts.push(format!("of {} wider, for every look at it", terminal(&enough.quantity)));
     }
     if within {
-        parts.push("± of one run 95 % within it alone".to_owned());
+        parts.push("± or from–to of one run: 95 % within it alone".to_owned());
     }
     if bare {
         parts.push("a single run has no ± where too little is in it".to_owned());

@@ -1,17 +1,17 @@
 //! The tables of a suite: one line for each level of each scenario, in its order.
 
+use std::fmt::Write;
+
 use inferometer_analysis::Verdict;
-use inferometer_analysis::set::{
-    Across, Contaminated, LevelSummary, SetSummary, SuiteRow, SuiteSummary,
-};
+use inferometer_analysis::set::{Contaminated, LevelSummary, SetSummary, SuiteRow, SuiteSummary};
 use inferometer_model::campaign::{Dimension, Prompts};
 
-use super::levels::{doubt_remark, throughputs};
-use super::words::{across, percentile};
+use super::levels::{Cell, DOUBT_ELSEWHERE, doubt_remark, throughputs, width};
+use super::words::{across, bare, bare_percentile, percentile};
 use super::{findings, subject_of};
 use crate::escape::{terminal, terminal_line};
 use crate::lines::{PAGE_WIDTH, hanging};
-use crate::number::{NOTHING, count, figure, percent};
+use crate::number::{NOTHING, count, percent};
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -28,10 +28,14 @@ pub(super) fn head(set: &SetSummary, suite: &SuiteSummary) -> String {
         Prompts::Fresh => "prompts of their own",
         Prompts::Same => "the same prompts for all",
     };
-    let scenarios = match set.conditions.len() {
+    let mut scenarios = match set.conditions.len() {
         1 => "1 scenario".to_owned(),
         several => format!("{several} scenarios"),
     };
+    if suite.rows.len() != set.conditions.len() {
+        // Tables have a line for each.
+        let _ = write!(scenarios, ", {} levels", count(suite.rows.len() as u64));
+    }
     let mut text = hanging(
         "",
         0,
@@ -69,8 +73,8 @@ fn warmth(suite: &SuiteSummary) -> String {
         let row = usize::try_from(found.row).ok().and_then(|place| suite.rows.get(place));
         row.is_some_and(|row| Some(row.condition) == suite.scaling)
     };
-    let found: Vec<&Contaminated> =
-        suite.contaminated.iter().filter(|found| is_of_scaling(found)).collect();
+    let is_warm = |found: &&Contaminated| !found.same_data && is_of_scaling(found);
+    let found: Vec<&Contaminated> = suite.contaminated.iter().filter(is_warm).collect();
     if found.is_empty() {
         return String::new();
     }
@@ -84,27 +88,15 @@ fn warmth(suite: &SuiteSummary) -> String {
 
 fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
     let whole = performance_table(set, suite, across, percentile);
-    let widest = whole.to_terminal(Style::Plain);
-    if widest.lines().all(|line| line.trim_end().chars().count() <= PAGE_WIDTH) {
+    if width(&whole) <= PAGE_WIDTH {
         return whole;
     }
     // The document has what is left out.
-    let mut bare = performance_table(
-        set,
-        suite,
-        |found| figure(found.and_then(|found| found.mean)),
-        |found| {
-            let doubtful = found.is_some_and(|found| found.mean.is_some() && !found.certified);
-            let mark = if doubtful { "~" } else { "" };
-            format!("{mark}{}", figure(found.and_then(|found| found.mean)))
-        },
-    );
-    bare.remarks.retain(|remark| !remark.starts_with('±'));
-    bare.remarks.push("the intervals of these figures are in the document".to_owned());
-    bare
+    let mut narrow = performance_table(set, suite, bare, bare_percentile);
+    narrow.remarks.retain(|remark| !remark.starts_with('±'));
+    narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
+    narrow
 }
-
-type Cell = fn(Option<&Across>) -> String;
 
 fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: Cell) -> Table {
     let row = |row: &SuiteRow| {
@@ -141,9 +133,19 @@ fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: C
 
 /// How prompts are read and answers written, and how much of the former was not read at all.
 fn speeds(set: &SetSummary, suite: &SuiteSummary) -> Table {
+    let whole = speed_table(set, suite, across);
+    if width(&whole) <= PAGE_WIDTH {
+        return whole;
+    }
+    let mut narrow = speed_table(set, suite, bare);
+    narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
+    narrow
+}
+
+fn speed_table(set: &SetSummary, suite: &SuiteSummary, cell: Cell) -> Table {
     let row = |(place, row): (usize, &SuiteRow)| {
         let level = row.summary(&set.conditions);
-        let of = |name: &str| across(level.and_then(|level| level.quantity(name)));
+        let of = |name: &str| cell(level.and_then(|level| level.quantity(name)));
         let length = |lengths: &Option<String>| {
             lengths.as_deref().map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14))
         };
@@ -169,13 +171,21 @@ fn speeds(set: &SetSummary, suite: &SuiteSummary) -> Table {
     }
 }
 
+/// A name that is too long loses its own end, and not its level.
 fn name(row: &SuiteRow) -> String {
     let width = SCENARIO_HEAD.len();
-    format!("{:<width$}", terminal_line(&row.name, NAME_CHARS_MAX))
+    let level = row.name.strip_prefix(row.scenario.as_str()).map(terminal).unwrap_or_default();
+    let left = NAME_CHARS_MAX.saturating_sub(level.chars().count());
+    let name = match row.name.strip_suffix(&level) {
+        Some(name) if 1 < left => terminal_line(name, left) + &level,
+        _ => terminal_line(&row.name, NAME_CHARS_MAX),
+    };
+    format!("{name:<width$}")
 }
 
 fn mark(level: Option<&LevelSummary>) -> &'static str {
     match level.map(|level| level.verdict) {
+        Some(Verdict::Valid | Verdict::Degraded) if level.is_some_and(|it| !it.is_reached()) => "‡",
         Some(Verdict::Valid) => "✓",
         Some(Verdict::Degraded) => "!",
         Some(Verdict::Invalid) => "✗",
@@ -187,6 +197,7 @@ fn legend(marks: impl Iterator<Item = &'static str>) -> Vec<String> {
     let seen: Vec<&str> = marks.collect();
     [
         ("!", "! holds with a reservation"),
+        ("‡", "‡ never so many in flight: figures per user count users who were not there"),
         ("✗", "✗ invalid: its numbers are not about the server, and are left out"),
     ]
     .into_iter()

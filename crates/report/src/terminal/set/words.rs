@@ -31,10 +31,18 @@ pub(super) fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// `387.1 ±4.2`: half the width of the interval, with the decimals of the value.
+/// Halves of an interval that differ by more than this share are told apart.
+const LOPSIDED: f64 = 0.2;
+
+/// `387.1 ±4.2`: half the width of the interval, with the decimals of the value. Where it is lopsided,
+/// or reaches down to nothing, its ends: `2,614 (310–8,112)`.
 pub(super) fn doubted(value: Option<f64>, interval: Option<Interval>) -> String {
     let (Some(value), Some(interval)) = (value, interval) else { return figure(value) };
     let shown = figure(Some(value));
+    if is_lopsided(value, interval) {
+        let [low, high] = [interval.low, interval.high].map(|end| figure(Some(end)));
+        return format!("{shown} ({low}–{high})");
+    }
     let decimals = shown.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let half = interval.half_width();
     let same = format!("{half:.decimals$}");
@@ -42,6 +50,13 @@ pub(super) fn doubted(value: Option<f64>, interval: Option<Interval>) -> String 
     // A width that its value's decimals cannot show is shown with its own, if these can.
     let half = if is_nothing(&same) && !is_nothing(&own) || 1_000.0 <= half { own } else { same };
     format!("{shown} ±{half}")
+}
+
+fn is_lopsided(value: f64, interval: Interval) -> bool {
+    let (below, above) = (value - interval.low, interval.high - value);
+    let apart = LOPSIDED * below.abs().max(above.abs()) < (above - below).abs();
+    let has_width = value.abs() * 1e-9 < interval.half_width();
+    has_width && (interval.low <= 0.0 || apart)
 }
 
 fn is_nothing(digits: &str) -> bool {
@@ -56,6 +71,16 @@ pub(super) fn across(across: Option<&Across>) -> String {
 pub(super) fn percentile(found: Option<&Across>) -> String {
     let uncertain = found.is_some_and(|found| found.mean.is_some() && !found.certified);
     format!("{}{}", if uncertain { "~" } else { "" }, across(found))
+}
+
+/// Without its doubt, where a page is too narrow for it.
+pub(super) fn bare(found: Option<&Across>) -> String {
+    figure(found.and_then(|found| found.mean))
+}
+
+pub(super) fn bare_percentile(found: Option<&Across>) -> String {
+    let uncertain = found.is_some_and(|found| found.mean.is_some() && !found.certified);
+    format!("{}{}", if uncertain { "~" } else { "" }, bare(found))
 }
 
 pub(super) fn figure_words(found: &Figure) -> String {
@@ -99,6 +124,17 @@ mod tests {
         assert_eq!(shown(821.0, 1e-13), "821.0 ±0.0");
         assert_eq!(doubted(Some(5.0), None), "5.00");
         assert_eq!(doubted(None, None), "–");
+    }
+
+    #[test]
+    fn a_lopsided_interval_is_told_by_its_ends_and_no_time_is_negative() {
+        let between = |value, low, high| doubted(Some(value), Interval::new(low, high));
+        assert_eq!(between(2_614.0, 310.0, 8_112.0), "2,614 (310.0–8,112)");
+        assert_eq!(between(100.0, 90.0, 111.0), "100.0 ±10.5");
+        assert_eq!(between(100.0, 90.0, 113.0), "100.0 (90.00–113.0)");
+        assert_eq!(between(0.35, 0.0, 0.765), "0.350 (0–0.765)");
+        assert_eq!(between(0.0, 0.0, 4.1), "0 (0–4.10)");
+        assert_eq!(shown(5.0, 6.0), "5.00 (-1.00–11.00)");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use inferometer_interchange::{PublishedRow, PublishedTable};
 use inferometer_model::Moment;
 use inferometer_model::campaign::{
     Condition, Level, Order, Point, Question, Repetition, Scenario, SetManifest, Stage, Suite,
@@ -12,17 +11,43 @@ use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRan
 
 use super::*;
 use crate::fixture::{Given, calm, run};
+use crate::run::{LoadFacts, ThinkFacts};
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
 use crate::summary::{Summary, summarize};
 use crate::value::MetricValue;
 use crate::verdict::Verdict;
 
+mod rows;
+
 const SCALING: &str = "Concurrency Scaling";
+
+#[derive(Deserialize)]
+struct PublishedTable {
+    #[serde(rename = "row")]
+    rows: Vec<PublishedRow>,
+}
+
+/// What of a published row the rules look at.
+#[derive(Deserialize)]
+struct PublishedRow {
+    name: String,
+    input_tokens: u32,
+    output_tokens: u32,
+    range_ratio: f64,
+    concurrency: u32,
+    requests: u64,
+    output_throughput: Option<f64>,
+    ttft_mean_ms: Option<f64>,
+    ttft_median_ms: Option<f64>,
+    ttft_p99_ms: Option<f64>,
+    tpot_mean_ms: Option<f64>,
+    tpot_p99_ms: Option<f64>,
+}
 
 fn published() -> Vec<PublishedRow> {
     let text = include_str!("../../../../../../examples/published/mi100x4-devstral-24b.toml");
-    PublishedTable::read(text).unwrap().rows
+    toml::from_str::<PublishedTable>(text).unwrap().rows
 }
 
 fn users(row: &PublishedRow) -> NonZeroU32 {
@@ -106,8 +131,12 @@ fn summary(row: &PublishedRow) -> Summary {
     record.ending.at = exact(record.ending.at);
     let mut summary = summarize(&run(vec![record]));
     (summary.verdict, summary.warnings) = (Verdict::Valid, Vec::new());
+    summary.run.load = LoadFacts::Closed { concurrency: row.concurrency, think: ThinkFacts::None };
     summary.metrics = changed_metrics(&summary, |name, value| match (name, value) {
         ("output_throughput", MetricValue::Scalar(found)) => found.value = row.output_throughput,
+        ("concurrency_peak", MetricValue::Scalar(found)) => {
+            found.value = Some(row.requests.min(row.concurrency.into()) as f64);
+        }
         ("per_user_throughput", MetricValue::Scalar(found)) => {
             found.value = row.output_throughput.map(|sum| sum / f64::from(row.concurrency));
         }

@@ -52,6 +52,7 @@ impl Page<'_> {
             requests: Tally::default(),
             failed_share: None,
             cut: None,
+            reached: None,
             partial: 0,
             served: None,
             enough: None,

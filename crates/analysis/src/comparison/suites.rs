@@ -1,0 +1,123 @@
+//! Whether two suites ask the same.
+
+use super::level::Group;
+use super::objection::{Objection, Weight, objection};
+use super::{Side, SuiteSide};
+
+/// Suites of equal hashes ask the same. Of others, rows that both have may still be equal: these are
+/// compared with a note; where one of them differs, nothing is.
+pub(super) fn differences(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection> {
+    let [base, others @ ..] = sides else { return Vec::new() };
+    let Some(asked) = &base.suite else { return Vec::new() };
+    let of_side = |(place, side): (usize, &Side)| {
+        let suite = side.suite.as_ref().filter(|suite| suite.hash != asked.hash)?;
+        let differing: Vec<&str> = groups
+            .iter()
+            .filter(|group| !asks_the_same(group, place + 1))
+            .filter_map(|group| group.scenario)
+            .collect();
+        Some(between(base, side, (asked, suite), &differing))
+    };
+    others.iter().enumerate().filter_map(of_side).collect()
+}
+
+fn asks_the_same(group: &Group<'_>, side: usize) -> bool {
+    let fingerprint = |side: usize| {
+        let first = group.runs.get(side).and_then(|runs| runs.first());
+        first.map(|run| run.workload.fingerprint.as_str())
+    };
+    fingerprint(0) == fingerprint(side)
+}
+
+fn between(
+    base: &Side,
+    side: &Side,
+    (asked, other): (&SuiteSide, &SuiteSide),
+    differing: &[&str],
+) -> Objection {
+    let which = format!(
+        "{} is the suite `{}` ({}) and {} the suite `{}` ({})",
+        base.name, asked.name, asked.hash, side.name, other.name, other.hash
+    );
+    if differing.is_empty() {
+        let text = format!("{which}; the rows that both have ask the same, and are compared");
+        let remedy = "play the same suite on both sides to compare all of it";
+        return objection("suite", Weight::Note, side, text, remedy);
+    }
+    let text = format!("{which}; these rows ask something else: {}", differing.join(", "));
+    let remedy = "play the same suite, with the same flags, on both sides";
+    objection("suite", Weight::Forbids, side, text, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::tests::{at, compare, runs, side, terms};
+    use crate::comparison::{Comparison, ComparisonProblem, LevelComparison};
+
+    /// Three runs of each of these rows: a name, a concurrency, and what each run gave.
+    fn suite(name: &str, hash: &str, rows: &[(&str, u32, [f64; 3])]) -> Side {
+        let (mut all, mut names) = (Vec::new(), Vec::new());
+        for (seed, (row, concurrency, throughputs)) in (0..).step_by(10).zip(rows) {
+            all.extend(runs(seed, throughputs).into_iter().map(|run| at(*concurrency, run)));
+            names.extend(throughputs.map(|_| (*row).to_owned()));
+        }
+        let suite = SuiteSide { name: "standard".to_owned(), hash: hash.to_owned(), rows: names };
+        Side { suite: Some(suite), ..side(name, all) }
+    }
+
+    const SHORT: (&str, u32, [f64; 3]) = ("Short", 8, [100.0, 101.0, 99.0]);
+    /// As many at once as the other, and another workload.
+    const LONG: (&str, u32, [f64; 3]) = ("Long", 8, [50.0, 51.0, 49.0]);
+    const SCALING: (&str, u32, [f64; 3]) = ("Scaling (c=2)", 2, [20.0, 21.0, 19.0]);
+
+    #[test]
+    fn suites_are_compared_row_by_row_in_their_order() {
+        let slower = ("Long", 8, [40.0, 41.0, 39.0]);
+        let base = suite("A", "aa", &[SHORT, LONG, SCALING]);
+        let found = compare(&[base, suite("B", "aa", &[SHORT, slower, SCALING])]);
+        let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+        assert_eq!(rows, ["Short", "Long", "Scaling (c=2)"]);
+        let mean = |row: usize| {
+            let change = found.levels[row].quantity(0, "output_throughput").unwrap().change;
+            change.unwrap().value()
+        };
+        assert!((mean(0) - 1.0).abs() < 1e-9 && (mean(1) - 0.8).abs() < 0.01, "each by itself");
+        assert!(found.unmatched.is_empty());
+        assert!(found.objections.iter().all(|objection| objection.key != "suite"));
+        let json = serde_json::to_value(&found).unwrap();
+        assert_eq!(json["levels"][1]["scenario"], "Long");
+        assert_eq!(json["sides"][0]["runs"][8]["scenario"], "Scaling (c=2)");
+    }
+
+    #[test]
+    fn of_suites_that_differ_only_rows_that_ask_the_same_are_compared() {
+        let base = suite("A", "aa", &[SHORT, LONG]);
+        let found = compare(&[base.clone(), suite("B", "bb", &[LONG, SCALING])]);
+        let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+        assert_eq!(rows, ["Long"]);
+        assert_eq!(found.unmatched.len(), 2);
+        let told = found.objections.iter().find(|objection| objection.key == "suite").unwrap();
+        assert_eq!(told.weight, Weight::Note);
+        let mut other = suite("B", "bb", &[SHORT, LONG]);
+        for run in &mut other.runs[3..] {
+            run.workload.fingerprint = "another".to_owned();
+        }
+        let Err(ComparisonProblem::NotComparable(why)) = Comparison::of(&[base, other], &terms())
+        else {
+            panic!("a row asks something else")
+        };
+        let told = why.iter().find(|objection| objection.key == "suite").unwrap();
+        assert!(told.text.contains("(aa)") && told.text.contains("(bb)"), "{}", told.text);
+        assert!(told.text.ends_with("something else: Long"), "{}", told.text);
+    }
+
+    #[test]
+    fn a_suite_and_a_run_have_nothing_in_common() {
+        let base = suite("A", "aa", &[SHORT]);
+        let problem = Comparison::of(&[base, side("B", runs(1, &[100.0]))], &terms());
+        assert!(
+            matches!(problem, Err(ComparisonProblem::NoCommonLevel(told)) if told.contains("Short (A)"))
+        );
+    }
+}
