@@ -180,9 +180,9 @@ impl Read {
     }
 
     fn ruled(self) -> Ruled {
-        let rejected = self.outcome.err().map(|dropped| match dropped {
-            Dropped::Ruled(reason) => reason.to_string(),
-            other => other.name().to_owned(),
+        let rejected = self.outcome.err().map(|dropped| {
+            let name = dropped.name();
+            if let Dropped::Ruled(reason) = dropped { reason.to_string() } else { name.to_owned() }
         });
         Ruled { section: self.section.name(), sentence: self.text, rejected }
     }

@@ -103,7 +103,7 @@ fn shares(quantity: &str, (low, high): (f64, f64)) -> Facts {
             && fact.about.scenario.as_deref().is_some_and(|name| name.starts_with("stock"))
     });
     for (fact, value) in facts.facts.iter_mut().zip([low, high]) {
-        fact.about.quantity = quantity.to_owned();
+        quantity.clone_into(&mut fact.about.quantity);
         fact.unit = inferometer_report::narrative::FactUnit::Share;
         fact.value = value;
         fact.printed = format!("{:.1} %", value * 100.0);

@@ -127,6 +127,12 @@ fn words(term: &Term) -> &'static str {
         Term::Word(Meaning::From | Meaning::To | Meaning::Between) => "a range",
         Term::Word(Meaning::By) | Term::Number(_) => "a size of nothing compared",
         Term::Word(Meaning::Strength(_)) => "a strength of nothing",
-        _ => "a word that is not read here",
+        Term::Word(_)
+        | Term::Place(_)
+        | Term::Level(_)
+        | Term::Family(_)
+        | Term::NoSuchLevel(_)
+        | Term::Unknown(_)
+        | Term::Misread(_) => "a word that is not read here",
     }
 }

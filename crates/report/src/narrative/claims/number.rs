@@ -56,9 +56,13 @@ impl Number {
         let Digits { value: said, step, coarse_step } = self.digits;
         // Nothing is rounded to zero: some errors are not none.
         if said == 0.0 || value == 0.0 {
-            return said == value && matches!(self.qualifier, None | Some(Qualifier::About));
+            return said.max(value) <= 0.0
+                && matches!(self.qualifier, None | Some(Qualifier::About));
         }
-        let half = |step: f64| (step / 2.0).min(said * ROUNDING_MAX) + said.max(value) * 1e-9;
+        // A change of 0.64 % is 0.6 %: the tables print a tenth of a per cent, however small.
+        let is_fine = self.is_size && self.unit == Some(UnitWord::Percent) && step < 1.0;
+        let most = if is_fine { step } else { said * ROUNDING_MAX };
+        let half = |step: f64| (step / 2.0).min(most) + said.max(value) * 1e-9;
         let distance = (value - said).abs();
         match self.qualifier {
             None => distance <= half(step),

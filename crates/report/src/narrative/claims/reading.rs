@@ -191,7 +191,7 @@ fn carry_units_back(terms: &mut [Term]) {
 }
 
 /// A number says how far two others are apart where it is a factor, stands behind `by` or before
-/// `higher`, or is a percentage behind `rises`.
+/// `higher`, or is a percentage behind `rises` or before `above`.
 fn mark_sizes(terms: &mut [Term]) {
     for at in 0..terms.len() {
         let word = |place: Option<usize>| match place.and_then(|place| terms.get(place)) {
@@ -203,7 +203,9 @@ fn mark_sizes(terms: &mut [Term]) {
         number.is_size = number.unit == Some(UnitWord::Times)
             || before == Some(Meaning::By)
             || matches!(behind, Some(Meaning::Compare(_)))
-            || matches!(before, Some(Meaning::Trend(_))) && number.is_relative();
+            || number.is_relative()
+                && (matches!(before, Some(Meaning::Trend(_)))
+                    || matches!(behind, Some(Meaning::Exceed(_))));
     }
 }
 

@@ -78,7 +78,14 @@ fn claim(clause: &Clause<'_, '_>) -> Option<Claim> {
                 (Sense::Less, Some(1.0 / times))
             }
             Term::Word(Meaning::Multiply(times)) => (Sense::More, Some(*times)),
-            _ => continue,
+            Term::Word(_)
+            | Term::Number(_)
+            | Term::Place(_)
+            | Term::Level(_)
+            | Term::Family(_)
+            | Term::NoSuchLevel(_)
+            | Term::Unknown(_)
+            | Term::Misread(_) => continue,
         };
         let has_size = claim.size.is_some() && times.is_some();
         if claim.sense.replace(sense).is_some() || has_size {
