@@ -55,6 +55,7 @@ fn met(row: u32, suspected: bool, sent_before: Vec<u32>) -> Contaminated {
     Contaminated {
         row,
         suspected,
+        same_data: false,
         cached_share: (!suspected).then_some(0.98),
         pp: Some(9_000.0),
         pp_cold: None,

@@ -63,6 +63,7 @@ fn a_known_cache_goes_before_a_suspected_one() {
     found.push(inferometer_analysis::set::Contaminated {
         row: 2,
         suspected: true,
+        same_data: false,
         cached_share: None,
         pp: Some(9_000.0),
         pp_cold: Some(1_000.0),
