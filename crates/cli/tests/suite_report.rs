@@ -184,7 +184,12 @@ fn the_report_flags_a_warm_cache_with_its_evidence() {
     let evidence = format!(
         "Concurrency Scaling (c=4) reads prompts at {four:.0} tokens/s and Single User Latency at {alone:.0}"
     );
-    for words in ["Verdict: degraded", "**Degraded**", "The prefix cache answered", &evidence] {
+    for words in [
+        "Verdict: degraded",
+        "**Degraded**",
+        "rows met prompts in the prefix cache that were to be new",
+        &evidence,
+    ] {
         assert!(top.contains(words), "{words}: {top}");
     }
     let scaling = section(&page, "Concurrency Scaling");
@@ -199,7 +204,7 @@ fn prompts_of_their_own_leave_nothing_to_flag() {
     let folder = tempfile::tempdir().unwrap();
     let page = markdown(&played(folder.path(), &[]).1);
     assert!(page.contains("Verdict: valid"), "{}", &page[..800]);
-    for words in ["prefix cache answered", "warm prefix cache", "warm cache"] {
+    for words in ["met prompts in the prefix cache", "warm prefix cache", "warm cache"] {
         assert!(!page.contains(words), "{words}");
     }
     let (alone, four) =

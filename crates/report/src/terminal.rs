@@ -15,6 +15,7 @@ use inferometer_analysis::{RequirementOutcome, Summary};
 
 use crate::Files;
 pub use requirements::requirements;
+pub(crate) use server::speaker;
 pub(crate) use style::Ink;
 pub use style::Style;
 

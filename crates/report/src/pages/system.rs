@@ -10,8 +10,7 @@ use crate::document::{Block, Cell, Column, Section, Table, plain};
 use crate::machine::{cpu, gibibytes, gpus};
 use crate::number::{NOTHING, count};
 
-const NOT_TOLD: &str =
-    "the server is on another machine and nobody told what it is; see --server-info";
+const NOT_TOLD: &str = "where the server runs is not known, and nobody told; see --server-info";
 const NOT_LOOKED: &str = "this run does not say: it was made by a version that did not look";
 const NOT_FOUND: &str = "the machine does not say";
 

@@ -78,7 +78,7 @@ fn tokens(server: &ServerSide, heard: &str) -> Option<String> {
 }
 
 /// The engine that comes with the program names its metrics as another does, and is not that one.
-fn speaker(summary: &Summary, server: &ServerSide) -> String {
+pub(crate) fn speaker(summary: &Summary, server: &ServerSide) -> String {
     let names = server.dialect.title();
     match (&summary.run.simulated, summary.run.embedded) {
         (Some(_), _) => format!("the simulated engine (by the names of {names})"),

@@ -1,6 +1,6 @@
 //! What pages say of numbers that are not to be relied on.
 
-use inferometer_analysis::set::{Contaminated, PointResult, SetSummary};
+use inferometer_analysis::set::{Contaminated, PointResult, Reached, SetSummary};
 use inferometer_analysis::{LoadFacts, Notice, RateFacts, Severity, Verdict};
 use inferometer_model::spec::Arrivals;
 use inferometer_model::system::ServerFacts;
@@ -143,7 +143,7 @@ fn a_verdict_with_many_reasons_is_a_list_and_its_cards_are_marked() {
 fn a_level_that_was_not_reached_is_doubtful_and_in_no_sentence() {
     let (mut set, points) = suite();
     let level = &mut set.conditions[2].levels[2];
-    level.quantities.get_mut("concurrency_peak").unwrap().mean = Some(5.0);
+    level.reached = Some(Reached { asked: 8, most: 5 });
     let page = page_of(&set, &points);
     let cell = &table(&page, "concurrency-scaling").rows[2][0];
     assert!(cell.doubtful);

@@ -146,7 +146,7 @@ fn add_choices(facts: &mut Facts, set: &SetSummary, levels: &[NamedLevel<'_>]) {
 /// How much faster prompts were read than those of a row that no cache had seen.
 fn add_contaminated(facts: &mut Facts, set: &SetSummary) {
     let Some(suite) = &set.suite else { return };
-    for found in &suite.contaminated {
+    for found in suite.contaminated.iter().filter(|found| !found.same_data) {
         let place = usize::try_from(found.row).ok();
         let Some(row) = place.and_then(|place| suite.rows.get(place)) else { continue };
         let times = found.pp.zip(found.pp_cold).filter(|(_, cold)| 0.0 < *cold);

@@ -9,6 +9,7 @@ use crate::narrative::facts::printed;
 use crate::number::{count, figure, percent};
 use crate::pages::cells::{UNCERTIFIED, missing, uncertified};
 use crate::pages::words::{counted, range};
+use crate::terminal::speaker;
 
 const STATISTICS: [Statistic; 6] = [
     Statistic::Mean,
@@ -128,7 +129,7 @@ pub(super) fn server(summary: &Summary) -> Option<Block> {
         caption: format!(
             "By {} of {}, {} inside the run",
             counted(server.scrapes.ok, "reading"),
-            server.dialect.title(),
+            speaker(summary, server),
             count(server.scrapes.inside)
         ),
         columns: vec![Column::left("Quantity"), Column::right("Mean"), Column::right("Highest")],

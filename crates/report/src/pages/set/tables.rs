@@ -144,7 +144,13 @@ fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
         ),
         shown(found.std),
         found.cov.map_or_else(
-            || missing("one run has no spread"),
+            || {
+                missing(if found.std.is_some() {
+                    "the mean is zero"
+                } else {
+                    "one run has no spread"
+                })
+            },
             |cov| Cell::number(percent(Some(cov)), cov),
         ),
         shown(extremes.map(|(low, _)| low)),

@@ -132,7 +132,7 @@ pub(super) fn mark_contaminated(rows: &mut [Row], set: &SetSummary) {
         let row = usize::try_from(place).ok().and_then(|place| suite.rows.get(place));
         row.map(|row| row.name.as_str())
     };
-    for found in &suite.contaminated {
+    for found in suite.contaminated.iter().filter(|found| !found.same_data) {
         let own = rows.iter_mut().find(|row| row.name.as_deref() == name(found.row));
         let Some(own) = own else { continue };
         own.contaminated |= !found.suspected;
