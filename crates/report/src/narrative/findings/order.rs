@@ -58,14 +58,15 @@ impl Leading<'_> {
         if NAMED_MOST <= self.rivals.len() {
             return None;
         }
-        let saying = saying.say(" is about equal").say(page.there()).name(name);
+        let overlap = self.rivals.iter().any(|(_, place)| page.overlap(self.place, *place));
+        let (is, joined) = if overlap { (" is", " or ") } else { (" is the same", " and ") };
+        let saying = saying.say(is).say(page.there()).name(name);
         let mut saying = saying.say(" (").link(self.place).say(")");
         for (row, place) in between {
             saying = saying.say(", ").name(row.name.as_deref()?).say(" (").number(*place).say(")");
         }
-        let saying = saying.say(" and ").name(last.name.as_deref()?).say(" (");
+        let saying = saying.say(joined).name(last.name.as_deref()?).say(" (");
         let saying = saying.number(*last_place).say(")");
-        let overlap = self.rivals.iter().any(|(_, place)| page.overlap(self.place, *place));
         Some(if overlap { saying.say(": the intervals overlap") } else { saying })
     }
 }
