@@ -120,6 +120,7 @@ export const checks = {
       const element = pointed.asElement();
       if (!element) continue;
       seen += 1;
+      await page.evaluate(scrolled);
       const box = await element.boundingBox();
       await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
       assert.equal(await tip.textContent(), await element.getAttribute("data-tip"), "on hover");
@@ -242,10 +243,15 @@ async function arrows(page, mark, tip) {
   assert.equal(await tip.isVisible(), true);
 }
 
+// The event of a scroll comes with a frame, and hides what a pointer showed before it.
+function scrolled() {
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}
+
 // The first of a kind that a pointer reaches, brought into view.
 function uppermost(kind) {
   return [...document.querySelectorAll(kind)].slice(0, 50).find((element) => {
-    element.scrollIntoView({ block: "center" });
+    element.scrollIntoView({ block: "center", behavior: "instant" });
     const box = element.getBoundingClientRect();
     const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
     return found?.closest("[data-tip]") === element;
