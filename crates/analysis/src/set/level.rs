@@ -99,6 +99,24 @@ impl LevelSummary {
         }
     }
 
+    /// A level of which only figures are known, such as one that others published.
+    pub fn of_figures(level: Level, quantities: BTreeMap<String, Across>) -> Self {
+        Self {
+            level,
+            verdict: Verdict::Valid,
+            points: Vec::new(),
+            left_out: Vec::new(),
+            requests: Tally::default(),
+            failed_share: None,
+            cut: None,
+            reached: None,
+            partial: 0,
+            served: None,
+            enough: None,
+            quantities,
+        }
+    }
+
     pub fn quantity(&self, name: &str) -> Option<&Across> {
         self.quantities.get(name)
     }

@@ -250,28 +250,15 @@ mod tests {
     use std::collections::BTreeMap;
     use std::num::NonZeroU32;
 
-    use inferometer_analysis::set::Tally;
-    use inferometer_analysis::{Interval, Verdict};
+    use inferometer_analysis::Interval;
 
     use super::*;
 
     fn level(users: u32, mean: f64, half: f64) -> LevelSummary {
         let within = Some(Interval { low: mean - half, high: mean + half });
         let across = Across { mean: Some(mean), n: 1, within, certified: true, ..Across::of(&[]) };
-        LevelSummary {
-            level: Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN)),
-            verdict: Verdict::Valid,
-            points: Vec::new(),
-            left_out: Vec::new(),
-            requests: Tally::default(),
-            failed_share: None,
-            cut: None,
-            reached: None,
-            partial: 0,
-            served: None,
-            enough: None,
-            quantities: BTreeMap::from([("output_throughput".to_owned(), across)]),
-        }
+        let level = Level::Concurrency(NonZeroU32::new(users).unwrap_or(NonZeroU32::MIN));
+        LevelSummary::of_figures(level, BTreeMap::from([("output_throughput".to_owned(), across)]))
     }
 
     fn told(levels: &[LevelSummary]) -> String {

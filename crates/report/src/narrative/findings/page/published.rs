@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use inferometer_analysis::set::{Across, Findings, LevelSummary, Tally};
-use inferometer_analysis::{Interval, Verdict};
+use inferometer_analysis::Interval;
+use inferometer_analysis::set::{Across, Findings, LevelSummary};
 use inferometer_model::campaign::Level;
 
 use super::{Family, Page, Row};
@@ -44,20 +44,7 @@ impl Page<'_> {
         let across = quantities.into_iter().filter_map(|(key, quantity, statistic)| {
             Some((key.to_owned(), across(self.fact(self.at(row, quantity, statistic)?))))
         });
-        Some(LevelSummary {
-            level,
-            verdict: Verdict::Valid,
-            points: Vec::new(),
-            left_out: Vec::new(),
-            requests: Tally::default(),
-            failed_share: None,
-            cut: None,
-            reached: None,
-            partial: 0,
-            served: None,
-            enough: None,
-            quantities: across.collect(),
-        })
+        Some(LevelSummary::of_figures(level, across.collect()))
     }
 }
 
