@@ -45,6 +45,7 @@ mod run;
 mod sample;
 mod server;
 pub mod set;
+pub mod sheet;
 mod slos;
 mod statistic;
 pub mod statistics;

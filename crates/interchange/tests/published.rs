@@ -4,24 +4,31 @@
 
 use std::path::Path;
 
-use inferometer_interchange::{
-    ForeignRate, ForeignResult, Imported, PublishedTable, ResultKind, read_results,
+use inferometer_analysis::sheet::{
+    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate,
 };
+use inferometer_interchange::{Imported, PublishedTable, read_results};
 
 fn example(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/published");
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
+/// What is known of a latency; nothing where it is not there.
+fn of(sheet: &Sheet, kind: LatencyKind) -> SheetLatency {
+    let nothing = || SheetLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
+    sheet.latency(kind).cloned().unwrap_or_else(nothing)
+}
+
 /// All of a file's records; none may be broken.
-fn results(name: &str) -> Vec<ForeignResult> {
+fn results(name: &str) -> Vec<Sheet> {
     let imported = read_results(&example(name)).unwrap();
     let broken: Vec<_> = imported.iter().filter_map(Imported::broken).collect();
     assert!(broken.is_empty(), "{broken:?}");
     imported.iter().filter_map(Imported::result).cloned().collect()
 }
 
-fn means(results: &[ForeignResult], of: fn(&ForeignResult) -> Option<f64>) -> Vec<f64> {
+fn means(results: &[Sheet], of: fn(&Sheet) -> Option<f64>) -> Vec<f64> {
     results.iter().map(|result| of(result).unwrap()).collect()
 }
 
@@ -33,27 +40,27 @@ fn hundredths(values: &[f64]) -> Vec<f64> {
 fn both_rate_sweeps_have_seven_rows_of_which_the_last_is_cut() {
     let v0 = results("mi300x-mistral-small-24b-v0.jsonl");
     let v1 = results("mi300x-mistral-small-24b-v1.jsonl");
-    let rates = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].map(ForeignRate::PerSecond);
+    let rates = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0].map(SheetRate::PerSecond);
     for sweep in [&v0, &v1] {
         assert_eq!(sweep.len(), 7);
-        for (row, rate) in sweep.iter().zip(rates.into_iter().chain([ForeignRate::Unlimited])) {
-            assert_eq!(row.kind, ResultKind::VllmJson);
+        for (row, rate) in sweep.iter().zip(rates.into_iter().chain([SheetRate::Unlimited])) {
+            assert_eq!(row.source.form, Form::Document);
             assert_eq!(row.request_rate, Some(rate));
             assert_eq!(row.burstiness, Some(1.0));
             assert_eq!(row.max_concurrency, None);
             assert_eq!(row.failed, None);
-            assert_eq!(row.is_cut(), rate == ForeignRate::Unlimited);
+            assert_eq!(row.is_cut(), rate == SheetRate::Unlimited);
             assert_eq!(row.input_tokens, row.completed.map(|n| n * 1000));
             assert_eq!(row.output_tokens, row.completed.map(|n| n * 100));
         }
         assert_eq!((sweep[6].completed, sweep[6].requests_planned), (Some(1015), Some(2000)));
     }
-    let ttft = hundredths(&means(&v0, |row| row.ttft.mean_ms));
+    let ttft = hundredths(&means(&v0, |row| of(&row, LatencyKind::Ttft).mean_ms));
     assert_eq!(ttft, [1479.34, 1536.68, 979.34, 2962.03, 5301.25, 16553.83, 60121.9]);
-    let tpot = hundredths(&means(&v1, |row| row.tpot.mean_ms));
+    let tpot = hundredths(&means(&v1, |row| of(&row, LatencyKind::Tpot).mean_ms));
     assert_eq!(tpot, [16.14, 22.82, 35.57, 73.5, 194.61, 200.24, 195.83]);
     // To the last digit.
-    assert_eq!(v1[0].ttft.p99_ms(), Some(347.344_037_126_749_87));
+    assert_eq!(of(&v1[0], LatencyKind::Ttft).percentile_ms("99"), Some(347.344_037_126_749_87));
 }
 
 #[test]
@@ -63,21 +70,21 @@ fn six_blocks_have_their_caps_and_means() {
     let caps: Vec<_> = blocks.iter().map(|block| block.max_concurrency.unwrap()).collect();
     assert_eq!(caps, [128, 256, 512, 128, 256, 512]);
     for block in &blocks {
-        assert_eq!(block.kind, ResultKind::VllmBlock);
+        assert_eq!(block.source.form, Form::OldBlock);
         assert_eq!(block.model.as_deref(), Some("meta-llama/Llama-3.1-70B-Instruct"));
         assert_eq!((block.completed, block.requests_planned), (Some(1024), Some(1024)));
         assert!(!block.is_cut());
         assert_eq!(block.input_tokens, Some(220_902));
         assert_eq!(block.request_rate, None);
-        assert_eq!(block.e2el.mean_ms, None);
-        assert_eq!(block.ttft.std_ms, None);
+        assert_eq!(of(&block, LatencyKind::E2e).mean_ms, None);
+        assert_eq!(of(&block, LatencyKind::Ttft).std_ms, None);
         assert!(block.unmapped.is_empty(), "{:?}", block.unmapped);
     }
-    let ttft = means(&blocks, |block| block.ttft.mean_ms);
+    let ttft = means(&blocks, |block| of(&block, LatencyKind::Ttft).mean_ms);
     assert_eq!(ttft, [1156.72, 2621.59, 16126.02, 1060.39, 2472.82, 6944.99]);
-    let tpot = means(&blocks, |block| block.tpot.mean_ms);
+    let tpot = means(&blocks, |block| of(&block, LatencyKind::Tpot).mean_ms);
     assert_eq!(tpot, [50.05, 92.84, 93.01, 55.43, 95.16, 175.03]);
-    let itl = means(&blocks, |block| block.itl.p99_ms());
+    let itl = means(&blocks, |block| of(&block, LatencyKind::Itl).percentile_ms("99"));
     assert_eq!(itl, [560.38, 1180.43, 992.18, 557.99, 979.78, 1728.53]);
     let output = means(&blocks, |block| block.output_throughput);
     assert_eq!(output, [1998.36, 2269.09, 2275.44, 1992.04, 2268.0, 2560.09]);

@@ -2,16 +2,24 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use inferometer_analysis::sheet::{
+    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate,
+};
 use inferometer_interchange::{
-    BrokenRecord, ForeignRate, ForeignResult, ImportError, Imported, PublishedTable,
-    PublishedTableError, ResultKind, read_results,
+    BrokenRecord, ImportError, Imported, PublishedTable, PublishedTableError, read_results,
 };
 
-fn results(text: &str) -> Vec<ForeignResult> {
+/// What is known of a latency; nothing where it is not there.
+fn of(sheet: &Sheet, kind: LatencyKind) -> SheetLatency {
+    let nothing = || SheetLatency::new(kind, CountsFrom::Unknown, Grain::Unknown);
+    sheet.latency(kind).cloned().unwrap_or_else(nothing)
+}
+
+fn results(text: &str) -> Vec<Sheet> {
     read_results(text).unwrap().iter().filter_map(Imported::result).cloned().collect()
 }
 
-fn one(text: &str) -> ForeignResult {
+fn one(text: &str) -> Sheet {
     let results = results(text);
     assert_eq!(results.len(), 1);
     results.into_iter().next().unwrap()
@@ -26,19 +34,19 @@ fn json_lines_are_found_inside_of_a_page() {
     let page = include_str!("rate-page.txt");
     assert!(broken(page).is_empty());
     let rows = results(page);
-    let lines: Vec<_> = rows.iter().map(|row| row.origin.line).collect();
+    let lines: Vec<_> = rows.iter().map(|row| row.source.line.unwrap()).collect();
     assert_eq!(lines, [11, 12]);
     assert_eq!(rows[0].model.as_deref(), Some("org/model-24b"));
-    assert_eq!(rows[0].request_rate, Some(ForeignRate::PerSecond(1.0)));
+    assert_eq!(rows[0].request_rate, Some(SheetRate::PerSecond(1.0)));
     assert_eq!(rows[0].request_goodput, None);
-    assert_eq!(rows[0].ttft.mean_ms, Some(1_479.339_243_945_044_7));
-    assert_eq!(rows[0].ttft.std_ms, Some(889.2));
-    assert_eq!(rows[0].tpot.mean_ms, None);
+    assert_eq!(of(&rows[0], LatencyKind::Ttft).mean_ms, Some(1_479.339_243_945_044_7));
+    assert_eq!(of(&rows[0], LatencyKind::Ttft).std_ms, Some(889.2));
+    assert_eq!(of(&rows[0], LatencyKind::Tpot).mean_ms, None);
     let unmapped =
         ["line 11: date", "line 11: backend", "line 11: tokenizer_id", "line 11: framework"];
     assert_eq!(rows[0].unmapped, unmapped);
     assert!(!rows[0].is_cut());
-    assert_eq!(rows[1].request_rate, Some(ForeignRate::Unlimited));
+    assert_eq!(rows[1].request_rate, Some(SheetRate::Unlimited));
     assert_eq!(rows[1].request_goodput, Some(7.5), "the misspelt key");
     assert!(rows[1].is_cut());
 }
@@ -46,9 +54,9 @@ fn json_lines_are_found_inside_of_a_page() {
 #[test]
 fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     let block = one(include_str!("new-labels.txt"));
-    assert_eq!((block.kind, block.origin.line), (ResultKind::VllmBlock, 8));
+    assert_eq!((block.source.form, block.source.line.unwrap()), (Form::OldBlock, 8));
     assert_eq!(block.model.as_deref(), Some("org/model-8b"));
-    assert_eq!(block.request_rate, Some(ForeignRate::PerSecond(4.0)));
+    assert_eq!(block.request_rate, Some(SheetRate::PerSecond(4.0)));
     assert_eq!(block.burstiness, Some(1.0));
     assert_eq!(block.max_concurrency, None);
     assert_eq!(
@@ -61,10 +69,13 @@ fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     assert_eq!(block.peak_output_throughput, Some(610.0));
     assert_eq!(block.peak_concurrent_requests, Some(49));
     assert_eq!(block.total_token_throughput, Some(3824.70));
-    assert_eq!((block.ttft.mean_ms, block.ttft.median_ms), (Some(88.10), None));
-    assert_eq!(block.ttft.p99_ms(), Some(201.50));
-    assert_eq!(block.e2el.percentiles_ms.get("99.9"), Some(&1700.25));
-    assert_eq!(block.e2el.p99_ms(), None);
+    assert_eq!(
+        (of(&block, LatencyKind::Ttft).mean_ms, of(&block, LatencyKind::Ttft).median_ms()),
+        (Some(88.10), None)
+    );
+    assert_eq!(of(&block, LatencyKind::Ttft).percentile_ms("99"), Some(201.50));
+    assert_eq!(of(&block, LatencyKind::E2e).percentiles_ms.get("99.9"), Some(&1700.25));
+    assert_eq!(of(&block, LatencyKind::E2e).percentile_ms("99"), None);
     let unmapped = [
         "line 23: Median TTFT (ms) is NaN, which no figure can be",
         "line 31: Acceptance rate (%)",
@@ -77,10 +88,11 @@ fn one_object_may_span_lines_and_objects_may_share_one() {
     let pretty =
         "{\n  \"completed\": 3,\n  \"errors\": [\n    {\"a\": []}\n  ],\n  \"duration\": 2.5\n}\n";
     let result = one(pretty);
-    assert_eq!((result.origin.line, result.duration_s), (1, Some(2.5)));
+    assert_eq!((result.source.line.unwrap(), result.duration_s), (1, Some(2.5)));
     assert_eq!(result.unmapped, ["line 1: errors"]);
     let list = format!("[{{\"completed\": 1}}, {{\"completed\": 2}},\n{pretty}]");
-    let lines: Vec<_> = results(&list).iter().map(|r| (r.origin.line, r.completed)).collect();
+    let lines: Vec<_> =
+        results(&list).iter().map(|r| (r.source.line.unwrap(), r.completed)).collect();
     assert_eq!(lines, [(1, Some(1)), (1, Some(2)), (2, Some(3))]);
 }
 
@@ -135,7 +147,7 @@ fn blocks_that_do_not_end_stay_apart() {
                 == Serving Benchmark Result ==\nSuccessful requests: 8\n";
     let found: Vec<_> = results(text)
         .iter()
-        .map(|r| (r.origin.line, r.completed.unwrap(), r.max_concurrency, r.failed))
+        .map(|r| (r.source.line.unwrap(), r.completed.unwrap(), r.max_concurrency, r.failed))
         .collect();
     assert_eq!(
         found,

@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use inferometer_analysis::sheet::{LatencyKind, Sheet, SheetRate};
 use inferometer_engine::profile::Choice;
-use inferometer_interchange::{
-    ForeignRate, ForeignResult, Imported, PublishedRow, PublishedTable, read_results,
-};
+use inferometer_interchange::{Imported, PublishedRow, PublishedTable, read_results};
 use inferometer_model::Segment;
 use inferometer_store::read_at_most;
 
@@ -107,12 +106,12 @@ fn of_published((number, row): (usize, &PublishedRow)) -> Row {
     }
 }
 
-fn of_foreign(number: usize, result: &ForeignResult, spreads: Spreads) -> Result<Row, String> {
-    let missing = |what: &str| format!("line {}: the result has no {what}", result.origin.line);
+fn of_foreign(number: usize, result: &Sheet, spreads: Spreads) -> Result<Row, String> {
+    let missing = |what: &str| format!("line {}: the result has no {what}", line_of(result));
     let completed = result.completed.filter(|n| 0 < *n).ok_or_else(|| missing("completed"))?;
     let input = result.input_tokens.ok_or_else(|| missing("total input tokens"))?;
     let output = result.output_tokens.ok_or_else(|| missing("total output tokens"))?;
-    check_count(completed, &format!("line {}", result.origin.line))?;
+    check_count(completed, &format!("line {}", line_of(result)))?;
     let (name, load) = load_of(result)?;
     let name = match result.requests_planned.filter(|planned| completed < *planned) {
         Some(planned) => format!("{name}, {completed} of {planned}"),
@@ -132,12 +131,20 @@ fn of_foreign(number: usize, result: &ForeignResult, spreads: Spreads) -> Result
         load,
         figures: Figures {
             output_throughput: known(result.output_throughput),
-            ttft_mean_ms: known(result.ttft.mean_ms),
-            tpot_mean_ms: known(result.tpot.mean_ms),
+            ttft_mean_ms: known(mean(result, LatencyKind::Ttft)),
+            tpot_mean_ms: known(mean(result, LatencyKind::Tpot)),
         },
         server: Choice::default(),
         continues: false,
     })
+}
+
+fn line_of(result: &Sheet) -> u32 {
+    result.source.line.unwrap_or(0)
+}
+
+fn mean(result: &Sheet, kind: LatencyKind) -> Option<f64> {
+    result.latency(kind)?.mean_ms
 }
 
 /// Other tools write zero for what they do not know.
@@ -145,24 +152,24 @@ fn known(figure: Option<f64>) -> Option<f64> {
     figure.filter(|figure| 0.0 < *figure)
 }
 
-fn load_of(result: &ForeignResult) -> Result<(String, RowLoad), String> {
-    let refuse = |why: &str| Err(format!("line {}: {why}", result.origin.line));
+fn load_of(result: &Sheet) -> Result<(String, RowLoad), String> {
+    let refuse = |why: &str| Err(format!("line {}: {why}", line_of(result)));
     if result.burstiness.is_some_and(|burstiness| (burstiness - 1.0).abs() > 1e-9) {
         return refuse("its arrivals are burstier or evener than Poisson, and are not played here");
     }
     match (result.max_concurrency, result.request_rate) {
-        (Some(_), Some(ForeignRate::PerSecond(_))) => {
+        (Some(_), Some(SheetRate::PerSecond(_))) => {
             refuse("it has a rate and a cap on the requests in flight, and is not played here")
         }
-        (Some(slots), Some(ForeignRate::Unlimited) | None) => {
+        (Some(slots), Some(SheetRate::Unlimited) | None) => {
             Ok((format!("concurrency {slots}"), RowLoad::Closed { slots, tests_first: true }))
         }
-        (None, Some(ForeignRate::PerSecond(rate))) => {
+        (None, Some(SheetRate::PerSecond(rate))) => {
             let kept_up = result.request_throughput.map(|got| KEPT_UP * rate <= got);
             let took_s = result.duration_s;
             Ok((format!("rate {rate}"), RowLoad::Poisson { rate, took_s, kept_up }))
         }
-        (None, Some(ForeignRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
+        (None, Some(SheetRate::Unlimited)) => Ok(("all at once".to_owned(), RowLoad::AtOnce)),
         (None, None) => refuse("it says neither a rate nor a concurrency"),
     }
 }

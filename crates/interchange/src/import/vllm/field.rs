@@ -1,6 +1,6 @@
 //! Which figure a key or a label names, and whether a value can be that figure.
 
-use crate::result::{ForeignRate, ForeignResult, Spread};
+use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
 
 /// Above this a float no longer holds every whole number.
 const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -26,26 +26,27 @@ pub(crate) enum Field {
     PeakOutputThroughput,
     PeakConcurrentRequests,
     TotalTokenThroughput,
-    Latency(Latency, Statistic),
+    Latency(LatencyKind, Statistic),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Latency {
-    Ttft,
-    Tpot,
-    Itl,
-    E2el,
+/// By the name that the tool has for it.
+pub(crate) fn latency_named(name: &str) -> Option<LatencyKind> {
+    match name.to_ascii_lowercase().as_str() {
+        "ttft" => Some(LatencyKind::Ttft),
+        "tpot" => Some(LatencyKind::Tpot),
+        "itl" => Some(LatencyKind::Itl),
+        "e2el" => Some(LatencyKind::E2e),
+        _ => None,
+    }
 }
 
-impl Latency {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        match name.to_ascii_lowercase().as_str() {
-            "ttft" => Some(Self::Ttft),
-            "tpot" => Some(Self::Tpot),
-            "itl" => Some(Self::Itl),
-            "e2el" => Some(Self::E2el),
-            _ => None,
-        }
+/// What the tool means by a latency: its clock starts when a request is sent, and a gap is one
+/// between events of a stream.
+fn meaning(kind: LatencyKind) -> (CountsFrom, Grain) {
+    match kind {
+        LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Send, Grain::Request),
+        LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
+        LatencyKind::Itl => (CountsFrom::Output, Grain::Chunk),
     }
 }
 
@@ -85,7 +86,7 @@ pub(crate) enum Written {
 }
 
 /// Puts the value into its field, or gives the reason why it cannot be there.
-pub(crate) fn set(result: &mut ForeignResult, field: Field, value: &Written) -> Result<(), String> {
+pub(crate) fn set(result: &mut Sheet, field: Field, value: &Written) -> Result<(), String> {
     match field {
         Field::Model => result.model = Some(text(value)?),
         Field::RequestRate => result.request_rate = Some(rate(value)?),
@@ -107,35 +108,36 @@ pub(crate) fn set(result: &mut ForeignResult, field: Field, value: &Written) -> 
         Field::PeakConcurrentRequests => result.peak_concurrent_requests = Some(count(value)?),
         Field::TotalTokenThroughput => result.total_token_throughput = Some(figure(value)?),
         Field::Latency(latency, statistic) => {
-            let spread = match latency {
-                Latency::Ttft => &mut result.ttft,
-                Latency::Tpot => &mut result.tpot,
-                Latency::Itl => &mut result.itl,
-                Latency::E2el => &mut result.e2el,
-            };
-            set_statistic(spread, statistic, figure(value)?)?;
+            let ms = figure(value)?;
+            let (from, grain) = meaning(latency);
+            set_statistic(result.latency_mut(latency, from, grain), statistic, ms)?;
         }
     }
     Ok(())
 }
 
-fn set_statistic(spread: &mut Spread, statistic: Statistic, ms: f64) -> Result<(), String> {
-    match statistic {
-        Statistic::Mean => spread.mean_ms = Some(ms),
-        Statistic::Median => spread.median_ms = Some(ms),
-        Statistic::Std => spread.std_ms = Some(ms),
-        Statistic::Percentile(_) if spread.percentiles_ms.len() >= LISTED_MAX => {
-            return Err(format!("is beyond the {LISTED_MAX} percentiles that are kept"));
+fn set_statistic(latency: &mut SheetLatency, statistic: Statistic, ms: f64) -> Result<(), String> {
+    let rank = match statistic {
+        Statistic::Mean => {
+            latency.mean_ms = Some(ms);
+            return Ok(());
         }
-        Statistic::Percentile(rank) => {
-            spread.percentiles_ms.insert(rank, ms);
+        Statistic::Std => {
+            latency.std_ms = Some(ms);
+            return Ok(());
         }
+        Statistic::Median => "50".to_owned(),
+        Statistic::Percentile(rank) => rank,
+    };
+    if LISTED_MAX <= latency.percentiles_ms.len() {
+        return Err(format!("is beyond the {LISTED_MAX} percentiles that are kept"));
     }
+    latency.percentiles_ms.insert(rank, ms);
     Ok(())
 }
 
 /// Adds to what could not be mapped, up to a bound.
-pub(crate) fn note(result: &mut ForeignResult, line: u32, what: &str) {
+pub(crate) fn note(result: &mut Sheet, line: u32, what: &str) {
     match result.unmapped.len() {
         len if len < LISTED_MAX => result.unmapped.push(format!("line {line}: {what}")),
         LISTED_MAX => result.unmapped.push("and more, not listed".to_owned()),
@@ -189,12 +191,12 @@ fn text(value: &Written) -> Result<String, String> {
     }
 }
 
-fn rate(value: &Written) -> Result<ForeignRate, String> {
+fn rate(value: &Written) -> Result<SheetRate, String> {
     if is_infinite(value) {
-        return Ok(ForeignRate::Unlimited);
+        return Ok(SheetRate::Unlimited);
     }
     match figure(value)? {
-        rate if rate > 0.0 => Ok(ForeignRate::PerSecond(rate)),
+        rate if rate > 0.0 => Ok(SheetRate::PerSecond(rate)),
         _ => Err("is zero, which no rate can be".to_owned()),
     }
 }

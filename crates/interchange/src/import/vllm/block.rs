@@ -1,9 +1,11 @@
 //! The printed "Serving Benchmark Result", and what stands above it: the cap, the rate, the
 //! progress bar, the command.
 
-use crate::field::{self, Field, Latency, Statistic, Written};
-use crate::lines::Line;
-use crate::result::{ForeignResult, ResultKind};
+use inferometer_analysis::sheet::{Form, Sheet};
+
+use super::field::{self, Field, Statistic, Written};
+use super::lines::Line;
+use super::vllm_sheet;
 
 const HEADER: &str = "Serving Benchmark Result";
 /// The least length of the line of `=` that ends a block; it is printed with 50.
@@ -47,13 +49,13 @@ struct Above {
 
 #[derive(Debug)]
 struct Open {
-    result: ForeignResult,
+    result: Sheet,
     figures: usize,
     latencies: usize,
 }
 
 /// A block that has ended; the line of one without a single figure.
-pub(crate) type Ended = Result<ForeignResult, u32>;
+pub(crate) type Ended = Result<Sheet, u32>;
 
 impl Blocks {
     /// A block that this line ends, if it does.
@@ -104,7 +106,7 @@ impl Above {
 
     /// A block below all this. What was said of one run is not said of the next.
     fn opened(&mut self, line: u32) -> Open {
-        let mut result = ForeignResult::new(ResultKind::VllmBlock, line);
+        let mut result = vllm_sheet(Form::OldBlock, line);
         result.model.clone_from(&self.model);
         result.requests_planned = self.planned.take();
         for (line, label, field, value) in self.settings.drain(..) {
@@ -140,7 +142,7 @@ impl Open {
 
     fn ended(mut self) -> Ended {
         if self.figures == 0 {
-            return Err(self.result.origin.line);
+            return Err(self.result.source.line.unwrap_or(0));
         }
         // A bar of something else, such as the loading of weights, stood above this block.
         if self.result.requests_planned < self.result.completed {
@@ -150,13 +152,7 @@ impl Open {
     }
 }
 
-fn place(
-    result: &mut ForeignResult,
-    line: u32,
-    label: &str,
-    field: Field,
-    value: &Written,
-) -> bool {
+fn place(result: &mut Sheet, line: u32, label: &str, field: Field, value: &Written) -> bool {
     match field::set(result, field, value) {
         Ok(()) => true,
         Err(reason) => {
@@ -188,7 +184,7 @@ fn field_of(label: &str) -> Option<Field> {
         return Some(field.clone());
     }
     let (statistic, latency) = label.strip_suffix(" (ms)")?.split_once(' ')?;
-    Some(Field::Latency(Latency::named(latency)?, Statistic::named(statistic)?))
+    Some(Field::Latency(field::latency_named(latency)?, Statistic::named(statistic)?))
 }
 
 /// The right side of `| 1015/2000 [`, of the last state of a progress bar.
@@ -238,7 +234,10 @@ mod tests {
         assert_eq!(field_of("Total Token throughput (tok/s)"), total);
         assert_eq!(field_of("Total token throughput (tok/s)"), total);
         let rank = Statistic::Percentile("99.9".to_owned());
-        assert_eq!(field_of("P99.9 E2EL (ms)"), Some(Field::Latency(Latency::E2el, rank)));
+        assert_eq!(
+            field_of("P99.9 E2EL (ms)"),
+            Some(Field::Latency(inferometer_analysis::sheet::LatencyKind::E2e, rank))
+        );
         assert_eq!(field_of("P101 E2EL (ms)"), None);
         assert_eq!(field_of("Pinf E2EL (ms)"), None);
         assert_eq!(field_of("Acceptance rate (%)"), None);

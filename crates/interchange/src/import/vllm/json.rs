@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use inferometer_analysis::sheet::{Form, Sheet};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::field::{self, Field, Latency, Statistic, Written};
-use crate::result::{ForeignResult, ResultKind};
+use super::field::{self, Field, Statistic, Written};
+use super::vllm_sheet;
 
 const KEYS_MAX: usize = 4096;
 /// Longer texts are answers and prompts, not names.
@@ -78,8 +79,8 @@ impl Object {
         format!("{}{more}", keys.join(", "))
     }
 
-    pub(crate) fn into_result(self, line: u32) -> ForeignResult {
-        let mut result = ForeignResult::new(ResultKind::VllmJson, line);
+    pub(crate) fn into_result(self, line: u32) -> Sheet {
+        let mut result = vllm_sheet(Form::Document, line);
         for (key, value) in self.entries {
             let Some(value) = value else { continue };
             let Some(field) = field_of(&key) else {
@@ -99,7 +100,7 @@ fn field_of(key: &str) -> Option<Field> {
         return Some(field.clone());
     }
     let (statistic, latency) = key.strip_suffix("_ms")?.split_once('_')?;
-    Some(Field::Latency(Latency::named(latency)?, Statistic::named(statistic)?))
+    Some(Field::Latency(field::latency_named(latency)?, Statistic::named(statistic)?))
 }
 
 impl<'de> Deserialize<'de> for Object {

@@ -1,0 +1,80 @@
+//! Why a result's figures are not those of a clean run. Charts show such a point hollow.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Sheet, SheetRate};
+use crate::verdict::Verdict;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Mark {
+    /// Fewer requests completed than were planned.
+    Cut { completed: u64, planned: u64 },
+    /// Some requests failed; those that did not are all that the figures describe.
+    Failures { failed: u64 },
+    /// The server gave less than the rate that was asked of it.
+    Saturated { asked_per_s: f64, served_per_s: f64 },
+    /// By our own checks.
+    Invalid,
+    /// No server was measured.
+    Simulated,
+}
+
+/// A server that gave this share of the rate kept up with it: the last answers take their time.
+const KEPT_UP: f64 = 0.95;
+
+impl Mark {
+    /// Those that follow from a sheet's figures alone.
+    pub fn found(sheet: &Sheet) -> Vec<Self> {
+        let mut marks = Vec::new();
+        if let (Some(completed), Some(planned)) = (sheet.completed, sheet.requests_planned)
+            && completed < planned
+        {
+            marks.push(Self::Cut { completed, planned });
+        }
+        if let Some(failed) = sheet.failed.filter(|failed| 0 < *failed) {
+            marks.push(Self::Failures { failed });
+        }
+        if let (Some(SheetRate::PerSecond(asked_per_s)), Some(served_per_s)) =
+            (sheet.request_rate, sheet.request_throughput)
+            && served_per_s < KEPT_UP * asked_per_s
+        {
+            marks.push(Self::Saturated { asked_per_s, served_per_s });
+        }
+        if sheet.verdict == Some(Verdict::Invalid) {
+            marks.push(Self::Invalid);
+        }
+        if sheet.source.simulated {
+            marks.push(Self::Simulated);
+        }
+        marks
+    }
+
+    /// Whether its figures must not be set beside those of clean runs.
+    pub const fn is_doubt(&self) -> bool {
+        !matches!(self, Self::Simulated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_result_and_a_server_behind_its_rate_are_marked() {
+        let mut sheet = Sheet {
+            completed: Some(1015),
+            requests_planned: Some(2000),
+            request_rate: Some(SheetRate::Unlimited),
+            request_throughput: Some(8.3),
+            ..Sheet::default()
+        };
+        assert_eq!(Mark::found(&sheet), [Mark::Cut { completed: 1015, planned: 2000 }]);
+        sheet.completed = Some(2000);
+        assert!(Mark::found(&sheet).is_empty());
+        sheet.request_rate = Some(SheetRate::PerSecond(9.0));
+        assert_eq!(Mark::found(&sheet), [Mark::Saturated { asked_per_s: 9.0, served_per_s: 8.3 }]);
+        sheet.request_rate = Some(SheetRate::PerSecond(8.7));
+        assert!(Mark::found(&sheet).is_empty(), "the last answers take their time");
+    }
+}

@@ -1,0 +1,162 @@
+//! The sheets of a run of our own: by our definitions, and by those of `vllm bench serve`.
+
+use inferometer_model::Outcome;
+
+use super::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
+};
+use crate::definitions::vllm::VllmLatency;
+use crate::run::{LoadFacts, RateFacts};
+use crate::sample::Percentile;
+use crate::statistic::Statistic;
+use crate::summary::Summary;
+use crate::value::Distribution;
+
+/// Our latencies with their meanings, best first.
+const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 7] = [
+    ("ttft_schedule", LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request),
+    ("ttft", LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+    ("tpot", LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+    ("itl", LatencyKind::Itl, CountsFrom::Output, Grain::Token),
+    ("icl", LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+    ("e2e_schedule", LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
+    ("e2e", LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+];
+
+impl Sheet {
+    /// By our definitions, with the intervals that come from within the run.
+    pub fn of(summary: &Summary) -> Self {
+        let mut sheet = Self::facts_of(summary);
+        for (name, kind, from, grain) in LATENCIES {
+            let Some(values) = summary.metrics.distribution(name) else { continue };
+            sheet.latencies.extend(latency(values, SheetLatency::new(kind, from, grain)));
+        }
+        let scalar = |key: &str| summary.metrics.scalar(key);
+        let value = |key: &str| scalar(key).and_then(|scalar| scalar.value);
+        sheet.duration_s = summary.window.duration_s;
+        sheet.request_throughput = value("request_throughput");
+        sheet.request_goodput = value("goodput");
+        sheet.output_throughput = value("output_throughput");
+        sheet.total_token_throughput = value("total_throughput");
+        sheet.peak_output_throughput = value("peak_output_throughput");
+        for (field, key) in [
+            ("request_throughput", "request_throughput"),
+            ("request_goodput", "goodput"),
+            ("output_throughput", "output_throughput"),
+            ("total_token_throughput", "total_throughput"),
+        ] {
+            let interval = scalar(key).and_then(|scalar| scalar.interval);
+            sheet.intervals.extend(interval.map(|interval| (field.to_owned(), interval)));
+        }
+        sheet.marks = Mark::found(&sheet);
+        sheet
+    }
+
+    /// By the definitions of `vllm bench serve`.
+    pub fn of_vllm(summary: &Summary) -> Self {
+        let result = &summary.vllm;
+        let mut sheet = Self::facts_of(summary);
+        sheet.completed = Some(result.completed);
+        sheet.failed = Some(result.failed);
+        sheet.duration_s = result.duration_s;
+        sheet.request_throughput = result.request_throughput;
+        sheet.output_throughput = result.output_throughput;
+        sheet.total_token_throughput = result.total_token_throughput;
+        sheet.peak_output_throughput = result.max_output_tokens_per_s.map(|tokens| tokens as f64);
+        sheet.peak_concurrent_requests = result.max_concurrent_requests;
+        for (values, kind, from, grain) in [
+            (&result.ttft_ms, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+            (&result.tpot_ms, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+            (&result.itl_ms, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+            (&result.e2el_ms, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+        ] {
+            sheet.latencies.extend(vllm_latency(values, SheetLatency::new(kind, from, grain)));
+        }
+        sheet.marks = Mark::found(&sheet);
+        sheet
+    }
+
+    fn facts_of(summary: &Summary) -> Self {
+        let (request_rate, max_concurrency) = load(&summary.run.load);
+        Self {
+            source: SheetSource {
+                tool: Tool::Inferometer,
+                form: Form::Run,
+                version: Some(summary.run.tool_version.clone()),
+                name: summary.run.id.clone(),
+                line: None,
+                simulated: summary.run.simulated.is_some(),
+            },
+            configuration: String::new(),
+            model: Some(summary.run.model.clone()),
+            tokenizer: summary.workload.tokenizer.as_ref().map(|facts| facts.name.clone()),
+            started: Some(summary.run.started.clone()),
+            request_rate,
+            max_concurrency,
+            requests_planned: Some(summary.scheduled),
+            completed: Some(summary.count(Outcome::Ok)),
+            failed: Some(summary.attempted.saturating_sub(summary.count(Outcome::Ok))),
+            input_tokens: Some(summary.tokens.input_total),
+            output_tokens: Some(summary.tokens.output_total),
+            verdict: Some(summary.verdict),
+            metadata: summary.run.metadata.clone().into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
+fn load(load: &LoadFacts) -> (Option<SheetRate>, Option<u32>) {
+    match load {
+        LoadFacts::Closed { concurrency, .. } => (Some(SheetRate::Unlimited), Some(*concurrency)),
+        LoadFacts::Open { rate, max_concurrency, .. } => {
+            let rate = match rate {
+                RateFacts::Steady { per_s } => Some(SheetRate::PerSecond(*per_s)),
+                RateFacts::Unlimited => Some(SheetRate::Unlimited),
+                // They have no one rate.
+                RateFacts::Ramp { .. } | RateFacts::Recorded { .. } => None,
+            };
+            (rate, *max_concurrency)
+        }
+    }
+}
+
+const RANKS: [(Percentile, &str); 5] = [
+    (Percentile::P50, "50"),
+    (Percentile::P90, "90"),
+    (Percentile::P95, "95"),
+    (Percentile::P99, "99"),
+    (Percentile::P999, "99.9"),
+];
+
+/// `None` when there is nothing to take it of.
+fn latency(values: &Distribution, empty: SheetLatency) -> Option<SheetLatency> {
+    let mean_ms = Some(values.mean?);
+    let at = |(percentile, rank): (Percentile, &str)| {
+        values.percentile(percentile).map(|value| (rank.to_owned(), value))
+    };
+    let within = |(statistic, name): (Statistic, &str)| {
+        values.intervals.of(statistic).map(|interval| (name.to_owned(), interval))
+    };
+    let ranks = RANKS.map(|(percentile, rank)| (Statistic::Percentile(percentile), rank));
+    Some(SheetLatency {
+        n: Some(values.n),
+        mean_ms,
+        std_ms: values.std,
+        min_ms: values.min,
+        max_ms: values.max,
+        percentiles_ms: RANKS.into_iter().filter_map(at).collect(),
+        intervals_ms: [(Statistic::Mean, "mean")]
+            .into_iter()
+            .chain(ranks)
+            .filter_map(within)
+            .collect(),
+        ..empty
+    })
+}
+
+fn vllm_latency(values: &VllmLatency, empty: SheetLatency) -> Option<SheetLatency> {
+    let mean_ms = Some(values.mean?);
+    let ranks = [("50", values.median), ("90", values.p90), ("95", values.p95), ("99", values.p99)];
+    let known = ranks.into_iter().filter_map(|(rank, value)| Some((rank.to_owned(), value?)));
+    Some(SheetLatency { mean_ms, std_ms: values.std, percentiles_ms: known.collect(), ..empty })
+}
