@@ -24,6 +24,7 @@ mod requirements;
 mod secrets;
 mod server_facts;
 mod set;
+mod sheets;
 mod signals;
 mod simulation;
 mod simulator;
@@ -63,6 +64,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Require(arguments) => commands::require::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Import(arguments) => commands::import::run(&arguments),
+        Command::Export(arguments) => commands::export::run(&arguments),
+        Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),

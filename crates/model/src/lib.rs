@@ -10,6 +10,7 @@ pub mod clock;
 pub mod endpoint;
 pub mod environment;
 pub mod fetch;
+pub mod import;
 pub mod journal;
 pub mod moment;
 pub mod observations;

@@ -53,6 +53,10 @@ pub enum StoreError {
     NoSet { path: PathBuf },
     #[error("{path} is damaged: {error}; put the original back, or measure again")]
     Set { path: PathBuf, error: serde_json::Error },
+    #[error("{path} is missing, so nothing was imported here; import the file again")]
+    NoImport { path: PathBuf },
+    #[error("{path} is damaged: {error}; import the file again")]
+    Import { path: PathBuf, error: serde_json::Error },
     #[error("the manifest for {path} cannot be written as JSON: {error}")]
     ManifestDraft { path: PathBuf, error: serde_json::Error },
     #[error("{path} is longer than {limit} bytes, so it was not written by this tool")]
@@ -101,6 +105,8 @@ pub enum StoreError {
     Ambiguous { name: String, path: PathBuf, candidates: String },
     #[error("`{name}` is a set of runs, and one run is wanted; name one of them, such as {set}/0")]
     IsSet { name: String, set: String },
+    #[error("`{name}` was imported ({import}), and a run that was measured here is wanted")]
+    IsImport { name: String, import: String },
     #[error("{set} has no point {number}; it has {known}")]
     NoPoint { set: PathBuf, number: u32, known: String },
 }

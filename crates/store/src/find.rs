@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directory::RunDirectory;
 use crate::error::StoreError;
+use crate::import::ImportDirectory;
 use crate::manifest::{self, MANIFEST_FILE};
 use crate::set::{SetDirectory, number_of};
 use crate::store::{Candidate, RunStore};
@@ -18,6 +19,8 @@ const NAMES_SHOWN_MAX: usize = 8;
 pub enum Stored {
     Run(RunDirectory),
     Set(SetDirectory),
+    /// All results of a foreign file, or the one with this number.
+    Import(ImportDirectory, Option<u32>),
 }
 
 impl Stored {
@@ -25,6 +28,7 @@ impl Stored {
         match self {
             Self::Run(run) => run.id(),
             Self::Set(set) => set.id(),
+            Self::Import(import, _) => import.id(),
         }
     }
 
@@ -32,6 +36,7 @@ impl Stored {
         match self {
             Self::Run(run) => run.path(),
             Self::Set(set) => set.path(),
+            Self::Import(import, _) => import.path(),
         }
     }
 }
@@ -47,6 +52,7 @@ impl RunStore {
                 let not_found = || self.not_found(name, &candidates);
                 match self.find_whole(&candidates, set) {
                     Ok(Stored::Set(set)) => point(&set, number).map(Stored::Run),
+                    Ok(Stored::Import(import, _)) => Ok(Stored::Import(import, Some(number))),
                     Ok(Stored::Run(_)) | Err(StoreError::NotFound { .. }) => Err(not_found()),
                     Err(error) => Err(error),
                 }
@@ -61,6 +67,9 @@ impl RunStore {
             Stored::Run(run) => Ok(run),
             Stored::Set(set) => {
                 Err(StoreError::IsSet { name: name.to_owned(), set: set.id().to_owned() })
+            }
+            Stored::Import(import, _) => {
+                Err(StoreError::IsImport { name: name.to_owned(), import: import.id().to_owned() })
             }
         }
     }
@@ -79,6 +88,9 @@ impl RunStore {
         }
         if !name.is_empty() && SetDirectory::holds_set(Path::new(name)) {
             return Ok(Stored::Set(SetDirectory::at(PathBuf::from(name))));
+        }
+        if !name.is_empty() && ImportDirectory::holds_import(Path::new(name)) {
+            return Ok(Stored::Import(ImportDirectory::at(PathBuf::from(name)), None));
         }
         let fitting: Vec<&Candidate> = candidates
             .iter()

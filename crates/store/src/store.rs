@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use inferometer_model::campaign::SetManifest;
+use inferometer_model::import::ImportManifest;
 use inferometer_model::spec::Source;
 use inferometer_model::{BaseUrl, Manifest, Spec};
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use crate::directory::{self, RunDirectory, RunState};
 use crate::error::StoreError;
 use crate::files;
 use crate::find::Stored;
+use crate::import::{ImportDirectory, NewImport};
 use crate::manifest::{self, NewRun};
 use crate::set::{NewSet, SetDirectory, SetState};
 use crate::writer::{JournalWriter, RunWriter};
@@ -42,6 +44,13 @@ pub struct SetListing {
     pub state: SetState,
     /// `None` when it cannot be read; the state says why.
     pub manifest: Option<SetManifest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportListing {
+    pub import: ImportDirectory,
+    /// The reason where it cannot be read.
+    pub manifest: Result<ImportManifest, String>,
 }
 
 /// A run or a set as found.
@@ -112,7 +121,7 @@ impl RunStore {
                 state: directory.state(),
                 manifest: found.manifest,
             }),
-            Stored::Set(_) => None,
+            Stored::Set(_) | Stored::Import(..) => None,
         });
         Ok(runs.collect())
     }
@@ -124,9 +133,37 @@ impl RunStore {
                 let (state, manifest) = (set.state(), set.manifest().ok());
                 Some(SetListing { set, state, manifest })
             }
-            Stored::Run(_) => None,
+            Stored::Run(_) | Stored::Import(..) => None,
         });
         Ok(sets.collect())
+    }
+
+    /// All foreign files that were taken in, in the same order.
+    pub fn imports(&self) -> Result<Vec<ImportListing>, StoreError> {
+        let imports = self.candidates()?.into_iter().filter_map(|found| match found.stored {
+            Stored::Import(import, _) => {
+                let manifest = import.manifest().map_err(|error| error.to_string());
+                Some(ImportListing { import, manifest })
+            }
+            Stored::Run(_) | Stored::Set(_) => None,
+        });
+        Ok(imports.collect())
+    }
+
+    /// Keeps a foreign file as it is. What it was mapped to is written by the caller.
+    pub fn create_import(
+        &self,
+        new: NewImport,
+        foreign: &[u8],
+    ) -> Result<ImportDirectory, StoreError> {
+        let started = new.started()?;
+        fs::create_dir_all(&self.path).map_err(|error| self.not_writable(error))?;
+        let distinction = new.distinction(std::process::id());
+        let (id, path) = self.claim_directory(&manifest::stamp(started), distinction)?;
+        let import = ImportDirectory::at(path);
+        import.write(&new.into_manifest(id, started), foreign)?;
+        files::sync_parent(import.path()).map_err(|error| self.not_writable(error))?;
+        Ok(import)
     }
 
     /// The newest run of the last day that may have sent the same prompts to the same model: the
@@ -234,6 +271,13 @@ impl Candidate {
             let manifest = directory.manifest().ok();
             let started_ns = manifest.as_ref().map(|manifest| manifest.clock.realtime_ns);
             return Some(Self { stored: Stored::Run(directory), started_ns, manifest });
+        }
+        if ImportDirectory::holds_import(&path) {
+            let import = ImportDirectory::at(path);
+            let imported = || import.manifest().ok()?.imported.parse::<Timestamp>().ok();
+            let started_ns =
+                imported().and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
+            return Some(Self { stored: Stored::Import(import, None), started_ns, manifest: None });
         }
         if !SetDirectory::held_set(&path) {
             return None;

@@ -1,12 +1,15 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
+mod bench;
 mod body;
 mod compare;
 mod embedded;
 mod engine;
 mod experiment;
+mod export;
 mod fit;
 mod grammars;
+mod import;
 mod load;
 mod narrator;
 mod report;
@@ -21,6 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use bench::{BenchArguments, BenchCommand, ServeBenchArguments, SweepBenchArguments};
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
 pub(crate) use embedded::EngineTable;
@@ -28,8 +32,10 @@ pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
 };
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
+pub(crate) use export::ExportArguments;
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
+pub(crate) use import::ImportArguments;
 pub(crate) use load::LoadTable;
 pub(crate) use narrator::{NarratorArguments, NarratorChoice};
 pub(crate) use report::{ReportArguments, ReportFormat};
@@ -113,6 +119,16 @@ pub(crate) enum Command {
     /// Without --format the HTML page and the Markdown page with its charts are put into the folder
     /// of the run or set, and the path of the HTML page is printed.
     Report(ReportArguments),
+    /// Take in other tools' result files, so that every command can use them
+    ///
+    /// The file is kept as it is. What could not be mapped is listed, and what is missing stays
+    /// missing.
+    Import(ImportArguments),
+    /// Write runs in other tools' formats
+    Export(ExportArguments),
+    /// Do what `vllm bench` does, with the same flags, labels and files
+    #[command(allow_negative_numbers = true)]
+    Bench(Box<BenchArguments>),
     /// Say what a metric or a word means, how it is found, and what other tools mean by it
     Explain(ExplainArguments),
     /// Start the embedded engine by itself: a server whose truth is known

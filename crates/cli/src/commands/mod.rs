@@ -1,11 +1,14 @@
 //! One file per command; each reads like a sentence.
 
+pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod engine;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod fit;
+pub(crate) mod import;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod report;

@@ -21,6 +21,9 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
             let set = point.path().parent().and_then(Path::parent).unwrap_or(point.path());
             return Err(of_a_set(&format!("{} is a run of a set", point.id()), set));
         }
+        Stored::Import(import, _) => {
+            return Err(Failure::usage(format!("{} was imported: it cannot crash", import.id())));
+        }
         Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), set.path())),
     };
     let recovery = match directory.recover() {

@@ -1,7 +1,7 @@
 //! `inferometer report`: the page of a stored run or set, made again.
 
 mod browser;
-mod stored;
+pub(crate) mod stored;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -62,6 +62,9 @@ fn resolve(store: &RunStore, name: &str) -> Result<Vec<RunDirectory>, Failure> {
     let set = match store.find(name).map_err(refused)? {
         Stored::Run(run) => return Ok(vec![run]),
         Stored::Set(set) => set,
+        Stored::Import(import, _) => {
+            return Err(Failure::usage(format!("{} was imported, not measured", import.id())));
+        }
     };
     let manifest = set.manifest().map_err(refused)?;
     if let Question::Sweep(_) = manifest.campaign.question {

@@ -19,6 +19,9 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     match found {
         Stored::Run(directory) => verify_run(&directory, page),
         Stored::Set(set) => verify_set(&set, page),
+        Stored::Import(import, _) => {
+            Err(Failure::usage(format!("{} was imported, not measured", import.id())))
+        }
     }
 }
 

@@ -95,6 +95,9 @@ pub(crate) fn damage(error: &StoreError) -> Option<String> {
         | StoreError::NotFound { .. }
         | StoreError::Ambiguous { .. }
         | StoreError::IsSet { .. }
+        | StoreError::NoImport { .. }
+        | StoreError::Import { .. }
+        | StoreError::IsImport { .. }
         | StoreError::NoPoint { .. } => None,
     }
 }

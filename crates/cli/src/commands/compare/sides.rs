@@ -26,6 +26,9 @@ pub(super) fn read(
                 runs: vec![summary(&run)?],
                 suite: None,
             }),
+            Stored::Import(import, _) => {
+                return Err(Failure::usage(format!("{} was imported, not measured", import.id())));
+            }
             Stored::Set(set) => {
                 let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
                 if let Question::Suite(suite) = &manifest.campaign.question {

@@ -7,7 +7,9 @@ use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
 use inferometer_report::document::Document;
 use inferometer_report::narrative::facts;
 use inferometer_report::pages::csv;
-use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError, Stored};
+use inferometer_store::{
+    ImportDirectory, RunDirectory, RunState, SetDirectory, StoreError, Stored,
+};
 
 use crate::failure::Failure;
 use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
@@ -16,19 +18,20 @@ use crate::set;
 use crate::signals::Interruption;
 
 /// What a page is made of.
-pub(super) enum Source {
+pub(crate) enum Source {
     Run { directory: RunDirectory, summary: Box<Summary> },
     Set { set: SetDirectory, summary: Box<SetSummary>, points: Vec<PointResult> },
 }
 
 impl Source {
-    pub(super) fn read(found: &Stored, talk: impl Fn(&str)) -> Result<Self, Failure> {
+    pub(crate) fn read(found: &Stored, talk: impl Fn(&str)) -> Result<Self, Failure> {
         match found {
             Stored::Run(directory) => {
                 let summary = Box::new(of_run(directory)?);
                 Ok(Self::Run { directory: directory.clone(), summary })
             }
             Stored::Set(set) => of_set(set, talk),
+            Stored::Import(import, _) => Err(not_measured(import)),
         }
     }
 
@@ -88,6 +91,10 @@ impl Source {
             Self::Set { summary, points, .. } => csv::of_set(summary, points),
         }
     }
+}
+
+fn not_measured(import: &ImportDirectory) -> Failure {
+    Failure::usage(format!("{} was imported, not measured", import.id()))
 }
 
 fn refused(error: &StoreError) -> Failure {

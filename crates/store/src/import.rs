@@ -1,0 +1,122 @@
+//! Another tool's file, kept as it is beside what it was taken for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
+use jiff::Timestamp;
+
+use crate::directory;
+use crate::error::StoreError;
+use crate::files;
+use crate::manifest;
+
+pub(crate) const IMPORT_FILE: &str = "import.json";
+/// One name for every foreign file: what a file is called elsewhere must not choose a path here.
+const FOREIGN_FILE: &str = "foreign";
+const SUMMARY_FILE: &str = "summary.json";
+const IMPORT_FORMAT: u32 = 1;
+const IMPORT_BYTES_MAX: u64 = 16 << 20;
+/// Files with every gap of every request are large.
+pub const FOREIGN_BYTES_MAX: u64 = 1 << 30;
+const SUMMARY_BYTES_MAX: u64 = 2 << 30;
+
+/// All that is known of a file before it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewImport {
+    pub file: ForeignFile,
+    pub reading: ImportReading,
+    pub tool_version: String,
+    /// The wall time that names the import.
+    pub realtime_ns: u64,
+}
+
+/// A directory that holds another tool's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportDirectory {
+    id: String,
+    path: PathBuf,
+}
+
+impl NewImport {
+    pub(crate) fn started(&self) -> Result<Timestamp, StoreError> {
+        manifest::timestamp(self.realtime_ns)
+    }
+
+    pub(crate) fn distinction(&self, process: u32) -> u16 {
+        manifest::distinction(self.file.sha256.as_bytes(), process, self.realtime_ns)
+    }
+
+    pub(crate) fn into_manifest(self, import: String, started: Timestamp) -> ImportManifest {
+        ImportManifest {
+            format: IMPORT_FORMAT,
+            import,
+            imported: started.to_string(),
+            tool_version: self.tool_version,
+            file: self.file,
+            reading: self.reading,
+        }
+    }
+}
+
+impl ImportDirectory {
+    /// The import at `path`, inside a store or elsewhere. Nothing is read yet.
+    pub fn at(path: PathBuf) -> Self {
+        Self { id: directory::name(&path), path }
+    }
+
+    pub(crate) fn holds_import(path: &Path) -> bool {
+        path.join(IMPORT_FILE).is_file()
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn foreign_path(&self) -> PathBuf {
+        self.path.join(FOREIGN_FILE)
+    }
+
+    pub fn manifest(&self) -> Result<ImportManifest, StoreError> {
+        let path = self.path.join(IMPORT_FILE);
+        let Some(json) = files::read_at_most(&path, IMPORT_BYTES_MAX)? else {
+            return Err(StoreError::NoImport { path });
+        };
+        match manifest::read_versioned(&json, IMPORT_FORMAT) {
+            Ok(Ok(manifest)) => Ok(manifest),
+            Ok(Err(found)) => Err(StoreError::NewerFormat { path, found, known: IMPORT_FORMAT }),
+            Err(error) => Err(StoreError::Import { path, error }),
+        }
+    }
+
+    /// The other tool's file, byte for byte.
+    pub fn foreign(&self) -> Result<Vec<u8>, StoreError> {
+        let path = self.foreign_path();
+        files::read_at_most(&path, FOREIGN_BYTES_MAX)?.ok_or(StoreError::NoImport { path })
+    }
+
+    /// Puts what the file was mapped to beside it, whole or not at all.
+    pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
+        files::write_atomically(&self.path.join(SUMMARY_FILE), json)
+    }
+
+    pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
+    }
+
+    pub(crate) fn write(
+        &self,
+        manifest: &ImportManifest,
+        foreign: &[u8],
+    ) -> Result<(), StoreError> {
+        files::write_atomically(&self.foreign_path(), foreign)?;
+        manifest::write_json(&self.path.join(IMPORT_FILE), manifest).inspect_err(|_error| {
+            // An import without its manifest would only litter the folder.
+            let _ = fs::remove_dir_all(&self.path);
+        })
+    }
+}
