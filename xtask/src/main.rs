@@ -31,16 +31,18 @@ fn main() -> ExitCode {
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["statistics", words @ ..] => statistics(words),
         ["rivals", words @ ..] => beside_rivals(words),
+        ["drop-in", words @ ..] => drop_in(words),
         ["browser", files @ ..] => in_browser(files),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
         ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
             eprint!(
-                "{HELP}{}{}{}{}",
+                "{HELP}{}{}{}{}{}",
                 browser::HELP,
                 simulate_speed::HELP,
                 prompts::HELP,
-                rivals::HELP
+                rivals::HELP,
+                rivals::DROP_IN_HELP
             );
             return ExitCode::from(2);
         }
@@ -108,6 +110,11 @@ fn in_browser(files: &[&str]) -> bool {
 fn beside_rivals(words: &[&str]) -> bool {
     let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
     rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
+}
+
+fn drop_in(words: &[&str]) -> bool {
+    let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
+    rivals::drop_in(words, build).inspect_err(|why| eprintln!("drop-in: {why}")).is_ok()
 }
 
 fn simulate_speed(words: &[&str]) -> bool {

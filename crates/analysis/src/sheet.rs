@@ -264,7 +264,6 @@ mod infinite {
         Word(String),
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub(super) fn serialize<S: Serializer>(
         value: &Option<f64>,

@@ -8,7 +8,7 @@ use super::StoreArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct ImportArguments {
-    /// Files of other tools: `vllm bench serve`, SGLang, GuideLLM, AIPerf, llm-d, genai-bench
+    /// Files of other tools
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

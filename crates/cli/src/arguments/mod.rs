@@ -24,7 +24,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bench::{BenchArguments, BenchCommand, ServeBenchArguments, SweepBenchArguments};
+pub(crate) use bench::{
+    BenchArguments, BenchCommand, ServeBenchArguments, ServeSweepArguments, SweepBenchArguments,
+    SweepBenchCommand,
+};
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
 pub(crate) use embedded::EngineTable;
