@@ -89,7 +89,11 @@ fn show(bench: &Bench, page: &str) -> Result<(), String> {
 fn measure(client: Client, order: &Order, round: usize, bench: &Bench) -> Result<Figures, String> {
     eprintln!("· {}, {}, round {round}", order.name, client.name());
     let engine = Engine::start(Behaviour::PacedBut(order.engine), bench)?;
-    let folder = bench.folder.join(format!("drop-in-{}-{}-{round}", order.name, client.name()));
+    let folder = bench.folder.join(format!(
+        "drop-in-{}-{}-{round}",
+        order.name.replace(' ', "-"),
+        client.name()
+    ));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let ran = run(&client.program(bench), &arguments(order, &engine, bench), &folder, bench)?;

@@ -17,14 +17,13 @@ const COMPLETIONS: &str = "--random-output-len 32 --num-prompts 8 --max-concurre
 const CHAT: &str = "--backend openai-chat --endpoint /v1/chat/completions --random-output-len 32 \
                     --num-prompts 8 --max-concurrency 2";
 
-const ORDERS: [Order; 7] = [
+const ORDERS: [Order; 6] = [
     Order { name: "comments", engine: "--fault comments", flags: COMPLETIONS },
     Order { name: "crlf", engine: "--fault crlf --events-per-write 2", flags: COMPLETIONS },
     Order { name: "cr", engine: "--fault cr", flags: COMPLETIONS },
     Order { name: "multi-line", engine: "--fault multi-line", flags: COMPLETIONS },
     Order { name: "byte-order-mark", engine: "--fault bom", flags: COMPLETIONS },
     Order { name: "usage-on-last-choice", engine: "--fault usage-on-last-choice", flags: CHAT },
-    Order { name: "role-first", engine: "--fault role-first", flags: CHAT },
 ];
 
 pub(super) fn differ(bench: &Bench, page: &mut String) -> Result<(), String> {
@@ -47,8 +46,7 @@ pub(super) fn differ(bench: &Bench, page: &mut String) -> Result<(), String> {
         rows,
         remarks: vec![
             "The engine sent 8 answers of 32 tokens: the first after 100 ms, one every 10 ms. Means, in \
-             milliseconds. With a role first, vLLM's own definition calls that event the first \
-             token; ours by its definitions says the same, and our page shows the true one."
+             milliseconds."
                 .to_owned(),
         ],
     };
