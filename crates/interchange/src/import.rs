@@ -1,12 +1,89 @@
 //! From a file of another tool to the sheets in it.
 
+mod aiperf;
+mod detect;
+mod genai_bench;
+mod guidellm;
+mod llm_d;
+mod mapping;
+mod meaning;
+mod records;
+mod sample;
+mod sglang;
+mod tree;
 mod vllm;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Sheet, Tool};
+use inferometer_model::import::ImportReading;
+use serde::{Deserialize, Serialize};
+
+use self::detect::Shape;
+pub use self::meaning::meaning;
 
 const RESULTS_MAX: usize = 100_000;
+const SCHEMA: &str = "inferometer.import/1";
 
-/// All results in a text, whichever tool wrote it.
+/// All that was found in one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Import {
+    pub schema: String,
+    /// Who wrote the file, by its shape.
+    pub tool: Tool,
+    /// In the file's order: results, and what could not be read between them.
+    pub records: Vec<Imported>,
+}
+
+impl Import {
+    /// The results in the file's order: the N-th of them is what `ID/N` names.
+    pub fn sheets(&self) -> impl Iterator<Item = &Sheet> {
+        self.records.iter().filter_map(Imported::result)
+    }
+
+    pub fn broken(&self) -> impl Iterator<Item = &BrokenRecord> {
+        self.records.iter().filter_map(Imported::broken)
+    }
+}
+
+/// The results in a file, whichever tool wrote it; `name` is the file's, for the results that have
+/// no name of their own.
+pub fn read_file(
+    name: &str,
+    bytes: &[u8],
+    _reading: &ImportReading,
+) -> Result<Import, ImportError> {
+    let text = detect::text(bytes)?;
+    let (tool, mut records) = read_text(&text)?;
+    for record in &mut records {
+        if let Imported::Result(sheet) = record
+            && sheet.source.name.is_empty()
+        {
+            name.clone_into(&mut sheet.source.name);
+        }
+    }
+    Ok(Import { schema: SCHEMA.to_owned(), tool, records })
+}
+
+fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
+    let shape = detect::shape(text);
+    let text = vllm::quote_bare_words(text);
+    match shape {
+        Shape::Vllm => Ok((Tool::Vllm, vllm::read(&text)?)),
+        Shape::SglangLines => Ok((Tool::Sglang, sglang::read(&text)?)),
+        Shape::GuideLlm => Ok((Tool::GuideLlm, guidellm::read(&text)?)),
+        Shape::AiPerf => Ok((Tool::AiPerf, aiperf::read(&text)?)),
+        Shape::AiPerfRequests => Ok((Tool::AiPerf, aiperf::read_requests(&text)?)),
+        Shape::LlmD => Ok((Tool::LlmD, llm_d::read(&text)?)),
+        Shape::GenaiBench => Ok((Tool::GenaiBench, genai_bench::read(&text)?)),
+        Shape::GenaiBenchExperiment => {
+            let looks_like = "the file is genai-bench's description of an experiment; give the \
+                              result files beside it"
+                .to_owned();
+            Err(ImportError::NothingRecognised { looks_like })
+        }
+    }
+}
+
+/// All results of `vllm bench serve` in a text.
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
@@ -14,7 +91,8 @@ pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
 }
 
 /// One record of a file, in the file's order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Imported {
     Result(Box<Sheet>),
     Broken(BrokenRecord),
@@ -45,7 +123,7 @@ impl Imported {
 }
 
 /// Something that began like a result and could not be read as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenRecord {
     pub line: u32,
     pub reason: String,
@@ -60,6 +138,8 @@ pub enum ImportError {
     NothingRecognised { looks_like: String },
     #[error("none of the {count} results can be read; the first, in line {line}, {reason}")]
     AllBroken { count: usize, line: u32, reason: String },
+    #[error("the file is no text but {what}; {remedy}")]
+    NotText { what: &'static str, remedy: &'static str },
     #[error("there are more than {RESULTS_MAX} results; split the file")]
     TooMany,
 }
