@@ -226,7 +226,7 @@ impl Block {
             .map_while(|position| sheet.further.get(&further::position_key(position)).copied())
             .collect();
         if !shares.is_empty() {
-            self.text.push_str("Per-position acceptance (%):\n");
+            let _ = writeln!(self.text, "{}:", further::POSITIONS_LABEL);
         }
         for (position, share) in shares.into_iter().enumerate() {
             self.line(&format!("  Position {position}"), &decimal(Some(share * 100.0)));

@@ -52,6 +52,8 @@ pub const SPECULATION: [Further; 5] = [
 
 /// A list in the JSON: each position is one figure here, a share that the block prints in per cent.
 pub const POSITIONS: &str = "spec_decode_per_position_acceptance_rates";
+/// Stands above the positions, without a value.
+pub const POSITIONS_LABEL: &str = "Per-position acceptance (%)";
 
 /// Statistics of the wait for the client's own cap, by the end of their keys and labels.
 pub const CLIENT_QUEUE: (&str, &str) = ("client_queue_time_ms", "Client Queue Time (ms)");
