@@ -186,6 +186,8 @@ pub struct SheetLatency {
 #[serde(default)]
 pub struct SheetRequest {
     pub start_s: Option<f64>,
+    /// How long the client held it back before it began.
+    pub queued_s: Option<f64>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub ttft_s: Option<f64>,
@@ -268,7 +270,6 @@ mod infinite {
         Word(String),
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     #[expect(clippy::ref_option, reason = "serde asks for it")]
     pub(super) fn serialize<S: Serializer>(
         value: &Option<f64>,

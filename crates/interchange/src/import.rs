@@ -2,7 +2,7 @@
 
 mod configuration;
 mod detect;
-mod vllm;
+pub(crate) mod vllm;
 
 use inferometer_analysis::sheet::{Sheet, Tool};
 use inferometer_model::import::ImportReading;

@@ -7,6 +7,7 @@ mod field;
 mod json;
 mod lines;
 mod loose;
+pub(crate) mod own;
 
 use inferometer_analysis::sheet::{Form, Mark, Sheet, SheetSource, Tool};
 

@@ -14,6 +14,7 @@ pub(crate) enum Column {
     Gaps,
     E2e,
     Start,
+    Queued,
     Text,
     Error,
     /// Not of requests: shares of drafts that were accepted.
@@ -29,6 +30,7 @@ impl Column {
             "itls" => Self::Gaps,
             "latencies" => Self::E2e,
             "start_times" => Self::Start,
+            "queue_times" => Self::Queued,
             "generated_texts" => Self::Text,
             "errors" => Self::Error,
             further::POSITIONS => Self::Positions,
@@ -113,6 +115,7 @@ impl Column {
             (Self::Ttft, cell) => row.ttft_s = Some(field::figure(&cell.written())?),
             (Self::E2e, cell) => row.e2e_s = Some(field::figure(&cell.written())?),
             (Self::Start, cell) => row.start_s = Some(field::figure(&cell.written())?),
+            (Self::Queued, cell) => row.queued_s = Some(field::figure(&cell.written())?),
             (Self::Gaps | Self::Text | Self::Error | Self::Positions, _) => {
                 return Err("is of another kind".to_owned());
             }

@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use super::detail::{self, Cells, Column};
 use super::field::{self, Field, Written};
 use super::loose::{self, Loose};
+use super::own;
 use super::vllm_sheet;
 
 const KEYS_MAX: usize = 4096;
@@ -110,7 +111,7 @@ impl Object {
 /// The tool writes what it is told of a run (`--metadata`) as texts among its own keys.
 fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written) {
     let is_kept = match value {
-        Written::Text(text) => field::describe(result, key, text),
+        Written::Text(text) => own::take(result, key, &text) || field::describe(result, key, text),
         Written::Number(_) | Written::Other => false,
     };
     if !is_kept {
