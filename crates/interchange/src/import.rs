@@ -1,6 +1,7 @@
 //! From a file of another tool to the sheets in it.
 
 mod aiperf;
+mod configuration;
 mod detect;
 mod genai_bench;
 mod guidellm;
@@ -11,7 +12,7 @@ mod records;
 mod sample;
 mod sglang;
 mod tree;
-mod vllm;
+pub(crate) mod vllm;
 
 use inferometer_analysis::sheet::{Sheet, Tool};
 use inferometer_model::import::ImportReading;
@@ -46,11 +47,7 @@ impl Import {
 
 /// The results in a file, whichever tool wrote it; `name` is the file's, for the results that have
 /// no name of their own.
-pub fn read_file(
-    name: &str,
-    bytes: &[u8],
-    _reading: &ImportReading,
-) -> Result<Import, ImportError> {
+pub fn read_file(name: &str, bytes: &[u8], reading: &ImportReading) -> Result<Import, ImportError> {
     let text = detect::text(bytes)?;
     let (tool, mut records) = read_text(&text)?;
     for record in &mut records {
@@ -60,6 +57,7 @@ pub fn read_file(
             name.clone_into(&mut sheet.source.name);
         }
     }
+    configuration::assign(&text, &mut records, reading);
     Ok(Import { schema: SCHEMA.to_owned(), tool, records })
 }
 
@@ -87,7 +85,9 @@ fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
-    vllm::read(text)
+    let mut records = vllm::read(text)?;
+    configuration::assign(text, &mut records, &ImportReading::default());
+    Ok(records)
 }
 
 /// One record of a file, in the file's order.
@@ -108,6 +108,13 @@ impl Imported {
     }
 
     pub fn result(&self) -> Option<&Sheet> {
+        match self {
+            Self::Result(result) => Some(result),
+            Self::Broken(_) => None,
+        }
+    }
+
+    fn result_mut(&mut self) -> Option<&mut Sheet> {
         match self {
             Self::Result(result) => Some(result),
             Self::Broken(_) => None,

@@ -1,6 +1,7 @@
 //! The sheets of a run of our own: by our definitions, and by those of `vllm bench serve`.
 
 use inferometer_model::Outcome;
+use inferometer_model::spec::Arrivals;
 
 use super::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
@@ -90,8 +91,10 @@ impl Sheet {
             configuration: String::new(),
             model: Some(summary.run.model.clone()),
             tokenizer: summary.workload.tokenizer.as_ref().map(|facts| facts.name.clone()),
+            backend: Some(summary.run.api.name().to_owned()),
             started: Some(summary.run.started.clone()),
             request_rate,
+            burstiness: burstiness(&summary.run.load),
             max_concurrency,
             requests_planned: Some(summary.scheduled),
             completed: Some(summary.count(Outcome::Ok)),
@@ -117,6 +120,18 @@ fn load(load: &LoadFacts) -> (Option<SheetRate>, Option<u32>) {
             };
             (rate, *max_concurrency)
         }
+    }
+}
+
+/// `None` where a schedule has no gaps to draw: of a closed loop and of a trace.
+fn burstiness(load: &LoadFacts) -> Option<f64> {
+    match load {
+        LoadFacts::Closed { .. } | LoadFacts::Open { rate: RateFacts::Recorded { .. }, .. } => None,
+        LoadFacts::Open { arrivals, .. } => Some(match arrivals {
+            Arrivals::Constant => f64::INFINITY,
+            Arrivals::Poisson => 1.0,
+            Arrivals::Gamma { burstiness } => *burstiness,
+        }),
     }
 }
 
@@ -150,7 +165,7 @@ fn latency(values: &Distribution, empty: &SheetLatency) -> Option<SheetLatency> 
             .chain(ranks)
             .filter_map(within)
             .collect(),
-        ..empty.clone()
+        ..*empty
     })
 }
 

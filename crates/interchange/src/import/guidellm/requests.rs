@@ -29,6 +29,7 @@ fn request(node: &Node, status: &str) -> SheetRequest {
     let count = |key: &str| node.at(key).and_then(|value| mapping::count(value).ok());
     let error = node.at("info.error").or_else(|| node.at("error")).and_then(Node::text);
     SheetRequest {
+        queued_s: None,
         start_s: figure(&["request_start_time", "start_time"]),
         input_tokens: count("prompt_tokens"),
         output_tokens: count("output_tokens"),
