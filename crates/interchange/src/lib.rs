@@ -9,5 +9,5 @@ pub mod export;
 mod import;
 mod published;
 
-pub use import::{BrokenRecord, Import, ImportError, Imported, read_file, read_results};
+pub use import::{BrokenRecord, Import, ImportError, Imported, meaning, read_file, read_results};
 pub use published::{PublishedRow, PublishedTable, PublishedTableError};
