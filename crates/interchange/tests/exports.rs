@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use std::collections::BTreeMap;
+
 use inferometer_analysis::Verdict;
 use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetRequest,
     SheetSource, Tool,
 };
 use inferometer_interchange::export::vllm::{Shape, Writing, line};
-use inferometer_interchange::{Imported, read_results};
+use inferometer_interchange::{Imported, export, read_file, read_results};
+use inferometer_model::import::ImportReading;
+use serde_json::Value;
 
 fn only(text: &str) -> Sheet {
     let records = read_results(text).unwrap();
@@ -155,17 +159,111 @@ fn levels_of_a_sweep_are_one_configuration_again() {
 }
 
 #[test]
-fn published_lines_are_written_again_letter_by_letter() {
+fn published_lines_are_written_again() {
     let writing = Writing { shape: Shape::Old, ..Writing::default() };
     let mut count = 0;
     for published in [
         include_str!("../../../examples/published/mi300x-mistral-small-24b-v0.jsonl"),
         include_str!("../../../examples/published/mi300x-mistral-small-24b-v1.jsonl"),
     ] {
-        for original in published.lines().filter(|line| line.starts_with('{')) {
-            assert_eq!(line(&only(original), &writing).unwrap(), original);
+        for original in published.lines() {
+            let written: BTreeMap<String, Value> =
+                serde_json::from_str(&line(&only(original), &writing).unwrap()).unwrap();
+            let original: BTreeMap<String, Value> = serde_json::from_str(original).unwrap();
+            for (key, value) in &original {
+                assert_eq!(written.get(key), Some(value), "{key}");
+            }
             count += 1;
         }
     }
     assert_eq!(count, 14);
+}
+
+/// With all keys that the tool of that time wrote.
+#[test]
+fn an_old_line_is_written_again_letter_by_letter() {
+    let page = include_str!("rate-page.txt");
+    let original = page.lines().find(|line| line.starts_with("{\"date\"")).unwrap();
+    let writing = Writing { shape: Shape::Old, ..Writing::default() };
+    assert_eq!(line(&only(original), &writing).unwrap(), original);
+}
+
+/// As a run of ours has it, with figures that have no place in some files.
+fn own_run() -> Sheet {
+    let whole = |latency: SheetLatency| SheetLatency {
+        n: Some(3),
+        min_ms: Some(1.0),
+        max_ms: Some(900.0),
+        ..latency
+    };
+    let mut sheet = Sheet {
+        source: SheetSource {
+            version: Some("0.1.0".to_owned()),
+            name: "20260102-030405-calm".to_owned(),
+            simulated: true,
+            ..SheetSource::default()
+        },
+        backend: Some("chat".to_owned()),
+        started: Some("2026-01-02T03:04:05Z".to_owned()),
+        latencies: sheet().latencies.into_iter().map(whole).collect(),
+        request_rate: Some(SheetRate::PerSecond(2.5)),
+        requests_planned: Some(2),
+        ..sheet()
+    };
+    sheet.latencies.push(whole(latency(LatencyKind::Itl, CountsFrom::Output, Grain::Token, 20.0)));
+    sheet.marks = Mark::found(&sheet);
+    sheet
+}
+
+fn of_file(text: &str) -> (Tool, Sheet) {
+    let import = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap();
+    assert_eq!((import.sheets().count(), import.broken().count()), (1, 0));
+    (import.tool, import.sheets().next().unwrap().clone())
+}
+
+fn assert_same_figures(read: &Sheet, given: &Sheet) {
+    assert_eq!(read.model, given.model);
+    assert_eq!(read.started, given.started);
+    assert_eq!(read.source.name, given.source.name);
+    assert!(read.source.simulated);
+    assert_eq!(read.request_rate, given.request_rate);
+    assert_eq!(read.max_concurrency, given.max_concurrency);
+    assert_eq!(read.requests_planned, given.requests_planned);
+    assert_eq!((read.completed, read.failed), (given.completed, given.failed));
+    assert_eq!(read.duration_s, given.duration_s);
+    assert_eq!(read.request_throughput, given.request_throughput);
+    assert_eq!(read.output_throughput, given.output_throughput);
+    assert_eq!(read.total_token_throughput, given.total_token_throughput);
+}
+
+#[test]
+fn a_summary_for_aiperf_is_read_again() {
+    let given = own_run();
+    let (tool, read) = of_file(&export::aiperf::document(&given).unwrap());
+    assert_eq!(tool, Tool::AiPerf);
+    assert_same_figures(&read, &given);
+    assert_eq!((read.input_tokens, read.output_tokens), (given.input_tokens, given.output_tokens));
+    assert_eq!((read.burstiness, read.request_goodput), (given.burstiness, given.request_goodput));
+    assert_eq!((read.tokenizer, read.backend), (given.tokenizer, given.backend));
+    assert_eq!(read.source.version.as_deref(), Some("inferometer 0.1.0"));
+    for latency in given.latencies.iter().filter(|latency| latency.grain != Grain::Token) {
+        assert!(read.latencies.contains(latency), "{latency:?}");
+    }
+    assert_eq!(read.latencies.len(), 5);
+}
+
+#[test]
+fn a_report_for_llm_d_is_read_again() {
+    let given = own_run();
+    let (tool, read) = of_file(&export::llm_d::document(&given).unwrap());
+    assert_eq!(tool, Tool::LlmD);
+    assert_same_figures(&read, &given);
+    assert_eq!(read.tensor_parallel, given.tensor_parallel);
+    let mut kept: Vec<SheetLatency> = given.latencies;
+    kept.retain(|latency| latency.from != CountsFrom::Schedule && latency.grain != Grain::Chunk);
+    for mut latency in kept {
+        latency.n = None;
+        assert!(read.latencies.contains(&latency), "{latency:?} in {:?}", read.latencies);
+    }
+    assert_eq!(read.latencies.len(), 4);
 }

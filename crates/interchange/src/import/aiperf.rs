@@ -43,10 +43,11 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         source: SheetSource {
             tool: Tool::AiPerf,
             form: Form::Document,
-            version: found.name("aiperf_version"),
+            // An export of ours says who measured; that tool says its version.
+            version: found.name("aiperf_version").or_else(|| found.name("measured_by")),
             name: found.name("benchmark_id").unwrap_or_default(),
             line: Some(line),
-            simulated: false,
+            simulated: matches!(found.find("simulated"), Some(Node::Flag(true))),
         },
         model: found
             .name("input_config.models.items.0.name")

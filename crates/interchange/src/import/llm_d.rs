@@ -26,8 +26,10 @@ const FROM_SEND: [&str; 8] = [
     "aiperf",
     "sglang",
     "genai-bench",
-    "inferometer",
+    OURS,
 ];
+/// Reports that we wrote: a gap is one for each token, and a simulation says so.
+const OURS: &str = "inferometer";
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
@@ -103,7 +105,7 @@ fn sheet(document: &Node) -> Sheet {
             name: found.name("run.uid").unwrap_or_default(),
             line: Some(1),
             version: found.name("version"),
-            simulated: false,
+            simulated: is_simulated(document),
         },
         started: found.name("run.time.start"),
         backend: found.name("scenario.load.standardized.tool"),
@@ -132,6 +134,11 @@ fn sheet(document: &Node) -> Sheet {
     sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
     found.pass_over(&["run", "scenario"]);
     found.finish(sheet)
+}
+
+fn is_simulated(document: &Node) -> bool {
+    let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
+    keywords.iter().any(|keyword| keyword.text() == Some("simulated"))
 }
 
 fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
@@ -195,7 +202,7 @@ fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
         LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
         LatencyKind::Itl => {
             let grain = match tool {
-                "inferometer" => Grain::Token,
+                OURS => Grain::Token,
                 "vllm-benchmark" | "aiperf" => Grain::Chunk,
                 _ => Grain::Unknown,
             };
