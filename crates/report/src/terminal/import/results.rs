@@ -203,8 +203,8 @@ fn legend(sheets: &[&Sheet]) -> String {
         }
     }
     let lines = found.into_iter().map(|(mark, times)| {
-        let head = format!("{} ({} of {}): ", key(mark), times, sheets.len());
-        hanging(&head, 2, words(mark))
+        let told = format!("{} ({} of {}): {}", key(mark), times, sheets.len(), words(mark));
+        hanging("", 2, &told)
     });
     lines.collect()
 }
