@@ -77,6 +77,15 @@ struct KeptResult {
     configuration: String,
 }
 
+impl KeptRecord {
+    fn configuration(&self) -> Option<&str> {
+        match self {
+            Self::Result(result) => Some(&result.configuration),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
 impl Kept {
     fn read(listing: &ImportListing) -> Option<Self> {
         serde_json::from_slice(&listing.import.read_summary().ok()??).ok()
@@ -91,11 +100,8 @@ impl Kept {
     }
 
     fn configurations(&self) -> BTreeSet<&str> {
-        let name = |record: &'_ KeptRecord| match record {
-            KeptRecord::Result(result) => Some(result.configuration.as_str()),
-            KeptRecord::Broken(_) => None,
-        };
-        self.records.iter().filter_map(name).filter(|name| !name.is_empty()).collect()
+        let names = self.records.iter().filter_map(KeptRecord::configuration);
+        names.filter(|name| !name.is_empty()).collect()
     }
 }
 
