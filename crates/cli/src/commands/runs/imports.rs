@@ -99,13 +99,14 @@ impl Kept {
         self.records.len() - self.results()
     }
 
-    fn configurations(&self) -> BTreeSet<&str> {
+    /// Each once, in the order of their first coming.
+    fn configurations(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
         let names = self.records.iter().filter_map(KeptRecord::configuration);
-        names.filter(|name| !name.is_empty()).collect()
+        names.filter(|name| !name.is_empty() && seen.insert(*name)).collect()
     }
 }
 
 fn names(kept: &Kept) -> String {
-    let names: Vec<&str> = kept.configurations().into_iter().collect();
-    terminal_line(&names.join(", "), 60)
+    terminal_line(&kept.configurations().join(", "), 60)
 }

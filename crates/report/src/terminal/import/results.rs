@@ -215,7 +215,7 @@ fn about(results: &[Numbered<'_>]) -> String {
     let tensor: Vec<String> = tensor.iter().take(4).map(u32::to_string).collect();
     let facts = [
         each(|sheet| sheet.model.as_deref()).map(|model| format!("model {model}")),
-        each(|sheet| sheet.tokenizer.as_deref()).map(|name| format!("tokenizer {name}")),
+        each(other_tokenizer).map(|name| format!("tokenizer {name}")),
         each(|sheet| sheet.backend.as_deref()).map(|backend| format!("backend {backend}")),
         (!tensor.is_empty()).then(|| format!("tensor parallel {}", tensor.join(", "))),
         each(|sheet| sheet.source.version.as_deref()).map(|version| format!("version {version}")),
@@ -223,6 +223,11 @@ fn about(results: &[Numbered<'_>]) -> String {
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     if facts.is_empty() { String::new() } else { hanging("  ", 2, &facts.join("; ")) }
+}
+
+/// Mostly it is the model's own, and the same words again.
+fn other_tokenizer(sheet: &Sheet) -> Option<&str> {
+    sheet.tokenizer.as_deref().filter(|tokenizer| sheet.model.as_deref() != Some(*tokenizer))
 }
 
 fn measured(results: &[Numbered<'_>]) -> Option<String> {
