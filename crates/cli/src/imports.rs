@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::sheet::Sheet;
-use inferometer_interchange::{Import, Imported, read_file};
+use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
 use inferometer_report::block;
 use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
@@ -68,7 +68,7 @@ impl Mapped {
             broken: broken
                 .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
                 .collect(),
-            notes: Vec::new(),
+            notes: meaning(self.import.tool).to_vec(),
         };
         render(&page, style())
     }

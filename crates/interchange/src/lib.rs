@@ -8,5 +8,5 @@
 mod import;
 mod published;
 
-pub use import::{BrokenRecord, Import, ImportError, Imported, read_file, read_results};
+pub use import::{BrokenRecord, Import, ImportError, Imported, meaning, read_file, read_results};
 pub use published::{PublishedRow, PublishedTable, PublishedTableError};

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
 };
@@ -105,6 +106,22 @@ fn what_no_result_says_has_no_column_and_is_named() {
         assert!(missing.contains(what), "{what}: {missing}");
     }
     assert!(!page.contains("cannot be read") && !page.contains("not taken over"), "{page}");
+}
+
+#[test]
+fn what_is_shown_of_two_clocks_is_the_first_and_intervals_are_not_denied() {
+    let mut two = Sheet::default();
+    for from in [CountsFrom::Send, CountsFrom::Schedule] {
+        two.latency_mut(LatencyKind::E2e, from, Grain::Request).mean_ms = Some(40.0);
+    }
+    let without = page(std::slice::from_ref(&two), Vec::new());
+    assert!(without.contains("there are no intervals"), "{without}");
+    two.intervals.insert("output_throughput".to_owned(), Interval { low: 1.0, high: 2.0 });
+    let with = page(&[two], Vec::new());
+    assert!(!with.contains("there are no intervals"), "{with}");
+    let send = "  E2E      from the send, one value for each request\n";
+    let schedule = "  E2E      from its place in the schedule, one value for each request; not in";
+    assert!(with.contains(&format!("{send}{schedule}")), "{with}");
 }
 
 #[test]

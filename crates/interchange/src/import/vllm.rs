@@ -12,7 +12,8 @@ use inferometer_analysis::sheet::{Form, Mark, Sheet, SheetSource, Tool};
 
 use self::block::{Blocks, Ended};
 use self::json::Object;
-use self::lines::{Line, Lines, quote_bare_words};
+pub(super) use self::lines::quote_bare_words;
+use self::lines::{Line, Lines};
 use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.

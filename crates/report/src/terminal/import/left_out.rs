@@ -90,7 +90,11 @@ pub(super) fn broken(page: &ImportPage<'_>, style: Style) -> String {
     let mut text = titled("cannot be read", style);
     for broken in page.broken.iter().take(LINES_MAX) {
         let reason = terminal_line(broken.reason, LINE_CHARS_MAX);
-        text += &hanging("  ", 4, &format!("line {} {reason}", broken.line));
+        let place = match broken.line {
+            0 => "a record".to_owned(),
+            line => format!("line {line}"),
+        };
+        text += &hanging("  ", 4, &format!("{place} {reason}"));
     }
     text += &more(page.broken.len());
     let remedy = format!(

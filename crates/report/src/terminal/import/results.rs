@@ -19,6 +19,9 @@ const NO_INTERVALS: &str = "latencies are in ms; there are no intervals: the fil
      nothing tells how far a figure would move in another run; figures that are not shown here are \
      in the JSON document";
 
+const THEIR_INTERVALS: &str = "latencies are in ms; the intervals that the file has, and figures \
+     that are not shown here, are in the JSON document";
+
 /// A result with its number in the file.
 pub(super) type Numbered<'a> = (usize, &'a Sheet);
 
@@ -56,7 +59,12 @@ pub(super) fn tables(page: &ImportPage<'_>, style: Style) -> Vec<String> {
             &format!("{} more results are not shown here; --json has them all", count(left as u64)),
         ));
     }
-    sections.push(hanging("", 0, NO_INTERVALS) + &legend(&page.sheets));
+    let has_intervals = |sheet: &&Sheet| {
+        !sheet.intervals.is_empty()
+            || sheet.latencies.iter().any(|latency| !latency.intervals_ms.is_empty())
+    };
+    let doubt = if page.sheets.iter().any(has_intervals) { THEIR_INTERVALS } else { NO_INTERVALS };
+    sections.push(hanging("", 0, doubt) + &legend(&page.sheets));
     sections
 }
 
