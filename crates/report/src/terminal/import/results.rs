@@ -188,8 +188,9 @@ const fn words(mark: &Mark) -> &'static str {
              and measure again"
         }
         Mark::Saturated { .. } => {
-            "the server gave less than 95 % of the rate asked: its queue grew, so the latencies \
-             tell how long the run was; compare throughputs there, and latencies at lower rates"
+            "less than 95 % of the rate asked was served: the queue grew, and the latencies tell \
+             how long the run was, or the run was too short to tell; compare latencies at lower \
+             rates, or measure longer"
         }
         Mark::Invalid => "by the checks of the tool that measured it; measure again",
         Mark::Simulated => "no server was measured",
