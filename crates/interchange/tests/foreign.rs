@@ -1,7 +1,7 @@
 //! Files of other tools: what each says, what it means by it, and what is left of a broken one.
 //!
-//! The files of `guidellm` and `aiperf` were written by these tools against a paced engine, those of
-//! `guidellm` with less in them than it wrote; the others follow what their tools' sources say.
+//! Those of `guidellm` and `aiperf`, and SGLang's with details, were written by these tools against a
+//! paced engine; `guidellm` wrote more than is kept here. The others follow their tools' sources.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
@@ -10,6 +10,7 @@ use inferometer_analysis::sheet::{
 };
 use inferometer_interchange::{Import, ImportError, meaning, read_file};
 use inferometer_model::import::ImportReading;
+use proptest::prelude::*;
 
 const GUIDELLM: &str = include_str!("foreign/guidellm-concurrent.json");
 const AIPERF: &str = include_str!("foreign/aiperf-summary.json");
@@ -238,6 +239,23 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
 }
 
 #[test]
+fn sglangs_own_file_has_the_requests_that_its_figures_come_from() {
+    let sheet = &sheets(include_str!("foreign/sglang-details.jsonl"))[0];
+    assert_eq!(
+        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (Some(4), Some(0), Some(4))
+    );
+    assert_eq!((sheet.input_tokens, sheet.output_tokens), (Some(64), Some(40)));
+    assert_eq!(sheet.total_token_throughput, Some(447.522_970_280_280_6));
+    assert_eq!(sheet.peak_concurrent_requests, Some(4));
+    let requests = sheet.requests.as_ref().unwrap();
+    let first_tokens: f64 = requests.iter().map(|request| request.ttft_s.unwrap()).sum();
+    let mean_ms = latency(sheet, LatencyKind::Ttft, CountsFrom::Send).mean_ms.unwrap();
+    assert!((first_tokens / 4.0 * 1e3 - mean_ms).abs() < 1e-9);
+    assert!(requests.iter().all(|request| request.gaps_s.len() == 9));
+}
+
+#[test]
 fn genai_bench_is_read_with_its_requests() {
     let import = import(GENAI_BENCH);
     assert_eq!(import.tool, Tool::GenaiBench);
@@ -317,5 +335,31 @@ fn an_import_is_written_and_read_again() {
         assert_eq!(serde_json::from_str::<Import>(&json).unwrap(), import);
         assert!(!meaning(import.tool).is_empty());
         assert!(import.sheets().all(|sheet| !sheet.source.name.is_empty()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_panics(
+        file in 0..6_usize,
+        start in 0..1000_usize,
+        length in 0..40_usize,
+        put in proptest::collection::vec(any::<u8>(), 0..20),
+        is_cut in any::<bool>(),
+    ) {
+        let text = [GUIDELLM, AIPERF, AIPERF_LINES, SGLANG, GENAI_BENCH, LLM_D][file];
+        let mut bytes = text.as_bytes().to_vec();
+        let start = bytes.len() * start / 1000;
+        let end = (start + length).min(bytes.len());
+        bytes.splice(start..end, put);
+        if is_cut {
+            bytes.truncate(end);
+        }
+        if let Ok(import) = read_file("file", &bytes, &ImportReading::default()) {
+            prop_assert!(import.sheets().count() > 0);
+            prop_assert!(import.records.iter().all(|record| record.line() > 0));
+        }
     }
 }
