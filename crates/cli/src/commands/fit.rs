@@ -24,9 +24,10 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
         input: spread("--input-spread", arguments.input_spread)?,
         output: spread("--output-spread", arguments.output_spread)?,
     };
+    let store = super::store(&arguments.store)?;
     let mut rows = Vec::new();
     for result in &arguments.results {
-        rows.extend(fit::read(&placed(result, arguments), spreads)?);
+        rows.extend(fit::read(result, &store, spreads)?);
     }
     let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
     if [&base.profile, &base.hardware, &base.model].iter().all(|name| name.is_none()) {
@@ -75,18 +76,6 @@ fn server(choice: &Choice) -> Result<Profile, Failure> {
     Profile::compose(choice).map_err(|error| embedded::refusal(&error))
 }
 
-/// A result that is no file may be the id of a stored run.
-fn placed(result: &str, arguments: &FitArguments) -> String {
-    let (path, settings) = match result.split_once('@') {
-        Some((path, settings)) => (path, Some(settings)),
-        None => (result, None),
-    };
-    let stored = || super::store(&arguments.store).ok()?.resolve(path).ok();
-    let found = if Path::new(path).exists() { None } else { stored() };
-    let path = found.map_or_else(|| path.to_owned(), |run| run.path().display().to_string());
-    settings.map_or(path.clone(), |settings| format!("{path}@{settings}"))
-}
-
 /// The place for the profile is looked at before the work begins.
 fn check_save(arguments: &FitArguments) -> Result<(), Failure> {
     let Some(path) = &arguments.save else { return Ok(()) };
@@ -121,11 +110,13 @@ fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {
     names.iter().map(|name| name.parse()).collect()
 }
 
-/// File names without their folders: a profile's file is passed on.
+/// File names without their folders: a profile's file is passed on. The name of what is stored,
+/// such as `ID/3`, has none.
 fn names(results: &[String]) -> String {
     let name = |result: &String| {
-        let path = result.split('@').next().unwrap_or_default();
-        Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
+        let path = Path::new(result.split('@').next().unwrap_or_default());
+        let name = if path.exists() { path.file_name()? } else { path.as_os_str() };
+        Some(name.to_string_lossy().into_owned())
     };
     results.iter().filter_map(name).collect::<Vec<_>>().join(", ")
 }
