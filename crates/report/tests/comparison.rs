@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::comparison::{Comparison, Layouts, Margins, Side, Terms};
+use inferometer_analysis::comparison::{Comparison, LayoutSide, Layouts, Margins, Side, Terms};
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_report::comparison;
 use inferometer_report::terminal::Style;
@@ -45,7 +45,8 @@ fn sweeps() -> Comparison {
     };
     let sides = [side("tp8", sweep(1, 30.0, &[8, 16])), side("tp4", sweep(11, 27.0, &[8, 16, 32]))];
     let degrees = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &degrees, &["tp8", "tp4"]).unwrap());
+    let named = ["tp8", "tp4"].map(|name| LayoutSide { name, tensor_parallel: None });
+    let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
     Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap()
 }
 
