@@ -134,7 +134,7 @@ pub(crate) enum Command {
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
-    /// List stored runs and sets
+    /// List stored runs, sets and imports
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Show what this machine is, as it goes into every run; --json is for --server-info
     System(SystemArguments),
-    /// Recompute a stored run's summary and compare it with what is stored
+    /// Recompute what a stored run, set or import comes to, and compare it with what is stored
     Verify(StoredRunArguments),
 }
 
@@ -326,8 +326,8 @@ pub(crate) struct SystemArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct StoredRunArguments {
-    /// A run's or set's id, the beginning of one, `latest`, the path of its folder, or SET/N for a
-    /// run of a set
+    /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder, or
+    /// SET/N for a run of a set
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
