@@ -71,9 +71,7 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
     let set = match found {
         Stored::Run(run) => return Ok(vec![run]),
         Stored::Set(set) => set,
-        Stored::Import(import, _) => {
-            return Err(imported::beside_runs(import.id()));
-        }
+        Stored::Import(..) => return Err(imported::beside_runs()),
     };
     let manifest = set.manifest().map_err(refused)?;
     if let Question::Sweep(_) = manifest.campaign.question {

@@ -20,28 +20,32 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let mut results: Vec<Sheet> = Vec::new();
     for found in found {
-        let Stored::Import(import, _) = found else {
-            let named = found_import(results.first());
-            return Err(beside_runs(&named));
+        let sheets = match found {
+            Stored::Import(..) => sheets::of_stored(found)?,
+            Stored::Run(_) | Stored::Set(_) => return Err(beside_runs()),
         };
-        let sheets = sheets::of_stored(found)?;
-        if sheets.is_empty() {
-            return Err(Failure::usage(format!("import {} has no result", import.id())));
-        }
+        // Files that are named together are taken for repeats, whatever each calls its own.
+        check_alike(&sheets, |one, other| one.configuration == other.configuration)?;
         results.extend(sheets);
     }
-    check_alike(&results)?;
+    if results.is_empty() {
+        return Err(Failure::usage("nothing that was imported has a result")
+            .hint("`inferometer report IMPORT` says what is in it"));
+    }
+    check_alike(&results, |one, other| {
+        (one.source.tool, &one.model) == (other.source.tool, &other.model)
+            && one.level() == other.level()
+    })?;
     let requirements = Requirements::new(limits, &arguments.gate);
     let outcomes = requirements.judge_imported(&results)?;
-    output::result(&match arguments.page.format() {
-        PageFormat::Json => {
-            let names: Vec<&str> = results.iter().map(|sheet| sheet.source.name.as_str()).collect();
-            let document = serde_json::json!({
-                "schema": "inferometer.requirements/1", "runs": names, "requirements": outcomes,
-            });
-            format!("{document:#}\n")
-        }
-        _ => inferometer_report::terminal::requirements(&outcomes, style()),
+    output::result(&if arguments.page.format() == PageFormat::Json {
+        let names: Vec<&str> = results.iter().map(|sheet| sheet.source.name.as_str()).collect();
+        let document = serde_json::json!({
+            "schema": "inferometer.requirements/1", "runs": names, "requirements": outcomes,
+        });
+        format!("{document:#}\n")
+    } else {
+        inferometer_report::terminal::requirements(&outcomes, style())
     })?;
     let exit = requirements.exit(&outcomes);
     let judged = Judged { runs: Vec::new(), results, outcomes };
@@ -49,23 +53,19 @@ pub(super) fn run(
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-fn found_import(first: Option<&Sheet>) -> String {
-    first.map_or_else(|| "one of them".to_owned(), |sheet| sheet.source.name.clone())
-}
-
 /// Runs have intervals within them and imported results have none: one rule does not fit both.
-pub(super) fn beside_runs(import: &str) -> Failure {
-    Failure::usage(format!("{import} was imported, and the others are runs of our own"))
+pub(super) fn beside_runs() -> Failure {
+    Failure::usage("some of these were imported, and the others are runs of our own")
         .hint("hold them against the limits one by one")
 }
 
 /// A limit is about one configuration at one load.
-fn check_alike(results: &[Sheet]) -> Result<(), Failure> {
+fn check_alike(
+    results: &[Sheet],
+    is_alike: impl Fn(&Sheet, &Sheet) -> bool,
+) -> Result<(), Failure> {
     let Some((first, others)) = results.split_first() else { return Ok(()) };
-    let what =
-        |sheet: &Sheet| (sheet.source.tool, sheet.configuration.clone(), sheet.model.clone());
-    let is_alike = |other: &&Sheet| what(other) == what(first) && other.level() == first.level();
-    match others.iter().find(|other| !is_alike(other)) {
+    match others.iter().find(|other| !is_alike(first, other)) {
         None => Ok(()),
         Some(other) => Err(Failure::usage(format!(
             "a limit is about one configuration at one load, and these are {}",
@@ -93,11 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_of_several_loads_have_no_common_value() {
+    fn what_differs_is_named() {
         let at = |concurrency| Sheet { max_concurrency: Some(concurrency), ..Sheet::default() };
-        assert!(check_alike(&[at(8), at(8)]).is_ok());
-        assert!(check_alike(&[at(8), at(16)]).is_err());
+        let same_level = |one: &Sheet, other: &Sheet| one.level() == other.level();
+        assert!(check_alike(&[at(8), at(8)], same_level).is_ok());
+        assert!(check_alike(&[at(8), at(16)], same_level).is_err());
+        assert!(apart(&at(8), &at(16)).contains("16"));
         let other = Sheet { configuration: "v1".to_owned(), ..at(8) };
-        assert!(check_alike(&[at(8), other]).is_err());
+        assert!(apart(&at(8), &other).contains("`v1`"));
     }
 }

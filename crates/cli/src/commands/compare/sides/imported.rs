@@ -20,8 +20,16 @@ pub(super) fn read(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Sh
         let (source, parts) = parts(found, talk)?;
         let several = 1 < parts.len();
         for (part, sheets) in parts {
+            let is_named = name.is_some();
             let name = part_name(sides.len(), name, several.then_some(part), alone);
-            sides.push(SheetSide { name, source: source.clone(), sheets });
+            // Files of several runs are one side when they are given one name.
+            match sides.iter_mut().find(|side| is_named && side.name == name) {
+                Some(side) => {
+                    side.source = format!("{}, {source}", side.source);
+                    side.sheets.extend(sheets);
+                }
+                None => sides.push(SheetSide { name, source: source.clone(), sheets }),
+            }
         }
     }
     Ok(sides)
