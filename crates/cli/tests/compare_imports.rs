@@ -67,7 +67,7 @@ fn blocks_that_name_their_gpus_fill_a_node_without_being_told_again() {
     let asked = ["compare", &base, &more, "--gpus", "8"];
     let page = output(&asked, folder.path());
     let page = text(&page.stdout) + &text(&page.stderr);
-    assert!(page.contains("2×4 A") && page.contains("4,550"), "{page}");
+    assert!(page.contains("2×4 A") && page.contains("4,551"), "{page}");
     let found = document(&output(&[&asked[..], &["--json"]].concat(), folder.path()));
     let rows = found["layouts"].as_array().unwrap();
     assert_eq!(rows.len(), 6, "two sides at three levels");

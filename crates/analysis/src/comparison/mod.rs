@@ -283,7 +283,12 @@ fn outcome_of(
             reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
         })
         .collect();
-    let reason = change.is_none().then(|| why_nothing(&without));
+    let reason = match (change, bare_ratio, without.first()) {
+        (Some(_), ..) => None,
+        // It holds at every level alike.
+        (None, Some(_), Some(first)) => Some(first.reason.clone()),
+        (None, ..) => Some(why_nothing(&without)),
+    };
     if change.is_none() {
         without.clear();
     }
