@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Metric, RequestSlo, RequirementOutcome, RequirementVerdict, Severity, SloOutcome, SloVerdict,
     Summary, Undecided, Verdict,
@@ -29,7 +30,9 @@ pub fn render(judgements: &[Judgement<'_>]) -> String {
 
 /// Runs that are judged together have a suite for that, after their own.
 fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
-    let mut suites: Vec<Suite> = judgement.runs.iter().map(Suite::of_run).collect();
+    let runs = judgement.runs.iter().map(Suite::of_run);
+    let mut suites: Vec<Suite> =
+        runs.chain(judgement.results.iter().map(Suite::of_result)).collect();
     let required = judgement.requirements.iter();
     let cases = required.map(|found| of_requirement(found, judgement.undecided));
     match &mut suites[..] {
@@ -89,6 +92,22 @@ impl Suite {
                 ("workload.fingerprint", summary.workload.fingerprint.clone()),
             ],
             cases,
+        }
+    }
+
+    /// It has no verdict: other tools do not judge themselves.
+    fn of_result(sheet: &Sheet) -> Self {
+        let said = |value: &Option<String>| value.clone().unwrap_or_default();
+        Self {
+            name: sheet.source.name.clone(),
+            started: None,
+            seconds: sheet.duration_s,
+            properties: vec![
+                ("tool", sheet.source.tool.told().to_owned()),
+                ("model", said(&sheet.model)),
+                ("load", sheet.level().to_string()),
+            ],
+            cases: Vec::new(),
         }
     }
 
