@@ -1,7 +1,5 @@
 //! The page of another tool's file, as a person sees it.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
