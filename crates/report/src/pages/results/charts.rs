@@ -9,12 +9,10 @@ use super::lines::{Level, Line, LoadKind};
 use super::words::kind_name;
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
 use crate::number::{count, figure, latency_text};
-use crate::pages::words::{counted, listed};
+use crate::pages::words::listed;
 
 /// Values so far apart are seen beside each other only where equal steps are equal ratios.
 const SPAN_OF_LOG: f64 = 30.0;
-/// Levels of concurrency are doubled more often than added to.
-const LOAD_SPAN_OF_LOG: f64 = 12.0;
 /// More lines than these are told by their ends.
 const TOLD_MAX: usize = 4;
 
@@ -154,7 +152,12 @@ impl Axis<'_> {
         };
         let finding = self.finding(panels.first()?);
         let loads = self.lines.iter().flat_map(|line| &line.levels).filter_map(|level| level.load);
-        let scale = scale_of(loads.filter(|load| load.is_finite()), LOAD_SPAN_OF_LOG);
+        // Levels of concurrency are doubled more often than added to.
+        let span_of_log = match self.kind {
+            LoadKind::Rate => 20.0,
+            LoadKind::Concurrency => 3.0,
+        };
+        let scale = scale_of(loads.filter(|load| load.is_finite()), span_of_log);
         let (label, unit) = (self.kind.label().to_owned(), self.kind.unit().to_owned());
         let n = self.behind(&panels);
         let x = Measure { label, unit, scale };
@@ -179,8 +182,9 @@ impl Axis<'_> {
         };
         let course = |series: &LineSeries| {
             let at = |point: &LinePoint| {
-                let doubt = if point.hollow { " (hollow)" } else { "" };
-                format!("{} at {}{doubt}", told(point.y), self.kind.words(point.x))
+                let marks = self.marks(&series.name, point.x);
+                let marks = if marks.is_empty() { marks } else { format!(" ({marks})") };
+                format!("{} at {}{marks}", told(point.y), self.kind.words(point.x))
             };
             let limited: Vec<&LinePoint> =
                 series.points.iter().filter(|point| point.x.is_finite()).collect();
@@ -216,18 +220,31 @@ impl Axis<'_> {
         let points = || panels.iter().flat_map(|it| &it.series).flat_map(|it| &it.points);
         let (with, all) = (points().filter(|it| it.interval.is_some()).count(), points().count());
         let bars = match with {
-            0 => "no intervals: the results give none, and repeats would".to_owned(),
+            0 => "no intervals: the results have none, and repeats would give them".to_owned(),
             some if some == all && 1 < repeats => "bars are 95 % between results".to_owned(),
             some if some == all => "bars are 95 % within the run".to_owned(),
             _ => "bars are 95 % intervals, where they are known".to_owned(),
         };
-        let mut text = format!("{results}; {bars}.");
-        let hollow = levels().filter(|level| !level.doubts().is_empty()).count();
-        if 0 < hollow {
-            let marks = counted(hollow as u64, "mark");
-            text += &format!(" Hollow: {marks} of loads with a reservation, told below.");
+        let hollow: Vec<&str> = levels().flat_map(Level::doubt_names).collect();
+        let mut kinds = hollow.clone();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let of_kind = |kind: &str| hollow.iter().filter(|name| **name == kind).count();
+        let told: Vec<String> =
+            kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
+        if told.is_empty() {
+            format!("{results}; {bars}.")
+        } else {
+            format!("{results}; {bars}. Hollow marks: {}.", listed(&told))
         }
-        text
+    }
+
+    /// In a word or two, why a point is hollow.
+    fn marks(&self, line: &str, load: f64) -> String {
+        let line = self.lines.iter().find(|known| known.name == line);
+        let levels = line.into_iter().flat_map(|line| &line.levels);
+        let level = levels.into_iter().find(|level| level.load == Some(load));
+        level.map(|level| level.doubt_names().join(", ")).unwrap_or_default()
     }
 }
 

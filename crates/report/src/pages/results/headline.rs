@@ -1,7 +1,7 @@
 //! The best of what is not marked.
 
 use inferometer_analysis::Statistic;
-use inferometer_analysis::sheet::{LatencyKind, Sheet};
+use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet};
 
 use super::figures::{Meaning, Quantity, doubt_words};
 use super::lines::{Line, load_words};
@@ -34,12 +34,16 @@ fn commonest(kind: LatencyKind, lines: &[Line<'_>]) -> Option<Meaning> {
 
 fn best(lines: &[Line<'_>], label: &str, quantity: Quantity) -> Option<Card> {
     let levels = lines.iter().flat_map(|line| line.levels.iter().map(move |level| (line, level)));
-    let clean = levels.filter(|(_, level)| level.doubts().is_empty());
+    let is_latency = matches!(quantity, Quantity::Latency(..));
+    // A server that is saturated gives what it can: that spoils latencies alone.
+    let is_spoilt =
+        |mark: &Mark| mark.is_doubt() && (is_latency || !matches!(mark, Mark::Saturated { .. }));
+    let clean = levels
+        .filter(|(_, level)| !level.sheets.iter().flat_map(|sheet| &sheet.marks).any(is_spoilt));
     let known = clean.filter_map(|(line, level)| {
         let across = level.across(quantity);
         Some((line, level, across.mean?, across))
     });
-    let is_latency = matches!(quantity, Quantity::Latency(..));
     let (line, level, value, across) = known.min_by(|one, other| {
         let order = one.2.total_cmp(&other.2);
         if is_latency { order } else { order.reverse() }
