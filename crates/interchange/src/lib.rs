@@ -3,8 +3,9 @@
 //! [`read_file`] tells which tool wrote a file, and gives the results in it; [`read_results`] finds
 //! those of `vllm bench serve` in a text. A [`PublishedTable`] is a table of figures that somebody
 //! typed in. All of them are summary figures, as [`Sheet`](inferometer_analysis::sheet::Sheet)s:
-//! what a file does not say stays missing.
+//! what a file does not say stays missing. [`export`] writes results as other tools do.
 
+pub mod export;
 mod import;
 mod published;
 
