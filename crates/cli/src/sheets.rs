@@ -36,8 +36,12 @@ pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
     if let Stored::Import(import, number) = found {
         return imports::sheets(import, *number);
     }
-    Ok(match Source::read(found, |_| {})? {
-        Source::Run { summary, .. } => vec![Sheet::of(&summary)],
+    Ok(of_source(&Source::read(found, |_| {})?))
+}
+
+pub(crate) fn of_source(source: &Source) -> Vec<Sheet> {
+    match source {
+        Source::Run { summary, .. } => vec![Sheet::of(summary)],
         Source::Set { summary, points, .. } => points
             .iter()
             .map(|result| {
@@ -47,5 +51,5 @@ pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
                 Sheet { configuration, ..Sheet::of(&result.summary) }
             })
             .collect(),
-    })
+    }
 }

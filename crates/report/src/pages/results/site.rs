@@ -48,7 +48,7 @@ fn index(
     let quoted = escape::xml(title).replace('\\', "\\\\");
     let mut text = format!("---\nlayout: default\ntitle: \"{}\"\n---\n\n", unbraced(&quoted));
     for (key, value) in facts(sheets, lines) {
-        let _ = writeln!(text, "- {key}: {}", unbraced(&escape::markdown(&value)));
+        let _ = writeln!(text, "- {key}: {}", worded(&value));
     }
     text.push('\n');
     for Drawn { file, .. } in drawn {
@@ -60,7 +60,7 @@ fn index(
         text += "\nHollow marks are results that are not those of clean runs:\n\n";
     }
     for (words, _) in doubts.iter().take(MARKED_MAX) {
-        let _ = writeln!(text, "- {}", unbraced(&markdown(words)));
+        let _ = writeln!(text, "- {}", markdown(words));
     }
     if MARKED_MAX < doubts.len() {
         let _ = writeln!(text, "- and {} more", doubts.len() - MARKED_MAX);
@@ -75,8 +75,8 @@ fn index(
 
 fn markdown(words: &Text) -> String {
     let span = |span: &Span| match span {
-        Span::Strong(text) => format!("**{}**", escape::markdown(text)),
-        Span::Plain(text) | Span::Code(text) | Span::Link { text, .. } => escape::markdown(text),
+        Span::Strong(text) => format!("**{}**", worded(text)),
+        Span::Plain(text) | Span::Code(text) | Span::Link { text, .. } => worded(text),
     };
     words.iter().map(span).collect()
 }
@@ -144,6 +144,11 @@ fn cell(cell: &Cell) -> String {
     let hollow = if cell.doubtful { " ○" } else { "" };
     let title = cell.detail.as_deref().map(|it| format!(" title=\"{}\"", escape::xml(it)));
     format!("<td{}>{}{hollow}</td>", title.unwrap_or_default(), escape::xml(&cell.text))
+}
+
+/// Words of Markdown. Not every builder knows a tag by its backslash.
+fn worded(text: &str) -> String {
+    unbraced(&escape::markdown(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")
 }
 
 /// For HTML and Markdown, where a brace has a name.
