@@ -5,6 +5,7 @@ use std::fmt::Write;
 use inferometer_analysis::sheet::Sheet;
 use inferometer_interchange::{Import, Imported, read_file};
 use inferometer_model::import::ImportManifest;
+use inferometer_report::block;
 use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
 use inferometer_store::{ImportDirectory, StoreError};
 use sha2::{Digest, Sha256};
@@ -48,6 +49,12 @@ impl Mapped {
             "broken": self.import.broken().count(),
             "import": import,
         }))
+    }
+
+    /// Every result as `vllm bench serve` prints one.
+    pub(crate) fn blocks(&self) -> String {
+        let block = |sheet| block::of_sheet(sheet, &block::Asked::all_of(sheet));
+        self.import.sheets().map(block).collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn page(&self) -> String {

@@ -162,6 +162,32 @@ fn verify_finds_a_changed_file_and_a_changed_summary() {
     told(&verify(), "is not the file that was imported");
 }
 
+/// The lines of all blocks in a text, without the spaces behind them.
+fn block_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim_end) {
+        inside |= line.contains("Serving Benchmark Result");
+        if inside {
+            lines.push(line);
+        }
+        inside &= !line.starts_with("======") || line.contains(' ');
+    }
+    lines
+}
+
+#[test]
+fn the_blocks_of_a_file_are_printed_again_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = published("mi300x4-llama-70b.txt");
+    assert!(import(&file, &["-q"], folder.path()).status.success());
+    let printed = output(&["verify", "latest", "--format", "vllm"], folder.path());
+    assert!(printed.status.success(), "{}", text(&printed.stderr));
+    let (written, printed) = (fs::read_to_string(file).unwrap(), text(&printed.stdout));
+    assert!(50 < block_lines(&written).len(), "{written}");
+    assert_eq!(block_lines(&printed), block_lines(&written));
+}
+
 #[test]
 fn names_go_to_the_configurations_in_their_order() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! From a file of another tool to the sheets in it.
 
+mod configuration;
 mod detect;
 mod vllm;
 
@@ -33,11 +34,7 @@ impl Import {
 
 /// The results in a file, whichever tool wrote it; `name` is the file's, for the results that have
 /// no name of their own.
-pub fn read_file(
-    name: &str,
-    bytes: &[u8],
-    _reading: &ImportReading,
-) -> Result<Import, ImportError> {
+pub fn read_file(name: &str, bytes: &[u8], reading: &ImportReading) -> Result<Import, ImportError> {
     let text = detect::text(bytes)?;
     let (tool, mut records) = (Tool::Vllm, vllm::read(&text)?);
     for record in &mut records {
@@ -47,6 +44,7 @@ pub fn read_file(
             name.clone_into(&mut sheet.source.name);
         }
     }
+    configuration::assign(&text, &mut records, reading);
     Ok(Import { schema: SCHEMA.to_owned(), tool, records })
 }
 
@@ -54,7 +52,9 @@ pub fn read_file(
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
-    vllm::read(text)
+    let mut records = vllm::read(text)?;
+    configuration::assign(text, &mut records, &ImportReading::default());
+    Ok(records)
 }
 
 /// One record of a file, in the file's order.
@@ -75,6 +75,13 @@ impl Imported {
     }
 
     pub fn result(&self) -> Option<&Sheet> {
+        match self {
+            Self::Result(result) => Some(result),
+            Self::Broken(_) => None,
+        }
+    }
+
+    fn result_mut(&mut self) -> Option<&mut Sheet> {
         match self {
             Self::Result(result) => Some(result),
             Self::Broken(_) => None,

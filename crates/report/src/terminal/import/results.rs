@@ -15,6 +15,10 @@ const TABLES_MAX: usize = 20;
 /// Left out in this order where the page is too narrow for all.
 const DISPENSABLE: [&str; 4] = ["ITL mean", "line", "E2E mean", "request/s"];
 
+const NO_INTERVALS: &str = "latencies are in ms; there are no intervals: the file has none, so \
+     nothing tells how far a figure would move in another run; figures that are not shown here are \
+     in the JSON document";
+
 /// A result with its number in the file.
 pub(super) type Numbered<'a> = (usize, &'a Sheet);
 
@@ -52,7 +56,7 @@ pub(super) fn tables(page: &ImportPage<'_>, style: Style) -> Vec<String> {
             &format!("{} more results are not shown here; --json has them all", count(left as u64)),
         ));
     }
-    sections.push(legend(&page.sheets));
+    sections.push(hanging("", 0, NO_INTERVALS) + &legend(&page.sheets));
     sections
 }
 
@@ -88,19 +92,10 @@ fn table(name: &str, results: &[Numbered<'_>]) -> Table {
             table.remove_column(head);
         }
     }
-    let mut narrowed = false;
     for head in DISPENSABLE {
         if PAGE_WIDTH < width(&table) {
             table.remove_column(head);
-            narrowed = true;
         }
-    }
-    table.remarks.push(
-        "latencies in ms; no intervals: the file has none, so nothing tells how far a figure moves"
-            .to_owned(),
-    );
-    if narrowed {
-        table.remarks.push("more columns are in the JSON document".to_owned());
     }
     table
 }
@@ -220,12 +215,27 @@ fn about(results: &[Numbered<'_>]) -> String {
     let tensor: Vec<String> = tensor.iter().take(4).map(u32::to_string).collect();
     let facts = [
         each(|sheet| sheet.model.as_deref()).map(|model| format!("model {model}")),
-        each(|sheet| sheet.tokenizer.as_deref()).map(|name| format!("tokenizer {name}")),
+        each(other_tokenizer).map(|name| format!("tokenizer {name}")),
         each(|sheet| sheet.backend.as_deref()).map(|backend| format!("backend {backend}")),
         (!tensor.is_empty()).then(|| format!("tensor parallel {}", tensor.join(", "))),
         each(|sheet| sheet.source.version.as_deref()).map(|version| format!("version {version}")),
-        each(|sheet| sheet.started.as_deref()).map(|started| format!("measured {started}")),
+        measured(results),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     if facts.is_empty() { String::new() } else { hanging("  ", 2, &facts.join("; ")) }
+}
+
+/// Mostly it is the model's own, and the same words again.
+fn other_tokenizer(sheet: &Sheet) -> Option<&str> {
+    sheet.tokenizer.as_deref().filter(|tokenizer| sheet.model.as_deref() != Some(*tokenizer))
+}
+
+fn measured(results: &[Numbered<'_>]) -> Option<String> {
+    let mut moments = results.iter().filter_map(|(_, sheet)| sheet.started.as_deref());
+    let first = terminal_line(moments.next()?, NAME_CHARS_MAX);
+    let last = moments.next_back().map(|moment| terminal_line(moment, NAME_CHARS_MAX));
+    Some(match last.filter(|last| *last != first) {
+        Some(last) => format!("measured {first} to {last}"),
+        None => format!("measured {first}"),
+    })
 }
