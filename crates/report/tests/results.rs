@@ -83,9 +83,9 @@ fn words() -> PageWords {
 fn charts(document: &Document) -> Vec<&Chart> {
     let blocks = document.sections.iter().flat_map(|section| &section.blocks);
     blocks
-        .filter_map(|block| match block {
-            Block::Figure(figure) => Some(&figure.chart),
-            _ => None,
+        .filter_map(|block| {
+            let Block::Figure(figure) = block else { return None };
+            Some(&figure.chart)
         })
         .collect()
 }

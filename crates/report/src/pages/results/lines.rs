@@ -40,7 +40,7 @@ struct Key<'a> {
     tensor_parallel: Option<u32>,
     simulated: bool,
     /// Where rates were asked, and not the same limit with all of them.
-    max_concurrency: Option<Option<u32>>,
+    max_concurrency: Option<u32>,
 }
 
 /// In the order in which they appear.
@@ -51,7 +51,7 @@ pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
         let limits = grouped(sheets.iter().copied(), |sheet| sheet.max_concurrency);
         if kind == Some(LoadKind::Rate) && 1 < limits.len() {
             lines.extend(limits.into_iter().map(|(limit, sheets)| {
-                Line::new(Key { max_concurrency: Some(limit), ..key.clone() }, kind, &sheets)
+                Line::new(Key { max_concurrency: limit, ..key.clone() }, kind, &sheets)
             }));
         } else {
             lines.push(Line::new(key, kind, &sheets));
@@ -123,9 +123,7 @@ fn load(sheet: &Sheet, kind: Option<LoadKind>) -> Option<f64> {
             SheetRate::Unlimited => Some(f64::INFINITY),
         },
         // As many as there are requests.
-        LoadKind::Concurrency => {
-            Some(sheet.max_concurrency.map_or(f64::INFINITY, |requests| f64::from(requests)))
-        }
+        LoadKind::Concurrency => Some(sheet.max_concurrency.map_or(f64::INFINITY, f64::from)),
     }
 }
 
@@ -180,7 +178,7 @@ impl<'a> Key<'a> {
             tool_name(self.tool).to_owned(),
             self.tensor_parallel.map_or_else(|| unsaid("TP"), |gpus| format!("TP {gpus}")),
             if self.simulated { "simulated" } else { "measured" }.to_owned(),
-            self.max_concurrency.flatten().map_or_else(
+            self.max_concurrency.map_or_else(
                 || "any number in flight".to_owned(),
                 |requests| format!("at most {requests} in flight"),
             ),

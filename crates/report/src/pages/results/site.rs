@@ -28,7 +28,8 @@ pub fn site(
 ) -> Vec<(String, String)> {
     let lines = lines::lines(sheets);
     let drawn = charts::charts(&lines);
-    let mut files = vec![(INDEX.to_owned(), index(sheets, &lines, words, (&drawn, &raw)))];
+    let page = index(sheets, &lines, words, &drawn) + &raw_results(&lines, raw);
+    let mut files = vec![(INDEX.to_owned(), page)];
     files.extend(drawn.iter().map(|Drawn { chart, file, .. }| (file_name(file), included(chart))));
     files
 }
@@ -37,12 +38,7 @@ fn file_name(file: &str) -> String {
     format!("{file}.html")
 }
 
-fn index(
-    sheets: &[Sheet],
-    lines: &[Line<'_>],
-    words: &PageWords,
-    (drawn, raw): (&[Drawn], &dyn Fn(&Sheet) -> String),
-) -> String {
+fn index(sheets: &[Sheet], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
     let title = words.title.as_deref().unwrap_or(TITLE);
     // In double quotes, YAML reads a backslash as JSON does.
     let quoted = escape::xml(title).replace('\\', "\\\\");
@@ -65,12 +61,19 @@ fn index(
     if MARKED_MAX < doubts.len() {
         let _ = writeln!(text, "- and {} more", doubts.len() - MARKED_MAX);
     }
-    text += "\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n";
+    text
+}
+
+/// Lines of JSON, folded away, with an empty one between configurations.
+fn raw_results(lines: &[Line<'_>], raw: impl Fn(&Sheet) -> String) -> String {
     let of_line = |line: &Line<'_>| -> String {
         line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
     };
-    let raw: Vec<String> = lines.iter().map(of_line).collect();
-    text + &raw.join("\n") + "</pre>\n\n</details>\n"
+    let parts: Vec<String> = lines.iter().map(of_line).collect();
+    format!(
+        "\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
+        parts.join("\n")
+    )
 }
 
 fn markdown(words: &Text) -> String {
