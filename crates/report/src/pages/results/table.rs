@@ -36,22 +36,23 @@ pub(super) fn results(lines: &[Line<'_>]) -> Table {
     let mut columns = vec![
         Column::left("Configuration"),
         Column::right("Load"),
+        Column::left("Marks"),
         Column::right("Completed"),
         Column::right("Planned"),
     ];
     columns.extend(has_failed.then(|| Column::right("Failed")));
     columns.push(Column::right("Duration (s)"));
     columns.extend(quantities.iter().map(|(title, _)| Column::right(title.clone())));
-    columns.extend([Column::left("Marks"), Column::left("From")]);
+    columns.push(Column::left("From"));
     let row = |(line, load, sheet): (&Line<'_>, Option<f64>, &Sheet)| {
         let name = crate::escape::terminal_line(&line.name, NAME_MAX);
         let load_cell = Cell { number: load, ..Cell::text(load_words(line.kind, load)) };
-        let mut row = vec![Cell::text(name), load_cell];
+        let mut row = vec![Cell::text(name), load_cell, marks_cell(&sheet.marks)];
         row.extend([sheet.completed, sheet.requests_planned].map(count_cell));
         row.extend(has_failed.then(|| count_cell(sheet.failed)));
         row.push(number_cell(sheet.duration_s));
         row.extend(quantities.iter().map(|(_, quantity)| figure_cell(sheet, *quantity)));
-        row.extend([marks_cell(&sheet.marks), source_cell(sheet)]);
+        row.push(source_cell(sheet));
         row
     };
     let all =
