@@ -160,7 +160,7 @@ impl LinesPanel {
         (x, y): (LoadScale, Scale),
     ) -> Vec<(&str, Look, Place)> {
         let mut ends = Vec::new();
-        for series in &self.series {
+        for series in self.series.iter().filter(|series| series.known().next().is_some()) {
             let look = Look::of(&series.name, names).among(self.series.len());
             drawing.open_series(&series.name);
             series.draw(drawing, look, (x, y), (x_of, &self.y));

@@ -81,6 +81,7 @@ impl Lines {
             self.panels
                 .iter()
                 .flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
+                .filter(|(_, series)| !series.points.is_empty())
         };
         let mut places: Vec<f64> =
             series().flat_map(|(_, series)| &series.points).map(|point| point.x).collect();

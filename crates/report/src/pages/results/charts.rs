@@ -123,6 +123,7 @@ impl Axis<'_> {
 
     /// `None` where no result has such a number.
     fn panel(&self, heading: String, quantity: Quantity, unit: &str) -> Option<LinesPanel> {
+        // All lines, with points or without: colours go by place, and are to be those of other charts.
         let series: Vec<LineSeries> = self
             .lines
             .iter()
@@ -130,13 +131,13 @@ impl Axis<'_> {
                 name: line.name.clone(),
                 points: line.levels.iter().filter_map(|level| point(level, quantity)).collect(),
             })
-            .filter(|series| !series.points.is_empty())
             .collect();
+        let is_empty = series.iter().all(|series| series.points.is_empty());
         let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
         let scale = scale_of(values, SPAN_OF_LOG);
         let label = if scale == ScaleKind::Log { "logarithmic" } else { "" };
         let y = Measure { label: label.to_owned(), unit: unit.to_owned(), scale };
-        (!series.is_empty()).then_some(LinesPanel { heading, y, series })
+        (!is_empty).then_some(LinesPanel { heading, y, series })
     }
 
     fn drawn(
@@ -197,14 +198,15 @@ impl Axis<'_> {
             let parts: Vec<String> = ends.into_iter().chain(unlimited).collect();
             format!("{}: {}.", series.name, parts.join("; "))
         };
-        if panel.series.len() <= TOLD_MAX {
-            let told: Vec<String> = panel.series.iter().map(course).collect();
+        let drawn = || panel.series.iter().filter(|series| !series.points.is_empty());
+        if drawn().count() <= TOLD_MAX {
+            let told: Vec<String> = drawn().map(course).collect();
             return format!("{}. {}", panel.heading, told.join(" "));
         }
         let values = || panel.series.iter().flat_map(|it| &it.points).map(|point| point.y);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
-        let lines = count(panel.series.len() as u64);
+        let lines = count(drawn().count() as u64);
         format!("{}: {lines} configurations, {} to {}.", panel.heading, told(low), told(high))
     }
 
