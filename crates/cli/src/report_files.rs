@@ -17,6 +17,8 @@ use crate::narrator::{self, Subject};
 
 pub(crate) const HTML: &str = "report.html";
 pub(crate) const MARKDOWN: &str = "report.md";
+/// The folder of a fragment of a static site.
+pub(crate) const SITE: &str = "site";
 /// Of an earlier page, which is read for the charts that it shows.
 const PAGE_BYTES_MAX: u64 = 64 << 20;
 
@@ -88,6 +90,11 @@ pub(crate) fn write_markdown(path: &Path, document: &Document) -> Result<(), Fai
     let shown = report.files.into_iter().map(|(name, _)| name).collect();
     remove_stale(folder, &charts, &String::from_utf8_lossy(&before), &shown);
     Ok(())
+}
+
+/// The page of a fragment is the first of its files and written last: where it is, all is there.
+pub(crate) fn write_site(folder: &Path, files: Vec<(String, String)>) -> Result<(), Failure> {
+    files.into_iter().rev().try_for_each(|(name, text)| write_file(&folder.join(name), &text))
 }
 
 /// The folder of a page's charts: pages beside each other have folders of their own.

@@ -23,12 +23,20 @@ fn of_name(store: &RunStore, typed: &str) -> Result<Vec<Sheet>, Failure> {
     };
     let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
     let mut sheets = of_stored(&found)?;
-    for sheet in &mut sheets {
-        if let Some(configuration) = configuration {
-            configuration.clone_into(&mut sheet.configuration);
-        }
+    if let Some(configuration) = configuration {
+        name_all(&mut sheets, configuration);
     }
     Ok(sheets)
+}
+
+/// Several configurations stay apart under the new name: as one, their results would be taken for
+/// repeats of each other.
+fn name_all(sheets: &mut [Sheet], name: &str) {
+    let is_one = sheets.windows(2).all(|pair| pair[0].configuration == pair[1].configuration);
+    for sheet in sheets {
+        sheet.configuration =
+            if is_one { name.to_owned() } else { format!("{name} {}", sheet.configuration) };
+    }
 }
 
 /// By our own definitions where the runs are ours, and by those of its tool what was imported.
@@ -36,8 +44,12 @@ pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
     if let Stored::Import(import, number) = found {
         return imports::sheets(import, *number);
     }
-    Ok(match Source::read(found, |_| {})? {
-        Source::Run { summary, .. } => vec![Sheet::of(&summary)],
+    Ok(of_source(&Source::read(found, |_| {})?))
+}
+
+pub(crate) fn of_source(source: &Source) -> Vec<Sheet> {
+    match source {
+        Source::Run { summary, .. } => vec![Sheet::of(summary)],
         Source::Set { summary, points, .. } => points
             .iter()
             .map(|result| {
@@ -47,5 +59,24 @@ pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
                 Sheet { configuration, ..Sheet::of(&result.summary) }
             })
             .collect(),
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_for_two_configurations_does_not_make_them_one() {
+        let sheet = |configuration: &str| Sheet {
+            configuration: configuration.to_owned(),
+            ..Sheet::default()
+        };
+        let mut two = [sheet("v0"), sheet("v1")];
+        name_all(&mut two, "R2");
+        assert_eq!(two.map(|sheet| sheet.configuration), ["R2 v0", "R2 v1"]);
+        let mut one = [sheet("v0"), sheet("v0")];
+        name_all(&mut one, "R2");
+        assert_eq!(one.map(|sheet| sheet.configuration), ["R2", "R2"]);
+    }
 }

@@ -2,6 +2,7 @@
 //! `docs/set-summary.md`.
 
 use inferometer_analysis::set::SetSummary;
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{RequirementOutcome, Summary, numbers_on_one_line};
 use serde::Serialize;
 
@@ -39,6 +40,17 @@ pub fn render_set(
     requirements: &[RequirementOutcome],
 ) -> String {
     written(&Document { summary, files, requirements })
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    schema: &'static str,
+    results: &'a [Sheet],
+}
+
+/// Results side by side, in the order in which they are given.
+pub fn render_sheets(sheets: &[Sheet]) -> String {
+    written(&Results { schema: "inferometer.results/1", results: sheets })
 }
 
 /// A summary has text for keys and finite numbers, so it always has a JSON form.

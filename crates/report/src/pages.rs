@@ -10,6 +10,7 @@ mod cells;
 mod charts;
 pub mod csv;
 mod frame;
+pub mod results;
 mod rows;
 mod run;
 mod set;

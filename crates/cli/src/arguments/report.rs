@@ -9,16 +9,23 @@ use super::narrator::NarratorArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
-    /// Runs or sets: ids, beginnings of one, `latest`, folders, or SET/N for a run of a set
+    /// Runs, sets or imports: ids, beginnings of one, `latest`, folders, or SET/N for a run of a set;
+    /// with --together CONFIGURATION=RUN names a line of the charts
     #[arg(value_name = "RUN", required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArguments,
+    /// One page of all that is named, with a line for each configuration
+    #[arg(long, help_heading = "Results")]
+    pub(crate) together: bool,
+    /// What a page of results is called
+    #[arg(long, value_name = "TITLE", help_heading = "Results")]
+    pub(crate) title: Option<String>,
     /// What to make [default: html and md]
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
     pub(crate) format: Option<ReportFormat>,
     /// Where to write it: a file, or a folder where no --format is named, or `-` to print it
-    /// [default: the folder of the run or set; csv and json are printed]
+    /// [default: the folder of the run, set or import; csv and json are printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
@@ -41,6 +48,8 @@ pub(crate) enum ReportFormat {
     Csv,
     /// The summary, as `runs` and `sweep` print it
     Json,
+    /// A folder for a static site: index.md with front matter, and the charts that it includes
+    Site,
 }
 
 impl ReportFormat {
@@ -50,6 +59,7 @@ impl ReportFormat {
             Self::Md => "md",
             Self::Csv => "csv",
             Self::Json => "json",
+            Self::Site => "site",
         }
     }
 }

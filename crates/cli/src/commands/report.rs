@@ -1,15 +1,15 @@
-//! `inferometer report`: the page of a stored run or set, made again.
+//! `inferometer report`: the page of a stored run, set or import, or of several together.
 
 mod browser;
 pub(crate) mod stored;
+mod subject;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use inferometer_report::document::{Document, html, markdown};
-use inferometer_report::json;
 
-use self::stored::Source;
+use self::subject::{Results, Subject};
 use super::store;
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::failure::Failure;
@@ -28,12 +28,16 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
             output::talk(line);
         }
     };
-    for name in &arguments.names {
-        let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        let source = Source::read(&found, talk)?;
-        let made = make(&source, arguments, writer, talk)?;
-        if let Some(page) = made.filter(|_| arguments.open) {
-            browser::open(&page)?;
+    let show = |subject: Subject| -> Result<(), Failure> {
+        let subject = subject.titled(arguments.title.as_deref())?;
+        let made = make(&subject, arguments, writer, talk)?;
+        made.filter(|_| arguments.open).map_or(Ok(()), |page| browser::open(&page))
+    };
+    if arguments.together {
+        show(Subject::Results(Results::read(&store, &arguments.names)?))?;
+    } else {
+        for name in &arguments.names {
+            show(Subject::of_name(&store, name, talk)?)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -42,12 +46,19 @@ pub(crate) fn run(arguments: &ReportArguments) -> Result<ExitCode, Failure> {
 /// Refuses what contradicts itself before anything is read.
 fn check(arguments: &ReportArguments) -> Result<(), Failure> {
     let is_printed = arguments.to.as_deref() == Some(Path::new(PRINTED));
-    if 1 < arguments.names.len() && arguments.to.is_some() && !is_printed {
-        return Err(Failure::usage("--to names one place, and several runs are named")
-            .hint("leave --to out, or make the reports one by one"));
+    if 1 < arguments.names.len() && arguments.to.is_some() && !is_printed && !arguments.together {
+        return Err(Failure::usage("--to names one place, and several runs are named").hint(
+            "leave --to out, make the reports one by one, or one page of all with --together",
+        ));
+    }
+    if arguments.together && arguments.narrator.narrator.is_some() {
+        return Err(Failure::usage(
+            "--narrator writes about one run or set, and --together is of all",
+        )
+        .hint("leave one of them out"));
     }
     match arguments.format {
-        Some(form @ (ReportFormat::Csv | ReportFormat::Json))
+        Some(form @ (ReportFormat::Csv | ReportFormat::Json | ReportFormat::Site))
             if arguments.narrator.narrator.is_some() =>
         {
             Err(Failure::usage(format!("--narrator writes prose, and {} has none", form.name()))
@@ -55,9 +66,9 @@ fn check(arguments: &ReportArguments) -> Result<(), Failure> {
         }
         None if is_printed => Err(Failure::usage("`--to -` prints one form, and none is named")
             .hint("add --format html, md, csv or json")),
-        Some(form @ (ReportFormat::Md | ReportFormat::Csv | ReportFormat::Json))
-            if arguments.open =>
-        {
+        Some(
+            form @ (ReportFormat::Md | ReportFormat::Csv | ReportFormat::Json | ReportFormat::Site),
+        ) if arguments.open => {
             Err(Failure::usage(format!("--open shows the HTML page, and {} is made", form.name()))
                 .hint("leave --format out, or name html"))
         }
@@ -71,57 +82,65 @@ fn check(arguments: &ReportArguments) -> Result<(), Failure> {
 
 /// Makes what was asked for; the path of the HTML page where there is one.
 fn make(
-    source: &Source,
+    subject: &Subject,
     arguments: &ReportArguments,
     writer: &Writer,
     talk: impl Fn(&str),
 ) -> Result<Option<PathBuf>, Failure> {
-    let document = || source.document(writer, &talk);
+    let document = || subject.document(writer, &talk);
     let Some(form) = arguments.format else {
-        let folder = arguments.to.clone().unwrap_or_else(|| source.folder().to_owned());
+        let folder = arguments.to.clone().map_or_else(|| own_folder(subject), Ok)?;
         let page = report_files::write_both(&folder, &document()?)?;
         output::result(&format!("{}\n", page.display()))?;
         return Ok(Some(page));
     };
-    let by_default = match form {
-        ReportFormat::Html => Some(source.folder().join(report_files::HTML)),
-        ReportFormat::Md => Some(source.folder().join(report_files::MARKDOWN)),
-        // Data goes into a pipe more often than into a file.
-        ReportFormat::Csv | ReportFormat::Json => None,
-    };
-    let to = arguments.to.clone().or(by_default).filter(|path| path != Path::new(PRINTED));
-    let Some(path) = to else {
-        output::result(&printed(source, form, document)?)?;
-        if form == ReportFormat::Md {
+    if arguments.to.as_deref() == Some(Path::new(PRINTED)) {
+        output::result(&printed(subject, form, document)?)?;
+        if matches!(form, ReportFormat::Md | ReportFormat::Site) {
             talk("its charts are not printed; without `--to -` they are files beside the page");
         }
         return Ok(None);
+    }
+    let path = match (&arguments.to, form) {
+        (Some(path), _) => path.clone(),
+        (None, ReportFormat::Html) => own_folder(subject)?.join(report_files::HTML),
+        (None, ReportFormat::Md) => own_folder(subject)?.join(report_files::MARKDOWN),
+        (None, ReportFormat::Site) => own_folder(subject)?.join(report_files::SITE),
+        // Data goes into a pipe more often than into a file.
+        (None, ReportFormat::Csv | ReportFormat::Json) => {
+            output::result(&printed(subject, form, document)?)?;
+            return Ok(None);
+        }
     };
     match form {
         ReportFormat::Html => report_files::write_html(&path, &document()?)?,
         ReportFormat::Md => report_files::write_markdown(&path, &document()?)?,
+        ReportFormat::Site => report_files::write_site(&path, subject.site()?)?,
         ReportFormat::Csv | ReportFormat::Json => {
-            report_files::write_file(&path, &printed(source, form, document)?)?;
+            report_files::write_file(&path, &printed(subject, form, document)?)?;
         }
     }
     output::result(&format!("{}\n", path.display()))?;
     Ok((form == ReportFormat::Html).then_some(path))
 }
 
+fn own_folder(subject: &Subject) -> Result<PathBuf, Failure> {
+    subject.folder().map(Path::to_owned).ok_or_else(|| {
+        Failure::usage("a page of several has no place of its own")
+            .hint("name one: --to FOLDER, or --format html --to FILE")
+    })
+}
+
 fn printed(
-    source: &Source,
+    subject: &Subject,
     form: ReportFormat,
     document: impl FnOnce() -> Result<Document, Failure>,
 ) -> Result<String, Failure> {
     Ok(match form {
         ReportFormat::Html => html::render(&document()?),
         ReportFormat::Md => markdown::render(&document()?).text,
-        ReportFormat::Csv => source.csv(),
-        ReportFormat::Json => match source {
-            Source::Run { directory, summary } => json::render(summary, &super::files(directory)),
-            Source::Set { set, summary, .. } => {
-                json::render_set(summary, &crate::set::page::files(set), &[])
-            }
-        },
+        ReportFormat::Csv => subject.csv(),
+        ReportFormat::Json => subject.json(),
+        ReportFormat::Site => subject.site()?.into_iter().map(|(_, text)| text).take(1).collect(),
     })
 }

@@ -60,7 +60,7 @@ impl Canvas {
     /// the picture.
     pub(super) fn begin(chart: &Chart, theme: Theme) -> Self {
         let mut canvas = Self { drawing: Drawing::new(&chart.id, theme), top: 4.0 };
-        if theme == Theme::Page {
+        if theme.is_within_page() {
             return canvas;
         }
         canvas.top += 10.0;
@@ -77,7 +77,7 @@ impl Canvas {
 
     /// Ends with what the chart is made of, which a page prints itself.
     pub(super) fn finish(mut self, chart: &Chart, theme: Theme) -> String {
-        if theme != Theme::Page {
+        if !theme.is_within_page() {
             self.top += 4.0;
             let letters = TICK.anchored(Anchor::Start);
             for line in letters.wrapped(&chart.n, RIGHT - MARGIN, LINES_MAX) {

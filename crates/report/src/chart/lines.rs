@@ -1,9 +1,10 @@
 //! Something against load: panels above each other over the same axis, each line with its name at
 //! its end.
 
-use super::axis::{BELOW, draw_below, draw_left, draw_line_below, left_width};
+use super::axis::{BELOW, draw_left, draw_line_below, left_width};
 use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch};
 use super::lettering::{HEADING, LABEL, NAME, apart};
+use super::load_axis::{INSET, LoadAxis, LoadScale, UNLIMITED};
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
 use super::plot::{LinePoint, LineSeries, Lines, LinesPanel, Measure};
@@ -18,8 +19,6 @@ const NAME_WIDTH_MAX: f64 = 150.0;
 const NAME_HEIGHT: f64 = 17.0;
 /// Between a plot and the names right of it, with their swatches.
 const BEFORE_NAME: f64 = 34.0;
-/// Marks stand this far inside the ends of their axis.
-const INSET: f64 = 12.0;
 
 impl Lines {
     pub(super) fn draw(&self, canvas: &mut Canvas) {
@@ -28,12 +27,7 @@ impl Lines {
             return canvas.nothing("No level was measured.");
         }
         let names = distinct(self.panels.iter().flat_map(LinesPanel::names));
-        let places: Vec<f64> = points().map(|point| point.x).collect();
-        let below = if self.ticks_at_points {
-            Ticks::at_values(self.x.spacing(), &places)
-        } else {
-            Ticks::up_to(self.x.spacing(), &places)
-        };
+        let below = LoadAxis::of(self);
         let left: Vec<Ticks> = self.panels.iter().map(LinesPanel::ticks).collect();
         let height = match self.panels.len() {
             0 | 1 => 300.0,
@@ -45,11 +39,11 @@ impl Lines {
         for (place, (panel, ticks)) in self.panels.iter().zip(&left).enumerate() {
             draw_heading(canvas, &panel.heading, &panel.y);
             let area = canvas.area(sides, height);
-            let x = below.scale((area.left + INSET, area.right - INSET));
+            let x = below.within(area);
             let y = ticks.scale((area.bottom, area.top));
             draw_left(&mut canvas.drawing, ticks, (area, y));
             if place + 1 == self.panels.len() {
-                draw_below(&mut canvas.drawing, &below, (area, x), &self.x.title());
+                below.draw(&mut canvas.drawing, area, &self.x.title());
                 canvas.top += BELOW;
             } else {
                 draw_line_below(&mut canvas.drawing, area);
@@ -134,7 +128,7 @@ pub(super) fn draw_names(drawing: &mut Drawing, area: Area, ends: &[(&str, Look,
 }
 
 impl LinesPanel {
-    fn points(&self) -> impl Iterator<Item = &LinePoint> {
+    pub(super) fn points(&self) -> impl Iterator<Item = &LinePoint> {
         self.series.iter().flat_map(LineSeries::known)
     }
 
@@ -163,10 +157,10 @@ impl LinesPanel {
         drawing: &mut Drawing,
         x_of: &Measure,
         names: &[&str],
-        (x, y): (Scale, Scale),
+        (x, y): (LoadScale, Scale),
     ) -> Vec<(&str, Look, Place)> {
         let mut ends = Vec::new();
-        for series in &self.series {
+        for series in self.series.iter().filter(|series| series.known().next().is_some()) {
             let look = Look::of(&series.name, names).among(self.series.len());
             drawing.open_series(&series.name);
             series.draw(drawing, look, (x, y), (x_of, &self.y));
@@ -186,14 +180,15 @@ impl LinesPanel {
 impl LineSeries {
     /// Numbers that have a place.
     fn known(&self) -> impl Iterator<Item = &LinePoint> {
-        self.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite())
+        let has_place = |x: f64| x.is_finite() || x == f64::INFINITY;
+        self.points.iter().filter(move |point| has_place(point.x) && point.y.is_finite())
     }
 
     fn draw(
         &self,
         drawing: &mut Drawing,
         look: Look,
-        (x, y): (Scale, Scale),
+        (x, y): (LoadScale, Scale),
         measures: (&Measure, &Measure),
     ) {
         let place = |point: &LinePoint| Place { x: x.place(point.x), y: y.place(point.y) };
@@ -206,17 +201,29 @@ impl LineSeries {
                 draw_interval(drawing, ends[0], ends[1], look.paint());
             }
         }
-        let places: Vec<Place> = self.known().map(place).collect();
-        look.draw_line(drawing, &places);
+        self.draw_course(drawing, look, place);
         for point in self.known() {
             let tip = self.tip(point, measures);
             look.draw_mark(drawing, place(point), point.hollow, Some(&tip));
         }
     }
 
-    fn draw_ribbon(&self, drawing: &mut Drawing, paint: Paint, (x, y): (Scale, Scale)) {
+    /// The line through its points, which only leads on to one without a limit: it is not to scale.
+    fn draw_course(&self, drawing: &mut Drawing, look: Look, place: impl Fn(&LinePoint) -> Place) {
+        let (limited, unlimited): (Vec<&LinePoint>, Vec<&LinePoint>) =
+            self.known().partition(|point| point.x.is_finite());
+        let places: Vec<Place> = limited.into_iter().map(&place).collect();
+        look.draw_line(drawing, &places);
+        if let (Some(last), Some(point)) = (places.last(), unlimited.first()) {
+            let lead = drawing.element("line").ends(*last, place(point));
+            lead.paint("stroke", look.paint()).word("stroke-dasharray", "1 4").end();
+        }
+    }
+
+    fn draw_ribbon(&self, drawing: &mut Drawing, paint: Paint, (x, y): (LoadScale, Scale)) {
         let known: Vec<(f64, f64, f64)> = self
             .known()
+            .filter(|point| point.x.is_finite())
             .filter_map(|point| {
                 point.interval.map(|(low, high)| (x.place(point.x), y.place(low), y.place(high)))
             })
@@ -231,9 +238,13 @@ impl LineSeries {
     }
 
     fn tip(&self, point: &LinePoint, (x, y): (&Measure, &Measure)) -> String {
+        let load = match point.x {
+            f64::INFINITY => UNLIMITED.to_owned(),
+            limited => words::with_unit(limited, x),
+        };
         words::sentence(&[
             self.name.clone(),
-            format!("{} {}", x.label, words::with_unit(point.x, x)),
+            format!("{} {load}", x.label),
             format!("{}{}", words::with_unit(point.y, y), words::doubt(point.interval)),
             point.note.clone().unwrap_or_default(),
         ])

@@ -12,6 +12,7 @@ mod gantt;
 mod heat_map;
 mod lettering;
 mod lines;
+mod load_axis;
 mod marks;
 pub mod palette;
 mod pareto;
@@ -52,6 +53,15 @@ pub enum Theme {
     /// In those of the page around it, by CSS variables. The page prints the title, the finding
     /// and `n` beside it, as text that keeps its size.
     Page,
+    /// The same on a page that is not ours and has no script: marks say what they are by titles.
+    Site,
+}
+
+impl Theme {
+    /// Whether the words around a picture are the page's, and the colours its variables.
+    const fn is_within_page(self) -> bool {
+        matches!(self, Self::Page | Self::Site)
+    }
 }
 
 impl Chart {

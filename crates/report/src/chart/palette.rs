@@ -58,7 +58,7 @@ const HEAT: [Row; 6] = [
 ];
 
 /// Every colour with the name of its CSS variable. A page has no colours of its own to ask for, so
-/// [`Theme::Page`] has those of light ground.
+/// [`Theme::Page`] and [`Theme::Site`] have those of light ground.
 pub fn variables(theme: Theme) -> Vec<(&'static str, &'static str)> {
     let rows = SERIES.iter().chain(&GROUND).chain(&HEAT);
     rows.map(|row| (row.0, value(*row, theme))).collect()
@@ -69,7 +69,7 @@ impl Paint {
     pub(super) fn value(self, theme: Theme) -> String {
         let row = self.row();
         match theme {
-            Theme::Page => format!("var({})", row.0),
+            Theme::Page | Theme::Site => format!("var({})", row.0),
             Theme::Light | Theme::Dark => value(row, theme).to_owned(),
         }
     }
@@ -92,7 +92,7 @@ impl Paint {
 
 const fn value(row: Row, theme: Theme) -> &'static str {
     match theme {
-        Theme::Light | Theme::Page => row.1,
+        Theme::Light | Theme::Page | Theme::Site => row.1,
         Theme::Dark => row.2,
     }
 }

@@ -53,6 +53,7 @@ pub struct LineSeries {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePoint {
+    /// Infinite for a load without a limit, which has a place of its own right of the axis.
     pub x: f64,
     pub y: f64,
     /// Where the true value lies with 95 % confidence.

@@ -87,7 +87,7 @@ impl Drawing {
     /// Begins an element; its attributes follow, then one of the ends.
     pub(super) fn element(&mut self, name: &'static str) -> Element<'_> {
         let _ = write!(self.body, "<{name}");
-        Element { drawing: self, name }
+        Element { drawing: self, name, title: None }
     }
 
     /// Begins what belongs to a series, and can be hidden with it.
@@ -187,7 +187,7 @@ impl Drawing {
         let surface = Paint::Surface.value(self.theme);
         // On a page the width is that of its column, and the ground is the page's own.
         let (own_size, ground) = match self.theme {
-            Theme::Page => (String::new(), String::new()),
+            Theme::Page | Theme::Site => (String::new(), String::new()),
             Theme::Light | Theme::Dark => (
                 format!(" width=\"{width}\" height=\"{height}\""),
                 format!("<rect width=\"{width}\" height=\"{height}\" fill=\"{surface}\"/>\n"),
@@ -211,6 +211,8 @@ impl Drawing {
 pub(super) struct Element<'a> {
     drawing: &'a mut Drawing,
     name: &'static str,
+    /// What a browser shows by itself to whoever points at it.
+    title: Option<String>,
 }
 
 impl Element<'_> {
@@ -231,6 +233,9 @@ impl Element<'_> {
 
     /// Makes it a mark that says `text` to whoever points at it.
     pub(super) fn tip(self, text: &str) -> Self {
+        if self.drawing.theme == Theme::Site {
+            return Self { title: Some(escape::xml(text)), ..self };
+        }
         self.word("class", "mark").word("data-tip", text)
     }
 
@@ -260,7 +265,13 @@ impl Element<'_> {
     }
 
     pub(super) fn end(self) {
-        self.drawing.body.push_str("/>\n");
+        let body = &mut self.drawing.body;
+        match self.title {
+            Some(title) => {
+                let _ = writeln!(body, "><title>{title}</title></{}>", self.name);
+            }
+            None => body.push_str("/>\n"),
+        }
     }
 
     /// Leaves it open for elements inside.

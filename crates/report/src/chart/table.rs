@@ -1,6 +1,7 @@
 //! The numbers of a chart as a table.
 
 use super::distribution::named;
+use super::load_axis::UNLIMITED;
 use super::plot::{
     Bar, BarGroup, Bars, Distribution, Gantt, GanttRow, HeatMap, LinePoint, Lines, Measure, Pareto,
     ParetoPoint, Plot, Shares, Timeline,
@@ -47,6 +48,10 @@ fn number_cell(value: f64) -> Cell {
     if value.is_finite() { Cell::number(words::value(value), value) } else { nothing() }
 }
 
+fn load_cell(load: f64) -> Cell {
+    if load == f64::INFINITY { Cell::text(UNLIMITED) } else { number_cell(load) }
+}
+
 fn optional_cell(value: Option<f64>) -> Cell {
     value.map_or_else(nothing, number_cell)
 }
@@ -76,13 +81,14 @@ impl Lines {
             self.panels
                 .iter()
                 .flat_map(|panel| panel.series.iter().map(move |series| (panel, series)))
+                .filter(|(_, series)| !series.points.is_empty())
         };
         let mut places: Vec<f64> =
             series().flat_map(|(_, series)| &series.points).map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
         let mut columns = vec![self.x.column()];
-        let mut rows: Vec<Vec<Cell>> = places.iter().map(|x| vec![number_cell(*x)]).collect();
+        let mut rows: Vec<Vec<Cell>> = places.iter().map(|x| vec![load_cell(*x)]).collect();
         for (panel, series) in series() {
             let name = words::sentence(&[panel.heading.clone(), series.name.clone()]);
             columns.push(Column::right(titled(&name, &panel.y.unit)));

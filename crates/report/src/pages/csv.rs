@@ -7,6 +7,7 @@
 use inferometer_analysis::set::{Across, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Summary};
 
+pub use super::results::csv::of_sheets;
 use super::rows::{self, Row};
 use super::words::level_cell;
 
@@ -52,7 +53,7 @@ fn quantities() -> Vec<Quantity> {
     METRICS.iter().flat_map(of_metric).collect()
 }
 
-enum Field {
+pub(super) enum Field {
     Text(String),
     Number(Option<f64>),
 }
@@ -121,7 +122,7 @@ fn fields_of(across: &Across) -> [Field; 4] {
     ]
 }
 
-fn line(fields: &[Field]) -> String {
+pub(super) fn line(fields: &[Field]) -> String {
     let cells: Vec<String> = fields.iter().map(cell).collect();
     cells.join(",") + "\r\n"
 }

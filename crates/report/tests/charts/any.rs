@@ -32,9 +32,14 @@ fn any_measure() -> impl Strategy<Value = Measure> {
     )
 }
 
+/// Of a load there may be no limit.
+fn load() -> impl Strategy<Value = f64> {
+    prop_oneof![4 => value(), 1 => Just(f64::INFINITY)]
+}
+
 fn any_lines() -> impl Strategy<Value = Plot> {
     let point =
-        (value(), value(), interval(), any::<bool>()).prop_map(|(x, y, interval, hollow)| {
+        (load(), value(), interval(), any::<bool>()).prop_map(|(x, y, interval, hollow)| {
             LinePoint { x, y, interval, hollow, note: hollow.then(|| HOSTILE.to_owned()) }
         });
     let points = proptest::collection::vec(point, 0..20);

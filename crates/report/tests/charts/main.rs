@@ -59,6 +59,34 @@ fn equal_ratios_are_equally_far_on_a_logarithmic_axis() {
 }
 
 #[test]
+fn a_load_without_a_limit_stands_right_of_the_axis_and_bends_no_line() {
+    let limited = [1.0, 3.0, 5.0].map(|n| point(n, n));
+    let alone = marks(&lines(ScaleKind::Linear, limited.to_vec()), "cx");
+    let with = [limited.to_vec(), vec![point(f64::INFINITY, 60.0)]].concat();
+    let chart = lines(ScaleKind::Linear, with);
+    let x = marks(&chart, "cx");
+    assert_eq!(x.len(), 4);
+    assert!(is_even(&x[..3]) && 60.0 < x[3] - x[2] && x[2] < alone[2], "{x:?} {alone:?}");
+    let svg = chart.to_svg(Theme::Light);
+    assert!(svg.contains(">unlimited<") && svg.contains("in flight unlimited"));
+    let line = svg.lines().find(|line| line.starts_with("<polyline")).unwrap();
+    assert_eq!(line.matches(',').count(), 3, "{line}");
+    let rows = chart.table().rows;
+    assert_eq!(rows.last().unwrap()[0].text, "unlimited");
+    let bare = lines(ScaleKind::Linear, vec![point(f64::INFINITY, 60.0)]).to_svg(Theme::Light);
+    assert!(bare.contains(">unlimited<") && !bare.contains(">1<"), "no place is made up");
+}
+
+#[test]
+fn marks_on_a_page_without_a_script_say_what_they_are() {
+    let noted = LinePoint { note: Some("cut: 3 of 4 <b>".to_owned()), ..point(1.0, 2.0) };
+    let svg = lines(ScaleKind::Linear, vec![noted]).to_svg(Theme::Site);
+    assert!(
+        svg.contains("<title>p50 · in flight 1 · 2 ms · cut: 3 of 4 &lt;b&gt;</title></circle>")
+    );
+}
+
+#[test]
 fn each_nine_of_a_tail_is_equally_far() {
     let points = vec![(0.0, 1.0), (0.9, 10.0), (0.99, 100.0), (0.999, 1_000.0)];
     let curves = vec![Curve { name: "TTFT".to_owned(), n: 1_000, points }];

@@ -94,7 +94,7 @@ fn extents(element: &Element) -> Vec<(f64, f64)> {
 
 /// What every chart must keep, whatever it shows.
 pub(crate) fn check(chart: &Chart) {
-    for theme in [Theme::Light, Theme::Dark, Theme::Page] {
+    for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Site] {
         let svg = chart.to_svg(theme);
         assert_eq!(svg, chart.to_svg(theme));
         let elements = elements(&svg);
@@ -122,7 +122,9 @@ pub(crate) fn check(chart: &Chart) {
                 assert!(12.0 <= size, "{element:?}");
             }
         }
-        assert_eq!(svg.contains("var(--"), theme == Theme::Page);
+        assert_eq!(svg.contains("var(--"), matches!(theme, Theme::Page | Theme::Site));
+        // A page that is not ours has no script to show what marks say.
+        assert!(theme != Theme::Site || !svg.contains("data-tip"));
         assert_no_texts_overlap(&elements);
     }
     let table = chart.table();

@@ -5,6 +5,7 @@ use std::path::Path;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
 use inferometer_report::document::Document;
+use inferometer_report::json;
 use inferometer_report::narrative::facts;
 use inferometer_report::pages::csv;
 use inferometer_store::{
@@ -89,6 +90,17 @@ impl Source {
         match self {
             Self::Run { summary, .. } => csv::of_run(summary),
             Self::Set { summary, points, .. } => csv::of_set(summary, points),
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        match self {
+            Self::Run { directory, summary } => {
+                json::render(summary, &crate::commands::files(directory))
+            }
+            Self::Set { set, summary, .. } => {
+                json::render_set(summary, &set::page::files(set), &[])
+            }
         }
     }
 }

@@ -71,7 +71,7 @@ fn style() -> String {
 
 fn variables(theme: Theme) -> String {
     let own = PAGE.iter().map(|(name, light, dark)| match theme {
-        Theme::Light | Theme::Page => (*name, *light),
+        Theme::Light | Theme::Page | Theme::Site => (*name, *light),
         Theme::Dark => (*name, *dark),
     });
     let lines: Vec<String> = palette::variables(theme)

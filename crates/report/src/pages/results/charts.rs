@@ -1,0 +1,284 @@
+//! Figures of results against the load, one line for each configuration.
+
+use inferometer_analysis::set::Across;
+use inferometer_analysis::sheet::LatencyKind;
+use inferometer_analysis::{Percentile, Statistic};
+
+use super::figures::{Meaning, Quantity, doubt_words, statistic_name};
+use super::lines::{Level, Line, LoadKind};
+use super::words::kind_name;
+use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
+use crate::number::{count, figure, latency_text};
+use crate::pages::words::listed;
+
+/// Values so far apart are seen beside each other only where equal steps are equal ratios.
+const SPAN_OF_LOG: f64 = 30.0;
+/// More lines than these are told by their ends.
+const TOLD_MAX: usize = 4;
+
+const P50: Statistic = Statistic::Percentile(Percentile::P50);
+const P99: Statistic = Statistic::Percentile(Percentile::P99);
+
+/// Which section of a page a chart stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    Means,
+    Throughput,
+    Distributions,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    pub(super) group: Group,
+    pub(super) chart: Chart,
+    /// Of the file that a site includes, without its ending.
+    pub(super) file: String,
+}
+
+/// All that there are numbers for, over rates and then over concurrency, in the order of the page.
+pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
+    let of_kind = |kind: LoadKind| -> Vec<&Line<'_>> {
+        lines.iter().filter(|line| line.kind == Some(kind)).collect()
+    };
+    let over = [LoadKind::Rate, LoadKind::Concurrency].map(|kind| (kind, of_kind(kind)));
+    let several = over.iter().all(|(_, lines)| !lines.is_empty());
+    let drawn = over.iter().flat_map(|(kind, lines)| Axis { kind: *kind, lines, several }.charts());
+    drawn.collect()
+}
+
+/// Lines over the same kind of load.
+struct Axis<'a> {
+    kind: LoadKind,
+    lines: &'a [&'a Line<'a>],
+    /// Whether the page has charts over another kind of load too.
+    several: bool,
+}
+
+const LATENCIES: [(Group, &str, LatencyKind, &[Statistic]); 6] = [
+    (Group::Means, "mean-ttft", LatencyKind::Ttft, &[Statistic::Mean]),
+    (Group::Means, "mean-tpot", LatencyKind::Tpot, &[Statistic::Mean]),
+    (Group::Distributions, "ttft", LatencyKind::Ttft, &[P50, P99]),
+    (Group::Distributions, "tpot", LatencyKind::Tpot, &[P50, P99]),
+    (Group::Distributions, "itl", LatencyKind::Itl, &[Statistic::Mean, P50, P99]),
+    (Group::Distributions, "e2e", LatencyKind::E2e, &[Statistic::Mean, P50, P99]),
+];
+
+/// A heading, a field and its unit.
+type Rate = (&'static str, &'static str, &'static str);
+
+const THROUGHPUTS: [Rate; 3] = [
+    ("Output throughput", "output_throughput", "tok/s"),
+    ("Total token throughput", "total_token_throughput", "tok/s"),
+    ("Request throughput", "request_throughput", "req/s"),
+];
+const GOODPUT: [Rate; 1] = [("Goodput", "request_goodput", "req/s")];
+
+impl Axis<'_> {
+    fn charts(&self) -> Vec<Drawn> {
+        let levels = |line: &&Line<'_>| line.levels.iter().filter(|it| it.load.is_some()).count();
+        // One point is no course; the table of results has it.
+        if self.lines.iter().map(levels).sum::<usize>() < 2 {
+            return Vec::new();
+        }
+        let mut drawn: Vec<Drawn> =
+            LATENCIES.iter().filter_map(|wanted| self.latency(*wanted)).collect();
+        let after_means = drawn.iter().filter(|it| it.group == Group::Means).count();
+        let rates = [
+            self.rates("throughput", "Throughput", &THROUGHPUTS),
+            self.rates("goodput", "Goodput", &GOODPUT),
+        ];
+        drawn.splice(after_means..after_means, rates.into_iter().flatten());
+        drawn
+    }
+
+    fn latency(
+        &self,
+        (group, id, kind, statistics): (Group, &str, LatencyKind, &[Statistic]),
+    ) -> Option<Drawn> {
+        let sheets = self.lines.iter().flat_map(|line| line.sheets());
+        let meanings = Meaning::all(kind, sheets);
+        let mut panels = Vec::new();
+        for statistic in statistics {
+            for meaning in &meanings {
+                let heading = format!("{} {}", statistic_name(*statistic), meaning.name());
+                panels.extend(self.panel(heading, Quantity::Latency(*meaning, *statistic), "ms"));
+            }
+        }
+        let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
+        let title = match names.as_slice() {
+            [only] => format!("{only} {}", kind_name(kind)),
+            several => format!("{}: {}", kind_name(kind), listed(several).to_lowercase()),
+        };
+        let file = format!("summary_{}_ms", id.replace('-', "_"));
+        self.drawn(group, (id, &title, file), panels)
+    }
+
+    fn rates(&self, id: &str, title: &str, rates: &[Rate]) -> Option<Drawn> {
+        let panel = |(heading, field, unit): &Rate| {
+            self.panel((*heading).to_owned(), Quantity::Throughput(field), unit)
+        };
+        let panels = rates.iter().filter_map(panel).collect();
+        self.drawn(Group::Throughput, (id, title, format!("summary_{id}")), panels)
+    }
+
+    /// `None` where no result has such a number.
+    fn panel(&self, heading: String, quantity: Quantity, unit: &str) -> Option<LinesPanel> {
+        // All lines, with points or without: colours go by place, and are to be those of other charts.
+        let series: Vec<LineSeries> = self
+            .lines
+            .iter()
+            .map(|line| LineSeries {
+                name: line.name.clone(),
+                points: line.levels.iter().filter_map(|level| point(level, quantity)).collect(),
+            })
+            .collect();
+        let is_empty = series.iter().all(|series| series.points.is_empty());
+        let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
+        let scale = scale_of(values, SPAN_OF_LOG);
+        let label = if scale == ScaleKind::Log { "logarithmic" } else { "" };
+        let y = Measure { label: label.to_owned(), unit: unit.to_owned(), scale };
+        (!is_empty).then_some(LinesPanel { heading, y, series })
+    }
+
+    fn drawn(
+        &self,
+        group: Group,
+        (id, title, file): (&str, &str, String),
+        panels: Vec<LinesPanel>,
+    ) -> Option<Drawn> {
+        let suffix =
+            if self.several && self.kind == LoadKind::Concurrency { "by-concurrency" } else { "" };
+        let joined = |name: &str, by: &str| {
+            if suffix.is_empty() { name.to_owned() } else { format!("{name}{by}") }
+        };
+        let finding = self.finding(panels.first()?);
+        let loads = self.lines.iter().flat_map(|line| &line.levels).filter_map(|level| level.load);
+        // Levels of concurrency are doubled more often than added to.
+        let span_of_log = match self.kind {
+            LoadKind::Rate => 20.0,
+            LoadKind::Concurrency => 3.0,
+        };
+        let scale = scale_of(loads.filter(|load| load.is_finite()), span_of_log);
+        let (label, unit) = (self.kind.label().to_owned(), self.kind.unit().to_owned());
+        let n = self.behind(&panels);
+        let x = Measure { label, unit, scale };
+        let chart = Chart {
+            id: joined(id, "-by-concurrency"),
+            title: format!("{title} against {}", self.kind.label().to_lowercase()),
+            finding,
+            n,
+            plot: Plot::Lines(Lines { x, ticks_at_points: true, panels }),
+        };
+        Some(Drawn { group, chart, file: joined(&file, "_by_concurrency") })
+    }
+
+    /// What the first panel shows, from the lowest load to the highest.
+    fn finding(&self, panel: &LinesPanel) -> String {
+        let told = |value: f64| {
+            if panel.y.unit == "ms" {
+                latency_text(value)
+            } else {
+                format!("{} {}", figure(Some(value)), panel.y.unit)
+            }
+        };
+        let course = |series: &LineSeries| {
+            let at = |point: &LinePoint| {
+                let marks = self.marks(&series.name, point.x);
+                let marks = if marks.is_empty() { marks } else { format!(" ({marks})") };
+                format!("{} at {}{marks}", told(point.y), self.kind.words(point.x))
+            };
+            let limited: Vec<&LinePoint> =
+                series.points.iter().filter(|point| point.x.is_finite()).collect();
+            let unlimited = series.points.iter().find(|point| point.x.is_infinite()).map(at);
+            let ends = match limited.as_slice() {
+                [] => None,
+                [only] => Some(at(only)),
+                [first, .., last] => Some(format!("{} and {}", at(first), at(last))),
+            };
+            let parts: Vec<String> = ends.into_iter().chain(unlimited).collect();
+            format!("{}: {}.", series.name, parts.join("; "))
+        };
+        let drawn = || panel.series.iter().filter(|series| !series.points.is_empty());
+        if drawn().count() <= TOLD_MAX {
+            let told: Vec<String> = drawn().map(course).collect();
+            return format!("{}. {}", panel.heading, told.join(" "));
+        }
+        let values = || panel.series.iter().flat_map(|it| &it.points).map(|point| point.y);
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(f64::NEG_INFINITY, f64::max);
+        let lines = count(drawn().count() as u64);
+        format!("{}: {lines} configurations, {} to {}.", panel.heading, told(low), told(high))
+    }
+
+    /// What a point is made of, and what hollow ones are.
+    fn behind(&self, panels: &[LinesPanel]) -> String {
+        let levels = || self.lines.iter().flat_map(|line| &line.levels);
+        let repeats = levels().map(|level| level.sheets.len()).max().unwrap_or(1);
+        let results = if repeats == 1 {
+            "One result at each load".to_owned()
+        } else {
+            format!("Up to {repeats} results at each load")
+        };
+        let points = || panels.iter().flat_map(|it| &it.series).flat_map(|it| &it.points);
+        let (with, all) = (points().filter(|it| it.interval.is_some()).count(), points().count());
+        let bars = match with {
+            0 => "no intervals: the results have none, and repeats would give them".to_owned(),
+            some if some == all && 1 < repeats => "bars are 95 % between results".to_owned(),
+            some if some == all => "bars are 95 % within the run".to_owned(),
+            _ => "bars are 95 % intervals, where they are known".to_owned(),
+        };
+        let hollow: Vec<&str> = levels().flat_map(Level::doubt_names).collect();
+        let mut kinds = hollow.clone();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let of_kind = |kind: &str| hollow.iter().filter(|name| **name == kind).count();
+        let told: Vec<String> =
+            kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
+        if told.is_empty() {
+            format!("{results}; {bars}.")
+        } else {
+            format!("{results}; {bars}. Hollow marks: {}.", listed(&told))
+        }
+    }
+
+    /// In a word or two, why a point is hollow.
+    fn marks(&self, line: &str, load: f64) -> String {
+        let line = self.lines.iter().find(|known| known.name == line);
+        let levels = line.into_iter().flat_map(|line| &line.levels);
+        let level = levels.into_iter().find(|level| level.load == Some(load));
+        level.map(|level| level.doubt_names().join(", ")).unwrap_or_default()
+    }
+}
+
+fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
+    let across = level.across(quantity);
+    let doubts = level.doubts();
+    let note = doubts.iter().cloned().chain(remarks(level, &across)).collect::<Vec<_>>().join("; ");
+    Some(LinePoint {
+        x: level.load?,
+        y: across.mean?,
+        interval: across.doubt().map(|interval| (interval.low, interval.high)),
+        hollow: !doubts.is_empty(),
+        note: (!note.is_empty()).then_some(note),
+    })
+}
+
+/// What is to be known of a point beside its value.
+fn remarks(level: &Level<'_>, across: &Across) -> Vec<String> {
+    let left_out = level.left_out();
+    let without = (0 < left_out).then(|| format!("without {left_out} that are invalid"));
+    let few = (!across.certified).then(|| "too few values to certify it".to_owned());
+    let doubt = across.doubt().is_none().then(|| doubt_words(across));
+    let between = across.interval.map(|_| format!("{} results", across.n));
+    [between, doubt, without, few].into_iter().flatten().filter(|it| !it.is_empty()).collect()
+}
+
+fn scale_of(values: impl Iterator<Item = f64>, span_of_log: f64) -> ScaleKind {
+    let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+        Some(ends.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+    });
+    match ends {
+        Some((low, high)) if 0.0 < low && span_of_log <= high / low => ScaleKind::Log,
+        _ => ScaleKind::Linear,
+    }
+}

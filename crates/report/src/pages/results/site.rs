@@ -1,0 +1,160 @@
+//! The same as a fragment of a static site: a page with front matter, the charts as files that it
+//! includes, and the raw results as lines of JSON.
+//!
+//! Sites are built by programs that look for markup of their own in every file, so that no brace of
+//! a name may reach them.
+
+use std::fmt::Write;
+
+use inferometer_analysis::sheet::{Mark, Sheet};
+
+use super::charts::{self, Drawn};
+use super::lines::{self, Line};
+use super::{PageWords, TITLE, facts, reservations};
+use crate::chart::palette::variables;
+use crate::chart::{Chart, Theme};
+use crate::document::{Cell, Span, Table, Text};
+use crate::escape;
+
+const INDEX: &str = "index.md";
+/// Marked results that the page names; charts have all.
+const MARKED_MAX: usize = 50;
+
+/// Files by their names. `raw` writes a result as one line of JSON.
+pub fn site(
+    sheets: &[Sheet],
+    words: &PageWords,
+    raw: impl Fn(&Sheet) -> String,
+) -> Vec<(String, String)> {
+    let lines = lines::lines(sheets);
+    let drawn = charts::charts(&lines);
+    let page = index(sheets, &lines, words, &drawn) + &raw_results(&lines, raw);
+    let mut files = vec![(INDEX.to_owned(), page)];
+    files.extend(drawn.iter().map(|Drawn { chart, file, .. }| (file_name(file), included(chart))));
+    files
+}
+
+fn file_name(file: &str) -> String {
+    format!("{file}.html")
+}
+
+fn index(sheets: &[Sheet], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn]) -> String {
+    let title = words.title.as_deref().unwrap_or(TITLE);
+    // In double quotes, YAML reads a backslash as JSON does.
+    let quoted = escape::xml(title).replace('\\', "\\\\");
+    let mut text = format!("---\nlayout: default\ntitle: \"{}\"\n---\n\n", unbraced(&quoted));
+    for (key, value) in facts(sheets, lines) {
+        let _ = writeln!(text, "- {key}: {}", worded(&value));
+    }
+    text.push('\n');
+    for Drawn { file, .. } in drawn {
+        let _ = writeln!(text, "{{% include_relative {} %}}", file_name(file));
+    }
+    let marked = reservations::marked(lines);
+    let doubts: Vec<&(Text, Mark)> = marked.iter().filter(|(_, mark)| mark.is_doubt()).collect();
+    if !doubts.is_empty() {
+        text += "\nHollow marks are results that are not those of clean runs:\n\n";
+    }
+    for (words, _) in doubts.iter().take(MARKED_MAX) {
+        let _ = writeln!(text, "- {}", markdown(words));
+    }
+    if MARKED_MAX < doubts.len() {
+        let _ = writeln!(text, "- and {} more", doubts.len() - MARKED_MAX);
+    }
+    text
+}
+
+/// Lines of JSON, folded away, with an empty one between configurations.
+fn raw_results(lines: &[Line<'_>], raw: impl Fn(&Sheet) -> String) -> String {
+    let of_line = |line: &Line<'_>| -> String {
+        line.sheets().map(|sheet| json_line(&raw(sheet)) + "\n").collect()
+    };
+    let parts: Vec<String> = lines.iter().map(of_line).collect();
+    format!(
+        "\n<details>\n<summary>Raw benchmark results</summary>\n\n<pre>\n{}</pre>\n\n</details>\n",
+        parts.join("\n")
+    )
+}
+
+fn markdown(words: &Text) -> String {
+    let span = |span: &Span| match span {
+        Span::Strong(text) => format!("**{}**", worded(text)),
+        Span::Plain(text) | Span::Code(text) | Span::Link { text, .. } => worded(text),
+    };
+    words.iter().map(span).collect()
+}
+
+/// One line whose strings hold nothing that HTML or a template would read. Two braces, or a brace and
+/// a per cent, stand beside each other only inside of a string.
+fn json_line(json: &str) -> String {
+    let joined: String = json.lines().collect();
+    let safe = escape::json_in_html(&joined);
+    let next = safe.chars().skip(1).map(Some).chain([None]);
+    let mut line = String::with_capacity(safe.len());
+    for (character, next) in safe.chars().zip(next) {
+        match (character, next) {
+            ('{', Some('{' | '%' | '#')) => line.push_str("\\u007b"),
+            _ => line.push(character),
+        }
+    }
+    line
+}
+
+/// A chart with its words and its table, and with its colours: it fits into any page.
+fn included(chart: &Chart) -> String {
+    let colours: Vec<String> = variables(Theme::Site)
+        .into_iter()
+        .filter(|(name, _)| !name.starts_with("--heat"))
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
+    let text = format!(
+        "<figure class=\"inferometer-chart\" style=\"{};{FRAME}\">\n\
+         <figcaption><strong>{}</strong><br>\n{}</figcaption>\n\
+         <div style=\"overflow-x:auto\">\n<div style=\"min-width:34rem\">\n{}</div>\n</div>\n\
+         <p>{}</p>\n{}</figure>\n",
+        colours.join(";"),
+        escape::xml(&chart.title),
+        escape::xml(&chart.finding),
+        chart.to_svg(Theme::Site),
+        escape::xml(&chart.n),
+        table(&chart.table()),
+    );
+    // An empty line would end the markup where Markdown is around it.
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    unbraced(&lines.join("\n")) + "\n"
+}
+
+/// On a ground of its own, so that it is read on any page.
+const FRAME: &str = "background:var(--surface);color:var(--ink);max-width:56rem;margin:1.5rem 0;\
+                     padding:1rem;font:15px/1.45 system-ui,sans-serif";
+
+fn table(table: &Table) -> String {
+    let mut text = "<details>\n<summary>The numbers as a table</summary>\n\
+                    <div style=\"overflow-x:auto\">\n<table>\n<thead>\n<tr>"
+        .to_owned();
+    for column in &table.columns {
+        let _ = write!(text, "<th scope=\"col\">{}</th>", escape::xml(&column.title));
+    }
+    text += "</tr>\n</thead>\n<tbody>\n";
+    for row in &table.rows {
+        let cells: String = row.iter().map(cell).collect();
+        let _ = writeln!(text, "<tr>{cells}</tr>");
+    }
+    text + "</tbody>\n</table>\n</div>\n</details>\n"
+}
+
+fn cell(cell: &Cell) -> String {
+    let hollow = if cell.doubtful { " ○" } else { "" };
+    let title = cell.detail.as_deref().map(|it| format!(" title=\"{}\"", escape::xml(it)));
+    format!("<td{}>{}{hollow}</td>", title.unwrap_or_default(), escape::xml(&cell.text))
+}
+
+/// Words of Markdown. Not every builder knows a tag by its backslash.
+fn worded(text: &str) -> String {
+    unbraced(&escape::markdown(text)).replace("\\<", "&lt;").replace("\\>", "&gt;")
+}
+
+/// For HTML and Markdown, where a brace has a name.
+fn unbraced(text: &str) -> String {
+    text.replace('{', "&#123;").replace('}', "&#125;")
+}
