@@ -4,6 +4,7 @@
 //! table of figures that somebody typed in. All of them are summary figures, as
 //! [`Sheet`](inferometer_analysis::sheet::Sheet)s: what a file does not say stays missing.
 
+pub mod export;
 mod import;
 mod published;
 
