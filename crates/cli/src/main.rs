@@ -12,6 +12,7 @@ mod environment;
 mod experiment;
 mod failure;
 mod fit;
+mod imports;
 mod live;
 mod measurement;
 mod narrator;

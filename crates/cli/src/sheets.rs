@@ -5,6 +5,7 @@ use inferometer_store::{RunStore, Stored};
 
 use crate::commands::report::stored::Source;
 use crate::failure::Failure;
+use crate::imports;
 
 /// The sheets of all that is named, in that order. `NAME=RUN` names a configuration.
 pub(crate) fn of_names(store: &RunStore, names: &[String]) -> Result<Vec<Sheet>, Failure> {
@@ -30,10 +31,10 @@ fn of_name(store: &RunStore, typed: &str) -> Result<Vec<Sheet>, Failure> {
     Ok(sheets)
 }
 
-/// By our own definitions, where the runs are ours.
+/// By our own definitions where the runs are ours, and by those of its tool what was imported.
 pub(crate) fn of_stored(found: &Stored) -> Result<Vec<Sheet>, Failure> {
-    if let Stored::Import(import, _) = found {
-        return Err(Failure::usage(format!("{} was imported", import.id())));
+    if let Stored::Import(import, number) = found {
+        return imports::sheets(import, *number);
     }
     Ok(match Source::read(found, |_| {})? {
         Source::Run { summary, .. } => vec![Sheet::of(&summary)],

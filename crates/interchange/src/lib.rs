@@ -1,12 +1,13 @@
 //! Other tools' result files in and out.
 //!
-//! [`read_results`] finds the results in a text, whichever tool wrote it. A [`PublishedTable`] is a
-//! table of figures that somebody typed in. All of them are summary figures, as
-//! [`Sheet`](inferometer_analysis::sheet::Sheet)s: what a file does not say stays missing.
+//! [`read_file`] tells which tool wrote a file, and gives the results in it; [`read_results`] finds
+//! those of `vllm bench serve` in a text. A [`PublishedTable`] is a table of figures that somebody
+//! typed in. All of them are summary figures, as [`Sheet`](inferometer_analysis::sheet::Sheet)s:
+//! what a file does not say stays missing.
 
 pub mod export;
 mod import;
 mod published;
 
-pub use import::{BrokenRecord, ImportError, Imported, read_results};
+pub use import::{BrokenRecord, Import, ImportError, Imported, read_file, read_results};
 pub use published::{PublishedRow, PublishedTable, PublishedTableError};

@@ -2,6 +2,7 @@
 
 mod audit;
 mod groups;
+pub mod import;
 mod promises;
 mod requirements;
 mod sections;

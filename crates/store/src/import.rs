@@ -113,10 +113,11 @@ impl ImportDirectory {
         manifest: &ImportManifest,
         foreign: &[u8],
     ) -> Result<(), StoreError> {
-        files::write_atomically(&self.foreign_path(), foreign)?;
-        manifest::write_json(&self.path.join(IMPORT_FILE), manifest).inspect_err(|_error| {
-            // An import without its manifest would only litter the folder.
-            let _ = fs::remove_dir_all(&self.path);
-        })
+        files::write_atomically(&self.foreign_path(), foreign)
+            .and_then(|()| manifest::write_json(&self.path.join(IMPORT_FILE), manifest))
+            .inspect_err(|_error| {
+                // An import without its manifest would only litter the folder.
+                let _ = fs::remove_dir_all(&self.path);
+            })
     }
 }

@@ -8,9 +8,9 @@ use super::{EngineTable, StoreArguments};
 
 #[derive(Args, Debug)]
 pub(crate) struct FitArguments {
-    /// Measured results: our runs (folders, ids or `latest`), files of `vllm bench serve` (JSON or the printed
-    /// block), or typed-in tables (TOML, as in examples/published); `FILE@max_num_seqs=4096` where
-    /// a result's server was set otherwise
+    /// Measured results: our runs (folders, ids or `latest`), imports (ids, or `ID/N` for one result),
+    /// other tools' files as `inferometer import` takes them, or typed-in tables (TOML, as in
+    /// examples/published); `FILE@max_num_seqs=4096` where a result's server was set otherwise
     #[arg(value_name = "RESULT", required = true)]
     pub(crate) results: Vec<String>,
     #[command(flatten)]

@@ -134,7 +134,7 @@ pub(crate) enum Command {
     /// Start the embedded engine by itself: a server whose truth is known
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
-    /// List stored runs and sets
+    /// List stored runs, sets and imports
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Schema(SchemaArguments),
     /// Show what this machine is, as it goes into every run; --json is for --server-info
     System(SystemArguments),
-    /// Recompute a stored run's summary and compare it with what is stored
+    /// Recompute what a stored run, set or import comes to, and compare it with what is stored
     Verify(StoredRunArguments),
 }
 

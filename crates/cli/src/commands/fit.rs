@@ -24,9 +24,10 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
         input: spread("--input-spread", arguments.input_spread)?,
         output: spread("--output-spread", arguments.output_spread)?,
     };
+    let store = super::store(&arguments.store)?;
     let mut rows = Vec::new();
     for result in &arguments.results {
-        rows.extend(fit::read(&placed(result, arguments), spreads)?);
+        rows.extend(fit::read(result, &store, spreads)?);
     }
     let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
     if [&base.profile, &base.hardware, &base.model].iter().all(|name| name.is_none()) {
@@ -73,18 +74,6 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
 
 fn server(choice: &Choice) -> Result<Profile, Failure> {
     Profile::compose(choice).map_err(|error| embedded::refusal(&error))
-}
-
-/// A result that is no file may be the id of a stored run.
-fn placed(result: &str, arguments: &FitArguments) -> String {
-    let (path, settings) = match result.split_once('@') {
-        Some((path, settings)) => (path, Some(settings)),
-        None => (result, None),
-    };
-    let stored = || super::store(&arguments.store).ok()?.resolve(path).ok();
-    let found = if Path::new(path).exists() { None } else { stored() };
-    let path = found.map_or_else(|| path.to_owned(), |run| run.path().display().to_string());
-    settings.map_or(path.clone(), |settings| format!("{path}@{settings}"))
 }
 
 /// The place for the profile is looked at before the work begins.

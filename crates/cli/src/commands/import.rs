@@ -1,11 +1,167 @@
-//! `inferometer import`.
+//! `inferometer import`: other tools' files become results that every command can use.
 
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
+use inferometer_interchange::{Import, read_file};
+use inferometer_load::SystemClock;
+use inferometer_model::import::{ForeignFile, ImportReading};
+use inferometer_report::escape::terminal;
+use inferometer_store::{FOREIGN_BYTES_MAX, NewImport, RunStore, read_at_most};
+use serde_json::{Value, json};
+
+use super::store;
 use crate::arguments::ImportArguments;
 use crate::failure::Failure;
+use crate::imports::{self, Mapped};
+use crate::output;
+
+/// What stands for standard input.
+const PIPED: &str = "-";
 
 pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
-    let _ = arguments;
-    Err(Failure::usage("not built yet"))
+    check(arguments)?;
+    let store = store(&arguments.store)?;
+    store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+    let mut names = arguments.names.as_slice();
+    let (mut taken, mut failed) = (Vec::new(), Vec::new());
+    let (mut pages, mut exit) = (0, ExitCode::SUCCESS);
+    for path in &arguments.files {
+        match take(&store, path, names, arguments) {
+            Ok(mapped) => {
+                names = &names[mapped.manifest.reading.names.len()..];
+                if arguments.json {
+                    taken.push(mapped.json()?);
+                } else {
+                    let between = if pages == 0 { "" } else { "\n" };
+                    output::result(&format!("{between}{}", mapped.page()))?;
+                }
+                pages += 1;
+            }
+            // The other files are as good without it.
+            Err(failure) => {
+                exit = failure.report();
+                failed.push(
+                    json!({ "file": path.display().to_string(), "reason": failure.message() }),
+                );
+            }
+        }
+    }
+    if arguments.json {
+        output::result(&document(&taken, &failed))?;
+    }
+    if !names.is_empty() {
+        output::talk(&format!(
+            "warning: --name {} names no configuration: there are only {}",
+            terminal(&names.join(", ")),
+            arguments.names.len() - names.len()
+        ));
+    }
+    Ok(exit)
+}
+
+/// Refuses what contradicts itself before anything is read.
+fn check(arguments: &ImportArguments) -> Result<(), Failure> {
+    let is_piped = |path: &&std::path::PathBuf| path.as_path() == Path::new(PIPED);
+    if 1 < arguments.files.iter().filter(is_piped).count() {
+        return Err(Failure::usage("`-` is named twice, and standard input can be read once"));
+    }
+    if arguments.names.iter().any(|name| name.trim().is_empty()) {
+        return Err(Failure::usage("--name is empty")
+            .hint("leave it out to have the file's own words, or name the configuration"));
+    }
+    Ok(())
+}
+
+/// Maps a file, and keeps it only when there is a result in it.
+fn take(
+    store: &RunStore,
+    path: &Path,
+    names: &[String],
+    arguments: &ImportArguments,
+) -> Result<Mapped, Failure> {
+    let (name, foreign) = read(path)?;
+    let of_file = |failure: Failure| failure.of(&path.display().to_string());
+    let (import, reading) = map(&name, &foreign, names, arguments.repeats).map_err(of_file)?;
+    let sha256 = imports::sha256(&foreign);
+    let before = store.imports()?.into_iter().find(|listing| {
+        listing.manifest.as_ref().is_ok_and(|manifest| manifest.file.sha256 == sha256)
+    });
+    if let Some(before) = before.filter(|_| !arguments.quiet) {
+        output::talk(&format!(
+            "note: the same file was imported before, as {}; delete one of the two folders if you \
+             want it once",
+            before.import.id()
+        ));
+    }
+    let new = NewImport {
+        file: ForeignFile { name, sha256, bytes: foreign.len() as u64 },
+        reading,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        realtime_ns: SystemClock::new().anchor().realtime_ns,
+    };
+    let directory = store.create_import(new, &foreign)?;
+    directory.write_summary(&imports::summary_of(&import)?)?;
+    let manifest = directory.manifest()?;
+    Ok(Mapped { directory, manifest, import })
+}
+
+/// The name of a file without its folder, and its bytes.
+fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    if path == Path::new(PIPED) {
+        return Ok(("standard input".to_owned(), read_piped()?));
+    }
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Failure::usage(format!("{shown} is a folder"))
+            .hint("name the result files in it; runs measured here need no import"));
+    }
+    let bytes = read_at_most(path, FOREIGN_BYTES_MAX)
+        .map_err(|error| Failure::usage(error.to_string()))?
+        .ok_or_else(|| Failure::usage(format!("there is no {shown}")))?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok((name.to_string_lossy().into_owned(), bytes))
+}
+
+fn read_piped() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let mut piped = std::io::stdin().lock().take(FOREIGN_BYTES_MAX + 1);
+    piped
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::usage(format!("standard input cannot be read: {error}")))?;
+    if FOREIGN_BYTES_MAX < bytes.len() as u64 {
+        return Err(Failure::usage(format!(
+            "standard input is longer than {FOREIGN_BYTES_MAX} bytes; split it"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// The file's results, and the names that its configurations took.
+fn map(
+    name: &str,
+    foreign: &[u8],
+    names: &[String],
+    repeats: bool,
+) -> Result<(Import, ImportReading), Failure> {
+    let map = |reading: &ImportReading| {
+        read_file(name, foreign, reading).map_err(|error| Failure::usage(error.to_string()))
+    };
+    let mut reading = ImportReading { names: Vec::new(), repeats };
+    let import = map(&reading)?;
+    if names.is_empty() {
+        return Ok((import, reading));
+    }
+    let configurations: BTreeSet<&str> =
+        import.sheets().map(|sheet| sheet.configuration.as_str()).collect();
+    // The names behind those belong to the next file.
+    reading.names = names.iter().take(configurations.len()).cloned().collect();
+    Ok((map(&reading)?, reading))
+}
+
+fn document(taken: &[Value], failed: &[Value]) -> String {
+    let document = json!({ "schema": "inferometer.imports/1", "imports": taken, "failed": failed });
+    format!("{document:#}\n")
 }

@@ -22,7 +22,11 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
             return Err(of_a_set(&format!("{} is a run of a set", point.id()), set));
         }
         Stored::Import(import, _) => {
-            return Err(Failure::usage(format!("{} was imported: it cannot crash", import.id())));
+            return Err(Failure::usage(format!(
+                "{} was imported, and only runs that were measured here can be recovered",
+                import.id()
+            ))
+            .hint(format!("see whether it is whole with: inferometer verify {}", import.id())));
         }
         Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), set.path())),
     };

@@ -1,5 +1,6 @@
 //! `inferometer runs`: what is stored.
 
+mod imports;
 mod sets;
 
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use inferometer_analysis::{Percentile, Summary};
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::escape::terminal_line;
 use inferometer_report::number::{count, figure};
-use inferometer_store::{RunDirectory, RunListing, RunState, SetListing};
+use inferometer_store::{ImportListing, RunDirectory, RunListing, RunState, SetListing};
 
 use super::store;
 use crate::arguments::RunsArguments;
@@ -18,18 +19,19 @@ use crate::output;
 
 pub(crate) fn run(arguments: &RunsArguments) -> Result<ExitCode, Failure> {
     let store = store(&arguments.store)?;
-    let (listings, sets) = (store.list()?, store.sets()?);
+    let (listings, sets, imports) = (store.list()?, store.sets()?, store.imports()?);
     if arguments.json {
-        output::result(&json(&listings, &sets))?;
-    } else if listings.is_empty() && sets.is_empty() {
+        output::result(&json(&listings, &sets, &imports))?;
+    } else if listings.is_empty() && sets.is_empty() && imports.is_empty() {
         output::talk(&format!(
             "no runs in {}; make one with: inferometer run URL",
             store.path().display()
         ));
     } else {
         let runs = if listings.is_empty() { String::new() } else { table(&listings) };
-        let between = if runs.is_empty() || sets.is_empty() { "" } else { "\n" };
-        output::result(&format!("{runs}{between}{}", sets::table(&sets)))?;
+        let tables = [runs, sets::table(&sets), imports::table(&imports)];
+        let shown = tables.into_iter().filter(|table| !table.is_empty());
+        output::result(&shown.collect::<Vec<_>>().join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,7 +112,7 @@ fn table(listings: &[RunListing]) -> String {
     text
 }
 
-fn json(listings: &[RunListing], sets: &[SetListing]) -> String {
+fn json(listings: &[RunListing], sets: &[SetListing], imports: &[ImportListing]) -> String {
     let runs: Vec<serde_json::Value> = listings
         .iter()
         .map(|listing| {
@@ -135,7 +137,12 @@ fn json(listings: &[RunListing], sets: &[SetListing]) -> String {
         })
         .collect();
     let sets: Vec<serde_json::Value> = sets.iter().map(sets::json).collect();
-    let document =
-        serde_json::json!({ "schema": "inferometer.runs/1", "runs": runs, "sets": sets });
+    let imports: Vec<serde_json::Value> = imports.iter().map(imports::json).collect();
+    let document = serde_json::json!({
+        "schema": "inferometer.runs/1",
+        "runs": runs,
+        "sets": sets,
+        "imports": imports,
+    });
     format!("{document:#}\n")
 }

@@ -59,10 +59,19 @@ impl Resume<'_> {
         }
         let store = store(&results.store)?;
         let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        let Stored::Set(set) = found else {
-            let message = format!("{name} is one run, and --resume goes on with a set");
-            return Err(Failure::usage(message)
-                .hint("finish a run that crashed with `inferometer recover`"));
+        let set = match found {
+            Stored::Set(set) => set,
+            Stored::Run(_) => {
+                let message = format!("{name} is one run, and --resume goes on with a set");
+                return Err(Failure::usage(message)
+                    .hint("finish a run that crashed with `inferometer recover`"));
+            }
+            Stored::Import(..) => {
+                let message = format!("{name} was imported, and --resume goes on with a set");
+                return Err(
+                    Failure::usage(message).hint("begin a set of your own without --resume")
+                );
+            }
         };
         let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
         let how = if manifest.simulated {

@@ -1,4 +1,6 @@
-//! `inferometer verify`: recomputes a stored run or set and compares.
+//! `inferometer verify`: recomputes a stored run, set or import and compares.
+
+mod import;
 
 use std::process::ExitCode;
 
@@ -19,9 +21,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     match found {
         Stored::Run(directory) => verify_run(&directory, page),
         Stored::Set(set) => verify_set(&set, page),
-        Stored::Import(import, _) => {
-            Err(Failure::usage(format!("{} was imported, not measured", import.id())))
-        }
+        Stored::Import(import, _) => import::verify(&import, page),
     }
 }
 

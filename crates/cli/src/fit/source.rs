@@ -1,17 +1,19 @@
-//! Results as rows: our own runs, results of `vllm bench serve`, and tables that were typed in.
+//! Results as rows: our own runs, other tools' results, and tables that were typed in.
 
 use std::path::{Path, PathBuf};
 
 use inferometer_analysis::sheet::{LatencyKind, Sheet, SheetRate};
 use inferometer_engine::profile::Choice;
-use inferometer_interchange::{Imported, PublishedRow, PublishedTable, read_results};
+use inferometer_interchange::{PublishedRow, PublishedTable, read_file};
 use inferometer_model::Segment;
-use inferometer_store::read_at_most;
+use inferometer_model::import::ImportReading;
+use inferometer_store::{ImportDirectory, RunStore, Stored, read_at_most};
 
 use super::own_run;
 use super::plan::Draws;
 use super::row::{Figures, Row, RowLoad, RowRequest};
 use crate::failure::Failure;
+use crate::imports;
 
 /// How lengths scatter where a result says only their sums: standard deviation over mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,22 +29,47 @@ const REQUESTS_MAX: u64 = 1_000_000;
 /// A server that gave this share of the rate kept up with it.
 const KEPT_UP: f64 = 0.95;
 
-/// All rows of one result: `PATH`, or `PATH@key=value,…` where its server was set otherwise.
-pub(crate) fn read(result: &str, spreads: Spreads) -> Result<Vec<Row>, Failure> {
-    let (path, server) = match result.split_once('@') {
-        Some((path, settings)) => (path, choice(settings)?),
+/// Where a result lies.
+pub(crate) enum Place {
+    /// A file, or the folder of a run.
+    Path(PathBuf),
+    /// All results of a foreign file that was taken in, or the one with this number.
+    Import(ImportDirectory, Option<u32>),
+}
+
+impl Place {
+    /// A result that is no file may be the id of a stored run or import.
+    fn of(name: &str, store: &RunStore) -> Self {
+        if Path::new(name).is_file() {
+            return Self::Path(name.into());
+        }
+        match store.find(name) {
+            Ok(Stored::Run(run)) => Self::Path(run.path().to_owned()),
+            Ok(Stored::Import(import, number)) => Self::Import(import, number),
+            Ok(Stored::Set(_)) | Err(_) => Self::Path(name.into()),
+        }
+    }
+}
+
+/// All rows of one result: `PLACE`, or `PLACE@key=value,…` where its server was set otherwise.
+pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row>, Failure> {
+    let (name, server) = match result.split_once('@') {
+        Some((name, settings)) => (name, choice(settings)?),
         None => (result, Choice::default()),
     };
-    let path = PathBuf::from(path);
-    let mut rows = if path.is_dir() {
-        vec![own_run::row(&path)?]
-    } else {
-        let bytes = read_at_most(&path, FILE_BYTES_MAX)
-            .map_err(|error| Failure::usage(error.to_string()))?
-            .ok_or_else(|| Failure::usage(format!("there is no {}", path.display())))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Failure::usage(format!("{} is not text", path.display())))?;
-        of_text(&path, &text, spreads)?
+    let mut rows = match Place::of(name, store) {
+        Place::Path(path) if path.is_dir() => vec![own_run::row(&path)?],
+        Place::Path(path) => {
+            let bytes = read_at_most(&path, FILE_BYTES_MAX)
+                .map_err(|error| Failure::usage(error.to_string()))?
+                .ok_or_else(|| Failure::usage(format!("there is no {}", path.display())))?;
+            of_file(&path, &bytes, spreads)?
+        }
+        Place::Import(import, number) => {
+            let sheets = imports::sheets(&import, number)?;
+            of_sheets(sheets.iter(), spreads)
+                .map_err(|error| Failure::usage(error).of(import.id()))?
+        }
     };
     for row in &mut rows {
         row.server = server.clone();
@@ -59,23 +86,30 @@ fn choice(settings: &str) -> Result<Choice, Failure> {
     })
 }
 
-fn of_text(path: &Path, text: &str, spreads: Spreads) -> Result<Vec<Row>, Failure> {
+fn of_file(path: &Path, bytes: &[u8], spreads: Spreads) -> Result<Vec<Row>, Failure> {
     let named = |error: String| Failure::usage(format!("{}: {error}", path.display()));
     if path.extension().is_some_and(|end| end == "toml") {
+        let text = str::from_utf8(bytes).map_err(|_| named("is not text".to_owned()))?;
         let table = PublishedTable::read(text).map_err(|error| named(error.to_string()))?;
         for row in &table.rows {
             check_count(row.requests, &format!("`{}`", row.name)).map_err(named)?;
         }
         return Ok(table.rows.iter().enumerate().map(of_published).collect());
     }
-    let found = read_results(text).map_err(|error| named(error.to_string()))?;
-    let broken = found.iter().find_map(Imported::broken);
-    if let Some(broken) = broken {
+    let found = read_file(&path.display().to_string(), bytes, &ImportReading::default())
+        .map_err(|error| named(error.to_string()))?;
+    if let Some(broken) = found.broken().next() {
         return Err(named(format!("line {}: {}", broken.line, broken.reason))
             .hint("a fit wants every row; take the broken ones out"));
     }
-    let results = found.iter().filter_map(Imported::result).enumerate();
-    results.map(|(number, result)| of_foreign(number, result, spreads).map_err(named)).collect()
+    of_sheets(found.sheets(), spreads).map_err(named)
+}
+
+fn of_sheets<'a>(
+    sheets: impl Iterator<Item = &'a Sheet>,
+    spreads: Spreads,
+) -> Result<Vec<Row>, String> {
+    sheets.enumerate().map(|(number, result)| of_foreign(number, result, spreads)).collect()
 }
 
 /// Rows of a table were measured one after the other on one server, by a client that draws the

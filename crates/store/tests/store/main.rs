@@ -4,6 +4,7 @@
 
 mod damage;
 mod format;
+mod imports;
 mod journal;
 mod recovery;
 mod runs;

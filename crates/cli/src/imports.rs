@@ -1,0 +1,108 @@
+//! Foreign files as they are stored: read again, mapped again, shown.
+
+use std::fmt::Write;
+
+use inferometer_analysis::sheet::Sheet;
+use inferometer_interchange::{Import, Imported, read_file};
+use inferometer_model::import::ImportManifest;
+use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
+use inferometer_store::{ImportDirectory, StoreError};
+use sha2::{Digest, Sha256};
+
+use crate::commands::style;
+use crate::failure::Failure;
+
+/// An import with its file mapped.
+pub(crate) struct Mapped {
+    pub(crate) directory: ImportDirectory,
+    pub(crate) manifest: ImportManifest,
+    pub(crate) import: Import,
+}
+
+impl Mapped {
+    /// From the file itself: the summary beside it may be an older program's.
+    pub(crate) fn read(directory: &ImportDirectory) -> Result<Self, Failure> {
+        let manifest = directory.manifest().map_err(|error| refused(&error))?;
+        let foreign = directory.foreign().map_err(|error| refused(&error))?;
+        let import = read_file(&manifest.file.name, &foreign, &manifest.reading)
+            .map_err(|error| Failure::usage(format!("{}: {error}", directory.id())))?;
+        Ok(Self { directory: directory.clone(), manifest, import })
+    }
+
+    /// What is kept beside the file.
+    pub(crate) fn summary(&self) -> Result<Vec<u8>, Failure> {
+        summary_of(&self.import)
+    }
+
+    /// One document for programs.
+    pub(crate) fn json(&self) -> Result<serde_json::Value, Failure> {
+        let import = serde_json::to_value(&self.import).map_err(|error| unwritable(&error))?;
+        Ok(serde_json::json!({
+            "id": self.directory.id(),
+            "path": self.directory.path().display().to_string(),
+            "imported": self.manifest.imported,
+            "tool_version": self.manifest.tool_version,
+            "file": self.manifest.file,
+            "reading": self.manifest.reading,
+            "results": self.import.sheets().count(),
+            "broken": self.import.broken().count(),
+            "import": import,
+        }))
+    }
+
+    pub(crate) fn page(&self) -> String {
+        let folder = self.directory.path().display().to_string();
+        let broken = self.import.broken();
+        let page = ImportPage {
+            manifest: &self.manifest,
+            folder: &folder,
+            tool: self.import.tool,
+            sheets: self.import.sheets().collect(),
+            broken: broken
+                .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
+                .collect(),
+            notes: Vec::new(),
+        };
+        render(&page, style())
+    }
+}
+
+/// All results of an import, or the one with this number.
+pub(crate) fn sheets(
+    directory: &ImportDirectory,
+    number: Option<u32>,
+) -> Result<Vec<Sheet>, Failure> {
+    let import = Mapped::read(directory)?.import;
+    let mut results = import.records.into_iter().filter_map(|record| match record {
+        Imported::Result(sheet) => Some(*sheet),
+        Imported::Broken(_) => None,
+    });
+    let Some(number) = number else { return Ok(results.collect()) };
+    let found = results.by_ref().take(number as usize).count();
+    results.next().map(|sheet| vec![sheet]).ok_or_else(|| {
+        let last = found.saturating_sub(1);
+        Failure::usage(format!("{} has no result {number}", directory.id()))
+            .hint(format!("it has {found}, named {0}/0 to {0}/{last}", directory.id()))
+    })
+}
+
+pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>, Failure> {
+    let mut json = serde_json::to_vec_pretty(import).map_err(|error| unwritable(&error))?;
+    json.push(b'\n');
+    Ok(json)
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn refused(error: &StoreError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+fn unwritable(error: &serde_json::Error) -> Failure {
+    Failure::internal(format!("the results cannot be written as JSON: {error}"))
+}

@@ -1,0 +1,138 @@
+//! The page of another tool's file, as a person sees it.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use inferometer_analysis::sheet::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
+};
+use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
+use inferometer_report::terminal::Style;
+use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
+
+fn manifest() -> ImportManifest {
+    ImportManifest {
+        format: 1,
+        import: "20260102-030405-imp1".to_owned(),
+        imported: "2026-01-02T03:04:05Z".to_owned(),
+        tool_version: "0.1.0".to_owned(),
+        file: ForeignFile {
+            name: "rate-sweep.jsonl".to_owned(),
+            sha256: "ab12".to_owned(),
+            bytes: 4_096,
+        },
+        reading: ImportReading::default(),
+    }
+}
+
+/// A result at this rate; with more than ten requests a second the server is behind.
+fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> Sheet {
+    let planned = rate.map_or(2_000, |rate| if rate < 5.0 { 120 } else { 1_200 });
+    let mut sheet = Sheet {
+        source: SheetSource {
+            tool: Tool::Vllm,
+            form: Form::Document,
+            line: Some(line),
+            ..SheetSource::default()
+        },
+        configuration: configuration.to_owned(),
+        model: Some("mistralai/Mistral-Small-24B-Instruct-2501".to_owned()),
+        backend: Some("vllm".to_owned()),
+        started: Some(format!("20250425-0110{line:02}")),
+        request_rate: Some(rate.map_or(SheetRate::Unlimited, SheetRate::PerSecond)),
+        requests_planned: Some(planned),
+        completed: Some(if rate.is_none() { 1_015 } else { planned }),
+        duration_s: Some(122.0),
+        input_tokens: Some(120_000),
+        output_tokens: Some(12_000),
+        request_throughput: Some(rate.unwrap_or(100.0).min(8.32)),
+        output_throughput: Some(100.0 * rate.unwrap_or(100.0).min(8.32)),
+        total_token_throughput: Some(1_068.5),
+        unmapped: vec![format!("line {line}: `best_of` = 1")],
+        ..Sheet::default()
+    };
+    let slow = rate.unwrap_or(20.0);
+    let ttft = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
+    ttft.mean_ms = Some(139.5 * slow);
+    ttft.percentiles_ms.insert("99".to_owned(), 347.3 * slow);
+    let tpot = sheet.latency_mut(LatencyKind::Tpot, CountsFrom::Output, Grain::Request);
+    (tpot.mean_ms, tpot.std_ms) = (Some(16.1), Some(1.6));
+    tpot.percentiles_ms.insert("99".to_owned(), 21.8);
+    let itl = sheet.latency_mut(LatencyKind::Itl, CountsFrom::Output, Grain::Chunk);
+    itl.mean_ms = Some(16.2);
+    sheet.marks = Mark::found(&sheet);
+    sheet
+}
+
+fn sweep() -> Vec<Sheet> {
+    let of_one = |name: &'static str, first: u32| {
+        let rates = [Some(1.0), Some(3.0), Some(9.0), None];
+        rates.into_iter().zip(first..).map(move |(rate, line)| sheet(name, line, rate))
+    };
+    of_one("V0", 12).chain(of_one("V1", 40)).collect()
+}
+
+fn page(sheets: &[Sheet], broken: Vec<BrokenLine<'_>>) -> String {
+    let manifest = manifest();
+    let page = ImportPage {
+        manifest: &manifest,
+        folder: "runs/20260102-030405-imp1",
+        tool: Tool::Vllm,
+        sheets: sheets.iter().collect(),
+        broken,
+        notes: vec!["the first token's time is in no throughput"],
+    };
+    let page = render(&page, Style::Plain);
+    for line in page.lines() {
+        assert!(line.chars().count() <= 100, "{} columns: {line}", line.chars().count());
+    }
+    page
+}
+
+#[test]
+fn two_configurations_with_rows_that_were_cut_and_a_broken_record() {
+    let broken = BrokenLine { line: 17, reason: "is not JSON: expected value (at line 17)" };
+    insta::assert_snapshot!(page(&sweep(), vec![broken]));
+}
+
+#[test]
+fn what_no_result_says_has_no_column_and_is_named() {
+    let bare = Sheet { output_throughput: Some(1_998.4), ..Sheet::default() };
+    let page = page(&[bare], Vec::new());
+    assert!(page.contains("rate-sweep.jsonl: 1 result of vllm bench serve\n"), "{page}");
+    assert!(page.contains("\n  #  output tok/s\n  0         1,998\n"), "{page}");
+    let missing = page.split("not in the file\n").nth(1).unwrap();
+    for what in ["request rate or concurrency", "requests completed", "TTFT, TPOT, ITL, E2E"] {
+        assert!(missing.contains(what), "{what}: {missing}");
+    }
+    assert!(!page.contains("cannot be read") && !page.contains("not taken over"), "{page}");
+}
+
+#[test]
+fn a_long_file_is_cut_and_says_so() {
+    let many: Vec<Sheet> = (0..300)
+        .map(|line| {
+            let unmapped = vec![format!("line {line}: `key_{line}` = 1")];
+            Sheet { unmapped, ..sheet("", line, Some(1.0)) }
+        })
+        .collect();
+    let broken: Vec<BrokenLine<'_>> =
+        (0..40).map(|line| BrokenLine { line, reason: "is cut off" }).collect();
+    let page = page(&many, broken);
+    assert!(page.contains("100 more results are not shown here; --json has them all"), "{page}");
+    assert!(page.contains("and 288 more, all in the JSON document"), "{page}");
+    assert!(page.contains("and 28 more, all in the JSON document"), "{page}");
+    assert!(page.contains("and others"), "dates: {page}");
+    assert!(page.lines().count() < 260, "{} lines", page.lines().count());
+}
+
+#[test]
+fn words_of_the_file_do_not_reach_the_terminal_as_commands() {
+    let mut evil = sheet("\u{1b}[31mred\u{202e}", 1, Some(1.0));
+    evil.model = Some("m\u{7}\n".repeat(100));
+    evil.backend = Some("\u{9b}2J".to_owned());
+    evil.unmapped = vec!["line 1: \u{1b}]0;title\u{7}".to_owned()];
+    let broken = vec![BrokenLine { line: 2, reason: "\u{1b}[2J" }];
+    let page = page(&[evil], broken);
+    assert!(page.chars().all(|letter| letter == '\n' || !letter.is_control()), "{page:?}");
+    assert!(page.contains("\\u{1b}[31mred\\u{202e}: results"), "{page}");
+}
