@@ -182,6 +182,8 @@ pub struct SheetLatency {
 #[serde(default)]
 pub struct SheetRequest {
     pub start_s: Option<f64>,
+    /// How long the client held it back before it began.
+    pub queued_s: Option<f64>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
     pub ttft_s: Option<f64>,

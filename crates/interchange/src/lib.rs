@@ -3,7 +3,7 @@
 //! [`read_file`] tells which tool wrote a file, and gives the results in it; [`read_results`] finds
 //! those of `vllm bench serve` in a text. A [`PublishedTable`] is a table of figures that somebody
 //! typed in. All of them are summary figures, as [`Sheet`](inferometer_analysis::sheet::Sheet)s:
-//! what a file does not say stays missing.
+//! what a file does not say stays missing. [`export`] writes results as other programs want them.
 
 pub mod export;
 mod import;

@@ -14,6 +14,8 @@
 //! Two things are ours. A success is our `ok`: an error inside a stream stays a failure here. And
 //! nothing is null, where that tool prints zero.
 
+mod whole;
+
 use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
@@ -26,6 +28,7 @@ use crate::measured::Measured;
 use crate::ruler::Ruler;
 use crate::sample::{Percentile, Sample};
 use crate::throughput::Extremes;
+pub use whole::{Rank, VllmAsked};
 
 /// The values of the block "Serving Benchmark Result", in its order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -161,20 +164,9 @@ impl Pass {
     }
 
     pub(crate) fn add_ok(&mut self, record: &RequestRecord, output_tokens: u64) {
-        let Some(start) = start(record) else { return };
-        let (mut first, mut end) = (None, None);
-        for event in &record.events {
-            let Some(read) = record.reads.get(event.read as usize) else { continue };
-            let at = read.at();
-            if event.carried.contains(Carried::CHOICE) {
-                first = first.or(Some(at));
-                self.buckets.add_chunk(at);
-            }
-            if ends_latency(self.api, event) {
-                end = Some(at);
-            }
-        }
-        let (Some(first), Some(end)) = (first, end) else { return };
+        let buckets = &mut self.buckets;
+        let seen = Seen::of(self.api, record, |at| buckets.add_chunk(at));
+        let Some(Seen { start, first: Some(first), end: Some(end) }) = seen else { return };
         self.buckets.add_request(start, end);
         let ttft = self.ruler.ms(start, first);
         let e2el = self.ruler.ms(start, end);
@@ -215,6 +207,33 @@ fn chunk_gaps(observations: &Observations, ruler: &mut Ruler) -> Vec<f64> {
         }
     }
     gaps
+}
+
+/// The moments of one request that its latencies lie between.
+struct Seen {
+    start: Moment,
+    /// Of the first chunk.
+    first: Option<Moment>,
+    end: Option<Moment>,
+}
+
+impl Seen {
+    /// `None` of a request that was never sent.
+    fn of(api: Api, record: &RequestRecord, mut on_chunk: impl FnMut(Moment)) -> Option<Self> {
+        let mut seen = Self { start: start(record)?, first: None, end: None };
+        for event in &record.events {
+            let Some(read) = record.reads.get(event.read as usize) else { continue };
+            let at = read.at();
+            if event.carried.contains(Carried::CHOICE) {
+                seen.first = seen.first.or(Some(at));
+                on_chunk(at);
+            }
+            if ends_latency(api, event) {
+                seen.end = Some(at);
+            }
+        }
+        Some(seen)
+    }
 }
 
 /// That tool starts its clock before it dials.

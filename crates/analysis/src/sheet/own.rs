@@ -1,6 +1,7 @@
 //! The sheets of a run of our own: by our definitions, and by those of `vllm bench serve`.
 
 use inferometer_model::Outcome;
+use inferometer_model::spec::Arrivals;
 
 use super::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
@@ -92,6 +93,7 @@ impl Sheet {
             tokenizer: summary.workload.tokenizer.as_ref().map(|facts| facts.name.clone()),
             started: Some(summary.run.started.clone()),
             request_rate,
+            burstiness: burstiness(&summary.run.load),
             max_concurrency,
             requests_planned: Some(summary.scheduled),
             completed: Some(summary.count(Outcome::Ok)),
@@ -117,6 +119,18 @@ fn load(load: &LoadFacts) -> (Option<SheetRate>, Option<u32>) {
             };
             (rate, *max_concurrency)
         }
+    }
+}
+
+/// `None` where a schedule has no gaps to draw: of a closed loop and of a trace.
+fn burstiness(load: &LoadFacts) -> Option<f64> {
+    match load {
+        LoadFacts::Closed { .. } | LoadFacts::Open { rate: RateFacts::Recorded { .. }, .. } => None,
+        LoadFacts::Open { arrivals, .. } => Some(match arrivals {
+            Arrivals::Constant => f64::INFINITY,
+            Arrivals::Poisson => 1.0,
+            Arrivals::Gamma { burstiness } => *burstiness,
+        }),
     }
 }
 
