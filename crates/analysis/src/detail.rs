@@ -38,9 +38,9 @@ pub struct ArrivalDetail {
     /// Where the server says it for each of the events.
     pub tokens: Option<u64>,
     /// Since the arrival before it; none of the first.
-    pub gap_ms: Option<f64>,
+    pub icl_ms: Option<f64>,
     /// For each of its tokens: the gap, and those of arrivals without a token before it, shared out.
-    pub per_token_ms: Option<f64>,
+    pub itl_ms: Option<f64>,
 }
 
 /// Reads the records of a run one by one, in the order of their ids.
@@ -74,7 +74,8 @@ impl Reader {
             if self.generates { OutputTokens::of(record, output) } else { OutputTokens::NONE };
         let mut latencies = Latencies::default();
         latencies.add_attempt(record, ruler);
-        let answer = if record.ending.outcome == Outcome::Ok {
+        let is_answer = record.ending.outcome == Outcome::Ok;
+        let answer = if is_answer {
             latencies.add_ok(record, output, counted, ruler)
         } else {
             AnswerLatencies::default()
@@ -95,17 +96,18 @@ impl Reader {
             tpot_ms: answer.tpot,
             e2e_ms: answer.e2e,
             e2e_schedule_ms: answer.e2e_schedule,
-            arrivals: arrivals(output, ruler),
+            arrivals: arrivals(output, ruler, self.streaming && is_answer),
         }
     }
 }
 
-fn arrivals(output: &Output, ruler: &mut Ruler) -> Vec<ArrivalDetail> {
+fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDetail> {
     let mut before: Option<Moment> = None;
     let mut carried_over = 0.0;
     let read = output.arrivals.iter().map(|arrival| {
-        let gap_ms = before.replace(arrival.at).and_then(|before| ruler.ms(before, arrival.at));
-        let per_token_ms = match (gap_ms, arrival.tokens) {
+        let before = before.replace(arrival.at).filter(|_| has_gaps);
+        let icl_ms = before.and_then(|before| ruler.ms(before, arrival.at));
+        let itl_ms = match (icl_ms, arrival.tokens) {
             (Some(gap), Some(tokens)) if 0 < tokens => {
                 Some((std::mem::take(&mut carried_over) + gap) / tokens as f64)
             }
@@ -116,7 +118,7 @@ fn arrivals(output: &Output, ruler: &mut Ruler) -> Vec<ArrivalDetail> {
             (None, _) => None,
         };
         let (at, events, tokens) = (arrival.at, arrival.events, arrival.tokens);
-        ArrivalDetail { at, events, tokens, gap_ms, per_token_ms }
+        ArrivalDetail { at, events, tokens, icl_ms, itl_ms }
     });
     read.collect()
 }
@@ -124,7 +126,7 @@ fn arrivals(output: &Output, ruler: &mut Ruler) -> Vec<ArrivalDetail> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Given, calm};
+    use crate::fixture::{Given, calm, ms};
     use crate::summary::summarize;
 
     fn sum(values: impl Iterator<Item = Option<f64>>) -> (u64, f64) {
@@ -144,7 +146,7 @@ mod tests {
             ("tpot", sum(rows.iter().map(|row| row.tpot_ms))),
             ("e2e_schedule", sum(rows.iter().map(|row| row.e2e_schedule_ms))),
             ("send_lag", sum(rows.iter().map(|row| row.send_lag_ms))),
-            ("icl", sum(rows.iter().flat_map(|row| &row.arrivals).map(|found| found.gap_ms))),
+            ("icl", sum(rows.iter().flat_map(|row| &row.arrivals).map(|found| found.icl_ms))),
         ] {
             let found = summary.metrics.distribution(name).unwrap();
             assert!(0 < n, "{name}");
@@ -156,13 +158,13 @@ mod tests {
     #[test]
     fn a_failure_has_facts_and_no_latency_of_an_answer() {
         let mut observations = calm();
-        let failed = Given::failed(0, Outcome::Truncated).arrival(50, &[Some(1)]);
+        let failed = Given::failed(0, Outcome::Truncated).no_usage().arrival(50, &[Some(1)]);
         observations.records = vec![failed.arrival(60, &[Some(2)]).record()];
         let row = requests(&observations).next().unwrap();
         assert_eq!((row.ttft_ms, row.e2e_ms, row.tpot_ms), (None, None, None));
-        assert_eq!(row.arrivals[0].gap_ms, None);
-        assert_eq!(row.arrivals[1].gap_ms, Some(10.0));
-        assert_eq!(row.arrivals[1].per_token_ms, Some(5.0));
+        assert_eq!(row.output_tokens, Some((3, TokenSource::StreamMarks)));
+        let last = row.arrivals[1];
+        assert_eq!((last.at, last.tokens, last.icl_ms), (ms(60), Some(2), None));
     }
 
     #[test]
@@ -171,8 +173,7 @@ mod tests {
         let given = Given::ok(0).arrival(100, &[Some(1)]).arrival(110, &[Some(0)]);
         observations.records = vec![given.arrival(130, &[Some(2)]).record()];
         let row = requests(&observations).next().unwrap();
-        let per_token: Vec<Option<f64>> =
-            row.arrivals.iter().map(|found| found.per_token_ms).collect();
+        let per_token: Vec<Option<f64>> = row.arrivals.iter().map(|found| found.itl_ms).collect();
         assert_eq!(per_token, [None, None, Some(15.0)]);
     }
 }

@@ -60,7 +60,7 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
     assert_eq!(cell(&requests[0], "input_tokens"), Field::Null);
     assert_eq!(cell(&requests[1], "ttft_ms"), Field::Null);
     assert_eq!(cell(&requests[1], "error"), Field::Str("refused".to_owned()));
-    let gaps: Vec<Field> = tokens.iter().map(|row| cell(row, "gap_ms")).collect();
+    let gaps: Vec<Field> = tokens.iter().map(|row| cell(row, "icl_ms")).collect();
     assert_eq!(gaps, [Field::Double(500.0), Field::Double(125.0)]);
     assert_eq!(cell(&tokens[1], "arrival"), Field::Long(2));
 }

@@ -12,8 +12,8 @@ pub(super) struct TokenRow {
     at_ns: Option<u64>,
     events: Option<u64>,
     tokens: Option<u64>,
-    gap_ms: Option<f64>,
-    per_token_ms: Option<f64>,
+    icl_ms: Option<f64>,
+    itl_ms: Option<f64>,
 }
 
 pub(super) fn columns() -> Vec<Column<TokenRow>> {
@@ -24,8 +24,8 @@ pub(super) fn columns() -> Vec<Column<TokenRow>> {
         ("at_ns", Cell::Whole(|row| row.at_ns)),
         ("events", Cell::Whole(|row| row.events)),
         ("tokens", Cell::Whole(|row| row.tokens)),
-        ("gap_ms", Cell::Real(|row| row.gap_ms)),
-        ("per_token_ms", Cell::Real(|row| row.per_token_ms)),
+        ("icl_ms", Cell::Real(|row| row.icl_ms)),
+        ("itl_ms", Cell::Real(|row| row.itl_ms)),
     ]
 }
 
@@ -38,8 +38,8 @@ impl TokenRow {
             at_ns: Some(found.at.as_nanos()),
             events: Some(found.events.into()),
             tokens: found.tokens,
-            gap_ms: found.gap_ms,
-            per_token_ms: found.per_token_ms,
+            icl_ms: found.icl_ms,
+            itl_ms: found.itl_ms,
         }
     }
 
@@ -52,8 +52,8 @@ impl TokenRow {
             at_ns: None,
             events: None,
             tokens: None,
-            gap_ms: Some(gap_s * 1e3),
-            per_token_ms: None,
+            icl_ms: Some(gap_s * 1e3),
+            itl_ms: None,
         }
     }
 }
