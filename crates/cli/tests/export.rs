@@ -84,6 +84,11 @@ fn one_run_goes_into_every_form_with_the_same_figures() {
     let detailed: Value = serde_json::from_str(&detailed).unwrap();
     assert_eq!(detailed["ttfts"].as_array().unwrap().len(), 40);
 
+    for form in ["aiperf", "llm-d"] {
+        let document = exported(folder, &["latest", "--format", form]);
+        assert!(serde_json::from_str::<Value>(&document).unwrap().is_object(), "{form}");
+    }
+
     let junit = exported(folder, &["latest", "--format", "junit"]);
     assert!(junit.contains(&format!("<testsuite name=\"{id}\"")), "{junit}");
 
@@ -156,6 +161,11 @@ fn a_set_is_one_document_or_a_file_each() {
         let result: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         assert_eq!(result["num_prompts"], 40);
     }
+    assert!(
+        refused(folder, &["latest", "--format", "llm-d"]).contains("a file of llm-d holds one")
+    );
+    let said = exported(folder, &["latest", "--format", "aiperf", "--to", "each"]);
+    assert_eq!(paths(&said, folder).len(), 2, "{said}");
     let to_file = ["latest", "--format", "vllm", "--to", "all.json", "--append"];
     exported(folder, &to_file);
     exported(folder, &to_file);

@@ -6,15 +6,21 @@
 //! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
 //! walks `figure::of`, and an arm in the command.
 
+pub mod aiperf;
 pub mod bencher;
 pub mod csv;
 mod figure;
 pub mod github;
+pub mod llm_d;
 pub mod openmetrics;
 pub mod otlp;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod vllm;
+
+use inferometer_analysis::sheet::{
+    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetSource, Tool,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -26,3 +32,82 @@ pub enum ExportError {
     #[error("cannot write the result: {0}")]
     Write(#[from] std::io::Error),
 }
+
+/// Whose numbers they are, as that tool is called.
+const fn tool_name(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Inferometer => "inferometer",
+        Tool::Vllm => "vllm",
+        Tool::Sglang => "sglang",
+        Tool::GuideLlm => "guidellm",
+        Tool::AiPerf => "aiperf",
+        Tool::LlmD => "llm-d",
+        Tool::GenaiBench => "genai-bench",
+    }
+}
+
+/// With its version, where that is known.
+fn measured_by(source: &SheetSource) -> String {
+    let version = source.version.iter().map(|version| format!(" {version}"));
+    tool_name(source.tool).to_owned() + &version.collect::<String>()
+}
+
+/// The latency with this meaning. Where a source does not say what it means, it is taken as it is.
+fn meant(
+    sheet: &Sheet,
+    kind: LatencyKind,
+    from: CountsFrom,
+    grain: Grain,
+) -> Option<&SheetLatency> {
+    sheet.latencies.iter().find(|latency| {
+        latency.kind == kind
+            && [from, CountsFrom::Unknown].contains(&latency.from)
+            && [grain, Grain::Unknown].contains(&latency.grain)
+    })
+}
+
+/// What a reader of the figures must know before anything else, in one sentence; `None` where there
+/// is nothing.
+fn doubt(sheet: &Sheet) -> Option<String> {
+    let said = sheet.marks.iter().filter_map(|mark| match *mark {
+        Mark::Cut { completed, planned } => {
+            Some(format!("{completed} of {planned} requests completed"))
+        }
+        Mark::Invalid => Some("judged invalid by the tool that measured it".to_owned()),
+        Mark::Failures { .. } | Mark::Saturated { .. } | Mark::Simulated => None,
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// The moment as ISO 8601 has it; `None` of a text that is no moment. Without a zone where its
+/// source does not say one.
+fn moment(started: &str) -> Option<String> {
+    let has_form = |form: &str| {
+        started.len() >= form.len()
+            && started.bytes().zip(form.bytes()).all(|(found, form)| match form {
+                b'0' => found.is_ascii_digit(),
+                mark => found == mark,
+            })
+    };
+    if has_form("0000-00-00T00:00:00") {
+        return started.is_ascii().then(|| started.to_owned());
+    }
+    let form = "00000000-000000";
+    if !has_form(form) || started.len() != form.len() {
+        return None;
+    }
+    let part = |from: usize, to: usize| &started[from..to];
+    let (year, month, day) = (part(0, 4), part(4, 6), part(6, 8));
+    let (hour, minute, second) = (part(9, 11), part(11, 13), part(13, 15));
+    Some(format!("{year}-{month}-{day}T{hour}:{minute}:{second}"))
+}
+
+/// A mean of whole numbers; `None` where there is nothing to divide by.
+fn mean(total: Option<u64>, count: Option<u64>) -> Option<f64> {
+    let count = count.filter(|count| 0 < *count)?;
+    total.map(|total| total as f64 / count as f64)
+}
+
+#[cfg(test)]
+mod tests;

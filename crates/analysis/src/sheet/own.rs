@@ -91,6 +91,7 @@ impl Sheet {
             configuration: String::new(),
             model: Some(summary.run.model.clone()),
             tokenizer: summary.workload.tokenizer.as_ref().map(|facts| facts.name.clone()),
+            backend: Some(summary.run.api.name().to_owned()),
             started: Some(summary.run.started.clone()),
             request_rate,
             burstiness: burstiness(&summary.run.load),

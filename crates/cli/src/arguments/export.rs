@@ -17,8 +17,8 @@ pub(crate) struct ExportArguments {
     /// What to write
     #[arg(long, value_enum, value_name = "FORM", help_heading = "Results")]
     pub(crate) format: ExportFormat,
-    /// Where to write it: a file, or a folder for parquet, github and several results of vllm
-    /// [default: printed]
+    /// Where to write it: a file, or a folder for parquet, github, and several results of vllm, aiperf
+    /// and llm-d [default: printed]
     #[arg(long, value_name = "PATH", help_heading = "Results")]
     pub(crate) to: Option<PathBuf>,
     /// Add lines to the file instead of replacing it; vllm, vllm-detailed and otlp are lines
@@ -39,6 +39,10 @@ pub(crate) enum ExportFormat {
     Csv,
     /// Tables of requests, tokens and telemetry, for DuckDB and pandas
     Parquet,
+    /// The summary that AIPerf writes
+    Aiperf,
+    /// The Benchmark Report of llm-d, version 0.2
+    LlmD,
     /// Text that Prometheus and its kin read
     Openmetrics,
     /// OpenTelemetry metrics as OTLP/JSON, one document on one line
@@ -58,6 +62,8 @@ impl ExportFormat {
             Self::VllmDetailed => "vllm-detailed",
             Self::Csv => "csv",
             Self::Parquet => "parquet",
+            Self::Aiperf => "aiperf",
+            Self::LlmD => "llm-d",
             Self::Openmetrics => "openmetrics",
             Self::Otlp => "otlp",
             Self::Bencher => "bencher",
@@ -69,6 +75,11 @@ impl ExportFormat {
     /// Whether a file of it is lines, each a whole document.
     pub(crate) const fn is_lines(self) -> bool {
         matches!(self, Self::Vllm | Self::VllmDetailed | Self::Otlp)
+    }
+
+    /// Whether a file of it holds one result, so that several may go into a folder.
+    pub(crate) const fn is_of_one(self) -> bool {
+        matches!(self, Self::Vllm | Self::VllmDetailed | Self::Aiperf | Self::LlmD)
     }
 
     /// Whether it is always several files.

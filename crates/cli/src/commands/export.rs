@@ -1,6 +1,7 @@
 //! `inferometer export`: stored results in the formats of other programs.
 
 mod lines;
+mod one_each;
 mod subject;
 #[cfg(feature = "parquet")]
 mod tables;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::sheet::Sheet;
-use inferometer_interchange::export::{bencher, csv, github, openmetrics, otlp};
+use inferometer_interchange::export::{aiperf, bencher, csv, github, llm_d, openmetrics, otlp};
 use inferometer_report::junit;
 
 use self::subject::Subject;
@@ -31,6 +32,8 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     match arguments.format {
         ExportFormat::Vllm => lines::vllm(&subjects, false, arguments)?,
         ExportFormat::VllmDetailed => lines::vllm(&subjects, true, arguments)?,
+        ExportFormat::Aiperf => one_each::put(&sheets(), aiperf::document, arguments)?,
+        ExportFormat::LlmD => one_each::put(&sheets(), llm_d::document, arguments)?,
         ExportFormat::Otlp => lines::put(&otlp::render(&sheets()), arguments)?,
         ExportFormat::Csv => whole(&csv::render(&sheets()), arguments)?,
         ExportFormat::Openmetrics => whole(&openmetrics::render(&sheets()), arguments)?,
@@ -71,16 +74,16 @@ fn check(arguments: &ExportArguments) -> Result<(), Failure> {
             path.display()
         ))
         .hint("name a folder with --to")),
-        Some(path) if !form.is_folder() && !is_vllm(form) && path.is_dir() => Err(Failure::usage(
-            format!("{} is one file, and {} is a folder", form.name(), path.display()),
-        )
-        .hint("name a file with --to")),
+        Some(path) if !form.is_folder() && !form.is_of_one() && path.is_dir() => {
+            Err(Failure::usage(format!(
+                "{} is one file, and {} is a folder",
+                form.name(),
+                path.display()
+            ))
+            .hint("name a file with --to"))
+        }
         _ => Ok(()),
     }
-}
-
-fn is_vllm(form: ExportFormat) -> bool {
-    matches!(form, ExportFormat::Vllm | ExportFormat::VllmDetailed)
 }
 
 /// One document: printed, or the whole of a file.

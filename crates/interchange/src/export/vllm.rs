@@ -208,19 +208,14 @@ fn latencies(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
     }
 }
 
-/// The latency that means what that tool means: it counts from the sending, and a gap is one
-/// between chunks. Where a source does not say what it means, it is taken as it is.
+/// That tool counts from the sending, and a gap is one between chunks.
 fn meant(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
     let (from, grain) = match kind {
         LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Send, Grain::Request),
         LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
         LatencyKind::Itl => (CountsFrom::Output, Grain::Chunk),
     };
-    sheet.latencies.iter().find(|latency| {
-        latency.kind == kind
-            && [from, CountsFrom::Unknown].contains(&latency.from)
-            && [grain, Grain::Unknown].contains(&latency.grain)
-    })
+    super::meant(sheet, kind, from, grain)
 }
 
 fn ranks(latency: Option<&SheetLatency>, asked: Option<&[String]>) -> Vec<String> {

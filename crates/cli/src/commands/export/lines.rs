@@ -1,6 +1,5 @@
-//! Formats whose documents are lines: printed, put into a file, added to one, or a file each.
+//! Formats whose documents are lines: printed, put into a file, or added to one.
 
-use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -9,10 +8,9 @@ use inferometer_analysis::sheet::{Sheet, SheetRate};
 use inferometer_interchange::export::vllm::{self, FileName, Writing};
 
 use super::subject::Subject;
-use super::{say, whole};
+use super::{one_each, say, whole};
 use crate::arguments::ExportArguments;
 use crate::failure::Failure;
-use crate::report_files;
 
 /// vLLM's own tools read one result from a file, so several want a folder or `--append`.
 pub(super) fn vllm(
@@ -29,7 +27,7 @@ pub(super) fn vllm(
         results.push((file_name(&sheet), line + "\n"));
     }
     match &arguments.to {
-        Some(path) if path.is_dir() => in_folder(path, results),
+        Some(path) if path.is_dir() => one_each::in_folder(path, &results),
         Some(path) if 1 < results.len() && !arguments.append => Err(Failure::usage(format!(
             "{} would hold {} results, and vLLM's tools read one from a file",
             path.display(),
@@ -69,25 +67,6 @@ fn append(path: &Path, lines: &str) -> std::io::Result<()> {
     file.write_all(format!("{before}{lines}").as_bytes())
 }
 
-fn in_folder(folder: &Path, results: Vec<(String, String)>) -> Result<(), Failure> {
-    let mut taken = BTreeSet::new();
-    for (name, line) in results {
-        let path = folder.join(free(&name, &mut taken));
-        report_files::write_file(&path, &line)?;
-        say(&path)?;
-    }
-    Ok(())
-}
-
-/// Two results of one second and one load would have one name.
-fn free(name: &str, taken: &mut BTreeSet<String>) -> String {
-    let stem = name.strip_suffix(".json").unwrap_or(name);
-    let numbered = (2..).map(|number| format!("{stem}-{number}.json"));
-    let mut names = std::iter::once(name.to_owned()).chain(numbered);
-    let found = names.find(|name| taken.insert(name.clone()));
-    found.unwrap_or_else(|| name.to_owned())
-}
-
 fn file_name(sheet: &Sheet) -> String {
     let configured = Some(sheet.configuration.as_str()).filter(|name| !name.is_empty());
     FileName {
@@ -114,12 +93,5 @@ mod tests {
         append(&path, "{\"b\":2}\n").unwrap();
         let found = std::fs::read_to_string(&path).unwrap();
         assert_eq!(found, "{\"by\":\"vllm\"}\n{\"a\":1}\n{\"b\":2}\n");
-    }
-
-    #[test]
-    fn results_of_one_name_have_files_of_their_own() {
-        let mut taken = BTreeSet::new();
-        let names = ["a.json", "a.json", "b.json", "a.json"].map(|name| free(name, &mut taken));
-        assert_eq!(names, ["a.json", "a-2.json", "b.json", "a-3.json"]);
     }
 }
