@@ -119,11 +119,16 @@ fn tables_hold_what_the_summary_was_made_of() {
     let (requests, tokens) = (read(requests), read(tokens));
     let sum = |rows: &[Row], name: &str| -> (u64, f64) {
         let cells = rows.iter().flat_map(Row::get_column_iter).filter(|(found, _)| *found == name);
-        cells.fold((0, 0.0), |(n, sum), (_, cell)| match cell {
-            Field::Double(value) => (n + 1, sum + value),
-            Field::Long(value) => (n + 1, sum + *value as f64),
-            _ => (n, sum),
-        })
+        let number = |cell: &Field| match cell {
+            Field::Double(value) => Some(*value),
+            Field::Long(value) => Some(*value as f64),
+            null => {
+                assert_eq!(*null, Field::Null, "{name}");
+                None
+            }
+        };
+        let numbers = cells.filter_map(|(_, cell)| number(cell));
+        numbers.fold((0, 0.0), |(n, sum), value| (n + 1, sum + value))
     };
     assert_eq!(requests.len() as u64, summary["scheduled"].as_u64().unwrap());
     let first = requests[0].get_column_iter().next().unwrap();

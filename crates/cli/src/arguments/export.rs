@@ -8,8 +8,8 @@ use super::StoreArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExportArguments {
-    /// Runs, sets or imports: ids, beginnings of one, `latest`, folders, SET/N or IMPORT/N; CONFIGURATION=RUN
-    /// names what was measured
+    /// Runs, sets or imports: ids, beginnings of one, `latest`, folders, SET/N or IMPORT/N;
+    /// CONFIGURATION=RUN names what was measured
     #[arg(value_name = "RUN", required = true)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]

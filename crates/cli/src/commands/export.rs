@@ -9,7 +9,7 @@ mod tables;
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Mark, Sheet};
 use inferometer_interchange::export::{aiperf, bencher, csv, github, llm_d, openmetrics, otlp};
 use inferometer_report::junit;
 
@@ -68,6 +68,11 @@ fn check(arguments: &ExportArguments) -> Result<(), Failure> {
             Err(Failure::usage(format!("{} is several files, and no folder is named", form.name()))
                 .hint("name one with --to FOLDER"))
         }
+        Some(path) if arguments.append && path.is_dir() => Err(Failure::usage(format!(
+            "--append adds lines to a file, and {} is a folder",
+            path.display()
+        ))
+        .hint("name a file with --to, or leave out --append for a file each")),
         Some(path) if form.is_folder() && path.is_file() => Err(Failure::usage(format!(
             "{} is several files, and {} is one",
             form.name(),
@@ -143,7 +148,7 @@ fn of_junit(subjects: &[Subject]) -> String {
 
 /// Bencher's format has intervals and no other doubt.
 fn warn_of_marks(sheets: &[Sheet], talk: impl Fn(&str)) {
-    for sheet in sheets.iter().filter(|sheet| sheet.marks.iter().any(|mark| mark.is_doubt())) {
+    for sheet in sheets.iter().filter(|sheet| sheet.marks.iter().any(Mark::is_doubt)) {
         talk(&format!(
             "warning: {} is not a clean result, and bencher has no place to say so; see \
              `inferometer export {} --format csv`",

@@ -103,6 +103,7 @@ impl Subject {
 }
 
 impl OwnRun {
+    #[cfg(feature = "parquet")]
     pub(super) fn id(&self) -> &str {
         self.directory.id()
     }

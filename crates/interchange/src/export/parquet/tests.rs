@@ -19,8 +19,7 @@ fn written(sheets: &[Sheet]) -> Result<[Vec<Row>; 2], ParquetError> {
         reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
     };
     let found = [read(&requests), read(&tokens)];
-    assert_eq!(rows.requests as usize, found[0].len());
-    assert_eq!(rows.tokens as usize, found[1].len());
+    assert_eq!([rows.requests, rows.tokens], [&found[0], &found[1]].map(|rows| rows.len() as u64));
     assert_eq!((rows.telemetry, read(&telemetry).len()), (0, 0), "a table without rows is one");
     Ok(found)
 }
