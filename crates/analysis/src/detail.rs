@@ -106,8 +106,8 @@ fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDe
     let mut carried_over = 0.0;
     let read = output.arrivals.iter().map(|arrival| {
         let before = before.replace(arrival.at).filter(|_| has_gaps);
-        let icl_ms = before.and_then(|before| ruler.ms(before, arrival.at));
-        let itl_ms = match (icl_ms, arrival.tokens) {
+        let gap = before.and_then(|before| ruler.ms(before, arrival.at));
+        let per_token = match (gap, arrival.tokens) {
             (Some(gap), Some(tokens)) if 0 < tokens => {
                 Some((std::mem::take(&mut carried_over) + gap) / tokens as f64)
             }
@@ -118,7 +118,7 @@ fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDe
             (None, _) => None,
         };
         let (at, events, tokens) = (arrival.at, arrival.events, arrival.tokens);
-        ArrivalDetail { at, events, tokens, icl_ms, itl_ms }
+        ArrivalDetail { at, events, tokens, icl_ms: gap, itl_ms: per_token }
     });
     read.collect()
 }
