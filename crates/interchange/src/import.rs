@@ -1,11 +1,25 @@
 //! From a file of another tool to the sheets in it.
 
+mod aiperf;
+mod configuration;
 mod detect;
-mod vllm;
+mod genai_bench;
+mod guidellm;
+mod llm_d;
+mod mapping;
+mod meaning;
+mod records;
+mod sample;
+mod sglang;
+mod tree;
+pub(crate) mod vllm;
 
 use inferometer_analysis::sheet::{Sheet, Tool};
 use inferometer_model::import::ImportReading;
 use serde::{Deserialize, Serialize};
+
+use self::detect::Shape;
+pub use self::meaning::meaning;
 
 const RESULTS_MAX: usize = 100_000;
 const SCHEMA: &str = "inferometer.import/1";
@@ -33,13 +47,9 @@ impl Import {
 
 /// The results in a file, whichever tool wrote it; `name` is the file's, for the results that have
 /// no name of their own.
-pub fn read_file(
-    name: &str,
-    bytes: &[u8],
-    _reading: &ImportReading,
-) -> Result<Import, ImportError> {
+pub fn read_file(name: &str, bytes: &[u8], reading: &ImportReading) -> Result<Import, ImportError> {
     let text = detect::text(bytes)?;
-    let (tool, mut records) = (Tool::Vllm, vllm::read(&text)?);
+    let (tool, mut records) = read_text(&text)?;
     for record in &mut records {
         if let Imported::Result(sheet) = record
             && sheet.source.name.is_empty()
@@ -47,14 +57,37 @@ pub fn read_file(
             name.clone_into(&mut sheet.source.name);
         }
     }
+    configuration::assign(&text, &mut records, reading);
     Ok(Import { schema: SCHEMA.to_owned(), tool, records })
 }
 
-/// All results in a text, whichever tool wrote it.
+fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
+    let shape = detect::shape(text);
+    let text = vllm::quote_bare_words(text);
+    match shape {
+        Shape::Vllm => Ok((Tool::Vllm, vllm::read(&text)?)),
+        Shape::SglangLines => Ok((Tool::Sglang, sglang::read(&text)?)),
+        Shape::GuideLlm => Ok((Tool::GuideLlm, guidellm::read(&text)?)),
+        Shape::AiPerf => Ok((Tool::AiPerf, aiperf::read(&text)?)),
+        Shape::AiPerfRequests => Ok((Tool::AiPerf, aiperf::read_requests(&text)?)),
+        Shape::LlmD => Ok((Tool::LlmD, llm_d::read(&text)?)),
+        Shape::GenaiBench => Ok((Tool::GenaiBench, genai_bench::read(&text)?)),
+        Shape::GenaiBenchExperiment => {
+            let looks_like = "the file is genai-bench's description of an experiment; give the \
+                              result files beside it"
+                .to_owned();
+            Err(ImportError::NothingRecognised { looks_like })
+        }
+    }
+}
+
+/// All results of `vllm bench serve` in a text.
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
-    vllm::read(text)
+    let mut records = vllm::read(text)?;
+    configuration::assign(text, &mut records, &ImportReading::default());
+    Ok(records)
 }
 
 /// One record of a file, in the file's order.
@@ -75,6 +108,13 @@ impl Imported {
     }
 
     pub fn result(&self) -> Option<&Sheet> {
+        match self {
+            Self::Result(result) => Some(result),
+            Self::Broken(_) => None,
+        }
+    }
+
+    fn result_mut(&mut self) -> Option<&mut Sheet> {
         match self {
             Self::Result(result) => Some(result),
             Self::Broken(_) => None,

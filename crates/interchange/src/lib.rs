@@ -1,13 +1,13 @@
 //! Other tools' result files in and out.
 //!
 //! [`read_file`] tells which tool wrote a file, and gives the results in it; [`read_results`] finds
-//! those of `vllm bench serve` in a text. A [`PublishedTable`] is a table of figures that somebody
-//! typed in. All of them are summary figures, as [`Sheet`](inferometer_analysis::sheet::Sheet)s:
-//! what a file does not say stays missing. [`export`] writes results as other programs want them.
+//! those of `vllm bench serve` in a text. [`export`] writes results as other tools do. A
+//! [`PublishedTable`] is a table of figures that somebody typed in. All of them are summary figures,
+//! as [`Sheet`](inferometer_analysis::sheet::Sheet)s: what a file does not say stays missing.
 
 pub mod export;
 mod import;
 mod published;
 
-pub use import::{BrokenRecord, Import, ImportError, Imported, read_file, read_results};
+pub use import::{BrokenRecord, Import, ImportError, Imported, meaning, read_file, read_results};
 pub use published::{PublishedRow, PublishedTable, PublishedTableError};

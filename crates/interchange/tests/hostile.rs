@@ -93,7 +93,7 @@ fn lists_have_bounds() {
 
 #[test]
 fn a_line_beyond_the_bound_is_refused_and_the_next_one_read() {
-    let long = format!("{{\"completed\": 1, \"x\": \"{}\"}}\n", "x".repeat(64 << 20));
+    let long = format!("{{\"completed\": 1, \"x\": \"{}\"}}\n", "x".repeat(128 << 20));
     let imported = read_results(&format!("{long}{{\"completed\": 2}}")).unwrap();
     assert!(imported[0].broken().unwrap().reason.contains("--save-detailed"));
     assert_eq!(imported[1].result().unwrap().completed, Some(2));

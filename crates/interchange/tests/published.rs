@@ -75,6 +75,7 @@ fn six_blocks_have_their_caps_and_means() {
         assert_eq!((block.completed, block.requests_planned), (Some(1024), Some(1024)));
         assert!(!block.is_cut());
         assert_eq!(block.input_tokens, Some(220_902));
+        assert_eq!(block.tensor_parallel, Some(4));
         assert_eq!(block.request_rate, None);
         assert_eq!(of(&block, LatencyKind::E2e).mean_ms, None);
         assert_eq!(of(&block, LatencyKind::Ttft).std_ms, None);

@@ -42,9 +42,11 @@ fn json_lines_are_found_inside_of_a_page() {
     assert_eq!(of(&rows[0], LatencyKind::Ttft).mean_ms, Some(1_479.339_243_945_044_7));
     assert_eq!(of(&rows[0], LatencyKind::Ttft).std_ms, Some(889.2));
     assert_eq!(of(&rows[0], LatencyKind::Tpot).mean_ms, None);
-    let unmapped =
-        ["line 11: date", "line 11: backend", "line 11: tokenizer_id", "line 11: framework"];
-    assert_eq!(rows[0].unmapped, unmapped);
+    assert_eq!(rows[0].started.as_deref(), Some("20250424-225517"));
+    assert_eq!(rows[0].backend.as_deref(), Some("vllm"));
+    assert_eq!(rows[0].tokenizer.as_deref(), Some("org/model-24b"));
+    assert_eq!(rows[0].metadata, [("framework".to_owned(), "vllm".to_owned())]);
+    assert!(rows[0].unmapped.is_empty(), "{:?}", rows[0].unmapped);
     assert!(!rows[0].is_cut());
     assert_eq!(rows[1].request_rate, Some(SheetRate::Unlimited));
     assert_eq!(rows[1].request_goodput, Some(7.5), "the misspelt key");
@@ -54,7 +56,7 @@ fn json_lines_are_found_inside_of_a_page() {
 #[test]
 fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     let block = one(include_str!("new-labels.txt"));
-    assert_eq!((block.source.form, block.source.line.unwrap()), (Form::OldBlock, 8));
+    assert_eq!((block.source.form, block.source.line.unwrap()), (Form::Block, 8));
     assert_eq!(block.model.as_deref(), Some("org/model-8b"));
     assert_eq!(block.request_rate, Some(SheetRate::PerSecond(4.0)));
     assert_eq!(block.burstiness, Some(1.0));
@@ -76,11 +78,9 @@ fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
     assert_eq!(of(&block, LatencyKind::Ttft).percentile_ms("99"), Some(201.50));
     assert_eq!(of(&block, LatencyKind::E2e).percentiles_ms.get("99.9"), Some(&1700.25));
     assert_eq!(of(&block, LatencyKind::E2e).percentile_ms("99"), None);
-    let unmapped = [
-        "line 23: Median TTFT (ms) is NaN, which no figure can be",
-        "line 31: Acceptance rate (%)",
-    ];
-    assert_eq!(block.unmapped, unmapped);
+    assert_eq!(block.further.get("spec_decode_acceptance_rate"), Some(&61.2));
+    assert_eq!(block.backend.as_deref(), Some("openai"));
+    assert_eq!(block.unmapped, ["line 23: Median TTFT (ms) is NaN, which no figure can be"]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn one_object_may_span_lines_and_objects_may_share_one() {
         "{\n  \"completed\": 3,\n  \"errors\": [\n    {\"a\": []}\n  ],\n  \"duration\": 2.5\n}\n";
     let result = one(pretty);
     assert_eq!((result.source.line.unwrap(), result.duration_s), (1, Some(2.5)));
-    assert_eq!(result.unmapped, ["line 1: errors"]);
+    assert_eq!(result.unmapped, ["line 1: errors: 1 values are none"]);
     let list = format!("[{{\"completed\": 1}}, {{\"completed\": 2}},\n{pretty}]");
     let lines: Vec<_> =
         results(&list).iter().map(|r| (r.source.line.unwrap(), r.completed)).collect();

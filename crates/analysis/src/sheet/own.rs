@@ -30,7 +30,7 @@ impl Sheet {
         let mut sheet = Self::facts_of(summary);
         for (name, kind, from, grain) in LATENCIES {
             let Some(values) = summary.metrics.distribution(name) else { continue };
-            sheet.latencies.extend(latency(values, SheetLatency::new(kind, from, grain)));
+            sheet.latencies.extend(latency(values, &SheetLatency::new(kind, from, grain)));
         }
         let scalar = |key: &str| summary.metrics.scalar(key);
         let value = |key: &str| scalar(key).and_then(|scalar| scalar.value);
@@ -144,7 +144,7 @@ const RANKS: [(Percentile, &str); 5] = [
 ];
 
 /// `None` when there is nothing to take it of.
-fn latency(values: &Distribution, empty: SheetLatency) -> Option<SheetLatency> {
+fn latency(values: &Distribution, empty: &SheetLatency) -> Option<SheetLatency> {
     let mean_ms = Some(values.mean?);
     let at = |(percentile, rank): (Percentile, &str)| {
         values.percentile(percentile).map(|value| (rank.to_owned(), value))
@@ -165,7 +165,7 @@ fn latency(values: &Distribution, empty: SheetLatency) -> Option<SheetLatency> {
             .chain(ranks)
             .filter_map(within)
             .collect(),
-        ..empty
+        ..*empty
     })
 }
 

@@ -34,7 +34,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
     #[serde(flatten)]
-    metrics: Metrics<'a>,
+    metrics: Metrics,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_config: Option<InputConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,15 +67,15 @@ impl<'a> Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Metrics<'a>(BTreeMap<&'static str, Metric<'a>>);
+struct Metrics(BTreeMap<&'static str, Metric>);
 
 #[derive(Serialize)]
-struct Metric<'a> {
+struct Metric {
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     avg: Option<f64>,
-    #[serde(flatten, serialize_with = "ranks")]
-    latency: Option<&'a SheetLatency>,
+    #[serde(flatten)]
+    percentiles: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,21 +86,16 @@ struct Metric<'a> {
     count: Option<u64>,
 }
 
-#[expect(clippy::ref_option, reason = "serde asks for it")]
-fn ranks<S: serde::Serializer>(
-    latency: &Option<&SheetLatency>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let percentiles = latency.iter().flat_map(|latency| &latency.percentiles_ms);
-    serializer.collect_map(percentiles.map(|(rank, ms)| (format!("p{rank}"), ms)))
-}
-
-impl<'a> Metric<'a> {
-    fn of_latency(latency: &'a SheetLatency) -> Self {
+impl Metric {
+    fn of_latency(latency: &SheetLatency) -> Self {
         Self {
             unit: "ms",
             avg: latency.mean_ms,
-            latency: Some(latency),
+            percentiles: latency
+                .percentiles_ms
+                .iter()
+                .map(|(rank, ms)| (format!("p{rank}"), *ms))
+                .collect(),
             min: latency.min_ms,
             max: latency.max_ms,
             std: latency.std_ms,
@@ -110,12 +105,12 @@ impl<'a> Metric<'a> {
 
     fn single(unit: &'static str, value: f64) -> Self {
         let (min, max, std, count) = (None, None, None, None);
-        Self { unit, avg: Some(value), latency: None, min, max, std, count }
+        Self { unit, avg: Some(value), percentiles: BTreeMap::new(), min, max, std, count }
     }
 }
 
-impl<'a> Metrics<'a> {
-    fn of(sheet: &'a Sheet) -> Self {
+impl Metrics {
+    fn of(sheet: &Sheet) -> Self {
         let count = |count: Option<u64>| count.map(|count| count as f64);
         let single = [
             ("request_throughput", "requests/sec", sheet.request_throughput),

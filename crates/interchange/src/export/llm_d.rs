@@ -129,7 +129,11 @@ fn load_tool(sheet: &Sheet) -> &str {
     match sheet.source.tool {
         Tool::Vllm => "vllm-benchmark",
         Tool::LlmD => sheet.backend.as_deref().unwrap_or(UNKNOWN),
-        tool => tool_name(tool),
+        tool @ (Tool::Inferometer
+        | Tool::Sglang
+        | Tool::GuideLlm
+        | Tool::AiPerf
+        | Tool::GenaiBench) => tool_name(tool),
     }
 }
 

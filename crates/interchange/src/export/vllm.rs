@@ -10,12 +10,14 @@ mod value;
 use std::io::Write;
 
 use inferometer_analysis::definitions::vllm::Rank;
+use inferometer_analysis::sheet::further::{self, Further};
 use inferometer_analysis::sheet::{
     CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRequest, Tool,
 };
 
 use self::value::{Object, Value};
 use super::ExportError;
+use crate::import::vllm::own;
 pub use name::{FileName, date};
 
 /// How a result is written.
@@ -77,6 +79,7 @@ pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), Exp
     }
     if writing.shape == Shape::New {
         peaks(&mut object, sheet);
+        further_figures(&mut object, sheet);
     }
     latencies(&mut object, sheet, writing);
     Ok(object.write(to)?)
@@ -123,11 +126,11 @@ fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
     };
     say("tensor_parallel_size", sheet.tensor_parallel.map(|gpus| gpus.to_string()));
     if source.tool == Tool::Inferometer {
-        say("inferometer_run", Some(source.name.clone()));
-        say("inferometer_version", source.version.clone());
-        say("inferometer_verdict", sheet.verdict.map(|verdict| verdict.key().to_owned()));
+        say(own::RUN, Some(source.name.clone()));
+        say(own::VERSION, source.version.clone());
+        say(own::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
     }
-    say("simulated", source.simulated.then(|| "true".to_owned()));
+    say(own::SIMULATED, source.simulated.then(|| "true".to_owned()));
     facts
 }
 
@@ -184,27 +187,71 @@ fn peaks(object: &mut Object<'_>, sheet: &Sheet) {
     object.set("max_output_tokens_per_s", Value::Number(sheet.peak_output_throughput));
     object.set("max_concurrent_requests", Value::Count(sheet.peak_concurrent_requests));
     // Seconds of audio that went in, for each second: a run of ours sends none.
-    if sheet.source.tool == Tool::Inferometer {
-        object.set("rtfx", Value::Number(Some(0.0)));
+    let none = (sheet.source.tool == Tool::Inferometer).then_some(0.0);
+    let rtfx = sheet.further.get(further::REAL_TIME_FACTOR.key).copied().or(none);
+    if rtfx.is_some() {
+        object.set(further::REAL_TIME_FACTOR.key, Value::Number(rtfx));
+    }
+}
+
+/// What that tool alone has, where the sheet came from it.
+fn further_figures(object: &mut Object<'_>, sheet: &Sheet) {
+    further_of(object, sheet, &further::PROBES);
+    further_of(object, sheet, &further::SPECULATION);
+    let positions: Vec<f64> = (0..)
+        .map_while(|position| sheet.further.get(&further::position_key(position)).copied())
+        .collect();
+    if !positions.is_empty() {
+        object.set(further::POSITIONS, Value::Shares(positions));
+    }
+    further_of(object, sheet, &further::DIFFUSION);
+}
+
+fn further_of(object: &mut Object<'_>, sheet: &Sheet, figures: &[Further]) {
+    for figure in figures {
+        let Some(value) = sheet.further.get(figure.key) else { continue };
+        object.set(figure.key, Value::printed(*value, figure.printed));
     }
 }
 
 fn latencies(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
     for (kind, name) in LATENCIES {
         let latency = meant(sheet, kind);
-        let is_written =
-            writing.latencies.as_ref().map_or(latency.is_some(), |asked| asked.contains(&kind));
-        if !is_written {
-            continue;
+        let is_asked = writing.latencies.as_ref().map(|asked| asked.contains(&kind));
+        if is_asked.unwrap_or(latency.is_some()) {
+            statistics(object, name, latency, writing.percentiles.as_deref());
         }
-        let of = |value: fn(&SheetLatency) -> Option<f64>| Value::Number(latency.and_then(value));
-        object.set(format!("mean_{name}_ms"), of(|latency| latency.mean_ms));
-        object.set(format!("median_{name}_ms"), of(SheetLatency::median_ms));
-        object.set(format!("std_{name}_ms"), of(|latency| latency.std_ms));
-        for rank in ranks(latency, writing.percentiles.as_deref()) {
-            let value = latency.and_then(|latency| latency.percentile_ms(&rank));
-            object.set(format!("p{rank}_{name}_ms"), Value::Number(value));
-        }
+    }
+    if sheet.source.tool == Tool::Vllm {
+        waits(object, sheet, writing);
+    }
+}
+
+/// What that tool tells of waiting for its own cap, where it did.
+fn waits(object: &mut Object<'_>, sheet: &Sheet, writing: &Writing) {
+    let (suffix, _) = further::CLIENT_QUEUE;
+    for (key, value) in sheet.further.iter().filter(|(key, _)| key.ends_with(suffix)) {
+        object.set(key.clone(), Value::Number(Some(*value)));
+    }
+    if let Some(latency) = sheet.latency_from(LatencyKind::E2e, CountsFrom::Schedule) {
+        let name = "e2el_including_client_queue";
+        statistics(object, name, Some(latency), writing.percentiles.as_deref());
+    }
+}
+
+fn statistics(
+    object: &mut Object<'_>,
+    name: &str,
+    latency: Option<&SheetLatency>,
+    percentiles: Option<&[String]>,
+) {
+    let of = |value: fn(&SheetLatency) -> Option<f64>| Value::Number(latency.and_then(value));
+    object.set(format!("mean_{name}_ms"), of(|latency| latency.mean_ms));
+    object.set(format!("median_{name}_ms"), of(SheetLatency::median_ms));
+    object.set(format!("std_{name}_ms"), of(|latency| latency.std_ms));
+    for rank in ranks(latency, percentiles) {
+        let value = latency.and_then(|latency| latency.percentile_ms(&rank));
+        object.set(format!("p{rank}_{name}_ms"), Value::Number(value));
     }
 }
 

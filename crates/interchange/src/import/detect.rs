@@ -27,3 +27,41 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, ImportError> {
         Cow::Owned(text) => Cow::Owned(text),
     })
 }
+
+/// What a file is, as far as it can be seen without reading all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Anything in which results of `vllm bench serve` may stand.
+    Vllm,
+    SglangLines,
+    GuideLlm,
+    AiPerf,
+    AiPerfRequests,
+    LlmD,
+    GenaiBench,
+    /// What genai-bench writes beside its results.
+    GenaiBenchExperiment,
+}
+
+/// All of these keys stand in a file of the shape; the first shape that fits is meant. A quoted key
+/// cannot be part of a text inside of JSON, where quotes have backslashes.
+const KEYS: [(Shape, &[&str]); 12] = [
+    (Shape::GuideLlm, &["\"benchmarks\"", "\"request_totals\""]),
+    (Shape::GuideLlm, &["\"benchmarks\"", "\"generative_benchmark\""]),
+    (Shape::AiPerf, &["\"aiperf_version\""]),
+    (Shape::AiPerf, &["\"input_config\"", "\"request_throughput\"", "\"unit\""]),
+    (Shape::AiPerfRequests, &["\"request_start_ns\"", "\"metrics\""]),
+    (Shape::GenaiBench, &["\"aggregated_metrics\""]),
+    (Shape::GenaiBenchExperiment, &["\"traffic_scenario\"", "\"server_engine\""]),
+    (Shape::LlmD, &["\"scenario\"", "\"results\"", "\"request_performance\""]),
+    (Shape::LlmD, &["\nscenario:", "\nresults:", "request_performance:"]),
+    (Shape::LlmD, &["\nscenario:", "\nmetrics:", "version: "]),
+    (Shape::SglangLines, &["\"mean_e2e_latency_ms\"", "\"output_throughput\""]),
+    (Shape::SglangLines, &["\"total_output_tokens_retokenized\""]),
+];
+
+pub(super) fn shape(text: &str) -> Shape {
+    let fits = |keys: &&[&str]| keys.iter().all(|key| text.contains(key));
+    let found = KEYS.iter().find(|(_, keys)| fits(keys));
+    found.map_or(Shape::Vllm, |(shape, _)| *shape)
+}

@@ -1,19 +1,24 @@
 //! Results of `vllm bench serve` in a text, whatever stands between them.
 
+mod above;
 mod block;
+mod detail;
 mod field;
 mod json;
 mod lines;
+mod loose;
+pub(crate) mod own;
 
 use inferometer_analysis::sheet::{Form, Mark, Sheet, SheetSource, Tool};
 
 use self::block::{Blocks, Ended};
 use self::json::Object;
-use self::lines::{Line, Lines, quote_bare_words};
+pub(super) use self::lines::quote_bare_words;
+use self::lines::{Line, Lines};
 use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
-const LINE_BYTES_MAX: usize = 64 << 20;
+const LINE_BYTES_MAX: usize = 128 << 20;
 const BROKEN_MAX: usize = 1000;
 /// How many times its own length of a text may be read in vain.
 const FOLLOWED_TIMES: usize = 8;
@@ -106,7 +111,9 @@ impl Reader {
 
     fn take_object(&mut self, object: Object, line: u32) -> Result<(), ImportError> {
         if object.is_result() {
-            return self.take(object.into_result(line));
+            let mut result = object.into_result(line);
+            self.blocks.above().place(&mut result);
+            return self.take(result);
         }
         self.strangers_count += 1;
         self.strangers.get_or_insert_with(|| (line, object.keys_shown()));

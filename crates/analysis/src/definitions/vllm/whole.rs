@@ -89,10 +89,10 @@ fn backend(api: Api) -> &'static str {
 }
 
 /// What goodput is judged by. A request of one token has a TPOT of zero there.
-struct Answer {
-    ttft_ms: f64,
-    tpot_ms: f64,
-    e2el_ms: f64,
+struct AnswerMs {
+    ttft: f64,
+    tpot: f64,
+    e2el: f64,
 }
 
 /// What grows while the records are read.
@@ -101,7 +101,7 @@ struct Reading {
     generates: bool,
     ruler: Ruler,
     output: Output,
-    answers: Vec<Answer>,
+    answers: Vec<AnswerMs>,
     ttft: Vec<f64>,
     tpot: Vec<f64>,
     itl: Vec<f64>,
@@ -168,7 +168,7 @@ impl Reading {
         let (Some(ttft_ms), Some(e2el_ms)) = (ttft_ms, e2el_ms) else { return };
         let tpot_ms = (1 < output_tokens).then(|| (e2el_ms - ttft_ms) / (output_tokens - 1) as f64);
         self.tpot.extend(tpot_ms);
-        self.answers.push(Answer { ttft_ms, tpot_ms: tpot_ms.unwrap_or(0.0), e2el_ms });
+        self.answers.push(AnswerMs { ttft: ttft_ms, tpot: tpot_ms.unwrap_or(0.0), e2el: e2el_ms });
     }
 
     /// Good requests per second; `None` where nothing was asked of them.
@@ -181,9 +181,9 @@ impl Reading {
             (most(LatencyKind::Ttft), most(LatencyKind::Tpot), most(LatencyKind::E2e));
         let is_within = |ms: f64, most: Option<f64>| most.is_none_or(|most| ms <= most);
         let good = self.answers.iter().filter(|answer| {
-            is_within(answer.ttft_ms, ttft)
-                && is_within(answer.tpot_ms, tpot)
-                && is_within(answer.e2el_ms, e2el)
+            is_within(answer.ttft, ttft)
+                && is_within(answer.tpot, tpot)
+                && is_within(answer.e2el, e2el)
         });
         Some(good.count() as f64 / duration_s)
     }

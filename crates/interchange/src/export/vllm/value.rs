@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use inferometer_analysis::sheet::further::Printed;
 use inferometer_analysis::sheet::{SheetRate, SheetRequest};
-use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
 use serde_json::ser::Formatter;
 
 /// As a dictionary of Python: a key that is set again keeps its place.
@@ -16,6 +17,9 @@ pub(super) enum Value<'a> {
     Text(Option<String>),
     Count(Option<u64>),
     Number(Option<f64>),
+    /// A number of Python that is whole.
+    Whole(f64),
+    Shares(Vec<f64>),
     Counts(&'a [SheetRequest], fn(&SheetRequest) -> u64),
     Numbers(&'a [SheetRequest], fn(&SheetRequest) -> f64),
     Lists(&'a [SheetRequest], fn(&SheetRequest) -> &[f64]),
@@ -52,6 +56,13 @@ impl Value<'_> {
         }
     }
 
+    pub(super) fn printed(value: f64, printed: Printed) -> Self {
+        match printed {
+            Printed::Decimal => Self::Number(Some(value)),
+            Printed::Whole => Self::Whole(value),
+        }
+    }
+
     /// JSON has no infinity.
     pub(super) fn or_infinite(value: f64) -> Self {
         if value.is_finite() {
@@ -68,8 +79,15 @@ impl Serialize for Value<'_> {
             Self::Text(text) => text.serialize(serializer),
             Self::Count(count) => count.serialize(serializer),
             Self::Number(number) => number.serialize(serializer),
-            Self::Counts(rows, of) => each(serializer, rows, of),
-            Self::Numbers(rows, of) => each(serializer, rows, of),
+            Self::Whole(number) => {
+                // A count that was read as a float is written without a point.
+                let written: serde_json::Number =
+                    format!("{number:.0}").parse().map_err(S::Error::custom)?;
+                written.serialize(serializer)
+            }
+            Self::Shares(shares) => shares.serialize(serializer),
+            Self::Counts(rows, of) => each(serializer, rows, *of),
+            Self::Numbers(rows, of) => each(serializer, rows, *of),
             Self::Lists(rows, of) => {
                 let mut list = serializer.serialize_seq(Some(rows.len()))?;
                 for row in *rows {
@@ -91,7 +109,7 @@ impl Serialize for Value<'_> {
 fn each<S: Serializer, T: Serialize>(
     serializer: S,
     rows: &[SheetRequest],
-    of: &fn(&SheetRequest) -> T,
+    of: fn(&SheetRequest) -> T,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(rows.iter().map(of))
 }

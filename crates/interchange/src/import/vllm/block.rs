@@ -1,15 +1,16 @@
-//! The printed "Serving Benchmark Result", and what stands above it: the cap, the rate, the
-//! progress bar, the command.
+//! The printed "Serving Benchmark Result".
 
-use inferometer_analysis::sheet::{Form, Sheet};
+use inferometer_analysis::sheet::{Form, Sheet, further};
 
-use super::field::{self, Field, Statistic, Written};
+use super::above::Above;
+use super::field::{self, Field, Scale, Written};
 use super::lines::Line;
 use super::vllm_sheet;
 
 const HEADER: &str = "Serving Benchmark Result";
 /// The least length of the line of `=` that ends a block; it is printed with 50.
 const END_CHARS_MIN: usize = 20;
+const POSITIONS_MAX: usize = 128;
 
 /// Old and new labels; their case changed between versions.
 const LABELS: [(&str, Field); 15] = [
@@ -37,16 +38,6 @@ pub(crate) struct Blocks {
     open: Option<Open>,
 }
 
-/// What was said since the last block, for the next one.
-#[derive(Debug, Default)]
-struct Above {
-    settings: Vec<(u32, String, Field, Written)>,
-    /// The total of the last progress bar.
-    planned: Option<u64>,
-    /// Of the last command that names one: several blocks may follow it.
-    model: Option<String>,
-}
-
 #[derive(Debug)]
 struct Open {
     result: Sheet,
@@ -63,7 +54,10 @@ impl Blocks {
         let text = line.text.trim();
         if text.contains(HEADER) && text.contains("==") {
             let ended = self.end_early(line.number);
-            self.open = Some(self.above.opened(line.number));
+            let mut result = vllm_sheet(Form::OldBlock, line.number);
+            result.source.simulated = text.contains("(simulated)");
+            self.above.tell(&mut result);
+            self.open = Some(Open { result, figures: 0, latencies: 0 });
             return ended;
         }
         let Some(open) = &mut self.open else {
@@ -82,6 +76,11 @@ impl Blocks {
         None
     }
 
+    /// What stands above the results that come now.
+    pub(crate) fn above(&self) -> &Above {
+        &self.above
+    }
+
     /// Ends a block that has no last line of its own.
     pub(crate) fn end_early(&mut self, line: u32) -> Option<Ended> {
         let mut open = self.open.take()?;
@@ -90,36 +89,11 @@ impl Blocks {
     }
 }
 
-impl Above {
-    fn read(&mut self, line: u32, text: &str) {
-        if let Some((label, field, value)) =
-            labelled(text).filter(|(_, field, _)| is_setting(field))
-        {
-            self.settings.retain(|(_, _, said, _)| *said != field);
-            self.settings.extend(value.map(|value| (line, label.to_owned(), field, value)));
-        }
-        self.planned = progress_total(text).or(self.planned);
-        if let Some(model) = model_named(text) {
-            self.model = Some(model);
-        }
-    }
-
-    /// A block below all this. What was said of one run is not said of the next.
-    fn opened(&mut self, line: u32) -> Open {
-        let mut result = vllm_sheet(Form::OldBlock, line);
-        result.model.clone_from(&self.model);
-        result.requests_planned = self.planned.take();
-        for (line, label, field, value) in self.settings.drain(..) {
-            place(&mut result, line, &label, field, &value);
-        }
-        Open { result, figures: 0, latencies: 0 }
-    }
-}
-
 impl Open {
     fn read(&mut self, line: u32, text: &str) {
         match labelled(text) {
             Some((label, field, Some(value))) => {
+                self.date(label);
                 let is_latency = matches!(field, Field::Latency(..));
                 if place(&mut self.result, line, label, field, &value) {
                     self.figures += 1;
@@ -128,11 +102,22 @@ impl Open {
             }
             Some((_, _, None)) => {}
             None => {
-                if let Some((label, _)) = text.split_once(':') {
+                if let Some((label, _)) = text.split_once(':')
+                    && label != further::POSITIONS_LABEL
+                {
                     field::note(&mut self.result, line, &field::shown(label));
                 }
             }
         }
+    }
+
+    /// The total changed its letter after failures had got their line, and stands below them.
+    fn date(&mut self, label: &str) {
+        self.result.source.form = match label {
+            "Failed requests" | "Total token throughput (tok/s)" => Form::Block,
+            "Total Token throughput (tok/s)" => Form::OldBlock,
+            _ => return,
+        };
     }
 
     /// Settings are printed above the latencies: behind them they are those of the next run.
@@ -152,7 +137,13 @@ impl Open {
     }
 }
 
-fn place(result: &mut Sheet, line: u32, label: &str, field: Field, value: &Written) -> bool {
+pub(crate) fn place(
+    result: &mut Sheet,
+    line: u32,
+    label: &str,
+    field: Field,
+    value: &Written,
+) -> bool {
     match field::set(result, field, value) {
         Ok(()) => true,
         Err(reason) => {
@@ -162,12 +153,12 @@ fn place(result: &mut Sheet, line: u32, label: &str, field: Field, value: &Writt
     }
 }
 
-fn is_setting(field: &Field) -> bool {
+pub(crate) fn is_setting(field: &Field) -> bool {
     matches!(field, Field::MaxConcurrency | Field::RequestRate | Field::Burstiness)
 }
 
 /// A line with a known label; its value is missing where the tool printed that there is none.
-fn labelled(text: &str) -> Option<(&str, Field, Option<Written>)> {
+pub(crate) fn labelled(text: &str) -> Option<(&str, Field, Option<Written>)> {
     let (label, value) = text.split_once(':')?;
     let label = label.trim();
     let field = field_of(label)?;
@@ -183,26 +174,14 @@ fn field_of(label: &str) -> Option<Field> {
     if let Some((_, field)) = LABELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(label)) {
         return Some(field.clone());
     }
-    let (statistic, latency) = label.strip_suffix(" (ms)")?.split_once(' ')?;
-    Some(Field::Latency(field::latency_named(latency)?, Statistic::named(statistic)?))
-}
-
-/// The right side of `| 1015/2000 [`, of the last state of a progress bar.
-fn progress_total(text: &str) -> Option<u64> {
-    let (bar, _) = text.rsplit_once(" [")?;
-    let (done, total) = bar.rsplit_once('|')?.1.trim().split_once('/')?;
-    done.parse::<u64>().ok().and(total.parse().ok())
-}
-
-/// `--model NAME` of a command line, `model='NAME'` of the arguments that the tool prints.
-fn model_named(text: &str) -> Option<String> {
-    let quoted = text.split_once("(model='").or_else(|| text.split_once(" model='"));
-    if let Some((_, rest)) = quoted {
-        return rest.split_once('\'').map(|(name, _)| field::shown(name));
+    if let Some(position) = label.strip_prefix("Position ") {
+        let position = position.parse().ok().filter(|position| *position < POSITIONS_MAX)?;
+        return Some(Field::Further(further::position_key(position), Scale::PerCent));
     }
-    let flag = text.find("--model ").or_else(|| text.find("--model="))?;
-    let name = text[flag + "--model ".len()..].split_whitespace().next()?;
-    Some(field::shown(name.trim_matches(['\'', '"'])))
+    field::further_named(|figure| figure.label.eq_ignore_ascii_case(label)).or_else(|| {
+        let (statistic, latency) = label.strip_suffix(" (ms)")?.split_once(' ')?;
+        field::statistic_named(latency, statistic)
+    })
 }
 
 #[cfg(test)]
@@ -210,36 +189,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_progress_bar_tells_how_many_were_planned() {
-        assert_eq!(progress_total("100%|███| 1024/1024 [01:35<00:00, 10.68it/s]"), Some(1024));
-        assert_eq!(progress_total(" 50%|█  | 9/2000 [a]\r 51%|█ | 1015/2000 [b]"), Some(2000));
-        assert_eq!(progress_total("a | b/c [d]"), None);
-        assert_eq!(progress_total("1/2"), None);
-    }
-
-    #[test]
-    fn a_command_names_its_model() {
-        let command = "python benchmark_serving.py --model org/name --tokenizer other";
-        assert_eq!(model_named(command).as_deref(), Some("org/name"));
-        assert_eq!(model_named("bench --model='org/name' -x").as_deref(), Some("org/name"));
-        let arguments = "Namespace(backend='vllm', model='org/name', served_model_name='x')";
-        assert_eq!(model_named(arguments).as_deref(), Some("org/name"));
-        assert_eq!(model_named("--model-impl vllm"), None);
-        assert_eq!(model_named("--model "), None);
-    }
-
-    #[test]
     fn labels_are_known_in_any_case_and_percentile() {
         let total = Some(Field::TotalTokenThroughput);
         assert_eq!(field_of("Total Token throughput (tok/s)"), total);
         assert_eq!(field_of("Total token throughput (tok/s)"), total);
-        let rank = Statistic::Percentile("99.9".to_owned());
-        assert_eq!(
-            field_of("P99.9 E2EL (ms)"),
-            Some(Field::Latency(inferometer_analysis::sheet::LatencyKind::E2e, rank))
-        );
+        let rank = field::statistic_named("e2el", "p99.9");
+        assert!(rank.is_some());
+        assert_eq!(field_of("P99.9 E2EL (ms)"), rank);
         assert_eq!(field_of("P101 E2EL (ms)"), None);
         assert_eq!(field_of("Pinf E2EL (ms)"), None);
-        assert_eq!(field_of("Acceptance rate (%)"), None);
+        let further = |key: &str| Some(Field::Further(key.to_owned(), Scale::AsWritten));
+        assert_eq!(field_of("Acceptance rate (%)"), further("spec_decode_acceptance_rate"));
+        assert_eq!(field_of("Median probe E2EL (ms)"), further("probe_median_e2el_ms"));
+        assert_eq!(field_of("P90 Client Queue Time (ms)"), further("p90_client_queue_time_ms"));
+        assert_eq!(field_of("Position 4000000000"), None);
+        assert_eq!(field_of("Cost (EUR)"), None);
     }
 }

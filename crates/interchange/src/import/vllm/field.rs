@@ -1,16 +1,22 @@
 //! Which figure a key or a label names, and whether a value can be that figure.
 
+use inferometer_analysis::sheet::further::{self, Further};
 use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
 
 /// Above this a float no longer holds every whole number.
 const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Of both the list of what could not be mapped and a latency's percentiles.
+/// Of the list of what could not be mapped, of what a result says of itself, and of a latency's
+/// percentiles.
 const LISTED_MAX: usize = 256;
 const SHOWN_CHARS: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Model,
+    Tokenizer,
+    Backend,
+    Started,
+    TensorParallel,
     RequestRate,
     Burstiness,
     MaxConcurrency,
@@ -27,17 +33,43 @@ pub(crate) enum Field {
     PeakConcurrentRequests,
     TotalTokenThroughput,
     Latency(LatencyKind, Statistic),
+    /// End to end, with the wait for the client's own cap.
+    QueuedE2e(Statistic),
+    /// Of this tool only, by its key.
+    Further(String, Scale),
 }
 
-/// By the name that the tool has for it.
-pub(crate) fn latency_named(name: &str) -> Option<LatencyKind> {
-    match name.to_ascii_lowercase().as_str() {
-        "ttft" => Some(LatencyKind::Ttft),
-        "tpot" => Some(LatencyKind::Tpot),
-        "itl" => Some(LatencyKind::Itl),
-        "e2el" => Some(LatencyKind::E2e),
-        _ => None,
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    AsWritten,
+    /// A share that was written in per cent.
+    PerCent,
+}
+
+/// The field of a latency's statistic, by the names that the tool's keys and labels have for both.
+pub(crate) fn statistic_named(latency: &str, statistic: &str) -> Option<Field> {
+    let statistic = Statistic::named(statistic)?;
+    let kind = match latency.to_ascii_lowercase().as_str() {
+        "ttft" => LatencyKind::Ttft,
+        "tpot" => LatencyKind::Tpot,
+        "itl" => LatencyKind::Itl,
+        "e2el" => LatencyKind::E2e,
+        "e2el_including_client_queue" | "e2el incl. client queue" => {
+            return Some(Field::QueuedE2e(statistic));
+        }
+        "client_queue_time" | "client queue time" => {
+            let key = format!("{}_{}", statistic.key(), further::CLIENT_QUEUE.0);
+            return Some(Field::Further(key, Scale::AsWritten));
+        }
+        _ => return None,
+    };
+    Some(Field::Latency(kind, statistic))
+}
+
+/// A figure of this tool only.
+pub(crate) fn further_named(is_meant: impl Fn(&Further) -> bool) -> Option<Field> {
+    let figure = further::known().find(is_meant)?;
+    Some(Field::Further(figure.key.to_owned(), Scale::AsWritten))
 }
 
 /// What the tool means by a latency: its clock starts when a request is sent, and a gap is one
@@ -60,6 +92,15 @@ pub(crate) enum Statistic {
 }
 
 impl Statistic {
+    fn key(&self) -> String {
+        match self {
+            Self::Mean => "mean".to_owned(),
+            Self::Median => "median".to_owned(),
+            Self::Std => "std".to_owned(),
+            Self::Percentile(rank) => format!("p{rank}"),
+        }
+    }
+
     pub(crate) fn named(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
@@ -89,6 +130,12 @@ pub(crate) enum Written {
 pub(crate) fn set(result: &mut Sheet, field: Field, value: &Written) -> Result<(), String> {
     match field {
         Field::Model => result.model = Some(text(value)?),
+        Field::Tokenizer => result.tokenizer = Some(text(value)?),
+        Field::Backend => result.backend = Some(text(value)?),
+        Field::Started => result.started = Some(text(value)?),
+        Field::TensorParallel => {
+            result.tensor_parallel = Some(parallel(value)?);
+        }
         Field::RequestRate => result.request_rate = Some(rate(value)?),
         Field::Burstiness => result.burstiness = Some(burstiness(value)?),
         Field::MaxConcurrency => {
@@ -112,6 +159,12 @@ pub(crate) fn set(result: &mut Sheet, field: Field, value: &Written) -> Result<(
             let (from, grain) = meaning(latency);
             set_statistic(result.latency_mut(latency, from, grain), statistic, ms)?;
         }
+        Field::QueuedE2e(statistic) => {
+            let ms = figure(value)?;
+            let meant = (LatencyKind::E2e, CountsFrom::Schedule, Grain::Request);
+            set_statistic(result.latency_mut(meant.0, meant.1, meant.2), statistic, ms)?;
+        }
+        Field::Further(key, scale) => set_further(result, key, scale, figure(value)?)?,
     }
     Ok(())
 }
@@ -136,6 +189,31 @@ fn set_statistic(latency: &mut SheetLatency, statistic: Statistic, ms: f64) -> R
     Ok(())
 }
 
+fn set_further(result: &mut Sheet, key: String, scale: Scale, value: f64) -> Result<(), String> {
+    // So the tool writes it of a run without audio.
+    if key == further::REAL_TIME_FACTOR.key && value == 0.0 {
+        return Ok(());
+    }
+    if LISTED_MAX <= result.further.len() {
+        return Err(format!("is beyond the {LISTED_MAX} further figures that are kept"));
+    }
+    let value = match scale {
+        Scale::AsWritten => value,
+        Scale::PerCent => value / 100.0,
+    };
+    result.further.insert(key, value);
+    Ok(())
+}
+
+/// Adds to what the result says of itself; whether there was room.
+pub(crate) fn describe(result: &mut Sheet, key: &str, value: String) -> bool {
+    let has_room = result.metadata.len() < LISTED_MAX;
+    if has_room {
+        result.metadata.push((shown(key), value));
+    }
+    has_room
+}
+
 /// Adds to what could not be mapped, up to a bound.
 pub(crate) fn note(result: &mut Sheet, line: u32, what: &str) {
     match result.unmapped.len() {
@@ -154,7 +232,7 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-fn figure(value: &Written) -> Result<f64, String> {
+pub(crate) fn figure(value: &Written) -> Result<f64, String> {
     let number = number(value)?;
     if number.is_finite() && number >= 0.0 {
         Ok(number)
@@ -163,7 +241,7 @@ fn figure(value: &Written) -> Result<f64, String> {
     }
 }
 
-fn count(value: &Written) -> Result<u64, String> {
+pub(crate) fn count(value: &Written) -> Result<u64, String> {
     let number = figure(value)?;
     if number.fract() != 0.0 || number > COUNT_MAX {
         return Err(format!("is {number}, not a count"));
@@ -189,6 +267,16 @@ fn text(value: &Written) -> Result<String, String> {
         Written::Text(text) => Ok(text.clone()),
         Written::Number(_) | Written::Other => Err("is not a text".to_owned()),
     }
+}
+
+/// People write it into their metadata, which is text.
+fn parallel(value: &Written) -> Result<u32, String> {
+    let written = match value {
+        Written::Text(text) => text.trim().parse().map_or_else(|_| value.clone(), Written::Number),
+        Written::Number(_) | Written::Other => value.clone(),
+    };
+    let gpus = u32::try_from(count(&written)?).map_err(|_| "is too large".to_owned())?;
+    if gpus == 0 { Err("is zero, which no number of GPUs can be".to_owned()) } else { Ok(gpus) }
 }
 
 fn rate(value: &Written) -> Result<SheetRate, String> {

@@ -3,17 +3,28 @@
 use std::fmt;
 
 use inferometer_analysis::sheet::{Form, Sheet};
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::field::{self, Field, Statistic, Written};
+use super::detail::{self, Cells, Column};
+use super::field::{self, Field, Written};
+use super::loose::{self, Loose};
+use super::own;
 use super::vllm_sheet;
 
 const KEYS_MAX: usize = 4096;
 /// Longer texts are answers and prompts, not names.
 const TEXT_BYTES_MAX: usize = 1024;
 
-const KEYS: [(&str, Field); 17] = [
+const KEYS: [(&str, Field); 24] = [
+    ("date", Field::Started),
+    // The two say the same; the older versions have one of them.
+    ("endpoint_type", Field::Backend),
+    ("backend", Field::Backend),
     ("model_id", Field::Model),
+    ("tokenizer_id", Field::Tokenizer),
+    ("tensor_parallel_size", Field::TensorParallel),
+    ("tp", Field::TensorParallel),
+    ("tp_size", Field::TensorParallel),
     ("request_rate", Field::RequestRate),
     ("burstiness", Field::Burstiness),
     ("max_concurrency", Field::MaxConcurrency),
@@ -37,6 +48,7 @@ const KEYS: [(&str, Field); 17] = [
 #[derive(Debug)]
 pub(crate) struct Object {
     entries: Vec<(String, Option<Written>)>,
+    columns: Vec<(String, Column, Cells)>,
 }
 
 /// Whether a JSON object may begin here: braces begin other things too.
@@ -84,14 +96,26 @@ impl Object {
         for (key, value) in self.entries {
             let Some(value) = value else { continue };
             let Some(field) = field_of(&key) else {
-                field::note(&mut result, line, &field::shown(&key));
+                take_unknown(&mut result, line, &key, value);
                 continue;
             };
             if let Err(reason) = field::set(&mut result, field, &value) {
                 field::note(&mut result, line, &format!("{} {reason}", field::shown(&key)));
             }
         }
+        detail::take(&mut result, line, self.columns);
         result
+    }
+}
+
+/// The tool writes what it is told of a run (`--metadata`) as texts among its own keys.
+fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written) {
+    let is_kept = match value {
+        Written::Text(text) => own::take(result, key, &text) || field::describe(result, key, text),
+        Written::Number(_) | Written::Other => false,
+    };
+    if !is_kept {
+        field::note(result, line, &field::shown(key));
     }
 }
 
@@ -99,8 +123,10 @@ fn field_of(key: &str) -> Option<Field> {
     if let Some((_, field)) = KEYS.iter().find(|(known, _)| *known == key) {
         return Some(field.clone());
     }
-    let (statistic, latency) = key.strip_suffix("_ms")?.split_once('_')?;
-    Some(Field::Latency(field::latency_named(latency)?, Statistic::named(statistic)?))
+    field::further_named(|figure| figure.key == key).or_else(|| {
+        let (statistic, latency) = key.strip_suffix("_ms")?.split_once('_')?;
+        field::statistic_named(latency, statistic)
+    })
 }
 
 impl<'de> Deserialize<'de> for Object {
@@ -119,64 +145,39 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            if entries.len() == KEYS_MAX {
+        let mut object = Object { entries: Vec::new(), columns: Vec::new() };
+        while let Some(key) = map.next_key::<String>()? {
+            if object.entries.len() + object.columns.len() == KEYS_MAX {
                 let reason = format!("has more than {KEYS_MAX} keys");
                 return Err(serde::de::Error::custom(reason));
             }
-            entries.push(entry);
+            if let Some(column) = Column::named(&key) {
+                let cells = map.next_value::<Option<Cells>>()?;
+                object.columns.extend(cells.map(|cells| (key, column, cells)));
+            } else {
+                object.entries.push((key, map.next_value()?));
+            }
         }
-        Ok(Object { entries })
+        Ok(object)
     }
 }
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WrittenVisitor)
+        loose::deserialize(deserializer)
     }
 }
 
-/// Lists and objects are passed over without being kept: with `--save-detailed` they are long.
-struct WrittenVisitor;
-
-impl<'de> Visitor<'de> for WrittenVisitor {
-    type Value = Written;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+impl Loose for Written {
+    fn other() -> Self {
+        Self::Other
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Written, E> {
-        Ok(Written::Other)
+    fn number(number: f64) -> Self {
+        Self::Number(number)
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Written, E> {
-        Ok(Written::Number(value as f64))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Written, E> {
-        Ok(Written::Number(value as f64))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Written, E> {
-        Ok(Written::Number(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Written, E> {
-        if value.len() > TEXT_BYTES_MAX {
-            return Ok(Written::Other);
-        }
-        Ok(Written::Text(value.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Written, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Written::Other)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Written, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Written::Other)
+    fn text(text: &str) -> Self {
+        if text.len() > TEXT_BYTES_MAX { Self::Other } else { Self::Text(text.to_owned()) }
     }
 }

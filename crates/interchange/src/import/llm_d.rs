@@ -1,0 +1,242 @@
+//! llm-d's Benchmark Report of version 0.2, as YAML or JSON.
+
+use inferometer_analysis::sheet::{
+    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
+};
+
+use super::mapping::{Mapping, Shape, shown};
+use super::records::{Records, not_json};
+use super::tree::Node;
+use super::{ImportError, Imported};
+
+const VERSION: &str = "0.2";
+const RESULTS: &str = "results.request_performance.aggregate";
+const LATENCIES: [(&str, LatencyKind); 4] = [
+    ("time_to_first_token", LatencyKind::Ttft),
+    ("time_per_output_token", LatencyKind::Tpot),
+    ("inter_token_latency", LatencyKind::Itl),
+    ("request_latency", LatencyKind::E2e),
+];
+/// Tools that are known to count from the moment at which a request is sent.
+const FROM_SEND: [&str; 6] =
+    ["inference-perf", "vllm-benchmark", "guidellm", "inferencemax", "fmperf", OURS];
+/// Reports that we wrote: a gap is one for each token, and a simulation says so.
+const OURS: &str = "inferometer";
+
+pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
+    let mut records = Records::default();
+    match documents(text) {
+        Ok(documents) => {
+            for (number, document) in documents.iter().enumerate() {
+                match check(document) {
+                    Ok(()) => records.push(sheet(document)),
+                    Err(reason) => {
+                        records.break_off(
+                            1,
+                            format!("begins document {}, which {reason}", number + 1),
+                        );
+                    }
+                }
+            }
+        }
+        Err((line, reason)) => records.break_off(line, reason),
+    }
+    records.finish()
+}
+
+/// A report is one document; several may stand in one file with `---` between them.
+fn documents(text: &str) -> Result<Vec<Node>, (u32, String)> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map(|document| vec![document]).map_err(|error| {
+            (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json(&error, 1))
+        });
+    }
+    serde_saphyr::from_multiple(text).map_err(|error| {
+        let line = error.location().map_or(1, |location| location.line());
+        let line = u32::try_from(line).unwrap_or(u32::MAX).max(1);
+        let message = error.to_string();
+        (line, format!("is not YAML: {}", shown(message.lines().next().unwrap_or_default())))
+    })
+}
+
+fn check(document: &Node) -> Result<(), String> {
+    let version = match document.get("version") {
+        Some(Node::Text(version)) => version.clone(),
+        Some(Node::Number(version)) => version.to_string(),
+        _ => return Err("has no `version`".to_owned()),
+    };
+    if !(version == VERSION || version.starts_with("0.2.")) {
+        return Err(format!(
+            "is a report of version {}, and {VERSION} is read; convert it with llm-d's own \
+             benchmark-report tool",
+            shown(&version)
+        ));
+    }
+    match document.at(RESULTS) {
+        Some(_) => Ok(()),
+        None => Err(format!("has no `{RESULTS}`")),
+    }
+}
+
+fn sheet(document: &Node) -> Sheet {
+    let mut found = Mapping::new(document, String::new());
+    let of = |name: &str| format!("{RESULTS}.{name}");
+    let rate = |found: &mut Mapping<'_>, name: &str| {
+        found.pass_over(&[&of(&format!("throughput.{name}"))]);
+        found.figure(&of(&format!("throughput.{name}.mean")))
+    };
+    let mut sheet = Sheet {
+        source: SheetSource {
+            tool: Tool::LlmD,
+            form: Form::Document,
+            name: found.name("run.uid").unwrap_or_default(),
+            line: Some(1),
+            version: found.name("version"),
+            simulated: is_simulated(document),
+        },
+        started: found.name("run.time.start"),
+        backend: found.name("scenario.load.standardized.tool"),
+        request_throughput: rate(&mut found, "request_rate"),
+        output_throughput: rate(&mut found, "output_token_rate"),
+        total_token_throughput: rate(&mut found, "total_token_rate"),
+        duration_s: found.name("run.time.duration").and_then(|text| seconds(&text)),
+        ..Sheet::default()
+    };
+    let begun = found.count(&of("requests.total"));
+    sheet.failed = found.count(&of("requests.failures"));
+    let incomplete = found.count(&of("requests.incomplete")).unwrap_or(0);
+    // Without a count of failures it is not known how many completed.
+    sheet.completed = begun
+        .zip(sheet.failed)
+        .and_then(|(begun, failed)| begun.checked_sub(failed)?.checked_sub(incomplete));
+    sheet.requests_planned = begun;
+    load(&mut found, &mut sheet);
+    stack(&mut found, &mut sheet);
+    latencies(&mut found, &mut sheet);
+    let description = found.name("run.description");
+    sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
+    found.pass_over(&["run", "scenario"]);
+    found.finish(sheet)
+}
+
+fn is_simulated(document: &Node) -> bool {
+    let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
+    keywords.iter().any(|keyword| keyword.text() == Some("simulated"))
+}
+
+fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+    let at = "scenario.load.standardized";
+    let rate = found.figure(&format!("{at}.rate_qps")).filter(|rate| *rate > 0.0);
+    // No bound at all is written as infinity.
+    let concurrency = format!("{at}.concurrency");
+    let is_bound = found.find(&concurrency).and_then(Node::number).is_some_and(f64::is_finite);
+    sheet.max_concurrency = is_bound.then(|| found.small_count(&concurrency)).flatten();
+    let closed = sheet.max_concurrency.map(|_| SheetRate::Unlimited);
+    sheet.request_rate = rate.map(SheetRate::PerSecond).or(closed);
+    let version = found.name(&format!("{at}.tool_version"));
+    sheet.metadata.extend(version.map(|version| ("load_tool_version".to_owned(), version)));
+}
+
+/// The engines of the stack: of several, the model and the spread are told where all agree.
+fn stack(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+    let parts = found.find("scenario.stack").map_or(0, |stack| stack.items().len());
+    let mut models = Vec::new();
+    let mut spreads = Vec::new();
+    for place in 0..parts {
+        let at = format!("scenario.stack.{place}.standardized");
+        models.extend(found.name(&format!("{at}.model.name")));
+        spreads.extend(found.small_count(&format!("{at}.accelerator.parallelism.tp")));
+    }
+    models.dedup();
+    spreads.dedup();
+    if let [model] = models.as_slice() {
+        sheet.model = Some(model.clone());
+    }
+    if let [spread] = spreads.as_slice() {
+        sheet.tensor_parallel = Some(*spread);
+    }
+}
+
+fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
+    let tool = sheet.backend.clone().unwrap_or_default();
+    for (name, kind) in LATENCIES {
+        let path = format!("{RESULTS}.latency.{name}");
+        let Some(units) = found.find(&path).and_then(|_| found.name(&format!("{path}.units")))
+        else {
+            continue;
+        };
+        let Some(to_ms) = in_ms(&units) else {
+            found.note(&format!("{path}.units"), "is not a unit of time that is known here");
+            continue;
+        };
+        let (from, grain) = meaning(kind, &tool);
+        let empty = SheetLatency::new(kind, from, grain);
+        sheet.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
+    }
+}
+
+/// A report takes the figures of another tool over, and with them what that tool means by them.
+fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
+    match kind {
+        LatencyKind::Ttft | LatencyKind::E2e if FROM_SEND.contains(&tool) => {
+            (CountsFrom::Send, Grain::Request)
+        }
+        LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Unknown, Grain::Request),
+        LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
+        LatencyKind::Itl if tool == "vllm-benchmark" => (CountsFrom::Output, Grain::Chunk),
+        LatencyKind::Itl if tool == OURS => (CountsFrom::Output, Grain::Token),
+        LatencyKind::Itl => (CountsFrom::Output, Grain::Unknown),
+    }
+}
+
+fn in_ms(units: &str) -> Option<f64> {
+    match units.strip_suffix("/token").unwrap_or(units) {
+        "s" => Some(1e3),
+        "ms" => Some(1.0),
+        "us" => Some(1e-3),
+        _ => None,
+    }
+}
+
+/// `p99p9` is 99.9.
+fn rank(key: &str) -> Option<String> {
+    let rank = key.strip_prefix('p')?.replace('p', ".");
+    let is_rank = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
+    (is_rank && rank.starts_with(|c: char| c.is_ascii_digit())).then_some(rank)
+}
+
+/// `PT1M2.5S`, as ISO 8601 has it; nothing with days or above, which no benchmark takes.
+fn seconds(text: &str) -> Option<f64> {
+    let mut rest = text.strip_prefix("PT")?;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+        let value: f64 = rest[..end].parse().ok()?;
+        total += value
+            * match rest.as_bytes()[end] {
+                b'H' => 3600.0,
+                b'M' => 60.0,
+                b'S' => 1.0,
+                _ => return None,
+            };
+        rest = &rest[end + 1..];
+    }
+    (total > 0.0).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_and_ranks_are_read_as_they_are_written() {
+        assert_eq!(seconds("PT49.5S"), Some(49.5));
+        assert_eq!(seconds("PT1H2M3S"), Some(3723.0));
+        assert_eq!(seconds("P1D"), None);
+        assert_eq!(seconds("PT5µ"), None);
+        assert_eq!(rank("p99p9").as_deref(), Some("99.9"));
+        assert_eq!(rank("p0p1").as_deref(), Some("0.1"));
+        assert_eq!(rank("p50").as_deref(), Some("50"));
+        assert_eq!(rank("pinf"), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! Which results of a file are one line of a chart, and what the line is called.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use std::path::Path;
+
+use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_interchange::read_file;
+use inferometer_model::import::ImportReading;
+
+fn example(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/published");
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn read(bytes: &[u8], reading: &ImportReading) -> Vec<Sheet> {
+    let import = read_file("page.md", bytes, reading).unwrap();
+    assert_eq!(import.broken().count(), 0);
+    import.sheets().cloned().collect()
+}
+
+fn names(text: &str) -> Vec<String> {
+    let sheets = read(text.as_bytes(), &ImportReading::default());
+    sheets.into_iter().map(|sheet| sheet.configuration).collect()
+}
+
+/// As it was published: front matter, Liquid, a damaged letter, and two sweeps between tags.
+fn rate_page() -> Vec<u8> {
+    let sweep = |name: &str| {
+        let lines = example(name);
+        lines.lines().filter(|line| line.starts_with('{')).collect::<Vec<_>>().join("\n")
+    };
+    let mut page = b"---\nlayout: default\ntitle: \"Engines\"\n---\n\n[//]: # (# Other)\n\n\
+        ### April\n\nModel: m |\nGPU: g\n\n{% include_relative summary_mean_ttft_ms.html %}\n\
+        {% include_relative summary_mean_tpot_ms.html %}\n\n<details>\n<summary> \
+        \xc3\xa2\xe2\x80\x93\xc2\xb6 \x96 Raw</summary>\n\n"
+        .to_vec();
+    page.extend_from_slice(sweep("mi300x-mistral-small-24b-v0.jsonl").as_bytes());
+    page.extend_from_slice(b"\n\n");
+    page.extend_from_slice(sweep("mi300x-mistral-small-24b-v1.jsonl").as_bytes());
+    page.extend_from_slice(b"\n\n\n</details>\n");
+    page
+}
+
+#[test]
+fn both_sweeps_of_a_page_are_lines_and_their_last_points_are_cut() {
+    let sheets = read(&rate_page(), &ImportReading::default());
+    assert_eq!(sheets.len(), 14);
+    for (place, sheet) in sheets.iter().enumerate() {
+        let number = 1 + place / 7;
+        assert_eq!(sheet.configuration, format!("configuration {number}"));
+        let cut = Mark::Cut { completed: 1015, planned: 2000 };
+        assert_eq!(sheet.marks.contains(&cut), place % 7 == 6);
+    }
+    let named = ImportReading { names: vec!["v0".to_owned(), "v1".to_owned()], repeats: false };
+    let sheets = read(&rate_page(), &named);
+    assert_eq!((sheets[6].configuration.as_str(), sheets[7].configuration.as_str()), ("v0", "v1"));
+    let joined = ImportReading { names: vec!["all".to_owned()], repeats: true };
+    assert!(read(&rate_page(), &joined).iter().all(|sheet| sheet.configuration == "all"));
+    let few = ImportReading { names: vec!["v0".to_owned()], repeats: false };
+    assert_eq!(read(&rate_page(), &few)[13].configuration, "configuration 2");
+}
+
+fn row(rate: u32, more: &str) -> String {
+    format!("{{\"completed\": 1, \"request_rate\": {rate}{more}}}\n")
+}
+
+#[test]
+fn a_load_that_comes_at_once_again_is_a_repeat_unless_a_blank_line_parts_them() {
+    let one = row(1, "");
+    let two = row(2, "");
+    assert_eq!(names(&[&*one, &one, &two, &two].concat()), [""; 4]);
+    let (first, second) = ("configuration 1", "configuration 2");
+    assert_eq!(names(&[&*one, &two, &one].concat()), [first, first, second]);
+    assert_eq!(names(&[&*one, "\n", &one].concat()), [first, second]);
+    assert_eq!(names(&[&*one, "\n", &two].concat()), ["", ""], "a sweep with gaps is one");
+}
+
+#[test]
+fn what_a_source_says_tells_configurations_apart() {
+    let label = |rate, label: &str| row(rate, &format!(", \"label\": \"{label}\""));
+    let rows = [label(1, "a"), label(1, "b"), label(2, "a"), label(2, "b")].concat();
+    assert_eq!(names(&rows), ["a", "b", "a", "b"]);
+    assert_eq!(names(&label(1, "a")), ["a"]);
+    let seqs = |rate, seqs: &str| row(rate, &format!(", \"seqs\": \"{seqs}\", \"gpu\": \"g\""));
+    let rows = [seqs(1, "64"), seqs(2, "64"), seqs(1, "128"), seqs(2, "128")].concat();
+    assert_eq!(names(&rows), ["seqs=64", "seqs=64", "seqs=128", "seqs=128"]);
+    let again = [seqs(1, "64"), seqs(2, "64"), seqs(1, "64"), seqs(1, "9")].concat();
+    assert_eq!(names(&again), ["seqs=64 (1)", "seqs=64 (1)", "seqs=64 (2)", "seqs=9"]);
+}
+
+#[test]
+fn headings_name_configurations_and_not_every_single_result() {
+    let page = format!("## v0\n\n{0}{1}\n## v1\n\n{0}{1}", row(1, ""), row(2, ""));
+    assert_eq!(names(&page), ["v0", "v0", "v1", "v1"]);
+    let each = format!("## slow\n{}## faster\n{}## fast\n{}", row(1, ""), row(2, ""), row(3, ""));
+    assert_eq!(names(&each), ["", "", ""]);
+}
+
+#[test]
+fn commands_above_blocks_tell_their_servers_apart() {
+    let blocks = |name: &str| {
+        let text = example(name);
+        let settings = text.find("Maximum request concurrency").unwrap();
+        text[settings..].to_owned()
+    };
+    let few = blocks("mi300x4-llama-70b.txt");
+    let many = blocks("mi300x4-llama-70b-4096-seqs.txt");
+    let page = |first: &str, second: &str| {
+        let client = "$ python benchmark_serving.py --backend openai-chat --max-concurrency 256";
+        format!(
+            "# Cards\n\n```\n# Server\n{first}\n\n# Client\n{client}\n\n{few}\n```\n\n\
+             ```\n# Server\n{second}\n\n# Client\n{client}\n\n{many}\n```\n"
+        )
+    };
+    let wrapped = "X=0 vllm serve -tp 4 org/m --gpu_memory_utiliz\nation=0.98 --steps 20";
+    let text = page(wrapped, &format!("{wrapped} --max-num-seqs 4096"));
+    let (first, second) = ("configuration 1", "--max-num-seqs 4096");
+    assert_eq!(names(&text), [first, first, first, second, second, second]);
+    let sheets = read(text.as_bytes(), &ImportReading::default());
+    for sheet in &sheets {
+        assert_eq!(sheet.tensor_parallel, Some(4));
+        assert_eq!(sheet.backend.as_deref(), Some("openai-chat"));
+    }
+    let caps: Vec<_> = sheets.iter().filter_map(|sheet| sheet.max_concurrency).collect();
+    assert_eq!(caps, [128, 256, 512, 128, 256, 512]);
+    let text = page("vllm serve -tp 4 org/m", "vllm serve --tensor-parallel-size=2 org/m");
+    assert_eq!(names(&text), ["TP 4", "TP 4", "TP 4", "TP 2", "TP 2", "TP 2"]);
+}

@@ -1,0 +1,321 @@
+//! Files of other tools: what each says, what it means by it, and what is left of a broken one.
+//!
+//! The files of `guidellm` and `aiperf` were written by these tools against a paced engine, those of
+//! `guidellm` with less in them than it wrote; the others follow what their tools' sources say.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use inferometer_analysis::sheet::{
+    CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
+};
+use inferometer_interchange::{Import, ImportError, meaning, read_file};
+use inferometer_model::import::ImportReading;
+
+const GUIDELLM: &str = include_str!("foreign/guidellm-concurrent.json");
+const AIPERF: &str = include_str!("foreign/aiperf-summary.json");
+const AIPERF_LINES: &str = include_str!("foreign/aiperf-requests.jsonl");
+const SGLANG: &str = include_str!("foreign/sglang.jsonl");
+const GENAI_BENCH: &str = include_str!("foreign/genai-bench.json");
+const LLM_D: &str = include_str!("foreign/llm-d.yaml");
+
+fn import(text: &str) -> Import {
+    read_file("file", text.as_bytes(), &ImportReading::default()).unwrap()
+}
+
+fn refused(bytes: &[u8]) -> ImportError {
+    read_file("file", bytes, &ImportReading::default()).unwrap_err()
+}
+
+fn sheets(text: &str) -> Vec<Sheet> {
+    import(text).sheets().cloned().collect()
+}
+
+fn latency(sheet: &Sheet, kind: LatencyKind, from: CountsFrom) -> &SheetLatency {
+    sheet.latency_from(kind, from).unwrap()
+}
+
+#[test]
+fn guidellm_has_a_result_for_each_load() {
+    let import = import(GUIDELLM);
+    assert_eq!(import.tool, Tool::GuideLlm);
+    let sheets: Vec<_> = import.sheets().collect();
+    let caps: Vec<_> = sheets.iter().map(|sheet| sheet.max_concurrency.unwrap()).collect();
+    assert_eq!(caps, [1, 2]);
+    let sheet = sheets[0];
+    assert_eq!(sheet.source.version.as_deref(), Some("0.8.1"));
+    assert_eq!(
+        (sheet.model.as_deref(), sheet.tokenizer.as_deref()),
+        (Some("paced"), Some("words"))
+    );
+    assert_eq!(sheet.request_rate, Some(SheetRate::Unlimited));
+    assert_eq!(
+        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (Some(4), Some(0), Some(4))
+    );
+    assert_eq!((sheet.input_tokens, sheet.output_tokens), (Some(64), Some(80)));
+    assert_eq!(sheet.output_throughput, Some(123.145_065_544_524_73));
+    let ttft = latency(sheet, LatencyKind::Ttft, CountsFrom::Send);
+    assert_eq!((ttft.n, ttft.mean_ms), (Some(4), Some(55.384_993_553_161_62)));
+    assert_eq!(ttft.percentile_ms("99"), Some(59.530_496_597_290_04));
+    assert!(ttft.percentile_ms("99.9").is_some() && ttft.percentile_ms("0.1").is_some());
+    assert_eq!(ttft.intervals_ms["mean"].low, 50.608_439_624_854_09);
+    let e2e = latency(sheet, LatencyKind::E2e, CountsFrom::Send);
+    assert_eq!(e2e.mean_ms, Some(148.146_629_333_496_1), "seconds in the file");
+}
+
+#[test]
+fn guidellms_means_of_answers_are_not_taken_for_gaps() {
+    let sheet = &sheets(GUIDELLM)[0];
+    assert!(sheet.latency(LatencyKind::Itl).is_none());
+    let tpot = latency(sheet, LatencyKind::Tpot, CountsFrom::Output);
+    assert_eq!((tpot.grain, tpot.n), (Grain::Request, None), "answers of one length");
+    assert_eq!(tpot.mean_ms, Some(4.860_382_331_045_050_5));
+    let listed = |name: &str| sheet.unmapped.contains(&format!("benchmarks.0.metrics.{name}"));
+    assert!(listed("time_per_output_token_ms"), "{:?}", sheet.unmapped);
+    let other = GUIDELLM.replacen("\"output_token_count\":{\"successful\":{\"mean\":20.0,\"median\":20.0,\"mode\":20.0,\"variance\":0.0,\"std_dev\":0.0,\"min\":20.0", "\"output_token_count\":{\"successful\":{\"min\":4.0", 1);
+    assert_ne!(other, GUIDELLM);
+    let tpot_of = |sheet: &Sheet| latency(sheet, LatencyKind::Tpot, CountsFrom::Output).grain;
+    assert_eq!(tpot_of(&sheets(&other)[0]), Grain::Unknown, "long answers count more often");
+}
+
+#[test]
+fn guidellm_with_a_rate_counts_from_the_schedule_too() {
+    let sheet = &sheets(include_str!("foreign/guidellm-poisson.json"))[0];
+    assert_eq!(sheet.request_rate, Some(SheetRate::PerSecond(20.0)));
+    assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), None));
+    let e2e = |from| latency(sheet, LatencyKind::E2e, from).mean_ms;
+    assert_eq!(e2e(CountsFrom::Send), Some(147.118_628_025_054_93));
+    assert_eq!(e2e(CountsFrom::Schedule), Some(151.341_199_874_877_93));
+    let requests = sheet.requests.as_ref().unwrap();
+    assert_eq!(requests.len(), 4);
+    assert!(requests.iter().all(|request| request.output_tokens == Some(20)
+        && request.ttft_s.is_some_and(|ttft| ttft > 0.05)
+        && request.error.as_deref() == Some("")));
+}
+
+#[test]
+fn the_whole_benchmarks_of_a_cut_file_are_kept() {
+    let second = GUIDELLM.rfind("\"run_index\"").unwrap();
+    let import = import(&GUIDELLM[..second + 500]);
+    assert_eq!(import.sheets().count(), 1);
+    let broken: Vec<_> = import.broken().collect();
+    assert_eq!(broken.len(), 1);
+    assert!(broken[0].reason.starts_with("is not JSON: EOF"), "{}", broken[0].reason);
+    let error = refused(&GUIDELLM.as_bytes()[..5000]);
+    assert!(matches!(error, ImportError::AllBroken { count: 1, line: 1, .. }), "{error}");
+}
+
+#[test]
+fn aiperfs_summary_is_read_with_its_units() {
+    let import = import(AIPERF);
+    assert_eq!((import.tool, import.sheets().count()), (Tool::AiPerf, 1));
+    let sheet = import.sheets().next().unwrap();
+    assert_eq!(sheet.source.form, Form::Document);
+    assert_eq!(
+        (sheet.source.version.as_deref(), sheet.source.name.as_str()),
+        (Some("0.13.0"), "e27e9e269da1")
+    );
+    assert_eq!(
+        (sheet.model.as_deref(), sheet.backend.as_deref()),
+        (Some("paced"), Some("completions"))
+    );
+    assert_eq!(sheet.request_rate, Some(SheetRate::PerSecond(20.0)));
+    assert_eq!((sheet.burstiness, sheet.max_concurrency), (Some(1.0), Some(4)));
+    assert_eq!(
+        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (Some(6), Some(0), Some(6))
+    );
+    assert_eq!(
+        (sheet.duration_s, sheet.request_goodput),
+        (Some(0.314_874_88), Some(17.682_404_493_914_728))
+    );
+    assert_eq!(
+        latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms,
+        Some(4.960_522_462_962_962)
+    );
+    let itl = latency(sheet, LatencyKind::Itl, CountsFrom::Output);
+    assert_eq!((itl.grain, itl.n, itl.min_ms), (Grain::Chunk, Some(54), Some(0.0)));
+    assert_eq!(
+        latency(sheet, LatencyKind::E2e, CountsFrom::Schedule).median_ms(),
+        Some(99.501_824)
+    );
+    assert_eq!(
+        sheet.marks,
+        [Mark::Saturated { asked_per_s: 20.0, served_per_s: 17.682_404_493_914_728 }]
+    );
+    assert!(sheet.unmapped.iter().any(|place| place == "time_to_second_token"));
+    let in_seconds = AIPERF.replace("\"unit\": \"ms\"", "\"unit\": \"fortnights\"");
+    let sheet = &sheets(&in_seconds)[0];
+    assert!(sheet.latencies.is_empty());
+    let note = "request_latency.unit is not a unit of time that is known here";
+    assert!(sheet.unmapped.iter().any(|place| place == note), "{:?}", sheet.unmapped);
+}
+
+#[test]
+fn aiperfs_lines_give_the_figures_of_its_summary() {
+    let import = import(AIPERF_LINES);
+    assert_eq!((import.tool, import.sheets().count()), (Tool::AiPerf, 1));
+    let computed = import.sheets().next().unwrap();
+    assert_eq!(computed.source.form, Form::Requests);
+    let told = &sheets(AIPERF)[0];
+    assert_eq!(computed.latencies.len(), told.latencies.len());
+    for told in &told.latencies {
+        let found = computed.latencies.iter().find(|found| {
+            (found.kind, found.from, found.grain) == (told.kind, told.from, told.grain)
+        });
+        let found = found.unwrap();
+        assert_eq!(found.n, told.n);
+        let near = |a: Option<f64>, b: Option<f64>| (a.unwrap() - b.unwrap()).abs() < 0.05;
+        assert!(near(found.mean_ms, told.mean_ms), "{found:?} {told:?}");
+        assert!(near(found.std_ms, told.std_ms), "{found:?} {told:?}");
+        for rank in ["50", "75", "90", "95", "99"] {
+            assert!(near(found.percentile_ms(rank), told.percentile_ms(rank)), "{rank} {found:?}");
+        }
+    }
+    assert_eq!((computed.completed, computed.output_tokens), (told.completed, told.output_tokens));
+    assert_eq!(computed.requests.as_ref().unwrap()[0].gaps_s.len(), 9);
+}
+
+#[test]
+fn failed_cancelled_and_warm_up_lines_are_told_apart() {
+    let lines: Vec<&str> = AIPERF_LINES.lines().collect();
+    let failed = lines[0].replacen(
+        "\"metrics\":{",
+        "\"error\":{\"code\":503,\"message\":\"no room\"},\"metrics\":{",
+        1,
+    );
+    let warm_up = lines[1].replace("\"phase_kind\":\"profiling\"", "\"phase_kind\":\"warmup\"");
+    let text =
+        [&failed, &warm_up, "{\"metadata\": {", lines[2], "{\"metadata\": {}, \"metrics\": {}}"]
+            .join("\n");
+    let import = import(&text);
+    let sheet = import.sheets().next().unwrap();
+    assert_eq!((sheet.completed, sheet.failed), (Some(1), Some(1)));
+    assert_eq!(sheet.marks, [Mark::Failures { failed: 1 }]);
+    let requests = sheet.requests.as_ref().unwrap();
+    assert_eq!(requests[0].error.as_deref(), Some("no room"));
+    assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).n, Some(1));
+    assert_eq!(sheet.unmapped, ["1 lines of warm-up requests"]);
+    let broken: Vec<_> =
+        import.broken().map(|broken| (broken.line, broken.reason.as_str())).collect();
+    assert_eq!((broken[0].0, broken[1]), (3, (5, "has no `request_start_ns`")));
+}
+
+#[test]
+fn sglangs_lines_stand_with_the_broken_ones_between_them() {
+    let import = import(SGLANG);
+    assert_eq!(import.tool, Tool::Sglang);
+    let lines: Vec<_> =
+        import.records.iter().map(|record| (record.line(), record.broken().is_some())).collect();
+    assert_eq!(lines, [(1, false), (2, true), (3, false), (4, false)]);
+    let sheets: Vec<_> = import.sheets().collect();
+    let (first, second, nothing) = (sheets[0], sheets[1], sheets[2]);
+    assert_eq!(
+        (first.request_rate, first.burstiness),
+        (Some(SheetRate::PerSecond(4.0)), Some(1.0))
+    );
+    assert_eq!(first.metadata, [("dataset_name".to_owned(), "random".to_owned())]);
+    assert_eq!((first.completed, first.failed, first.requests_planned), (Some(100), None, None));
+    assert_eq!(
+        latency(first, LatencyKind::E2e, CountsFrom::Send).percentile_ms("99"),
+        Some(950.75)
+    );
+    assert_eq!(latency(first, LatencyKind::Itl, CountsFrom::Output).grain, Grain::Unknown);
+    assert!(first.unmapped.contains(&"line 1.total_output_tokens_retokenized".to_owned()));
+    assert_eq!(
+        (second.request_rate, second.max_concurrency),
+        (Some(SheetRate::Unlimited), Some(8))
+    );
+    assert_eq!(latency(second, LatencyKind::Itl, CountsFrom::Output).grain, Grain::Chunk);
+    assert_eq!(
+        second.marks,
+        [Mark::Cut { completed: 1, planned: 2 }, Mark::Failures { failed: 1 }]
+    );
+    let requests = second.requests.as_ref().unwrap();
+    assert_eq!((requests[0].ttft_s, requests[0].gaps_s.len()), (Some(0.01), 2));
+    assert_eq!((requests[1].ttft_s, requests[1].output_tokens), (None, None), "a zero is nothing");
+    assert_eq!((nothing.request_rate, nothing.latencies.len()), (None, 0), "nothing is not zero");
+}
+
+#[test]
+fn genai_bench_is_read_with_its_requests() {
+    let import = import(GENAI_BENCH);
+    assert_eq!(import.tool, Tool::GenaiBench);
+    let sheet = import.sheets().next().unwrap();
+    assert_eq!((sheet.max_concurrency, sheet.request_rate), (Some(2), Some(SheetRate::Unlimited)));
+    assert_eq!((sheet.duration_s, sheet.request_throughput), (Some(8.0), Some(0.25)));
+    assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).percentile_ms("95"), Some(49.0));
+    assert_eq!(latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms, Some(20.0));
+    assert_eq!(sheet.metadata, [("scenario".to_owned(), "D(100,100)".to_owned())]);
+    assert_eq!(sheet.marks, [Mark::Cut { completed: 2, planned: 3 }, Mark::Failures { failed: 1 }]);
+    assert_eq!(sheet.requests.as_ref().unwrap()[2].error.as_deref(), Some("no room"));
+    let open = GENAI_BENCH
+        .replace("\"arrival_requests_per_second\": null", "\"arrival_requests_per_second\": 1.9");
+    let sheet = &sheets(&open)[0];
+    assert_eq!(
+        (sheet.max_concurrency, sheet.request_rate),
+        (None, Some(SheetRate::PerSecond(2.0)))
+    );
+}
+
+#[test]
+fn an_llm_d_report_says_whose_figures_it_took_over() {
+    let import = import(LLM_D);
+    assert_eq!(import.tool, Tool::LlmD);
+    let sheet = import.sheets().next().unwrap();
+    assert_eq!((sheet.model.as_deref(), sheet.tensor_parallel), (Some("org/model-8b"), Some(4)));
+    assert_eq!((sheet.backend.as_deref(), sheet.duration_s), (Some("inference-perf"), Some(63.0)));
+    assert_eq!(
+        (sheet.request_rate, sheet.max_concurrency),
+        (Some(SheetRate::PerSecond(8.0)), None)
+    );
+    assert_eq!((sheet.completed, sheet.failed), (Some(476), Some(3)));
+    let ttft = latency(sheet, LatencyKind::Ttft, CountsFrom::Send);
+    assert_eq!((ttft.mean_ms, ttft.percentile_ms("99.9")), (Some(125.0), Some(375.0)));
+    assert_eq!(
+        latency(sheet, LatencyKind::Tpot, CountsFrom::Output).percentile_ms("99"),
+        Some(20.0)
+    );
+    let place = "results.request_performance.aggregate.latency.normalized_time_per_output_token";
+    assert!(sheet.unmapped.iter().any(|listed| place.starts_with(listed.trim_end_matches('…'))));
+    let unknown = LLM_D.replace("tool: inference-perf", "tool: my-own");
+    assert!(sheets(&unknown)[0].latency_from(LatencyKind::Ttft, CountsFrom::Unknown).is_some());
+    let twice = format!("{LLM_D}---\n{}", LLM_D.replace("'0.2'", "'0.1'"));
+    let import = self::import(&twice);
+    assert_eq!((import.sheets().count(), import.broken().count()), (1, 1));
+    assert!(import.broken().next().unwrap().reason.contains("version 0.1"));
+}
+
+#[test]
+fn files_that_are_no_results_are_refused_with_a_way_out() {
+    let gzip = refused(b"\x1f\x8b\x08\x00");
+    assert!(gzip.to_string().contains("gunzip"), "{gzip}");
+    let beside = refused(b"{\"traffic_scenario\": [\"D(1,1)\"], \"server_engine\": \"vLLM\"}");
+    assert!(beside.to_string().contains("result files beside it"), "{beside}");
+    let yaml = refused(b"version: '0.2'\nscenario: [\nresults:\n  request_performance: {}\n");
+    assert!(
+        matches!(yaml, ImportError::AllBroken { .. }) && yaml.to_string().contains("YAML"),
+        "{yaml}"
+    );
+    let laughs: String = (1..30)
+        .map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}, *a{0}, *a{0}]\n", level - 1))
+        .collect();
+    let hostile = format!("a0: &a0 x\n{laughs}scenario: 1\nresults: 1\nrequest_performance: 1\n");
+    assert!(matches!(refused(hostile.as_bytes()), ImportError::AllBroken { .. }));
+    let deep = format!("{{\"aggregated_metrics\": {}", "[".repeat(1_000_000));
+    assert!(matches!(refused(deep.as_bytes()), ImportError::AllBroken { .. }));
+    let endless = "{\"mean_e2e_latency_ms\": {\"output_throughput\":\n".repeat(100_000);
+    assert!(matches!(refused(endless.as_bytes()), ImportError::AllBroken { count: 100_000, .. }));
+}
+
+#[test]
+fn an_import_is_written_and_read_again() {
+    for text in [GUIDELLM, AIPERF, AIPERF_LINES, SGLANG, GENAI_BENCH, LLM_D] {
+        let import = import(text);
+        let json = serde_json::to_string(&import).unwrap();
+        assert!(json.starts_with("{\"schema\":\"inferometer.import/1\""));
+        assert_eq!(serde_json::from_str::<Import>(&json).unwrap(), import);
+        assert!(!meaning(import.tool).is_empty());
+        assert!(import.sheets().all(|sheet| !sheet.source.name.is_empty()));
+    }
+}
