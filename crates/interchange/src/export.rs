@@ -31,6 +31,8 @@ pub enum ExportError {
     NoRequests { name: String },
     #[error("cannot write the result: {0}")]
     Write(#[from] std::io::Error),
+    #[error("cannot write the result: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Whose numbers they are, as that tool is called.

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::sheet::{Mark, Sheet};
-use inferometer_interchange::export::{aiperf, bencher, csv, github, llm_d, openmetrics, otlp};
+use inferometer_interchange::export::{
+    ExportError, aiperf, bencher, csv, github, llm_d, openmetrics, otlp,
+};
 use inferometer_report::junit;
 
 use self::subject::Subject;
@@ -34,19 +36,24 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
         ExportFormat::VllmDetailed => lines::vllm(&subjects, true, arguments)?,
         ExportFormat::Aiperf => one_each::put(&sheets(), aiperf::document, arguments)?,
         ExportFormat::LlmD => one_each::put(&sheets(), llm_d::document, arguments)?,
-        ExportFormat::Otlp => lines::put(&otlp::render(&sheets()), arguments)?,
+        ExportFormat::Otlp => lines::put(&otlp::render(&sheets()).map_err(unmade)?, arguments)?,
         ExportFormat::Csv => whole(&csv::render(&sheets()), arguments)?,
         ExportFormat::Openmetrics => whole(&openmetrics::render(&sheets()), arguments)?,
         ExportFormat::Bencher => {
             let sheets = sheets();
             warn_of_marks(&sheets, talk);
-            whole(&bencher::render(&sheets), arguments)?;
+            whole(&bencher::render(&sheets).map_err(unmade)?, arguments)?;
         }
         ExportFormat::Junit => whole(&of_junit(&subjects), arguments)?,
-        ExportFormat::Github => files(&github::render(&sheets()), arguments)?,
+        ExportFormat::Github => files(&github::render(&sheets()).map_err(unmade)?, arguments)?,
         ExportFormat::Parquet => parquet(&subjects, arguments, talk)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in `map_err`")]
+fn unmade(error: ExportError) -> Failure {
+    Failure::usage(error.to_string())
 }
 
 /// Refuses what contradicts itself before anything is read.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use inferometer_analysis::sheet::Sheet;
 use serde::Serialize;
 
+use super::ExportError;
 use super::figure::{self, Figure};
 
 #[derive(Serialize)]
@@ -17,11 +18,11 @@ struct Measure {
 }
 
 /// One document of all results. It has no place for doubts other than intervals.
-pub fn render(sheets: &[Sheet]) -> String {
+pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
     let names = figure::benchmark_names(sheets);
     let benchmarks: BTreeMap<&String, BTreeMap<String, Measure>> =
         names.iter().zip(sheets).map(|(name, sheet)| (name, measures(sheet))).collect();
-    serde_json::to_string_pretty(&benchmarks).expect("its keys are text, its numbers finite") + "\n"
+    Ok(serde_json::to_string_pretty(&benchmarks)? + "\n")
 }
 
 fn measures(sheet: &Sheet) -> BTreeMap<String, Measure> {
@@ -63,7 +64,7 @@ mod tests {
         latency.percentiles_ms.insert("99".to_owned(), 50.0);
         latency.percentiles_ms.insert("90".to_owned(), 40.0);
         latency.intervals_ms.insert("99".to_owned(), Interval { low: 45.0, high: 60.0 });
-        let document: Value = serde_json::from_str(&render(&[sheet])).unwrap();
+        let document: Value = serde_json::from_str(&render(&[sheet]).unwrap()).unwrap();
         let measure = json!({ "value": 50.0, "lower_value": 45.0, "upper_value": 60.0 });
         assert_eq!(document, json!({ "m · 8 at once": { "ttft-schedule-p99-ms": measure } }));
     }

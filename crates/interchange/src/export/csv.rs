@@ -71,13 +71,11 @@ fn columns(figures: &[Vec<Figure>]) -> Vec<String> {
     for row in figures {
         let mut place = 0;
         for (name, _) in row.iter().flat_map(cells_of) {
-            match columns.iter().position(|known| *known == name) {
-                Some(found) => place = found + 1,
-                None => {
-                    columns.insert(place, name);
-                    place += 1;
-                }
+            let known = columns.iter().position(|known| *known == name);
+            if known.is_none() {
+                columns.insert(place, name);
             }
+            place = known.unwrap_or(place) + 1;
         }
     }
     columns

@@ -3,14 +3,15 @@
 use inferometer_analysis::sheet::Sheet;
 use serde::Serialize;
 
+use super::ExportError;
 use super::figure::{self, Better, Figure};
 
 /// Files by name. The name is the tool that the action is to be told, `custom` and the direction.
-pub fn render(sheets: &[Sheet]) -> [(&'static str, String); 2] {
-    [
-        ("customSmallerIsBetter.json", entries(sheets, Better::Smaller)),
-        ("customBiggerIsBetter.json", entries(sheets, Better::Bigger)),
-    ]
+pub fn render(sheets: &[Sheet]) -> Result<[(&'static str, String); 2], ExportError> {
+    Ok([
+        ("customSmallerIsBetter.json", entries(sheets, Better::Smaller)?),
+        ("customBiggerIsBetter.json", entries(sheets, Better::Bigger)?),
+    ])
 }
 
 #[derive(Serialize)]
@@ -23,7 +24,7 @@ struct Entry {
     extra: String,
 }
 
-fn entries(sheets: &[Sheet], better: Better) -> String {
+fn entries(sheets: &[Sheet], better: Better) -> Result<String, ExportError> {
     let names = figure::benchmark_names(sheets);
     let of_sheet = |(name, sheet): (&String, &Sheet)| -> Vec<Entry> {
         let figures = figure::of(sheet).into_iter();
@@ -31,7 +32,7 @@ fn entries(sheets: &[Sheet], better: Better) -> String {
         drawn.map(|figure| entry(name, sheet, &figure)).collect()
     };
     let entries: Vec<Entry> = names.iter().zip(sheets).flat_map(of_sheet).collect();
-    serde_json::to_string_pretty(&entries).expect("its keys are text, its numbers finite") + "\n"
+    Ok(serde_json::to_string_pretty(&entries)? + "\n")
 }
 
 fn entry(benchmark: &str, sheet: &Sheet, figure: &Figure) -> Entry {
@@ -73,7 +74,7 @@ mod tests {
         "r1".clone_into(&mut sheet.source.name);
         let interval = Interval { low: 95.0, high: 105.0 };
         sheet.intervals.insert("output_throughput".to_owned(), interval);
-        let [(_, smaller), (_, bigger)] = render(&[sheet]);
+        let [(_, smaller), (_, bigger)] = render(&[sheet]).unwrap();
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(
             read(&smaller),

@@ -1,4 +1,4 @@
-//! OpenMetrics text, which Prometheus and its kin read: each figure is a gauge of its result.
+//! The text of `OpenMetrics`, which Prometheus and its kin read: each figure is a gauge of its result.
 //!
 //! Latencies are in seconds, as that world has it. The ends of an interval are a family of their own:
 //! a sum over a family must not add bounds to values.

@@ -7,12 +7,13 @@ use inferometer_analysis::sheet::Sheet;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use super::ExportError;
 use super::figure::{self, Figure, Unit};
 
 /// The whole document on one line, as a file of such documents wants it.
-pub fn render(sheets: &[Sheet]) -> String {
+pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
     let request = Request { resource_metrics: sheets.iter().map(resource_metrics).collect() };
-    serde_json::to_string(&request).expect("its keys are text, its numbers finite") + "\n"
+    Ok(serde_json::to_string(&request)? + "\n")
 }
 
 #[derive(Serialize)]
@@ -192,7 +193,7 @@ mod tests {
             request_throughput: Some(4.0),
             ..Sheet::default()
         };
-        let document: Value = serde_json::from_str(&render(&[sheet])).unwrap();
+        let document: Value = serde_json::from_str(&render(&[sheet]).unwrap()).unwrap();
         let metrics = &document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
         let expected = json!({
             "name": "inferometer.request_throughput",
@@ -211,7 +212,7 @@ mod tests {
             completed: Some(7),
             ..Sheet::default()
         };
-        let text = render(&[sheet]);
+        let text = render(&[sheet]).unwrap();
         assert!(text.contains("\"asDouble\":7.0"), "{text}");
         assert!(!text.contains("UnixNano"), "{text}");
     }

@@ -8,7 +8,7 @@ use inferometer_analysis::sheet::{Sheet, SheetRate};
 use inferometer_interchange::export::vllm::{self, FileName, Writing};
 
 use super::subject::Subject;
-use super::{one_each, say, whole};
+use super::{one_each, say, unmade, whole};
 use crate::arguments::ExportArguments;
 use crate::failure::Failure;
 
@@ -22,8 +22,7 @@ pub(super) fn vllm(
     let mut results = Vec::new();
     for subject in subjects {
         let sheet = subject.vllm_sheet(detail)?;
-        let line =
-            vllm::line(&sheet, &writing).map_err(|error| Failure::usage(error.to_string()))?;
+        let line = vllm::line(&sheet, &writing).map_err(unmade)?;
         results.push((file_name(&sheet), line + "\n"));
     }
     match &arguments.to {

@@ -6,7 +6,7 @@ use std::path::Path;
 use inferometer_analysis::sheet::Sheet;
 use inferometer_interchange::export::ExportError;
 
-use super::{say, whole};
+use super::{say, unmade, whole};
 use crate::arguments::ExportArguments;
 use crate::failure::Failure;
 use crate::report_files;
@@ -19,7 +19,7 @@ pub(super) fn put(
 ) -> Result<(), Failure> {
     let mut results = Vec::new();
     for sheet in sheets {
-        let text = document(sheet).map_err(|error| Failure::usage(error.to_string()))?;
+        let text = document(sheet).map_err(unmade)?;
         results.push((file_name(&sheet.source.name), text));
     }
     match (&arguments.to, &results[..]) {
