@@ -119,13 +119,15 @@ fn tables_hold_what_the_summary_was_made_of() {
     let (requests, tokens) = (read(requests), read(tokens));
     let sum = |rows: &[Row], name: &str| -> (u64, f64) {
         let cells = rows.iter().flat_map(Row::get_column_iter).filter(|(found, _)| *found == name);
-        let number = |cell: &Field| match cell {
-            Field::Double(value) => Some(*value),
-            Field::Long(value) => Some(*value as f64),
-            null => {
-                assert_eq!(*null, Field::Null, "{name}");
-                None
+        let number = |cell: &Field| {
+            if let Field::Double(value) = cell {
+                return Some(*value);
             }
+            if let Field::Long(value) = cell {
+                return Some(*value as f64);
+            }
+            assert_eq!(*cell, Field::Null, "{name}");
+            None
         };
         let numbers = cells.filter_map(|(_, cell)| number(cell));
         numbers.fold((0, 0.0), |(n, sum), value| (n + 1, sum + value))
