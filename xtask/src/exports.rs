@@ -1,4 +1,4 @@
-//! Our exports before their real readers: DuckDB, pandas, and the parsers of Prometheus and
+//! Our exports before their real readers: `DuckDB`, pandas, and the parsers of Prometheus and
 //! OpenTelemetry, in a Python environment of their own.
 
 use std::ffi::OsStr;

@@ -34,17 +34,19 @@ fn main() -> ExitCode {
         ["rivals", words @ ..] => beside_rivals(words),
         ["exports"] => before_readers(None),
         ["exports", program] => before_readers(Some(program)),
+        ["drop-in", words @ ..] => drop_in(words),
         ["browser", files @ ..] => in_browser(files),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
         ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
             eprint!(
-                "{HELP}{}{}{}{}{}",
+                "{HELP}{}{}{}{}{}{}",
                 browser::HELP,
                 exports::HELP,
                 simulate_speed::HELP,
                 prompts::HELP,
-                rivals::HELP
+                rivals::HELP,
+                rivals::DROP_IN_HELP
             );
             return ExitCode::from(2);
         }
@@ -123,6 +125,11 @@ fn before_readers(program: Option<&str>) -> bool {
 fn beside_rivals(words: &[&str]) -> bool {
     let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
     rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
+}
+
+fn drop_in(words: &[&str]) -> bool {
+    let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
+    rivals::drop_in(words, build).inspect_err(|why| eprintln!("drop-in: {why}")).is_ok()
 }
 
 fn simulate_speed(words: &[&str]) -> bool {

@@ -4,6 +4,7 @@
 //! The rule is that of every [threshold](crate::Threshold). Around it stands what only a gate needs:
 //! an invalid run passes nothing, and fails only what its failures are about.
 
+mod imported;
 mod judging;
 
 use inferometer_model::spec::{Relation, Slo};

@@ -4,6 +4,7 @@
 //! figure is mapped once. A sheet holds figures only: what its source does not say is missing, and
 //! every latency says what one of its values is and from where its clock counts.
 
+mod figure;
 pub mod further;
 mod mark;
 mod own;

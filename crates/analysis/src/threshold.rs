@@ -79,16 +79,27 @@ impl Evidence {
     /// Of several runs of the same experiment. `None` without a run, or where a value is no number.
     pub fn across(quantity: &Quantity, runs: &[(&Summary, Estimate)]) -> Option<Self> {
         let estimates: Vec<Estimate> = runs.iter().map(|(_, estimate)| *estimate).collect();
+        let summaries: Vec<&Summary> = runs.iter().map(|(summary, _)| *summary).collect();
+        let requests = summaries.iter().map(|summary| summary.attempted).sum();
+        let found = Self::across_estimates(quantity, &estimates, requests)?;
+        Some(Self { certified: certified_across(quantity, &summaries), ..found })
+    }
+
+    /// The same where no more is known than what each of them says of it.
+    pub fn across_estimates(
+        quantity: &Quantity,
+        estimates: &[Estimate],
+        requests: u64,
+    ) -> Option<Self> {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         let between = RunStatistics::of(&values)?;
         let interval = if quantity.metric().unit == Unit::Share {
-            share_across(&estimates)
+            share_across(estimates)
         } else {
             between.interval.map(|interval| interval.clamped(0.0, f64::MAX))
         };
         let fewest = estimates.iter().map(|estimate| estimate.n).min()?;
         let floor = quantity.statistic().map_or(0, Statistic::certified_from);
-        let summaries: Vec<&Summary> = runs.iter().map(|(summary, _)| *summary).collect();
         Some(Self {
             estimate: Estimate {
                 value: between.mean,
@@ -97,9 +108,9 @@ impl Evidence {
                 effective_n: None,
                 certified: floor <= fewest,
             },
-            certified: certified_across(quantity, &summaries),
-            requests: summaries.iter().map(|summary| summary.attempted).sum(),
-            runs: runs.len() as u64,
+            certified: Vec::new(),
+            requests,
+            runs: estimates.len() as u64,
         })
     }
 }
@@ -141,6 +152,13 @@ impl Threshold {
                 self.missed_already(found).unwrap_or_else(|| undecided(words::UNBOUNDED.into()))
             }
         }
+    }
+
+    /// Of a result that has no interval and never will: its value decides, and the reason says so.
+    pub fn judge_value(&self, value: f64) -> Ruling {
+        let reason = "no interval: one imported result decides by its value, and nothing says how \
+                      far another would be from it";
+        Ruling { standing: self.standing_of(value), reason: Some(reason.to_owned()) }
     }
 
     pub fn is_kept_by(&self, value: f64) -> bool {

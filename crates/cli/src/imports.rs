@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use inferometer_analysis::sheet::Sheet;
-use inferometer_interchange::{Import, Imported, read_file};
+use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
+use inferometer_report::block;
 use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
 use inferometer_store::{ImportDirectory, StoreError};
 use sha2::{Digest, Sha256};
@@ -50,6 +51,12 @@ impl Mapped {
         }))
     }
 
+    /// Every result as `vllm bench serve` prints one.
+    pub(crate) fn blocks(&self) -> String {
+        let block = |sheet| block::of_sheet(sheet, &block::Asked::all_of(sheet));
+        self.import.sheets().map(block).collect::<Vec<_>>().join("\n")
+    }
+
     pub(crate) fn page(&self) -> String {
         let folder = self.directory.path().display().to_string();
         let broken = self.import.broken();
@@ -61,7 +68,7 @@ impl Mapped {
             broken: broken
                 .map(|broken| BrokenLine { line: broken.line, reason: &broken.reason })
                 .collect(),
-            notes: Vec::new(),
+            notes: meaning(self.import.tool).to_vec(),
         };
         render(&page, style())
     }

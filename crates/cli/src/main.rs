@@ -1,6 +1,7 @@
 //! Inferometer: measures LLM inference servers, and says how far its numbers can be believed.
 
 mod arguments;
+mod bench_sweep;
 mod calibration;
 mod check;
 mod commands;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Requirement, RequirementOutcome, Summary, Undecided, Zero, check_requirements,
 };
@@ -79,6 +80,23 @@ impl Requirements {
         judged.collect()
     }
 
+    /// What was imported: one by its values, several by what differs between them. A bare `ttft` or
+    /// `e2e` counts from sending, as other tools count, unless the result only has the other.
+    pub(crate) fn judge_imported(
+        &self,
+        results: &[Sheet],
+    ) -> Result<Vec<RequirementOutcome>, Failure> {
+        let judged = self.limits.iter().map(|limit| {
+            let judge = |zero| Requirement::of(limit, zero).map(|it| it.judge_sheets(results));
+            let found = judge(Zero::Sent).map_err(|problem| Failure::usage(problem.to_string()))?;
+            match (found.value, judge(Zero::Schedule)) {
+                (None, Ok(other)) if other.value.is_some() => Ok(other),
+                _ => Ok(found),
+            }
+        });
+        judged.collect()
+    }
+
     /// What the requirements say, where the runs themselves have nothing worse to say.
     pub(crate) fn exit(&self, outcomes: &[RequirementOutcome]) -> Option<Exit> {
         let met = outcomes.iter().all(|found| found.verdict.is_met(self.undecided));
@@ -90,9 +108,10 @@ impl Requirements {
     pub(crate) fn tell(&self, judged: &[Judged]) -> Option<Exit> {
         let judgements: Vec<Judgement<'_>> = judged
             .iter()
-            .filter(|judged| !judged.runs.is_empty())
-            .map(|Judged { runs, outcomes }| Judgement {
+            .filter(|judged| !judged.runs.is_empty() || !judged.results.is_empty())
+            .map(|Judged { runs, results, outcomes }| Judgement {
                 runs,
+                results,
                 requirements: outcomes,
                 undecided: self.undecided,
             })
@@ -130,6 +149,8 @@ fn of_several(flag: &str, question: &Question) -> Failure {
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) runs: Vec<Summary>,
+    /// What was imported, where no run of ours is judged.
+    pub(crate) results: Vec<Sheet>,
     pub(crate) outcomes: Vec<RequirementOutcome>,
 }
 

@@ -57,8 +57,9 @@ fn a_published_sweep_is_kept_shown_listed_and_verified() {
         "120/120",
         "1,015/2,000",
         "cut (1 of 7): fewer requests completed than were planned",
-        "TTFT     counts from sending: waiting in the client is hidden",
-        "ITL      counts from the output before it; one value for each chunk",
+        "TTFT     from the send, one value for each request",
+        "ITL      from the output before it, one value for each chunk of a stream",
+        "waiting in the client is hidden",
         &format!("one result is named {}/N", kept.id()),
     ] {
         assert!(page.contains(expected), "{expected:?} is not in\n{page}");
@@ -160,6 +161,62 @@ fn verify_finds_a_changed_file_and_a_changed_summary() {
     let foreign = text(&kept.foreign().unwrap()).replacen("1998.36", "2998.36", 1);
     fs::write(kept.foreign_path(), foreign).unwrap();
     told(&verify(), "is not the file that was imported");
+}
+
+#[test]
+fn the_files_of_every_tool_are_known_by_what_is_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../interchange/tests/foreign");
+    for (fixture, tool) in [
+        ("sglang.jsonl", "SGLang bench_serving"),
+        ("guidellm-concurrent.json", "GuideLLM"),
+        ("guidellm-poisson.json", "GuideLLM"),
+        ("aiperf-summary.json", "AIPerf"),
+        ("aiperf-requests.jsonl", "AIPerf"),
+        ("llm-d.yaml", "llm-d benchmark"),
+        ("genai-bench.json", "genai-bench"),
+    ] {
+        // A name says nothing.
+        let file = folder.path().join("results");
+        fs::copy(fixtures.join(fixture), &file).unwrap();
+        let imported = import(&file, &[], folder.path());
+        assert!(imported.status.success(), "{fixture}: {}", text(&imported.stderr));
+        let page = text(&imported.stdout);
+        assert!(page.lines().nth(1).unwrap().contains(&format!(" of {tool}")), "{page}");
+        for line in page.lines() {
+            assert!(line.chars().count() <= 100, "{fixture}: {line}");
+        }
+    }
+    for kept in stored(folder.path()) {
+        let verified = output(&["verify", kept.id()], folder.path());
+        assert!(verified.status.success(), "{}", text(&verified.stdout));
+    }
+}
+
+/// The lines of all blocks in a text, without the spaces behind them.
+fn block_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim_end) {
+        inside |= line.contains("Serving Benchmark Result");
+        if inside {
+            lines.push(line);
+        }
+        inside &= !line.starts_with("======") || line.contains(' ');
+    }
+    lines
+}
+
+#[test]
+fn the_blocks_of_a_file_are_printed_again_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = published("mi300x4-llama-70b.txt");
+    assert!(import(&file, &["-q"], folder.path()).status.success());
+    let printed = output(&["verify", "latest", "--format", "vllm"], folder.path());
+    assert!(printed.status.success(), "{}", text(&printed.stderr));
+    let (written, printed) = (fs::read_to_string(file).unwrap(), text(&printed.stdout));
+    assert!(50 < block_lines(&written).len(), "{written}");
+    assert_eq!(block_lines(&printed), block_lines(&written));
 }
 
 #[test]

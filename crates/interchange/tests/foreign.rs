@@ -1,15 +1,17 @@
 //! Files of other tools: what each says, what it means by it, and what is left of a broken one.
 //!
-//! The files of `guidellm` and `aiperf` were written by these tools against a paced engine, those of
-//! `guidellm` with less in them than it wrote; the others follow what their tools' sources say.
+//! Those of `guidellm` and `aiperf`, and SGLang's with details, were written by these tools against a
+//! paced engine; `guidellm` wrote more than is kept here. The others follow their tools' sources.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
 };
 use inferometer_interchange::{Import, ImportError, meaning, read_file};
 use inferometer_model::import::ImportReading;
+use proptest::prelude::*;
 
 const GUIDELLM: &str = include_str!("foreign/guidellm-concurrent.json");
 const AIPERF: &str = include_str!("foreign/aiperf-summary.json");
@@ -58,7 +60,8 @@ fn guidellm_has_a_result_for_each_load() {
     assert_eq!((ttft.n, ttft.mean_ms), (Some(4), Some(55.384_993_553_161_62)));
     assert_eq!(ttft.percentile_ms("99"), Some(59.530_496_597_290_04));
     assert!(ttft.percentile_ms("99.9").is_some() && ttft.percentile_ms("0.1").is_some());
-    assert_eq!(ttft.intervals_ms["mean"].low, 50.608_439_624_854_09);
+    let interval = ttft.intervals_ms["mean"];
+    assert_eq!(Some(interval), Interval::new(50.608_439_624_854_09, 60.161_547_481_469_15));
     let e2e = latency(sheet, LatencyKind::E2e, CountsFrom::Send);
     assert_eq!(e2e.mean_ms, Some(148.146_629_333_496_1), "seconds in the file");
 }
@@ -238,6 +241,23 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
 }
 
 #[test]
+fn sglangs_own_file_has_the_requests_that_its_figures_come_from() {
+    let sheet = &sheets(include_str!("foreign/sglang-details.jsonl"))[0];
+    assert_eq!(
+        (sheet.completed, sheet.failed, sheet.requests_planned),
+        (Some(4), Some(0), Some(4))
+    );
+    assert_eq!((sheet.input_tokens, sheet.output_tokens), (Some(64), Some(40)));
+    assert_eq!(sheet.total_token_throughput, Some(447.522_970_280_280_6));
+    assert_eq!(sheet.peak_concurrent_requests, Some(4));
+    let requests = sheet.requests.as_ref().unwrap();
+    let first_tokens: f64 = requests.iter().map(|request| request.ttft_s.unwrap()).sum();
+    let mean_ms = latency(sheet, LatencyKind::Ttft, CountsFrom::Send).mean_ms.unwrap();
+    assert!((first_tokens / 4.0 * 1e3 - mean_ms).abs() < 1e-9);
+    assert!(requests.iter().all(|request| request.gaps_s.len() == 9));
+}
+
+#[test]
 fn genai_bench_is_read_with_its_requests() {
     let import = import(GENAI_BENCH);
     assert_eq!(import.tool, Tool::GenaiBench);
@@ -297,10 +317,9 @@ fn files_that_are_no_results_are_refused_with_a_way_out() {
         matches!(yaml, ImportError::AllBroken { .. }) && yaml.to_string().contains("YAML"),
         "{yaml}"
     );
-    let laughs: String = (1..30)
-        .map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}, *a{0}, *a{0}]\n", level - 1))
-        .collect();
-    let hostile = format!("a0: &a0 x\n{laughs}scenario: 1\nresults: 1\nrequest_performance: 1\n");
+    let laugh = |level| format!("a{level}: &a{level} [*a{0}, *a{0}, *a{0}, *a{0}]", level - 1);
+    let laughs = (1..30).map(laugh).collect::<Vec<_>>().join("\n");
+    let hostile = format!("a0: &a0 x\n{laughs}\nscenario: 1\nresults: 1\nrequest_performance: 1\n");
     assert!(matches!(refused(hostile.as_bytes()), ImportError::AllBroken { .. }));
     let deep = format!("{{\"aggregated_metrics\": {}", "[".repeat(1_000_000));
     assert!(matches!(refused(deep.as_bytes()), ImportError::AllBroken { .. }));
@@ -317,5 +336,31 @@ fn an_import_is_written_and_read_again() {
         assert_eq!(serde_json::from_str::<Import>(&json).unwrap(), import);
         assert!(!meaning(import.tool).is_empty());
         assert!(import.sheets().all(|sheet| !sheet.source.name.is_empty()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_panics(
+        file in 0..6_usize,
+        start in 0..1000_usize,
+        length in 0..40_usize,
+        put in proptest::collection::vec(any::<u8>(), 0..20),
+        is_cut in any::<bool>(),
+    ) {
+        let text = [GUIDELLM, AIPERF, AIPERF_LINES, SGLANG, GENAI_BENCH, LLM_D][file];
+        let mut bytes = text.as_bytes().to_vec();
+        let start = bytes.len() * start / 1000;
+        let end = (start + length).min(bytes.len());
+        bytes.splice(start..end, put);
+        if is_cut {
+            bytes.truncate(end);
+        }
+        if let Ok(import) = read_file("file", &bytes, &ImportReading::default()) {
+            prop_assert!(import.sheets().count() > 0);
+            prop_assert!(import.records.iter().all(|record| record.line() > 0));
+        }
     }
 }

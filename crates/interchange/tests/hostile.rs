@@ -4,7 +4,7 @@ use inferometer_interchange::{ImportError, Imported, PublishedTable, read_result
 use proptest::prelude::*;
 
 /// Pieces of real files, so that the random texts come near to being results.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 30] = [
     "{",
     "}",
     "[",
@@ -29,6 +29,12 @@ const PIECES: [&str; 24] = [
     "Mean TTFT (ms): 5\n",
     "Maximum request concurrency: 8\n",
     "100%|█| 3/4 [é",
+    "\"ttfts\": [0.5, 1]",
+    "\"itls\": [[",
+    "\"label\": \"é\"",
+    "## é\n",
+    "vllm serve -tp 4 é\n",
+    "```\n",
 ];
 
 proptest! {
@@ -58,6 +64,9 @@ fn deep_json_is_passed_over() {
     let text = format!("{{\"completed\": 1, \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
     let imported = read_results(&text).unwrap();
     assert_eq!(imported[0].result().unwrap().completed, Some(1));
+    let detailed = read_results(&text.replace("\"x\"", "\"itls\"")).unwrap();
+    let requests = detailed[0].result().unwrap().requests.as_ref().unwrap();
+    assert!(requests.len() == 1 && requests[0].gaps_s.is_empty());
 }
 
 #[test]
@@ -82,6 +91,13 @@ fn lists_have_bounds() {
     let imported = read_results(&format!("{{\"completed\": 1, {}}}", keys.join(", "))).unwrap();
     let unmapped = &imported[0].result().unwrap().unmapped;
     assert_eq!((unmapped.len(), unmapped[256].as_str()), (257, "and more, not listed"));
+    let words: Vec<_> = (0..1000).map(|key| format!("\"k{key}\": \"v\"")).collect();
+    let imported = read_results(&format!("{{\"completed\": 1, {}}}", words.join(", "))).unwrap();
+    assert_eq!(imported[0].result().unwrap().metadata.len(), 256);
+    let command = format!("vllm serve -tp 2 {}\n", "--flag é ".repeat(100_000));
+    let imported = read_results(&format!("{command}{{\"completed\": 1}}")).unwrap();
+    let (alone, gpus) = (imported[0].result().unwrap(), Some(2));
+    assert_eq!((alone.configuration.as_str(), alone.tensor_parallel), ("", gpus));
     let text = format!("{{\"completed\": 1}}\n{}", "{\"completed\": }\n".repeat(1500));
     let imported = read_results(&text).unwrap();
     assert_eq!(imported.len(), 1002);

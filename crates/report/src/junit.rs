@@ -51,7 +51,9 @@ fn written(suites: &[Suite]) -> String {
 
 /// Runs that are judged together have a suite for that, after their own.
 fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
-    let mut suites: Vec<Suite> = judgement.runs.iter().map(Suite::of_run).collect();
+    let runs = judgement.runs.iter().map(Suite::of_run);
+    let mut suites: Vec<Suite> =
+        runs.chain(judgement.results.iter().map(Suite::of_result)).collect();
     let required = judgement.requirements.iter();
     let cases = required.map(|found| of_requirement(found, judgement.undecided));
     match &mut suites[..] {
@@ -114,7 +116,7 @@ impl Suite {
         }
     }
 
-    /// The source's date may be in any form, and a timestamp here may not.
+    /// With a case of its own: nothing is required of it, and its marks are all that it shows.
     fn of_sheet(sheet: &Sheet) -> Self {
         let doubts: Vec<String> =
             sheet.marks.iter().filter(|mark| mark.is_doubt()).map(sentence_of).collect();
@@ -124,13 +126,22 @@ impl Suite {
             ending: if doubts.is_empty() { Ending::Passed } else { Ending::NotShown },
             text: if doubts.is_empty() { "no mark".to_owned() } else { doubts.join("; ") },
         };
-        let model = sheet.model.clone().map(|model| ("model", model));
+        Self { cases: vec![case], ..Self::of_result(sheet) }
+    }
+
+    /// It has no verdict: other tools do not judge themselves.
+    fn of_result(sheet: &Sheet) -> Self {
+        let said = |value: &Option<String>| value.clone().unwrap_or_default();
         Self {
             name: sheet.source.name.clone(),
+            started: None,
             seconds: sheet.duration_s,
-            properties: model.into_iter().collect(),
-            cases: vec![case],
-            ..Self::default()
+            properties: vec![
+                ("tool", sheet.source.tool.told().to_owned()),
+                ("model", said(&sheet.model)),
+                ("load", sheet.level().to_string()),
+            ],
+            cases: Vec::new(),
         }
     }
 

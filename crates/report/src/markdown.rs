@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::set::Across;
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Interval, Metric, MetricValue, Notice, Percentile, Quantity, RequirementVerdict, Severity,
     Shape, Statistic, Summary, Unit, Verdict,
@@ -19,6 +20,10 @@ use crate::requirements::{Judgement, interval, meaning, value};
 pub fn step_summary(judgement: &Judgement<'_>) -> String {
     let mut text = String::new();
     match judgement.runs {
+        [] => {
+            text += &head_imported(judgement.results);
+            text += &requirements(judgement);
+        }
         [only] => {
             text += &head(only);
             text += &requirements(judgement);
@@ -31,6 +36,23 @@ pub fn step_summary(judgement: &Judgement<'_>) -> String {
         }
     }
     text
+}
+
+/// What was imported: it is judged by what its files say, and has no verdict of its own.
+fn head_imported(results: &[Sheet]) -> String {
+    let mut tools: Vec<&str> = results.iter().map(|sheet| sheet.source.tool.told()).collect();
+    tools.dedup();
+    let noun = if results.len() == 1 { "result" } else { "results" };
+    let model =
+        results.first().and_then(|sheet| sheet.model.as_deref()).unwrap_or("no model named");
+    let load = results.first().map_or_else(String::new, |sheet| format!(", {}", sheet.level()));
+    format!(
+        "### Imported: {} {noun} of {}\n\n{}{}\n\n",
+        count(results.len() as u64),
+        markdown(&tools.join(", ")),
+        markdown(model),
+        markdown(&load),
+    )
 }
 
 /// The verdict of each, in numbers, and what all of them measured.

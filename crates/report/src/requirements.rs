@@ -1,5 +1,6 @@
 //! Requirements as pages show them: the number with its interval, and why.
 
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Interval, Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
 };
@@ -10,6 +11,8 @@ use crate::number::{NOTHING, figure, percent};
 #[derive(Clone, Copy, Debug)]
 pub struct Judgement<'a> {
     pub runs: &'a [Summary],
+    /// What was imported, where no run of ours is judged.
+    pub results: &'a [Sheet],
     pub requirements: &'a [RequirementOutcome],
     pub undecided: Undecided,
 }
@@ -106,7 +109,12 @@ pub(crate) mod tests {
         let mut open = outcome("ttft.p99", "ms", Some(1.0));
         open.verdict = RequirementVerdict::Undecided;
         let requirements = [open, outcome("e2e.p99", "ms", Some(1.0))];
-        let judged = |undecided| Judgement { runs: &[], requirements: &requirements, undecided };
+        let judged = |undecided| Judgement {
+            runs: &[],
+            results: &[],
+            requirements: &requirements,
+            undecided,
+        };
         assert!(judged(Undecided::Pass).is_met() && !judged(Undecided::Fail).is_met());
     }
 }

@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use inferometer_analysis::comparison::{Comparison, Layouts, Margins, Side, Terms};
+use inferometer_analysis::comparison::{
+    Comparison, LayoutSide, Layouts, Margins, SheetSide, Side, Terms,
+};
+use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetSource, Tool};
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_report::comparison;
 use inferometer_report::terminal::Style;
@@ -45,7 +48,8 @@ fn sweeps() -> Comparison {
     };
     let sides = [side("tp8", sweep(1, 30.0, &[8, 16])), side("tp4", sweep(11, 27.0, &[8, 16, 32]))];
     let degrees = [("tp8".to_owned(), 8), ("tp4".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &degrees, &["tp8", "tp4"]).unwrap());
+    let named = ["tp8", "tp4"].map(|name| LayoutSide { name, tensor_parallel: None });
+    let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
     Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap()
 }
 
@@ -143,4 +147,47 @@ fn a_comparison_that_decides_nothing_says_so_and_a_level_without_is_named() {
         assert!(page.contains("without 8 at once (no run of one side has it)"), "{page}");
         assert!(!page.contains("NOTHING"), "{page}");
     }
+}
+
+/// A result of vLLM's client with this output throughput, on four GPUs.
+fn result(throughput: f64) -> Sheet {
+    let source = SheetSource { tool: Tool::Vllm, ..SheetSource::default() };
+    let mut sheet = Sheet {
+        source,
+        model: Some("llama\u{1b}[31m".to_owned()),
+        max_concurrency: Some(512),
+        tensor_parallel: Some(4),
+        completed: Some(1_024),
+        output_throughput: Some(throughput),
+        ..Sheet::default()
+    };
+    let ttft = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Send, Grain::Request);
+    ttft.mean_ms = Some(16_126.02);
+    sheet
+}
+
+#[test]
+fn imported_results_show_how_far_apart_they_are_and_no_judgement() {
+    let side = |name: &str, throughput| SheetSide {
+        name: name.to_owned(),
+        source: format!("import-{name}"),
+        sheets: vec![result(throughput)],
+    };
+    let sides = [side("A", 2_275.44), side("B", 2_560.09)];
+    let known = [sides[0].layout(), sides[1].layout()];
+    let layouts = Some(Layouts::new(8, &[], &known).unwrap());
+    let found = Comparison::of_sheets(&sides, &Terms { layouts, ..terms() }).unwrap();
+    let page = comparison::terminal(&found, Style::Plain);
+    for expected in [
+        "import-A, 1 result of vLLM, llama",
+        "NOT JUDGED  B against A: Output throughput +12.5 %: a side has one result",
+        "NOTHING WAS DECIDED: the differences have no interval",
+        "2×4 B",
+        "5,120",
+    ] {
+        assert!(page.contains(expected), "no `{expected}` in\n{page}");
+    }
+    assert!(!page.contains('\u{1b}'), "{page:?}");
+    let markdown = comparison::markdown(&found);
+    assert!(markdown.contains("**NOT JUDGED** B against A"), "{markdown}");
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetRate, SheetSource, Tool,
 };
@@ -108,6 +109,22 @@ fn what_no_result_says_has_no_column_and_is_named() {
 }
 
 #[test]
+fn what_is_shown_of_two_clocks_is_the_first_and_intervals_are_not_denied() {
+    let mut two = Sheet::default();
+    for from in [CountsFrom::Send, CountsFrom::Schedule] {
+        two.latency_mut(LatencyKind::E2e, from, Grain::Request).mean_ms = Some(40.0);
+    }
+    let without = page(std::slice::from_ref(&two), Vec::new());
+    assert!(without.contains("there are no intervals"), "{without}");
+    two.intervals.insert("output_throughput".to_owned(), Interval { low: 1.0, high: 2.0 });
+    let with = page(&[two], Vec::new());
+    assert!(!with.contains("there are no intervals"), "{with}");
+    let send = "  E2E      from the send, one value for each request\n";
+    let schedule = "  E2E      from its place in the schedule, one value for each request; not in";
+    assert!(with.contains(&format!("{send}{schedule}")), "{with}");
+}
+
+#[test]
 fn a_long_file_is_cut_and_says_so() {
     let many: Vec<Sheet> = (0..300)
         .map(|line| {
@@ -121,7 +138,7 @@ fn a_long_file_is_cut_and_says_so() {
     assert!(page.contains("100 more results are not shown here; --json has them all"), "{page}");
     assert!(page.contains("and 288 more, all in the JSON document"), "{page}");
     assert!(page.contains("and 28 more, all in the JSON document"), "{page}");
-    assert!(page.contains("and others"), "dates: {page}");
+    assert!(page.contains("20250425-011000 to") && page.contains("20250425-0110299"), "{page}");
     assert!(page.lines().count() < 260, "{} lines", page.lines().count());
 }
 

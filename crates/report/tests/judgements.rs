@@ -50,7 +50,7 @@ fn hostile() -> Summary {
 fn the_junit_document() {
     let (runs, requirements) = ([summary()], outcomes());
     let undecided = Undecided::Fail;
-    let judged = Judgement { runs: &runs, requirements: &requirements, undecided };
+    let judged = Judgement { runs: &runs, results: &[], requirements: &requirements, undecided };
     insta::assert_snapshot!(junit::render(&[judged]));
 }
 
@@ -58,7 +58,7 @@ fn the_junit_document() {
 fn the_step_summary() {
     let (runs, requirements) = ([summary()], outcomes());
     let undecided = Undecided::Fail;
-    let judged = Judgement { runs: &runs, requirements: &requirements, undecided };
+    let judged = Judgement { runs: &runs, results: &[], requirements: &requirements, undecided };
     insta::assert_snapshot!(markdown::step_summary(&judged));
 }
 
@@ -67,8 +67,12 @@ fn repeated_runs_are_one_report() {
     let runs = [summary(), summary(), summary()];
     let requirements = outcomes();
     let undecided = Undecided::Fail;
-    let page =
-        markdown::step_summary(&Judgement { runs: &runs, requirements: &requirements, undecided });
+    let page = markdown::step_summary(&Judgement {
+        runs: &runs,
+        results: &[],
+        requirements: &requirements,
+        undecided,
+    });
     assert_eq!(page.matches("## Inferometer").count(), 1, "{page}");
     assert!(page.contains("| metric | mean of 3 runs | 95 % between runs | |"), "{page}");
     assert_eq!(page.matches("(3 of 3 runs)").count(), runs[0].warnings.len());
@@ -80,7 +84,12 @@ fn what_a_server_says_is_never_markup() {
     let mut requirements = outcomes();
     requirements[2].reason = Some("said <b>\"no\"</b> & | left".to_owned());
     let runs = [hostile(), hostile()];
-    let judged = Judgement { runs: &runs, requirements: &requirements, undecided: Undecided::Fail };
+    let judged = Judgement {
+        runs: &runs,
+        results: &[],
+        requirements: &requirements,
+        undecided: Undecided::Fail,
+    };
     let document = junit::render(&[judged]);
     let names = elements(&document);
     assert!(!names.contains(&"script".to_owned()) && !names.contains(&"x".to_owned()), "{names:?}");
@@ -99,7 +108,8 @@ fn what_a_server_says_is_never_markup() {
 fn undecided_is_an_error_or_let_through_as_the_gate_says() {
     let (runs, requirements) = ([summary()], outcomes());
     let count = |undecided| {
-        let judged = Judgement { runs: &runs, requirements: &requirements[2..], undecided };
+        let judged =
+            Judgement { runs: &runs, results: &[], requirements: &requirements[2..], undecided };
         let names = elements(&junit::render(&[judged]));
         let of = |name: &str| names.iter().filter(|found| *found == name).count();
         (of("error"), of("skipped"))
@@ -114,7 +124,8 @@ fn an_invalid_run_is_an_error_of_its_suite() {
     let mut invalid = summary();
     invalid.verdict = Verdict::Invalid;
     invalid.warnings[0].severity = Severity::Invalid;
-    let judged = Judgement { runs: &[invalid], requirements: &[], undecided: Undecided::Pass };
+    let judged =
+        Judgement { runs: &[invalid], results: &[], requirements: &[], undecided: Undecided::Pass };
     let document = junit::render(&[judged]);
     assert!(elements(&document).contains(&"error".to_owned()), "{document}");
 }

@@ -22,14 +22,18 @@ pub(crate) enum Behaviour {
     Echo { events_per_write: u32 },
     /// A token every 10 ms, the first after 100 ms; keeps the truth.
     Paced,
+    /// The same, with further words of the engine's command line.
+    PacedBut(&'static str),
 }
+
+const PACE: &str = "--mode paced --ttft 100ms --gap 10ms";
 
 impl Behaviour {
     /// Of the one model that is served.
     pub(crate) fn model(self) -> &'static str {
         match self {
             Self::Echo { .. } => "echo",
-            Self::Paced => "paced",
+            Self::Paced | Self::PacedBut(_) => "paced",
         }
     }
 
@@ -38,9 +42,10 @@ impl Behaviour {
             Self::Echo { events_per_write } => {
                 format!("--mode echo --events-per-write {events_per_write}")
             }
-            Self::Paced => "--mode paced --ttft 100ms --gap 10ms".to_owned(),
+            Self::Paced => PACE.to_owned(),
+            Self::PacedBut(more) => format!("{PACE} {more}"),
         };
-        words.split(' ').map(str::to_owned).collect()
+        words.split_whitespace().map(str::to_owned).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 //! missing, fails, or takes too long is a row that says so.
 
 mod bench;
+mod drop_in;
 mod engine;
 mod fidelity;
 mod install;
@@ -24,6 +25,7 @@ mod truth;
 use std::path::{Path, PathBuf};
 
 use bench::Bench;
+pub(crate) use drop_in::{HELP as DROP_IN_HELP, drop_in};
 pub(crate) use options::HELP;
 use options::{Measurement, Options};
 use section::Section;

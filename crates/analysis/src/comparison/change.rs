@@ -220,5 +220,17 @@ pub(super) fn overall(changes: &[Change]) -> Option<Change> {
     })
 }
 
+/// The same of ratios that have no interval.
+pub(super) fn mean_ratio(ratios: &[f64]) -> Option<f64> {
+    match ratios {
+        [] => None,
+        [only] => Some(*only),
+        several => {
+            let logs = several.iter().map(|ratio| libm::log(*ratio)).sum::<f64>();
+            Some(libm::exp(logs / several.len() as f64))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use super::judgement::{Change, Judgement, Margins};
 use super::layout::LayoutFigures;
 use super::objection::Objection;
 use crate::estimate::Interval;
+use crate::sheet::Tool;
 use crate::statistics::UPPER;
 use crate::verdict::Verdict;
 
@@ -52,6 +53,9 @@ pub struct SideFacts {
     /// What answered, where no server did; absent for what was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<String>,
+    /// Who measured it, where that was not Inferometer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Tool>,
     pub runs: Vec<SideRun>,
     /// Invalid runs, which are in no number.
     pub left_out: u32,
@@ -63,9 +67,10 @@ pub struct SideRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub id: String,
-    pub seed: u64,
+    /// Null of what was imported: other tools seldom say it, and do not judge themselves.
+    pub seed: Option<u64>,
     pub level: Level,
-    pub verdict: Verdict,
+    pub verdict: Option<Verdict>,
     pub partial: bool,
 }
 
@@ -77,6 +82,10 @@ pub struct SideOutcome {
     /// Of several levels the mean change, each counted once. Null when nothing was decided; the
     /// reason says why.
     pub change: Option<Change>,
+    /// The other side over the base where nothing says how sure that is; of several levels their
+    /// geometric mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ratio: Option<f64>,
     pub basis: Basis,
     /// Worse, and known from at least two runs a side.
     pub regression: bool,
@@ -127,6 +136,10 @@ pub struct QuantityComparison {
     pub other: SideValue,
     /// Null when there is none; the reason says why.
     pub change: Option<Change>,
+    /// The other side over the base where no interval is known, as of imported results: it is shown
+    /// and never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ratio: Option<f64>,
     pub basis: Basis,
     pub margin: f64,
     pub judgement: Judgement,

@@ -26,6 +26,8 @@ pub enum Judgement {
     Worse,
     Same,
     Undecided,
+    /// The values differ by so much, and nothing says how sure that is.
+    NotJudged,
     /// There is no change to judge; the reason stands beside it.
     NotCompared,
 }
@@ -131,6 +133,7 @@ impl Judgement {
             Self::Worse => "worse",
             Self::Same => "same",
             Self::Undecided => "undecided",
+            Self::NotJudged => "not judged",
             Self::NotCompared => "not compared",
         }
     }
@@ -189,7 +192,10 @@ mod tests {
         let mirrored = |judgement| match judgement {
             Judgement::Better => Judgement::Worse,
             Judgement::Worse => Judgement::Better,
-            Judgement::Same | Judgement::Undecided | Judgement::NotCompared => judgement,
+            Judgement::Same
+            | Judgement::Undecided
+            | Judgement::NotJudged
+            | Judgement::NotCompared => judgement,
         };
         for low in [0.9, 0.97, 0.981, 0.99, 1.001, 1.03] {
             for width in [0.005, 0.0185, 0.04, 0.2] {

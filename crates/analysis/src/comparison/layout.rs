@@ -50,6 +50,16 @@ pub struct LayoutFigures {
     pub node: Scaled,
     /// Against the node of the base; null of the base itself, and where nothing was compared.
     pub change: Option<Change>,
+    /// The same without an interval, where none is known; it is never judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bare_ratio: Option<f64>,
+}
+
+/// A side, and how many GPUs one of its servers has where its results say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutSide<'a> {
+    pub name: &'a str,
+    pub tensor_parallel: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,24 +75,29 @@ impl LayoutFigures {
 }
 
 impl Layouts {
-    /// `degrees` are as typed: the name of a side, and its tensor-parallel size.
+    /// `degrees` are as typed: the name of a side, and its tensor-parallel size. What is typed goes
+    /// before what the results say.
     pub fn new(
         gpus: u32,
         degrees: &[(String, u32)],
-        sides: &[&str],
+        sides: &[LayoutSide<'_>],
     ) -> Result<Self, LayoutProblem> {
-        if let Some((name, _)) = degrees.iter().find(|(name, _)| !sides.contains(&name.as_str())) {
+        let is_side = |name: &str| sides.iter().any(|side| side.name == name);
+        if let Some((name, _)) = degrees.iter().find(|(name, _)| !is_side(name)) {
+            let sides: Vec<&str> = sides.iter().map(|side| side.name).collect();
             return Err(LayoutProblem::UnknownSide { name: name.clone(), sides: sides.join(", ") });
         }
-        let degree = |side: &&str| {
-            let side = (*side).to_owned();
-            let Some((_, degree)) = degrees.iter().find(|(name, _)| *name == side) else {
-                return Err(LayoutProblem::NoDegree { side });
-            };
-            if *degree == 0 || !gpus.is_multiple_of(*degree) || gpus == 0 {
-                return Err(LayoutProblem::NotWhole { side, gpus, degree: *degree });
+        let degree = |side: &LayoutSide<'_>| {
+            let typed = degrees.iter().find(|(name, _)| name == side.name);
+            let known = typed.map(|(_, degree)| *degree).or(side.tensor_parallel);
+            let side = side.name.to_owned();
+            match known {
+                None => Err(LayoutProblem::NoDegree { side }),
+                Some(degree) if degree == 0 || gpus == 0 || !gpus.is_multiple_of(degree) => {
+                    Err(LayoutProblem::NotWhole { side, gpus, degree })
+                }
+                Some(degree) => Ok(degree),
             }
-            Ok(*degree)
         };
         Ok(Self { gpus, tensor_parallel: sides.iter().map(degree).collect::<Result<_, _>>()? })
     }
@@ -98,7 +113,7 @@ impl Layouts {
                 && let Some(mean) = found.base.mean
             {
                 let figure = Scaled { value: mean, interval: found.base.interval };
-                figures.push(self.figure(level, base, *base_degree, figure, None));
+                figures.push(self.figure(level, base, *base_degree, figure));
             }
             let Some(mean) = found.other.mean else { continue };
             // Both are multiplied by a number that is known exactly, and so is their ratio.
@@ -108,7 +123,9 @@ impl Layouts {
                 interval: scaled(change.interval(), factor),
             });
             let figure = Scaled { value: mean, interval: found.other.interval };
-            figures.push(self.figure(level, &compared.side, *degree, figure, change));
+            let figure = self.figure(level, &compared.side, *degree, figure);
+            let bare_ratio = found.bare_ratio.map(|ratio| ratio * factor);
+            figures.push(LayoutFigures { change, bare_ratio, ..figure });
         }
         figures
     }
@@ -119,7 +136,6 @@ impl Layouts {
         side: &str,
         degree: u32,
         one: Scaled,
-        change: Option<Change>,
     ) -> LayoutFigures {
         let replicas = self.gpus / degree;
         let times = |factor: f64| Scaled {
@@ -134,7 +150,8 @@ impl Layouts {
             tensor_parallel: degree,
             per_gpu: times(1.0 / f64::from(degree)),
             node: times(f64::from(replicas)),
-            change,
+            change: None,
+            bare_ratio: None,
         }
     }
 }
@@ -151,15 +168,32 @@ mod tests {
         degrees.iter().map(|(name, degree)| ((*name).to_owned(), *degree)).collect()
     }
 
+    const fn unknown(name: &str) -> LayoutSide<'_> {
+        LayoutSide { name, tensor_parallel: None }
+    }
+
+    #[test]
+    fn what_the_results_say_need_not_be_typed_and_may_be() {
+        let sides = [LayoutSide { name: "A", tensor_parallel: Some(4) }, unknown("B")];
+        let found = Layouts::new(8, &degrees(&[("B", 2)]), &sides).unwrap();
+        assert_eq!(found.tensor_parallel, [4, 2]);
+        let found = Layouts::new(8, &degrees(&[("A", 8), ("B", 2)]), &sides).unwrap();
+        assert_eq!(found.tensor_parallel, [8, 2], "what is typed goes first");
+        let problem = Layouts::new(8, &[], &sides).unwrap_err();
+        assert_eq!(problem, LayoutProblem::NoDegree { side: "B".to_owned() });
+        let three = [LayoutSide { name: "A", tensor_parallel: Some(3) }];
+        assert!(matches!(Layouts::new(8, &[], &three), Err(LayoutProblem::NotWhole { .. })));
+    }
+
     #[test]
     fn a_node_of_eight_is_one_of_eight_two_of_four_or_four_of_two() {
         let typed = degrees(&[("A", 8), ("B", 4), ("C", 2)]);
-        let layouts = Layouts::new(8, &typed, &["A", "B", "C"]).unwrap();
+        let layouts = Layouts::new(8, &typed, &["A", "B", "C"].map(unknown)).unwrap();
         let figure = |degree, value| {
             let one = Scaled { value, interval: Interval::new(value - 100.0, value + 100.0) };
             let level =
                 LevelComparison { scenario: None, level: Level::AsAsked, against: Vec::new() };
-            layouts.figure(&level, "A", degree, one, None)
+            layouts.figure(&level, "A", degree, one)
         };
         for (degree, replicas, per_gpu, node) in
             [(8, 1, 250.0, 2_000.0), (4, 2, 500.0, 4_000.0), (2, 4, 1_000.0, 8_000.0)]
@@ -176,7 +210,7 @@ mod tests {
     #[test]
     fn what_cannot_be_laid_out_is_named() {
         let problem = |gpus, typed: &[(&str, u32)]| {
-            Layouts::new(gpus, &degrees(typed), &["A", "B"]).unwrap_err().to_string()
+            Layouts::new(gpus, &degrees(typed), &["A", "B"].map(unknown)).unwrap_err().to_string()
         };
         assert!(problem(8, &[("A", 8)]).contains("side `B`"));
         assert!(problem(8, &[("A", 8), ("B", 4), ("X", 1)]).contains("`X`"));

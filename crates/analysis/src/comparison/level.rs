@@ -4,19 +4,20 @@ use std::num::NonZeroU32;
 
 use inferometer_model::campaign::Level;
 
-use super::Side;
 use super::document::UnmatchedLevel;
+use super::{SheetSide, Side};
 use crate::run::{LoadFacts, RateFacts};
+use crate::sheet::Sheet;
 use crate::summary::Summary;
 use crate::verdict::Verdict;
 
 /// The runs of every side at one level, in the order of the sides. None is empty.
 #[derive(Debug)]
-pub(super) struct Group<'a> {
+pub(super) struct Group<'a, R> {
     /// The row of a suite.
     pub(super) scenario: Option<&'a str>,
     pub(super) level: Level,
-    pub(super) runs: Vec<Vec<&'a Summary>>,
+    pub(super) runs: Vec<Vec<&'a R>>,
 }
 
 /// How much was asked of the server at once. A load that changes over the run is at no level.
@@ -33,66 +34,86 @@ pub(super) fn level_of(summary: &Summary) -> Level {
     }
 }
 
-/// A run that may be compared, and the row of a suite that it is of.
-#[derive(Clone, Copy, Debug)]
-struct Placed<'a> {
+/// A run that may be compared, its level, and the row of a suite that it is of.
+#[derive(Debug)]
+struct Placed<'a, R> {
     scenario: Option<&'a str>,
-    run: &'a Summary,
+    level: Level,
+    run: &'a R,
 }
 
 /// What runs have in common that stand against each other.
 type Place<'a> = (Option<&'a str>, Level);
 
-impl<'a> Placed<'a> {
+/// Groups, and the levels that not all sides have.
+type Matched<'a, R> = (Vec<Group<'a, R>>, Vec<UnmatchedLevel>);
+
+impl<'a, R> Placed<'a, R> {
     fn place(&self) -> Place<'a> {
-        (self.scenario, level_of(self.run))
+        (self.scenario, self.level)
     }
+}
+
+pub(super) fn groups(sides: &[Side]) -> Matched<'_, Summary> {
+    let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
+    let valid: Vec<Vec<Placed<'_, Summary>>> = sides.iter().map(may_be_compared).collect();
+    matched(&names, &valid)
+}
+
+pub(super) fn sheet_groups(sides: &[SheetSide]) -> Matched<'_, Sheet> {
+    let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
+    let valid: Vec<Vec<Placed<'_, Sheet>>> = sides.iter().map(sheets_compared).collect();
+    matched(&names, &valid)
 }
 
 /// Matches levels. Sides of one level each stand against each other whatever it is: whether they
 /// may is for the objections to say. Rows of suites have names, and only the same are matched.
-pub(super) fn groups(sides: &[Side]) -> (Vec<Group<'_>>, Vec<UnmatchedLevel>) {
-    let valid: Vec<Vec<Placed<'_>>> = sides.iter().map(may_be_compared).collect();
+fn matched<'a, R>(names: &[&str], valid: &[Vec<Placed<'a, R>>]) -> Matched<'a, R> {
     let has_one_each = valid.iter().all(|runs| {
         let mut found = runs.iter().map(Placed::place);
         found.next().is_some_and(|first| first.0.is_none() && found.all(|place| place == first))
     });
     if has_one_each && let Some(base) = valid.first().and_then(|runs| runs.first()) {
         let runs = valid.iter().map(|runs| runs.iter().map(|placed| placed.run).collect());
-        let group = Group { scenario: None, level: level_of(base.run), runs: runs.collect() };
+        let group = Group { scenario: None, level: base.level, runs: runs.collect() };
         return (vec![group], Vec::new());
     }
-    let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
-    for place in places(&valid) {
+    let (mut groups, mut unmatched) = (Vec::new(), Vec::new());
+    for place in places(valid) {
         let (scenario, level) = place;
-        let at = |runs: &Vec<Placed<'_>>| runs.iter().any(|placed| placed.place() == place);
-        let sides_at = sides.iter().zip(&valid).filter(|(_, runs)| at(runs));
-        let names: Vec<String> = sides_at.map(|(side, _)| side.name.clone()).collect();
-        if names.len() == sides.len() {
+        let at = |runs: &Vec<Placed<'_, R>>| runs.iter().any(|placed| placed.place() == place);
+        let sides_at = names.iter().zip(valid).filter(|(_, runs)| at(runs));
+        let sides: Vec<String> = sides_at.map(|(name, _)| (*name).to_owned()).collect();
+        if sides.len() == names.len() {
             let runs = valid.iter().map(|runs| {
                 let own = runs.iter().filter(|placed| placed.place() == place);
                 own.map(|placed| placed.run).collect()
             });
-            matched.push(Group { scenario, level, runs: runs.collect() });
+            groups.push(Group { scenario, level, runs: runs.collect() });
         } else {
             let scenario = scenario.map(str::to_owned);
-            unmatched.push(UnmatchedLevel { scenario, level, sides: names });
+            unmatched.push(UnmatchedLevel { scenario, level, sides });
         }
     }
-    (matched, unmatched)
+    (groups, unmatched)
 }
 
-fn may_be_compared(side: &Side) -> Vec<Placed<'_>> {
-    let placed = side
-        .runs
-        .iter()
-        .enumerate()
-        .map(|(place, run)| Placed { scenario: side.row_of(place), run });
+fn may_be_compared(side: &Side) -> Vec<Placed<'_, Summary>> {
+    let placed = side.runs.iter().enumerate().map(|(place, run)| Placed {
+        scenario: side.row_of(place),
+        level: level_of(run),
+        run,
+    });
     placed.filter(|placed| placed.run.verdict != Verdict::Invalid).collect()
 }
 
+fn sheets_compared(side: &SheetSide) -> Vec<Placed<'_, Sheet>> {
+    let placed = |run| Placed { scenario: None, level: Sheet::level(run), run };
+    side.compared().map(placed).collect()
+}
+
 /// From the lowest to the highest, rates and concurrencies apart; rows of suites in their order.
-fn places<'a>(sides: &[Vec<Placed<'a>>]) -> Vec<Place<'a>> {
+fn places<'a, R>(sides: &[Vec<Placed<'a, R>>]) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
     for place in sides.iter().flatten().map(Placed::place) {
         if !places.contains(&place) {

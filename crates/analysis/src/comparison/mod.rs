@@ -12,6 +12,7 @@ mod layout;
 mod level;
 mod objection;
 mod quantities;
+mod sheets;
 mod suites;
 #[cfg(test)]
 mod tests;
@@ -24,13 +25,16 @@ pub use self::document::{
     QuantityComparison, SideComparison, SideFacts, SideOutcome, SideRun, SideValue, UnmatchedLevel,
 };
 pub use self::judgement::{Change, Judgement, Margins};
-pub use self::layout::{LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, Layouts, Scaled};
+pub use self::layout::{
+    LAYOUT_QUANTITY, LayoutFigures, LayoutProblem, LayoutSide, Layouts, Scaled,
+};
 pub use self::objection::{Objection, Weight};
 pub use self::quantities::primary_of;
+pub use self::sheets::SheetSide;
 
 pub(crate) use self::change::{Scale, Values, upper_among};
 
-use self::change::overall;
+use self::change::{mean_ratio, overall};
 use self::level::{Group, groups, level_of};
 use self::quantities::Asked;
 use crate::quantity::Quantity;
@@ -82,51 +86,69 @@ pub enum ComparisonProblem {
 
 impl Comparison {
     pub fn of(sides: &[Side], terms: &Terms) -> Result<Self, ComparisonProblem> {
-        let [base, others @ ..] = sides else { return Err(ComparisonProblem::FewSides(0)) };
-        if others.is_empty() {
-            return Err(ComparisonProblem::FewSides(1));
-        }
+        let others = beyond_the_base(sides)?;
         let (groups, unmatched) = groups(sides);
         if groups.is_empty() && sides.iter().all(|side| left_out(side) < side.runs.len()) {
             return Err(ComparisonProblem::NoCommonLevel(levels_told(&unmatched)));
         }
         let objections = objection::objections(sides, &groups);
-        let forbids = |objection: &&Objection| objection.weight == Weight::Forbids;
-        let forbidden: Vec<Objection> = objections.iter().filter(forbids).cloned().collect();
-        if !forbidden.is_empty() && !terms.force {
-            return Err(ComparisonProblem::NotComparable(forbidden));
-        }
+        permitted(&objections, terms)?;
         let primary = terms.primary.unwrap_or_else(|| primary_of(sides));
-        let asked = Asked {
-            primary,
-            margins: terms.margins,
-            others: others.len(),
-            objections: &objections,
-        };
-        let mut levels: Vec<LevelComparison> =
-            groups.iter().map(|group| level_comparison(&asked, others, group)).collect();
-        correct_for_many(&mut levels);
-        let judged =
-            levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
-        let comparisons = judged.filter(|found| found.change.is_some()).count();
-        let layouts = terms
-            .layouts
-            .iter()
-            .flat_map(|layouts| levels.iter().flat_map(|level| layouts.figures(&base.name, level)));
-        Ok(Self {
-            schema: COMPARISON_SCHEMA.to_owned(),
-            sides: sides.iter().map(SideFacts::of).collect(),
-            forced: !forbidden.is_empty(),
-            primary: primary.to_string(),
-            margins: terms.margins,
-            primary_confidence: 2.0 * upper_among(others.len()) - 1.0,
-            outcomes: outcomes(&asked, others, &levels),
-            unmatched,
-            comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
-            layouts: layouts.collect(),
-            levels,
-            objections,
-        })
+        let margins = terms.margins;
+        let asked = Asked { primary, margins, others: others.len(), objections: &objections };
+        let levels = groups.iter().map(|group| level_comparison(&asked, others, group)).collect();
+        let facts = sides.iter().map(SideFacts::of).collect();
+        Ok(Self { unmatched, ..concluded(&asked, terms, facts, levels) })
+    }
+}
+
+fn beyond_the_base<S>(sides: &[S]) -> Result<&[S], ComparisonProblem> {
+    match sides {
+        [_, others @ ..] if !others.is_empty() => Ok(others),
+        few => Err(ComparisonProblem::FewSides(few.len())),
+    }
+}
+
+fn forbidden(objections: &[Objection]) -> impl Iterator<Item = &Objection> {
+    objections.iter().filter(|objection| objection.weight == Weight::Forbids)
+}
+
+fn permitted(objections: &[Objection], terms: &Terms) -> Result<(), ComparisonProblem> {
+    let forbidden: Vec<Objection> = forbidden(objections).cloned().collect();
+    if forbidden.is_empty() || terms.force {
+        return Ok(());
+    }
+    Err(ComparisonProblem::NotComparable(forbidden))
+}
+
+/// What all levels together come to.
+fn concluded(
+    asked: &Asked<'_>,
+    terms: &Terms,
+    sides: Vec<SideFacts>,
+    mut levels: Vec<LevelComparison>,
+) -> Comparison {
+    correct_for_many(&mut levels);
+    let judged = levels.iter().flat_map(|level| &level.against).flat_map(|side| &side.quantities);
+    let comparisons = judged.filter(|found| found.change.is_some()).count();
+    let base = sides.first().map_or("", |side| side.name.as_str());
+    let layouts = terms
+        .layouts
+        .iter()
+        .flat_map(|layouts| levels.iter().flat_map(|level| layouts.figures(base, level)));
+    Comparison {
+        schema: COMPARISON_SCHEMA.to_owned(),
+        objections: asked.objections.to_vec(),
+        forced: forbidden(asked.objections).next().is_some(),
+        primary: asked.primary.to_string(),
+        margins: terms.margins,
+        primary_confidence: 2.0 * upper_among(asked.others) - 1.0,
+        outcomes: outcomes(asked, sides.get(1..).unwrap_or_default(), &levels),
+        unmatched: Vec::new(),
+        comparisons: u32::try_from(comparisons).unwrap_or(u32::MAX),
+        layouts: layouts.collect(),
+        levels,
+        sides,
     }
 }
 
@@ -139,9 +161,9 @@ impl SideFacts {
         let runs = side.runs.iter().enumerate().map(|(place, run)| SideRun {
             scenario: side.row_of(place).map(str::to_owned),
             id: run.run.id.clone(),
-            seed: run.run.seed,
+            seed: Some(run.run.seed),
             level: level_of(run),
-            verdict: run.verdict,
+            verdict: Some(run.verdict),
             partial: run.run.partial,
         });
         Self {
@@ -150,6 +172,7 @@ impl SideFacts {
             model: fact(|run| &run.run.model),
             target: fact(|run| &run.run.target),
             simulated: simulated.map(|simulated| simulated.profile.clone()),
+            tool: None,
             runs: runs.collect(),
             left_out: u32::try_from(left_out(side)).unwrap_or(u32::MAX),
         }
@@ -157,6 +180,11 @@ impl SideFacts {
 }
 
 impl Side {
+    /// Nobody says yet what the servers of our own runs are spread over.
+    pub fn layout(&self) -> LayoutSide<'_> {
+        LayoutSide { name: &self.name, tensor_parallel: None }
+    }
+
     /// The row of a suite that one of its runs is of.
     fn row_of(&self, run: usize) -> Option<&str> {
         self.suite.as_ref()?.rows.get(run).map(String::as_str)
@@ -173,7 +201,11 @@ fn levels_told(unmatched: &[UnmatchedLevel]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn level_comparison(asked: &Asked<'_>, others: &[Side], group: &Group<'_>) -> LevelComparison {
+fn level_comparison(
+    asked: &Asked<'_>,
+    others: &[Side],
+    group: &Group<'_, Summary>,
+) -> LevelComparison {
     let base = group.runs.first().map(Vec::as_slice).unwrap_or_default();
     let against = others.iter().zip(group.runs.iter().skip(1)).map(|(side, runs)| SideComparison {
         side: side.name.clone(),
@@ -201,12 +233,16 @@ fn correct_for_many(levels: &mut [LevelComparison]) {
     }
 }
 
-fn outcomes(asked: &Asked<'_>, others: &[Side], levels: &[LevelComparison]) -> Vec<SideOutcome> {
+fn outcomes(
+    asked: &Asked<'_>,
+    others: &[SideFacts],
+    levels: &[LevelComparison],
+) -> Vec<SideOutcome> {
     if levels.is_empty() {
         return Vec::new();
     }
     let primary = asked.primary.to_string();
-    let outcome = |(place, side): (usize, &Side)| {
+    let outcome = |(place, side): (usize, &SideFacts)| {
         let found =
             levels.iter().filter_map(|level| Some((level, level.quantity(place, &primary)?)));
         outcome_of(asked, &side.name, &found.collect::<Vec<_>>())
@@ -227,7 +263,10 @@ fn outcome_of(
         [only] => Some(*only),
         several => overall(several),
     };
-    let judgement = change.map_or(Judgement::NotCompared, |change| {
+    let bare: Vec<f64> = levels.iter().filter_map(|(_, found)| found.bare_ratio).collect();
+    let bare_ratio = mean_ratio(&bare).filter(|_| change.is_none());
+    let nothing = if bare_ratio.is_some() { Judgement::NotJudged } else { Judgement::NotCompared };
+    let judgement = change.map_or(nothing, |change| {
         change.judged(asked.margins.of(&asked.primary), asked.primary.metric().better)
     });
     let grounds: Vec<Basis> = match change {
@@ -244,7 +283,12 @@ fn outcome_of(
             reason: found.reason.clone().unwrap_or_else(|| "it has no change".to_owned()),
         })
         .collect();
-    let reason = change.is_none().then(|| why_nothing(&without));
+    let reason = match (change, bare_ratio, without.first()) {
+        (Some(_), ..) => None,
+        // It holds at every level alike.
+        (None, Some(_), Some(first)) => Some(first.reason.clone()),
+        (None, ..) => Some(why_nothing(&without)),
+    };
     if change.is_none() {
         without.clear();
     }
@@ -252,6 +296,7 @@ fn outcome_of(
         side: side.to_owned(),
         judgement,
         change,
+        bare_ratio,
         basis,
         regression: judgement == Judgement::Worse && basis != Basis::WithinRun,
         reason,

@@ -44,7 +44,7 @@ pub(super) const TOKENIZER: &str = "tokenizer";
 pub(super) const PROMISES: &str = "promises";
 
 /// All that speaks against these sides, the gravest first. Of equal weight: in order of the sides.
-pub(super) fn objections(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection> {
+pub(super) fn objections(sides: &[Side], groups: &[Group<'_, Summary>]) -> Vec<Objection> {
     let mut found: Vec<Objection> = sides.iter().flat_map(of_side).collect();
     found.extend(run_twice(sides));
     found.extend(suites::differences(sides, groups));

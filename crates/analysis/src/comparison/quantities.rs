@@ -76,7 +76,7 @@ impl Asked<'_> {
     }
 
     /// Why a quantity is not compared although both sides have it.
-    fn withheld(&self, side: &str, quantity: &Quantity) -> Option<String> {
+    pub(super) fn withheld(&self, side: &str, quantity: &Quantity) -> Option<String> {
         let metric = quantity.metric();
         let withholds = |found: &&Objection| {
             found.weight == Weight::Withholds
@@ -113,12 +113,12 @@ fn shown(is_open: bool) -> Vec<Quantity> {
 }
 
 /// Whether its value depends on who counted the tokens of answers.
-fn counts_output(metric: &Metric) -> bool {
+pub(super) fn counts_output(metric: &Metric) -> bool {
     matches!(metric.name, "itl" | "tpot" | "fluidity")
         || metric.unit == Unit::TokensPerSecond && !matches!(metric.name, "input_throughput" | "pp")
 }
 
-fn counts_input(metric: &Metric) -> bool {
+pub(super) fn counts_input(metric: &Metric) -> bool {
     matches!(metric.name, "input_throughput" | "total_throughput" | "pp")
 }
 
@@ -138,7 +138,7 @@ fn in_pairs<'a>(base: &[&Summary], other: &[&'a Summary]) -> Option<Vec<&'a Summ
     base.iter().map(partner).collect()
 }
 
-fn compared(
+pub(super) fn compared(
     quantity: &Quantity,
     values: &Values,
     asked: &Asked<'_>,
@@ -173,6 +173,7 @@ fn compared(
         base: side_value(&values.base, scale),
         other: side_value(&values.other, scale),
         change: found.as_ref().ok().copied(),
+        bare_ratio: None,
         basis,
         margin,
         judgement,

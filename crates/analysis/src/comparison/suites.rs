@@ -3,10 +3,11 @@
 use super::level::Group;
 use super::objection::{Objection, Weight, objection};
 use super::{Side, SuiteSide};
+use crate::summary::Summary;
 
 /// Suites of equal hashes ask the same. Of others, rows that both have may still be equal: these are
 /// compared with a note; where one of them differs, nothing is.
-pub(super) fn differences(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection> {
+pub(super) fn differences(sides: &[Side], groups: &[Group<'_, Summary>]) -> Vec<Objection> {
     let [base, others @ ..] = sides else { return Vec::new() };
     let Some(asked) = &base.suite else { return Vec::new() };
     let of_side = |(place, side): (usize, &Side)| {
@@ -21,7 +22,7 @@ pub(super) fn differences(sides: &[Side], groups: &[Group<'_>]) -> Vec<Objection
     others.iter().enumerate().filter_map(of_side).collect()
 }
 
-fn asks_the_same(group: &Group<'_>, side: usize) -> bool {
+fn asks_the_same(group: &Group<'_, Summary>, side: usize) -> bool {
     let fingerprint = |side: usize| {
         let first = group.runs.get(side).and_then(|runs| runs.first());
         first.map(|run| run.workload.fingerprint.as_str())

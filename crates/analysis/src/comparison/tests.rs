@@ -341,7 +341,8 @@ fn fewer_than_two_sides_are_no_comparison() {
 fn a_document_reads_back_as_it_was_written() {
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
     let degrees = [("A".to_owned(), 8), ("B".to_owned(), 4)];
-    let layouts = Some(Layouts::new(8, &degrees, &["A", "B"]).unwrap());
+    let named = ["A", "B"].map(|name| LayoutSide { name, tensor_parallel: None });
+    let layouts = Some(Layouts::new(8, &degrees, &named).unwrap());
     let found = Comparison::of(&sides, &Terms { layouts, ..terms() }).unwrap();
     let read: Comparison = serde_json::from_slice(&found.to_json_bytes()).unwrap();
     assert_eq!(read, found);

@@ -64,7 +64,9 @@ fn shares(truth: Truth) -> [f64; 4] {
             Judgement::Worse => 1,
             Judgement::Same => 2,
             Judgement::Undecided => 3,
-            Judgement::NotCompared => unreachable!("{better:?} is a direction"),
+            Judgement::NotJudged | Judgement::NotCompared => {
+                unreachable!("{better:?} is a direction")
+            }
         };
         counts[place] += 1;
     }

@@ -9,7 +9,7 @@ use crate::threshold::{Evidence, Ruling, Standing};
 use crate::verdict::{Severity, Verdict};
 
 /// Why a run's number is not simply held against the limit.
-enum Doubt {
+pub(super) enum Doubt {
     /// It decides nothing.
     Nothing(String),
     /// It may break the limit, and keeps none: what makes the run invalid is what was asked about.
@@ -65,6 +65,17 @@ impl Requirement {
         runs: u64,
     ) -> RequirementOutcome {
         let ruling = found.as_ref().map(|found| self.threshold.judge(found));
+        self.outcome(found, ruling, doubt, n, runs)
+    }
+
+    pub(super) fn outcome(
+        &self,
+        found: Option<Evidence>,
+        ruling: Option<Ruling>,
+        doubt: Option<Doubt>,
+        n: Option<u64>,
+        runs: u64,
+    ) -> RequirementOutcome {
         let (verdict, reason) = match (doubt, ruling) {
             (None, Some(Ruling { standing, reason })) => (verdict(standing), reason),
             (Some(Doubt::Keeps(why)), Some(Ruling { standing: Standing::Missed, .. })) => {

@@ -14,7 +14,7 @@ use crate::summary::Summary;
 use crate::value::Distribution;
 
 /// Our latencies with their meanings, best first.
-const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 7] = [
+pub(super) const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 7] = [
     ("ttft_schedule", LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request),
     ("ttft", LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
     ("tpot", LatencyKind::Tpot, CountsFrom::Output, Grain::Request),

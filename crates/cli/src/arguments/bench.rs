@@ -1,6 +1,10 @@
 //! What `inferometer bench` may be told: the flags of `vllm bench serve`.
 
+mod sweep;
+
 use clap::{Args, Subcommand};
+
+pub(crate) use sweep::{ServeSweepArguments, SweepBenchArguments, SweepBenchCommand};
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
@@ -18,6 +22,3 @@ pub(crate) enum BenchCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeBenchArguments {}
-
-#[derive(Args, Debug)]
-pub(crate) struct SweepBenchArguments {}

@@ -6,8 +6,9 @@ use super::StoreArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArguments {
-    /// Runs or sets: ids, beginnings of one, `latest`, folders, or SET/N; `NAME=RUN` names a side.
-    /// The first is the base. A set of several servers is one side for each of them
+    /// Runs, sets or imports: ids, beginnings of one, `latest`, folders, SET/N or IMPORT/N;
+    /// `NAME=RUN` names a side. The first is the base. A set of several servers and an import of
+    /// several configurations are one side for each of them
     #[arg(value_name = "SIDE", required = true)]
     pub(crate) sides: Vec<String>,
     #[command(flatten)]
@@ -29,9 +30,9 @@ pub(crate) struct CompareArguments {
     #[arg(long, help_heading = "Judgement")]
     pub(crate) force: bool,
     /// GPUs of a node: show what it would give when it is full of servers
-    #[arg(long, value_name = "N", requires = "tensor_parallel", help_heading = "Layouts")]
+    #[arg(long, value_name = "N", help_heading = "Layouts")]
     pub(crate) gpus: Option<u32>,
-    /// GPUs of one server of each side, such as A=8,B=4
+    /// GPUs of one server of each side, such as A=8,B=4 [default: what imported results say of it]
     #[arg(
         long = "tp",
         value_name = "SIDE=N",

@@ -37,9 +37,9 @@ pub(crate) enum ExportFormat {
     VllmDetailed,
     /// One row for each result, for spreadsheets
     Csv,
-    /// Tables of requests, tokens and telemetry, for DuckDB and pandas
+    /// Tables of requests, tokens and telemetry, for `DuckDB` and pandas
     Parquet,
-    /// The summary that AIPerf writes
+    /// The summary that `AIPerf` writes
     Aiperf,
     /// The Benchmark Report of llm-d, version 0.2
     LlmD,

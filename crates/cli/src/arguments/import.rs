@@ -8,8 +8,8 @@ use super::StoreArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct ImportArguments {
-    /// Files of other tools: `vllm bench serve`, SGLang, GuideLLM, AIPerf, llm-d, genai-bench; `-`
-    /// reads standard input
+    /// Files of other tools: `vllm bench serve`, `SGLang`, `GuideLLM`, `AIPerf`, `llm-d`,
+    /// `genai-bench`; `-` reads standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// What a configuration is called; once for each of them, in the order of the files

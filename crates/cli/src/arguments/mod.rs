@@ -24,7 +24,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bench::{BenchArguments, BenchCommand, ServeBenchArguments, SweepBenchArguments};
+pub(crate) use bench::{
+    BenchArguments, BenchCommand, ServeBenchArguments, ServeSweepArguments, SweepBenchArguments,
+    SweepBenchCommand,
+};
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
 pub(crate) use embedded::EngineTable;
@@ -326,8 +329,8 @@ pub(crate) struct SystemArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct StoredRunArguments {
-    /// A run's or set's id, the beginning of one, `latest`, the path of its folder, or SET/N for a
-    /// run of a set
+    /// The id of a run, set or import, the beginning of one, `latest`, the path of its folder, or
+    /// SET/N for a run of a set
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArguments,

@@ -52,8 +52,8 @@ impl GateArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct RequireCommand {
-    /// Runs (an id, the beginning of one, `latest`, or the path of a folder), then limits, such as
-    /// ttft.p99<500ms; what has a `<` or a `>` is a limit
+    /// Runs or imports (an id, the beginning of one, `latest`, the path of a folder, or IMPORT/N), then
+    /// limits, such as ttft.p99<500ms; what has a `<` or a `>` is a limit
     #[arg(required = true, value_name = "RUN|LIMIT")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]

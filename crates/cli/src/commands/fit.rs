@@ -110,11 +110,13 @@ fn free(names: &[String], rows: usize) -> Result<Vec<Free>, Failure> {
     names.iter().map(|name| name.parse()).collect()
 }
 
-/// File names without their folders: a profile's file is passed on.
+/// File names without their folders: a profile's file is passed on. The name of what is stored,
+/// such as `ID/3`, has none.
 fn names(results: &[String]) -> String {
     let name = |result: &String| {
-        let path = result.split('@').next().unwrap_or_default();
-        Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
+        let path = Path::new(result.split('@').next().unwrap_or_default());
+        let name = if path.exists() { path.file_name()? } else { path.as_os_str() };
+        Some(name.to_string_lossy().into_owned())
     };
     results.iter().filter_map(name).collect::<Vec<_>>().join(", ")
 }

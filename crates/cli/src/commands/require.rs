@@ -1,11 +1,13 @@
-//! `inferometer require`: stored runs, held against limits.
+//! `inferometer require`: stored runs, or imported results, held against limits.
+
+mod imported;
 
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, Verdict, check_requirements, summarize};
 use inferometer_model::campaign::Question;
 use inferometer_model::spec::{Slo, SloError};
-use inferometer_store::{RunDirectory, RunState, RunStore, StoreError, Stored};
+use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
 
 use super::{page, store, style};
 use crate::arguments::{PageFormat, RequireCommand};
@@ -30,8 +32,15 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
             .hint("name one before its limits: inferometer require latest 'ttft.p99<500ms'"));
     }
     let store = store(&arguments.store)?;
-    let found: Vec<Vec<RunDirectory>> =
-        names.into_iter().map(|name| resolve(&store, name)).collect::<Result<_, _>>()?;
+    let refused = |error: StoreError| Failure::usage(error.to_string());
+    let found: Vec<Stored> = names
+        .into_iter()
+        .map(|name| store.find(name).map_err(refused))
+        .collect::<Result<_, _>>()?;
+    if found.iter().any(|found| matches!(found, Stored::Import(..))) {
+        return imported::run(arguments, limits, &found);
+    }
+    let found: Vec<Vec<RunDirectory>> = found.into_iter().map(resolve).collect::<Result<_, _>>()?;
     let directories = found.concat();
     let runs: Vec<Summary> =
         directories.iter().map(|place| read(place, &limits)).collect::<Result<_, _>>()?;
@@ -52,19 +61,17 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     })?;
     let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
     let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };
-    let exit = exit.max(requirements.tell(&[Judged { runs, outcomes }]));
+    let exit = exit.max(requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]));
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 /// The runs that a name means: one, or all that a set repeats.
-fn resolve(store: &RunStore, name: &str) -> Result<Vec<RunDirectory>, Failure> {
+fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
     let refused = |error: StoreError| Failure::usage(error.to_string());
-    let set = match store.find(name).map_err(refused)? {
+    let set = match found {
         Stored::Run(run) => return Ok(vec![run]),
         Stored::Set(set) => set,
-        Stored::Import(import, _) => {
-            return Err(Failure::usage(format!("{} was imported, not measured", import.id())));
-        }
+        Stored::Import(..) => return Err(imported::beside_runs()),
     };
     let manifest = set.manifest().map_err(refused)?;
     if let Question::Sweep(_) = manifest.campaign.question {

@@ -204,7 +204,7 @@ impl Simulations<'_> {
         let exit = interrupted
             .or_else(|| exit_of(&summary, self.results.strict))
             .or_else(|| self.requirements.exit(&outcomes));
-        self.judged.push(Judged { runs: vec![summary], outcomes });
+        self.judged.push(Judged { runs: vec![summary], results: Vec::new(), outcomes });
         Ok(exit)
     }
 

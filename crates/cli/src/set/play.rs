@@ -80,7 +80,7 @@ impl<'a> Play<'a> {
         let written = report.and_then(Report::write);
         let files = page::files_with(set, written.clone());
         page::show(summary, &files, &outcomes, results.page.format())?;
-        let told = self.requirements.tell(&[Judged { runs, outcomes }]);
+        let told = self.requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]);
         let exit = exit.max(told);
         Ok(report.map_or(exit, |report| report.conclude(written, exit)))
     }

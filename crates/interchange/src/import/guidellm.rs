@@ -46,8 +46,13 @@ fn take(records: &mut Records, benchmark: &Node, number: usize, line: u32, commo
 
 /// Those benchmarks that stand whole before the damage.
 fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
-    let list = text.find("\"benchmarks\"").and_then(|key| text[key..].find('[').map(|at| key + at));
-    let mut at = list.map_or(text.len(), |list| list + 1);
+    // The description of the run has a list of this name too, of other things.
+    let list = text.match_indices("\"benchmarks\"").find_map(|(key, name)| {
+        let after = text[key + name.len()..].trim_start_matches([' ', '\t', '\r', '\n', ':']);
+        let inside = after.strip_prefix('[')?.trim_start();
+        inside.starts_with('{').then_some(text.len() - inside.len())
+    });
+    let mut at = list.unwrap_or(text.len());
     for number in 0.. {
         let rest = text[at..].trim_start_matches([' ', '\t', '\r', '\n', ',']);
         at = text.len() - rest.len();

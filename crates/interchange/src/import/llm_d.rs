@@ -18,8 +18,16 @@ const LATENCIES: [(&str, LatencyKind); 4] = [
     ("request_latency", LatencyKind::E2e),
 ];
 /// Tools that are known to count from the moment at which a request is sent.
-const FROM_SEND: [&str; 6] =
-    ["inference-perf", "vllm-benchmark", "guidellm", "inferencemax", "fmperf", OURS];
+const FROM_SEND: [&str; 8] = [
+    "inference-perf",
+    "vllm-benchmark",
+    "inferencemax",
+    "guidellm",
+    "aiperf",
+    "sglang",
+    "genai-bench",
+    OURS,
+];
 /// Reports that we wrote: a gap is one for each token, and a simulation says so.
 const OURS: &str = "inferometer";
 
@@ -51,7 +59,12 @@ fn documents(text: &str) -> Result<Vec<Node>, (u32, String)> {
             (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json(&error, 1))
         });
     }
-    serde_saphyr::from_multiple(text).map_err(|error| {
+    // A load without a bound is written as `.inf`.
+    let options = serde_saphyr::options! {
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line());
         let line = u32::try_from(line).unwrap_or(u32::MAX).max(1);
         let message = error.to_string();
@@ -113,6 +126,10 @@ fn sheet(document: &Node) -> Sheet {
     load(&mut found, &mut sheet);
     stack(&mut found, &mut sheet);
     latencies(&mut found, &mut sheet);
+    // So a simulated run of our own says it in a report.
+    let keywords = found.find("run.keywords").map_or(&[][..], Node::items);
+    sheet.source.simulated = sheet.backend.as_deref() == Some("inferometer")
+        && keywords.iter().any(|word| word.text() == Some("simulated"));
     let description = found.name("run.description");
     sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
     found.pass_over(&["run", "scenario"]);
@@ -183,9 +200,14 @@ fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
         }
         LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Unknown, Grain::Request),
         LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
-        LatencyKind::Itl if tool == "vllm-benchmark" => (CountsFrom::Output, Grain::Chunk),
-        LatencyKind::Itl if tool == OURS => (CountsFrom::Output, Grain::Token),
-        LatencyKind::Itl => (CountsFrom::Output, Grain::Unknown),
+        LatencyKind::Itl => {
+            let grain = match tool {
+                OURS => Grain::Token,
+                "vllm-benchmark" | "aiperf" => Grain::Chunk,
+                _ => Grain::Unknown,
+            };
+            (CountsFrom::Output, grain)
+        }
     }
 }
 

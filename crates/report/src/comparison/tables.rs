@@ -1,7 +1,7 @@
 //! The tables of both pages.
 
 use inferometer_analysis::comparison::{
-    Change, Comparison, LayoutFigures, LevelComparison, QuantityComparison, SideComparison,
+    Comparison, LayoutFigures, LevelComparison, QuantityComparison, SideComparison,
 };
 
 use super::grid::{Cell, Grid};
@@ -68,7 +68,7 @@ fn quantity(found: &QuantityComparison) -> Vec<Cell> {
         if found.primary { Cell::painted(title, Ink::Bold) } else { Cell::plain(title) },
         value(&found.base),
         value(&found.other),
-        Cell::plain(found.change.map_or_else(dash, words::change)),
+        Cell::plain(words::either(found.change, found.bare_ratio)),
         Cell::plain(found.change.map_or_else(dash, words::interval)),
         words::ink(found.judgement)
             .map_or_else(|| Cell::plain(verdict), |ink| Cell::painted(verdict, ink)),
@@ -91,8 +91,9 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
                 Cell::plain(figure(mean))
             };
             let speed_up = |found: Option<&QuantityComparison>| {
-                let change = found.and_then(|found| found.change);
-                Cell::plain(change.map_or_else(dash, words::change))
+                Cell::plain(
+                    found.map_or_else(dash, |found| words::either(found.change, found.bare_ratio)),
+                )
             };
             let [prompt, answers] = found;
             let label = format!(
@@ -138,13 +139,12 @@ fn layouts(comparison: &Comparison) -> Option<Grid> {
             found.tensor_parallel,
             terminal_line(&found.side, SIDE_WIDTH)
         );
-        let change = |of: fn(Change) -> String| Cell::plain(found.change.map_or_else(dash, of));
         vec![
             Cell::plain(layout),
             Cell::plain(figure(Some(found.per_gpu.value))),
             Cell::plain(figure(Some(found.node.value))),
-            change(words::change),
-            change(words::interval),
+            Cell::plain(words::either(found.change, found.bare_ratio)),
+            Cell::plain(found.change.map_or_else(dash, words::interval)),
         ]
     };
     let heads = ["servers × GPUs", "per GPU", "node", "change", "95 % interval"];

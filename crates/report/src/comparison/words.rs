@@ -13,6 +13,9 @@ use crate::terminal::Ink;
 const CHANCE: f64 = 0.05;
 const WITHIN_RUN: &str = "within-run only: knows nothing of run-to-run noise, so it never fails a \
                           comparison; repeat the runs (--repeat 5)";
+const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so this says neither that \
+                    a side is worse nor that it is not. Give several results of each side (import \
+                    --repeats), or measure both with `inferometer run --repeat 5`.";
 
 /// `TTFT p99`; the name itself where this version does not know it.
 pub(super) fn title(quantity: &str) -> String {
@@ -64,23 +67,30 @@ pub(super) const fn ink(judgement: Judgement) -> Option<Ink> {
         Judgement::Better => Some(Ink::Good),
         Judgement::Worse => Some(Ink::Bad),
         Judgement::Undecided => Some(Ink::Doubtful),
-        Judgement::Same | Judgement::NotCompared => None,
+        Judgement::Same | Judgement::NotJudged | Judgement::NotCompared => None,
     }
 }
 
 /// A side in one line, without its name.
 pub(super) fn side(facts: &SideFacts) -> String {
-    let server = match &facts.simulated {
-        Some(profile) => format!("no server (simulated: {profile})"),
-        None => facts.target.clone(),
-    };
     let left_out = match facts.left_out {
         0 => String::new(),
         runs => format!(", {runs} invalid and left out"),
     };
     let runs = facts.runs.len() as u64;
-    let noun = if runs == 1 { "run" } else { "runs" };
-    format!("{}, {} {noun}{left_out}, {} at {server}", facts.source, count(runs), facts.model)
+    let noun = match (facts.tool, runs) {
+        (None, 1) => "run".to_owned(),
+        (None, _) => "runs".to_owned(),
+        (Some(tool), 1) => format!("result of {}", tool.told()),
+        (Some(tool), _) => format!("results of {}", tool.told()),
+    };
+    let model = if facts.model.is_empty() { "no model named" } else { &facts.model };
+    let server = match &facts.simulated {
+        Some(profile) => format!(" at no server (simulated: {profile})"),
+        None if facts.target.is_empty() => String::new(),
+        None => format!(" at {}", facts.target),
+    };
+    format!("{}, {} {noun}{left_out}, {model}{server}", facts.source, count(runs))
 }
 
 /// What the primary quantity decides about a side.
@@ -88,6 +98,9 @@ pub(super) fn outcome(comparison: &Comparison, outcome: &SideOutcome) -> String 
     let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
     let what = title(&comparison.primary);
     let Some(found) = outcome.change else {
+        if let Some(ratio) = outcome.bare_ratio {
+            return bare_outcome(comparison, outcome, ratio);
+        }
         let why = outcome.reason.as_deref().unwrap_or("there is no change to judge");
         return format!("{} against {base}: {what} is not compared: {why}", outcome.side);
     };
@@ -102,6 +115,28 @@ pub(super) fn outcome(comparison: &Comparison, outcome: &SideOutcome) -> String 
         percent(Some(comparison.primary_confidence)),
         interval(found)
     )
+}
+
+/// A difference without an interval.
+fn bare_outcome(comparison: &Comparison, outcome: &SideOutcome, ratio: f64) -> String {
+    let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
+    let levels = match comparison.levels.len() {
+        1 => String::new(),
+        _ => " on average over the levels that have it".to_owned(),
+    };
+    let why = outcome.reason.as_deref().unwrap_or("nothing says how sure that is");
+    let what = title(&comparison.primary);
+    format!("{} against {base}: {what} {}{levels}: {why}", outcome.side, bare(ratio))
+}
+
+/// A ratio that has no interval.
+pub(super) fn bare(ratio: f64) -> String {
+    format!("{} %", signed(ratio - 1.0))
+}
+
+/// The change, with an interval or without one.
+pub(super) fn either(found: Option<Change>, bare_ratio: Option<f64>) -> String {
+    found.map(change).or_else(|| bare_ratio.map(bare)).unwrap_or_else(|| NOTHING.to_owned())
 }
 
 fn judged_levels(all: usize, outcome: &SideOutcome) -> String {
@@ -133,6 +168,9 @@ pub(super) fn other_confidence(comparison: &Comparison) -> Option<String> {
 pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
     let is_silent = comparison.has_runs() && comparison.decides_nothing();
     is_silent.then(|| {
+        if comparison.outcomes.iter().any(|outcome| outcome.bare_ratio.is_some()) {
+            return BARE.to_owned();
+        }
         format!(
             "NOTHING WAS DECIDED: {} could not be compared, so this says neither that a side is \
              worse nor that it is not. Run again so that every run has it, or decide by another \

@@ -5,6 +5,8 @@ mod left_out;
 mod meaning;
 mod results;
 
+use std::fmt::Write;
+
 use inferometer_analysis::sheet::{Sheet, Tool};
 use inferometer_model::import::ImportManifest;
 
@@ -86,10 +88,10 @@ fn head(page: &ImportPage<'_>, style: Style) -> String {
     );
     let configurations = results::configurations(&page.sheets).len();
     if 1 < configurations {
-        found += &format!(" in {configurations} configurations");
+        let _ = write!(found, " in {configurations} configurations");
     }
     if !page.broken.is_empty() {
-        found += &format!("; {} cannot be read", plural(page.broken.len(), "record"));
+        let _ = write!(found, "; {} cannot be read", plural(page.broken.len(), "record"));
     }
     style.paint(Ink::Bold, &title) + "\n" + &hanging("", 0, &found)
 }

@@ -1,16 +1,17 @@
-//! `inferometer compare`: two or more runs or sets, and whether the difference is one.
+//! `inferometer compare`: two or more runs, sets or imported results, and whether the difference is one.
 
 mod sides;
 
 use std::process::ExitCode;
 
 use inferometer_analysis::comparison::{
-    Comparison, ComparisonProblem, Layouts, Margins, Objection, Side, Terms,
+    Comparison, ComparisonProblem, LayoutSide, Layouts, Margins, Objection, SheetSide, Side, Terms,
 };
 use inferometer_analysis::{Quantity, Zero};
 use inferometer_report::comparison as page;
 use inferometer_report::terminal::Style;
 
+use self::sides::Sides;
 use super::store;
 use crate::arguments::{CompareArguments, CompareFormat};
 use crate::failure::{Exit, Failure};
@@ -23,8 +24,19 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
         }
     };
     let sides = sides::read(&store(&arguments.store)?, &arguments.sides, talk)?;
-    let terms = terms(arguments, &sides)?;
-    let comparison = Comparison::of(&sides, &terms).map_err(refused)?;
+    let comparison = match &sides {
+        Sides::Runs(sides) => {
+            let mut runs = sides.iter().flat_map(|side| &side.runs);
+            let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
+            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
+            Comparison::of(sides, &terms(arguments, Zero::of(is_open), &layouts)?)
+        }
+        Sides::Sheets(sides) => {
+            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(SheetSide::layout).collect();
+            Comparison::of_sheets(sides, &terms(arguments, Zero::Sent, &layouts)?)
+        }
+    }
+    .map_err(refused)?;
     output::result(&match arguments.format() {
         CompareFormat::Json => page::json(&comparison),
         CompareFormat::Md => page::markdown(&comparison),
@@ -48,20 +60,20 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn terms(arguments: &CompareArguments, sides: &[Side]) -> Result<Terms, Failure> {
-    let is_open =
-        sides.iter().flat_map(|side| &side.runs).next().is_some_and(|run| run.run.load.is_open());
-    let zero = Zero::of(is_open);
+fn terms(
+    arguments: &CompareArguments,
+    zero: Zero,
+    sides: &[LayoutSide<'_>],
+) -> Result<Terms, Failure> {
     let primary = arguments
         .primary
         .as_deref()
         .map(|name| Quantity::named(name, zero))
         .transpose()
         .map_err(|problem| Failure::usage(format!("--primary: {problem}")))?;
-    let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
     let layouts = arguments
         .gpus
-        .map(|gpus| Layouts::new(gpus, &arguments.tensor_parallel, &names))
+        .map(|gpus| Layouts::new(gpus, &arguments.tensor_parallel, sides))
         .transpose()
         .map_err(|problem| Failure::usage(problem.to_string()))?;
     let margins = arguments.margin.map_or(Margins::DEFAULT, Margins::all);

@@ -1,6 +1,8 @@
 //! Names on the command line to sides with their runs.
 
-use inferometer_analysis::comparison::{Side, SuiteSide};
+mod imported;
+
+use inferometer_analysis::comparison::{SheetSide, Side, SuiteSide};
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_model::campaign::{Question, SetManifest, Suite};
@@ -10,15 +12,54 @@ use crate::failure::Failure;
 use crate::set::{replay, was_cut};
 
 /// The sides that were typed, the base first.
+pub(super) enum Sides {
+    /// All of our own.
+    Runs(Vec<Side>),
+    /// Something was imported: of that only figures are known, so figures are all that is compared.
+    Sheets(Vec<SheetSide>),
+}
+
+/// What was typed: the name of a side, where it has one, and what it is.
+type Typed<'a> = (Option<&'a str>, Stored);
+
 pub(super) fn read(
     store: &RunStore,
     typed: &[String],
     talk: impl Fn(&str),
-) -> Result<Vec<Side>, Failure> {
-    let mut sides: Vec<Side> = Vec::new();
+) -> Result<Sides, Failure> {
+    let find = |text: &'_ String| -> Result<Stored, Failure> {
+        let (_, place) = named(text);
+        store.find(place).map_err(|error| Failure::usage(error.to_string()))
+    };
+    let mut found: Vec<Typed<'_>> = Vec::new();
     for text in typed {
-        let (name, place) = named(text);
-        let found = store.find(place).map_err(|error| Failure::usage(error.to_string()))?;
+        found.push((named(text).0, find(text)?));
+    }
+    let sides = if found.iter().any(|(_, found)| matches!(found, Stored::Import(..))) {
+        Sides::Sheets(imported::read(found, &talk)?)
+    } else {
+        Sides::Runs(runs(found, &talk)?)
+    };
+    check_names(&match &sides {
+        Sides::Runs(sides) => sides.iter().map(|side| side.name.as_str()).collect::<Vec<_>>(),
+        Sides::Sheets(sides) => sides.iter().map(|side| side.name.as_str()).collect(),
+    })?;
+    Ok(sides)
+}
+
+fn check_names(names: &[&str]) -> Result<(), Failure> {
+    let is_double = |name: &&&str| 1 < names.iter().filter(|other| other == name).count();
+    match names.iter().find(is_double) {
+        None => Ok(()),
+        Some(double) => Err(Failure::usage(format!("two sides are called `{double}`"))
+            .hint("name them apart: base=RUN new=RUN")),
+    }
+}
+
+fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failure> {
+    let alone = typed.len() == 1;
+    let mut sides: Vec<Side> = Vec::new();
+    for (name, found) in typed {
         match found {
             Stored::Run(run) => sides.push(Side {
                 name: name.map_or_else(|| letter(sides.len()), str::to_owned),
@@ -27,36 +68,37 @@ pub(super) fn read(
                 suite: None,
             }),
             Stored::Import(import, _) => {
-                return Err(Failure::usage(format!("{} was imported, not measured", import.id())));
+                let message = format!("{} was imported, and has no runs", import.id());
+                return Err(Failure::usage(message));
             }
             Stored::Set(set) => {
                 let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
                 if let Question::Suite(suite) = &manifest.campaign.question {
                     let name = name.map_or_else(|| letter(sides.len()), str::to_owned);
-                    sides.push(suite_side(name, &set, &manifest, suite, &talk)?);
+                    sides.push(suite_side(name, &set, &manifest, suite, talk)?);
                     continue;
                 }
-                let conditions = conditions(&set, manifest, &talk)?;
+                let conditions = conditions(&set, manifest, talk)?;
                 let several = 1 < conditions.len();
                 for (condition, runs) in conditions {
-                    let name = match (several, name, typed) {
-                        (false, Some(name), _) => name.to_owned(),
-                        (false, None, _) => letter(sides.len()),
-                        (true, Some(name), _) => format!("{name} {condition}"),
-                        (true, None, [_]) => condition,
-                        (true, None, _) => format!("{} {condition}", letter(sides.len())),
-                    };
+                    let name = part_name(sides.len(), name, several.then_some(condition), alone);
                     sides.push(Side { name, source: set.id().to_owned(), runs, suite: None });
                 }
             }
         }
     }
-    let is_double = |side: &&Side| 1 < sides.iter().filter(|other| other.name == side.name).count();
-    if let Some(double) = sides.iter().find(is_double) {
-        let message = format!("two sides are called `{}`", double.name);
-        return Err(Failure::usage(message).hint("name them apart: base=RUN new=RUN"));
-    }
     Ok(sides)
+}
+
+/// What a side is called that is one part of what was typed; `None` where it is all of it.
+fn part_name(place: usize, name: Option<&str>, part: Option<String>, alone: bool) -> String {
+    match (part, name) {
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => letter(place),
+        (Some(part), Some(name)) => format!("{name} {part}"),
+        (Some(part), None) if alone => part,
+        (Some(part), None) => format!("{} {part}", letter(place)),
+    }
 }
 
 /// `NAME=RUN`, or a run alone. A path may have the sign in it, and a name has no slash.

@@ -77,6 +77,15 @@ struct KeptResult {
     configuration: String,
 }
 
+impl KeptRecord {
+    fn configuration(&self) -> Option<&str> {
+        match self {
+            Self::Result(result) => Some(&result.configuration),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
 impl Kept {
     fn read(listing: &ImportListing) -> Option<Self> {
         serde_json::from_slice(&listing.import.read_summary().ok()??).ok()
@@ -90,16 +99,14 @@ impl Kept {
         self.records.len() - self.results()
     }
 
-    fn configurations(&self) -> BTreeSet<&str> {
-        let name = |record: &'_ KeptRecord| match record {
-            KeptRecord::Result(result) => Some(result.configuration.as_str()),
-            KeptRecord::Broken(_) => None,
-        };
-        self.records.iter().filter_map(name).filter(|name| !name.is_empty()).collect()
+    /// Each once, in the order of their first coming.
+    fn configurations(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
+        let names = self.records.iter().filter_map(KeptRecord::configuration);
+        names.filter(|name| !name.is_empty() && seen.insert(*name)).collect()
     }
 }
 
 fn names(kept: &Kept) -> String {
-    let names: Vec<&str> = kept.configurations().into_iter().collect();
-    terminal_line(&names.join(", "), 60)
+    terminal_line(&kept.configurations().join(", "), 60)
 }

@@ -33,10 +33,7 @@ pub(super) fn verify(
         None => {}
         Some(PageFormat::Page) => output::result(&mapped.page())?,
         Some(PageFormat::Json) => output::result(&format!("{:#}\n", mapped.json()?))?,
-        Some(PageFormat::Vllm) => {
-            return Err(Failure::usage("an import is verified without a block")
-                .hint("print it with: inferometer export --format vllm"));
-        }
+        Some(PageFormat::Vllm) => output::result(&mapped.blocks())?,
     }
     let verified = format!(
         "verified {}: {} is as it was, and its {} results are what it gives",

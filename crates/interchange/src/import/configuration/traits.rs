@@ -6,8 +6,18 @@ use inferometer_analysis::sheet::Sheet;
 
 use super::Load;
 
-/// Metadata of these names are about the run, not about what was run.
-const OF_THE_RUN: [&str; 6] = ["run", "run_id", "run_number", "repeat", "seed", "timestamp"];
+/// Metadata of these names are about the run and its load, not about what was run.
+const OF_THE_RUN: [&str; 9] = [
+    "run",
+    "run_id",
+    "run_number",
+    "repeat",
+    "seed",
+    "timestamp",
+    "strategy",
+    "description",
+    "incomplete_reason",
+];
 /// Two results may differ in everything; of three that all do, each has a name of its own.
 const RESULTS_NAMED_MIN: usize = 3;
 

@@ -6,7 +6,7 @@ use inferometer_analysis::sheet::{LatencyKind, Sheet};
 
 use super::meaning::name;
 use super::{ImportPage, NAME_CHARS_MAX, plural};
-use crate::escape::{terminal, terminal_line};
+use crate::escape::terminal_line;
 use crate::lines::hanging;
 use crate::number::count;
 use crate::terminal::{Ink, Style};
@@ -15,10 +15,13 @@ use crate::terminal::{Ink, Style};
 const LINES_MAX: usize = 12;
 const LINE_CHARS_MAX: usize = 300;
 
+/// Whether a result says it.
+type Known = fn(&Sheet) -> bool;
+
 /// What pages and comparisons would want to know, and no result says.
 pub(super) fn missing(page: &ImportPage<'_>, style: Style) -> String {
-    let nowhere = |known: fn(&Sheet) -> bool| !page.sheets.iter().any(|sheet| known(sheet));
-    let figures: [(&str, fn(&Sheet) -> bool); 13] = [
+    let nowhere = |known: Known| !page.sheets.iter().any(|sheet| known(sheet));
+    let figures: [(&str, Known); 13] = [
         ("model", |sheet| sheet.model.is_some()),
         ("request rate or concurrency", |sheet| {
             sheet.request_rate.is_some() || sheet.max_concurrency.is_some()
@@ -53,13 +56,11 @@ pub(super) fn unmapped(page: &ImportPage<'_>, style: Style) -> String {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for said in page.sheets.iter().flat_map(|sheet| &sheet.unmapped) {
         let (place, what) = placed(said);
-        match places.get(what) {
-            Some(known) => found[*known].2 += 1,
-            None => {
-                places.insert(what, found.len());
-                found.push((place, what, 1));
-            }
-        }
+        let known = *places.entry(what).or_insert_with(|| {
+            found.push((place, what, 0));
+            found.len() - 1
+        });
+        found[known].2 += 1;
     }
     if found.is_empty() {
         return String::new();
@@ -89,18 +90,18 @@ pub(super) fn broken(page: &ImportPage<'_>, style: Style) -> String {
     let mut text = titled("cannot be read", style);
     for broken in page.broken.iter().take(LINES_MAX) {
         let reason = terminal_line(broken.reason, LINE_CHARS_MAX);
-        text += &hanging("  ", 4, &format!("line {} {reason}", broken.line));
+        let place = match broken.line {
+            0 => "a record".to_owned(),
+            line => format!("line {line}"),
+        };
+        text += &hanging("  ", 4, &format!("{place} {reason}"));
     }
     text += &more(page.broken.len());
     let remedy = format!(
-        "the other {} good; mend the file and import it again to have all",
-        if page.sheets.len() == 1 {
-            "result is".to_owned()
-        } else {
-            format!("{} are", plural(page.sheets.len(), "result"))
-        }
+        "{} could be read; mend the file and import it again to have all",
+        plural(page.sheets.len(), "result")
     );
-    text + &hanging("  → ", 4, &terminal(&remedy))
+    text + &hanging("  → ", 4, &remedy)
 }
 
 /// `line 12` and what stands there.

@@ -20,11 +20,15 @@ pub(super) fn meaning(page: &ImportPage<'_>, style: Style) -> String {
     if found.is_empty() && page.notes.is_empty() {
         return String::new();
     }
-    found.sort_unstable();
+    // The first of a kind stays the first: it is the one that tables show.
+    found.sort_by_key(|(kind, ..)| *kind);
     let mut text = style.paint(Ink::Bold, "what the numbers are") + "\n";
+    let mut shown = None;
     for (kind, from, grain) in found {
-        let words = format!("{}; {}", origin(kind, from), value(grain));
-        text += &labelled(name(kind), &words);
+        let elsewhere = if shown == Some(kind) { "; not in the table" } else { "" };
+        shown = Some(kind);
+        text +=
+            &labelled(name(kind), &format!("{}, {}{elsewhere}", origin(kind, from), value(grain)));
     }
     for note in &page.notes {
         text += &hanging("  ", 2, &terminal(note));
@@ -43,15 +47,11 @@ pub(super) const fn name(kind: LatencyKind) -> &'static str {
 
 const fn origin(kind: LatencyKind, from: CountsFrom) -> &'static str {
     match (from, kind) {
-        (CountsFrom::Schedule, _) => {
-            "counts from the moment that the load planned: waiting in the client is in it"
-        }
-        (CountsFrom::Send, _) => "counts from sending: waiting in the client is hidden",
-        (CountsFrom::Output, LatencyKind::Itl) => "counts from the output before it",
-        (CountsFrom::Output, _) => "counts from the first output",
-        (CountsFrom::Unknown, _) => {
-            "the file does not say from where it counts: set it beside nothing that does"
-        }
+        (CountsFrom::Schedule, _) => "from its place in the schedule",
+        (CountsFrom::Send, _) => "from the send",
+        (CountsFrom::Output, LatencyKind::Itl) => "from the output before it",
+        (CountsFrom::Output, _) => "from the first output",
+        (CountsFrom::Unknown, _) => "from where is not said",
     }
 }
 
@@ -59,10 +59,7 @@ const fn value(grain: Grain) -> &'static str {
     match grain {
         Grain::Request => "one value for each request",
         Grain::Token => "one value for each token",
-        Grain::Chunk => {
-            "one value for each chunk of a stream, however many tokens it brought: no time per token \
-             where chunks carry several"
-        }
-        Grain::Unknown => "what one value is, the file does not say",
+        Grain::Chunk => "one value for each chunk of a stream",
+        Grain::Unknown => "of what is not said",
     }
 }

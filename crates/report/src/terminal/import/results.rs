@@ -15,6 +15,13 @@ const TABLES_MAX: usize = 20;
 /// Left out in this order where the page is too narrow for all.
 const DISPENSABLE: [&str; 4] = ["ITL mean", "line", "E2E mean", "request/s"];
 
+const NO_INTERVALS: &str = "latencies are in ms; there are no intervals: the file has none, so \
+     nothing tells how far a figure would move in another run; figures that are not shown here are \
+     in the JSON document";
+
+const THEIR_INTERVALS: &str = "latencies are in ms; the intervals that the file has, and figures \
+     that are not shown here, are in the JSON document";
+
 /// A result with its number in the file.
 pub(super) type Numbered<'a> = (usize, &'a Sheet);
 
@@ -52,7 +59,12 @@ pub(super) fn tables(page: &ImportPage<'_>, style: Style) -> Vec<String> {
             &format!("{} more results are not shown here; --json has them all", count(left as u64)),
         ));
     }
-    sections.push(legend(&page.sheets));
+    let has_intervals = |sheet: &&Sheet| {
+        !sheet.intervals.is_empty()
+            || sheet.latencies.iter().any(|latency| !latency.intervals_ms.is_empty())
+    };
+    let doubt = if page.sheets.iter().any(has_intervals) { THEIR_INTERVALS } else { NO_INTERVALS };
+    sections.push(hanging("", 0, doubt) + &legend(&page.sheets));
     sections
 }
 
@@ -88,19 +100,10 @@ fn table(name: &str, results: &[Numbered<'_>]) -> Table {
             table.remove_column(head);
         }
     }
-    let mut narrowed = false;
     for head in DISPENSABLE {
         if PAGE_WIDTH < width(&table) {
             table.remove_column(head);
-            narrowed = true;
         }
-    }
-    table.remarks.push(
-        "latencies in ms; no intervals: the file has none, so nothing tells how far a figure moves"
-            .to_owned(),
-    );
-    if narrowed {
-        table.remarks.push("more columns are in the JSON document".to_owned());
     }
     table
 }
@@ -185,8 +188,9 @@ const fn words(mark: &Mark) -> &'static str {
              and measure again"
         }
         Mark::Saturated { .. } => {
-            "the server gave less than 95 % of the rate asked: its queue grew, so the latencies \
-             tell how long the run was; compare throughputs there, and latencies at lower rates"
+            "less than 95 % of the rate asked was served: the queue grew, and the latencies tell \
+             how long the run was, or the run was too short to tell; compare latencies at lower \
+             rates, or measure longer"
         }
         Mark::Invalid => "by the checks of the tool that measured it; measure again",
         Mark::Simulated => "no server was measured",
@@ -220,12 +224,27 @@ fn about(results: &[Numbered<'_>]) -> String {
     let tensor: Vec<String> = tensor.iter().take(4).map(u32::to_string).collect();
     let facts = [
         each(|sheet| sheet.model.as_deref()).map(|model| format!("model {model}")),
-        each(|sheet| sheet.tokenizer.as_deref()).map(|name| format!("tokenizer {name}")),
+        each(other_tokenizer).map(|name| format!("tokenizer {name}")),
         each(|sheet| sheet.backend.as_deref()).map(|backend| format!("backend {backend}")),
         (!tensor.is_empty()).then(|| format!("tensor parallel {}", tensor.join(", "))),
         each(|sheet| sheet.source.version.as_deref()).map(|version| format!("version {version}")),
-        each(|sheet| sheet.started.as_deref()).map(|started| format!("measured {started}")),
+        measured(results),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     if facts.is_empty() { String::new() } else { hanging("  ", 2, &facts.join("; ")) }
+}
+
+/// Mostly it is the model's own, and the same words again.
+fn other_tokenizer(sheet: &Sheet) -> Option<&str> {
+    sheet.tokenizer.as_deref().filter(|tokenizer| sheet.model.as_deref() != Some(*tokenizer))
+}
+
+fn measured(results: &[Numbered<'_>]) -> Option<String> {
+    let mut moments = results.iter().filter_map(|(_, sheet)| sheet.started.as_deref());
+    let first = terminal_line(moments.next()?, NAME_CHARS_MAX);
+    let last = moments.next_back().map(|moment| terminal_line(moment, NAME_CHARS_MAX));
+    Some(match last.filter(|last| *last != first) {
+        Some(last) => format!("measured {first} to {last}"),
+        None => format!("measured {first}"),
+    })
 }

@@ -1,0 +1,237 @@
+//! One number of a sheet, by the name that our own metrics have for it.
+
+use std::num::NonZeroU32;
+
+use inferometer_model::campaign::Level;
+
+use super::own::LATENCIES;
+use super::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, Tool};
+use crate::estimate::Estimate;
+use crate::metric::Metric;
+use crate::quantity::Quantity;
+use crate::statistic::Statistic;
+use crate::statistics::proportion::wilson;
+use crate::summary::Summary;
+
+impl Sheet {
+    /// How much was asked of the server at once. A limit of concurrency is the load where nothing
+    /// else holds requests back.
+    pub fn level(&self) -> Level {
+        let concurrency = self.max_concurrency.and_then(NonZeroU32::new).map(Level::Concurrency);
+        match self.request_rate {
+            Some(SheetRate::PerSecond(rate)) if rate.is_finite() && 0.0 < rate => Level::Rate(rate),
+            Some(SheetRate::Unlimited) => concurrency.unwrap_or(Level::Unlimited),
+            Some(SheetRate::PerSecond(_)) | None => concurrency.unwrap_or(Level::AsAsked),
+        }
+    }
+
+    /// A run of our own as it stands beside results of other tools: counted as they count, over the
+    /// whole run, and with the latencies that only we have.
+    pub fn beside_others(summary: &Summary) -> Self {
+        let mut sheet = Self::of_vllm(summary);
+        for own in Self::of(summary).latencies {
+            let is_same = |known: &SheetLatency| known.meaning() == own.meaning();
+            if !sheet.latencies.iter().any(is_same) {
+                sheet.latencies.push(own);
+            }
+        }
+        sheet
+    }
+
+    /// Its value, or why there is none. What the source leaves open is taken for the plain metric of
+    /// its kind: [`Sheet::latency_of`] has what it says.
+    pub fn figure(&self, quantity: &Quantity) -> Result<Estimate, String> {
+        let metric = quantity.metric();
+        let absent = || format!("the result has no {}", metric.title);
+        let found = match quantity.statistic() {
+            None => self.single(metric),
+            Some(statistic) => {
+                self.latency_of(metric).and_then(|latency| self.of_latency(latency, statistic))
+            }
+        };
+        found.filter(|found| found.value.is_finite()).ok_or_else(absent)
+    }
+
+    /// The latency that one of our metrics names: of exactly its meaning; else, of a metric without
+    /// the schedule in its name, one whose source does not say what it means.
+    pub fn latency_of(&self, metric: &Metric) -> Option<&SheetLatency> {
+        let (_, kind, from, grain) =
+            LATENCIES.iter().copied().find(|(name, ..)| *name == metric.name)?;
+        let of_kind = || self.latencies.iter().filter(|latency| latency.kind == kind);
+        let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));
+        exact.or_else(|| {
+            of_kind().find(|latency| {
+                !latency.is_defined()
+                    && from != CountsFrom::Schedule
+                    && (latency.from == from || latency.from == CountsFrom::Unknown)
+                    && (latency.grain == grain || latency.grain == Grain::Unknown)
+            })
+        })
+    }
+
+    fn single(&self, metric: &Metric) -> Option<Estimate> {
+        let (field, value) = match metric.name {
+            "request_throughput" => ("request_throughput", self.request_throughput?),
+            "output_throughput" => ("output_throughput", self.output_throughput?),
+            "total_throughput" => ("total_token_throughput", self.total_token_throughput?),
+            "peak_output_throughput" => ("peak_output_throughput", self.peak_output_throughput?),
+            "goodput" => ("request_goodput", self.request_goodput?),
+            "error_rate" => return self.error_rate(),
+            _ => return None,
+        };
+        Some(Estimate {
+            value,
+            interval: self.intervals.get(field).copied(),
+            n: self.completed.unwrap_or(1),
+            effective_n: None,
+            certified: true,
+        })
+    }
+
+    /// Only where the source counts failures: what it does not mention may have happened.
+    fn error_rate(&self) -> Option<Estimate> {
+        let (completed, failed) = (self.completed?, self.failed?);
+        let n = completed.checked_add(failed).filter(|n| 0 < *n)?;
+        Some(Estimate {
+            value: failed as f64 / n as f64,
+            interval: wilson(failed as f64, n as f64),
+            n,
+            effective_n: None,
+            certified: true,
+        })
+    }
+
+    fn of_latency(&self, latency: &SheetLatency, statistic: Statistic) -> Option<Estimate> {
+        let value = match statistic {
+            Statistic::Mean => latency.mean_ms,
+            Statistic::Max => latency.max_ms,
+            Statistic::Percentile(percentile) => {
+                latency.percentile_ms(percentile.name().trim_start_matches('p'))
+            }
+        }?;
+        let rank = statistic.name().trim_start_matches('p');
+        // A stream has at least one gap, so that requests are the fewest values there can be.
+        let n = latency.n.or(self.completed).unwrap_or(0);
+        Some(Estimate {
+            value,
+            interval: latency.intervals_ms.get(rank).copied(),
+            n,
+            effective_n: None,
+            certified: statistic.certified_from() <= n,
+        })
+    }
+}
+
+impl SheetLatency {
+    pub const fn meaning(&self) -> (LatencyKind, CountsFrom, Grain) {
+        (self.kind, self.from, self.grain)
+    }
+
+    /// Whether its source says what one of its values is and from where it counts.
+    pub fn is_defined(&self) -> bool {
+        self.from != CountsFrom::Unknown && self.grain != Grain::Unknown
+    }
+}
+
+impl Tool {
+    /// As people write it.
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Inferometer => "Inferometer",
+            Self::Vllm => "vLLM",
+            Self::Sglang => "SGLang",
+            Self::GuideLlm => "GuideLLM",
+            Self::AiPerf => "AIPerf",
+            Self::LlmD => "llm-d",
+            Self::GenaiBench => "genai-bench",
+        }
+    }
+}
+
+impl LatencyKind {
+    pub const ALL: [Self; 4] = [Self::Ttft, Self::Tpot, Self::Itl, Self::E2e];
+
+    pub const fn told(self) -> &'static str {
+        match self {
+            Self::Ttft => "TTFT",
+            Self::Tpot => "TPOT",
+            Self::Itl => "ITL",
+            Self::E2e => "E2E",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::calm;
+    use crate::quantity::Zero;
+    use crate::summary::summarize;
+
+    fn quantity(name: &str) -> Quantity {
+        Quantity::named(name, Zero::Sent).unwrap()
+    }
+
+    #[test]
+    fn the_load_is_the_rate_and_else_what_may_run_at_once() {
+        let level = |request_rate, max_concurrency| {
+            Sheet { request_rate, max_concurrency, ..Sheet::default() }.level().to_string()
+        };
+        let four = Level::Concurrency(NonZeroU32::new(4).unwrap()).to_string();
+        assert_eq!(level(Some(SheetRate::PerSecond(2.5)), Some(4)), Level::Rate(2.5).to_string());
+        assert_eq!(level(Some(SheetRate::Unlimited), Some(4)), four);
+        assert_eq!(level(None, Some(4)), four);
+        assert_eq!(level(Some(SheetRate::Unlimited), None), Level::Unlimited.to_string());
+        assert_eq!(level(None, None), Level::AsAsked.to_string());
+        assert_eq!(level(Some(SheetRate::PerSecond(f64::NAN)), None), Level::AsAsked.to_string());
+    }
+
+    #[test]
+    fn a_figure_has_the_meaning_that_it_is_asked_for() {
+        let mut sheet = Sheet { completed: Some(700), ..Sheet::default() };
+        let itl = sheet.latency_mut(LatencyKind::Itl, CountsFrom::Output, Grain::Chunk);
+        itl.mean_ms = Some(20.0);
+        itl.percentiles_ms.insert("99".to_owned(), 80.0);
+        assert!(sheet.figure(&quantity("itl.mean")).unwrap_err().contains("has no"));
+        let found = sheet.figure(&quantity("icl.p99")).unwrap();
+        assert_eq!(
+            (found.value.to_bits(), found.n, found.certified),
+            (80_f64.to_bits(), 700, true)
+        );
+        assert!(found.interval.is_none());
+        sheet.completed = Some(600);
+        assert!(!sheet.figure(&quantity("icl.p99")).unwrap().certified);
+        assert!(sheet.figure(&quantity("icl.max")).is_err(), "the source does not say it");
+    }
+
+    #[test]
+    fn what_its_source_leaves_open_is_the_plain_metric() {
+        let mut sheet = Sheet::default();
+        let ttft = sheet.latency_mut(LatencyKind::Ttft, CountsFrom::Unknown, Grain::Request);
+        ttft.mean_ms = Some(200.0);
+        assert!(sheet.figure(&quantity("ttft.mean")).is_ok());
+        assert!(sheet.figure(&quantity("ttft.schedule.mean")).is_err());
+        assert!(!sheet.latencies[0].is_defined());
+    }
+
+    #[test]
+    fn failures_that_nobody_counted_are_not_none() {
+        let mut sheet = Sheet { completed: Some(100), ..Sheet::default() };
+        assert!(sheet.figure(&quantity("error_rate")).is_err());
+        sheet.failed = Some(0);
+        let found = sheet.figure(&quantity("error_rate")).unwrap();
+        assert!(found.value == 0.0 && 0.03 < found.interval.unwrap().high);
+    }
+
+    #[test]
+    fn a_run_beside_others_counts_as_they_do_and_keeps_what_only_it_has() {
+        let sheet = Sheet::beside_others(&summarize(&calm()));
+        let meanings: Vec<_> = sheet.latencies.iter().map(SheetLatency::meaning).collect();
+        let itl = |grain| (LatencyKind::Itl, CountsFrom::Output, grain);
+        assert!(meanings.contains(&itl(Grain::Chunk)) && meanings.contains(&itl(Grain::Token)));
+        let mut once = meanings.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), meanings.len());
+    }
+}

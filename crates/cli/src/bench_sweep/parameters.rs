@@ -1,0 +1,252 @@
+//! Files of parameters, as `vllm bench sweep serve` reads them, and how they change a command.
+
+use std::path::Path;
+
+use indexmap::IndexMap;
+use inferometer_store::read_at_most;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::failure::Failure;
+
+/// What a combination of a file with names is called by.
+const NAME_KEY: &str = "_benchmark_name";
+const FILE_BYTES_MAX: u64 = 16 << 20;
+const COMBINATIONS_MAX: usize = 10_000;
+
+/// Parameters that belong together, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Combination {
+    name: Option<String>,
+    parameters: IndexMap<String, Value>,
+}
+
+/// A list of objects, or an object whose keys name them; without a file the command is run as it is.
+pub(super) fn read(flag: &str, file: Option<&Path>) -> Result<Vec<Combination>, Failure> {
+    let Some(path) = file else { return Ok(vec![Combination::default()]) };
+    let of_file = |why: String| Failure::usage(format!("{flag} {}: {why}", path.display()));
+    let bytes = read_at_most(path, FILE_BYTES_MAX)
+        .map_err(|error| Failure::usage(error.to_string()))?
+        .ok_or_else(|| of_file("there is no such file".to_owned()))?;
+    combinations(&bytes).map_err(|why| {
+        of_file(why).hint("such as [{\"max_num_seqs\": 64}, {\"max_num_seqs\": 128}]")
+    })
+}
+
+fn combinations(json: &[u8]) -> Result<Vec<Combination>, String> {
+    serde_json::from_slice::<&RawValue>(json).map_err(|error| format!("is not JSON: {error}"))?;
+    let found: Vec<Combination> = if let Ok(items) = serde_json::from_slice::<Vec<&RawValue>>(json)
+    {
+        let numbered = items.into_iter().enumerate();
+        numbered
+            .map(|(number, item)| combination(item).map_err(|why| format!("entry {number} {why}")))
+            .collect::<Result<_, _>>()?
+    } else if let Ok(named) = serde_json::from_slice::<IndexMap<String, &RawValue>>(json) {
+        let named = named.into_iter();
+        let of_name = |(name, item): (String, &RawValue)| {
+            let found = combination(item).map_err(|why| format!("`{name}` {why}"))?;
+            Ok(Combination { name: Some(name), ..found })
+        };
+        named.map(of_name).collect::<Result<_, String>>()?
+    } else {
+        return Err("holds neither a list of objects nor an object of them".to_owned());
+    };
+    check(&found)?;
+    Ok(found)
+}
+
+fn check(found: &[Combination]) -> Result<(), String> {
+    if found.is_empty() {
+        return Err("holds no combination".to_owned());
+    }
+    if COMBINATIONS_MAX < found.len() {
+        return Err(format!("holds {} combinations; {COMBINATIONS_MAX} is the most", found.len()));
+    }
+    // Results of two combinations of one name would be written over each other.
+    let mut names: Vec<String> = found.iter().map(Combination::name).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("has two combinations called `{}`", pair[0])),
+        None => Ok(()),
+    }
+}
+
+fn combination(item: &RawValue) -> Result<Combination, String> {
+    let mut object: IndexMap<String, Value> = serde_json::from_str(item.get())
+        .map_err(|_| "is not an object of parameters".to_owned())?;
+    let name = name_of(&mut object)?;
+    for (key, value) in &object {
+        if matches!(value, Value::Null | Value::Array(_)) {
+            return Err(format!(
+                "has `{key}`: {value}, which is no value of a flag; write a number, a text, true \
+                 or false, or an object"
+            ));
+        }
+    }
+    Ok(Combination { name, parameters: object })
+}
+
+fn name_of(object: &mut IndexMap<String, Value>) -> Result<Option<String>, String> {
+    match object.shift_remove(NAME_KEY) {
+        None => Ok(None),
+        Some(Value::String(name)) => Ok(Some(name)),
+        Some(other) => Err(format!("has a `{NAME_KEY}` that is no text: {other}")),
+    }
+}
+
+impl Combination {
+    pub(super) fn is_empty(&self) -> bool {
+        self.name.is_none() && self.parameters.is_empty()
+    }
+
+    /// As its file says, or by its parameters.
+    pub(super) fn name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| {
+            let parts =
+                self.parameters.iter().map(|(key, value)| format!("{key}={}", shown(value)));
+            parts.collect::<Vec<_>>().join("-")
+        })
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.parameters.get(key)
+    }
+
+    /// All keys with their values, as they go into a result.
+    pub(super) fn entries(&self) -> Vec<(String, Value)> {
+        let name = self.name.iter().map(|name| (NAME_KEY.to_owned(), name.clone().into()));
+        let parameters = self.parameters.iter().map(|(key, value)| (key.clone(), value.clone()));
+        name.chain(parameters).collect()
+    }
+
+    pub(super) fn with(&self, key: &str, value: Value) -> Self {
+        let mut changed = self.clone();
+        match changed.parameters.iter_mut().find(|(name, _)| canonical(name) == canonical(key)) {
+            Some((_, old)) => *old = value,
+            None => {
+                changed.parameters.insert(key.to_owned(), value);
+            }
+        }
+        changed
+    }
+
+    /// The command with these parameters: a flag that it has gets the new value, the others are
+    /// added.
+    pub(super) fn applied_to(&self, command: &[String]) -> Vec<String> {
+        let mut words = command.to_vec();
+        for (key, value) in &self.parameters {
+            set(&mut words, key, value);
+        }
+        words
+    }
+}
+
+fn set(words: &mut Vec<String>, key: &str, value: &Value) {
+    // Off is another flag than on, so the one that is there may be either.
+    let held = |word: &str| {
+        let flag = word.split_once('=').map_or(word, |(flag, _)| flag);
+        let name = flag.strip_prefix("--").map(canonical);
+        let off = canonical(&format!("no-{key}"));
+        name.is_some_and(|name| name == canonical(key) || value.is_boolean() && name == off)
+    };
+    let found = words.iter().position(|word| held(word));
+    let flag = format!("--{}", canonical(key));
+    let new = match value {
+        // A field of a flag that is an object takes its truth behind an equals sign.
+        Value::Bool(on) if key.contains('.') => vec![format!("{flag}={on}")],
+        Value::Bool(true) => vec![flag],
+        Value::Bool(false) => vec![format!("--no-{}", canonical(key))],
+        Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            vec![flag, shown(value)]
+        }
+    };
+    let Some(at) = found else {
+        words.extend(new);
+        return;
+    };
+    let joined = words[at].contains('=') || value.is_boolean();
+    let end = if joined { at + 1 } else { (at + 2).min(words.len()) };
+    words.splice(at..end, new);
+}
+
+/// `max_num_seqs` and `max-num-seqs` are one flag; what stands behind a dot is a key of its own.
+fn canonical(key: &str) -> String {
+    match key.split_once('.') {
+        Some((flag, rest)) => format!("{}.{rest}", flag.replace('_', "-")),
+        None => key.replace('_', "-"),
+    }
+}
+
+/// A value as a command line has it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        // Python's words: they are part of the names of files.
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn one(json: &str) -> Combination {
+        combinations(format!("[{json}]").as_bytes()).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_flag_that_is_there_is_replaced_in_either_spelling() {
+        let given = one(r#"{"max_num_seqs": 64, "enable_prefix_caching": false, "new": "x"}"#);
+        assert_eq!(
+            given.applied_to(&words("vllm serve m --max-num-seqs 8 --enable-prefix-caching")),
+            words("vllm serve m --max-num-seqs 64 --no-enable-prefix-caching --new x")
+        );
+        assert_eq!(
+            given.applied_to(&words("vllm serve --max_num_seqs=8 --no-enable-prefix-caching m")),
+            words("vllm serve --max-num-seqs 64 --no-enable-prefix-caching m --new x")
+        );
+    }
+
+    #[test]
+    fn objects_and_fields_of_them_are_written_as_the_server_reads_them() {
+        let given = one(r#"{"compilation_config.use_cudagraph": true, "a_b": {"c": 1.5}}"#);
+        assert_eq!(
+            given.applied_to(&[]),
+            ["--compilation-config.use_cudagraph=true", "--a-b", "{\"c\":1.5}"]
+        );
+    }
+
+    #[test]
+    fn combinations_are_named_by_their_file_or_by_what_they_hold() {
+        let listed = combinations(br#"[{"b": 1, "a": true}, {}]"#).unwrap();
+        assert_eq!(listed[0].name(), "b=1-a=True", "in the order of the file");
+        assert!(listed[1].is_empty());
+        let named = combinations(br#"{"low": {"rate": 1.0}, "high": {"rate": "inf"}}"#).unwrap();
+        assert_eq!(named[0].name(), "low");
+        assert_eq!(named[1].entries()[0], ("_benchmark_name".to_owned(), json!("high")));
+    }
+
+    #[test]
+    fn what_cannot_be_a_combination_is_refused_with_its_place() {
+        for (json, reason) in [
+            ("3", "neither a list"),
+            ("[", "not JSON"),
+            ("[]", "no combination"),
+            (r#"[{"a": 1}, 2]"#, "entry 1 is not an object"),
+            (r#"[{"a": [1, 2]}]"#, "`a`: [1,2]"),
+            (r#"[{"a": 1}, {"a": 1}]"#, "two combinations called `a=1`"),
+            (r#"{"x": {"_benchmark_name": 3}}"#, "no text"),
+        ] {
+            let why = combinations(json.as_bytes()).unwrap_err();
+            assert!(why.contains(reason), "{why}");
+        }
+    }
+}
