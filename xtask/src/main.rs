@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
 mod browser;
+mod exports;
 mod prompts;
 mod rivals;
 mod simulate_speed;
@@ -31,14 +32,17 @@ fn main() -> ExitCode {
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["statistics", words @ ..] => statistics(words),
         ["rivals", words @ ..] => beside_rivals(words),
+        ["exports"] => before_readers(None),
+        ["exports", program] => before_readers(Some(program)),
         ["drop-in", words @ ..] => drop_in(words),
         ["browser", files @ ..] => in_browser(files),
         ["prompts", python, tokenizer] => prompts(python, tokenizer),
         ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
             eprint!(
-                "{HELP}{}{}{}{}{}",
+                "{HELP}{}{}{}{}{}{}",
                 browser::HELP,
+                exports::HELP,
                 simulate_speed::HELP,
                 prompts::HELP,
                 rivals::HELP,
@@ -105,6 +109,17 @@ fn in_browser(files: &[&str]) -> bool {
     let example = ["run", "--package", "inferometer-report", "--example", "sample_report", "--"];
     let make_samples = |folder: &str| cargo(example.into_iter().chain([folder]));
     browser::browser(files, make_samples).inspect_err(|why| eprintln!("browser: {why}")).is_ok()
+}
+
+fn before_readers(program: Option<&str>) -> bool {
+    if program.is_none() && !cargo(["build", "--release", "--package", "inferometer-cli"]) {
+        return false;
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let folder = std::path::Path::new(&folder);
+    let made = folder.join("release/inferometer");
+    let program = program.map_or(made.as_path(), std::path::Path::new);
+    exports::exports(program, folder).inspect_err(|why| eprintln!("exports: {why}")).is_ok()
 }
 
 fn beside_rivals(words: &[&str]) -> bool {

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),
     ("campaign", &["analysis", "model"]),
-    ("interchange", &[]),
+    ("interchange", &["analysis", "model"]),
     (
         "cli",
         &[

@@ -19,6 +19,7 @@ pub mod comparison;
 mod concurrency;
 pub mod definitions;
 mod delivered;
+pub mod detail;
 mod doubt;
 mod estimate;
 mod figures;

@@ -1,7 +1,21 @@
-//! From sheets to the files of other tools.
+//! Results in the formats of other programs: their own results, spreadsheets, data frames, monitoring,
+//! CI.
+//!
+//! Each writer takes [`Sheet`](inferometer_analysis::sheet::Sheet)s, ours or imported ones, and says
+//! nothing that they do not say; tables of requests take a run's
+//! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
+//! walks `figure::of`, and an arm in the command.
 
 pub mod aiperf;
+pub mod bencher;
+pub mod csv;
+mod figure;
+pub mod github;
 pub mod llm_d;
+pub mod openmetrics;
+pub mod otlp;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod vllm;
 
 use inferometer_analysis::sheet::{
@@ -17,6 +31,8 @@ pub enum ExportError {
     NoRequests { name: String },
     #[error("cannot write the result: {0}")]
     Write(#[from] std::io::Error),
+    #[error("cannot write the result: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Whose numbers they are, as that tool is called.

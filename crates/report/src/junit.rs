@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Mark, Sheet};
 use inferometer_analysis::{
     Metric, RequestSlo, RequirementOutcome, RequirementVerdict, Severity, SloOutcome, SloVerdict,
     Summary, Undecided, Verdict,
@@ -15,14 +15,35 @@ use crate::escape::xml;
 use crate::number::{count, figure, with_unit};
 use crate::requirements::{Judgement, sentence};
 
+/// A result of which nothing is required beyond what it says itself.
+#[derive(Clone, Copy, Debug)]
+pub enum Exported<'a> {
+    Run(&'a Summary),
+    /// Of another tool, which does not judge itself.
+    Sheet(&'a Sheet),
+}
+
 /// The whole document, with a line feed at its end.
 pub fn render(judgements: &[Judgement<'_>]) -> String {
     let suites: Vec<Suite> = judgements.iter().flat_map(suites).collect();
+    written(&suites)
+}
+
+/// Likewise, one suite for each result.
+pub fn exported(results: &[Exported<'_>]) -> String {
+    let suite = |result: &Exported<'_>| match result {
+        Exported::Run(summary) => Suite::of_run(summary),
+        Exported::Sheet(sheet) => Suite::of_sheet(sheet),
+    };
+    written(&results.iter().map(suite).collect::<Vec<_>>())
+}
+
+fn written(suites: &[Suite]) -> String {
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"inferometer\"{}>\n",
         totals(suites.iter().flat_map(|suite| &suite.cases))
     );
-    for suite in &suites {
+    for suite in suites {
         suite.write(&mut text);
     }
     text + "</testsuites>\n"
@@ -93,6 +114,19 @@ impl Suite {
             ],
             cases,
         }
+    }
+
+    /// With a case of its own: nothing is required of it, and its marks are all that it shows.
+    fn of_sheet(sheet: &Sheet) -> Self {
+        let doubts: Vec<String> =
+            sheet.marks.iter().filter(|mark| mark.is_doubt()).map(sentence_of).collect();
+        let case = Case {
+            class: "result",
+            name: "the result is of a whole and unhurried load".to_owned(),
+            ending: if doubts.is_empty() { Ending::Passed } else { Ending::NotShown },
+            text: if doubts.is_empty() { "no mark".to_owned() } else { doubts.join("; ") },
+        };
+        Self { cases: vec![case], ..Self::of_result(sheet) }
     }
 
     /// It has no verdict: other tools do not judge themselves.
@@ -188,6 +222,22 @@ fn of_verdict(summary: &Summary) -> Case {
     }
 }
 
+fn sentence_of(mark: &Mark) -> String {
+    match mark {
+        Mark::Cut { completed, planned } => {
+            format!("{} of {} requests completed", count(*completed), count(*planned))
+        }
+        Mark::Failures { failed } => format!("{} requests failed", count(*failed)),
+        Mark::Saturated { asked_per_s, served_per_s } => format!(
+            "{} requests per second were asked for and {} were served",
+            figure(Some(*asked_per_s)),
+            figure(Some(*served_per_s))
+        ),
+        Mark::Invalid => "the run is invalid".to_owned(),
+        Mark::Simulated => "no server was measured".to_owned(),
+    }
+}
+
 fn of_requirement(found: &RequirementOutcome, undecided: Undecided) -> Case {
     let ending = match (found.verdict, undecided) {
         (RequirementVerdict::Pass, _) => Ending::Passed,
@@ -222,4 +272,22 @@ fn of_slo(slo: &SloOutcome) -> Case {
         metric.map_or_else(|| figure(slo.value), |metric| with_unit(slo.value, metric.unit));
     let text = format!("{}: {value}{why}", slo.verdict.key());
     Case { class: "promise", name: slo.promise.clone(), ending, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_imported_result_that_was_cut_is_an_error_and_a_clean_one_passes() {
+        let mut sheet = Sheet { model: Some("a<b".to_owned()), ..Sheet::default() };
+        "record 1".clone_into(&mut sheet.source.name);
+        let clean = exported(&[Exported::Sheet(&sheet)]);
+        assert!(clean.contains("tests=\"1\" failures=\"0\" errors=\"0\""), "{clean}");
+        assert!(clean.contains("value=\"a&lt;b\""), "{clean}");
+        sheet.marks = vec![Mark::Cut { completed: 1015, planned: 2000 }, Mark::Simulated];
+        let cut = exported(&[Exported::Sheet(&sheet)]);
+        assert!(cut.contains("errors=\"1\""), "{cut}");
+        assert!(cut.contains(">1,015 of 2,000 requests completed</error>"), "{cut}");
+    }
 }

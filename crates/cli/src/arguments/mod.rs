@@ -35,7 +35,7 @@ pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
 };
 pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
-pub(crate) use export::ExportArguments;
+pub(crate) use export::{ExportArguments, ExportFormat};
 pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use import::ImportArguments;

@@ -1,0 +1,216 @@
+//! Stored results in the formats of other programs: what they hold, where they go, what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use support::{output, text};
+
+/// One run without a server, its id, and its summary.
+fn simulate(folder: &Path) -> (String, Value) {
+    let words = "simulate --concurrency 4 --requests 40 --input-tokens 64 --output-tokens 16 \
+                 --engine-step 10ms --json --quiet";
+    let ran = output(&words.split_whitespace().collect::<Vec<_>>(), folder);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    (document["run"]["id"].as_str().unwrap().to_owned(), document)
+}
+
+fn sweep(folder: &Path) {
+    let words = "sweep --virtual --concurrencies 2,4 --requests 40 --input-tokens 64 \
+                 --output-tokens 16 --engine-step 10ms --quiet";
+    let ran = output(&words.split_whitespace().collect::<Vec<_>>(), folder);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+}
+
+fn export(folder: &Path, words: &[&str]) -> Output {
+    output(&[&["export"], words].concat(), folder)
+}
+
+fn exported(folder: &Path, words: &[&str]) -> String {
+    let ran = export(folder, words);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    text(&ran.stdout)
+}
+
+fn refused(folder: &Path, words: &[&str]) -> String {
+    let ran = export(folder, words);
+    assert_eq!(ran.status.code(), Some(2), "{}", text(&ran.stderr));
+    assert!(ran.stdout.is_empty());
+    text(&ran.stderr)
+}
+
+fn paths(said: &str, folder: &Path) -> Vec<PathBuf> {
+    said.lines().map(|line| folder.join(line)).collect()
+}
+
+#[test]
+fn one_run_goes_into_every_form_with_the_same_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (id, summary) = simulate(folder);
+    let mean = summary["metrics"]["ttft_ms"]["mean"].as_f64().unwrap();
+
+    let table = exported(folder, &["latest", "--format", "csv"]);
+    assert!(table.lines().nth(1).unwrap().contains(&format!(",{mean},")), "{table}");
+
+    let metrics = exported(folder, &["latest", "--format", "openmetrics"]);
+    let sample = format!("inferometer_ttft_seconds{{result=\"{id}\",statistic=\"mean\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&sample)).unwrap();
+    assert!((line.parse::<f64>().unwrap() - mean / 1e3).abs() < 1e-12, "{line}");
+
+    let otlp: Value =
+        serde_json::from_str(&exported(folder, &["latest", "--format", "otlp"])).unwrap();
+    let found = &otlp["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    let named = |name: &str| found.as_array().unwrap().iter().any(|metric| metric["name"] == name);
+    assert!(named("inferometer.ttft") && named("inferometer.output_throughput"));
+
+    let bencher: Value =
+        serde_json::from_str(&exported(folder, &["fast=latest", "--format", "bencher", "--quiet"]))
+            .unwrap();
+    assert_eq!(bencher["fast · 4 at once"]["ttft-mean-ms"]["value"].as_f64(), Some(mean));
+
+    let vllm: Value =
+        serde_json::from_str(&exported(folder, &["latest", "--format", "vllm"])).unwrap();
+    assert_eq!(vllm["completed"], 40);
+    assert!(vllm.get("ttfts").is_none());
+    let detailed = exported(folder, &["latest", "--format", "vllm-detailed"]);
+    let detailed: Value = serde_json::from_str(&detailed).unwrap();
+    assert_eq!(detailed["ttfts"].as_array().unwrap().len(), 40);
+
+    for form in ["aiperf", "llm-d"] {
+        let document = exported(folder, &["latest", "--format", form]);
+        assert!(serde_json::from_str::<Value>(&document).unwrap().is_object(), "{form}");
+    }
+
+    let junit = exported(folder, &["latest", "--format", "junit"]);
+    assert!(junit.contains(&format!("<testsuite name=\"{id}\"")), "{junit}");
+
+    let said = exported(folder, &["latest", "--format", "github", "--to", "ci"]);
+    let [smaller, bigger] = &paths(&said, folder)[..] else { panic!("{said}") };
+    let smaller: Value = serde_json::from_slice(&fs::read(smaller).unwrap()).unwrap();
+    let is_mean = |entry: &&Value| entry["name"].as_str().unwrap().ends_with(" · ttft.mean");
+    let entry = smaller.as_array().unwrap().iter().find(is_mean).unwrap();
+    assert_eq!((entry["value"].as_f64(), entry["unit"].as_str()), (Some(mean), Some("ms")));
+    assert!(fs::read_to_string(bigger).unwrap().contains("request_throughput"));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_hold_what_the_summary_was_made_of() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{Field, Row};
+
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (id, summary) = simulate(folder);
+    let said = exported(folder, &["latest", "--format", "parquet", "--to", "tables", "--quiet"]);
+    let read = |path: &PathBuf| -> Vec<Row> {
+        let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+        reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+    };
+    let [requests, tokens, _telemetry] = &paths(&said, folder)[..] else { panic!("{said}") };
+    let (requests, tokens) = (read(requests), read(tokens));
+    let sum = |rows: &[Row], name: &str| -> (u64, f64) {
+        let cells = rows.iter().flat_map(Row::get_column_iter).filter(|(found, _)| *found == name);
+        let number = |cell: &Field| {
+            if let Field::Double(value) = cell {
+                return Some(*value);
+            }
+            if let Field::Long(value) = cell {
+                return Some(*value as f64);
+            }
+            assert_eq!(*cell, Field::Null, "{name}");
+            None
+        };
+        let numbers = cells.filter_map(|(_, cell)| number(cell));
+        numbers.fold((0, 0.0), |(n, sum), value| (n + 1, sum + value))
+    };
+    assert_eq!(requests.len() as u64, summary["scheduled"].as_u64().unwrap());
+    let first = requests[0].get_column_iter().next().unwrap();
+    assert_eq!(first, (&"result".to_owned(), &Field::Str(id)));
+    for (rows, column) in
+        [(&requests, "ttft_ms"), (&requests, "e2e_ms"), (&requests, "tpot_ms"), (&tokens, "icl_ms")]
+    {
+        let (n, sum) = sum(rows, column);
+        let known = &summary["metrics"][column];
+        assert_eq!(known["n"].as_u64(), Some(n), "{column}");
+        assert!((known["mean"].as_f64().unwrap() - sum / n as f64).abs() < 1e-9, "{column}");
+    }
+    let (_, output_tokens) = sum(&requests, "output_tokens");
+    assert_eq!(summary["tokens"]["output_total"].as_f64(), Some(output_tokens));
+    let left: Vec<_> = fs::read_dir(folder.join("tables")).unwrap().collect();
+    assert_eq!(left.len(), 3, "nothing half done is left: {left:?}");
+}
+
+#[test]
+fn a_set_is_one_document_or_a_file_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    sweep(folder);
+    let table = exported(folder, &["latest", "--format", "csv"]);
+    assert_eq!(table.lines().count(), 3, "a head and two levels: {table}");
+    let lines = exported(folder, &["latest", "--format", "vllm"]);
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let why = refused(folder, &["latest", "--format", "vllm", "--to", "both.json"]);
+    assert!(why.contains("would hold 2 results"), "{why}");
+    fs::create_dir(folder.join("each")).unwrap();
+    let said = exported(folder, &["latest", "--format", "vllm", "--to", "each"]);
+    let files = paths(&said, folder);
+    assert_eq!(files.len(), 2, "{said}");
+    for file in files {
+        let result: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        assert_eq!(result["num_prompts"], 40);
+    }
+    assert!(
+        refused(folder, &["latest", "--format", "llm-d"]).contains("a file of llm-d holds one")
+    );
+    let said = exported(folder, &["latest", "--format", "aiperf", "--to", "each"]);
+    assert_eq!(paths(&said, folder).len(), 2, "{said}");
+    let to_file = ["latest", "--format", "vllm", "--to", "all.json", "--append"];
+    exported(folder, &to_file);
+    exported(folder, &to_file);
+    assert_eq!(fs::read_to_string(folder.join("all.json")).unwrap().lines().count(), 4);
+}
+
+#[test]
+fn an_import_goes_out_as_far_as_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let foreign = r#"{"date":"20240811-143000","backend":"vllm","model_id":"=evil()","num_prompts":10,
+        "request_rate":2.0,"duration":5.0,"completed":8,"total_input_tokens":80,
+        "total_output_tokens":90,"request_throughput":1.6,"output_throughput":18.0,
+        "mean_ttft_ms":12.5,"median_ttft_ms":12.0,"p99_ttft_ms":20.0}"#;
+    fs::write(folder.join("result.json"), foreign.replace('\n', "")).unwrap();
+    let taken = output(&["import", "result.json"], folder);
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    let table = exported(folder, &["latest", "--format", "csv"]);
+    assert!(table.contains("\"'=evil()\"") && table.contains(",12.5,"), "{table}");
+    let junit = exported(folder, &["latest", "--format", "junit"]);
+    assert!(junit.contains("8 of 10 requests completed"), "{junit}");
+    let to = ["latest", "--format", "parquet", "--to", "tables"];
+    assert!(refused(folder, &to).contains("says nothing of single requests"));
+    assert_eq!(fs::read_dir(folder.join("tables")).unwrap().count(), 0, "no empty table is left");
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_a_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (words, said) in [
+        (&["latest", "--format", "parquet"][..], "name one with --to FOLDER"),
+        (&["latest", "--format", "github"], "name one with --to FOLDER"),
+        (&["latest", "--format", "csv", "--to", "a.csv", "--append"], "one whole document"),
+        (&["latest", "--format", "csv", "--to", "."], "is a folder"),
+        (&["latest", "--format", "otlp"], "there are no runs yet"),
+    ] {
+        let why = refused(folder, words);
+        assert!(why.contains(said), "{words:?}: {why}");
+    }
+}

@@ -1,0 +1,79 @@
+//! What was written is read back: every row, nulls as nulls.
+
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::record::{Field, Row};
+use inferometer_analysis::sheet::{SheetRequest, Tool};
+
+use super::*;
+
+fn written(sheets: &[Sheet]) -> Result<[Vec<Row>; 2], ParquetError> {
+    let [requests, tokens, telemetry] = [(); 3].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let open = |file: &tempfile::NamedTempFile| file.reopen().unwrap();
+    let mut tables = Tables::new(open(&requests), open(&tokens), open(&telemetry))?;
+    for sheet in sheets {
+        tables.add_sheet(sheet)?;
+    }
+    let rows = tables.finish()?;
+    let read = |file: &tempfile::NamedTempFile| -> Vec<Row> {
+        let reader = SerializedFileReader::new(open(file)).unwrap();
+        reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+    };
+    let found = [read(&requests), read(&tokens)];
+    assert_eq!([rows.requests, rows.tokens], [&found[0], &found[1]].map(|rows| rows.len() as u64));
+    assert_eq!((rows.telemetry, read(&telemetry).len()), (0, 0), "a table without rows is one");
+    Ok(found)
+}
+
+fn cell(row: &Row, name: &str) -> Field {
+    row.get_column_iter().find(|(found, _)| *found == name).unwrap().1.clone()
+}
+
+fn sheet(requests: Option<Vec<SheetRequest>>) -> Sheet {
+    let mut sheet = Sheet { requests, ..Sheet::default() };
+    sheet.source.tool = Tool::Vllm;
+    "record 1".clone_into(&mut sheet.source.name);
+    sheet
+}
+
+#[test]
+fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
+    let answered = SheetRequest {
+        start_s: Some(1.5),
+        output_tokens: Some(3),
+        ttft_s: Some(0.25),
+        gaps_s: vec![0.5, 0.125],
+        error: Some(String::new()),
+        ..SheetRequest::default()
+    };
+    // vLLM writes a zero for the latency of a failure.
+    let failed = SheetRequest {
+        ttft_s: Some(0.0),
+        error: Some("refused".to_owned()),
+        ..SheetRequest::default()
+    };
+    let [requests, tokens] = written(&[sheet(Some(vec![answered, failed]))]).unwrap();
+    assert_eq!(cell(&requests[0], "result"), Field::Str("record 1".to_owned()));
+    assert_eq!(cell(&requests[0], "outcome"), Field::Str("ok".to_owned()));
+    assert_eq!(cell(&requests[0], "sent_ns"), Field::Long(1_500_000_000));
+    assert_eq!(cell(&requests[0], "ttft_ms"), Field::Double(250.0));
+    assert_eq!(cell(&requests[0], "input_tokens"), Field::Null);
+    assert_eq!(cell(&requests[1], "ttft_ms"), Field::Null);
+    assert_eq!(cell(&requests[1], "error"), Field::Str("refused".to_owned()));
+    let gaps: Vec<Field> = tokens.iter().map(|row| cell(row, "icl_ms")).collect();
+    assert_eq!(gaps, [Field::Double(500.0), Field::Double(125.0)]);
+    assert_eq!(cell(&tokens[1], "arrival"), Field::Long(2));
+}
+
+#[test]
+fn rows_beyond_one_group_are_all_there() {
+    let many = 70_000;
+    let [requests, _] = written(&[sheet(Some(vec![SheetRequest::default(); many]))]).unwrap();
+    assert_eq!(requests.len(), many);
+    assert_eq!(cell(&requests[many - 1], "request"), Field::Long(69_999));
+}
+
+#[test]
+fn a_result_without_requests_is_refused_by_name() {
+    let refused = written(&[sheet(None)]).unwrap_err().to_string();
+    assert!(refused.starts_with("record 1 says nothing of single requests"), "{refused}");
+}
