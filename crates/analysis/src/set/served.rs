@@ -52,7 +52,7 @@ const STANDARD_ERRORS: f64 = 2.0;
 
 impl Served {
     /// `None` of what is no rate, and of runs without an answer to time.
-    pub(super) fn of<'a>(level: Level, runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
+    pub(crate) fn of<'a>(level: Level, runs: impl Iterator<Item = &'a Summary>) -> Option<Self> {
         let Level::Rate(asked_per_s) = level else { return None };
         let runs: Vec<(&Summary, f64)> =
             runs.filter_map(|run| Some((run, served_per_s(run)?))).collect();

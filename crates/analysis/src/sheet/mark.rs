@@ -1,8 +1,11 @@
 //! Why a result's figures are not those of a clean run. Charts show such a point hollow.
 
+use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
 use super::{Sheet, SheetRate};
+use crate::set::Served;
+use crate::summary::Summary;
 use crate::verdict::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +29,23 @@ const KEPT_UP: f64 = 0.95;
 impl Mark {
     /// Those that follow from a sheet's figures alone.
     pub fn found(sheet: &Sheet) -> Vec<Self> {
+        Self::with(sheet, behind(sheet))
+    }
+
+    /// Those of a run of our own, of which more is known than its sheet says.
+    pub(super) fn found_in(sheet: &Sheet, summary: &Summary) -> Vec<Self> {
+        let Some(SheetRate::PerSecond(rate)) = sheet.request_rate else {
+            return Self::with(sheet, None);
+        };
+        let served = Served::of(Level::Rate(rate), std::iter::once(summary));
+        let behind = served.filter(|served| served.saturated).map(|served| Self::Saturated {
+            asked_per_s: served.asked_per_s,
+            served_per_s: served.served_per_s,
+        });
+        Self::with(sheet, behind)
+    }
+
+    fn with(sheet: &Sheet, behind: Option<Self>) -> Vec<Self> {
         let mut marks = Vec::new();
         if let (Some(completed), Some(planned)) = (sheet.completed, sheet.requests_planned)
             && completed < planned
@@ -35,12 +55,7 @@ impl Mark {
         if let Some(failed) = sheet.failed.filter(|failed| 0 < *failed) {
             marks.push(Self::Failures { failed });
         }
-        if let (Some(SheetRate::PerSecond(asked_per_s)), Some(served_per_s)) =
-            (sheet.request_rate, sheet.request_throughput)
-            && served_per_s < KEPT_UP * asked_per_s
-        {
-            marks.push(Self::Saturated { asked_per_s, served_per_s });
-        }
+        marks.extend(behind);
         if sheet.verdict == Some(Verdict::Invalid) {
             marks.push(Self::Invalid);
         }
@@ -54,6 +69,16 @@ impl Mark {
     pub const fn is_doubt(&self) -> bool {
         !matches!(self, Self::Simulated)
     }
+}
+
+/// Whether less came than was asked for, chance set aside: the span of n random arrivals scatters
+/// by about one part in √n, and of a few requests the last answer takes as much.
+fn behind(sheet: &Sheet) -> Option<Mark> {
+    let SheetRate::PerSecond(asked_per_s) = sheet.request_rate? else { return None };
+    let served_per_s = sheet.request_throughput?;
+    let n = sheet.completed.filter(|n| 0 < *n)? as f64;
+    let kept_up = (KEPT_UP - 1.0 / n.sqrt()) * asked_per_s;
+    (served_per_s < kept_up).then_some(Mark::Saturated { asked_per_s, served_per_s })
 }
 
 #[cfg(test)]
@@ -76,5 +101,8 @@ mod tests {
         assert_eq!(Mark::found(&sheet), [Mark::Saturated { asked_per_s: 9.0, served_per_s: 8.3 }]);
         sheet.request_rate = Some(SheetRate::PerSecond(8.7));
         assert!(Mark::found(&sheet).is_empty(), "the last answers take their time");
+        (sheet.completed, sheet.requests_planned) = (Some(60), Some(60));
+        sheet.request_rate = Some(SheetRate::PerSecond(9.0));
+        assert!(Mark::found(&sheet).is_empty(), "so few requests cannot tell");
     }
 }

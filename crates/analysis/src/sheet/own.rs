@@ -49,7 +49,7 @@ impl Sheet {
             let interval = scalar(key).and_then(|scalar| scalar.interval);
             sheet.intervals.extend(interval.map(|interval| (field.to_owned(), interval)));
         }
-        sheet.marks = Mark::found(&sheet);
+        sheet.marks = Mark::found_in(&sheet, summary);
         sheet
     }
 
@@ -73,7 +73,7 @@ impl Sheet {
         ] {
             sheet.latencies.extend(vllm_latency(values, SheetLatency::new(kind, from, grain)));
         }
-        sheet.marks = Mark::found(&sheet);
+        sheet.marks = Mark::found_in(&sheet, summary);
         sheet
     }
 

@@ -12,12 +12,11 @@ mod site;
 mod table;
 mod words;
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::sheet::{Mark, Sheet, Tool};
 
 use self::charts::{Drawn, Group};
 use self::lines::Line;
 pub use self::site::site;
-use self::words::tool_name;
 use super::charts::figure;
 use super::frame::section;
 use super::words::{counted, listed};
@@ -34,8 +33,8 @@ pub struct PageWords {
     pub made_from: Vec<String>,
     /// Of this program.
     pub tool_version: String,
-    /// How a tool defines its figures: its name, and a sentence for each.
-    pub definitions: Vec<(String, Vec<String>)>,
+    /// How a tool defines its figures, in a sentence for each.
+    pub definitions: Vec<(Tool, Vec<String>)>,
     /// What else a reader must know, such as records that could not be read.
     pub remarks: Vec<String>,
 }
@@ -81,7 +80,7 @@ fn sections(lines: &[Line<'_>], words: &PageWords) -> Vec<Section> {
 /// What all results have in common, and what they are.
 fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     let models = distinct(sheets.iter().filter_map(|sheet| sheet.model.as_deref()));
-    let tools = distinct(sheets.iter().map(|sheet| tool_name(sheet.source.tool)));
+    let tools = distinct(sheets.iter().map(|sheet| sheet.source.tool.told()));
     let times = || sheets.iter().filter_map(|sheet| sheet.started.as_deref());
     let mut facts = Vec::new();
     if !models.is_empty() {

@@ -38,9 +38,8 @@ fn objection(key: &str, weight: Weight, side: &str, text: String, remedy: &str) 
 
 /// Troubles of a side by itself.
 fn of_side(side: &SheetSide) -> Vec<Objection> {
-    let marked = |is: fn(&Mark) -> bool| {
-        side.compared().filter(|sheet| Mark::found(sheet).iter().any(is)).count()
-    };
+    let marked =
+        |is: fn(&Mark) -> bool| side.compared().filter(|sheet| sheet.marks.iter().any(is)).count();
     let of_verdict =
         |verdict| side.sheets.iter().filter(|sheet| sheet.verdict == Some(verdict)).count();
     let look = "look at their warnings with `inferometer verify RUN --format page`";

@@ -1,9 +1,11 @@
 //! What a report is about: something that was measured, or results side by side.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Sheet, Tool};
 use inferometer_interchange::export::vllm::{Writing, line};
+use inferometer_interchange::meaning;
 use inferometer_report::document::Document;
 use inferometer_report::json;
 use inferometer_report::pages::csv;
@@ -123,20 +125,32 @@ impl Results {
             return Err(Failure::usage(format!("there is no result in {}", names.join(", ")))
                 .hint("`inferometer runs` lists what is stored"));
         }
-        let words =
-            PageWords { made_from: names.to_vec(), remarks: remarks(store, names)?, ..words() };
+        let words = PageWords {
+            made_from: names.to_vec(),
+            remarks: remarks(store, names)?,
+            ..words(&sheets)
+        };
         Ok(Self { sheets, words, folder: None })
     }
 
     fn of_source(source: &Source) -> Self {
         let name = source.folder().file_name().unwrap_or_default();
-        let words = PageWords { made_from: vec![name.to_string_lossy().into_owned()], ..words() };
-        Self { sheets: sheets::of_source(source), words, folder: None }
+        let made_from = vec![name.to_string_lossy().into_owned()];
+        let sheets = sheets::of_source(source);
+        let words = PageWords { made_from, ..words(&sheets) };
+        Self { sheets, words, folder: None }
     }
 }
 
-fn words() -> PageWords {
-    PageWords { tool_version: env!("CARGO_PKG_VERSION").to_owned(), ..PageWords::default() }
+fn words(sheets: &[Sheet]) -> PageWords {
+    let tools: BTreeSet<Tool> = sheets.iter().map(|sheet| sheet.source.tool).collect();
+    let definition =
+        |tool: Tool| (tool, meaning(tool).iter().map(|&said| said.to_owned()).collect());
+    PageWords {
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        definitions: tools.into_iter().map(definition).collect(),
+        ..PageWords::default()
+    }
 }
 
 /// What could not be read of the files that were imported.

@@ -6,7 +6,6 @@ use inferometer_analysis::{Percentile, Statistic};
 
 use super::figures::{Meaning, Quantity, doubt_words, statistic_name};
 use super::lines::{Level, Line, LoadKind};
-use super::words::kind_name;
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
 use crate::number::{count, figure, latency_text};
 use crate::pages::words::listed;
@@ -106,8 +105,8 @@ impl Axis<'_> {
         }
         let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
         let title = match names.as_slice() {
-            [only] => format!("{only} {}", kind_name(kind)),
-            several => format!("{}: {}", kind_name(kind), listed(several).to_lowercase()),
+            [only] => format!("{only} {}", kind.told()),
+            several => format!("{}: {}", kind.told(), listed(several).to_lowercase()),
         };
         let file = format!("summary_{}_ms", id.replace('-', "_"));
         self.drawn(group, (id, &title, file), panels)

@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{Sheet, SheetRate};
 
 use super::lines::{Line, lines};
 use super::table::quantities;
-use super::words::{mark_words, tool_name};
+use super::words::mark_words;
 use crate::pages::csv::{Field, line};
 
 const FACTS: [&str; 15] = [
@@ -59,7 +59,7 @@ fn facts(name: &str, sheet: &Sheet) -> Vec<Field> {
     vec![
         text(Some(name)),
         text(sheet.model.as_deref()),
-        text(Some(tool_name(sheet.source.tool))),
+        text(Some(sheet.source.tool.told())),
         text(Some(&sheet.source.name)),
         number(sheet.source.line.map(u64::from)),
         text(sheet.started.as_deref()),

@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark, Sheet, S
 use inferometer_analysis::{Estimate, Interval, Statistic};
 
 use super::lines::Level;
-use super::words::{from_words, grain_name, kind_name, mark_name, mark_words};
+use super::words::{from_words, grain_name, mark_name, mark_words};
 use crate::number::count;
 use crate::pages::words::range;
 
@@ -47,7 +47,7 @@ impl Meaning {
             LatencyKind::Itl => false,
         };
         let grain = if is_usual { "" } else { grain_name(self.grain) };
-        let parts = [kind_name(self.kind), from_words(self.from), grain];
+        let parts = [self.kind.told(), from_words(self.from), grain];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join(" ")
     }

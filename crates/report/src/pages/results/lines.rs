@@ -2,7 +2,7 @@
 
 use inferometer_analysis::sheet::{Sheet, SheetRate, Tool};
 
-use super::words::{tool_name, unsaid};
+use super::words::unsaid;
 use crate::pages::words::trimmed;
 
 /// What an axis below counts.
@@ -175,7 +175,7 @@ impl<'a> Key<'a> {
         [
             self.configuration.to_owned(),
             self.model.map_or_else(|| unsaid("model"), str::to_owned),
-            tool_name(self.tool).to_owned(),
+            self.tool.told().to_owned(),
             self.tensor_parallel.map_or_else(|| unsaid("TP"), |gpus| format!("TP {gpus}")),
             if self.simulated { "simulated" } else { "measured" }.to_owned(),
             self.max_concurrency.map_or_else(

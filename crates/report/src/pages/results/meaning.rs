@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{CountsFrom, LatencyKind, Sheet};
 use super::PageWords;
 use super::figures::Meaning;
 use super::lines::Line;
-use super::words::{grain_words, kind_words, tool_name};
+use super::words::{grain_words, kind_words};
 use crate::document::{Block, Span, Text, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
@@ -23,11 +23,11 @@ pub(super) fn blocks(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
     let mut blocks = Vec::new();
     for tool in tools {
         let own = || sheets.iter().copied().filter(|sheet| sheet.source.tool == tool);
-        let name = tool_name(tool);
+        let name = tool.told();
         let kinds = [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl, LatencyKind::E2e];
         let meanings = kinds.into_iter().flat_map(|kind| Meaning::all(kind, own()));
         let mut points: Vec<Text> = meanings.map(told).collect();
-        let told = words.definitions.iter().filter(|(of, _)| of == name);
+        let told = words.definitions.iter().filter(|(of, _)| *of == tool);
         points.extend(told.flat_map(|(_, said)| said).map(|said| plain(sentence(said))));
         blocks.push(Block::Paragraph(vec![Span::Strong(name.to_owned())]));
         blocks.push(Block::List(points));

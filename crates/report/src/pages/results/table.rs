@@ -5,7 +5,7 @@ use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use super::figures::{Meaning, Quantity, statistic_name};
 use super::lines::{Line, load_words};
-use super::words::{mark_name, mark_words, tool_name, unsaid};
+use super::words::{mark_name, mark_words, unsaid};
 use crate::document::{Cell, Column, Table, plain};
 use crate::number::{count, figure};
 use crate::pages::cells::missing;
@@ -127,7 +127,7 @@ fn source_cell(sheet: &Sheet) -> Cell {
     let name = if source.name.is_empty() { unsaid("name") } else { source.name.clone() };
     let place = source.line.map(|line| format!("line {line}"));
     let parts: Vec<String> =
-        [Some(tool_name(source.tool).to_owned()), place].into_iter().flatten().collect();
+        [Some(source.tool.told().to_owned()), place].into_iter().flatten().collect();
     let started = sheet.started.clone().map(|time| format!("started {time}"));
     let detail: Vec<String> = [Some(name), started].into_iter().flatten().collect();
     let short = |text: String| crate::escape::terminal_line(&text, 2 * NAME_MAX);

@@ -1,34 +1,13 @@
-//! What results, their tools and their marks are called.
+//! What results and their marks are called.
 
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark, Tool};
+use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark};
 
 use crate::number::{count, figure};
 use crate::pages::words::{counted, trimmed};
 
-pub(super) const fn tool_name(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Inferometer => "Inferometer",
-        Tool::Vllm => "vLLM",
-        Tool::Sglang => "SGLang",
-        Tool::GuideLlm => "GuideLLM",
-        Tool::AiPerf => "AIPerf",
-        Tool::LlmD => "llm-d",
-        Tool::GenaiBench => "genai-bench",
-    }
-}
-
 /// For what a source leaves out.
 pub(super) fn unsaid(what: &str) -> String {
     format!("{what} not said")
-}
-
-pub(super) const fn kind_name(kind: LatencyKind) -> &'static str {
-    match kind {
-        LatencyKind::Ttft => "TTFT",
-        LatencyKind::Tpot => "TPOT",
-        LatencyKind::Itl => "ITL",
-        LatencyKind::E2e => "E2E",
-    }
 }
 
 pub(super) const fn kind_words(kind: LatencyKind) -> &'static str {
