@@ -4,6 +4,7 @@
 //! figure is mapped once. A sheet holds figures only: what its source does not say is missing, and
 //! every latency says what one of its values is and from where its clock counts.
 
+pub mod further;
 mod mark;
 mod own;
 
@@ -49,6 +50,9 @@ pub struct Sheet {
     pub peak_concurrent_requests: Option<u64>,
     /// At most one of a kind, clock and grain; see [`Sheet::latency`].
     pub latencies: Vec<SheetLatency>,
+    /// Figures of one tool only, by its own keys; see [`further`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub further: BTreeMap<String, f64>,
     /// 95 % intervals of the throughputs, by the name of their field; from within the run.
     pub intervals: BTreeMap<String, Interval>,
     /// Ours only: other tools do not judge themselves.
@@ -108,7 +112,7 @@ pub enum Form {
     Document,
     /// One line for each request; the figures are computed from them.
     Requests,
-    /// A printed block up to v0.10 of vLLM: “Total Token throughput”, no failed requests.
+    /// A printed block up to v0.12 of vLLM: “Total Token throughput” with a capital.
     OldBlock,
     /// A printed block since.
     Block,
