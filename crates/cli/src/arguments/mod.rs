@@ -24,7 +24,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bench::{BenchArguments, BenchCommand, ServeBenchArguments, SweepBenchArguments};
+pub(crate) use bench::{
+    BenchArguments, BenchCommand, Definitions, LoraAssignment, RampStrategy, ServeBenchArguments,
+    ServeDataArguments, ServeLoadArguments, ServeReportArguments, ServeTargetArguments,
+    SweepBenchArguments,
+};
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
 pub(crate) use embedded::EngineTable;
@@ -42,8 +46,8 @@ pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use suite::SuiteArguments;
 pub(crate) use sweep::{SweepArguments, SweepTable};
-pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
-pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
+pub(crate) use target::{ClientTable, LimitTable, RepeatTable, TargetTable};
+pub(crate) use workload::{MixTable, SourceTable, TokenTable, WorkloadTable};
 pub(crate) use written::{Grammar, Named, Written};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
