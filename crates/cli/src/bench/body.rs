@@ -28,21 +28,18 @@ pub(super) fn table(
     if !api.generates() && sampling.iter().any(|(_, value)| value.is_some()) {
         return Err(Failure::usage("flags of sampling need a backend that generates text"));
     }
-    let of_client = match api {
+    let of_client = [
         // Sent with every completion, so that the server's own default does not count.
-        Api::Completions => {
-            [("repetition_penalty", Some(json!(1.0))), ("logprobs", body.logprobs.map(Value::from))]
-        }
-        Api::Embeddings => [("truncate_prompt_tokens", Some(json!(-1))), ("logprobs", None)],
-        _ => [("logprobs", None), ("logprobs", None)],
-    };
+        ("repetition_penalty", (api == Api::Completions).then(|| json!(1.0))),
+        ("logprobs", body.logprobs.map(Value::from)),
+        ("truncate_prompt_tokens", (api == Api::Embeddings).then(|| json!(-1))),
+        ("ignore_eos", (goes_on && api.generates()).then_some(Value::Bool(true))),
+    ];
     if body.logprobs.is_some() && api != Api::Completions {
         return Err(Failure::usage("--logprobs is only sent with completions")
             .hint("for chat: --extra-body '{\"logprobs\": true, \"top_logprobs\": 1}'"));
     }
-    let ignore_eos = (goes_on && api.generates()).then_some(Value::Bool(true));
-    for (field, value) in sampling.into_iter().chain(of_client).chain([("ignore_eos", ignore_eos)])
-    {
+    for (field, value) in sampling.into_iter().chain(of_client) {
         let Some(value) = value else { continue };
         fields.entry(field).or_insert(value);
     }

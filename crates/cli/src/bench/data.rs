@@ -110,8 +110,8 @@ fn around(mean: u32, share: f64) -> Written<Lengths> {
     Written(if share == 0.0 { Lengths::Fixed(mean) } else { Lengths::Around { mean, share } })
 }
 
-fn fixed(tokens: u32) -> Option<Written<Lengths>> {
-    Some(Written(Lengths::Fixed(tokens)))
+fn fixed(tokens: u32) -> Written<Lengths> {
+    Written(Lengths::Fixed(tokens))
 }
 
 fn no_path(said: &ServeDataArguments, name: &str) -> Result<(), Failure> {
@@ -185,8 +185,8 @@ fn prefix_repetition(said: &ServeDataArguments, beside: Around) -> Result<Data, 
         ));
     }
     let source = SourceTable {
-        input_tokens: fixed(prefix.saturating_add(suffix)),
-        output_tokens: fixed(output),
+        input_tokens: Some(fixed(prefix.saturating_add(suffix))),
+        output_tokens: Some(fixed(output)),
         prefix_tokens: Some(prefix),
         prefixes: Some(count),
         ..SourceTable::default()
@@ -199,7 +199,7 @@ fn share_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     let source = SourceTable {
         dataset: Some(path(said, "sharegpt")?),
         dataset_kind: Some(Written(DatasetKind::ShareGpt)),
-        output_tokens: output.and_then(fixed),
+        output_tokens: output.map(fixed),
         keep_order: said.disable_shuffle.then_some(true),
         ..SourceTable::default()
     };
@@ -224,7 +224,7 @@ fn custom(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
     });
     let typed = said.output_len.map(i64::from).or(said.custom_output_len).unwrap_or(256);
     let output_tokens = match u32::try_from(typed) {
-        Ok(tokens) => fixed(tokens),
+        Ok(tokens) => Some(fixed(tokens)),
         Err(_) if typed == -1 => None,
         Err(_) => return Err(Failure::usage(format!("--custom-output-len {typed} is no length"))),
     };

@@ -111,7 +111,6 @@ fn ramped(
         ))
         .hint("from 0 no request would ever leave; begin with 1"));
     }
-    #[expect(clippy::cast_precision_loss, reason = "rates beyond 2^53 are refused later")]
     let (from, to) = (from as f64, to as f64);
     if from.total_cmp(&to).is_eq() {
         return Ok(LoadTable { rate: Some(Written(PerSecond(from))), ..load });

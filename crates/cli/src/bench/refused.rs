@@ -19,12 +19,8 @@ pub(crate) struct Refused(Vec<&'static str>);
 impl Refused {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(flag) = self.0.first() else { return Ok(()) };
-        let refusals = REFUSALS.iter();
-        let (why, instead) = refusals
-            .filter(|refusal| refusal.flags.contains(flag))
-            .map(|refusal| (refusal.why, refusal.instead))
-            .next()
-            .unwrap_or_default();
+        let refusal = REFUSALS.iter().find(|refusal| refusal.flags.contains(flag));
+        let (why, instead) = refusal.map_or(("", ""), |refusal| (refusal.why, refusal.instead));
         Err(Failure::usage(format!("--{flag} cannot be honoured: {why}")).hint(instead))
     }
 }

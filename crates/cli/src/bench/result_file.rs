@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use inferometer_analysis::sheet::{Sheet, SheetRate};
 use inferometer_interchange::export::vllm::{self, FileName, Ramp, Writing, date};
@@ -63,7 +63,7 @@ impl ResultFile {
         Ok(path)
     }
 
-    fn put(&self, sheet: &Sheet, path: &PathBuf) -> Result<(), String> {
+    fn put(&self, sheet: &Sheet, path: &Path) -> Result<(), String> {
         let said = |error: std::io::Error| error.to_string();
         let line = vllm::line(sheet, &self.writing).map_err(|error| error.to_string())?;
         let mut file = if self.append {

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::serve_data::ServeDataArguments;
+use crate::arguments::StoreArguments;
 use crate::bench::Refused;
 
 #[derive(Args, Debug)]
@@ -148,7 +149,7 @@ pub(crate) struct ServeLoadArguments {
     /// Rate at the last request
     #[arg(long, value_name = "PER_SECOND", allow_hyphen_values = true)]
     pub(crate) ramp_up_end_rps: Option<i64>,
-    /// Send at the moments of the trace; only with timed_trace, where it is the default
+    /// Send at the moments of the trace; only with `timed_trace`, where it is the default
     #[arg(long, overrides_with = "no_self_timed")]
     pub(crate) self_timed: bool,
     /// Take the lengths of a trace, but not its moments
@@ -176,6 +177,7 @@ pub(crate) enum RampStrategy {
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Results")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeReportArguments {
     /// Latencies to print and save: ttft, tpot, itl, e2el [default: ttft,tpot,itl; e2el where
     /// nothing is generated]
@@ -219,7 +221,7 @@ pub(crate) struct ServeReportArguments {
     #[arg(long, value_enum, value_name = "WHOSE")]
     pub(crate) definitions: Option<Definitions>,
     #[command(flatten)]
-    pub(crate) store: crate::arguments::StoreArguments,
+    pub(crate) store: StoreArguments,
 }
 
 /// Whose numbers are printed. The result file has those of the tool whose format it is.

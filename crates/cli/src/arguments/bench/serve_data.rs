@@ -7,8 +7,8 @@ use clap::Args;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "What is asked")]
 pub(crate) struct ServeDataArguments {
-    /// Where prompts come from: random, sharegpt, custom, prefix_repetition, burstgpt or
-    /// timed_trace [default: random]
+    /// Where prompts come from: random, sharegpt, custom, `prefix_repetition`, burstgpt or
+    /// `timed_trace` [default: random]
     #[arg(long, value_name = "NAME")]
     pub(crate) dataset_name: Option<String>,
     /// File of the data
