@@ -20,7 +20,7 @@ pub(crate) fn until_ready<T>(
         let waited = Duration::from_nanos(clock.now().as_nanos());
         match ask() {
             Err(failure) if failure.is_passing() && waited < patience => {
-                std::thread::sleep(ASK_AGAIN.min(patience - waited));
+                std::thread::sleep(ASK_AGAIN.min(patience.saturating_sub(waited)));
             }
             ended => return ended,
         }

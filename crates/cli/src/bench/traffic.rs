@@ -10,21 +10,18 @@ pub(crate) fn lines(said: &ServeLoadArguments, recorded: bool) -> String {
     if recorded {
         return text + "Self timing is set, using the timestamps from the trace file.\n";
     }
-    match said.ramp_up_strategy {
-        Some(strategy) => {
-            let strategy = name(strategy);
-            let end = |rate: Option<i64>| rate.unwrap_or_default();
-            let (from, to) = (end(said.ramp_up_start_rps), end(said.ramp_up_end_rps));
-            let _ = write!(
-                text,
-                "Traffic ramp-up strategy: {strategy}.\n\
-                 Will increase RPS from {from} to {to} RPS over the duration of the benchmark.\n"
-            );
-        }
-        None => {
-            let rate = said.request_rate.unwrap_or(f64::INFINITY);
-            let _ = writeln!(text, "Traffic request rate: {rate:?}");
-        }
+    if let Some(strategy) = said.ramp_up_strategy {
+        let strategy = name(strategy);
+        let end = |rate: Option<i64>| rate.unwrap_or_default();
+        let (from, to) = (end(said.ramp_up_start_rps), end(said.ramp_up_end_rps));
+        let _ = write!(
+            text,
+            "Traffic ramp-up strategy: {strategy}.\n\
+             Will increase RPS from {from} to {to} RPS over the duration of the benchmark.\n"
+        );
+    } else {
+        let rate = said.request_rate.unwrap_or(f64::INFINITY);
+        let _ = writeln!(text, "Traffic request rate: {rate:?}");
     }
     let burstiness = said.burstiness.unwrap_or(1.0);
     let is_poisson = (burstiness - 1.0).abs() < f64::EPSILON;

@@ -117,7 +117,7 @@ impl Bench {
         let rate = load.request_rate.filter(|rate| rate.is_finite());
         sheet.backend = Some(self.backend.clone());
         sheet.model = Some(self.model.clone());
-        sheet.tokenizer = self.tokenizer.clone();
+        sheet.tokenizer.clone_from(&self.tokenizer);
         sheet.request_rate = Some(rate.map_or(SheetRate::Unlimited, SheetRate::PerSecond));
         sheet.burstiness = Some(load.burstiness.unwrap_or(1.0));
         sheet.max_concurrency = load.max_concurrency;
@@ -198,19 +198,17 @@ fn names(
     patience: Duration,
 ) -> Result<Names, Failure> {
     let target = &said.target;
-    let (asked, model) = match &target.model {
-        Some(model) => (target.served_model_name.clone().unwrap_or(model.clone()), model.clone()),
-        None => {
-            let insecure = target.insecure && base.tls;
-            let client = ClientDraft { insecure, ..ClientDraft::default() };
-            let draft = SpecDraft { url: Some(base.clone()), client, ..SpecDraft::default() };
-            let (spec, secrets) = (draft.resolve()?, Secrets::read(None, headers)?);
-            let first = until_ready(patience, || {
-                first_model(&addressed(&spec, &secrets, base)?, &secrets)
-            })?;
-            let root = first.root.unwrap_or_else(|| first.id.clone());
-            (target.served_model_name.clone().unwrap_or(first.id), root)
-        }
+    let (asked, model) = if let Some(model) = &target.model {
+        (target.served_model_name.clone().unwrap_or(model.clone()), model.clone())
+    } else {
+        let insecure = target.insecure && base.tls;
+        let client = ClientDraft { insecure, ..ClientDraft::default() };
+        let draft = SpecDraft { url: Some(base.clone()), client, ..SpecDraft::default() };
+        let (spec, secrets) = (draft.resolve()?, Secrets::read(None, headers)?);
+        let first =
+            until_ready(patience, || first_model(&addressed(&spec, &secrets, base)?, &secrets))?;
+        let root = first.root.unwrap_or_else(|| first.id.clone());
+        (target.served_model_name.clone().unwrap_or(first.id), root)
     };
     let tokenizer =
         (!target.skip_tokenizer_init).then(|| target.tokenizer.clone().unwrap_or(model.clone()));
