@@ -192,7 +192,7 @@ fn requests_are_named_and_carry_what_was_typed() {
 }
 
 #[test]
-fn a_profile_is_started_before_and_stopped_after() {
+fn a_server_without_a_profiler_is_told_before_anything_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let none = server_hearing(|head| {
         if head.starts_with("POST /start_profile") {
