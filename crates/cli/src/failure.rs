@@ -88,6 +88,13 @@ impl Failure {
         self
     }
 
+    /// The same, with its message and its hint in other words.
+    pub(crate) fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
+        self.message = reword(&self.message);
+        self.hint = self.hint.as_deref().map(reword);
+        self
+    }
+
     /// The same, as one that may pass by itself.
     pub(crate) fn passing_if(mut self, passing: bool) -> Self {
         self.passing = passing;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use inferometer_load::{Control, resources};
+use inferometer_load::{Control, Target, resources};
 use inferometer_model::observations::Correction;
 use inferometer_model::spec::{EngineSpec, Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::system::ServerFacts;
@@ -53,6 +53,8 @@ pub(crate) struct Live {
     facts: ServerFacts,
     /// How the server counts our words, where it was asked.
     correction: Option<Correction>,
+    /// What the names of its requests begin with, where somebody cares.
+    request_id_prefix: Option<String>,
     /// Ends with the last measurement, where it is ours.
     _server: Arc<Server>,
 }
@@ -77,7 +79,17 @@ impl Live {
         } else {
             None
         };
-        Ok(Self { found, facts, correction, _server: server })
+        Ok(Self { found, facts, correction, request_id_prefix: None, _server: server })
+    }
+
+    /// The same server, with requests that are named so.
+    pub(crate) fn naming_requests(self, request_id_prefix: Option<String>) -> Self {
+        Self { request_id_prefix, ..self }
+    }
+
+    /// For errands beside the measurement.
+    pub(crate) fn target(&self) -> &Target {
+        &self.found.target
     }
 
     /// What is measured, in words.
@@ -106,6 +118,7 @@ impl Live {
             plan,
             fingerprints,
             materials: ingredients.materials().clone(),
+            request_id_prefix: self.request_id_prefix.clone(),
         };
         measurement.make(place, self.found.clone(), self.facts.clone(), session)
     }

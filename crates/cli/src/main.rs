@@ -1,6 +1,7 @@
 //! Inferometer: measures LLM inference servers, and says how far its numbers can be believed.
 
 mod arguments;
+mod bench;
 mod bench_sweep;
 mod calibration;
 mod check;
@@ -48,7 +49,7 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(bench::with_dashes(std::env::args_os()));
     match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,
         Err(failure) => failure.report(),

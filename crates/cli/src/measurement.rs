@@ -37,6 +37,8 @@ pub(crate) struct Measurement {
     pub(crate) warm_up: Option<Arc<dyn Plan>>,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) materials: Materials,
+    /// Begins the name of every request; `None` names the stored run.
+    pub(crate) request_id_prefix: Option<String>,
 }
 
 pub(crate) struct Measured {
@@ -86,7 +88,8 @@ impl Measurement {
         })?;
         let directory = writer.directory().clone();
         session.interruption.remember(directory.remedy());
-        let request_id_prefix = format!("inferometer-{}", directory.id().replace('/', "-"));
+        let of_run = || format!("inferometer-{}", directory.id().replace('/', "-"));
+        let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(of_run);
         let target = Target { request_id_prefix, ..found.target };
         let listening = Listening::start(&self.spec, &target, clock, &directory);
         let writer = self.play(writer, target, clock, session, &directory)?;

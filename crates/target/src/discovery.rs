@@ -27,12 +27,16 @@ pub enum DiscoveryError {
 
 #[derive(Deserialize)]
 struct ModelList {
-    data: Vec<Model>,
+    data: Vec<ListedModel>,
 }
 
-#[derive(Deserialize)]
-struct Model {
-    id: String,
+/// A model as the server lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ListedModel {
+    pub id: String,
+    /// What it was loaded from, where the server says so: its tokenizer has that name too.
+    #[serde(default)]
+    pub root: Option<String>,
 }
 
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -41,6 +45,12 @@ const MODEL_ID_BYTES_MAX: usize = 1 << 10;
 
 /// The ids that `/v1/models` lists, in the server's order; at least one.
 pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, DiscoveryError> {
+    let models = list_models(fetch).await?;
+    Ok(models.into_iter().map(|model| model.id).collect())
+}
+
+/// The same models with all that is known of them.
+pub async fn list_models(fetch: &impl Fetch) -> Result<Vec<ListedModel>, DiscoveryError> {
     let request = FetchRequest { path: "/v1/models", body_limit: BODY_BYTES_MAX };
     let reply = fetch.fetch(request).await.map_err(DiscoveryError::NoAnswer)?;
     match reply.status {
@@ -52,9 +62,9 @@ pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, Discover
         let what = reply.content_type.unwrap_or_else(|| "something".to_owned());
         DiscoveryError::NotAList { what }
     })?;
-    let is_name = |id: &String| (1..=MODEL_ID_BYTES_MAX).contains(&id.len());
-    let ids: Vec<String> = list.data.into_iter().map(|model| model.id).filter(is_name).collect();
-    if ids.is_empty() { Err(DiscoveryError::Empty) } else { Ok(ids) }
+    let is_name = |model: &ListedModel| (1..=MODEL_ID_BYTES_MAX).contains(&model.id.len());
+    let models: Vec<ListedModel> = list.data.into_iter().filter(is_name).collect();
+    if models.is_empty() { Err(DiscoveryError::Empty) } else { Ok(models) }
 }
 
 #[cfg(test)]

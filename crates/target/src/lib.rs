@@ -6,6 +6,6 @@ pub mod metrics;
 pub mod process;
 pub mod system;
 
-pub use discovery::{DiscoveryError, discover_models};
+pub use discovery::{DiscoveryError, ListedModel, discover_models, list_models};
 pub use metrics::{Poller, PollerError, Polling};
 pub use process::{EngineProcess, StartError};

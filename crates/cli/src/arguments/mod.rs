@@ -25,8 +25,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bench::{
-    BenchArguments, BenchCommand, ServeBenchArguments, ServeSweepArguments, SweepBenchArguments,
-    SweepBenchCommand,
+    BenchArguments, BenchCommand, Definitions, LoraAssignment, RampStrategy, ServeBenchArguments,
+    ServeDataArguments, ServeLoadArguments, ServeReportArguments, ServeSweepArguments,
+    ServeTargetArguments, SweepBenchArguments, SweepBenchCommand,
 };
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
@@ -45,8 +46,8 @@ pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use suite::SuiteArguments;
 pub(crate) use sweep::{SweepArguments, SweepTable};
-pub(crate) use target::{ClientTable, LimitTable, RepeatTable};
-pub(crate) use workload::{MixTable, SourceTable, WorkloadTable};
+pub(crate) use target::{ClientTable, LimitTable, RepeatTable, TargetTable};
+pub(crate) use workload::{MixTable, SourceTable, TokenTable, WorkloadTable};
 pub(crate) use written::{Grammar, Named, Written};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.

@@ -82,7 +82,7 @@ fn page(
         PageFormat::Json => inferometer_report::json::render_judged(summary, &files, required),
         PageFormat::Vllm => {
             // The block has no place for doubt or failure, and its form is not ours to change.
-            output::talk(inferometer_report::terminal::doubts(summary, &files).trim_end());
+            talk_of_doubts(summary, directory);
             tell_requirements(required);
             inferometer_report::block::render(summary)
         }
@@ -90,6 +90,11 @@ fn page(
             inferometer_report::terminal::render_judged(summary, &files, required, style())
         }
     }
+}
+
+/// Beside a result that has no place for it.
+pub(crate) fn talk_of_doubts(summary: &Summary, directory: &RunDirectory) {
+    output::talk(inferometer_report::terminal::doubts(summary, &files(directory)).trim_end());
 }
 
 pub(crate) fn style() -> Style {

@@ -16,7 +16,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, Endpoint, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::outcome::Outcome;
 use inferometer_model::{BaseUrl, Content, RequestRecord, Spec};
-use inferometer_target::{DiscoveryError, discover_models};
+use inferometer_target::{DiscoveryError, ListedModel, list_models};
 
 use self::explain::{IS_IT_HTTP2, probe_failure};
 use crate::failure::Failure;
@@ -41,15 +41,10 @@ pub(crate) fn preflight(
     embedded: bool,
 ) -> Result<Found, Failure> {
     pinning::check(spec.api, spec.workload.body.pin_output)?;
-    let address = resolve(base, spec.limits.connect).map_err(|error| {
-        Failure::target(error.to_string())
-            .hint("is the server running, and is the URL right? A run needs it from the start")
-            .passing_if(true)
-    })?;
-    let mut target = bare_target(spec, secrets.credentials.clone(), base, address);
+    let mut target = addressed(spec, secrets, base)?;
     target.model = match &spec.model {
         Some(model) => model.clone(),
-        None => discovered_model(&target, secrets).or_else(|failure| {
+        None => first_model(&target, secrets).map(|model| model.id).or_else(|failure| {
             // A server with one model need not list it.
             if spec.api.names_model() { Err(failure) } else { Ok(UNNAMED.to_owned()) }
         })?,
@@ -60,7 +55,7 @@ pub(crate) fn preflight(
     target.pinned = pinning::find(&target, &spec.workload)?;
     let endpoint = Endpoint {
         base: base.clone(),
-        address,
+        address: target.address,
         model: target.model.clone(),
         usage: target.usage,
         connections: target.connections,
@@ -68,6 +63,16 @@ pub(crate) fn preflight(
         embedded,
     };
     Ok(Found { target, endpoint })
+}
+
+/// The server with its address, of which nothing is known yet.
+pub(crate) fn addressed(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<Target, Failure> {
+    let address = resolve(base, spec.limits.connect).map_err(|error| {
+        Failure::target(error.to_string())
+            .hint("is the server running, and is the URL right? A run needs it from the start")
+            .passing_if(true)
+    })?;
+    Ok(bare_target(spec, secrets.credentials.clone(), base, address))
 }
 
 pub(crate) fn bare_target(
@@ -97,8 +102,9 @@ pub(crate) fn bare_target(
     }
 }
 
-fn discovered_model(target: &Target, secrets: &Secrets) -> Result<String, Failure> {
-    let asked = fetching(target, async |fetch| discover_models(&fetch).await)?;
+/// The first model that the server lists.
+pub(crate) fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Failure> {
+    let asked = fetching(target, async |fetch| list_models(&fetch).await)?;
     let models = asked.map_err(|error| {
         let passing = match &error {
             DiscoveryError::NoAnswer(_) => true,

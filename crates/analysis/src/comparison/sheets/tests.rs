@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::comparison::{Layouts, Margins, Weight};
-use crate::sheet::{CountsFrom, Grain, LatencyKind, SheetRate, SheetSource};
+use crate::sheet::{CountsFrom, Grain, LatencyKind, Mark, SheetRate, SheetSource};
 
 /// A result of vLLM's client with these output tokens per second.
 fn result(name: &str, concurrency: u32, throughput: f64) -> Sheet {
@@ -153,6 +153,7 @@ fn other_loads_and_prompts_are_refused() {
 fn cut_and_failing_results_are_named() {
     let mut other = result("b", 8, 900.0);
     (other.requests_planned, other.failed) = (Some(2_000), Some(976));
+    other.marks = Mark::found(&other);
     let found = compare(&[side("A", vec![result("a", 8, 1_000.0)]), side("B", vec![other])]);
     for key in ["cut_results", "failures", "requests"] {
         assert_eq!(objection(&found, key).weight, Weight::Warning, "{key}");

@@ -1,11 +1,135 @@
-//! `inferometer bench serve`.
+//! `inferometer bench serve`: a run that is told in the words of `vllm bench serve`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use crate::arguments::ServeBenchArguments;
-use crate::failure::Failure;
+use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::{Verdict, check_slos};
+use inferometer_model::Spec;
+use inferometer_report::block;
+use inferometer_workload::{Ingredients, WorkloadError, make_plan};
+
+use crate::arguments::{Definitions, PageFormat, ServeBenchArguments};
+use crate::bench::{Bench, Profiler, ResultFile, theirs, traffic_lines, until_ready};
+use crate::commands::{page, store, talk_of_doubts};
+use crate::draft::{Drafted, draft};
+use crate::failure::{Exit, Failure};
+use crate::live::{self, Live, Server, Session, check_sends_something};
+use crate::measurement::Measured;
+use crate::output;
+use crate::place::Place;
+use crate::secrets::Secrets;
 
 pub(crate) fn run(arguments: &ServeBenchArguments) -> Result<ExitCode, Failure> {
-    let _ = arguments;
-    Err(Failure::usage("not built yet"))
+    let bench = Bench::of(arguments)?;
+    let exit = Serve { said: arguments, bench: &bench }.carry_out()?;
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The model's name is taken for its tokenizer's, which nobody may have typed.
+fn ungathered(error: WorkloadError) -> Failure {
+    let is_tokenizer = matches!(error, WorkloadError::Tokenizer(_));
+    let failure = theirs(error.into());
+    if !is_tokenizer {
+        return failure;
+    }
+    failure.hint(
+        "name the model's tokenizer with --tokenizer (a folder or file works offline), or go \
+         without one: --skip-tokenizer-init",
+    )
+}
+
+/// One bench, with all that is wanted of it.
+struct Serve<'a> {
+    said: &'a ServeBenchArguments,
+    bench: &'a Bench,
+}
+
+impl Serve<'_> {
+    fn carry_out(&self) -> Result<Option<Exit>, Failure> {
+        let Self { said, bench } = *self;
+        for note in &bench.notes {
+            output::talk(&format!("note: {note}"));
+        }
+        let drafted = draft(&bench.experiment).map_err(theirs)?;
+        let spec = drafted.resolve().map_err(theirs)?;
+        check_slos(&spec.slos, spec.workload.streaming)
+            .map_err(|problem| Failure::usage(problem.to_string()))?;
+        let file = ResultFile::of(said, bench)?;
+        let Drafted { secrets, .. } = drafted;
+        let ingredients = Ingredients::gather(&spec).map_err(ungathered)?;
+        let ceiling = live::ceiling(&spec);
+        live::check_ceiling(&spec, ceiling).map_err(theirs)?;
+        let store = store(&said.report.store)?;
+        store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+        let live = self.reach(&spec, &secrets, &ingredients)?;
+        if self.prints_block() {
+            output::result(&traffic_lines(&said.load, bench.recorded))?;
+        }
+        let session = Session::begin(ceiling, said.report.disable_tqdm)?;
+        session.talk(&live.opening(&spec));
+        let profiler = said.report.profile.then(|| Profiler::start(live.target())).transpose()?;
+        let measured = live.measure(&spec, ingredients, Place::alone(&store), &session)?;
+        if let Some(profiler) = profiler {
+            profiler.stop();
+        }
+        match measured {
+            Ok(measured) => self.show(&measured, file, &session),
+            Err(interrupted) => Ok(Some(interrupted)),
+        }
+    }
+
+    /// The server, as soon as it is there.
+    fn reach(
+        &self,
+        spec: &Spec,
+        secrets: &Secrets,
+        ingredients: &Ingredients,
+    ) -> Result<Live, Failure> {
+        let (plan, _) = make_plan(spec, ingredients);
+        check_sends_something(plan.as_ref())?;
+        let live = until_ready(self.bench.patience, || {
+            let server = Arc::new(Server::of(spec)?);
+            Live::reach(server, spec, secrets, ingredients, plan.as_ref()).map_err(theirs)
+        })?;
+        Ok(live.naming_requests(self.bench.request_id_prefix.clone()))
+    }
+
+    fn show(
+        &self,
+        measured: &Measured,
+        file: Option<ResultFile>,
+        session: &Session,
+    ) -> Result<Option<Exit>, Failure> {
+        let Measured { summary, directory } = measured;
+        let Bench { figures, .. } = self.bench;
+        let observations = directory.read()?.observations;
+        let sheet = Sheet::of_vllm_summed(summary, &observations, &figures.of_run);
+        let sheet = self.bench.told(sheet, self.said);
+        if self.prints_block() {
+            // The block has no place for doubt, and its form is not ours to change.
+            if self.definitions() == Definitions::Vllm {
+                talk_of_doubts(summary, directory);
+            }
+            output::result(&block::of_sheet(&sheet, &figures.of_block))?;
+        }
+        if self.definitions() != Definitions::Vllm {
+            output::result(&page(summary, directory, &[], PageFormat::Page))?;
+        }
+        if let Some(file) = file {
+            let path = file.write(&sheet)?;
+            session.talk(&format!("the result is in {}", path.display()));
+        }
+        // A signal says so first. Promises of goodput are counted, not kept or missed.
+        let cut = session.interruption.exit().filter(|_| summary.run.partial);
+        Ok(cut.or((summary.verdict == Verdict::Invalid).then_some(Exit::RunInvalid)))
+    }
+
+    fn definitions(&self) -> Definitions {
+        self.said.report.definitions.unwrap_or_default()
+    }
+
+    fn prints_block(&self) -> bool {
+        self.definitions() != Definitions::Inferometer
+    }
 }

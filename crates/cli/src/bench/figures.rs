@@ -1,0 +1,144 @@
+//! Which figures are asked for: latencies, percentiles, and the limits of a good request.
+
+use inferometer_analysis::definitions::vllm::{Rank, VllmAsked};
+use inferometer_analysis::sheet::LatencyKind;
+use inferometer_model::spec::Slo;
+use inferometer_report::block::{Asked, Labels};
+
+use crate::arguments::ServeReportArguments;
+use crate::failure::Failure;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    pub(crate) of_run: VllmAsked,
+    pub(crate) of_block: Asked,
+    /// The limits of a good request as promises of ours.
+    pub(crate) promises: Vec<Slo>,
+}
+
+const LATENCIES: [(&str, LatencyKind); 4] = [
+    ("ttft", LatencyKind::Ttft),
+    ("tpot", LatencyKind::Tpot),
+    ("itl", LatencyKind::Itl),
+    ("e2el", LatencyKind::E2e),
+];
+
+impl Figures {
+    /// Where nothing is generated there is one latency only.
+    pub(super) fn of(said: &ServeReportArguments, generates: bool) -> Result<Self, Failure> {
+        let default = if generates { "ttft,tpot,itl" } else { "e2el" };
+        let latencies = latencies(said.percentile_metrics.as_deref().unwrap_or(default))?;
+        let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
+        let limits =
+            said.goodput.iter().map(|text| limit(text)).collect::<Result<Vec<_>, Failure>>()?;
+        let promises = limits.iter().map(|limit| limit.2.clone()).collect();
+        Ok(Self {
+            of_run: VllmAsked {
+                percentiles: percentiles.clone(),
+                goodput: limits.into_iter().map(|(kind, ms, _)| (kind, ms)).collect(),
+                detail: said.save_detailed,
+            },
+            of_block: Asked { labels: Labels::New, latencies, percentiles },
+            promises,
+        })
+    }
+}
+
+fn latencies(text: &str) -> Result<Vec<LatencyKind>, Failure> {
+    let known = |name: &str| {
+        LATENCIES.iter().find(|(known, _)| *known == name.trim()).map(|(_, kind)| *kind)
+    };
+    let each = text.split(',').map(|name| {
+        known(name).ok_or_else(|| {
+            Failure::usage(format!(
+                "--percentile-metrics {text}: `{name}` is none of ttft, tpot, itl and e2el"
+            ))
+        })
+    });
+    each.collect()
+}
+
+fn percentiles(text: &str) -> Result<Vec<String>, Failure> {
+    let each = text.split(',').map(|rank| {
+        Rank::parse(rank).map(|rank| rank.name).ok_or_else(|| {
+            Failure::usage(format!(
+                "--metric-percentiles {text}: `{rank}` is no number from 0 to 100"
+            ))
+        })
+    });
+    each.collect()
+}
+
+fn limit(text: &str) -> Result<(LatencyKind, f64, Slo), Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "--goodput {text}: write limits in milliseconds of ttft, tpot or e2el, such as \
+             ttft:500"
+        ))
+    };
+    let (name, ms) = text.split_once(':').ok_or_else(wrong)?;
+    let ms: f64 = ms.trim().parse().map_err(|_| wrong())?;
+    if !(ms.is_finite() && 0.0 <= ms) {
+        return Err(wrong());
+    }
+    let (kind, ours) = match name.trim() {
+        "ttft" => (LatencyKind::Ttft, "ttft"),
+        "tpot" => (LatencyKind::Tpot, "tpot"),
+        "e2el" => (LatencyKind::E2e, "e2e"),
+        _ => return Err(wrong()),
+    };
+    let promise = format!("{ours}<={ms}ms").parse().map_err(|_| wrong())?;
+    Ok((kind, ms, promise))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        report: ServeReportArguments,
+    }
+
+    fn figures(typed: &str, generates: bool) -> Result<Figures, String> {
+        let words = std::iter::once("bench").chain(typed.split_whitespace());
+        let said = Typed::try_parse_from(words).unwrap().report;
+        Figures::of(&said, generates).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_there() {
+        let found = figures("", true).unwrap();
+        assert_eq!(
+            found.of_block.latencies,
+            [LatencyKind::Ttft, LatencyKind::Tpot, LatencyKind::Itl]
+        );
+        assert_eq!(found.of_block.percentiles, ["99"]);
+        assert!(found.promises.is_empty() && !found.of_run.detail);
+        assert_eq!(figures("", false).unwrap().of_block.latencies, [LatencyKind::E2e]);
+    }
+
+    #[test]
+    fn lists_and_limits_are_read_and_nonsense_is_refused() {
+        let typed = "--percentile-metrics e2el,ttft --metric-percentiles 50,99.9,99.0 \
+                     --goodput ttft:500 e2el:1500.5";
+        let found = figures(typed, true).unwrap();
+        assert_eq!(found.of_block.percentiles, ["50", "99.9", "99"]);
+        assert_eq!(found.of_run.goodput, [(LatencyKind::Ttft, 500.0), (LatencyKind::E2e, 1500.5)]);
+        let promises: Vec<String> = found.promises.iter().map(ToString::to_string).collect();
+        assert_eq!(promises, ["ttft<=500ms", "e2e<=1500.5ms"]);
+        for wrong in [
+            "--percentile-metrics latency",
+            "--metric-percentiles 101",
+            "--metric-percentiles x",
+            "--goodput itl:5",
+            "--goodput ttft=5",
+            "--goodput ttft:-1",
+        ] {
+            assert!(figures(wrong, true).is_err(), "{wrong}");
+        }
+    }
+}

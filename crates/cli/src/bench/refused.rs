@@ -1,0 +1,229 @@
+//! What the other client has and this one cannot honour: each flag with the reason and a way out.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::failure::Failure;
+
+/// Flags that are refused for one reason.
+struct Refusal {
+    flags: &'static [&'static str],
+    why: &'static str,
+    instead: &'static str,
+}
+
+/// The refused flags that were typed; clap takes them, so that they can be refused by name.
+#[derive(Debug, Default)]
+pub(crate) struct Refused(Vec<&'static str>);
+
+impl Refused {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let Some(flag) = self.0.first() else { return Ok(()) };
+        let refusal = REFUSALS.iter().find(|refusal| refusal.flags.contains(flag));
+        let (why, instead) = refusal.map_or(("", ""), |refusal| (refusal.why, refusal.instead));
+        Err(Failure::usage(format!("--{flag} cannot be honoured: {why}")).hint(instead))
+    }
+}
+
+impl Args for Refused {
+    fn augment_args(command: Command) -> Command {
+        flags().fold(command, |command, flag| {
+            let arg = Arg::new(flag).long(flag).num_args(0..).action(ArgAction::Append);
+            command.arg(arg.allow_negative_numbers(true).hide(true))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Refused {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+        Ok(Self(flags().filter(typed).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flags() -> impl Iterator<Item = &'static str> {
+    REFUSALS.iter().flat_map(|refusal| refusal.flags.iter().copied())
+}
+
+const REFUSALS: [Refusal; 16] = [
+    Refusal {
+        flags: &["chat-template-kwargs"],
+        why: "no chat template is applied on this side, so there is nothing to pass it to",
+        instead: "with --backend openai-chat the server applies its template: --extra-body \
+                  '{\"chat_template_kwargs\": {…}}' reaches it",
+    },
+    Refusal {
+        flags: &["use-beam-search"],
+        why: "the other client takes it and does nothing with it",
+        instead: "leave it out; if the server knows it, --extra-body '{\"use_beam_search\": true}'",
+    },
+    Refusal {
+        flags: &["plot-timeline", "timeline-itl-thresholds"],
+        why: "there is no such file; the report of a run shows its requests over time",
+        instead: "inferometer report latest",
+    },
+    Refusal {
+        flags: &["plot-dataset-stats"],
+        why: "there is no such picture; the plan of a run shows its lengths before it is sent",
+        instead: "inferometer report latest, or inferometer plan with the same workload",
+    },
+    Refusal {
+        flags: &["no-oversample"],
+        why: "data that runs out begins again",
+        instead: "set --num-prompts to no more than the data has",
+    },
+    Refusal {
+        flags: &["no-stream", "hf-subset", "hf-split", "hf-name", "hf-output-len"],
+        why: "data sets are not fetched from the hub",
+        instead: "save its prompts as JSON lines with `prompt` (and `output_tokens`), and use \
+                  --dataset-name custom --dataset-path FILE.jsonl",
+    },
+    Refusal {
+        flags: &["bfcl-categories", "blazedit-min-distance", "blazedit-max-distance"],
+        why: "it belongs to data that is fetched from the hub, which is not done here",
+        instead: "save its prompts as JSON lines with `prompt`, and use --dataset-name custom; \
+                  `inferometer run --dataset FILE.jsonl` also takes `messages` and body fields",
+    },
+    Refusal {
+        flags: &["asr-min-audio-len-sec", "asr-max-audio-len-sec"],
+        why: "audio cannot be sent",
+        instead: "use the other client for transcriptions; `inferometer import` reads its result",
+    },
+    Refusal {
+        flags: &["custom-ensure-client-side-data", "enable-multimodal-chat"],
+        why: "pictures and audio of data sets cannot be sent",
+        instead: "inferometer run --images 1 --image-size 512x512 sends pictures of noise",
+    },
+    Refusal {
+        flags: &[
+            "random-mm-base-items-per-request",
+            "random-mm-num-mm-items-range-ratio",
+            "random-mm-limit-mm-per-prompt",
+            "random-mm-bucket-config",
+        ],
+        why: "a mix of pictures and videos by sizes cannot be sent",
+        instead: "inferometer run --images 1 --image-size 512x512 sends pictures of one size",
+    },
+    Refusal {
+        flags: &["random-batch-size", "no-reranker"],
+        why: "a request has one input here",
+        instead: "leave it out; inferometer run --api rerank measures a reranker with data that \
+                  has a query and documents",
+    },
+    Refusal {
+        flags: &["sonnet-input-len", "sonnet-output-len", "sonnet-prefix-len"],
+        why: "the sonnet data are gone from the other client too",
+        instead: "--dataset-name prefix_repetition has prompts that begin alike",
+    },
+    Refusal {
+        flags: &["spec-bench-output-len", "spec-bench-category"],
+        why: "the questions of Spec-Bench are not read here",
+        instead: "save the first turns as JSON lines with `prompt`, and use --dataset-name custom",
+    },
+    Refusal {
+        flags: &["speed-bench-dataset-subset", "speed-bench-output-len", "speed-bench-category"],
+        why: "the questions of SPEED-Bench are not read here",
+        instead: "save them as JSON lines with `prompt`, and use --dataset-name custom",
+    },
+    Refusal {
+        flags: &["timed-trace-label-timestamp", "timed-trace-label-hash-ids"],
+        why: "the keys of a trace are `timestamp` and `hash_ids`",
+        instead: "rename the keys in the file",
+    },
+    Refusal {
+        flags: &["timed-trace-label-input-length", "timed-trace-label-output-length"],
+        why: "the keys of a trace are `input_length` and `output_length`",
+        instead: "rename the keys in the file",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    /// All long flags of the other client, those of its older releases among them.
+    const FLAGS: &str = "
+        append-result asr-max-audio-len-sec asr-min-audio-len-sec backend base-url bfcl-categories
+        blazedit-max-distance blazedit-min-distance burstiness chat-template-kwargs
+        custom-ensure-client-side-data custom-output-len dataset-name dataset-path disable-shuffle
+        disable-tqdm enable-multimodal-chat endpoint extra-body frequency-penalty goodput header
+        hf-name hf-output-len hf-split hf-subset host ignore-eos input-len insecure label logprobs
+        lora-assignment lora-modules max-concurrency metadata metric-percentiles min-p model
+        no-oversample no-reranker no-self-timed no-stream num-prompts num-warmups output-len
+        percentile-metrics plot-dataset-stats plot-timeline port prefix-repetition-num-prefixes
+        prefix-repetition-output-len prefix-repetition-prefix-len prefix-repetition-suffix-len
+        presence-penalty probe-request-rate profile ramp-up-end-rps ramp-up-start-rps
+        ramp-up-strategy random-batch-size random-input-len random-mm-base-items-per-request
+        random-mm-bucket-config random-mm-limit-mm-per-prompt random-mm-num-mm-items-range-ratio
+        random-output-len random-prefix-len random-range-ratio ready-check-timeout-sec
+        repetition-penalty request-id-prefix request-rate result-dir result-filename save-detailed
+        save-result seed self-timed served-model-name sharegpt-output-len skip-chat-template
+        skip-tokenizer-init sonnet-input-len sonnet-output-len sonnet-prefix-len
+        spec-bench-category spec-bench-output-len speed-bench-category
+        speed-bench-dataset-subset speed-bench-output-len temperature timed-trace-chunk-hash-size
+        timed-trace-label-hash-ids timed-trace-label-input-length timed-trace-label-output-length
+        timed-trace-label-timestamp timed-trace-sec-multiplier timeline-itl-thresholds tokenizer
+        tokenizer-mode top-k top-p trust-remote-code use-beam-search";
+
+    /// Ours, which the other client does not have.
+    const OURS: [&str; 3] = ["definitions", "output", "help"];
+
+    fn longs(hidden: bool) -> BTreeSet<String> {
+        let mut command = Arguments::command();
+        command.build();
+        let bench = command.find_subcommand("bench").unwrap();
+        let serve = bench.find_subcommand("serve").unwrap();
+        let of_kind = serve.get_arguments().filter(|arg| arg.is_hide_set() == hidden);
+        of_kind.filter_map(|arg| arg.get_long()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_flag_is_taken_or_refused_and_no_other() {
+        let known: BTreeSet<String> = FLAGS.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(known.len(), 105);
+        let (taken, refused) = (longs(false), longs(true));
+        assert!(taken.is_disjoint(&refused));
+        let mut both: BTreeSet<String> = taken.union(&refused).cloned().collect();
+        for ours in OURS {
+            assert!(both.remove(ours), "--{ours}");
+        }
+        assert_eq!(both, known);
+    }
+
+    #[test]
+    fn the_documentation_has_every_flag_as_it_is() {
+        let text = include_str!("../../../../docs/bench.md");
+        for flag in longs(false).iter().filter(|flag| !OURS.contains(&flag.as_str())) {
+            assert!(text.contains(&format!("`--{flag}`")), "--{flag} is not in docs/bench.md");
+        }
+        let (_, after) = text.split_once("## What is refused").expect("a chapter on it");
+        for flag in longs(true) {
+            assert!(after.contains(&format!("`--{flag}`")), "--{flag} is not told to be refused");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_flag_its_reason_and_a_way_out() {
+        let refused = Refused(vec!["plot-timeline"]).check().unwrap_err();
+        let words = format!("{refused:?}");
+        assert!(
+            words.contains("--plot-timeline") && words.contains("inferometer report"),
+            "{words}"
+        );
+        assert!(Refused::default().check().is_ok());
+    }
+}
