@@ -1,6 +1,7 @@
 //! A sweep of ours in vLLM's own plot tool.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,11 +42,12 @@ pub(super) fn plot(bench: &Bench, page: &mut String) -> Result<(), String> {
     if pictures.is_empty() {
         return Err(format!("the plot tool drew nothing: {}", last_words(&ran)));
     }
-    page.push_str(&format!(
-        "## A sweep of ours in vLLM's plot tool\n\n`vllm bench sweep plot` read our results and \
-         drew {} picture(s).\n",
-        pictures.len()
-    ));
+    page.push_str(
+        "## A sweep of ours in vLLM's plot tool\n\n`vllm bench sweep plot` drew from it:\n",
+    );
+    for picture in pictures {
+        let _ = writeln!(page, "- {}", picture.display());
+    }
     Ok(())
 }
 
