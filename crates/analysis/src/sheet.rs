@@ -264,6 +264,8 @@ impl Sheet {
 mod infinite {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    const WORD: &str = "inf";
+
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
     enum Written {
@@ -277,7 +279,11 @@ mod infinite {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         let written = value.map(|value| {
-            if value.is_finite() { Written::Number(value) } else { Written::Word("inf".to_owned()) }
+            if value == f64::INFINITY {
+                Written::Word(WORD.to_owned())
+            } else {
+                Written::Number(value)
+            }
         });
         written.serialize(serializer)
     }
@@ -286,9 +292,37 @@ mod infinite {
         deserializer: D,
     ) -> Result<Option<f64>, D::Error> {
         let written = Option::<Written>::deserialize(deserializer)?;
-        Ok(written.map(|written| match written {
-            Written::Number(value) => value,
-            Written::Word(_) => f64::INFINITY,
-        }))
+        written
+            .map(|written| match written {
+                Written::Number(value) => Ok(value),
+                Written::Word(word) if word == WORD => Ok(f64::INFINITY),
+                Written::Word(word) => {
+                    let message =
+                        format!("the word “{word}” is no number; `{WORD}` is the only one");
+                    Err(serde::de::Error::custom(message))
+                }
+            })
+            .transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_word_is_infinity() {
+        let of = |json: &str| serde_json::from_str::<Sheet>(json).map(|sheet| sheet.burstiness);
+        assert_eq!(of("{\"burstiness\": \"inf\"}").ok(), Some(Some(f64::INFINITY)));
+        assert_eq!(of("{\"burstiness\": 0.5}").ok(), Some(Some(0.5)));
+        assert_eq!(of("{\"burstiness\": null}").ok(), Some(None));
+        let error = of("{\"burstiness\": \"NaN\"}").map_err(|error| error.to_string());
+        assert!(error.is_err_and(|error| error.contains("“NaN”")));
+        let written = |shape| {
+            let sheet = Sheet { burstiness: Some(shape), ..Sheet::default() };
+            serde_json::to_value(&sheet).ok().map(|value| value["burstiness"].clone())
+        };
+        assert_eq!(written(f64::INFINITY), Some("inf".into()));
+        assert_eq!(written(f64::NAN), Some(serde_json::Value::Null), "no number is not infinity");
     }
 }

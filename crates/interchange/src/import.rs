@@ -12,6 +12,7 @@ mod records;
 mod sample;
 mod sglang;
 mod tree;
+mod value;
 pub(crate) mod vllm;
 
 use inferometer_analysis::sheet::{Sheet, Tool};
@@ -22,6 +23,8 @@ use self::detect::Shape;
 pub use self::meaning::meaning;
 
 const RESULTS_MAX: usize = 100_000;
+/// What a sheet's metadata call the requests that were on their way when the run ended.
+const INCOMPLETE: &str = "incomplete_requests";
 const SCHEMA: &str = "inferometer.import/1";
 
 /// All that was found in one file.
@@ -85,7 +88,7 @@ fn read_text(text: &str) -> Result<(Tool, Vec<Imported>), ImportError> {
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub fn read_results(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut records = vllm::read(text)?;
+    let mut records = vllm::read(&vllm::quote_bare_words(text))?;
     configuration::assign(text, &mut records, &ImportReading::default());
     Ok(records)
 }

@@ -142,9 +142,9 @@ fn aiperfs_summary_is_read_with_its_units() {
         latency(sheet, LatencyKind::E2e, CountsFrom::Schedule).median_ms(),
         Some(99.501_824)
     );
-    assert_eq!(
-        sheet.marks,
-        [Mark::Saturated { asked_per_s: 20.0, served_per_s: 17.682_404_493_914_728 }]
+    assert!(
+        sheet.marks.is_empty(),
+        "six requests are too few to tell what the server keeps up with"
     );
     assert!(sheet.unmapped.iter().any(|place| place == "time_to_second_token"));
     let in_seconds = AIPERF.replace("\"unit\": \"ms\"", "\"unit\": \"fortnights\"");

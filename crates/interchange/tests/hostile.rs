@@ -1,6 +1,9 @@
 //! No text panics, takes for ever, or fills the memory.
 
-use inferometer_interchange::{ImportError, Imported, PublishedTable, read_results};
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use inferometer_interchange::{ImportError, Imported, PublishedTable, read_file, read_results};
+use inferometer_model::import::ImportReading;
 use proptest::prelude::*;
 
 /// Pieces of real files, so that the random texts come near to being results.
@@ -83,6 +86,47 @@ fn many_objects_on_one_line_do_not_make_it_be_searched_for_each() {
     let imported = read_results(&text).unwrap();
     assert_eq!(imported[0].result().unwrap().completed, Some(1));
     assert!(imported[1].broken().unwrap().reason.contains("1000000 JSON objects"));
+}
+
+/// How many records of a file cannot be read, where none can.
+fn all_broken(text: &str) -> usize {
+    let error = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap_err();
+    let ImportError::AllBroken { count, .. } = error else { panic!("{error}") };
+    count
+}
+
+#[test]
+fn many_records_on_one_line_are_read_once() {
+    // Sought again for each, the line's end alone would be two hundred thousand million bytes.
+    let many = 600_000;
+    let sglang = "{\"mean_e2e_latency_ms\":\"output_throughput\"}";
+    assert_eq!(all_broken(&format!("{sglang}{}", "{}".repeat(many))), many + 1);
+    let guidellm = "{\"request_totals\": 1, \"benchmarks\": [";
+    assert_eq!(all_broken(&format!("{guidellm}{}", "{},".repeat(many))), many + 1);
+}
+
+#[test]
+fn results_that_share_no_key_are_not_compared_by_every_key() {
+    // Ten thousand million comparisons, if every key were sought in every result.
+    let row = |row: u32| {
+        let keys = (0..256).map(|key| format!(", \"k{row}_{key}\": \"v\""));
+        format!("{{\"completed\": 1, \"request_rate\": {}{}}}\n", row + 1, keys.collect::<String>())
+    };
+    let imported = read_results(&(0..400).map(row).collect::<String>()).unwrap();
+    assert_eq!(imported.len(), 400);
+}
+
+#[test]
+fn a_latency_keeps_so_many_percentiles() {
+    let ranks: Vec<_> = (0..2000).map(|rank| format!("p50p{rank}: 1, ")).collect();
+    let text = include_str!("foreign/llm-d.yaml")
+        .replace("mean: 1.75", &format!("{}mean: 1.75", ranks.concat()));
+    let import = read_file("file", text.as_bytes(), &ImportReading::default()).unwrap();
+    let sheet = import.sheets().next().unwrap();
+    let most = sheet.latencies.iter().map(|latency| latency.percentiles_ms.len()).max();
+    assert_eq!(most, Some(256));
+    assert_eq!(sheet.unmapped.len(), 257);
+    assert!(sheet.unmapped[0].ends_with("is beyond the 256 percentiles that are kept"));
 }
 
 #[test]

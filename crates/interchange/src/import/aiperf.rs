@@ -7,7 +7,7 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{Mapping, Shape, plain_rank};
-use super::records::{Records, each_object};
+use super::records::read_objects;
 use super::tree::Node;
 use super::{ImportError, Imported};
 pub(super) use requests::read as read_requests;
@@ -22,19 +22,16 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 5] = [
 ];
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut records = Records::default();
-    each_object(text, |line, read| match read {
-        Ok(node) if is_summary(&node) => records.push(sheet(&node, line)),
-        Ok(_) => records.break_off(line, "has no figures of a benchmark".to_owned()),
-        Err(reason) => records.break_off(line, reason),
-    });
-    records.finish()
+    read_objects(text, check, sheet)
 }
 
-fn is_summary(node: &Node) -> bool {
-    ["request_throughput.avg", "request_latency.avg", "request_count.avg"]
-        .iter()
-        .any(|path| node.at(path).is_some())
+fn check(node: &Node) -> Result<(), String> {
+    let figures = ["request_throughput.avg", "request_latency.avg", "request_count.avg"];
+    if figures.iter().any(|path| node.at(path).is_some()) {
+        Ok(())
+    } else {
+        Err("has no figures of a benchmark".to_owned())
+    }
 }
 
 fn sheet(node: &Node, line: u32) -> Sheet {

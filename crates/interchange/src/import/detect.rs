@@ -44,7 +44,8 @@ pub(super) enum Shape {
 }
 
 /// All of these keys stand in a file of the shape; the first shape that fits is meant. A quoted key
-/// cannot be part of a text inside of JSON, where quotes have backslashes.
+/// cannot be part of a text inside of JSON, where quotes have backslashes. A key behind a line break
+/// may begin any line, the first too.
 const KEYS: [(Shape, &[&str]); 12] = [
     (Shape::GuideLlm, &["\"benchmarks\"", "\"request_totals\""]),
     (Shape::GuideLlm, &["\"benchmarks\"", "\"generative_benchmark\""]),
@@ -61,7 +62,8 @@ const KEYS: [(Shape, &[&str]); 12] = [
 ];
 
 pub(super) fn shape(text: &str) -> Shape {
-    let fits = |keys: &&[&str]| keys.iter().all(|key| text.contains(key));
+    let begins = |key: &str| key.strip_prefix('\n').is_some_and(|key| text.starts_with(key));
+    let fits = |keys: &&[&str]| keys.iter().all(|key| begins(key) || text.contains(key));
     let found = KEYS.iter().find(|(_, keys)| fits(keys));
     found.map_or(Shape::Vllm, |(shape, _)| *shape)
 }

@@ -5,9 +5,10 @@ use inferometer_analysis::sheet::{
     SheetSource, Tool,
 };
 
-use super::mapping::{self, Mapping, Shape, plain_rank, shown};
-use super::records::{Records, each_object};
+use super::mapping::{self, Mapping, Shape, plain_rank};
+use super::records::read_objects;
 use super::tree::Node;
+use super::value::shown;
 use super::{ImportError, Imported};
 
 const LATENCIES: [(&str, LatencyKind, CountsFrom); 3] = [
@@ -18,13 +19,11 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom); 3] = [
 const SECONDS: Shape = Shape { to_ms: 1e3, rank: plain_rank };
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut records = Records::default();
-    each_object(text, |line, read| match read {
-        Ok(node) if node.at("aggregated_metrics").is_some() => records.push(sheet(&node, line)),
-        Ok(_) => records.break_off(line, "has no `aggregated_metrics`".to_owned()),
-        Err(reason) => records.break_off(line, reason),
-    });
-    records.finish()
+    let check = |node: &Node| match node.at("aggregated_metrics") {
+        Some(_) => Ok(()),
+        None => Err("has no `aggregated_metrics`".to_owned()),
+    };
+    read_objects(text, check, sheet)
 }
 
 fn sheet(node: &Node, line: u32) -> Sheet {

@@ -8,9 +8,9 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{Mapping, Shape};
-use super::records::{Records, not_json};
+use super::records::{Records, newlines, not_json};
 use super::tree::Node;
-use super::{ImportError, Imported};
+use super::{INCOMPLETE, ImportError, Imported};
 
 /// What it calls inter-token latency is one mean for each answer, which counts once for each token.
 const LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
@@ -18,6 +18,14 @@ const LATENCIES: [(&str, f64, LatencyKind, CountsFrom, Grain); 4] = [
     ("inter_token_latency_ms", 1.0, LatencyKind::Tpot, CountsFrom::Output, Grain::Unknown),
     ("request_latency", 1e3, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
     ("request_scheduled_latency", 1e3, LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
+];
+
+/// Where its versions write how many requests were to be sent.
+const PLANNED: [&str; 4] = [
+    "config.constraints.max_requests.args.count",
+    "config.constraints.max_requests.max_num",
+    "scheduler.constraints.max_requests.max_num",
+    "args.max_number",
 ];
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
@@ -28,6 +36,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
             let benchmarks = document.get("benchmarks").map_or(&[][..], Node::items);
             for (number, benchmark) in benchmarks.iter().enumerate() {
                 take(&mut records, benchmark, number, 1, &common);
+                if records.are_too_many() {
+                    break;
+                }
             }
         }
         Err(error) => read_damaged(text, &error, &mut records),
@@ -53,15 +64,19 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
         inside.starts_with('{').then_some(text.len() - inside.len())
     });
     let mut at = list.unwrap_or(text.len());
+    let mut line = newlines(&text[..at]).saturating_add(1);
     for number in 0.. {
         let rest = text[at..].trim_start_matches([' ', '\t', '\r', '\n', ',']);
-        at = text.len() - rest.len();
+        let start = text.len() - rest.len();
+        line = line.saturating_add(newlines(&text[at..start]));
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Node>();
         let Some(Ok(benchmark)) = values.next() else { break };
-        let line = text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let line = u32::try_from(line).unwrap_or(u32::MAX);
         take(records, &benchmark, number, line, &Common::default());
-        at += values.byte_offset();
+        if records.are_too_many() {
+            return;
+        }
+        at = start + values.byte_offset();
+        line = line.saturating_add(newlines(&text[start..at]));
     }
     let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
     records.break_off(line, not_json(error, 1));
@@ -134,10 +149,12 @@ fn totals(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     };
     sheet.completed = total(found, "successful");
     sheet.failed = total(found, "errored");
-    let begun = total(found, "total");
-    total(found, "incomplete");
-    let planned = found.count("config.constraints.max_requests.args.count");
-    sheet.requests_planned = planned.or(begun);
+    // A limit of time leaves some on their way, and what was begun is no plan.
+    total(found, "total");
+    if let Some(incomplete) = total(found, "incomplete").filter(|incomplete| 0 < *incomplete) {
+        sheet.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
+    }
+    sheet.requests_planned = PLANNED.iter().find_map(|path| found.count(path));
 }
 
 /// Even gaps, or those of a Poisson process; the other strategies send as the server allows.

@@ -4,10 +4,11 @@ use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
 };
 
-use super::mapping::{Mapping, Shape, shown};
+use super::mapping::{Mapping, Shape};
 use super::records::{Records, not_json};
 use super::tree::Node;
-use super::{ImportError, Imported};
+use super::value::shown;
+use super::{INCOMPLETE, ImportError, Imported};
 
 const VERSION: &str = "0.2";
 const RESULTS: &str = "results.request_performance.aggregate";
@@ -28,45 +29,77 @@ const FROM_SEND: [&str; 8] = [
     "genai-bench",
     OURS,
 ];
+/// Tools whose total is the number of requests that were asked for; that of the others is how many
+/// were begun.
+const TOTAL_IS_PLAN: [&str; 3] = ["vllm-benchmark", "inferencemax", OURS];
 /// Reports that we wrote: a gap is one for each token, and a simulation says so.
 const OURS: &str = "inferometer";
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
-    match documents(text) {
-        Ok(documents) => {
-            for (number, document) in documents.iter().enumerate() {
-                match check(document) {
-                    Ok(()) => records.push(sheet(document)),
-                    Err(reason) => {
-                        records.break_off(
-                            1,
-                            format!("begins document {}, which {reason}", number + 1),
-                        );
-                    }
-                }
-            }
+    if text.trim_start().starts_with('{') {
+        let document = serde_json::from_str(text).map_err(|error| {
+            (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json(&error, 1))
+        });
+        take(&mut records, 1, document);
+        return records.finish();
+    }
+    for (line, document) in documents(text) {
+        if records.are_too_many() {
+            break;
         }
-        Err((line, reason)) => records.break_off(line, reason),
+        take(&mut records, line, yaml(line, document));
     }
     records.finish()
 }
 
-/// A report is one document; several may stand in one file with `---` between them.
-fn documents(text: &str) -> Result<Vec<Node>, (u32, String)> {
-    if text.trim_start().starts_with('{') {
-        return serde_json::from_str(text).map(|document| vec![document]).map_err(|error| {
-            (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json(&error, 1))
-        });
+fn take(records: &mut Records, line: u32, document: Result<Node, (u32, String)>) {
+    match document.and_then(|node| check(&node).map(|()| node).map_err(|reason| (line, reason))) {
+        Ok(node) => records.push(sheet(&node, line)),
+        Err((line, reason)) => records.break_off(line, reason),
     }
+}
+
+/// A report is one document; several may stand in one file with `---` between them. Each with the
+/// line on which it begins, without those that say nothing.
+fn documents(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let mut rest = Some((1_u32, 0));
+    let all = std::iter::from_fn(move || {
+        let (line, start) = rest.take()?;
+        let mut at = start;
+        for (number, written) in (line..).zip(text[start..].split_inclusive('\n')) {
+            if at > start && parted(written).is_some() {
+                rest = Some((number, at));
+                break;
+            }
+            at += written.len();
+        }
+        Some((line, &text[start..at]))
+    });
+    all.filter(|(_, document)| document.lines().any(|line| says(parted(line).unwrap_or(line))))
+}
+
+/// What stands behind the sign that parts documents, on its line.
+fn parted(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("---")?;
+    rest.chars().next().is_none_or(char::is_whitespace).then_some(rest)
+}
+
+/// Neither blank, nor a comment, a directive or a document's end.
+fn says(line: &str) -> bool {
+    let line = line.trim();
+    !(line.is_empty() || line.starts_with(['#', '%']) || line == "...")
+}
+
+fn yaml(line: u32, document: &str) -> Result<Node, (u32, String)> {
     // A load without a bound is written as `.inf`.
     let options = serde_saphyr::options! {
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        let line = u32::try_from(line).unwrap_or(u32::MAX).max(1);
+    serde_saphyr::from_str_with_options(document, options).map_err(|error| {
+        let passed = error.location().map_or(0, |location| location.line().saturating_sub(1));
+        let line = line.saturating_add(u32::try_from(passed).unwrap_or(u32::MAX));
         let message = error.to_string();
         (line, format!("is not YAML: {}", shown(message.lines().next().unwrap_or_default())))
     })
@@ -91,7 +124,7 @@ fn check(document: &Node) -> Result<(), String> {
     }
 }
 
-fn sheet(document: &Node) -> Sheet {
+fn sheet(document: &Node, line: u32) -> Sheet {
     let mut found = Mapping::new(document, String::new());
     let of = |name: &str| format!("{RESULTS}.{name}");
     let rate = |found: &mut Mapping<'_>, name: &str| {
@@ -103,7 +136,7 @@ fn sheet(document: &Node) -> Sheet {
             tool: Tool::LlmD,
             form: Form::Document,
             name: found.name("run.uid").unwrap_or_default(),
-            line: Some(1),
+            line: Some(line),
             version: found.name("version"),
             simulated: is_simulated(document),
         },
@@ -122,14 +155,15 @@ fn sheet(document: &Node) -> Sheet {
     sheet.completed = begun
         .zip(sheet.failed)
         .and_then(|(begun, failed)| begun.checked_sub(failed)?.checked_sub(incomplete));
-    sheet.requests_planned = begun;
+    let tool = sheet.backend.as_deref();
+    sheet.requests_planned =
+        begun.filter(|_| tool.is_some_and(|tool| TOTAL_IS_PLAN.contains(&tool)));
+    if incomplete > 0 {
+        sheet.metadata.push((INCOMPLETE.to_owned(), incomplete.to_string()));
+    }
     load(&mut found, &mut sheet);
     stack(&mut found, &mut sheet);
     latencies(&mut found, &mut sheet);
-    // So a simulated run of our own says it in a report.
-    let keywords = found.find("run.keywords").map_or(&[][..], Node::items);
-    sheet.source.simulated = sheet.backend.as_deref() == Some("inferometer")
-        && keywords.iter().any(|word| word.text() == Some("simulated"));
     let description = found.name("run.description");
     sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
     found.pass_over(&["run", "scenario"]);
@@ -190,6 +224,14 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
         let empty = SheetLatency::new(kind, from, grain);
         sheet.latencies.extend(found.latency(&path, Shape { to_ms, rank }, empty));
     }
+    let mean = |kind| sheet.latency(kind).and_then(|latency| latency.mean_ms);
+    if let Some((e2e, ttft)) = mean(LatencyKind::E2e).zip(mean(LatencyKind::Ttft))
+        && e2e < ttft
+    {
+        let path = format!("{RESULTS}.latency.request_latency");
+        found.note(&path, "has a mean below that of the first token, which no answer can have");
+        sheet.latencies.retain(|latency| latency.kind != LatencyKind::E2e);
+    }
 }
 
 /// A report takes the figures of another tool over, and with them what that tool means by them.
@@ -199,11 +241,14 @@ fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
             (CountsFrom::Send, Grain::Request)
         }
         LatencyKind::Ttft | LatencyKind::E2e => (CountsFrom::Unknown, Grain::Request),
+        // Of that tool it may have the first token in it: the report does not say which it took.
+        LatencyKind::Tpot if tool == "guidellm" => (CountsFrom::Output, Grain::Unknown),
         LatencyKind::Tpot => (CountsFrom::Output, Grain::Request),
         LatencyKind::Itl => {
             let grain = match tool {
                 OURS => Grain::Token,
-                "vllm-benchmark" | "aiperf" => Grain::Chunk,
+                "vllm-benchmark" => Grain::Chunk,
+                // Of aiperf it is one mean for each answer.
                 _ => Grain::Unknown,
             };
             (CountsFrom::Output, grain)

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::sheet::{Mark, Sheet, SheetLatency};
+use inferometer_analysis::sheet::{Sheet, SheetLatency};
 
 use super::tree::Node;
+use super::value::{self, LISTED_MAX, shown};
 
-/// Above this a float no longer holds every whole number.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
-const LISTED_MAX: usize = 256;
 /// Longer texts are answers and prompts, not names.
 const NAME_BYTES_MAX: usize = 1024;
-const SHOWN_CHARS: usize = 60;
 
 /// One record of a document while its values are put into a sheet.
 #[derive(Debug)]
@@ -75,8 +72,10 @@ impl<'a> Mapping<'a> {
 
     /// Says why the value at a path is not in the sheet.
     pub(super) fn note(&mut self, path: &str, reason: &str) {
-        let place = self.placed(path);
-        self.notes.push(format!("{place} {reason}"));
+        // One more than is listed tells that there are more.
+        if self.notes.len() <= LISTED_MAX {
+            self.notes.push(format!("{} {reason}", self.placed(path)));
+        }
     }
 
     fn placed(&self, path: &str) -> String {
@@ -84,7 +83,7 @@ impl<'a> Mapping<'a> {
         format!("{place}{}", shown(path))
     }
 
-    /// A latency's statistics, or nothing where there were no values: some tools write zeros then.
+    /// A latency's statistics, or nothing where there were no values.
     pub(super) fn latency(
         &mut self,
         path: &str,
@@ -92,26 +91,18 @@ impl<'a> Mapping<'a> {
         mut latency: SheetLatency,
     ) -> Option<SheetLatency> {
         let node = self.find(path)?;
-        if node.entries().is_empty() {
+        let ranks = node.get("percentiles").map_or(&[][..], Node::entries);
+        let mut is_known = false;
+        for (key, value) in node.entries().iter().chain(ranks) {
+            is_known |= self.statistic(&format!("{path}.{key}"), key, value, shape, &mut latency);
+        }
+        if !is_known {
             self.note(path, "has no statistics");
-            return None;
         }
-        let ranks = node.get("percentiles").unwrap_or(node);
-        for (key, value) in node.entries().iter().chain(ranks.entries()) {
-            self.statistic(&format!("{path}.{key}"), key, value, shape, &mut latency);
-        }
-        let known = [latency.mean_ms, latency.std_ms, latency.min_ms, latency.max_ms];
-        let mut values = known.iter().flatten().chain(latency.percentiles_ms.values());
-        if latency.n == Some(0) {
-            return None;
-        }
-        if values.all(|value| *value == 0.0) {
-            self.note(path, "has nothing but zeros: there was nothing to measure");
-            return None;
-        }
-        Some(latency)
+        (is_known && latency.n != Some(0)).then_some(latency)
     }
 
+    /// Whether it was one that is kept.
     fn statistic(
         &mut self,
         path: &str,
@@ -119,16 +110,20 @@ impl<'a> Mapping<'a> {
         value: &Node,
         shape: Shape,
         latency: &mut SheetLatency,
-    ) {
+    ) -> bool {
         let rank = (shape.rank)(key);
         let is_figure =
             matches!(key, "mean" | "avg" | "std" | "std_dev" | "stddev" | "min" | "max" | "count");
         if (rank.is_none() && !is_figure) || *value == Node::Null {
-            return;
+            return false;
         }
-        let Some(value) = self.checked(path, figure(value)) else { return };
+        let Some(value) = self.checked(path, figure(value)) else { return false };
         let ms = value * shape.to_ms;
         match (key, rank) {
+            (_, Some(_)) if LISTED_MAX <= latency.percentiles_ms.len() => {
+                self.note(path, &format!("is beyond the {LISTED_MAX} percentiles that are kept"));
+                return false;
+            }
             (_, Some(rank)) => {
                 latency.percentiles_ms.insert(rank, ms);
             }
@@ -136,21 +131,21 @@ impl<'a> Mapping<'a> {
             ("std" | "std_dev" | "stddev", None) => latency.std_ms = Some(ms),
             ("min", None) => latency.min_ms = Some(ms),
             ("max", None) => latency.max_ms = Some(ms),
-            (_, None) => latency.n = count(&Node::Number(value)).ok(),
+            (_, None) => {
+                latency.n = value::count(value).ok();
+                return false;
+            }
         }
+        true
     }
 
-    /// The sheet with its marks and with all that nobody asked for.
+    /// The sheet with all that nobody asked for.
     pub(super) fn finish(mut self, mut sheet: Sheet) -> Sheet {
         let mut unasked = Vec::new();
         self.unasked(self.node, "", &mut unasked);
-        let listed = self.notes.drain(..).chain(unasked);
-        sheet.unmapped.extend(listed.take(LISTED_MAX + 1));
-        if sheet.unmapped.len() > LISTED_MAX {
-            sheet.unmapped.truncate(LISTED_MAX);
-            sheet.unmapped.push("and more, not listed".to_owned());
+        for what in self.notes.drain(..).chain(unasked) {
+            value::note(&mut sheet, what);
         }
-        sheet.marks = Mark::found(&sheet);
         sheet
     }
 
@@ -175,27 +170,21 @@ impl<'a> Mapping<'a> {
 }
 
 pub(super) fn figure(node: &Node) -> Result<f64, String> {
+    value::figure(number(node)?)
+}
+
+pub(super) fn count(node: &Node) -> Result<u64, String> {
+    value::count(number(node)?)
+}
+
+fn number(node: &Node) -> Result<f64, String> {
     match node {
-        Node::Number(number) if number.is_finite() && *number >= 0.0 => Ok(*number),
-        Node::Number(number) => Err(format!("is {number}, which no figure can be")),
-        Node::Text(text) => Err(format!("is the text “{}”, not a number", shown(text))),
+        Node::Number(number) => Ok(*number),
+        Node::Text(text) => Err(value::no_number(text)),
         Node::Null | Node::Flag(_) | Node::List(_) | Node::Map(_) => {
             Err("is not a number".to_owned())
         }
     }
-}
-
-pub(super) fn count(node: &Node) -> Result<u64, String> {
-    let number = figure(node)?;
-    if number.fract() != 0.0 || number > COUNT_MAX {
-        return Err(format!("is {number}, not a count"));
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, not negative and below 2^53 by the checks above"
-    )]
-    Ok(number as u64)
 }
 
 fn name(node: &Node) -> Result<String, String> {
@@ -212,13 +201,4 @@ pub(super) fn plain_rank(key: &str) -> Option<String> {
     let written = rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let known = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
     (written && known).then(|| rank.to_owned())
-}
-
-/// At most a line's worth of a foreign text, without control characters.
-pub(super) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
-    if text.chars().nth(SHOWN_CHARS).is_some() {
-        shown.push('…');
-    }
-    shown
 }

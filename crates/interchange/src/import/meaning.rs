@@ -40,7 +40,8 @@ pub fn meaning(tool: Tool) -> &'static [&'static str] {
         Tool::LlmD => &[
             "A report takes over another tool's figures. From where latencies count is known only \
              of tools that are known here.",
-            "TPOT is one mean for each answer, without its first token.",
+            "TPOT is one mean for each answer, without its first token; taken over from GuideLLM, it \
+             may have the first token in it.",
         ],
         Tool::GenaiBench => &[
             "TTFT and E2E count from the moment at which a request was sent: waiting in the client \

@@ -1,21 +1,43 @@
-//! The JSON objects of a text one after another: as lines, or each over several lines.
+//! The JSON objects of a text one after another, and the results that were found in a file.
+
+use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency};
 
 use super::tree::Node;
-use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX};
-use inferometer_analysis::sheet::Sheet;
+use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX, value};
 
 const BROKEN_MAX: usize = 1000;
 /// How many times its own length of a text may be read in vain.
-const FOLLOWED_TIMES: usize = 8;
+pub(super) const FOLLOWED_TIMES: usize = 8;
+
+/// One result for each object of a text; `check` says what an object lacks to be one.
+pub(super) fn read_objects(
+    text: &str,
+    check: impl Fn(&Node) -> Result<(), String>,
+    sheet: impl Fn(&Node, u32) -> Sheet,
+) -> Result<Vec<Imported>, ImportError> {
+    let mut records = Records::default();
+    each_object(text, |line, read| {
+        match read.and_then(|node| check(&node).map(|()| node)) {
+            Ok(node) => records.push(sheet(&node, line)),
+            Err(reason) => records.break_off(line, reason),
+        }
+        !records.are_too_many()
+    });
+    records.finish()
+}
 
 /// Gives every object to `take` with the line on which it begins, and every one that cannot be read
-/// with the reason.
-pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Node, String>)) {
+/// with the reason, until `take` says that it has enough.
+pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Node, String>) -> bool) {
     let mut at = 0;
     let mut line = 1_u32;
+    // Of the line that `at` is in: many objects may share one, and it is not sought for each.
+    let mut end = line_end(text, 0);
     let mut follow_bytes = text.len().saturating_mul(FOLLOWED_TIMES);
     while at < text.len() {
-        let end = text[at..].find('\n').map_or(text.len(), |length| at + length);
+        if end < at {
+            end = line_end(text, at);
+        }
         let inner = text[at..end].trim_start_matches([' ', '\t', '[', ',', '\r']);
         let start = end - inner.len();
         let mut next = end + 1;
@@ -31,12 +53,22 @@ pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Node, Str
             if let Ok((_, length)) = &read {
                 next = start + length;
             }
-            take(line, read.map(|(node, _)| node).map_err(|error| not_json(&error, line)));
+            let read = read.map(|(node, _)| node).map_err(|error| not_json(&error, line));
+            if !take(line, read) {
+                return;
+            }
         }
-        let passed = text.as_bytes()[at..next.min(text.len())].iter().filter(|b| **b == b'\n');
-        line = line.saturating_add(u32::try_from(passed.count()).unwrap_or(u32::MAX));
+        line = line.saturating_add(newlines(&text[at..next.min(text.len())]));
         at = next;
     }
+}
+
+fn line_end(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |length| at + length)
+}
+
+pub(super) fn newlines(text: &str) -> u32 {
+    u32::try_from(text.bytes().filter(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
 fn object(text: &str) -> Result<(Node, usize), serde_json::Error> {
@@ -64,11 +96,16 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn push(&mut self, sheet: Sheet) {
+    /// Whatever reader found it, a result has its marks, and no latency of which nothing was
+    /// measured.
+    pub(super) fn push(&mut self, mut sheet: Sheet) {
         self.results += 1;
-        if self.results <= RESULTS_MAX {
-            self.listed.push(Imported::Result(Box::new(sheet)));
+        if self.are_too_many() {
+            return;
         }
+        forget_zeros(&mut sheet);
+        sheet.marks = Mark::found(&sheet);
+        self.listed.push(Imported::Result(Box::new(sheet)));
     }
 
     pub(super) fn break_off(&mut self, line: u32, reason: String) {
@@ -76,26 +113,78 @@ impl Records {
         if self.broken > BROKEN_MAX {
             self.unlisted.get_or_insert(line);
         } else {
-            self.listed.push(Imported::Broken(BrokenRecord { line, reason }));
+            self.remark(line, reason);
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Vec<Imported>, ImportError> {
-        if self.results > RESULTS_MAX {
+    /// Says something of a place in the file without counting it as a broken record.
+    pub(super) fn remark(&mut self, line: u32, reason: String) {
+        self.listed.push(Imported::Broken(BrokenRecord { line, reason }));
+    }
+
+    /// Whether the file will be refused, so that nothing more of it need be read.
+    pub(super) fn are_too_many(&self) -> bool {
+        self.results > RESULTS_MAX
+    }
+
+    pub(super) fn has_results(&self) -> bool {
+        self.results > 0
+    }
+
+    pub(super) fn finish(self) -> Result<Vec<Imported>, ImportError> {
+        self.finish_or(|| {
+            "the file has keys of another tool's results, but no such result".to_owned()
+        })
+    }
+
+    /// With what the file looks like where there is nothing in it at all.
+    pub(super) fn finish_or(
+        mut self,
+        looks_like: impl FnOnce() -> String,
+    ) -> Result<Vec<Imported>, ImportError> {
+        if self.are_too_many() {
             return Err(ImportError::TooMany);
         }
-        if self.results == 0
-            && let Some(first) = self.listed.iter().find_map(Imported::broken)
-        {
-            let (line, reason) = (first.line, first.reason.clone());
-            return Err(ImportError::AllBroken { count: self.broken, line, reason });
+        if !self.has_results() {
+            return Err(match self.listed.iter().find_map(Imported::broken) {
+                Some(first) => ImportError::AllBroken {
+                    count: self.broken,
+                    line: first.line,
+                    reason: first.reason.clone(),
+                },
+                None => ImportError::NothingRecognised { looks_like: looks_like() },
+            });
         }
         if let Some(line) = self.unlisted {
             let count = self.broken - BROKEN_MAX;
             let reason = format!("is the first of {count} more records that cannot be read");
-            self.listed.push(Imported::Broken(BrokenRecord { line, reason }));
+            self.remark(line, reason);
         }
         self.listed.sort_by_key(Imported::line);
         Ok(self.listed)
     }
+}
+
+/// Tools write zeros where there was nothing to measure, such as the gaps of answers of one token.
+/// Read as a latency, they would keep every promise.
+fn forget_zeros(sheet: &mut Sheet) {
+    let found = std::mem::take(&mut sheet.latencies);
+    let (empty, measured): (Vec<_>, Vec<_>) = found.into_iter().partition(is_zero);
+    sheet.latencies = measured;
+    for latency in empty {
+        let name = match latency.kind {
+            LatencyKind::Ttft => "TTFT",
+            LatencyKind::Tpot => "TPOT",
+            LatencyKind::Itl => "ITL",
+            LatencyKind::E2e => "E2E",
+        };
+        let place = sheet.source.line.map_or_else(String::new, |line| format!("line {line}: "));
+        let reason = "has nothing but zeros: there was nothing to measure";
+        value::note(sheet, format!("{place}{name} {reason}"));
+    }
+}
+
+fn is_zero(latency: &SheetLatency) -> bool {
+    let known = [latency.mean_ms, latency.std_ms, latency.min_ms, latency.max_ms];
+    known.iter().flatten().chain(latency.percentiles_ms.values()).all(|value| *value == 0.0)
 }

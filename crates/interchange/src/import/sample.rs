@@ -1,38 +1,24 @@
 //! A latency's statistics from its values, where a file has only those.
 
 use inferometer_analysis::sheet::SheetLatency;
+use inferometer_analysis::{Probability, Sample};
 
 const RANKS: [(f64, &str); 6] =
-    [(50.0, "50"), (75.0, "75"), (90.0, "90"), (95.0, "95"), (99.0, "99"), (99.9, "99.9")];
+    [(0.5, "50"), (0.75, "75"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9")];
 
 /// With percentiles between neighbouring values, as the tools that write such files have them.
-pub(super) fn latency(mut values: Vec<f64>, empty: SheetLatency) -> Option<SheetLatency> {
-    values.sort_by(f64::total_cmp);
-    let (first, last) = (*values.first()?, *values.last()?);
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n;
-    let percentiles = RANKS.map(|(rank, name)| (name.to_owned(), between(&values, rank)));
+pub(super) fn latency(values: Vec<f64>, empty: SheetLatency) -> Option<SheetLatency> {
+    let sample = Sample::new(values)?;
+    let percentiles = RANKS.iter().filter_map(|(share, rank)| {
+        Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
+    });
     Some(SheetLatency {
-        n: Some(values.len() as u64),
-        mean_ms: Some(mean),
-        std_ms: Some(variance.sqrt()),
-        min_ms: Some(first),
-        max_ms: Some(last),
-        percentiles_ms: percentiles.into_iter().collect(),
+        n: Some(sample.count()),
+        mean_ms: Some(sample.mean()),
+        std_ms: Some(sample.std_population()),
+        min_ms: Some(sample.min()),
+        max_ms: Some(sample.max()),
+        percentiles_ms: percentiles.collect(),
         ..empty
     })
-}
-
-fn between(sorted: &[f64], rank: f64) -> f64 {
-    let place = rank / 100.0 * (sorted.len() - 1) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between zero and the length"
-    )]
-    let below = place as usize;
-    let low = sorted[below];
-    let high = sorted.get(below + 1).copied().unwrap_or(low);
-    low + (high - low) * place.fract()
 }

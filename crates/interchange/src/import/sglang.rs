@@ -6,7 +6,7 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{self, Mapping, plain_rank};
-use super::records::{Records, each_object};
+use super::records::read_objects;
 use super::tree::Node;
 use super::{ImportError, Imported};
 
@@ -18,13 +18,11 @@ const LATENCIES: [(&str, LatencyKind, CountsFrom); 4] = [
 ];
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut records = Records::default();
-    each_object(text, |line, read| match read {
-        Ok(node) if node.at("output_throughput").is_some() => records.push(sheet(&node, line)),
-        Ok(_) => records.break_off(line, "has no figures of a benchmark".to_owned()),
-        Err(reason) => records.break_off(line, reason),
-    });
-    records.finish()
+    let check = |node: &Node| match node.at("output_throughput") {
+        Some(_) => Ok(()),
+        None => Err("has no figures of a benchmark".to_owned()),
+    };
+    read_objects(text, check, sheet)
 }
 
 fn sheet(node: &Node, line: u32) -> Sheet {
@@ -108,13 +106,8 @@ fn latency(found: &mut Mapping<'_>, suffix: &str, mut empty: SheetLatency) -> Op
         empty.percentiles_ms.extend(plain_rank(key).zip(value));
     }
     let figures = [empty.mean_ms, empty.std_ms, empty.max_ms];
-    let mut values = figures.iter().flatten().chain(empty.percentiles_ms.values()).peekable();
-    values.peek()?;
-    if values.all(|value| *value == 0.0) {
-        found.note(&format!("mean_{suffix}"), "is zero: there was nothing to measure");
-        return None;
-    }
-    Some(empty)
+    let is_known = figures.iter().any(Option::is_some) || !empty.percentiles_ms.is_empty();
+    is_known.then_some(empty)
 }
 
 /// With `--output-details`: lists of one length, of which a failed request has zeros.

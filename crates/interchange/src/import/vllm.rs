@@ -9,19 +9,18 @@ mod lines;
 mod loose;
 pub(crate) mod own;
 
-use inferometer_analysis::sheet::{Form, Mark, Sheet, SheetSource, Tool};
+use inferometer_analysis::sheet::{Form, Sheet, SheetSource, Tool};
 
 use self::block::{Blocks, Ended};
 use self::json::Object;
 pub(super) use self::lines::quote_bare_words;
 use self::lines::{Line, Lines};
-use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX};
+use super::records::{FOLLOWED_TIMES, Records, not_json};
+use super::value::shown;
+use super::{ImportError, Imported};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
 const LINE_BYTES_MAX: usize = 128 << 20;
-const BROKEN_MAX: usize = 1000;
-/// How many times its own length of a text may be read in vain.
-const FOLLOWED_TIMES: usize = 8;
 
 /// A result of this tool of which nothing is known yet.
 fn vllm_sheet(form: Form, line: u32) -> Sheet {
@@ -29,69 +28,72 @@ fn vllm_sheet(form: Form, line: u32) -> Sheet {
     Sheet { source, ..Sheet::default() }
 }
 
-/// The results of `vllm bench serve` in a text: JSON objects, printed blocks, or both.
+/// The results of `vllm bench serve` in a text: JSON objects, printed blocks, or both. Bare words
+/// must be in quotes already.
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let text = quote_bare_words(text);
-    let mut lines = Lines::of(&text);
+    let mut lines = Lines::of(text);
     let follow_bytes = text.len().saturating_mul(FOLLOWED_TIMES);
     let mut reader = Reader { follow_bytes, ..Reader::default() };
-    while let Some(line) = lines.next() {
-        if let Some(end) = reader.read(&text, line)? {
+    while !reader.records.are_too_many()
+        && let Some(line) = lines.next()
+    {
+        if let Some(end) = reader.read(text, line) {
             lines.jump(line, end);
         }
     }
     let ended = reader.blocks.end_early(lines.number());
-    reader.take_block(ended)?;
-    reader.finish(&text)
+    reader.take_block(ended);
+    reader.finish(text)
 }
 
 #[derive(Debug, Default)]
 struct Reader {
-    imported: Vec<Imported>,
-    results: usize,
-    broken: usize,
-    /// The first record behind those that are listed as broken.
-    unlisted: Option<u32>,
-    /// JSON objects that are no results: the first one's line and keys, and how many.
-    strangers: Option<(u32, String)>,
-    strangers_count: usize,
+    records: Records,
+    strangers: Strangers,
     blocks: Blocks,
     /// How many bytes may still be read in following broken objects over lines; without it a text
     /// could make every line be followed to the end.
     follow_bytes: usize,
 }
 
+/// JSON objects that are no results: the first one's line and keys, and how many.
+#[derive(Debug, Default)]
+struct Strangers {
+    first: Option<(u32, String)>,
+    count: usize,
+}
+
 impl Reader {
     /// Where to go on, if not behind this line.
-    fn read(&mut self, text: &str, line: Line<'_>) -> Result<Option<usize>, ImportError> {
+    fn read(&mut self, text: &str, line: Line<'_>) -> Option<usize> {
         if line.text.len() > LINE_BYTES_MAX {
             let reason = format!(
                 "is a line of {} bytes, and {LINE_BYTES_MAX} is the most; save the result without \
                  --save-detailed",
                 line.text.len()
             );
-            self.break_off(line.number, reason);
-            return Ok(None);
+            self.records.break_off(line.number, reason);
+            return None;
         }
         let inner = line.text.trim_start_matches([' ', '\t', '[', ',']);
         let start = line.start + (line.text.len() - inner.len());
         if !json::opens(&text[start..]) {
             let ended = self.blocks.read(line);
-            self.take_block(ended)?;
-            return Ok(None);
+            self.take_block(ended);
+            return None;
         }
         let ended = self.blocks.end_early(line.number);
-        self.take_block(ended)?;
+        self.take_block(ended);
         match self.object(&text[start..], inner) {
             Ok((object, length)) => {
-                self.take_object(object, line.number)?;
-                Ok(Some(start + length))
+                self.take_object(object, line.number);
+                Some(start + length)
             }
             Err(error) => {
-                self.break_off(line.number, not_json(&error, line.number));
-                Ok(None)
+                self.records.break_off(line.number, not_json(&error, line.number));
+                None
             }
         }
     }
@@ -109,99 +111,58 @@ impl Reader {
         }
     }
 
-    fn take_object(&mut self, object: Object, line: u32) -> Result<(), ImportError> {
+    fn take_object(&mut self, object: Object, line: u32) {
         if object.is_result() {
             let mut result = object.into_result(line);
             self.blocks.above().place(&mut result);
-            return self.take(result);
+            self.records.push(result);
+            return;
         }
-        self.strangers_count += 1;
-        self.strangers.get_or_insert_with(|| (line, object.keys_shown()));
-        Ok(())
+        self.strangers.count += 1;
+        self.strangers.first.get_or_insert_with(|| (line, object.keys_shown()));
     }
 
-    fn take_block(&mut self, ended: Option<Ended>) -> Result<(), ImportError> {
+    fn take_block(&mut self, ended: Option<Ended>) {
         match ended {
-            Some(Ok(result)) => self.take(result),
+            Some(Ok(result)) => self.records.push(result),
             Some(Err(line)) => {
-                self.break_off(line, "is a block without a figure".to_owned());
-                Ok(())
+                self.records.break_off(line, "is a block without a figure".to_owned());
             }
-            None => Ok(()),
+            None => {}
         }
     }
 
-    fn take(&mut self, mut result: Sheet) -> Result<(), ImportError> {
-        result.marks = Mark::found(&result);
-        if self.results == RESULTS_MAX {
-            return Err(ImportError::TooMany);
-        }
-        self.results += 1;
-        self.imported.push(Imported::Result(Box::new(result)));
-        Ok(())
-    }
-
-    fn break_off(&mut self, line: u32, reason: String) {
-        self.broken += 1;
-        if self.broken > BROKEN_MAX {
-            self.unlisted.get_or_insert(line);
-        } else {
-            self.imported.push(Imported::Broken(BrokenRecord { line, reason }));
-        }
-    }
-
-    fn finish(mut self, text: &str) -> Result<Vec<Imported>, ImportError> {
-        if self.results == 0 {
-            return Err(match self.imported.iter().find_map(Imported::broken) {
-                Some(first) => ImportError::AllBroken {
-                    count: self.broken,
-                    line: first.line,
-                    reason: first.reason.clone(),
-                },
-                None => ImportError::NothingRecognised { looks_like: self.looks_like(text) },
-            });
-        }
-        if let Some((line, keys)) = self.strangers {
-            let count = self.strangers_count;
+    fn finish(self, text: &str) -> Result<Vec<Imported>, ImportError> {
+        let Self { mut records, strangers, .. } = self;
+        if let Some((line, keys)) = &strangers.first
+            && records.has_results()
+        {
+            let count = strangers.count;
             let reason = format!(
                 "is the first of {count} JSON objects without the figures of a benchmark; its keys \
                  are {keys}"
             );
-            self.imported.push(Imported::Broken(BrokenRecord { line, reason }));
+            records.remark(*line, reason);
         }
-        if let Some(line) = self.unlisted {
-            let count = self.broken - BROKEN_MAX;
-            let reason = format!("is the first of {count} more records that cannot be read");
-            self.imported.push(Imported::Broken(BrokenRecord { line, reason }));
-        }
-        self.imported.sort_by_key(Imported::line);
-        Ok(self.imported)
-    }
-
-    fn looks_like(&self, text: &str) -> String {
-        let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else {
-            return "the file is empty".to_owned();
-        };
-        if let Some((line, keys)) = &self.strangers {
-            let count = self.strangers_count;
-            return format!(
-                "the file has {count} JSON object(s), the first, in line {line}, with the keys {keys}"
-            );
-        }
-        if text.lines().any(|line| line.trim() == "[[row]]") {
-            return "the file looks like a table of published figures (TOML with `[[row]]`), which \
-                    has a reader of its own"
-                .to_owned();
-        }
-        let count = text.lines().count();
-        format!("the file has {count} line(s) and begins with “{}”", field::shown(first))
+        records.finish_or(|| looks_like(text, &strangers))
     }
 }
 
-/// The parser counts lines from the record's beginning, the reader of the message from the file's.
-fn not_json(error: &serde_json::Error, record_line: u32) -> String {
-    let message = error.to_string();
-    let what = message.split(" at line ").next().unwrap_or(&message);
-    let line = u64::from(record_line) + error.line().saturating_sub(1) as u64;
-    format!("is not JSON: {what} (at line {line}, column {})", error.column())
+fn looks_like(text: &str, strangers: &Strangers) -> String {
+    let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else {
+        return "the file is empty".to_owned();
+    };
+    if let Some((line, keys)) = &strangers.first {
+        let count = strangers.count;
+        return format!(
+            "the file has {count} JSON object(s), the first, in line {line}, with the keys {keys}"
+        );
+    }
+    if text.lines().any(|line| line.trim() == "[[row]]") {
+        return "the file looks like a table of published figures (TOML with `[[row]]`), which \
+                has a reader of its own"
+            .to_owned();
+    }
+    let count = text.lines().count();
+    format!("the file has {count} line(s) and begins with “{}”", shown(first))
 }

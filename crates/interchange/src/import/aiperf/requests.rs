@@ -1,15 +1,18 @@
 //! One line for each request, `profile_export.jsonl`: the figures are computed from them.
 
 use inferometer_analysis::sheet::{
-    CountsFrom, Form, Mark, Sheet, SheetLatency, SheetRequest, SheetSource, Tool,
+    CountsFrom, Form, Sheet, SheetLatency, SheetRequest, SheetSource, Tool,
 };
 
 use super::{LATENCIES, in_ms};
-use crate::import::mapping::{self, shown};
+use crate::import::mapping;
 use crate::import::records::{Records, each_object};
 use crate::import::sample;
 use crate::import::tree::Node;
+use crate::import::value::shown;
 use crate::import::{ImportError, Imported};
+
+const END: &str = "metadata.request_end_ns";
 
 /// All lines are one result.
 pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
@@ -19,6 +22,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
         if let Err(reason) = read.and_then(|node| run.take(&node, line)) {
             records.break_off(line, reason);
         }
+        true
     });
     if let Some(sheet) = run.into_sheet() {
         records.push(sheet);
@@ -34,6 +38,8 @@ struct Run {
     latencies: [Vec<f64>; LATENCIES.len()],
     requests: Vec<SheetRequest>,
     warm_ups: u64,
+    /// Lines whose end is no moment, or one before their beginning.
+    turned_back: u64,
     /// Seconds of the epoch.
     first_start: Option<f64>,
     last_end: Option<f64>,
@@ -57,15 +63,18 @@ impl Run {
         request.e2e_s = values_ms(metrics, "request_latency").first().map(|ms| ms / 1e3);
         let gaps_ms = values_ms(metrics, "inter_chunk_latency");
         request.gaps_s = gaps_ms.iter().map(|ms| ms / 1e3).collect();
-        let end_s = moment(node, "request_end_ns");
+        let end_s = moment(node, "request_end_ns").filter(|end| start_s <= *end);
+        self.turned_back += u64::from(end_s.is_none() && node.at(END).is_some());
         if request.error.as_deref() == Some("") {
             for (values, (name, _, from, _)) in self.latencies.iter_mut().zip(LATENCIES) {
-                values.extend(values_ms(metrics, name));
-                if from == CountsFrom::Schedule {
-                    // The lines have only the moments of it.
+                let found = values_ms(metrics, name);
+                if found.is_empty() && from == CountsFrom::Schedule {
+                    // Most lines have only the moments of it.
                     let issued_s = moment(node, "credit_issued_ns");
-                    values.extend(issued_s.zip(end_s).map(|(issued, end)| (end - issued) * 1e3));
+                    let span = issued_s.zip(end_s).filter(|(issued, end)| issued <= end);
+                    values.extend(span.map(|(issued, end)| (end - issued) * 1e3));
                 }
+                values.extend(found);
             }
         }
         self.requests.push(request);
@@ -113,8 +122,12 @@ impl Run {
         if self.warm_ups > 0 {
             sheet.unmapped.push(format!("{} lines of warm-up requests", self.warm_ups));
         }
+        if self.turned_back > 0 {
+            let count = self.turned_back;
+            let reason = "is none or before its beginning";
+            sheet.unmapped.push(format!("{END} of {count} lines, which {reason}"));
+        }
         sheet.requests = Some(self.requests);
-        sheet.marks = Mark::found(&sheet);
         Some(sheet)
     }
 }

@@ -1,13 +1,14 @@
 //! What a result says of its configuration, in words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use inferometer_analysis::sheet::Sheet;
 
+use super::super::INCOMPLETE;
 use super::Load;
 
 /// Metadata of these names are about the run and its load, not about what was run.
-const OF_THE_RUN: [&str; 9] = [
+const OF_THE_RUN: [&str; 10] = [
     "run",
     "run_id",
     "run_number",
@@ -17,6 +18,7 @@ const OF_THE_RUN: [&str; 9] = [
     "strategy",
     "description",
     "incomplete_reason",
+    INCOMPLETE,
 ];
 /// Two results may differ in everything; of three that all do, each has a name of its own.
 const RESULTS_NAMED_MIN: usize = 3;
@@ -54,16 +56,18 @@ pub(super) fn traits_of(sheets: &[&mut Sheet]) -> Vec<Vec<Trait>> {
 
 /// Where every result has another load, words that no two of them share name the results.
 fn forget_names_of_results(all: &mut [Vec<Trait>]) {
-    let mut kinds: BTreeSet<Kind> = all.iter().flatten().map(|said| said.kind.clone()).collect();
-    kinds.retain(|kind| matches!(kind, Kind::Heading | Kind::Label | Kind::Metadata(_)));
-    for kind in kinds {
-        let said: Vec<&Trait> = all.iter().flatten().filter(|said| said.kind == kind).collect();
-        let different = said.iter().collect::<BTreeSet<_>>().len();
-        if said.len() == all.len() && different == all.len() {
-            for traits in all.iter_mut() {
-                traits.retain(|said| said.kind != kind);
-            }
+    let mut said_of: BTreeMap<&Kind, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for said in all.iter().flatten() {
+        if matches!(said.kind, Kind::Heading | Kind::Label | Kind::Metadata(_)) {
+            let (count, words) = said_of.entry(&said.kind).or_default();
+            *count += 1;
+            words.insert(&said.words);
         }
+    }
+    said_of.retain(|_, (count, words)| *count == all.len() && words.len() == all.len());
+    let names: BTreeSet<Kind> = said_of.into_keys().cloned().collect();
+    for traits in all {
+        traits.retain(|said| !names.contains(&said.kind));
     }
 }
 

@@ -2,8 +2,9 @@
 
 use inferometer_analysis::sheet::{Sheet, SheetRequest};
 
-use crate::import::mapping::{self, Mapping, shown};
+use crate::import::mapping::{self, Mapping};
 use crate::import::tree::Node;
+use crate::import::value::shown;
 
 /// Nothing where the file keeps only some of the requests.
 pub(super) fn read(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequest>> {

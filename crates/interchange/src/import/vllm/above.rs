@@ -4,7 +4,8 @@
 use inferometer_analysis::sheet::Sheet;
 
 use super::block::{is_setting, labelled, place};
-use super::field::{self, Field, Written};
+use super::field::{Field, Written};
+use crate::import::value::shown;
 
 /// Of a server's command, which may be wrapped over lines.
 const COMMAND_BYTES_MAX: usize = 4096;
@@ -81,7 +82,7 @@ impl Above {
         } else if text.is_empty() || self.speaker.is_none_or(|said| said.is_comment != is_comment) {
             self.speaker = None;
             if is_comment && !self.is_fenced && is_heading(text) {
-                self.heading = field::shown(words);
+                self.heading = shown(words);
             }
         }
         match self.speaker {
@@ -114,7 +115,7 @@ impl Above {
     fn hear_client(&mut self, words: &str) {
         self.model = model_named(words).or_else(|| self.model.take());
         let said = |flag: &str, argument: &str| {
-            value_of(words, &[flag]).or_else(|| argument_of(words, argument)).map(field::shown)
+            value_of(words, &[flag]).or_else(|| argument_of(words, argument)).map(shown)
         };
         self.tokenizer = said("--tokenizer", "tokenizer").or_else(|| self.tokenizer.take());
         self.backend = said("--backend", "backend").or_else(|| self.backend.take());
@@ -165,7 +166,7 @@ fn argument_of<'a>(words: &'a str, name: &str) -> Option<&'a str> {
 }
 
 fn model_named(words: &str) -> Option<String> {
-    argument_of(words, "model").or_else(|| value_of(words, &["--model"])).map(field::shown)
+    argument_of(words, "model").or_else(|| value_of(words, &["--model"])).map(shown)
 }
 
 /// The right side of `| 1015/2000 [`, of the last state of a progress bar.

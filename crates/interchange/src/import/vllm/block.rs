@@ -6,6 +6,7 @@ use super::above::Above;
 use super::field::{self, Field, Scale, Written};
 use super::lines::Line;
 use super::vllm_sheet;
+use crate::import::value::shown;
 
 const HEADER: &str = "Serving Benchmark Result";
 /// The least length of the line of `=` that ends a block; it is printed with 50.
@@ -105,7 +106,7 @@ impl Open {
                 if let Some((label, _)) = text.split_once(':')
                     && label != further::POSITIONS_LABEL
                 {
-                    field::note(&mut self.result, line, &field::shown(label));
+                    field::note(&mut self.result, line, &shown(label));
                 }
             }
         }
@@ -165,7 +166,7 @@ pub(crate) fn labelled(text: &str) -> Option<(&str, Field, Option<Written>)> {
     let value = value.split_whitespace().next().filter(|value| *value != "None");
     let value = value.map(|value| match value.parse() {
         Ok(number) => Written::Number(number),
-        Err(_) => Written::Text(field::shown(value)),
+        Err(_) => Written::Text(shown(value)),
     });
     Some((label, field, value))
 }

@@ -3,12 +3,7 @@
 use inferometer_analysis::sheet::further::{self, Further};
 use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
 
-/// Above this a float no longer holds every whole number.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
-/// Of the list of what could not be mapped, of what a result says of itself, and of a latency's
-/// percentiles.
-const LISTED_MAX: usize = 256;
-const SHOWN_CHARS: usize = 60;
+use crate::import::value::{self, LISTED_MAX, shown};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -214,50 +209,22 @@ pub(crate) fn describe(result: &mut Sheet, key: &str, value: String) -> bool {
     has_room
 }
 
-/// Adds to what could not be mapped, up to a bound.
 pub(crate) fn note(result: &mut Sheet, line: u32, what: &str) {
-    match result.unmapped.len() {
-        len if len < LISTED_MAX => result.unmapped.push(format!("line {line}: {what}")),
-        LISTED_MAX => result.unmapped.push("and more, not listed".to_owned()),
-        _ => {}
-    }
-}
-
-/// At most a line's worth of a foreign text, without control characters.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
-    if text.chars().nth(SHOWN_CHARS).is_some() {
-        shown.push('…');
-    }
-    shown
+    value::note(result, format!("line {line}: {what}"));
 }
 
 pub(crate) fn figure(value: &Written) -> Result<f64, String> {
-    let number = number(value)?;
-    if number.is_finite() && number >= 0.0 {
-        Ok(number)
-    } else {
-        Err(format!("is {number}, which no figure can be"))
-    }
+    value::figure(number(value)?)
 }
 
 pub(crate) fn count(value: &Written) -> Result<u64, String> {
-    let number = figure(value)?;
-    if number.fract() != 0.0 || number > COUNT_MAX {
-        return Err(format!("is {number}, not a count"));
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, not negative and below 2^53 by the checks above"
-    )]
-    Ok(number as u64)
+    value::count(number(value)?)
 }
 
 fn number(value: &Written) -> Result<f64, String> {
     match value {
         Written::Number(number) => Ok(*number),
-        Written::Text(text) => Err(format!("is the text “{}”, not a number", shown(text))),
+        Written::Text(text) => Err(value::no_number(text)),
         Written::Other => Err("is not a number".to_owned()),
     }
 }

@@ -10,6 +10,7 @@ use super::field::{self, Field, Written};
 use super::loose::{self, Loose};
 use super::own;
 use super::vllm_sheet;
+use crate::import::value::shown;
 
 const KEYS_MAX: usize = 4096;
 /// Longer texts are answers and prompts, not names.
@@ -81,12 +82,8 @@ impl Object {
 
     /// Its first keys, for a message.
     pub(crate) fn keys_shown(&self) -> String {
-        let keys: Vec<String> = self
-            .entries
-            .iter()
-            .take(5)
-            .map(|(key, _)| format!("`{}`", field::shown(key)))
-            .collect();
+        let keys: Vec<String> =
+            self.entries.iter().take(5).map(|(key, _)| format!("`{}`", shown(key))).collect();
         let more = if self.entries.len() > keys.len() { ", …" } else { "" };
         format!("{}{more}", keys.join(", "))
     }
@@ -100,7 +97,7 @@ impl Object {
                 continue;
             };
             if let Err(reason) = field::set(&mut result, field, &value) {
-                field::note(&mut result, line, &format!("{} {reason}", field::shown(&key)));
+                field::note(&mut result, line, &format!("{} {reason}", shown(&key)));
             }
         }
         detail::take(&mut result, line, self.columns);
@@ -115,7 +112,7 @@ fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written) {
         Written::Number(_) | Written::Other => false,
     };
     if !is_kept {
-        field::note(result, line, &field::shown(key));
+        field::note(result, line, &shown(key));
     }
 }
 

@@ -63,16 +63,18 @@ pub(crate) fn quote_bare_words(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut quoted = String::with_capacity(text.len() + 64);
+    let mut before = ' ';
     for line in text.split_inclusive('\n') {
-        quote_in_line(line, &mut quoted);
+        before = quote_in_line(line, before, &mut quoted);
     }
     Cow::Owned(quoted)
 }
 
-fn quote_in_line(line: &str, quoted: &mut String) {
+/// Given and gives the last character that is no space: in an indented list a word stands alone on
+/// its line. No string spans lines.
+fn quote_in_line(line: &str, mut before: char, quoted: &mut String) -> char {
     let mut in_string = false;
     let mut escaped = false;
-    let mut before = ' ';
     let mut skip_to = 0;
     for (place, c) in line.char_indices() {
         if place < skip_to {
@@ -100,6 +102,7 @@ fn quote_in_line(line: &str, quoted: &mut String) {
             before = c;
         }
     }
+    before
 }
 
 #[cfg(test)]
@@ -128,5 +131,9 @@ mod tests {
         let expected = "{\"a\": \"NaN\", \"b\": [\"-Infinity\",\"Infinity\"], \"NaN\": \"x\\\": NaN\"}\n\" 5: Infinity";
         assert_eq!(quote_bare_words(text), expected);
         assert!(matches!(quote_bare_words("{\"a\": 1}"), Cow::Borrowed(_)));
+        let indented = "{\"a\": [\n  1,\n  NaN,\n  -Infinity\n],\n\"b\":\nInfinity}\nNaN";
+        let expected =
+            "{\"a\": [\n  1,\n  \"NaN\",\n  \"-Infinity\"\n],\n\"b\":\n\"Infinity\"}\nNaN";
+        assert_eq!(quote_bare_words(indented), expected);
     }
 }
