@@ -177,6 +177,9 @@ pub struct SheetLatency {
     pub max_ms: Option<f64>,
     /// By their rank as written: `50` (the median), `99`, `99.9`.
     pub percentiles_ms: BTreeMap<String, f64>,
+    /// Whether the source has the median among its percentiles too, as a P50.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_p50: bool,
     /// 95 % intervals from within the run, by `mean` or by rank.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals_ms: BTreeMap<String, Interval>,
@@ -212,6 +215,7 @@ impl SheetLatency {
             min_ms: None,
             max_ms: None,
             percentiles_ms: BTreeMap::new(),
+            has_p50: false,
             intervals_ms: BTreeMap::new(),
         }
     }

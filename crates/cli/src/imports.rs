@@ -1,5 +1,6 @@
 //! Foreign files as they are stored: read again, mapped again, shown.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inferometer_analysis::sheet::Sheet;
@@ -79,18 +80,34 @@ pub(crate) fn sheets(
     directory: &ImportDirectory,
     number: Option<u32>,
 ) -> Result<Vec<Sheet>, Failure> {
-    let import = Mapped::read(directory)?.import;
-    let mut results = import.records.into_iter().filter_map(|record| match record {
+    let Mapped { import, manifest, .. } = Mapped::read(directory)?;
+    let results = import.records.into_iter().filter_map(|record| match record {
         Imported::Result(sheet) => Some(*sheet),
         Imported::Broken(_) => None,
     });
-    let Some(number) = number else { return Ok(results.collect()) };
-    let found = results.by_ref().take(number as usize).count();
-    results.next().map(|sheet| vec![sheet]).ok_or_else(|| {
+    let mut results: Vec<Sheet> = results.collect();
+    name_all(&mut results, directory.id(), &manifest.file.name);
+    let Some(number) = number else { return Ok(results) };
+    let found = results.len();
+    results.into_iter().nth(number as usize).map(|sheet| vec![sheet]).ok_or_else(|| {
         let last = found.saturating_sub(1);
         Failure::usage(format!("{} has no result {number}", directory.id()))
             .hint(format!("it has {found}, named {0}/0 to {0}/{last}", directory.id()))
     })
+}
+
+/// Those that share a name, or have none but the file's, are called as they are asked for.
+fn name_all(results: &mut [Sheet], id: &str, file: &str) {
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for sheet in results.iter() {
+        *times.entry(sheet.source.name.clone()).or_default() += 1;
+    }
+    for (number, sheet) in results.iter_mut().enumerate() {
+        let name = &mut sheet.source.name;
+        if *name == file || 1 < times[name.as_str()] {
+            *name = format!("{id}/{number}");
+        }
+    }
 }
 
 pub(crate) fn summary_of(import: &Import) -> Result<Vec<u8>, Failure> {
@@ -112,4 +129,22 @@ fn refused(error: &StoreError) -> Failure {
 
 fn unwritable(error: &serde_json::Error) -> Failure {
     Failure::internal(format!("the results cannot be written as JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_told_apart_by_name() {
+        let sheet = |name: &str| {
+            let mut sheet = Sheet::default();
+            name.clone_into(&mut sheet.source.name);
+            sheet
+        };
+        let mut results = ["page.md", "tag", "tag", "calm-1", "page.md"].map(sheet);
+        name_all(&mut results, "imp", "page.md");
+        let names = results.map(|sheet| sheet.source.name);
+        assert_eq!(names, ["imp/0", "imp/1", "imp/2", "calm-1", "imp/4"]);
+    }
 }

@@ -61,8 +61,11 @@ fn one_run_goes_into_every_form_with_the_same_figures() {
     assert!(table.lines().nth(1).unwrap().contains(&format!(",{mean},")), "{table}");
 
     let metrics = exported(folder, &["latest", "--format", "openmetrics"]);
-    let sample = format!("inferometer_ttft_seconds{{result=\"{id}\",statistic=\"mean\"}} ");
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&sample)).unwrap();
+    let result = format!("inferometer_ttft_seconds{{result=\"{id}\",load=");
+    let mut of_result = metrics.lines().filter(|line| line.starts_with(&result));
+    let mean_of =
+        |line: &'_ str| line.split_once(",statistic=\"mean\"} ").map(|(_, value)| value.to_owned());
+    let line = of_result.find_map(mean_of).unwrap();
     assert!((line.parse::<f64>().unwrap() - mean / 1e3).abs() < 1e-12, "{line}");
 
     let otlp: Value =

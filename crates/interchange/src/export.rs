@@ -35,51 +35,40 @@ pub enum ExportError {
     Json(#[from] serde_json::Error),
 }
 
-/// Whose numbers they are, as that tool is called.
-const fn tool_name(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Inferometer => "inferometer",
-        Tool::Vllm => "vllm",
-        Tool::Sglang => "sglang",
-        Tool::GuideLlm => "guidellm",
-        Tool::AiPerf => "aiperf",
-        Tool::LlmD => "llm-d",
-        Tool::GenaiBench => "genai-bench",
+/// Who measured, with its version where that is known. A result that was written in the format of
+/// another tool has both in its version.
+fn measured_by(source: &SheetSource) -> String {
+    match &source.version {
+        Some(version) if names_a_tool(version) => version.clone(),
+        Some(version) => format!("{} {version}", source.tool.key()),
+        None => source.tool.key().to_owned(),
     }
 }
 
-/// With its version, where that is known.
-fn measured_by(source: &SheetSource) -> String {
-    let version = source.version.iter().map(|version| format!(" {version}"));
-    tool_name(source.tool).to_owned() + &version.collect::<String>()
+/// Whether the text begins with a tool's key, as [`measured_by`] writes one.
+pub(crate) fn names_a_tool(text: &str) -> bool {
+    let first = text.split(' ').next().unwrap_or_default();
+    Tool::ALL.into_iter().any(|tool| tool.key() == first)
 }
 
-/// The latency with this meaning. Where a source does not say what it means, it is taken as it is.
+/// The latency with exactly this meaning: what its source leaves open must not come back defined.
 fn meant(
     sheet: &Sheet,
     kind: LatencyKind,
     from: CountsFrom,
     grain: Grain,
 ) -> Option<&SheetLatency> {
-    sheet.latencies.iter().find(|latency| {
-        latency.kind == kind
-            && [from, CountsFrom::Unknown].contains(&latency.from)
-            && [grain, Grain::Unknown].contains(&latency.grain)
-    })
+    sheet.latencies.iter().find(|latency| latency.meaning() == (kind, from, grain))
 }
 
-/// What a reader of the figures must know before anything else, in one sentence; `None` where there
-/// is nothing.
-fn doubt(sheet: &Sheet) -> Option<String> {
-    let said = sheet.marks.iter().filter_map(|mark| match *mark {
+/// How much of the load was done, where that was not all of it.
+fn cut(sheet: &Sheet) -> Option<String> {
+    sheet.marks.iter().find_map(|mark| match *mark {
         Mark::Cut { completed, planned } => {
             Some(format!("{completed} of {planned} requests completed"))
         }
-        Mark::Invalid => Some("judged invalid by the tool that measured it".to_owned()),
-        Mark::Failures { .. } | Mark::Saturated { .. } | Mark::Simulated => None,
-    });
-    let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| said.join("; "))
+        Mark::Failures { .. } | Mark::Saturated { .. } | Mark::Invalid | Mark::Simulated => None,
+    })
 }
 
 /// The moment as ISO 8601 has it; `None` of a text that is no moment. Without a zone where its

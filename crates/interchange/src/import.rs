@@ -5,7 +5,7 @@ mod configuration;
 mod detect;
 mod genai_bench;
 mod guidellm;
-mod llm_d;
+pub(crate) mod llm_d;
 mod mapping;
 mod meaning;
 mod records;

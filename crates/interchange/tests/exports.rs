@@ -134,6 +134,62 @@ fn a_run_of_ours_stays_the_run_that_it_was() {
     assert_eq!(read.source.version.as_deref(), Some("inferometer 0.1.0"));
     assert!(read.marks.contains(&Mark::Simulated) && read.marks.contains(&Mark::Invalid));
     assert_eq!(read.metadata, [("framework".to_owned(), "mine".to_owned())]);
+    let first = line(&given, &Writing::default()).unwrap();
+    let again = line(&read, &Writing::default()).unwrap();
+    for key in ["run", "version", "verdict"] {
+        let fact = |text: &str| {
+            let document: Value = serde_json::from_str(text).unwrap();
+            document[format!("inferometer_{key}")].as_str().map(str::to_owned)
+        };
+        assert!(fact(&first).is_some() && fact(&first) == fact(&again), "{key}: {again}");
+    }
+}
+
+#[test]
+fn a_result_of_another_tool_says_who_measured_it_on_every_trip() {
+    let mut given = sheet();
+    given.source.tool = Tool::Sglang;
+    given.source.version = Some("0.4".to_owned());
+    let read = only(&line(&given, &Writing::default()).unwrap());
+    assert_eq!(read.source.version.as_deref(), Some("sglang 0.4"));
+    let again = only(&line(&read, &Writing::default()).unwrap());
+    assert_eq!(again.source.version, read.source.version);
+    let (_, read) = of_file(&export::aiperf::document(&read).unwrap());
+    assert_eq!(read.source.version.as_deref(), Some("sglang 0.4"));
+}
+
+#[test]
+fn a_p50_beside_the_median_is_written_again() {
+    let text = r#"{"completed": 2, "mean_ttft_ms": 5.0, "median_ttft_ms": 4.0, "p50_ttft_ms": 4.0, "p99_ttft_ms": 9.0, "mean_itl_ms": 5.0, "median_itl_ms": 4.0}"#;
+    let written = line(&only(text), &Writing::default()).unwrap();
+    assert!(written.contains(r#""p50_ttft_ms": 4.0, "p99_ttft_ms": 9.0"#), "{written}");
+    assert!(!written.contains("p50_itl_ms"), "{written}");
+}
+
+/// Prometheus refuses a page on which a series stands twice.
+#[test]
+fn results_of_a_published_page_are_different_series() {
+    let page = [
+        include_str!("../../../examples/published/mi300x-mistral-small-24b-v0.jsonl"),
+        include_str!("../../../examples/published/mi300x-mistral-small-24b-v1.jsonl"),
+    ]
+    .join("\n");
+    let import = read_file("page.md", page.as_bytes(), &ImportReading::default()).unwrap();
+    let sheets: Vec<Sheet> = import.sheets().cloned().collect();
+    assert_eq!(sheets.len(), 14);
+    let text = export::openmetrics::render(&sheets);
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let mut series: Vec<&str> = samples.map(|line| line.rsplit_once(' ').unwrap().0).collect();
+    let count = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), count);
+    let otlp: Value = serde_json::from_str(&export::otlp::render(&sheets).unwrap()).unwrap();
+    let resources = otlp["resourceMetrics"].as_array().unwrap().iter();
+    let mut resources: Vec<String> = resources.map(|found| found["resource"].to_string()).collect();
+    resources.sort_unstable();
+    resources.dedup();
+    assert_eq!(resources.len(), 14);
 }
 
 /// Names of runs and verdicts differ from line to line, and are no configurations.
@@ -210,6 +266,7 @@ fn own_run() -> Sheet {
         requests_planned: Some(2),
         ..sheet()
     };
+    sheet.verdict = Some(Verdict::Invalid);
     sheet.latencies.push(whole(latency(LatencyKind::Itl, CountsFrom::Output, Grain::Token, 20.0)));
     sheet.marks = Mark::found(&sheet);
     sheet
@@ -226,6 +283,8 @@ fn assert_same_figures(read: &Sheet, given: &Sheet) {
     assert_eq!(read.started, given.started);
     assert_eq!(read.source.name, given.source.name);
     assert!(read.source.simulated);
+    assert_eq!(read.verdict, given.verdict);
+    assert!(read.marks.contains(&Mark::Invalid));
     assert_eq!(read.request_rate, given.request_rate);
     assert_eq!(read.max_concurrency, given.max_concurrency);
     assert_eq!(read.requests_planned, given.requests_planned);
@@ -266,4 +325,23 @@ fn a_report_for_llm_d_is_read_again() {
         assert!(read.latencies.contains(&latency), "{latency:?} in {:?}", read.latencies);
     }
     assert_eq!(read.latencies.len(), 4);
+}
+
+#[test]
+fn all_at_once_is_no_cap_when_it_is_read_again() {
+    for document in [export::aiperf::document, export::llm_d::document] {
+        let mut given = own_run();
+        given.request_rate = Some(SheetRate::Unlimited);
+        given.max_concurrency = None;
+        let (_, read) = of_file(&document(&given).unwrap());
+        assert_eq!((read.request_rate, read.max_concurrency), (given.request_rate, None));
+    }
+}
+
+#[test]
+fn what_completed_is_known_though_failures_were_not_counted() {
+    let given = Sheet { failed: None, ..own_run() };
+    let (_, read) = of_file(&export::llm_d::document(&given).unwrap());
+    assert_eq!((read.completed, read.failed), (given.completed, None));
+    assert_eq!(read.requests_planned, given.requests_planned);
 }

@@ -77,3 +77,20 @@ fn a_simulated_block_stays_simulated() {
     let again = sheets(&of_sheet(&sheet, &Asked::all_of(&sheet)));
     assert!(again[0].source.simulated);
 }
+
+/// As `--metric-percentiles 50,99` prints them.
+#[test]
+fn a_p50_beside_the_median_is_printed_again() {
+    let text = include_str!("versions.txt").replace(
+        "P99 TTFT (ms):                           109.00",
+        "P50 TTFT (ms):                           9.00\nP99 TTFT (ms):                           109.00",
+    );
+    let first = sheets(&text).remove(0);
+    assert!(first.latencies[0].has_p50);
+    let printed = of_sheet(&first, &Asked::all_of(&first));
+    assert!(
+        printed.contains("Median TTFT (ms):                        9.00      \nP50 TTFT (ms):  ")
+    );
+    let plain = sheets(include_str!("versions.txt")).remove(0);
+    assert!(!of_sheet(&plain, &Asked::all_of(&plain)).contains("P50 TTFT"));
+}

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod record;
 pub mod secret;
 pub mod spec;
+pub mod spreadsheet;
 pub mod system;
 pub mod telemetry;
 pub mod tokens;

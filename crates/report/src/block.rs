@@ -51,7 +51,7 @@ impl Default for Asked {
 impl Asked {
     /// All that a sheet has, in the labels that it was read in.
     ///
-    /// A median is a line of its own and not among the percentiles.
+    /// A median is a line of its own; it stands among the percentiles where it did before.
     pub fn all_of(sheet: &Sheet) -> Self {
         let between = sheet.failed.is_some() || sheet.peak_concurrent_requests.is_some();
         let labels = match sheet.source.form {
@@ -64,8 +64,10 @@ impl Asked {
         let mut percentiles: Vec<String> = latencies
             .iter()
             .filter_map(|kind| as_the_tool_counts(sheet, *kind))
-            .flat_map(|latency| latency.percentiles_ms.keys())
-            .filter(|rank| *rank != "50")
+            .flat_map(|latency| {
+                let is_told = |rank: &&String| latency.has_p50 || *rank != "50";
+                latency.percentiles_ms.keys().filter(is_told)
+            })
             .cloned()
             .collect();
         let height = |rank: &str| rank.parse::<f64>().unwrap_or(f64::INFINITY);

@@ -14,6 +14,7 @@
 //! Two things are ours. A success is our `ok`: an error inside a stream stays a failure here. And
 //! nothing is null, where that tool prints zero.
 
+mod goodput;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::measured::Measured;
 use crate::ruler::Ruler;
 use crate::sample::{Percentile, Sample};
 use crate::throughput::Extremes;
+use goodput::{Answer, Goodput};
 pub use whole::{Rank, VllmAsked};
 
 /// The values of the block "Serving Benchmark Result", in its order.
@@ -43,6 +45,10 @@ pub struct VllmResult {
     pub total_input_tokens: u64,
     pub total_output_tokens: u64,
     pub request_throughput: Option<f64>,
+    /// By the run's promises of TTFT, TPOT and E2E; missing where none or another one was made of
+    /// each request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_goodput: Option<f64>,
     pub output_throughput: Option<f64>,
     /// Chunks, not tokens.
     pub max_output_tokens_per_s: Option<u64>,
@@ -93,6 +99,10 @@ impl VllmResult {
             total_input_tokens: tokens.input_total,
             total_output_tokens: tokens.output_total,
             request_throughput: per_second(measured.ok as f64),
+            request_goodput: gathered
+                .good
+                .zip(duration_s)
+                .map(|(good, duration_s)| good as f64 / duration_s),
             output_throughput: per_second(tokens.output_total as f64),
             max_output_tokens_per_s: gathered.most_chunks,
             max_concurrent_requests: gathered.most_requests,
@@ -124,6 +134,8 @@ impl VllmLatency {
 #[derive(Debug)]
 pub(crate) struct Gathered {
     extremes: Extremes,
+    /// Requests that kept the run's promises.
+    good: Option<u64>,
     most_chunks: Option<u64>,
     most_requests: Option<u64>,
     ttft_ms: VllmLatency,
@@ -139,6 +151,7 @@ pub(crate) struct Pass {
     ruler: Ruler,
     extremes: Extremes,
     buckets: Buckets,
+    goodput: Option<Goodput>,
     ttft: Vec<f64>,
     tpot: Vec<f64>,
     e2el: Vec<f64>,
@@ -152,6 +165,7 @@ impl Pass {
             ruler: Ruler::new(error_ns),
             extremes: Extremes::default(),
             buckets: Buckets::from(ok.filter_map(start).min().unwrap_or_default()),
+            goodput: Goodput::of(observations),
             ttft: Vec::new(),
             tpot: Vec::new(),
             e2el: Vec::new(),
@@ -172,10 +186,11 @@ impl Pass {
         let e2el = self.ruler.ms(start, end);
         self.ttft.extend(ttft);
         self.e2el.extend(e2el);
-        if let (Some(ttft), Some(e2el)) = (ttft, e2el)
-            && 1 < output_tokens
-        {
-            self.tpot.push((e2el - ttft) / (output_tokens - 1) as f64);
+        let (Some(ttft), Some(e2el)) = (ttft, e2el) else { return };
+        let tpot = (1 < output_tokens).then(|| (e2el - ttft) / (output_tokens - 1) as f64);
+        self.tpot.extend(tpot);
+        if let Some(goodput) = &mut self.goodput {
+            goodput.add(&Answer { ttft, tpot: tpot.unwrap_or(0.0), e2el });
         }
     }
 
@@ -183,6 +198,7 @@ impl Pass {
         self.buckets.flush_chunks();
         Gathered {
             extremes: self.extremes,
+            good: self.goodput.as_ref().map(Goodput::count),
             most_chunks: self.buckets.chunks.values().max().copied(),
             most_requests: self.buckets.most_requests(),
             ttft_ms: VllmLatency::of(self.ttft),

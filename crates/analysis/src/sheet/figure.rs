@@ -6,7 +6,7 @@ use inferometer_model::campaign::Level;
 
 use super::own::LATENCIES;
 use super::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, Tool};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Interval};
 use crate::metric::Metric;
 use crate::quantity::Quantity;
 use crate::statistic::Statistic;
@@ -26,13 +26,26 @@ impl Sheet {
     }
 
     /// A run of our own as it stands beside results of other tools: counted as they count, over the
-    /// whole run, and with the latencies that only we have.
+    /// whole run, with the latencies that only we have and with the doubt that only we know.
     pub fn beside_others(summary: &Summary) -> Self {
         let mut sheet = Self::of_vllm(summary);
-        for own in Self::of(summary).latencies {
-            let is_same = |known: &SheetLatency| known.meaning() == own.meaning();
-            if !sheet.latencies.iter().any(is_same) {
-                sheet.latencies.push(own);
+        let own = Self::of(summary);
+        for (field, value) in [
+            ("request_throughput", |sheet: &Self| sheet.request_throughput),
+            ("request_goodput", |sheet| sheet.request_goodput),
+            ("output_throughput", |sheet| sheet.output_throughput),
+            ("total_token_throughput", |sheet| sheet.total_token_throughput),
+        ] as [(&str, fn(&Self) -> Option<f64>); 4]
+        {
+            let interval = own.intervals.get(field).copied();
+            let moved = interval.and_then(|found| moved(found, value(&own)?, value(&sheet)?));
+            sheet.intervals.extend(moved.map(|interval| (field.to_owned(), interval)));
+        }
+        for own in own.latencies {
+            let is_same = |known: &&mut SheetLatency| known.meaning() == own.meaning();
+            match sheet.latencies.iter_mut().find(is_same) {
+                Some(known) => known.take_intervals(&own),
+                None => sheet.latencies.push(own),
             }
         }
         sheet
@@ -122,7 +135,27 @@ impl Sheet {
     }
 }
 
+/// The interval of one figure around another that differs by its definition only: the doubt is as
+/// wide in proportion.
+fn moved(interval: Interval, from: f64, to: f64) -> Option<Interval> {
+    let scale = Some(to / from).filter(|scale| scale.is_finite() && 0.0 < *scale)?;
+    Some(Interval { low: interval.low * scale, high: interval.high * scale })
+}
+
 impl SheetLatency {
+    /// Those of the same latency by our own definitions.
+    fn take_intervals(&mut self, own: &Self) {
+        let value = |latency: &Self, rank: &str| match rank {
+            "mean" => latency.mean_ms,
+            rank => latency.percentile_ms(rank),
+        };
+        for (rank, interval) in &own.intervals_ms {
+            let (from, to) = (value(own, rank), value(self, rank));
+            let moved = from.zip(to).and_then(|(from, to)| moved(*interval, from, to));
+            self.intervals_ms.extend(moved.map(|interval| (rank.clone(), interval)));
+        }
+    }
+
     pub const fn meaning(&self) -> (LatencyKind, CountsFrom, Grain) {
         (self.kind, self.from, self.grain)
     }
@@ -134,6 +167,39 @@ impl SheetLatency {
 }
 
 impl Tool {
+    pub const ALL: [Self; 7] = [
+        Self::Inferometer,
+        Self::Vllm,
+        Self::Sglang,
+        Self::GuideLlm,
+        Self::AiPerf,
+        Self::LlmD,
+        Self::GenaiBench,
+    ];
+
+    /// In files.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Inferometer => "inferometer",
+            Self::Vllm => "vllm",
+            Self::Sglang => "sglang",
+            Self::GuideLlm => "guidellm",
+            Self::AiPerf => "aiperf",
+            Self::LlmD => "llm-d",
+            Self::GenaiBench => "genai-bench",
+        }
+    }
+
+    /// The program that writes its results, as people call it.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::Vllm => "vllm bench serve",
+            Self::Sglang => "SGLang bench_serving",
+            Self::LlmD => "llm-d benchmark",
+            Self::Inferometer | Self::GuideLlm | Self::AiPerf | Self::GenaiBench => self.told(),
+        }
+    }
+
     /// As people write it.
     pub const fn told(self) -> &'static str {
         match self {
@@ -170,6 +236,13 @@ mod tests {
 
     fn quantity(name: &str) -> Quantity {
         Quantity::named(name, Zero::Sent).unwrap()
+    }
+
+    #[test]
+    fn a_tool_has_the_same_key_wherever_it_is_written() {
+        for tool in Tool::ALL {
+            assert_eq!(serde_json::to_value(tool).unwrap(), tool.key());
+        }
     }
 
     #[test]
@@ -233,5 +306,18 @@ mod tests {
         once.sort_unstable();
         once.dedup();
         assert_eq!(once.len(), meanings.len());
+    }
+
+    #[test]
+    fn a_run_beside_others_keeps_its_doubt() {
+        let sheet = Sheet::beside_others(&summarize(&calm()));
+        for name in ["request_throughput", "output_throughput", "ttft.mean", "tpot.p50", "e2e.mean"]
+        {
+            let found = sheet.figure(&quantity(name)).unwrap();
+            let interval = found.interval.unwrap_or_else(|| panic!("{name} has no interval"));
+            assert!(interval.low <= found.value && found.value <= interval.high, "{name}");
+        }
+        assert_eq!(moved(Interval { low: 8.0, high: 12.0 }, 10.0, 5.0).map(|i| i.low), Some(4.0));
+        assert_eq!(moved(Interval { low: 0.0, high: 0.0 }, 0.0, 5.0), None);
     }
 }

@@ -19,6 +19,8 @@ pub enum Printed {
     Whole,
 }
 
+/// Instead of generated tokens, where nothing is generated. The count has no line in a block.
+pub const INPUTS: Further = whole("total_input_sequences", "Total input sequences");
 /// Above the latencies, between the other figures.
 pub const INPUT_THROUGHPUT: Further =
     decimal("input_sequence_throughput", "Input throughput (inputs/s)");
@@ -65,7 +67,7 @@ pub fn position_key(position: usize) -> String {
 
 /// All but the positions and the statistics.
 pub fn known() -> impl Iterator<Item = Further> {
-    [INPUT_THROUGHPUT, REAL_TIME_FACTOR]
+    [INPUTS, INPUT_THROUGHPUT, REAL_TIME_FACTOR]
         .into_iter()
         .chain(PROBES)
         .chain(DIFFUSION)

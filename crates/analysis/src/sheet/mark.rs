@@ -65,6 +65,17 @@ impl Mark {
         marks
     }
 
+    /// In files and in cells.
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::Cut { .. } => "cut",
+            Self::Failures { .. } => "failures",
+            Self::Saturated { .. } => "saturated",
+            Self::Invalid => "invalid",
+            Self::Simulated => "simulated",
+        }
+    }
+
     /// Whether its figures must not be set beside those of clean runs.
     pub const fn is_doubt(&self) -> bool {
         !matches!(self, Self::Simulated)

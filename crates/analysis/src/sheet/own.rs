@@ -5,6 +5,7 @@ use inferometer_model::spec::Arrivals;
 
 use super::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
+    further,
 };
 use crate::definitions::vllm::VllmLatency;
 use crate::run::{LoadFacts, RateFacts};
@@ -61,10 +62,16 @@ impl Sheet {
         sheet.failed = Some(result.failed);
         sheet.duration_s = result.duration_s;
         sheet.request_throughput = result.request_throughput;
-        sheet.output_throughput = result.output_throughput;
+        sheet.request_goodput = result.request_goodput;
         sheet.total_token_throughput = result.total_token_throughput;
-        sheet.peak_output_throughput = result.max_output_tokens_per_s.map(|tokens| tokens as f64);
-        sheet.peak_concurrent_requests = result.max_concurrent_requests;
+        if summary.run.api.generates() {
+            sheet.output_throughput = result.output_throughput;
+            sheet.peak_output_throughput =
+                result.max_output_tokens_per_s.map(|tokens| tokens as f64);
+            sheet.peak_concurrent_requests = result.max_concurrent_requests;
+        } else {
+            sheet.count_inputs();
+        }
         for (values, kind, from, grain) in [
             (&result.ttft_ms, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
             (&result.tpot_ms, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
@@ -75,6 +82,18 @@ impl Sheet {
         }
         sheet.marks = Mark::found_in(&sheet, summary);
         sheet
+    }
+
+    /// Of an API that generates nothing that tool tells the inputs instead. A request of ours is
+    /// one.
+    fn count_inputs(&mut self) {
+        self.output_tokens = None;
+        let inputs = self.completed.map(|inputs| inputs as f64);
+        for (figure, value) in
+            [(further::INPUTS, inputs), (further::INPUT_THROUGHPUT, self.request_throughput)]
+        {
+            self.further.extend(value.map(|value| (figure.key.to_owned(), value)));
+        }
     }
 
     fn facts_of(summary: &Summary) -> Self {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use inferometer_model::spreadsheet::guarded;
 use inferometer_report::escape::terminal_line;
 use serde_json::Value;
 
@@ -49,12 +50,11 @@ fn cell(value: Option<&Value>) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let guarded = if formula { format!("'{text}") } else { text.to_owned() };
+    let guarded = guarded(text);
     if guarded.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", guarded.replace('"', "\"\""))
     } else {
-        guarded
+        guarded.into_owned()
     }
 }
 
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn rows_have_all_columns_and_no_cell_is_a_formula() {
         let runs = [
-            run(json!({"a": -1.5, "model_id": "=cmd()"})),
+            run(json!({"a": -1.5, "model_id": " =cmd()"})),
             run(json!({"a": null, "b": "x,\"y\"", "c": true})),
         ];
-        assert_eq!(csv(&runs), ",a,model_id,b,c\n0,-1.5,'=cmd(),,\n1,,,\"x,\"\"y\"\"\",True\n");
+        assert_eq!(csv(&runs), ",a,model_id,b,c\n0,-1.5,' =cmd(),,\n1,,,\"x,\"\"y\"\"\",True\n");
     }
 
     #[test]

@@ -6,10 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
+use inferometer_analysis::Verdict;
+use inferometer_analysis::sheet::{
+    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, Tool,
+};
 use serde::Serialize;
 
-use super::{ExportError, doubt, mean, meant, measured_by, moment};
+use super::{ExportError, cut, mean, meant, measured_by, moment, names_a_tool};
 
 const SCHEMA_VERSION: &str = "1.4";
 /// Kinds of errors that are listed; a server may fail in endless ways.
@@ -25,14 +28,24 @@ pub fn document(sheet: &Sheet) -> Result<String, ExportError> {
     Ok(text)
 }
 
-/// That tool's keys; those of ours are `measured_by` and `simulated`.
+/// That tool's keys; those of ours are `measured_by`, `simulated`, `inferometer_verdict` and
+/// `all_at_once`.
 #[derive(Serialize)]
 struct Document<'a> {
     schema_version: &'static str,
     benchmark_id: &'a str,
-    measured_by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aiperf_version: Option<&'a str>,
+    /// Where another tool did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_by: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     simulated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inferometer_verdict: Option<&'static str>,
+    /// That tool has no such load: its phase then names as many at once as there are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    all_at_once: bool,
     #[serde(flatten)]
     metrics: Metrics,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,13 +62,20 @@ struct Document<'a> {
 
 impl<'a> Document<'a> {
     fn of(sheet: &'a Sheet) -> Self {
-        let incomplete_reason = doubt(sheet);
+        let incomplete_reason = cut(sheet);
+        let source = &sheet.source;
+        let version = source.version.as_deref();
+        let is_its_own = source.tool == Tool::AiPerf && !version.is_some_and(names_a_tool);
+        let is_endless = sheet.request_rate == Some(SheetRate::Unlimited);
         let is_judged = sheet.requests_planned.is_some() && sheet.completed.is_some();
         Self {
             schema_version: SCHEMA_VERSION,
-            benchmark_id: &sheet.source.name,
-            measured_by: measured_by(&sheet.source),
-            simulated: sheet.source.simulated,
+            benchmark_id: &source.name,
+            aiperf_version: version.filter(|_| is_its_own),
+            measured_by: (!is_its_own).then(|| measured_by(source)),
+            simulated: source.simulated,
+            inferometer_verdict: sheet.verdict.map(Verdict::key),
+            all_at_once: is_endless && sheet.max_concurrency.is_none(),
             metrics: Metrics::of(sheet),
             input_config: InputConfig::of(sheet),
             is_complete: is_judged.then_some(incomplete_reason.is_none()),

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{Sheet, SheetRate};
+use inferometer_analysis::sheet::{Mark, Sheet, SheetRate};
+use inferometer_model::spreadsheet::guarded;
 
 use super::figure::{self, Figure};
 
@@ -35,7 +36,7 @@ type Fact = (&'static str, fn(&Sheet) -> Cell);
 
 const FACTS: [Fact; 14] = [
     ("result", |sheet| Cell::Text(sheet.source.name.clone())),
-    ("tool", |sheet| Cell::Text(figure::tool_key(sheet.source.tool).to_owned())),
+    ("tool", |sheet| Cell::Text(sheet.source.tool.key().to_owned())),
     ("tool_version", |sheet| text(sheet.source.version.as_ref())),
     ("configuration", |sheet| Cell::Text(sheet.configuration.clone())),
     ("model", |sheet| text(sheet.model.as_ref())),
@@ -51,9 +52,7 @@ const FACTS: [Fact; 14] = [
     ("max_concurrency", |sheet| whole(sheet.max_concurrency)),
     ("tensor_parallel", |sheet| whole(sheet.tensor_parallel)),
     ("verdict", |sheet| text(sheet.verdict.map(|verdict| verdict.to_string()).as_ref())),
-    ("marks", |sheet| {
-        Cell::Text(sheet.marks.iter().map(figure::mark_key).collect::<Vec<_>>().join(" "))
-    }),
+    ("marks", |sheet| Cell::Text(sheet.marks.iter().map(Mark::key).collect::<Vec<_>>().join(" "))),
 ];
 
 fn text(text: Option<&String>) -> Cell {
@@ -102,20 +101,6 @@ fn written(cell: &Cell) -> String {
         Cell::Nothing => String::new(),
         Cell::Number(value) => value.to_string(),
         Cell::Text(text) => format!("\"{}\"", guarded(text).replace('"', "\"\"")),
-    }
-}
-
-/// What stands before a formula does not hide it: spaces, and separators of other countries.
-fn guarded(text: &str) -> String {
-    let hides = |letter: char| {
-        letter.is_whitespace() || letter.is_control() || matches!(letter, ';' | ',' | '"' | '\'')
-    };
-    let begins_blank = text.starts_with(['\t', '\r', '\n']);
-    let first = text.trim_start_matches(hides);
-    if begins_blank || first.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
     }
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::Interval;
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
-};
+use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
@@ -196,28 +194,6 @@ fn latency_name(kind: LatencyKind, from: CountsFrom, grain: Grain) -> String {
     format!("{name}{start}{grain}")
 }
 
-pub(super) const fn tool_key(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Inferometer => "inferometer",
-        Tool::Vllm => "vllm",
-        Tool::Sglang => "sglang",
-        Tool::GuideLlm => "guidellm",
-        Tool::AiPerf => "aiperf",
-        Tool::LlmD => "llm-d",
-        Tool::GenaiBench => "genai-bench",
-    }
-}
-
-pub(super) const fn mark_key(mark: &Mark) -> &'static str {
-    match mark {
-        Mark::Cut { .. } => "cut",
-        Mark::Failures { .. } => "failures",
-        Mark::Saturated { .. } => "saturated",
-        Mark::Invalid => "invalid",
-        Mark::Simulated => "simulated",
-    }
-}
-
 /// `None` where the source says nothing of the load.
 pub(super) fn load(sheet: &Sheet) -> Option<String> {
     match (sheet.request_rate, sheet.max_concurrency) {
@@ -231,13 +207,26 @@ pub(super) fn load(sheet: &Sheet) -> Option<String> {
     }
 }
 
+/// Which of those with the same name, configuration and load a result is, from one: of an import,
+/// all results without a name of their own have the file's.
+pub(super) fn repeats(sheets: &[Sheet]) -> Vec<u32> {
+    let mut seen: BTreeMap<_, u32> = BTreeMap::new();
+    let times = sheets.iter().map(|sheet| {
+        let told = (sheet.source.name.as_str(), sheet.configuration.as_str(), load(sheet));
+        let times = seen.entry(told).or_default();
+        *times += 1;
+        *times
+    });
+    times.collect()
+}
+
 /// Names that stay the same from one commit to the next, so never the name of a run: what was
 /// measured, and the load. Those that come again are numbered.
 pub(super) fn benchmark_names(sheets: &[Sheet]) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let name = |sheet: &Sheet| {
         let subject = if sheet.configuration.is_empty() {
-            sheet.model.clone().unwrap_or_else(|| tool_key(sheet.source.tool).to_owned())
+            sheet.model.clone().unwrap_or_else(|| sheet.source.tool.key().to_owned())
         } else {
             sheet.configuration.clone()
         };

@@ -1,6 +1,6 @@
 //! What `github-action-benchmark` reads: two lists, as it knows one direction for each.
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Mark, Sheet};
 use serde::Serialize;
 
 use super::ExportError;
@@ -42,7 +42,7 @@ fn entry(benchmark: &str, sheet: &Sheet, figure: &Figure) -> Entry {
         extra.push(format!("95 % interval {} to {} {unit}", interval.low, interval.high));
     }
     if !sheet.marks.is_empty() {
-        let marks: Vec<&str> = sheet.marks.iter().map(figure::mark_key).collect();
+        let marks: Vec<&str> = sheet.marks.iter().map(Mark::key).collect();
         extra.push(format!("marked {}", marks.join(", ")));
     }
     Entry {
@@ -57,7 +57,6 @@ fn entry(benchmark: &str, sheet: &Sheet, figure: &Figure) -> Entry {
 #[cfg(test)]
 mod tests {
     use inferometer_analysis::Interval;
-    use inferometer_analysis::sheet::Mark;
     use serde_json::{Value, json};
 
     use super::*;

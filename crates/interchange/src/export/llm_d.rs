@@ -1,15 +1,16 @@
 //! A result as llm-d's Benchmark Report, version 0.2, in JSON, which its YAML readers read too.
 //!
-//! The report takes the figures of many tools and says whose they are. Its inter-token latency is
-//! for each token: of a run of ours, gaps between chunks are not written there.
+//! The report takes the figures of many tools and says whose they are; what they mean follows from
+//! that. So a latency is written where a reader takes it for no more than it is.
 
 use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, Tool,
+    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{ExportError, doubt, mean, meant, measured_by, moment, tool_name};
+use super::{ExportError, cut, mean, measured_by, moment};
+use crate::import::llm_d::{FAILURES_NOT_COUNTED, VERDICT, meaning};
 
 const VERSION: &str = "0.2";
 /// For what the report insists on and a sheet does not know.
@@ -76,7 +77,12 @@ fn run(sheet: &Sheet) -> Value {
         ("duration", sheet.duration_s.map(|s| Value::from(format!("PT{s}S")))),
     ]);
     let simulated = sheet.source.simulated;
-    let said = [simulated.then(|| "no server was measured".to_owned()), doubt(sheet)];
+    let invalid = sheet.marks.contains(&Mark::Invalid);
+    let said = [
+        simulated.then(|| "no server was measured".to_owned()),
+        cut(sheet),
+        invalid.then(|| "judged invalid by the tool that measured it".to_owned()),
+    ];
     let said: Vec<String> = said.into_iter().flatten().collect();
     let by = format!("measured by {}", measured_by(&sheet.source));
     let description = [vec![by], said].concat().join("; ");
@@ -84,8 +90,22 @@ fn run(sheet: &Sheet) -> Value {
         ("uid", Some(Value::from(sheet.source.name.as_str()))),
         ("time", Some(time)),
         ("description", Some(Value::from(description))),
-        ("keywords", simulated.then(|| json!(["simulated"]))),
+        ("keywords", keywords(sheet)),
     ])
+}
+
+/// What a report has no field for.
+fn keywords(sheet: &Sheet) -> Option<Value> {
+    let is_uncounted = sheet.completed.is_some() && sheet.failed.is_none();
+    let words: Vec<String> = [
+        sheet.source.simulated.then(|| "simulated".to_owned()),
+        is_uncounted.then(|| FAILURES_NOT_COUNTED.to_owned()),
+        sheet.verdict.map(|verdict| format!("{VERDICT}{verdict}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!words.is_empty()).then(|| json!(words))
 }
 
 /// The server, of which only the model and its spread are known.
@@ -112,6 +132,10 @@ fn load(sheet: &Sheet) -> Option<Value> {
         Some(SheetRate::PerSecond(rate)) => Some(Value::from(rate)),
         Some(SheetRate::Unlimited) | None => None,
     };
+    // JSON has no infinity, and the report's readers take this word for it.
+    let is_endless = sheet.request_rate == Some(SheetRate::Unlimited);
+    let concurrency =
+        sheet.max_concurrency.map(Value::from).or_else(|| is_endless.then(|| Value::from("inf")));
     let standardized = known([
         ("tool", Some(Value::from(load_tool(sheet)))),
         ("tool_version", Some(Value::from(sheet.source.version.as_deref().unwrap_or(UNKNOWN)))),
@@ -119,7 +143,7 @@ fn load(sheet: &Sheet) -> Option<Value> {
         ("input_seq_len", Some(length(mean(sheet.input_tokens, sheet.completed)?))),
         ("output_seq_len", mean(sheet.output_tokens, sheet.completed).map(length)),
         ("rate_qps", rate),
-        ("concurrency", sheet.max_concurrency.map(Value::from)),
+        ("concurrency", concurrency),
     ]);
     Some(json!({ "metadata": {}, "standardized": standardized, "native": {} }))
 }
@@ -133,7 +157,7 @@ fn load_tool(sheet: &Sheet) -> &str {
         | Tool::Sglang
         | Tool::GuideLlm
         | Tool::AiPerf
-        | Tool::GenaiBench) => tool_name(tool),
+        | Tool::GenaiBench) => tool.key(),
     }
 }
 
@@ -153,19 +177,29 @@ fn requests(sheet: &Sheet) -> Option<Value> {
 }
 
 fn latencies(sheet: &Sheet) -> Value {
-    let of = |units, kind, from, grain| statistics(units, meant(sheet, kind, from, grain)?);
-    let itl = |grain| of("ms/token", LatencyKind::Itl, CountsFrom::Output, grain);
-    // Other tools' gaps between chunks are what their reports have there.
-    let of_chunks =
-        || (sheet.source.tool != Tool::Inferometer).then(|| itl(Grain::Chunk)).flatten();
-    let send = CountsFrom::Send;
-    let tpot = of("ms/token", LatencyKind::Tpot, CountsFrom::Output, Grain::Request);
+    let of = |units, kind| statistics(units, told(sheet, kind)?);
     known([
-        ("time_to_first_token", of("ms", LatencyKind::Ttft, send, Grain::Request)),
-        ("time_per_output_token", tpot),
-        ("inter_token_latency", itl(Grain::Token).or_else(of_chunks)),
-        ("request_latency", of("ms", LatencyKind::E2e, send, Grain::Request)),
+        ("time_to_first_token", of("ms", LatencyKind::Ttft)),
+        ("time_per_output_token", of("ms/token", LatencyKind::Tpot)),
+        ("inter_token_latency", of("ms/token", LatencyKind::Itl)),
+        ("request_latency", of("ms", LatencyKind::E2e)),
     ])
+}
+
+/// The latency that a reader takes for what it is; else one of which he takes something for
+/// unknown, as its place in the report may hold many things. That is never a latency from the
+/// schedule.
+fn told(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
+    let (from, grain) = meaning(kind, load_tool(sheet));
+    let of_kind = || sheet.latencies.iter().filter(|latency| latency.kind == kind);
+    let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));
+    exact.or_else(|| {
+        of_kind().find(|latency| {
+            latency.from != CountsFrom::Schedule
+                && [latency.from, CountsFrom::Unknown].contains(&from)
+                && [latency.grain, Grain::Unknown].contains(&grain)
+        })
+    })
 }
 
 fn throughput(sheet: &Sheet) -> Value {

@@ -13,10 +13,11 @@ use super::figure::{self, Figure, Unit};
 /// The whole exposition, with the mark of its end.
 pub fn render(sheets: &[Sheet]) -> String {
     let mut families = Families::default();
-    for sheet in sheets {
-        families.add_facts(sheet);
+    for (sheet, repeat) in sheets.iter().zip(figure::repeats(sheets)) {
+        let identity = identity(sheet, repeat);
+        families.add_facts(sheet, &identity);
         for figure in figure::of(sheet) {
-            families.add_figure(sheet, &figure);
+            families.add_figure(&identity, &figure);
         }
     }
     families.written()
@@ -36,17 +37,14 @@ struct Family {
 }
 
 impl Families {
-    fn add_facts(&mut self, sheet: &Sheet) {
+    fn add_facts(&mut self, sheet: &Sheet, identity: &Labels) {
         let source = &sheet.source;
-        let mut labels = vec![
-            ("result", source.name.clone()),
-            ("tool", figure::tool_key(source.tool).to_owned()),
-        ];
+        let mut labels = identity.clone();
         let optional = [
+            ("tool", Some(source.tool.key().to_owned())),
             ("tool_version", source.version.clone()),
             ("model", sheet.model.clone()),
             ("started", sheet.started.clone()),
-            ("load", figure::load(sheet)),
             ("verdict", sheet.verdict.map(|verdict| verdict.to_string())),
         ];
         let known = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -54,18 +52,18 @@ impl Families {
         let info = self.family("inferometer_result", "info", None, || "what was measured".into());
         sample(&mut info.samples, "inferometer_result_info", &labels, 1.0);
         for mark in &sheet.marks {
-            let mut labels = identity(sheet);
-            labels.push(("mark", figure::mark_key(mark).to_owned()));
+            let mut labels = identity.clone();
+            labels.push(("mark", mark.key().to_owned()));
             let name = "inferometer_result_mark";
             let help = || "why the result is not that of a clean run".into();
             sample(&mut self.family(name, "gauge", None, help).samples, name, &labels, 1.0);
         }
     }
 
-    fn add_figure(&mut self, sheet: &Sheet, figure: &Figure) {
+    fn add_figure(&mut self, identity: &Labels, figure: &Figure) {
         let (unit, scale) = unit(figure.unit);
         let suffix = unit.map_or_else(String::new, |unit| format!("_{unit}"));
-        let mut labels = identity(sheet);
+        let mut labels = identity.clone();
         labels.extend(figure.statistic.clone().map(|statistic| ("statistic", statistic)));
         let name = format!("inferometer_{}{suffix}", figure.name);
         let help = || format!("{} of the result", figure.name);
@@ -122,13 +120,17 @@ const fn unit(unit: Unit) -> (Option<&'static str>, f64) {
     }
 }
 
+type Labels = Vec<(&'static str, String)>;
+
 /// What tells the series of one result from those of another.
-fn identity(sheet: &Sheet) -> Vec<(&'static str, String)> {
-    let mut labels = vec![("result", sheet.source.name.clone())];
-    if !sheet.configuration.is_empty() {
-        labels.push(("configuration", sheet.configuration.clone()));
-    }
-    labels
+fn identity(sheet: &Sheet, repeat: u32) -> Labels {
+    let optional = [
+        ("configuration", Some(sheet.configuration.clone()).filter(|name| !name.is_empty())),
+        ("load", figure::load(sheet)),
+        ("repeat", (1 < repeat).then(|| repeat.to_string())),
+    ];
+    let known = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    std::iter::once(("result", sheet.source.name.clone())).chain(known).collect()
 }
 
 fn sample(text: &mut String, name: &str, labels: &[(&str, String)], value: f64) {
@@ -172,5 +174,12 @@ mod tests {
         assert!(text.contains(low), "{text}");
         assert!(text.ends_with("# EOF\n"));
         assert_eq!(text.matches("# TYPE ").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn repeats_of_a_result_are_numbered() {
+        let text = render(&[sheet("a"), sheet("a")]);
+        assert!(text.contains("{result=\"a\",repeat=\"2\",statistic=\"mean\"} 0.25\n"), "{text}");
+        assert!(text.contains("{result=\"a\",statistic=\"mean\"} 0.25\n"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 //! A collector's file receiver and any OTLP/HTTP endpoint take it. Figures are gauges whose window is
 //! the run's own; intervals are metrics of their own, as sums over attributes must not mix them in.
 
-use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::sheet::{Mark, Sheet};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -12,7 +12,9 @@ use super::figure::{self, Figure, Unit};
 
 /// The whole document on one line, as a file of such documents wants it.
 pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
-    let request = Request { resource_metrics: sheets.iter().map(resource_metrics).collect() };
+    let numbered = sheets.iter().zip(figure::repeats(sheets));
+    let resource_metrics = numbered.map(|(sheet, repeat)| resource_metrics(sheet, repeat));
+    let request = Request { resource_metrics: resource_metrics.collect() };
     Ok(serde_json::to_string(&request)? + "\n")
 }
 
@@ -110,19 +112,20 @@ fn attribute(key: &'static str, value: impl Into<String>) -> Attribute {
     Attribute { key, value: AttributeValue { string_value: value.into() } }
 }
 
-fn resource_metrics(sheet: &Sheet) -> ResourceMetrics {
+fn resource_metrics(sheet: &Sheet, repeat: u32) -> ResourceMetrics {
     let source = &sheet.source;
     let mut attributes = vec![
         attribute("service.name", "inferometer"),
         attribute("inferometer.result", source.name.clone()),
-        attribute("inferometer.tool", figure::tool_key(source.tool)),
+        attribute("inferometer.tool", source.tool.key()),
     ];
     let configuration = (!sheet.configuration.is_empty()).then(|| sheet.configuration.clone());
-    let marks: Vec<&str> = sheet.marks.iter().map(figure::mark_key).collect();
+    let marks: Vec<&str> = sheet.marks.iter().map(Mark::key).collect();
     let optional = [
         ("inferometer.tool_version", source.version.clone()),
         ("inferometer.configuration", configuration),
         ("inferometer.load", figure::load(sheet)),
+        ("inferometer.repeat", (1 < repeat).then(|| repeat.to_string())),
         ("inferometer.verdict", sheet.verdict.map(|verdict| verdict.to_string())),
         ("inferometer.marks", (!marks.is_empty()).then(|| marks.join(" "))),
         ("gen_ai.request.model", sheet.model.clone()),

@@ -125,12 +125,62 @@ fn aiperf_is_told_what_to_doubt() {
 }
 
 #[test]
+fn a_verdict_does_not_make_a_run_incomplete() {
+    let mut invalid = Sheet { verdict: Some(inferometer_analysis::Verdict::Invalid), ..sheet() };
+    invalid.marks = Mark::found(&invalid);
+    let found = aiperf(&invalid);
+    assert_eq!(
+        (&found["is_complete"], &found["inferometer_verdict"]),
+        (&json!(true), &json!("invalid"))
+    );
+    assert_eq!(llm_d(&invalid)["run"]["keywords"], json!(["inferometer_verdict:invalid"]));
+}
+
+/// A latency whose meaning its source leaves open would come back with one.
+#[test]
+fn what_is_not_defined_is_not_written_as_if_it_were() {
+    let open = vec![
+        latency(LatencyKind::Ttft, CountsFrom::Unknown, Grain::Request, 50.0),
+        latency(LatencyKind::Itl, CountsFrom::Output, Grain::Unknown, 7.0),
+    ];
+    let mut given = Sheet { latencies: open, ..sheet() };
+    given.source.tool = Tool::Sglang;
+    let vllm = vllm::line(&given, &vllm::Writing::default()).unwrap();
+    assert!(!vllm.contains("itl") && !vllm.contains("ttft"), "{vllm}");
+    let found = aiperf(&given);
+    assert_eq!((found.get("inter_chunk_latency"), found.get("time_to_first_token")), (None, None));
+    let report = llm_d(&given);
+    let latency = &report["results"]["request_performance"]["aggregate"]["latency"];
+    assert_eq!(latency["inter_token_latency"]["mean"], 7.0, "a reader takes it for unknown");
+    assert_eq!(latency.get("time_to_first_token"), None, "a reader takes it from the sending");
+}
+
+#[test]
+fn who_measured_is_told_once() {
+    let of = |tool, version: &str| {
+        measured_by(&SheetSource { tool, version: Some(version.to_owned()), ..sheet().source })
+    };
+    assert_eq!(of(Tool::Sglang, "0.4"), "sglang 0.4");
+    assert_eq!(of(Tool::AiPerf, "inferometer 0.1.0"), "inferometer 0.1.0");
+    let mut given = sheet();
+    given.source = SheetSource {
+        tool: Tool::AiPerf,
+        version: Some("0.3".to_owned()),
+        ..SheetSource::default()
+    };
+    let found = aiperf(&given);
+    assert_eq!((&found["aiperf_version"], found.get("measured_by")), (&json!("0.3"), None));
+}
+
+#[test]
 fn a_load_that_aiperf_does_not_have_is_left_out() {
     let traced = Sheet { request_rate: None, ..sheet() };
     assert_eq!(aiperf(&traced).get("input_config"), None);
     let at_once = SheetRate::Unlimited;
     let burst = Sheet { request_rate: Some(at_once), max_concurrency: None, ..sheet() };
     assert_eq!(aiperf(&burst)["input_config"]["phases"][0]["concurrency"], 40);
+    assert_eq!(aiperf(&burst)["all_at_once"], true, "it is no cap");
+    assert_eq!(aiperf(&sheet()).get("all_at_once"), None);
 }
 
 #[test]
@@ -153,6 +203,7 @@ fn llm_d_has_a_gap_for_each_token() {
     };
     assert_eq!(of_chunks(Tool::Inferometer).get("inter_token_latency"), None);
     assert_eq!(of_chunks(Tool::Vllm)["inter_token_latency"]["mean"], 8.0);
+    assert_eq!(of_chunks(Tool::Sglang)["inter_token_latency"]["mean"], 8.0, "read as unknown");
 }
 
 #[test]

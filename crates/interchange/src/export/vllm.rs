@@ -4,6 +4,7 @@
 //! null, where that tool writes zero. What it has no key for stands where its `--metadata` does: who
 //! measured, whether the result is valid, and whether a server was measured at all.
 
+mod arrays;
 mod name;
 mod value;
 
@@ -12,11 +13,11 @@ use std::io::Write;
 use inferometer_analysis::definitions::vllm::Rank;
 use inferometer_analysis::sheet::further::{self, Further};
 use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRequest, Tool,
+    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetSource, Tool,
 };
 
 use self::value::{Object, Value};
-use super::ExportError;
+use super::{ExportError, measured_by};
 use crate::import::vllm::own;
 pub use name::{FileName, date};
 
@@ -73,11 +74,15 @@ pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), Exp
     let mut object = Object::default();
     setup(&mut object, sheet, writing);
     traffic(&mut object, sheet, writing.ramp.as_ref());
-    figures(&mut object, sheet, writing.shape);
-    if let Some(requests) = requests {
-        arrays(&mut object, requests, writing.shape);
+    if is_pooling(sheet) {
+        pooling_figures(&mut object, sheet);
+    } else {
+        figures(&mut object, sheet, writing.shape);
     }
-    if writing.shape == Shape::New {
+    if let Some(requests) = requests {
+        arrays::set(&mut object, requests, writing.shape, is_pooling(sheet));
+    }
+    if writing.shape == Shape::New && !is_pooling(sheet) {
         peaks(&mut object, sheet);
         further_figures(&mut object, sheet);
     }
@@ -109,8 +114,7 @@ fn setup<'a>(object: &mut Object<'a>, sheet: &'a Sheet, writing: &'a Writing) {
         object.set("label", Value::text(label.map(str::to_owned)));
     }
     object.set("model_id", Value::text(sheet.model.clone()));
-    // Without one of its own the model's is used, there as here.
-    object.set("tokenizer_id", Value::text(sheet.tokenizer.clone().or(sheet.model.clone())));
+    object.set("tokenizer_id", Value::text(sheet.tokenizer.clone()));
     object.set("num_prompts", Value::Count(sheet.requests_planned));
     for (key, text) in sheet.metadata.iter().cloned().chain(provenance(sheet)) {
         object.set(key, Value::text(Some(text)));
@@ -125,13 +129,27 @@ fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
         facts.extend(text.map(|text| (key.to_owned(), text)));
     };
     say("tensor_parallel_size", sheet.tensor_parallel.map(|gpus| gpus.to_string()));
-    if source.tool == Tool::Inferometer {
+    if let Some(version) = own_version(source) {
         say(own::RUN, Some(source.name.clone()));
-        say(own::VERSION, source.version.clone());
-        say(own::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
+        say(own::VERSION, version);
+    } else if source.tool != Tool::Vllm || source.version.is_some() {
+        say(own::MEASURED_BY, Some(measured_by(source)));
     }
+    say(own::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
     say(own::SIMULATED, source.simulated.then(|| "true".to_owned()));
     facts
+}
+
+/// Of a run of ours, be it fresh or read from a file in this format; `None` of other results.
+fn own_version(source: &SheetSource) -> Option<Option<String>> {
+    match source.tool {
+        Tool::Inferometer => Some(source.version.clone()),
+        Tool::Vllm => {
+            let version = source.version.as_deref()?.strip_prefix(Tool::Inferometer.key())?;
+            Some(version.strip_prefix(' ').map(str::to_owned))
+        }
+        Tool::Sglang | Tool::GuideLlm | Tool::AiPerf | Tool::LlmD | Tool::GenaiBench => None,
+    }
 }
 
 fn traffic<'a>(object: &mut Object<'a>, sheet: &Sheet, ramp: Option<&'a Ramp>) {
@@ -143,6 +161,21 @@ fn traffic<'a>(object: &mut Object<'a>, sheet: &Sheet, ramp: Option<&'a Ramp>) {
         object.set("ramp_up_start_rps", Value::Count(Some(ramp.start_rps)));
         object.set("ramp_up_end_rps", Value::Count(Some(ramp.end_rps)));
     }
+}
+
+/// Whether nothing was generated: that tool then has other figures.
+fn is_pooling(sheet: &Sheet) -> bool {
+    sheet.further.contains_key(further::INPUT_THROUGHPUT.key)
+}
+
+fn pooling_figures(object: &mut Object<'_>, sheet: &Sheet) {
+    object.set("duration", Value::Number(sheet.duration_s));
+    object.set("completed", Value::Count(sheet.completed));
+    object.set("total_input_tokens", Value::Count(sheet.input_tokens));
+    further_of(object, sheet, &[further::INPUTS]);
+    object.set("request_throughput", Value::Number(sheet.request_throughput));
+    further_of(object, sheet, &[further::INPUT_THROUGHPUT]);
+    object.set("total_token_throughput", Value::Number(sheet.total_token_throughput));
 }
 
 fn figures(object: &mut Object<'_>, sheet: &Sheet, shape: Shape) {
@@ -161,26 +194,6 @@ fn figures(object: &mut Object<'_>, sheet: &Sheet, shape: Shape) {
     object.set(goodput, Value::Number(sheet.request_goodput));
     object.set("output_throughput", Value::Number(sheet.output_throughput));
     object.set("total_token_throughput", Value::Number(sheet.total_token_throughput));
-}
-
-/// Here that tool has zeroes for what a failed request does not have, and an array has no holes.
-fn arrays<'a>(object: &mut Object<'a>, requests: &'a [SheetRequest], shape: Shape) {
-    object.set("input_lens", Value::Counts(requests, |row| row.input_tokens.unwrap_or(0)));
-    object.set("output_lens", Value::Counts(requests, |row| row.output_tokens.unwrap_or(0)));
-    object.set("ttfts", Value::Numbers(requests, |row| row.ttft_s.unwrap_or(0.0)));
-    object.set("itls", Value::Lists(requests, |row| &row.gaps_s));
-    if shape == Shape::New {
-        let any = |has: fn(&SheetRequest) -> bool| requests.iter().any(has);
-        if any(|row| row.e2e_s.is_some()) {
-            object.set("latencies", Value::Numbers(requests, |row| row.e2e_s.unwrap_or(0.0)));
-        }
-        object.set("start_times", Value::Numbers(requests, |row| row.start_s.unwrap_or(0.0)));
-        if any(|row| row.queued_s.is_some()) {
-            object.set("queue_times", Value::Numbers(requests, |row| row.queued_s.unwrap_or(0.0)));
-        }
-    }
-    object.set("generated_texts", Value::Texts(requests, |row| row.text.as_deref()));
-    object.set("errors", Value::Texts(requests, |row| row.error.as_deref()));
 }
 
 fn peaks(object: &mut Object<'_>, sheet: &Sheet) {
@@ -271,7 +284,8 @@ fn ranks(latency: Option<&SheetLatency>, asked: Option<&[String]>) -> Vec<String
     }
     let written = latency.into_iter().flat_map(|latency| latency.percentiles_ms.keys());
     let mut ranks: Vec<Rank> = written.filter_map(|rank| Rank::parse(rank)).collect();
-    ranks.retain(|rank| rank.name != "50");
+    let has_p50 = latency.is_some_and(|latency| latency.has_p50);
+    ranks.retain(|rank| has_p50 || rank.name != "50");
     ranks.sort_by(|a, b| a.probability.share().total_cmp(&b.probability.share()));
     ranks.into_iter().map(|rank| rank.name).collect()
 }

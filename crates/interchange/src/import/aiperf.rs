@@ -9,6 +9,7 @@ use inferometer_analysis::sheet::{
 use super::mapping::{Mapping, Shape, plain_rank};
 use super::records::read_objects;
 use super::tree::Node;
+use super::vllm::own;
 use super::{ImportError, Imported};
 pub(super) use requests::read as read_requests;
 
@@ -52,6 +53,7 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         tokenizer: found.name("input_config.tokenizer.name"),
         backend: found.name("input_config.endpoint.type"),
         started: found.name("start_time"),
+        verdict: found.name(own::VERDICT).as_deref().and_then(own::verdict),
         completed: found.count("request_count.avg"),
         duration_s: seconds(&mut found, "benchmark_duration"),
         input_tokens: found.count("total_isl.avg"),
@@ -72,6 +74,9 @@ fn sheet(node: &Node, line: u32) -> Sheet {
         sheet.latencies.extend(latency(&mut found, path, empty));
     }
     load(&mut found, &mut sheet);
+    if matches!(found.find("all_at_once"), Some(Node::Flag(true))) {
+        sheet.max_concurrency = None;
+    }
     for doubt in ["was_cancelled", "is_complete"] {
         let usual = doubt == "is_complete";
         if let Some(Node::Flag(said)) = found.find(doubt)

@@ -8,6 +8,7 @@ use super::mapping::{Mapping, Shape};
 use super::records::{Records, not_json};
 use super::tree::Node;
 use super::value::shown;
+use super::vllm::own;
 use super::{INCOMPLETE, ImportError, Imported};
 
 const VERSION: &str = "0.2";
@@ -34,6 +35,9 @@ const FROM_SEND: [&str; 8] = [
 const TOTAL_IS_PLAN: [&str; 3] = ["vllm-benchmark", "inferencemax", OURS];
 /// Reports that we wrote: a gap is one for each token, and a simulation says so.
 const OURS: &str = "inferometer";
+/// Keywords of ours: a verdict behind the first, and that what did not complete may have failed.
+pub(crate) const VERDICT: &str = "inferometer_verdict:";
+pub(crate) const FAILURES_NOT_COUNTED: &str = "failures not counted";
 
 pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
@@ -166,8 +170,21 @@ fn sheet(document: &Node, line: u32) -> Sheet {
     latencies(&mut found, &mut sheet);
     let description = found.name("run.description");
     sheet.metadata.extend(description.map(|text| ("description".to_owned(), text)));
+    take_keywords(document, &mut sheet, begun.and_then(|begun| begun.checked_sub(incomplete)));
     found.pass_over(&["run", "scenario"]);
     found.finish(sheet)
+}
+
+/// So a report of ours says what it has no field for.
+fn take_keywords(document: &Node, sheet: &mut Sheet, not_incomplete: Option<u64>) {
+    let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
+    for word in keywords.iter().filter_map(Node::text) {
+        if word == FAILURES_NOT_COUNTED && sheet.failed.is_none() {
+            sheet.completed = not_incomplete;
+        } else if let Some(key) = word.strip_prefix(VERDICT) {
+            sheet.verdict = own::verdict(key);
+        }
+    }
 }
 
 fn is_simulated(document: &Node) -> bool {
@@ -180,9 +197,14 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     let rate = found.figure(&format!("{at}.rate_qps")).filter(|rate| *rate > 0.0);
     // No bound at all is written as infinity.
     let concurrency = format!("{at}.concurrency");
-    let is_bound = found.find(&concurrency).and_then(Node::number).is_some_and(f64::is_finite);
+    let bound = found.find(&concurrency);
+    let is_bound = bound.and_then(Node::number).is_some_and(f64::is_finite);
     sheet.max_concurrency = is_bound.then(|| found.small_count(&concurrency)).flatten();
-    let closed = sheet.max_concurrency.map(|_| SheetRate::Unlimited);
+    // JSON has no infinity.
+    let is_endless = bound
+        .is_some_and(|bound| bound.text() == Some("inf") || bound.number() == Some(f64::INFINITY));
+    let is_closed = is_endless || sheet.max_concurrency.is_some();
+    let closed = is_closed.then_some(SheetRate::Unlimited);
     sheet.request_rate = rate.map(SheetRate::PerSecond).or(closed);
     let version = found.name(&format!("{at}.tool_version"));
     sheet.metadata.extend(version.map(|version| ("load_tool_version".to_owned(), version)));
@@ -235,7 +257,7 @@ fn latencies(found: &mut Mapping<'_>, sheet: &mut Sheet) {
 }
 
 /// A report takes the figures of another tool over, and with them what that tool means by them.
-fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
+pub(crate) fn meaning(kind: LatencyKind, tool: &str) -> (CountsFrom, Grain) {
     match kind {
         LatencyKind::Ttft | LatencyKind::E2e if FROM_SEND.contains(&tool) => {
             (CountsFrom::Send, Grain::Request)

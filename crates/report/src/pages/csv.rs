@@ -6,6 +6,7 @@
 
 use inferometer_analysis::set::{Across, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Summary};
+use inferometer_model::spreadsheet::guarded;
 
 pub use super::results::csv::of_sheets;
 use super::rows::{self, Row};
@@ -132,19 +133,6 @@ fn cell(field: &Field) -> String {
     match field {
         Field::Number(value) => value.map_or_else(String::new, |value| value.to_string()),
         Field::Text(text) => quoted(&guarded(text)),
-    }
-}
-
-/// What stands before a formula does not hide it: spaces, and separators of other countries.
-fn guarded(text: &str) -> String {
-    let first = text.trim_start_matches(|letter: char| {
-        letter.is_whitespace() || letter.is_control() || matches!(letter, ';' | ',' | '"' | '\'')
-    });
-    let begins_blank = text.starts_with(['\t', '\r', '\n']);
-    if begins_blank || first.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
     }
 }
 

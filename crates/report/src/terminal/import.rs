@@ -60,19 +60,6 @@ pub fn render(page: &ImportPage<'_>, style: Style) -> String {
     text
 }
 
-/// The tool as people call it.
-pub const fn tool_name(tool: Tool) -> &'static str {
-    match tool {
-        Tool::Inferometer => "Inferometer",
-        Tool::Vllm => "vllm bench serve",
-        Tool::Sglang => "SGLang bench_serving",
-        Tool::GuideLlm => "GuideLLM",
-        Tool::AiPerf => "AIPerf",
-        Tool::LlmD => "llm-d benchmark",
-        Tool::GenaiBench => "genai-bench",
-    }
-}
-
 fn head(page: &ImportPage<'_>, style: Style) -> String {
     let manifest = page.manifest;
     let title = format!(
@@ -84,7 +71,7 @@ fn head(page: &ImportPage<'_>, style: Style) -> String {
         "{}: {} of {}",
         terminal_line(&manifest.file.name, NAME_CHARS_MAX),
         plural(page.sheets.len(), "result"),
-        tool_name(page.tool),
+        page.tool.program(),
     );
     let configurations = results::configurations(&page.sheets).len();
     if 1 < configurations {

@@ -5,6 +5,7 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use super::Seen;
+use super::goodput::Answer;
 use crate::arrivals::Output;
 use crate::ruler::Ruler;
 use crate::sample::{Probability, Sample};
@@ -19,7 +20,8 @@ pub struct VllmAsked {
     /// refuses it.
     pub percentiles: Vec<String>,
     /// The most milliseconds that a good request takes; of a kind that stands twice, the last. That
-    /// tool has none of ITL, and with one there is no goodput.
+    /// tool has none of ITL, and with one there is no goodput. Where it is empty, the run's own
+    /// promises of each request are what counts.
     pub goodput: Vec<(LatencyKind, f64)>,
     pub detail: bool,
 }
@@ -64,7 +66,10 @@ impl Sheet {
         } else {
             rows.for_each(drop);
         }
-        sheet.request_goodput = sheet.duration_s.and_then(|s| reading.good(&asked.goodput, s));
+        // Else it is that of the run's own promises.
+        if !asked.goodput.is_empty() {
+            sheet.request_goodput = sheet.duration_s.and_then(|s| reading.good(&asked.goodput, s));
+        }
         sheet.latencies = reading.latencies(&ranks);
         sheet
     }
@@ -88,20 +93,13 @@ fn backend(api: Api) -> &'static str {
     }
 }
 
-/// What goodput is judged by. A request of one token has a TPOT of zero there.
-struct AnswerMs {
-    ttft: f64,
-    tpot: f64,
-    e2el: f64,
-}
-
 /// What grows while the records are read.
 struct Reading {
     api: Api,
     generates: bool,
     ruler: Ruler,
     output: Output,
-    answers: Vec<AnswerMs>,
+    answers: Vec<Answer>,
     ttft: Vec<f64>,
     tpot: Vec<f64>,
     itl: Vec<f64>,
@@ -168,13 +166,13 @@ impl Reading {
         let (Some(ttft_ms), Some(e2el_ms)) = (ttft_ms, e2el_ms) else { return };
         let tpot_ms = (1 < output_tokens).then(|| (e2el_ms - ttft_ms) / (output_tokens - 1) as f64);
         self.tpot.extend(tpot_ms);
-        self.answers.push(AnswerMs { ttft: ttft_ms, tpot: tpot_ms.unwrap_or(0.0), e2el: e2el_ms });
+        self.answers.push(Answer { ttft: ttft_ms, tpot: tpot_ms.unwrap_or(0.0), e2el: e2el_ms });
     }
 
-    /// Good requests per second; `None` where nothing was asked of them.
+    /// Good requests per second; `None` where that tool has no such limit.
     fn good(&self, goodput: &[(LatencyKind, f64)], duration_s: f64) -> Option<f64> {
         let most = |kind| goodput.iter().rev().find(|(named, _)| *named == kind).map(|(_, ms)| *ms);
-        if goodput.is_empty() || most(LatencyKind::Itl).is_some() {
+        if most(LatencyKind::Itl).is_some() {
             return None;
         }
         let (ttft, tpot, e2el) =
@@ -217,6 +215,7 @@ fn latency(sample: &Sample, ranks: &[Rank], empty: SheetLatency) -> SheetLatency
         percentiles_ms: asked
             .map(|rank| (rank.name.clone(), sample.quantile(rank.probability)))
             .collect(),
+        has_p50: ranks.iter().any(|rank| rank.name == "50"),
         ..empty
     }
 }

@@ -88,7 +88,7 @@ impl Subject {
     pub(super) fn vllm_sheet(&self, detail: bool) -> Result<Sheet, Failure> {
         match self {
             Self::Run(run) => {
-                let percentiles = ["50", "90", "95", "99"].map(str::to_owned).to_vec();
+                let percentiles = ["90", "95", "99"].map(str::to_owned).to_vec();
                 let asked = VllmAsked { percentiles, goodput: Vec::new(), detail };
                 let sheet = if detail {
                     Sheet::of_vllm_summed(&run.summary, &run.observations()?, &asked)

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use inferometer_analysis::sheet::Tool;
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_report::number::count;
-use inferometer_report::terminal::import::tool_name;
 use inferometer_store::ImportListing;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -32,7 +31,7 @@ pub(super) fn table(imports: &[ImportListing]) -> String {
         let line = format!(
             "{:<20} {:<20} {file:<26} {:>7} {:>6}  {}",
             terminal_line(listing.import.id(), 20),
-            kept.as_ref().map_or("–", |kept| tool_name(kept.tool)),
+            kept.as_ref().map_or("–", |kept| kept.tool.program()),
             figure(Kept::results),
             figure(Kept::broken),
             names.unwrap_or_default(),

@@ -7,7 +7,6 @@ use inferometer_model::outcome::Cause;
 use inferometer_model::{Moment, Observations, Outcome};
 
 use super::table::{Cell, Column};
-use crate::export::figure;
 
 #[derive(Default)]
 pub(super) struct RequestRow {
@@ -130,7 +129,7 @@ impl RequestRow {
     fn ended(name: &str, outcome: Outcome) -> Self {
         Self {
             result: name.to_owned(),
-            tool: figure::tool_key(Tool::Inferometer),
+            tool: Tool::Inferometer.key(),
             outcome: Some(outcome.key()),
             ..Self::default()
         }
@@ -143,13 +142,15 @@ impl RequestRow {
         let ms = |seconds: Option<f64>| seconds.filter(|_| !failed).map(|seconds| seconds * 1e3);
         Self {
             result: name.to_owned(),
-            tool: figure::tool_key(tool),
+            tool: tool.key(),
             request,
             outcome: error.map(|error| if error.is_empty() { "ok" } else { "failed" }),
             error: error.filter(|error| !error.is_empty()).map(str::to_owned),
             sent_ns: found.start_s.and_then(nanos),
             input_tokens: found.input_tokens,
             output_tokens: found.output_tokens,
+            // A request waited whatever became of it.
+            client_queue_ms: found.queued_s.map(|seconds| seconds * 1e3),
             ttft_ms: ms(found.ttft_s),
             e2e_ms: ms(found.e2e_s),
             ..Self::default()

@@ -47,6 +47,7 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
     };
     // vLLM writes a zero for the latency of a failure.
     let failed = SheetRequest {
+        queued_s: Some(0.125),
         ttft_s: Some(0.0),
         error: Some("refused".to_owned()),
         ..SheetRequest::default()
@@ -57,6 +58,8 @@ fn a_foreign_request_has_what_its_file_says_and_nulls_besides() {
     assert_eq!(cell(&requests[0], "sent_ns"), Field::Long(1_500_000_000));
     assert_eq!(cell(&requests[0], "ttft_ms"), Field::Double(250.0));
     assert_eq!(cell(&requests[0], "input_tokens"), Field::Null);
+    assert_eq!(cell(&requests[0], "client_queue_ms"), Field::Null);
+    assert_eq!(cell(&requests[1], "client_queue_ms"), Field::Double(125.0));
     assert_eq!(cell(&requests[1], "ttft_ms"), Field::Null);
     assert_eq!(cell(&requests[1], "error"), Field::Str("refused".to_owned()));
     let gaps: Vec<Field> = tokens.iter().map(|row| cell(row, "icl_ms")).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::sheet::{Form, SheetRate, SheetSource};
+use inferometer_analysis::sheet::{Form, SheetRate, SheetRequest, SheetSource};
 use serde_json::Value as Json;
 
 use super::*;
@@ -102,7 +102,10 @@ fn keys_stand_in_the_order_of_that_tool() {
                     mean_ttft_ms median_ttft_ms std_ttft_ms p99_ttft_ms p99.9_ttft_ms \
                     mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms p99.9_e2el_ms";
     let mut told = sheet();
-    told.requests.iter_mut().flatten().for_each(|row| row.error = None);
+    told.requests.iter_mut().flatten().for_each(|row| {
+        row.error = Some(String::new());
+        row.text = Some(String::new());
+    });
     let found = line(&told, &writing).unwrap();
     assert_eq!(keys(&found), expected.split_whitespace().collect::<Vec<_>>());
     let begins = r#"{"date": "20260102-030405", "endpoint_type": "openai", "backend": "openai", "#;
@@ -117,7 +120,7 @@ fn only_figures_of_that_meaning_are_written() {
     assert_eq!(found["burstiness"], "inf");
     assert_eq!(found["request_rate"], 10.0);
     assert_eq!(found["max_concurrency"], Json::Null);
-    assert_eq!(found["tokenizer_id"], "mistralai/Mistral-7B");
+    assert_eq!(found["tokenizer_id"], Json::Null, "none was used");
     assert!(!found.contains_key("ttfts"));
 }
 
@@ -141,8 +144,60 @@ fn a_failed_request_has_zeroes_only_in_the_file() {
     assert_eq!(found["output_lens"], serde_json::json!([3, 0]));
     assert_eq!(found["input_lens"], serde_json::json!([512, 8]));
     assert_eq!(found["latencies"], serde_json::json!([0.12, 0.0]));
-    assert_eq!(found["generated_texts"], serde_json::json!(["", ""]));
+    assert_eq!(found.get("generated_texts"), None, "answers were not kept");
     assert_eq!(found["errors"], serde_json::json!(["", "rejected 429: “busy”"]));
+}
+
+#[test]
+fn a_list_of_which_no_request_has_anything_is_left_out() {
+    let rows = [0.05, 0.07].map(|ttft_s| SheetRequest {
+        output_tokens: Some(3),
+        ttft_s: Some(ttft_s),
+        ..SheetRequest::default()
+    });
+    let given = Sheet { requests: Some(rows.to_vec()), ..sheet() };
+    let writing = Writing { detail: true, ..Writing::default() };
+    let found = parsed(&given, &writing);
+    for absent in ["input_lens", "latencies", "start_times", "generated_texts", "errors"] {
+        assert_eq!(found.get(absent), None, "{absent}");
+    }
+    let read = read_results(&line(&given, &writing).unwrap()).unwrap();
+    assert_eq!(read[0].result().unwrap().requests, given.requests);
+}
+
+#[test]
+fn where_nothing_is_generated_the_keys_are_others() {
+    let mut given = sheet();
+    given.output_tokens = None;
+    for (figure, value) in [(further::INPUTS, 1.0), (further::INPUT_THROUGHPUT, 0.4)] {
+        given.further.insert(figure.key.to_owned(), value);
+    }
+    given.latencies.retain(|latency| latency.kind == LatencyKind::E2e);
+    let writing = Writing { detail: true, ..Writing::default() };
+    let text = line(&given, &writing).unwrap();
+    let expected = "duration completed total_input_tokens total_input_sequences \
+                    request_throughput input_sequence_throughput total_token_throughput \
+                    input_lens latencies start_times queue_times errors \
+                    mean_e2el_ms median_e2el_ms std_e2el_ms p99_e2el_ms p99.9_e2el_ms";
+    let found = keys(&text);
+    let begin = found.iter().position(|key| key == "duration").unwrap();
+    assert_eq!(found[begin..], expected.split_whitespace().collect::<Vec<_>>());
+    assert!(text.contains("\"total_input_sequences\": 1, "), "{text}");
+    let read = read_results(&text).unwrap();
+    assert_eq!(read[0].result().unwrap().further, given.further);
+}
+
+#[test]
+fn who_measured_is_said_of_all_but_that_tool() {
+    let of = |tool, version: Option<&str>| {
+        let version = version.map(str::to_owned);
+        let source = SheetSource { tool, version, ..SheetSource::default() };
+        parsed(&Sheet { source, ..sheet() }, &Writing::default()).get(own::MEASURED_BY).cloned()
+    };
+    assert_eq!(of(Tool::Vllm, None), None);
+    assert_eq!(of(Tool::Sglang, None).unwrap(), "sglang");
+    assert_eq!(of(Tool::GuideLlm, Some("0.3")).unwrap(), "guidellm 0.3");
+    assert_eq!(of(Tool::Vllm, Some("guidellm 0.3")).unwrap(), "guidellm 0.3", "read back");
 }
 
 #[test]

@@ -175,7 +175,10 @@ fn set_statistic(latency: &mut SheetLatency, statistic: Statistic, ms: f64) -> R
             return Ok(());
         }
         Statistic::Median => "50".to_owned(),
-        Statistic::Percentile(rank) => rank,
+        Statistic::Percentile(rank) => {
+            latency.has_p50 |= rank == "50";
+            rank
+        }
     };
     if LISTED_MAX <= latency.percentiles_ms.len() {
         return Err(format!("is beyond the {LISTED_MAX} percentiles that are kept"));

@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark, Sheet, S
 use inferometer_analysis::{Estimate, Interval, Statistic};
 
 use super::lines::Level;
-use super::words::{from_words, grain_name, mark_name, mark_words};
+use super::words::{from_words, grain_name, mark_words};
 use crate::number::count;
 use crate::pages::words::range;
 
@@ -122,7 +122,7 @@ impl Level<'_> {
     /// The same in a word each, every kind once.
     pub(super) fn doubt_names(&self) -> Vec<&'static str> {
         let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks);
-        let mut names: Vec<&str> = marks.filter(|mark| mark.is_doubt()).map(mark_name).collect();
+        let mut names: Vec<&str> = marks.filter(|mark| mark.is_doubt()).map(Mark::key).collect();
         names.sort_unstable();
         names.dedup();
         names

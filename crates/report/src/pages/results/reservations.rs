@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{Mark, Sheet};
 use super::PageWords;
 use super::lines::{Level, Line, load_words};
 use super::table::NAME_MAX;
-use super::words::{mark_advice, mark_name, mark_words};
+use super::words::{mark_advice, mark_words};
 use crate::document::{Block, Mood, Span, Text, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
@@ -19,7 +19,7 @@ pub(super) fn notices(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
     let mut found = marked(lines);
     found.sort_by_key(|(_, mark)| order(mark));
     let mut blocks = Vec::new();
-    for same in found.chunk_by(|one, other| mark_name(&one.1) == mark_name(&other.1)) {
+    for same in found.chunk_by(|one, other| one.1.key() == other.1.key()) {
         let Some((_, mark)) = same.first() else { continue };
         let (text, remedy) = mark_advice(mark);
         let mut points: Vec<Text> =

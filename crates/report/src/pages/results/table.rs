@@ -5,7 +5,7 @@ use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use super::figures::{Meaning, Quantity, statistic_name};
 use super::lines::{Line, load_words};
-use super::words::{mark_name, mark_words, unsaid};
+use super::words::{mark_words, unsaid};
 use crate::document::{Cell, Column, Table, plain};
 use crate::number::{count, figure};
 use crate::pages::cells::missing;
@@ -115,7 +115,7 @@ fn figure_cell(sheet: &Sheet, quantity: Quantity) -> Cell {
 }
 
 fn marks_cell(marks: &[Mark]) -> Cell {
-    let names: Vec<&str> = marks.iter().map(mark_name).collect();
+    let names: Vec<&str> = marks.iter().map(Mark::key).collect();
     let words: Vec<String> = marks.iter().map(mark_words).collect();
     let detail = (!words.is_empty()).then(|| words.join("; "));
     Cell { detail, ..Cell::text(names.join(", ")) }

@@ -48,17 +48,6 @@ pub(super) const fn grain_name(grain: Grain) -> &'static str {
     }
 }
 
-/// In a cell.
-pub(super) const fn mark_name(mark: &Mark) -> &'static str {
-    match mark {
-        Mark::Cut { .. } => "cut",
-        Mark::Failures { .. } => "failures",
-        Mark::Saturated { .. } => "saturated",
-        Mark::Invalid => "invalid",
-        Mark::Simulated => "simulated",
-    }
-}
-
 /// At the mark of a chart.
 pub(super) fn mark_words(mark: &Mark) -> String {
     match mark {

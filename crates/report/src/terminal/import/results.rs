@@ -163,17 +163,7 @@ fn done(sheet: &Sheet) -> String {
 }
 
 fn marks(sheet: &Sheet) -> String {
-    sheet.marks.iter().map(key).collect::<Vec<_>>().join(", ")
-}
-
-const fn key(mark: &Mark) -> &'static str {
-    match mark {
-        Mark::Cut { .. } => "cut",
-        Mark::Failures { .. } => "failures",
-        Mark::Saturated { .. } => "saturated",
-        Mark::Invalid => "invalid",
-        Mark::Simulated => "simulated",
-    }
+    sheet.marks.iter().map(Mark::key).collect::<Vec<_>>().join(", ")
 }
 
 /// What its marks say, and what to do.
@@ -201,13 +191,13 @@ const fn words(mark: &Mark) -> &'static str {
 fn legend(sheets: &[&Sheet]) -> String {
     let mut found: Vec<(&Mark, usize)> = Vec::new();
     for mark in sheets.iter().flat_map(|sheet| &sheet.marks) {
-        match found.iter_mut().find(|(known, _)| key(known) == key(mark)) {
+        match found.iter_mut().find(|(known, _)| known.key() == mark.key()) {
             Some((_, times)) => *times += 1,
             None => found.push((mark, 1)),
         }
     }
     let lines = found.into_iter().map(|(mark, times)| {
-        let told = format!("{} ({} of {}): {}", key(mark), times, sheets.len(), words(mark));
+        let told = format!("{} ({} of {}): {}", mark.key(), times, sheets.len(), words(mark));
         hanging("", 2, &told)
     });
     lines.collect()

@@ -6,6 +6,7 @@ use inferometer_model::record::{Carried, ResponseHead};
 
 use super::*;
 use crate::fixture::{Given, calm, run};
+use crate::sheet::further;
 
 fn close(found: Option<f64>, expected: f64) {
     let found = found.unwrap();
@@ -81,6 +82,35 @@ fn a_request_is_good_within_every_limit_and_one_token_has_no_tpot() {
     assert_eq!(good(&[(LatencyKind::Ttft, 3.0), (LatencyKind::Ttft, 1.0)]), Some(1.0));
     assert_eq!(good(&[(LatencyKind::Ttft, 0.5)]), Some(0.0), "none is a number");
     assert_eq!(good(&[(LatencyKind::Itl, 9.0)]), None);
+}
+
+#[test]
+fn a_run_that_promised_something_has_its_goodput() {
+    let good = |promises: &[&str]| {
+        let mut observations = run(spread());
+        observations.manifest.spec.slos =
+            promises.iter().map(|promise| promise.parse().unwrap()).collect();
+        let told = Sheet::of_vllm(&summarize(&observations)).request_goodput;
+        let sheet = Sheet::of_vllm_run(&observations, &asked(&[], &[]));
+        assert_eq!(sheet.request_goodput, told, "the detailed form says the same");
+        told.zip(sheet.duration_s).map(|(per_s, s)| (per_s * s).round())
+    };
+    assert_eq!(good(&["ttft<=3ms"]), Some(3.0));
+    assert_eq!(good(&["ttft<3ms", "e2e<2.5ms", "ttft.p99<1ms"]), Some(2.0));
+    assert_eq!(good(&["tpot<1ms"]), Some(5.0));
+    assert_eq!(good(&["ttft.p99<3ms"]), None, "that is of the whole run");
+    assert_eq!(good(&["ttft<3ms", "ttfc<3ms"]), None, "that tool has no such limit");
+}
+
+#[test]
+fn where_nothing_is_generated_inputs_are_counted() {
+    let mut observations = run(spread());
+    observations.manifest.spec.api = Api::Embeddings;
+    let sheet = Sheet::of_vllm_run(&observations, &asked(&[], &[]));
+    assert_eq!(sheet.further.get(further::INPUTS.key), Some(&5.0));
+    assert_eq!(sheet.further.get(further::INPUT_THROUGHPUT.key).copied(), sheet.request_throughput);
+    assert_eq!((sheet.output_tokens, sheet.output_throughput), (None, None));
+    assert_eq!((sheet.peak_output_throughput, sheet.peak_concurrent_requests), (None, None));
 }
 
 #[test]
