@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn companions_end_unless_they_ended_before() {
         use std::os::unix::process::{CommandExt, ExitStatusExt};
-        let mut start = || std::process::Command::new("sleep").arg("1000").process_group(0).spawn();
+        let start = || std::process::Command::new("sleep").arg("1000").process_group(0).spawn();
         let interruption = Interruption::default();
         let (mut left, mut kept) = (start().unwrap(), start().unwrap());
         drop(interruption.accompanied_by(&kept));

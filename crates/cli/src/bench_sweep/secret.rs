@@ -150,7 +150,8 @@ mod tests {
                 "--header Authorization=*** X-A=*** --model m",
             ),
             ("env VLLM_API_KEY=sk-1 vllm serve m", "env VLLM_API_KEY=*** vllm serve m"),
-            ("sh -c 'HF_TOKEN=sk-1 run m'", "sh -c 'HF_TOKEN=*** run m'"),
+            ("sh -c 'HF_TOKEN=sk-1 run m'", "sh -c HF_TOKEN=***"),
+            ("sh -c 'exec run --api-key sk-1'", "sh -c 'exec run --api-key ***'"),
             (
                 r#"--extra-body '{"a":{"api_key":"sk-1"}}'"#,
                 r#"--extra-body {"a":{"api_key":"***"}}"#,
