@@ -1,9 +1,12 @@
 //! Ctrl-C once drains and saves, twice cuts and saves. Being told to terminate drains for a while.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use inferometer_load::{Control, Stop};
+use nix::sys::signal::{Signal as Sent, killpg};
+use nix::unistd::Pid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
@@ -15,42 +18,79 @@ pub(crate) struct Interruption(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    signal: Mutex<Option<i32>>,
+    /// In the order in which they came.
+    signals: Mutex<Vec<i32>>,
     came: Condvar,
     /// The command that finishes what was begun.
     remedy: Mutex<Option<String>>,
+    /// Groups of processes that end with this one.
+    companions: Mutex<Vec<Pid>>,
 }
 
 impl Interruption {
+    /// The first signal names the exit code.
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits for this long, or until a signal comes.
+    /// Waits for this long, or until a signal comes. Returns at once where one came before.
     pub(crate) fn wait(&self, time: Duration) -> Option<Exit> {
-        let Shared { signal, came, .. } = &*self.0;
-        let signal = signal.lock().unwrap_or_else(PoisonError::into_inner);
-        let (signal, _) = came
-            .wait_timeout_while(signal, time, |signal| signal.is_none())
+        self.next(0, time).map(exit_of)
+    }
+
+    /// Waits for this long for a signal after so many that are known.
+    pub(crate) fn next(&self, known: usize, time: Duration) -> Option<i32> {
+        let Shared { signals, came, .. } = &*self.0;
+        let (signals, _) = came
+            .wait_timeout_while(locked(signals), time, |signals| signals.len() <= known)
             .unwrap_or_else(PoisonError::into_inner);
-        signal.map(exit_of)
+        signals.get(known).copied()
     }
 
     /// How to finish what was begun, for a user who will not wait.
     pub(crate) fn remember(&self, remedy: String) {
-        *self.0.remedy.lock().unwrap_or_else(PoisonError::into_inner) = Some(remedy);
+        *locked(&self.0.remedy) = Some(remedy);
+    }
+
+    /// A child that leads a group of its own. A user who will not wait for its end does not have it
+    /// left behind.
+    pub(crate) fn accompanied_by(&self, child: &Child) -> Companion {
+        let group = i32::try_from(child.id()).ok().map(Pid::from_raw);
+        locked(&self.0.companions).extend(group);
+        Companion { shared: self.0.clone(), group }
     }
 
     fn remedy(&self) -> Option<String> {
-        self.0.remedy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.0.remedy).clone()
     }
 
-    /// The first signal names the exit code.
-    fn note(&self, kind: SignalKind) {
-        let Shared { signal, came, .. } = &*self.0;
-        signal.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(kind.as_raw_value());
-        came.notify_all();
+    fn end_companions(&self) {
+        for group in &*locked(&self.0.companions) {
+            let _ = killpg(*group, Sent::SIGKILL);
+        }
     }
+
+    fn note(&self, kind: SignalKind) {
+        locked(&self.0.signals).push(kind.as_raw_value());
+        self.0.came.notify_all();
+    }
+}
+
+/// Until it is dropped its group ends with this process, if that leaves at once.
+#[derive(Debug)]
+pub(crate) struct Companion {
+    shared: Arc<Shared>,
+    group: Option<Pid>,
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        locked(&self.shared.companions).retain(|group| Some(*group) != self.group);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn exit_of(signal: i32) -> Exit {
@@ -114,16 +154,17 @@ async fn obey(
             Stop::Drain => {
                 talk("\ncutting the requests in flight; what was measured is being saved");
             }
-            Stop::Cut => leave(kind, noted.remedy()),
+            Stop::Cut => leave(kind, noted),
         }
     }
 }
 
 /// Asked a third time: something hangs, a disk perhaps. The journal can be recovered.
 #[expect(clippy::exit, reason = "the user does not want to wait for anything any more")]
-fn leave(kind: SignalKind, remedy: Option<String>) {
-    let later =
-        remedy.map_or_else(String::new, |remedy| format!("; finish it later with: {remedy}"));
+fn leave(kind: SignalKind, noted: &Interruption) {
+    noted.end_companions();
+    let remedy = noted.remedy().map(|remedy| format!("; finish it later with: {remedy}"));
+    let later = remedy.unwrap_or_default();
     output::talk(&format!("leaving at once{later}"));
     std::process::exit(exit_of(kind.as_raw_value()) as i32);
 }
@@ -131,4 +172,41 @@ fn leave(kind: SignalKind, remedy: Option<String>) {
 #[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]
 async fn grace() {
     tokio::time::sleep(TERMINATION_GRACE).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_load::SystemClock;
+    use inferometer_model::Clock;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_known_does_not_end_the_waiting_for_the_next() {
+        let interruption = Interruption::default();
+        interruption.note(SignalKind::terminate());
+        assert_eq!(interruption.next(0, Duration::from_hours(1)), Some(15));
+        let (clock, time) = (SystemClock::new(), Duration::from_millis(30));
+        assert_eq!(interruption.next(1, time), None);
+        assert!(time <= Duration::from_nanos(clock.now().as_nanos()), "it is waited, not spun");
+        interruption.note(SignalKind::interrupt());
+        assert_eq!(interruption.next(1, Duration::from_hours(1)), Some(2));
+        assert_eq!(interruption.exit(), Some(Exit::Terminated), "the first names the code");
+    }
+
+    #[test]
+    fn companions_end_unless_they_ended_before() {
+        use std::os::unix::process::{CommandExt, ExitStatusExt};
+        let start = || std::process::Command::new("sleep").arg("1000").process_group(0).spawn();
+        let interruption = Interruption::default();
+        let (mut left, mut kept) = (start().unwrap(), start().unwrap());
+        drop(interruption.accompanied_by(&kept));
+        let companion = interruption.accompanied_by(&left);
+        interruption.end_companions();
+        assert_eq!(left.wait().unwrap().signal(), Some(9));
+        assert_eq!(kept.try_wait().unwrap(), None);
+        kept.kill().unwrap();
+        kept.wait().unwrap();
+        drop(companion);
+    }
 }

@@ -6,13 +6,19 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Output;
+use std::process::{ExitStatus, Output, Stdio};
+use std::time::Duration;
 
+use inferometer_load::SystemClock;
+use inferometer_model::Clock;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
-use support::{output, text};
+use support::{inferometer, output, text};
 
 /// One that nobody had a moment ago.
 fn free_port() -> u16 {
@@ -34,6 +40,47 @@ fn bench(port: u16) -> String {
 fn sweep(folder: &Path, serve: &str, bench: &str, more: &[&str]) -> Output {
     let arguments = ["bench", "sweep", "serve", "--serve-cmd", serve, "--bench-cmd", bench];
     output(&[&arguments[..], &["-e", "e"], more].concat(), folder)
+}
+
+/// One run that takes minutes; the signals come as soon as it sends.
+fn stopped(folder: &Path, serve: &str, port: u16, signals: &[Signal]) -> (ExitStatus, String) {
+    let long = format!("{} --num-prompts 1000 --max-concurrency 1", once(&bench(port)));
+    let mut sweep = inferometer()
+        .args(["bench", "sweep", "serve", "--serve-cmd", serve, "--bench-cmd", &long, "-e", "e"])
+        .args(["--num-runs", "1"])
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(sweep.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("measuring") {
+        assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "{said}");
+    }
+    for signal in signals {
+        kill(Pid::from_raw(i32::try_from(sweep.id()).unwrap()), *signal).unwrap();
+    }
+    // The run holds the other end, too: this is the end of both.
+    stderr.read_to_string(&mut said).unwrap();
+    (sweep.wait().unwrap(), said)
+}
+
+/// The flags that a long run sets itself are left out.
+fn once(bench: &str) -> String {
+    bench.replace("--num-prompts 6", "").replace("output-len 4", "output-len 64")
+}
+
+/// A killed process gives its port back a moment later.
+fn is_given_back(port: u16) -> bool {
+    let clock = SystemClock::new();
+    while TcpListener::bind(("127.0.0.1", port)).is_err() {
+        if Duration::from_secs(10) < Duration::from_nanos(clock.now().as_nanos()) {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+    true
 }
 
 fn json(path: &Path) -> Value {
@@ -67,10 +114,62 @@ fn every_server_is_measured_under_every_load_and_ended() {
     let csv = fs::read_to_string(experiment.join("summary.csv")).unwrap();
     assert_eq!(csv.lines().count(), 3, "{csv}");
     assert!(TcpListener::bind(("127.0.0.1", port)).is_ok(), "no server is left behind");
-    let again = sweep(path, &engine(port), &bench(port), &[&files[..], &["--resume"]].concat());
-    assert!(again.status.success(), "{}", text(&again.stderr));
-    assert!(!text(&again.stderr).contains("starting"), "all of it is there");
-    assert_eq!(text(&again.stdout), page, "and comes to the same");
+    let resumed = [&files[..], &["--resume"]].concat();
+    let again = || sweep(path, &engine(port), &bench(port), &resumed);
+    let same = again();
+    assert_eq!(same.status.code(), ran.status.code(), "{}", text(&same.stderr));
+    assert!(!text(&same.stderr).contains("starting"), "all of it is there");
+    assert_eq!(text(&same.stdout), page, "and comes to the same");
+
+    let pair = experiment.join("SERVE--ttft=1ms-BENCH--few");
+    let mut run = json(&pair.join("run=0.json"));
+    run["inferometer_verdict"] = "invalid".into();
+    fs::write(pair.join("run=0.json"), run.to_string()).unwrap();
+    assert_eq!(again().status.code(), Some(4), "an invalid run stays one");
+
+    let summary = pair.join("summary.json");
+    let imported = output(&["import", summary.to_str().unwrap(), "--json"], path);
+    let name = "\"configuration\": \"SERVE--ttft=1ms-BENCH--few\"";
+    assert!(text(&imported.stdout).contains(name), "{}", text(&imported.stdout));
+}
+
+#[test]
+fn a_run_that_was_stopped_is_made_again_and_so_is_one_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let port = free_port();
+    let (status, said) = stopped(path, &engine(port), port, &[Signal::SIGTERM]);
+    assert_eq!(status.code(), Some(143), "{said}");
+    assert!(TcpListener::bind(("127.0.0.1", port)).is_ok(), "no server is left behind");
+    let experiment = path.join("results/e");
+    for name in ["run=0.json", "run=0.part.json", "summary.json"] {
+        assert!(!experiment.join(name).exists(), "{name}: {said}");
+    }
+    let resume = |runs: &str| {
+        let more = ["--resume", "--after-bench-cmd", "true", "--num-runs", runs];
+        let ran = sweep(path, &engine(port), &bench(port), &more);
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+        json(&experiment.join("summary.json"))
+    };
+    let one = resume("1");
+    assert_eq!(one[0]["completed"], 6);
+    fs::write(experiment.join("run=1.failure.json"), "{}").unwrap();
+    let two = resume("2");
+    assert_eq!((two.as_array().unwrap().len(), &two[0]), (2, &one[0]));
+    assert_eq!((&two[1]["run_number"], &two[1]["completed"]), (&1.into(), &6.into()));
+    assert!(!experiment.join("run=1.failure.json").exists(), "it is over");
+}
+
+#[test]
+fn a_user_who_will_not_wait_leaves_no_server_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let slow = engine(port).replace("--gap 1ms", "--gap 400ms");
+    let signals = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let (status, said) = stopped(folder.path(), &slow, port, &signals);
+    assert!(matches!(status.code(), Some(130 | 143)), "{status}");
+    assert!(said.contains("leaving at once"), "{said}");
+    assert!(is_given_back(port));
 }
 
 #[test]
@@ -93,6 +192,28 @@ fn a_dry_run_shows_the_commands_and_starts_nothing() {
         assert!(page.contains(part), "{part}: {page}");
     }
     assert!(!path.join("results").exists(), "nothing was made");
+}
+
+#[test]
+fn keys_are_not_shown_and_names_are_not_obeyed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("s.json"), r#"{"\u001b[2J": {"max_num_batched_tokens": 512}}"#).unwrap();
+    let serve = "vllm serve m --api-key sk-12345 --chat-template \u{1b}[2J";
+    let bench = "vllm bench serve --model m --header 'Authorization=Bearer sk-12345'";
+    let most = ["--dry-run", "--num-runs", "4294967295", "--serve-params", "s.json"];
+    let ran = sweep(path, serve, bench, &most);
+    let page = text(&ran.stdout);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert!(!page.contains("sk-12345") && !page.contains('\u{1b}'), "{page}");
+    for part in ["--api-key ***", "Authorization=***", "--max-num-batched-tokens 512"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let port = free_port();
+    let dying = format!("sh -c 'echo api_key sk-12345; exit 9' --api-key sk-12345 --port {port}");
+    let ran = sweep(path, &dying, bench, &[]);
+    let said = text(&ran.stderr);
+    assert!(said.contains("  api_key ***") && !said.contains("sk-12345"), "{said}");
 }
 
 #[test]
@@ -134,5 +255,24 @@ fn wrong_input_is_refused_before_anything_starts() {
     refused("vllm serve m", "vllm bench serve", &["--serve-params", "bad.json"], "`a`: [1]");
     refused("vllm serve m", "vllm bench serve", &["--num-runs", "0"], "nothing would be measured");
     refused("vllm serve m", "vllm bench serve", &["--resume"], "not there to be resumed");
+
+    let serve = "vllm serve m";
+    refused(serve, "vllm bench serve --no-such-flag", &[], "--no-such-flag");
+    refused(serve, "vllm bench serve --model m --backend tgi", &[], "--backend tgi is not known");
+    refused(serve, "vllm bench serve --help", &[], "asks for help");
+    fs::write(path.join("load.json"), r#"{"slow": {"request_rate": "low"}}"#).unwrap();
+    refused(serve, "vllm bench serve", &["--bench-params", "load.json"], "--bench-cmd with slow");
+    fs::write(path.join("key.json"), r#"[{"api_key": "sk-1"}]"#).unwrap();
+    refused(serve, "vllm bench serve", &["--serve-params", "key.json"], "VLLM_API_KEY");
+    fs::write(path.join("same.json"), r#"[{"model": "a/b"}, {"model": "a_b"}]"#).unwrap();
+    refused(serve, "vllm bench serve", &["--bench-params", "same.json"], "would share");
+    fs::write(path.join("s.json"), r#"[{"max_num_seqs": 4}]"#).unwrap();
+    fs::write(path.join("b.json"), r#"[{"max_concurrency": 8}]"#).unwrap();
+    let files = ["--serve-params", "s.json", "--bench-params", "b.json", "--link-vars"];
+    let linked = |link: &'static str| [&files[..], &[link]].concat();
+    let typo = linked("max_num_seq=max_concurrency");
+    refused(serve, "vllm bench serve", &typo, "no combination of --serve-params has");
+    let none = linked("max_num_seqs=max_concurrency");
+    refused(serve, "vllm bench serve", &none, "leaves no pair");
     assert!(!path.join("results").exists());
 }

@@ -75,7 +75,11 @@ fn base(said: &ServeTargetArguments) -> String {
         return base.clone();
     }
     let host = said.host.as_deref().unwrap_or("127.0.0.1");
-    let port = said.port.unwrap_or(8000);
+    origin(host, &said.port.unwrap_or(8000).to_string())
+}
+
+/// What a host and a port are as a URL.
+pub(crate) fn origin(host: &str, port: &str) -> String {
     let is_bare_ipv6 = host.contains(':') && !host.starts_with('[');
     if is_bare_ipv6 { format!("http://[{host}]:{port}") } else { format!("http://{host}:{port}") }
 }

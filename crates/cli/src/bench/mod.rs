@@ -18,6 +18,7 @@ mod traffic;
 mod whole;
 mod words;
 
+pub(crate) use backend::origin;
 pub(crate) use dashes::with_dashes;
 pub(crate) use profiler::Profiler;
 pub(crate) use ready::until_ready;

@@ -2,12 +2,17 @@
 
 use inferometer_model::BaseUrl;
 
+use crate::bench::origin;
 use crate::failure::Failure;
 
-/// The words of a command, as a shell would split them. Nothing is expanded.
+/// Hosts of a server that listens on all addresses, this machine's own among them.
+const EVERYWHERE: [&str; 3] = ["0.0.0.0", "::", "[::]"];
+
+/// The words of a command, as a shell would split them. Nothing is expanded. It is not repeated
+/// where it cannot be split: a key may be in it.
 pub(super) fn words(flag: &str, typed: &str) -> Result<Vec<String>, Failure> {
     let words = shlex::split(typed)
-        .ok_or_else(|| Failure::usage(format!("{flag} `{typed}`: a quote is not closed")))?;
+        .ok_or_else(|| Failure::usage(format!("{flag}: a quote is not closed")))?;
     if words.is_empty() {
         return Err(Failure::usage(format!("{flag} is empty: it names no command")));
     }
@@ -28,9 +33,9 @@ pub(super) fn bench_flags(words: &[String]) -> Result<Vec<String>, Failure> {
 
 /// Where a server with this command listens: `--host` and `--port`, as `vllm serve` has them.
 pub(super) fn address(serve: &[String]) -> Result<BaseUrl, Failure> {
-    let host = value(serve, &["--host"]).filter(|host| *host != "0.0.0.0" && *host != "::");
+    let host = value(serve, &["--host"]).filter(|host| !EVERYWHERE.contains(host));
     let port = value(serve, &["--port", "-p"]).unwrap_or("8000");
-    let url = format!("http://{}:{port}", host.unwrap_or("127.0.0.1"));
+    let url = origin(host.unwrap_or("127.0.0.1"), port);
     url.parse().map_err(|error| {
         Failure::usage(format!("--serve-cmd listens on `{url}`, which is no address: {error}"))
     })
@@ -72,6 +77,8 @@ mod tests {
         assert_eq!(at("vllm serve m"), "http://127.0.0.1:8000");
         assert_eq!(at("vllm serve m --host 0.0.0.0 --port 1 --port=8123"), "http://127.0.0.1:8123");
         assert_eq!(at("x --host localhost -p 9"), "http://localhost:9");
+        assert_eq!(at("x --host ::1"), "http://[::1]:8000");
+        assert_eq!(at("x --host :: --port 1"), "http://127.0.0.1:1");
         assert!(address(&split("vllm serve m --port x")).is_err());
     }
 }

@@ -63,6 +63,11 @@ pub(super) fn of_run(pair: &Path, number: u32) -> PathBuf {
     pair.join(format!("run={number}.json"))
 }
 
+/// Whether any of so many runs is not there.
+pub(super) fn lacks_runs(pair: &Path, runs: u32) -> bool {
+    (0..runs).any(|number| !of_run(pair, number).exists())
+}
+
 pub(super) fn of_summary(pair: &Path) -> PathBuf {
     pair.join("summary.json")
 }

@@ -8,28 +8,31 @@ mod command;
 mod experiment;
 mod parameters;
 mod plan;
+mod run;
+mod secret;
 mod server;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Command, ExitCode, Stdio};
 
-use serde_json::json;
+use inferometer_analysis::Verdict;
+use inferometer_report::escape::terminal;
+use serde_json::{Value, json};
 
 use self::experiment::RunData;
 use self::parameters::Combination;
 pub(crate) use self::plan::Asked;
-use self::plan::{Plan, joined};
+use self::plan::{Plan, shown};
+use self::run::Run;
 use self::server::Server;
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
 use crate::output;
 use crate::signals::Interruption;
 
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Its figures are kept, and the sweep ends with the same code.
-const INVALID: i32 = Exit::RunInvalid as i32;
+/// Where a result says what our checks think of it.
+const VERDICT: &str = "inferometer_verdict";
 
 pub(crate) fn play(asked: &Asked<'_>) -> Result<ExitCode, Failure> {
     let plan = Plan::of(asked)?;
@@ -50,15 +53,6 @@ pub(crate) fn play(asked: &Asked<'_>) -> Result<ExitCode, Failure> {
     sweep.conclude(stopped)
 }
 
-/// One run of a sweep.
-struct Run<'a> {
-    server: &'a Combination,
-    load: &'a Combination,
-    /// `None` of the warm-up, which counts for nothing.
-    number: Option<u32>,
-    file: PathBuf,
-}
-
 struct Sweep<'a> {
     plan: &'a Plan<'a>,
     interruption: &'a Interruption,
@@ -75,6 +69,9 @@ type Went = Result<Option<Exit>, Failure>;
 impl Sweep<'_> {
     fn play(&mut self) -> Went {
         for server in &self.plan.servers {
+            if let Some(exit) = self.interruption.exit() {
+                return Ok(Some(exit));
+            }
             let went = match self.play_server(server) {
                 Err(failure) if self.plan.asked.continue_on_error => {
                     self.note_failure(&self.server_failure_file(server), server, None, &failure)?;
@@ -98,16 +95,17 @@ impl Sweep<'_> {
         let pairs: Vec<PathBuf> =
             loads.iter().map(|load| self.plan.experiment.of_pair(server, load)).collect();
         let mut running = None;
-        if pairs.iter().any(|pair| !experiment::of_summary(pair).exists()) {
+        if pairs.iter().any(|pair| experiment::lacks_runs(pair, self.plan.asked.runs)) {
             let words = server.applied_to(&self.plan.serve);
             let base = command::address(&words)?;
-            output::talk(&format!("starting: {}", joined(&words)));
+            output::talk(&format!("starting: {}", shown(&words)));
             let log = self.plan.experiment.server_log(server);
-            let mut started = Server::start(&words, base, log)?;
+            let mut started = Server::start(&words, base, log, self.interruption)?;
             let exit = started.wait(self.plan.asked.ready_timeout, self.interruption)?;
             if exit.is_some() {
                 return Ok(exit);
             }
+            remove(&self.server_failure_file(server));
             running = Some(started);
         }
         for (load, pair) in loads.into_iter().zip(pairs) {
@@ -126,28 +124,22 @@ impl Sweep<'_> {
         load: &Combination,
         pair: &Path,
     ) -> Went {
-        let prompts = self.plan.asked.warm_up_prompts;
-        let warm_load = load.with("num_prompts", prompts.into());
-        let warm_up = (0 < prompts).then(|| Run {
-            server,
-            load: &warm_load,
-            number: None,
-            file: pair.join("warmup.json"),
-        });
-        let measured = (0..self.plan.asked.runs).map(|number| Run {
-            server,
-            load,
-            number: Some(number),
-            file: experiment::of_run(pair, number),
-        });
+        let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
+        let name = name.display().to_string();
+        let run = |load, number, file| Run { server, load, pair: &name, number, file };
+        let runs = self.plan.asked.runs;
+        let is_warmed = 0 < self.plan.asked.warm_up_prompts && experiment::lacks_runs(pair, runs);
+        let warm_load = self.plan.warm_up_of(load);
+        let warm_up = is_warmed.then(|| run(&warm_load, None, pair.join("warmup.json")));
+        let measured =
+            (0..runs).map(|number| run(load, Some(number), experiment::of_run(pair, number)));
         let mut kept = Vec::new();
         for run in warm_up.into_iter().chain(measured) {
             match self.play_run(running.as_deref_mut(), &run) {
                 Ok(Ok(data)) => kept.extend(run.number.map(|_| data)),
                 Ok(Err(exit)) => return Ok(Some(exit)),
                 Err(failure) if self.plan.asked.continue_on_error => {
-                    let file = run.file.with_extension("failure.json");
-                    self.note_failure(&file, server, Some(&run), &failure)?;
+                    self.note_failure(&run.failure_file(), server, Some(&run), &failure)?;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -155,8 +147,7 @@ impl Sweep<'_> {
         if !kept.is_empty() {
             experiment::write(&experiment::of_summary(pair), &kept)?;
         }
-        let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
-        let name = name.display().to_string();
+        self.invalid += kept.iter().filter(|data| is_invalid(data)).count();
         self.results.extend(kept.into_iter().map(|data| (name.clone(), data)));
         Ok(None)
     }
@@ -167,68 +158,30 @@ impl Sweep<'_> {
         running: Option<&mut Server>,
         run: &Run<'_>,
     ) -> Result<Result<RunData, Exit>, Failure> {
-        if let Some(data) = experiment::read(&run.file)? {
-            return Ok(Ok(with_parameters(data, run)));
+        if let Some(data) = run.read()? {
+            return Ok(Ok(data));
         }
-        let Some(server) = running else {
-            return Err(Failure::usage(format!("{} is missing", run.file.display()))
-                .hint("remove summary.json beside it, and the run is made again"));
-        };
-        if let Err(exit) = self.measure(run)? {
+        if let Some(exit) = self.interruption.exit() {
             return Ok(Err(exit));
         }
+        let Some(server) = running else {
+            return Err(Failure::usage(format!("{} is gone", run.file.display()))
+                .hint("give the same command again with --resume: the run is made again"));
+        };
+        let data = match run.measure(self.plan, self.interruption)? {
+            Ok(data) => data,
+            Err(exit) => return Ok(Err(exit)),
+        };
         if let Some(status) = server.ended() {
             return Err(server.failure(&format!("ended with {status} during a run")));
         }
-        self.after_run(server)?;
-        let data = experiment::read(&run.file)?.ok_or_else(|| {
-            Failure::internal(format!("{} was not written by the run", run.file.display()))
-        })?;
-        let data = with_parameters(data, run);
         experiment::write(&run.file, &data)?;
+        remove(&run.failure_file());
+        if let Some(exit) = self.interruption.exit() {
+            return Ok(Err(exit));
+        }
+        self.after_run(server)?;
         Ok(Ok(data))
-    }
-
-    fn measure(&mut self, run: &Run<'_>) -> Result<Result<(), Exit>, Failure> {
-        let failed = |error: std::io::Error| Failure::internal(format!("bench serve: {error}"));
-        let mut words = run.load.applied_to(&self.plan.bench);
-        let (folder, name) = (run.file.parent(), run.file.file_name());
-        let text = |part: Option<&std::ffi::OsStr>| {
-            part.unwrap_or_default().to_string_lossy().into_owned()
-        };
-        words.extend(["--percentile-metrics", "ttft,tpot,itl,e2el"].map(str::to_owned));
-        words.extend(["--save-result".to_owned(), "--result-dir".to_owned()]);
-        words.extend([text(folder.map(Path::as_os_str)), "--result-filename".to_owned()]);
-        words.push(text(name));
-        output::talk(&format!("bench serve {}", joined(&words)));
-        let show = if self.plan.asked.show_output { Stdio::inherit } else { Stdio::null };
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
-            .args(["bench", "serve"])
-            .args(&words)
-            .stdin(Stdio::null())
-            .stdout(show())
-            .spawn()
-            .map_err(failed)?;
-        let status = match self.await_run(&mut child).map_err(failed)? {
-            Ok(status) => status,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        match status.code() {
-            Some(0) => {}
-            Some(INVALID) if run.file.exists() => self.invalid += 1,
-            _ => return Err(Failure::target(format!("bench serve ended with {status}"))),
-        }
-        Ok(Ok(()))
-    }
-
-    /// A signal reaches the run, too, which saves what it has; it is waited for.
-    fn await_run(&self, child: &mut Child) -> std::io::Result<Result<ExitStatus, Exit>> {
-        loop {
-            if let Some(status) = child.try_wait()? {
-                return Ok(self.interruption.exit().map_or(Ok(status), Err));
-            }
-            self.interruption.wait(LOOK_EVERY);
-        }
     }
 
     /// The server forgets, or the user's command makes it.
@@ -247,18 +200,17 @@ impl Sweep<'_> {
             return Ok(());
         };
         let show = if self.plan.asked.show_output { Stdio::inherit } else { Stdio::null };
+        let program = secret::hidden(words).swap_remove(0);
         let status = Command::new(&words[0])
             .args(&words[1..])
             .stdin(Stdio::null())
             .stdout(show())
             .status()
-            .map_err(|error| {
-                Failure::usage(format!("--after-bench-cmd `{}`: {error}", words[0]))
-            })?;
+            .map_err(|error| Failure::usage(format!("--after-bench-cmd `{program}`: {error}")))?;
         if status.success() {
             return Ok(());
         }
-        Err(Failure::usage(format!("--after-bench-cmd `{}` ended with {status}", words[0])))
+        Err(Failure::usage(format!("--after-bench-cmd `{program}` ended with {status}")))
     }
 
     fn note_failure(
@@ -269,7 +221,7 @@ impl Sweep<'_> {
         failure: &Failure,
     ) -> Result<(), Failure> {
         self.failed += 1;
-        output::talk(&format!("failed, and gone on: {}", failure.message()));
+        output::talk(&format!("failed, and gone on: {}", terminal(failure.message())));
         let overrides = |of: &Combination| of.entries().into_iter().collect::<RunData>();
         let document = json!({
             "run_number": run.map(|run| run.number),
@@ -282,12 +234,13 @@ impl Sweep<'_> {
 
     fn conclude(self, stopped: Option<Exit>) -> Result<ExitCode, Failure> {
         let folder = self.plan.experiment.folder();
+        let shown_path = |path: &Path| terminal(&path.display().to_string());
         if let Some(exit) = stopped {
             output::talk(&format!(
                 "stopped; go on with the same command and --resume --output-dir {} \
                  --experiment-name {}",
-                folder.parent().unwrap_or(folder).display(),
-                folder.file_name().unwrap_or_default().to_string_lossy()
+                shown_path(folder.parent().unwrap_or(folder)),
+                shown_path(Path::new(folder.file_name().unwrap_or_default()))
             ));
             return Ok(exit.into());
         }
@@ -295,7 +248,7 @@ impl Sweep<'_> {
         let csv = folder.join("summary.csv");
         inferometer_store::write_atomically(&csv, table::csv(&runs).as_bytes())?;
         output::result(&table::page(&table::grouped(self.results)))?;
-        output::talk(&format!("results: {}", folder.display()));
+        output::talk(&format!("results: {}", shown_path(folder)));
         if 0 < self.invalid {
             output::talk(&format!(
                 "warning: {} of the runs are invalid; their pages say why",
@@ -311,9 +264,13 @@ impl Sweep<'_> {
     }
 }
 
-fn with_parameters(mut data: RunData, run: &Run<'_>) -> RunData {
-    data.insert("run_number".to_owned(), run.number.map_or(json!(-1), Into::into));
-    data.extend(run.server.entries());
-    data.extend(run.load.entries());
-    data
+/// Of a result that was read back, too.
+fn is_invalid(data: &RunData) -> bool {
+    data.get(VERDICT).and_then(Value::as_str) == Some(Verdict::Invalid.key())
+}
+
+/// It told of a failure that is over.
+fn remove(failure_file: &Path) {
+    // Mostly there was none.
+    let _ = std::fs::remove_file(failure_file);
 }

@@ -7,6 +7,7 @@ use inferometer_store::read_at_most;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::secret;
 use crate::failure::Failure;
 
 /// What a combination of a file with names is called by.
@@ -82,8 +83,22 @@ fn combination(item: &RawValue) -> Result<Combination, String> {
                  or false, or an object"
             ));
         }
+        if is_secret(key, value) {
+            return Err(format!(
+                "has a key or a header in `{key}`, which would be written into results and names; \
+                 set VLLM_API_KEY for the server and OPENAI_API_KEY for the benchmark in the \
+                 environment, or write it into --serve-cmd or --bench-cmd, where it is hidden"
+            ));
+        }
     }
     Ok(Combination { name, parameters: object })
+}
+
+fn is_secret(key: &str, value: &Value) -> bool {
+    let mut words = Vec::new();
+    set(&mut words, key, value);
+    // `--hf-token` alone tells the server to find its own.
+    secret::is_secret(key) && !value.is_boolean() || !secret::values(&words).is_empty()
 }
 
 fn name_of(object: &mut IndexMap<String, Value>) -> Result<Option<String>, String> {
@@ -244,9 +259,21 @@ mod tests {
             (r#"[{"a": [1, 2]}]"#, "`a`: [1,2]"),
             (r#"[{"a": 1}, {"a": 1}]"#, "two combinations called `a=1`"),
             (r#"{"x": {"_benchmark_name": 3}}"#, "no text"),
+            (r#"[{"api_key": "sk-1"}]"#, "VLLM_API_KEY"),
+            (r#"[{"header": "Authorization=Bearer sk-1"}]"#, "OPENAI_API_KEY"),
+            (r#"[{"extra_body": {"access_token": "sk-1"}}]"#, "in `extra_body`"),
         ] {
             let why = combinations(json.as_bytes()).unwrap_err();
-            assert!(why.contains(reason), "{why}");
+            assert!(why.contains(reason) && !why.contains("sk-1"), "{why}");
         }
+    }
+
+    #[test]
+    fn what_only_sounds_like_a_key_is_taken() {
+        let given = r#"{"max_num_batched_tokens": 8192, "tokenizer": "t", "hf_token": true}"#;
+        assert_eq!(
+            one(given).applied_to(&[]),
+            words("--max-num-batched-tokens 8192 --tokenizer t --hf-token")
+        );
     }
 }

@@ -1,13 +1,22 @@
 //! What a sweep will run: its commands, its servers, and the loads of each.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command;
+use clap::Parser;
+use inferometer_report::escape::terminal;
+
 use super::experiment::Experiment;
 use super::parameters::{self, Combination};
+use super::{command, secret};
+use crate::arguments::{Arguments, BenchCommand, Command};
+use crate::bench::{Bench, with_dashes};
 use crate::failure::Failure;
+
+const PAIRS_MAX: usize = 100_000;
 
 /// All that was asked for.
 #[derive(Debug)]
@@ -49,7 +58,7 @@ impl<'a> Plan<'a> {
         }
         let bench = command::words("--bench-cmd", asked.bench_command)?;
         let after = asked.after_bench_command;
-        Ok(Self {
+        let plan = Self {
             asked,
             serve: command::words("--serve-cmd", asked.serve_command)?,
             bench: command::bench_flags(&bench)?,
@@ -58,7 +67,93 @@ impl<'a> Plan<'a> {
             loads: parameters::read("--bench-params", asked.bench_parameters)?,
             links: links(asked.links)?,
             experiment: Experiment::open(asked.folder.clone(), asked.resume)?,
-        })
+        };
+        plan.check_links()?;
+        plan.check_pairs()?;
+        plan.check_loads()?;
+        Ok(plan)
+    }
+
+    fn check_links(&self) -> Result<(), Failure> {
+        for (of_server, of_load) in &self.links {
+            for (flag, key, combinations) in [
+                ("--serve-params", of_server, &self.servers),
+                ("--bench-params", of_load, &self.loads),
+            ] {
+                if !combinations.iter().any(|combination| combination.get(key).is_some()) {
+                    return Err(Failure::usage(format!(
+                        "--link-vars `{of_server}={of_load}`: no combination of {flag} has `{key}`"
+                    ))
+                    .hint("write SERVE_PARAM=BENCH_PARAM with the keys of the two files"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Results of two pairs in one folder would be taken for each other, and so would logs.
+    fn check_pairs(&self) -> Result<(), Failure> {
+        let (mut places, mut pairs) = (BTreeSet::new(), 0);
+        for server in &self.servers {
+            command::address(&server.applied_to(&self.serve))?;
+            let loads = self.loads_of(server);
+            pairs += loads.len();
+            if PAIRS_MAX < pairs {
+                return Err(Failure::usage(format!("there are more than {PAIRS_MAX} pairs"))
+                    .hint("choose fewer, or link them with --link-vars"));
+            }
+            let log = self.experiment.server_log(server);
+            let folders = loads.into_iter().map(|load| self.experiment.of_pair(server, load));
+            for place in folders.chain([log]) {
+                if let Some(place) = places.replace(place) {
+                    let name = place.file_name().unwrap_or_default().to_string_lossy();
+                    return Err(Failure::usage(format!(
+                        "two combinations would share `{name}`, as `/` is `_` in names of files"
+                    ))
+                    .hint("name them in the file: {\"one\": {…}, \"two\": {…}}"));
+                }
+            }
+        }
+        if pairs == 0 {
+            return Err(Failure::usage("--link-vars leaves no pair of a server and a load")
+                .hint("linked parameters must be equal, and numbers and texts are not"));
+        }
+        Ok(())
+    }
+
+    /// What `bench serve` would refuse is refused before a server is started for it.
+    fn check_loads(&self) -> Result<(), Failure> {
+        let warm_up = (0 < self.asked.warm_up_prompts).then(|| self.warm_up_of(&self.loads[0]));
+        for load in self.loads.iter().chain(&warm_up) {
+            let words = self.bench_words(load, Path::new("run=0.part.json"));
+            let keys = secret::values(&words);
+            check_bench(&words).map_err(|failure| {
+                let which = load.name();
+                let with = if which.is_empty() { which } else { format!(" with {which}") };
+                failure
+                    .of(&format!("--bench-cmd{with}"))
+                    .reworded(|text| secret::without(&keys, text))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The flags of one run, which writes its result to this file.
+    pub(super) fn bench_words(&self, load: &Combination, file: &Path) -> Vec<String> {
+        let text = |part: Option<&std::ffi::OsStr>| {
+            part.unwrap_or_default().to_string_lossy().into_owned()
+        };
+        let mut words = load.applied_to(&self.bench);
+        words.extend(["--percentile-metrics", "ttft,tpot,itl,e2el"].map(str::to_owned));
+        words.extend(["--save-result".to_owned(), "--result-dir".to_owned()]);
+        words.push(text(file.parent().map(Path::as_os_str)));
+        words.extend(["--result-filename".to_owned(), text(file.file_name())]);
+        words
+    }
+
+    /// The same load with the prompts of a warm-up.
+    pub(super) fn warm_up_of(&self, load: &Combination) -> Combination {
+        load.with("num_prompts", self.asked.warm_up_prompts.into())
     }
 
     /// The loads that belong to a server.
@@ -74,27 +169,56 @@ impl<'a> Plan<'a> {
 
     pub(super) fn outline(&self) -> Result<String, Failure> {
         let mut text = String::new();
-        let mut runs = 0;
+        let (runs, mut total) = (self.asked.runs, 0);
         for server in &self.servers {
             let serve = server.applied_to(&self.serve);
-            let _ = writeln!(text, "server: {}", joined(&serve));
+            let _ = writeln!(text, "server: {}", shown(&serve));
             let _ = writeln!(text, "  awaited on {}", command::address(&serve)?);
             for load in self.loads_of(server) {
                 let flags = load.applied_to(&self.bench);
-                let _ = writeln!(text, "  {} × bench serve {}", self.asked.runs, joined(&flags));
-                runs += self.asked.runs;
+                let _ = writeln!(text, "  {runs} × bench serve {}", shown(&flags));
+                total += u64::from(runs);
             }
         }
-        let folder = self.experiment.folder().display();
-        Ok(text + &format!("{runs} runs; results would go to {folder}\n"))
+        let folder = terminal(&self.experiment.folder().display().to_string());
+        Ok(text + &format!("{total} runs; results would go to {folder}\n"))
     }
 }
 
-pub(super) fn joined(words: &[String]) -> String {
-    let quoted = words.iter().map(|word| {
-        shlex::try_quote(word).map_or_else(|_| word.clone(), std::borrow::Cow::into_owned)
+/// A command as it may stand on a terminal: quoted, without its keys, and harmless.
+pub(super) fn shown(words: &[String]) -> String {
+    let hidden = secret::hidden(words);
+    let quoted = words.iter().zip(&hidden).map(|(word, hidden)| {
+        let quoted = shlex::try_quote(word).ok().filter(|_| word == hidden);
+        quoted.map_or_else(|| hidden.clone(), std::borrow::Cow::into_owned)
     });
-    quoted.collect::<Vec<_>>().join(" ")
+    let text = quoted.collect::<Vec<_>>().join(" ");
+    // A key may stand a second time where nothing names it.
+    terminal(&secret::without(&secret::values(words), &text))
+}
+
+/// Without a model's name it is only parsed: the server would have to be asked for one.
+fn check_bench(words: &[String]) -> Result<(), Failure> {
+    let program = ["inferometer", "bench", "serve"].map(OsString::from);
+    let typed = program.into_iter().chain(words.iter().map(OsString::from));
+    let parsed = Arguments::try_parse_from(with_dashes(typed)).map_err(|error| unparsed(&error))?;
+    let Some(Command::Bench(bench)) = parsed.command else { return Ok(()) };
+    let BenchCommand::Serve(said) = bench.what else { return Ok(()) };
+    if said.target.model.is_none() {
+        return said.refused.check();
+    }
+    Bench::of(&said).map(|_| ())
+}
+
+/// Its first paragraph says what is wrong.
+fn unparsed(error: &clap::Error) -> Failure {
+    if !error.use_stderr() {
+        return Failure::usage("it asks for help, and would measure nothing");
+    }
+    let text = error.to_string();
+    let wrong = text.split("\n\n").next().unwrap_or_default();
+    Failure::usage(wrong.trim_start_matches("error: ").trim())
+        .hint("inferometer bench serve --help lists the flags")
 }
 
 fn links(typed: &str) -> Result<Vec<(String, String)>, Failure> {

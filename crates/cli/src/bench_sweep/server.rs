@@ -15,9 +15,10 @@ use inferometer_model::{BaseUrl, Clock, Fetch, SpecDraft};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use super::secret;
 use crate::failure::{Exit, Failure};
 use crate::preflight::{bare_target, fetching};
-use crate::signals::Interruption;
+use crate::signals::{Companion, Interruption};
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
@@ -35,17 +36,26 @@ pub(super) struct Server {
     base: BaseUrl,
     program: String,
     log: PathBuf,
+    /// Keys of its command, which it may repeat in its log.
+    keys: Vec<String>,
+    _companion: Companion,
 }
 
 impl Server {
     /// Refuses where somebody else listens already: his server would be measured.
-    pub(super) fn start(words: &[String], base: BaseUrl, log: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn start(
+        words: &[String],
+        base: BaseUrl,
+        log: PathBuf,
+        interruption: &Interruption,
+    ) -> Result<Self, Failure> {
         if resolve(&base, CONNECT).is_ok() {
             return Err(Failure::target(format!("something listens on {base} already"))
                 .hint("end it, or give the server of --serve-cmd another --port"));
         }
+        let program = secret::hidden(words).swap_remove(0);
         let failed =
-            |error: io::Error| Failure::target(format!("--serve-cmd `{}`: {error}", words[0]));
+            |error: io::Error| Failure::target(format!("--serve-cmd `{program}`: {error}"));
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).map_err(failed)?;
         }
@@ -60,7 +70,8 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        Ok(Self { child, base, program: words[0].clone(), log })
+        let (keys, companion) = (secret::values(words), interruption.accompanied_by(&child));
+        Ok(Self { child, base, program, log, keys, _companion: companion })
     }
 
     /// Until it says that it is well. `Some` is a signal that came meanwhile.
@@ -95,7 +106,10 @@ impl Server {
     pub(super) fn failure(&self, why: &str) -> Failure {
         let said = last_lines(&self.log).unwrap_or_default();
         let where_all = format!("(all of it is in {})", self.log.display());
-        let shown = said.into_iter().map(|line| format!("  {line}")).chain([where_all]);
+        let shown = said
+            .into_iter()
+            .map(|line| format!("  {}", secret::without(&self.keys, &line)))
+            .chain([where_all]);
         Failure::target(format!("the server `{}` {why}", self.program)).shown(shown.collect())
     }
 

@@ -1,0 +1,184 @@
+//! Keys that stand in commands: they are used, and neither shown nor written.
+
+use serde_json::Value;
+
+const HIDDEN: &str = "***";
+/// Shorter ones would be found in every text.
+const FOUND_BYTES_MIN: usize = 4;
+/// What stands before `token` where it is a token of the model's, not somebody's key.
+const OF_THE_MODEL: [&str; 9] =
+    ["audio", "bos", "eos", "image", "mask", "pad", "stop", "unk", "video"];
+
+/// The same words, fit to be shown.
+pub(super) fn hidden(words: &[String]) -> Vec<String> {
+    hide(words, &mut Vec::new())
+}
+
+/// What is hidden of them.
+pub(super) fn values(words: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    hide(words, &mut found);
+    found
+}
+
+/// A text without those values.
+pub(super) fn without(values: &[String], text: &str) -> String {
+    let long = values.iter().filter(|value| FOUND_BYTES_MIN <= value.len());
+    long.fold(text.to_owned(), |text, value| text.replace(value, HIDDEN))
+}
+
+/// Whether what has this name is to be kept from others. `tokenizer` and `max_num_batched_tokens`
+/// are not.
+pub(super) fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    if ["secret", "password", "passphrase"].iter().any(|word| name.contains(word)) {
+        return true;
+    }
+    let is_word = |part: &&str| !part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = name.split(['-', '_', '.']).filter(is_word).collect();
+    match parts.as_slice() {
+        ["header" | "headers"]
+        | [.., "key" | "keys" | "apikey" | "authorization" | "credentials"] => true,
+        [.., before, "token"] => !OF_THE_MODEL.contains(before),
+        other => other == ["token"],
+    }
+}
+
+/// Behind which flag a word stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    Other,
+    Key,
+    /// Its values have names, which may be seen.
+    Header,
+}
+
+fn hide(words: &[String], found: &mut Vec<String>) -> Vec<String> {
+    let mut behind = Behind::Other;
+    let mut shown = Vec::with_capacity(words.len());
+    for word in words {
+        let is_flag = 1 < word.len() && word.starts_with('-');
+        if !is_flag {
+            shown.push(hide_value(word, behind, found));
+            continue;
+        }
+        let (flag, value) =
+            word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
+        behind = match flag.trim_start_matches('-') {
+            "header" => Behind::Header,
+            name if is_secret(name) => Behind::Key,
+            _ => Behind::Other,
+        };
+        let value = value.map(|value| format!("={}", hide_value(value, behind, found)));
+        shown.push(format!("{flag}{}", value.unwrap_or_default()));
+    }
+    shown
+}
+
+fn hide_value(value: &str, behind: Behind, found: &mut Vec<String>) -> String {
+    let named = value.split_once('=').filter(|(name, _)| !name.contains(char::is_whitespace));
+    match (behind, named) {
+        (Behind::Key, _) | (Behind::Header, None) => take(value, found),
+        (Behind::Header, Some((name, value))) => format!("{name}={}", take(value, found)),
+        (Behind::Other, Some((name, value))) if is_secret(name) => {
+            format!("{name}={}", take(value, found))
+        }
+        (Behind::Other, _) => hide_within(value, found),
+    }
+}
+
+/// A value may be an object with keys in it, or a command of its own, as behind `sh -c`.
+fn hide_within(value: &str, found: &mut Vec<String>) -> String {
+    let before = found.len();
+    if value.starts_with('{')
+        && let Ok(mut object) = serde_json::from_str(value)
+    {
+        hide_in_object(&mut object, found);
+        return if found.len() == before { value.to_owned() } else { object.to_string() };
+    }
+    if value.contains(char::is_whitespace)
+        && let Some(words) = shlex::split(value)
+    {
+        let shown = hide(&words, found).join(" ");
+        return if found.len() == before { value.to_owned() } else { format!("'{shown}'") };
+    }
+    value.to_owned()
+}
+
+fn hide_in_object(value: &mut Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                if is_secret(key) {
+                    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    *value = take(&text, found).into();
+                } else {
+                    hide_in_object(value, found);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_in_object(item, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn take(value: &str, found: &mut Vec<String>) -> String {
+    found.push(value.to_owned());
+    // `Bearer KEY`: the key alone may be what another program repeats.
+    found.extend(value.rsplit_once(' ').map(|(_, key)| key.to_owned()));
+    HIDDEN.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(typed: &str) -> String {
+        hidden(&shlex::split(typed).unwrap()).join(" ")
+    }
+
+    #[test]
+    fn keys_are_hidden_wherever_a_command_has_them() {
+        for (typed, expected) in [
+            (
+                "vllm serve m --api-key sk-1 sk-2 --port 1",
+                "vllm serve m --api-key *** *** --port 1",
+            ),
+            ("--api_key=sk-1 --hf-token sk-2", "--api_key=*** --hf-token ***"),
+            (
+                "--header Authorization=Bearer\\ sk-1 X-A=sk-2 --model m",
+                "--header Authorization=*** X-A=*** --model m",
+            ),
+            ("env VLLM_API_KEY=sk-1 vllm serve m", "env VLLM_API_KEY=*** vllm serve m"),
+            ("sh -c 'HF_TOKEN=sk-1 run m'", "sh -c HF_TOKEN=***"),
+            ("sh -c 'exec run --api-key sk-1'", "sh -c 'exec run --api-key ***'"),
+            (
+                r#"--extra-body '{"a":{"api_key":"sk-1"}}'"#,
+                r#"--extra-body {"a":{"api_key":"***"}}"#,
+            ),
+        ] {
+            assert_eq!(shown(typed), expected);
+        }
+        let command = shlex::split("--header A=Bearer\\ sk-12345").unwrap();
+        let values = values(&command);
+        assert_eq!(without(&values, "key sk-12345 refused"), "key *** refused");
+    }
+
+    #[test]
+    fn what_only_sounds_like_a_key_is_shown() {
+        for typed in [
+            "--max-num-batched-tokens 8192 --tokenizer t --tokenizer-mode auto",
+            "--long-prefill-token-threshold 4 --speculative-token-map f --eos-token x",
+            "--ssl-keyfile f --served-model-name key=value2 -tp 2",
+        ] {
+            let expected = typed.replace("key=value2", "key=***");
+            assert_eq!(shown(typed), expected);
+        }
+        for name in ["max_num_batched_tokens", "tokenizer", "monkey", "keyfile", "num_prompts"] {
+            assert!(!is_secret(name), "{name}");
+        }
+        for name in ["api_key", "API-KEY", "hf_token", "token", "client_secret_id", "header"] {
+            assert!(is_secret(name), "{name}");
+        }
+    }
+}
