@@ -6,10 +6,12 @@ mod support;
 
 use std::path::Path;
 use std::process::Output;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use support::{Engine, http, latest_run, observations, output, server_hearing, text};
+use support::{Engine, http, inferometer, latest_run, observations, output, server_hearing, text};
 
 fn bench(engine: &Engine, folder: &Path, flags: &[&str]) -> Output {
     let port = engine.address.port().to_string();
@@ -114,6 +116,11 @@ fn the_file_has_the_other_tools_keys_and_is_appended_to() {
     let named = [&flags[..], &["--result-filename", &name]].concat();
     let printed = block(&bench(&engine, folder.path(), &named));
     assert_eq!(said(&printed, "Request rate configured (RPS):"), "200.00");
+    // Twelve at two hundred a second, the last at exactly 60 ms.
+    let observed = observations(folder.path());
+    let began = observed.ending.began.unwrap();
+    let last = observed.records.iter().map(|record| record.intended).max().unwrap();
+    assert_eq!(last.since(began), Some(Duration::from_millis(60)));
     let written = std::fs::read_to_string(folder.path().join("results").join(&name)).unwrap();
     let results: Vec<Value> =
         written.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -220,6 +227,89 @@ fn a_server_without_a_profiler_is_told_before_anything_is_measured() {
     assert!(words.contains("/start_profile answered HTTP 404"), "{words}");
 }
 
+#[test]
+fn a_server_is_not_left_profiling_when_the_run_cannot_be_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let server = server_hearing(move |head| {
+        let asked = head.lines().next().unwrap_or_default().to_owned();
+        if asked.starts_with("POST /start_profile") {
+            // Where the run is to be stored there is suddenly something else.
+            let _ = std::fs::remove_dir_all(&runs);
+            std::fs::write(&runs, "").unwrap();
+        }
+        hears.lock().unwrap().push(asked);
+        let answer = r#"{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}"#;
+        http("200 OK", "text/event-stream", &format!("data: {answer}\n\ndata: [DONE]\n\n"))
+    });
+    let port = server.port().to_string();
+    let arguments = [
+        &["bench", "serve", "--port", &port, "--model", "m", "--skip-tokenizer-init"][..],
+        &["--profile", "--num-prompts", "2"],
+    ]
+    .concat();
+    let ran = output(&arguments, folder.path());
+    assert!(!ran.status.success(), "{}", text(&ran.stdout));
+    let heard = heard.lock().unwrap().clone();
+    let asked = |path: &str| heard.iter().any(|line| line.starts_with(&format!("POST {path}")));
+    assert!(asked("/start_profile") && asked("/stop_profile"), "{heard:?}");
+}
+
+#[test]
+fn what_is_typed_counts_last_and_is_told_as_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::start(&["--ttft", "5ms", "--gap", "1ms"]);
+    let port = engine.address.port().to_string();
+    let flags = [
+        &["bench", "serve", "--port", &port, "--skip-tokenizer-init", "--num-prompts", "900"][..],
+        &["--num-prompts", "13", "--dataset-name", "prefix_repetition", "--output-len", "4"],
+        &["--prefix-repetition-num-prefixes", "4", "--ready-check-timeout-sec", "5"],
+        &["--save-result", "--result-filename", "kept.json", "--disable-tqdm"],
+    ]
+    .concat();
+    let mut command = inferometer();
+    let command = command.args(flags).env("SAVE_TO_PYTORCH_BENCHMARK_FORMAT", "1");
+    let ran = command.current_dir(folder.path()).output().unwrap();
+    let printed = block(&ran);
+    assert!(
+        printed.starts_with(
+            "Starting initial single prompt test run...\nInitial test run completed.\n\
+             Starting main benchmark run...\n"
+        ),
+        "{printed}"
+    );
+    let notes = text(&ran.stderr);
+    assert!(notes.contains("note: SAVE_TO_PYTORCH_BENCHMARK_FORMAT changes nothing"), "{notes}");
+    let kept = std::fs::read_to_string(folder.path().join("kept.json")).unwrap();
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!((&kept["num_prompts"], &kept["completed"]), (&13.into(), &12.into()));
+}
+
+#[test]
+fn the_first_failures_are_told_beside_the_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_hearing(|head| {
+        if head.contains("mine-") {
+            return http("500 Internal Server Error", "text/plain", "out of paper");
+        }
+        let answer = r#"{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}"#;
+        http("200 OK", "text/event-stream", &format!("data: {answer}\n\ndata: [DONE]\n\n"))
+    });
+    let port = server.port().to_string();
+    let arguments = [
+        &["bench", "serve", "--port", &port, "--model", "m", "--skip-tokenizer-init"][..],
+        &["--max-concurrency", "1", "--num-prompts", "15", "--request-id-prefix", "mine"],
+    ]
+    .concat();
+    let ran = output(&arguments, folder.path());
+    let words = text(&ran.stderr);
+    let told = words.lines().filter(|line| line.starts_with("Error ")).collect::<Vec<_>>();
+    assert_eq!(told.len(), 10, "{words}");
+    assert!(told[9].starts_with("Error 9: ") && told[9].contains("out of paper"), "{words}");
+}
+
 #[track_caller]
 fn assert_refused(flags: &[&str], code: i32, parts: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -242,6 +332,7 @@ fn what_cannot_be_done_is_refused_by_name_before_anything_is_sent() {
     assert_refused(&["--backend", "vllm-rerank"], 2, &["vllm-rerank", "--api rerank"]);
     assert_refused(&["--tokenizer-mode", "mistral"], 2, &["tokenizer.json"]);
     assert_refused(&["--goodput", "itl:5"], 2, &["--goodput"]);
+    assert_refused(&["--backend", "openai-responses"], 2, &["openai-responses", "--api"]);
     assert_refused(&["--nosuch"], 2, &["--nosuch"]);
     assert_refused(&["--model", "./nosuch"], 2, &["--skip-tokenizer-init"]);
     assert_refused(&["--skip-tokenizer-init"], 3, &["hint:"]);

@@ -100,6 +100,12 @@ fn spacing(arrivals: Arrivals) -> String {
         Arrivals::Constant => "evenly spaced".to_owned(),
         Arrivals::Poisson => "Poisson arrivals".to_owned(),
         Arrivals::Gamma { burstiness } => format!("gamma arrivals (burstiness {burstiness})"),
+        Arrivals::Stretched { burstiness: 1.0 } => {
+            "Poisson arrivals stretched to the rate".to_owned()
+        }
+        Arrivals::Stretched { burstiness } => {
+            format!("gamma arrivals (burstiness {burstiness}) stretched to the rate")
+        }
     }
 }
 
@@ -162,6 +168,14 @@ mod tests {
         assert_eq!(
             words(steady(), Arrivals::Poisson, None),
             "open loop, 20 requests/s, Poisson arrivals"
+        );
+        assert_eq!(
+            words(steady(), Arrivals::Stretched { burstiness: 1.0 }, None),
+            "open loop, 20 requests/s, Poisson arrivals stretched to the rate"
+        );
+        assert_eq!(
+            words(steady(), Arrivals::Stretched { burstiness: 0.5 }, None),
+            "open loop, 20 requests/s, gamma arrivals (burstiness 0.5) stretched to the rate"
         );
         assert_eq!(
             words(RateFacts::Unlimited, Arrivals::Constant, None),

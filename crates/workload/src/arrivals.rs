@@ -16,7 +16,10 @@ impl Schedule {
         match (rate, Gaps::new(arrivals, seed)) {
             (Rate::Unlimited | Rate::Recorded(_), _) => Self::collect(std::iter::repeat(0), extent),
             (Rate::Steady { per_s }, None) => Self::collect(even(*per_s), extent),
-            (Rate::Steady { per_s }, Some(gaps)) => Self::collect(steady(*per_s, gaps), extent),
+            (Rate::Steady { per_s }, Some(gaps)) => match stretched_to(arrivals, extent) {
+                Some(count) => Self(stretched(*per_s, count, gaps)),
+                None => Self::collect(steady(*per_s, gaps), extent),
+            },
             (Rate::Ramp { segments, curve }, gaps) => {
                 let curve = Curve::new(segments, *curve);
                 match gaps {
@@ -81,7 +84,11 @@ impl Gaps {
         let (gamma, shape) = match arrivals {
             Arrivals::Constant => return None,
             Arrivals::Poisson => (None, 1.0),
-            Arrivals::Gamma { burstiness } => (Some(Gamma::new(burstiness)), burstiness),
+            // Equal in law to a gamma shape of one, and drawn sooner.
+            Arrivals::Stretched { burstiness: 1.0 } => (None, 1.0),
+            Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
+                (Some(Gamma::new(burstiness)), burstiness)
+            }
         };
         Some(Self { stream: Stream::new(seed, "arrivals", 0), gamma, per_shape: 1.0 / shape })
     }
@@ -114,6 +121,24 @@ fn steady(per_s: f64, mut gaps: Gaps) -> impl Iterator<Item = u64> {
         at = at.saturating_add(nanos(gaps.next() / per_s));
         at
     })
+}
+
+/// The number of requests that a schedule is stretched to fit, where it is.
+fn stretched_to(arrivals: Arrivals, extent: Extent) -> Option<u64> {
+    match (arrivals, extent) {
+        (Arrivals::Stretched { .. }, Extent::Requests(requests)) => Some(requests.get()),
+        _ => None,
+    }
+}
+
+/// The last of them at exactly their number over the rate.
+fn stretched(per_s: f64, count: u64, gaps: Gaps) -> Vec<u64> {
+    let places: Vec<f64> = (0..count).zip(gaps.sums()).map(|(_, sum)| sum).collect();
+    let whole = places.last().copied().unwrap_or(0.0);
+    let end_s = count as f64 / per_s;
+    // Gaps of a very bursty shape may all be rounded to nothing.
+    let share = |place: f64| if 0.0 < whole { place / whole } else { 1.0 };
+    places.into_iter().map(|place| nanos(share(place) * end_s)).collect()
 }
 
 /// Arrivals at a rate of one, moved to where the area under the rate reaches them. Ends where the

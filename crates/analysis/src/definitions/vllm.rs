@@ -7,7 +7,8 @@
 //! - TPOT is (E2EL − TTFT) / (output tokens − 1), for more than one token.
 //! - The start is the moment at which the client takes the request up: its dialling counts, its
 //!   waiting for a slot does not.
-//! - Throughputs are over the whole wall time; the standard deviation is the population's.
+//! - Throughputs are over the whole wall time, which begins with the schedule where it was stretched
+//!   as that tool's are, and else with the first request; the standard deviation is the population's.
 //! - The peaks are over whole-second buckets from the first start: chunks that came in one, and
 //!   requests that touched one.
 //!
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::record::{Carried, Event, Read};
-use inferometer_model::spec::{LoadShape, Rate};
+use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -163,7 +164,7 @@ impl Pass {
         Self {
             api: observations.manifest.spec.api,
             ruler: Ruler::new(error_ns),
-            extremes: Extremes::default(),
+            extremes: extremes_of_schedule(observations),
             buckets: Buckets::from(ok.filter_map(start).min().unwrap_or_default()),
             goodput: Goodput::of(observations),
             ttft: Vec::new(),
@@ -207,6 +208,18 @@ impl Pass {
             e2el_ms: VllmLatency::of(self.e2el),
         }
     }
+}
+
+/// That tool's clock runs from the start of its schedule, and the first request comes a gap later.
+fn extremes_of_schedule(observations: &Observations) -> Extremes {
+    let mut extremes = Extremes::default();
+    let shape = &observations.manifest.spec.load.shape;
+    if let LoadShape::Open { arrivals: Arrivals::Stretched { .. }, .. } = shape
+        && let Some(began) = observations.ending.began
+    {
+        extremes.add(began, began);
+    }
+    extremes
 }
 
 /// Gathered by themselves, so that a long run's memory holds one list of gaps at a time.

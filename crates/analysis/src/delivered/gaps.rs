@@ -103,12 +103,23 @@ impl ArrivalFit {
         if gaps_s.len() < FIT_MIN {
             return None;
         }
+        // What one stretched schedule has in common, all its gaps have: there must be enough of it
+        // to average out.
+        if let Arrivals::Stretched { burstiness } = arrivals
+            && burstiness * (gaps_s.len() as f64) < FIT_MIN as f64
+        {
+            return None;
+        }
         Some(match arrivals {
             Arrivals::Constant => Self::even(&gaps_s, per_s),
             Arrivals::Poisson => {
                 Self::drawn("Poisson", gaps_s, |gap_s| -libm::expm1(-per_s * gap_s))
             }
             Arrivals::Gamma { burstiness } => Self::drawn("gamma", gaps_s, |gap_s| {
+                incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
+            }),
+            // Their mean is the rate's own, which chance would only come near to.
+            Arrivals::Stretched { burstiness } => Self::drawn("stretched gamma", gaps_s, |gap_s| {
                 incomplete_gamma::lower(burstiness, burstiness * per_s * gap_s)
             }),
         })
@@ -212,6 +223,25 @@ mod tests {
         }
         let poisson = ArrivalFit::of(&drawn(1, 3), 100.0, Arrivals::Poisson).unwrap();
         assert!((poisson.p - p(&drawn(1, 3), 1.0)).abs() < 1e-9, "a shape of one is Poisson");
+    }
+
+    #[test]
+    fn stretched_gaps_fit_the_rate_they_were_stretched_to() {
+        let fit = |moments: &[u64], burstiness: f64| {
+            ArrivalFit::of(moments, 100.0, Arrivals::Stretched { burstiness })
+        };
+        for seed in 0..20 {
+            // A hundred of them by chance come too fast or too slow.
+            let mut moments = drawn(1, seed);
+            moments.truncate(100);
+            let last_ns = moments[99];
+            for moment_ns in &mut moments {
+                *moment_ns = *moment_ns * 1_000_000_000 / last_ns;
+            }
+            assert!(0.01 < fit(&moments, 1.0).unwrap().p, "seed {seed}");
+            assert_eq!(fit(&moments, 0.4), None, "too few to tell");
+        }
+        assert!(fit(&drawn(4, 1), 1.0).unwrap().p < 1e-6);
     }
 
     #[test]

@@ -144,7 +144,8 @@ fn chance_variance(summary: &Summary) -> f64 {
     }
     let LoadFacts::Open { arrivals, .. } = &summary.run.load else { return 0.0 };
     let of_one_gap = match arrivals {
-        Arrivals::Constant => 0.0,
+        // The rate of a stretched schedule is the one that was asked for.
+        Arrivals::Constant | Arrivals::Stretched { .. } => 0.0,
         Arrivals::Poisson => 1.0,
         Arrivals::Gamma { burstiness } => 1.0 / burstiness,
     };
@@ -192,6 +193,15 @@ mod tests {
         assert!(served(&[run(100, 20.0, count)]).saturated);
         let many = ExtentFacts::Requests(10_000);
         assert!(served(&[run(10_000, 1_150.0, many)]).saturated);
+    }
+
+    #[test]
+    fn a_stretched_schedule_leaves_nothing_to_chance() {
+        let mut late = run(100, 11.5, ExtentFacts::Requests(100));
+        let LoadFacts::Open { arrivals, .. } = &mut late.run.load else { panic!("an open loop") };
+        *arrivals = Arrivals::Stretched { burstiness: 1.0 };
+        let found = served(&[late]);
+        assert!(found.saturated && found.chance == 0.0, "{found:?}");
     }
 
     #[test]

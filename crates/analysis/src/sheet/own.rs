@@ -149,7 +149,7 @@ fn burstiness(load: &LoadFacts) -> Option<f64> {
         LoadFacts::Open { arrivals, .. } => Some(match arrivals {
             Arrivals::Constant => f64::INFINITY,
             Arrivals::Poisson => 1.0,
-            Arrivals::Gamma { burstiness } => *burstiness,
+            Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => *burstiness,
         }),
     }
 }

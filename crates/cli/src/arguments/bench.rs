@@ -25,7 +25,8 @@ pub(crate) enum BenchCommand {
     ///
     /// Flags may be written with `-` or `_`. What cannot be done here is refused by name, with the
     /// reason and a way out; docs/bench.md has the whole list. The run is stored as any other.
-    #[command(allow_negative_numbers = true)]
+    /// Of a flag that is given twice the last counts, as there.
+    #[command(allow_negative_numbers = true, args_override_self = true)]
     Serve(Box<ServeBenchArguments>),
     /// Measure many servers and loads as `vllm bench sweep` does
     Sweep(SweepBenchArguments),

@@ -284,7 +284,13 @@ names!(Counting: "prompt" => Prompt, "with-template" => WithTemplate);
 names!(PinOutput: "auto" => Auto, "always" => Always, "never" => Never);
 names!(ThinkKind: "fixed" => Fixed, "exponential" => Exponential);
 names!(RampCurve: "linear" => Linear, "exponential" => Exponential);
-names!(ArrivalsKind: "constant" => Constant, "poisson" => Poisson, "gamma" => Gamma);
+names!(
+    ArrivalsKind:
+    "constant" => Constant,
+    "poisson" => Poisson,
+    "gamma" => Gamma,
+    "stretched" => Stretched,
+);
 names!(Until: "both" => Both, "first" => First);
 names!(Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson);
 names!(Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser);

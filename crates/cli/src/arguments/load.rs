@@ -39,11 +39,12 @@ pub(crate) struct LoadTable {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) max_concurrency: Option<u32>,
-    /// How the requests of an open loop are spaced [default: poisson]
+    /// How the requests of an open loop are spaced; stretched is gamma with the last of --requests
+    /// at exactly their number over --rate, as in `vllm bench serve` [default: poisson]
     #[arg(long, value_name = "KIND", value_parser = named::<ArrivalsKind>())]
     pub(crate) arrivals: Option<Written<ArrivalsKind>>,
-    /// Shape of gamma arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is burstier, above
-    /// more even
+    /// Shape of gamma and stretched arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is
+    /// burstier, above more even
     #[arg(long, value_name = "K")]
     #[schemars(range(min = 0.01, max = 1000))]
     pub(crate) burstiness: Option<f64>,

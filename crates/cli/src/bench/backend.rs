@@ -17,7 +17,12 @@ pub(super) struct Backend {
 const DEFAULT: &str = "openai";
 
 /// Why the others cannot be, and what to do.
-const REFUSED: [(&str, &str, &str); 8] = [
+const REFUSED: [(&str, &str, &str); 9] = [
+    (
+        "openai-responses",
+        "the block has no definitions of its events here",
+        "inferometer run --api responses measures such a server by our definitions",
+    ),
     (
         "openai-audio",
         "audio cannot be sent",
@@ -135,6 +140,8 @@ mod tests {
         let wrong = url("--backend openai-chat --endpoint /v1/completions").unwrap_err();
         assert!(wrong.contains("/v1/chat/completions"), "{wrong}");
         assert!(url("--endpoint /generate").unwrap_err().contains("/v1/completions"));
+        let responses = url("--backend openai-responses").unwrap_err();
+        assert!(responses.contains("run --api responses"), "{responses}");
         assert!(url("--backend openai-audio").unwrap_err().contains("audio"));
         assert!(url("--backend tgi").unwrap_err().contains("--api"));
     }

@@ -165,7 +165,11 @@ fn prefix_repetition(said: &ServeDataArguments, beside: Around) -> Result<Data, 
     no_path(said, "prefix_repetition")?;
     let prefix = said.prefix_repetition_prefix_len.unwrap_or(256);
     let suffix = said.prefix_repetition_suffix_len.unwrap_or(256);
-    let count = said.prefix_repetition_num_prefixes.unwrap_or(10).max(1);
+    let count = said.prefix_repetition_num_prefixes.unwrap_or(10);
+    if count == 0 {
+        return Err(Failure::usage("--prefix-repetition-num-prefixes must be above 0")
+            .hint("--dataset-name random has prompts that do not begin alike"));
+    }
     let output = said.output_len.or(said.prefix_repetition_output_len).unwrap_or(128);
     let requests = beside.requests - beside.requests % u64::from(count);
     if requests == 0 {

@@ -44,12 +44,25 @@ impl Figures {
     }
 }
 
+/// What the other client also tells of waiting for its own cap.
+const OF_QUEUE: [&str; 2] = ["client_queue_time", "e2el_including_client_queue"];
+
 fn latencies(text: &str) -> Result<Vec<LatencyKind>, Failure> {
     let known = |name: &str| {
         LATENCIES.iter().find(|(known, _)| *known == name.trim()).map(|(_, kind)| *kind)
     };
     let each = text.split(',').map(|name| {
         known(name).ok_or_else(|| {
+            if OF_QUEUE.contains(&name.trim()) {
+                return Failure::usage(format!(
+                    "--percentile-metrics {name} cannot be honoured: the block has no such section \
+                     here"
+                ))
+                .hint(
+                    "leave it out; the page of --definitions both counts from the schedule, waiting \
+                     for --max-concurrency included",
+                );
+            }
             Failure::usage(format!(
                 "--percentile-metrics {text}: `{name}` is none of ttft, tpot, itl and e2el"
             ))
@@ -130,6 +143,10 @@ mod tests {
         assert_eq!(found.of_run.goodput, [(LatencyKind::Ttft, 500.0), (LatencyKind::E2e, 1500.5)]);
         let promises: Vec<String> = found.promises.iter().map(ToString::to_string).collect();
         assert_eq!(promises, ["ttft<=500ms", "e2e<=1500.5ms"]);
+        for queue in OF_QUEUE {
+            let wrong = figures(&format!("--percentile-metrics ttft,{queue}"), true).unwrap_err();
+            assert!(wrong.contains(queue) && wrong.contains("--definitions"), "{wrong}");
+        }
         for wrong in [
             "--percentile-metrics latency",
             "--metric-percentiles 101",

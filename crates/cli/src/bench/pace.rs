@@ -40,7 +40,13 @@ pub(super) fn table(said: &ServeLoadArguments, recorded: bool) -> Result<LoadTab
     if said.ramp_up_strategy.is_none() && rate.is_infinite() {
         return Ok(load);
     }
-    Ok(spaced(said.burstiness.unwrap_or(1.0), load))
+    let burstiness = said.burstiness.unwrap_or(1.0);
+    // Its schedules end at the number of requests over the rate; its ramps are not stretched.
+    if said.ramp_up_strategy.is_none() && burstiness.is_finite() {
+        let arrivals = Some(Written(ArrivalsKind::Stretched));
+        return Ok(LoadTable { arrivals, burstiness: Some(burstiness), ..load });
+    }
+    Ok(spaced(burstiness, load))
 }
 
 /// The number of requests that will be sent.
@@ -126,10 +132,17 @@ fn ramped(
     let segments = (0..pieces).map(|piece| {
         let (from_per_s, to_per_s) = (rate_at(piece), rate_at(piece + 1));
         let seconds = each * growth / (to_per_s - from_per_s);
-        RampSegment { from_per_s, to_per_s, over: Duration::from_secs_f64(seconds) }
+        let over = Duration::try_from_secs_f64(seconds).map_err(|_| {
+            Failure::usage(format!(
+                "a ramp from {from} to {to} requests per second cannot be told from a steady rate"
+            ))
+            .hint("use --request-rate, or ends that lie further apart")
+        })?;
+        Ok(RampSegment { from_per_s, to_per_s, over })
     });
+    let segments = segments.collect::<Result<_, Failure>>()?;
     Ok(LoadTable {
-        ramp: Some(Written(Ramp(segments.collect()))),
+        ramp: Some(Written(Ramp(segments))),
         ramp_curve: Some(Written(RampCurve::Exponential)),
         ..load
     })
@@ -169,10 +182,13 @@ mod tests {
     #[test]
     fn burstiness_names_the_gaps() {
         let kind = |typed: &str| load(typed).unwrap().arrivals.unwrap().0;
-        assert_eq!(kind("--request-rate 5"), ArrivalsKind::Poisson);
+        assert_eq!(kind("--request-rate 5"), ArrivalsKind::Stretched);
         assert_eq!(kind("--request-rate 5 --burstiness inf"), ArrivalsKind::Constant);
-        let gamma = load("--request-rate 5 --burstiness 0.5 --max-concurrency 9").unwrap();
-        assert_eq!((gamma.burstiness, gamma.max_concurrency), (Some(0.5), Some(9)));
+        let bursty = load("--request-rate 5 --burstiness 0.5 --max-concurrency 9").unwrap();
+        assert_eq!((bursty.burstiness, bursty.max_concurrency), (Some(0.5), Some(9)));
+        let ramp = "--ramp-up-strategy linear --ramp-up-start-rps 5 --ramp-up-end-rps";
+        assert_eq!(kind(&format!("{ramp} 9")), ArrivalsKind::Poisson);
+        assert_eq!(kind(&format!("{ramp} 5")), ArrivalsKind::Poisson, "a flat one is one, too");
     }
 
     #[test]
@@ -201,5 +217,8 @@ mod tests {
         assert!(load("--ramp-up-start-rps 3").unwrap_err().contains("--ramp-up-strategy"));
         let ramp = "--ramp-up-strategy linear --ramp-up-start-rps 0 --ramp-up-end-rps 5";
         assert!(load(ramp).unwrap_err().contains("begin with 1"));
+        let flat = "--ramp-up-strategy exponential --ramp-up-start-rps 1000000000000000 \
+                    --ramp-up-end-rps 1000000000000001";
+        assert!(load(flat).unwrap_err().contains("--request-rate"));
     }
 }

@@ -56,7 +56,9 @@ impl ResultFile {
         self.put(sheet, &path).map_err(|why| {
             Failure::usage(format!("the result cannot be written to {}: {why}", path.display()))
                 .hint(format!(
-                    "the run is stored; inferometer export {} --format vllm writes it elsewhere",
+                    "the run is stored; inferometer export {} --format vllm writes its figures \
+                     elsewhere, with every latency and percentile there is and without --label and \
+                     the keys of a ramp",
                     sheet.source.name
                 ))
         })?;

@@ -121,6 +121,8 @@ impl Bench {
         sheet.request_rate = Some(rate.map_or(SheetRate::Unlimited, SheetRate::PerSecond));
         sheet.burstiness = Some(load.burstiness.unwrap_or(1.0));
         sheet.max_concurrency = load.max_concurrency;
+        // The other client repeats what was typed, also where its data has fewer.
+        sheet.requests_planned = pace::requests(load).ok();
         let place = |key: &str| {
             let is_it = |typed: &String| typed.split('=').next().map(str::trim) == Some(key);
             said.report.metadata.iter().position(is_it)
@@ -215,7 +217,10 @@ fn names(
     Ok(Names { asked, model, tokenizer })
 }
 
-/// What was typed and changes nothing.
+/// Where it is set, the other client writes one more file.
+const PYTORCH_FORMAT: &str = "SAVE_TO_PYTORCH_BENCHMARK_FORMAT";
+
+/// What was said and changes nothing.
 fn notes_on(said: &ServeBenchArguments, base: &BaseUrl) -> Vec<String> {
     let target = &said.target;
     let notes = [
@@ -237,6 +242,11 @@ fn notes_on(said: &ServeBenchArguments, base: &BaseUrl) -> Vec<String> {
         (
             said.report.save_detailed && !said.report.save_result && !said.report.append_result,
             "--save-detailed changes nothing without --save-result or --append-result",
+        ),
+        (
+            std::env::var_os(PYTORCH_FORMAT).is_some_and(|set| !set.is_empty()),
+            "SAVE_TO_PYTORCH_BENCHMARK_FORMAT changes nothing: no .pytorch.json is written; \
+             --save-result has the same figures",
         ),
     ];
     notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned()).collect()

@@ -55,6 +55,11 @@ pub enum SpecError {
     )]
     BurstinessOfOthers,
     #[error(
+        "--arrivals stretched fits a number of requests to one rate: set --rate and --requests, \
+         without --ramp and --duration, or use --arrivals poisson"
+    )]
+    NothingToStretchTo,
+    #[error(
         "--burstiness must be from {} to {}; for evenly spaced requests use --arrivals constant",
         BURSTINESS.start(),
         BURSTINESS.end()

@@ -79,6 +79,11 @@ pub enum Arrivals {
     Gamma {
         burstiness: f64,
     },
+    /// Gaps of this gamma shape, stretched so that the last of n requests leaves at exactly n over
+    /// the rate: the rate of a schedule is then no matter of chance. So does `vllm bench serve`.
+    Stretched {
+        burstiness: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

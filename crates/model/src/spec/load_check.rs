@@ -52,6 +52,7 @@ fn open_draft(rate: &Rate, arrivals: Arrivals) -> LoadDraft {
         Arrivals::Constant => (Some(ArrivalsKind::Constant), None),
         Arrivals::Poisson => (Some(ArrivalsKind::Poisson), None),
         Arrivals::Gamma { burstiness } => (Some(ArrivalsKind::Gamma), Some(burstiness)),
+        Arrivals::Stretched { burstiness } => (Some(ArrivalsKind::Stretched), Some(burstiness)),
     };
     let spaced = LoadDraft { arrivals, burstiness, ..LoadDraft::default() };
     match rate {
@@ -89,6 +90,7 @@ mod tests {
             LoadDraft { rate_per_s: Some(f64::INFINITY), ..draft() },
             LoadDraft { arrivals: Some(ArrivalsKind::Constant), duration: minute, ..open.clone() },
             LoadDraft { burstiness: Some(0.3), max_concurrency: Some(4), ..open.clone() },
+            LoadDraft { arrivals: Some(ArrivalsKind::Stretched), ..open.clone() },
             LoadDraft { requests: Some(9), duration: minute, until: Some(Until::First), ..open },
             LoadDraft { ramp_curve: Some(RampCurve::Exponential), ramp: Some(ramp), ..draft() },
         ];

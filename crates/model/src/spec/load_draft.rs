@@ -38,6 +38,7 @@ pub enum ArrivalsKind {
     Constant,
     Poisson,
     Gamma,
+    Stretched,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +59,9 @@ impl LoadDraft {
     pub(super) fn resolve(&self, recorded: bool) -> Result<Load, SpecError> {
         let shape = self.shape(recorded)?;
         let extent = self.extent(&shape)?;
-        if let LoadShape::Open { rate, .. } = &shape {
+        if let LoadShape::Open { rate, arrivals, .. } = &shape {
             check_schedule(rate, extent)?;
+            check_stretched(rate, *arrivals, extent)?;
         }
         let warm_up = self.warm_up.unwrap_or(0);
         at_most("--warm-up", warm_up, WARM_UP_MAX)?;
@@ -133,6 +135,13 @@ impl LoadDraft {
             (None | Some(ArrivalsKind::Poisson), None) => Ok(Arrivals::Poisson),
             (Some(ArrivalsKind::Constant), None) => Ok(Arrivals::Constant),
             (Some(ArrivalsKind::Gamma), None) => Err(SpecError::GammaWithoutBurstiness),
+            (Some(ArrivalsKind::Stretched), burstiness) => {
+                let burstiness = burstiness.unwrap_or(1.0);
+                let is_shape = BURSTINESS.contains(&burstiness);
+                is_shape
+                    .then_some(Arrivals::Stretched { burstiness })
+                    .ok_or(SpecError::BadBurstiness)
+            }
             (Some(ArrivalsKind::Constant | ArrivalsKind::Poisson), Some(_)) => {
                 Err(SpecError::BurstinessOfOthers)
             }
@@ -281,6 +290,18 @@ fn check_schedule(rate: &Rate, extent: Extent) -> Result<(), SpecError> {
         value: expected as u64,
         bound: ARRIVALS_MAX as u64,
     })
+}
+
+/// What is stretched has a length: so many requests at one rate.
+fn check_stretched(rate: &Rate, arrivals: Arrivals, extent: Extent) -> Result<(), SpecError> {
+    let has_length = matches!((rate, extent), (Rate::Steady { .. }, Extent::Requests(_)));
+    match arrivals {
+        Arrivals::Stretched { .. } if !has_length => Err(SpecError::NothingToStretchTo),
+        Arrivals::Stretched { .. }
+        | Arrivals::Constant
+        | Arrivals::Poisson
+        | Arrivals::Gamma { .. } => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,37 @@ fn everything_at_once_is_at_moment_zero() {
     assert_eq!(schedule, Schedule(vec![0; 5]));
 }
 
+#[test]
+fn a_stretched_schedule_ends_at_its_number_over_the_rate() {
+    for burstiness in [0.01, 0.3, 1.0, 7.0] {
+        for count in [1, 2, 60, 1_000] {
+            for seed in 0..5 {
+                let arrivals = Arrivals::Stretched { burstiness };
+                let drawn = Schedule::draw(&steady_rate(4.0), arrivals, requests(count), seed);
+                assert_eq!(drawn.len(), count);
+                assert_eq!(drawn.last(), Some(Moment::from_nanos(count * 250_000_000)));
+                assert!(drawn.0.is_sorted(), "{burstiness} {count} {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stretching_keeps_the_draws_and_their_proportions() {
+    for burstiness in [0.3, 1.0] {
+        let of = |arrivals| Schedule::draw(&steady_rate(4.0), arrivals, requests(60), 9);
+        let drawn =
+            of(if burstiness < 1.0 { Arrivals::Gamma { burstiness } } else { Arrivals::Poisson });
+        let stretched = of(Arrivals::Stretched { burstiness });
+        let factor = 15e9 / drawn.last().unwrap().as_nanos() as f64;
+        assert!(1e-3 < (factor - 1.0).abs(), "chance left nothing to stretch");
+        for (drawn, stretched) in drawn.0.iter().zip(&stretched.0) {
+            let off = *drawn as f64 * factor - *stretched as f64;
+            assert!(off.abs() < 100.0, "{drawn} became {stretched}");
+        }
+    }
+}
+
 /// Mean and coefficient of variation of the gaps, in units of the mean asked for.
 fn gaps(arrivals: Arrivals, count: u64) -> (f64, f64) {
     let schedule = Schedule::draw(&steady_rate(100.0), arrivals, requests(count), 3);

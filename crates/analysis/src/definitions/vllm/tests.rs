@@ -116,3 +116,19 @@ fn an_open_loop_has_a_rate_and_may_have_a_cap() {
     assert_eq!(found(steady(), NonZeroU32::new(4)), (Some(4), Some(10.0)));
     assert_eq!(found(Rate::Unlimited, None), (None, None));
 }
+
+#[test]
+fn a_stretched_schedule_is_timed_from_its_start() {
+    let mut observations = calm();
+    observations.records.drain(..10);
+    let rate = Rate::Steady { per_s: 10.0 };
+    let mut duration_s = |arrivals| {
+        let shape = LoadShape::Open { rate: rate.clone(), arrivals, cap: None };
+        observations.manifest.spec.load.shape = shape;
+        result(&observations).duration_s.unwrap()
+    };
+    let (chance, stretched) =
+        (duration_s(Arrivals::Poisson), duration_s(Arrivals::Stretched { burstiness: 1.0 }));
+    // The first of those that are left came after a second.
+    assert!((stretched - chance - 1.0).abs() < 1e-9, "{stretched} instead of {chance}");
+}

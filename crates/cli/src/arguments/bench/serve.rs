@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::serve_data::ServeDataArguments;
@@ -45,7 +45,7 @@ pub(crate) struct ServeTargetArguments {
     #[arg(long, value_name = "PATH")]
     pub(crate) endpoint: Option<String>,
     /// Extra headers of every request; values are never stored
-    #[arg(long, value_name = "KEY=VALUE", num_args = 0..)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 0.., action = ArgAction::Set)]
     pub(crate) header: Vec<String>,
     /// Do not check the server's TLS certificate
     #[arg(long)]
@@ -60,7 +60,7 @@ pub(crate) struct ServeTargetArguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) request_id_prefix: Option<String>,
     /// `LoRA` adapters to ask for instead of the model
-    #[arg(long, value_name = "NAME", num_args = 1..)]
+    #[arg(long, value_name = "NAME", num_args = 1.., action = ArgAction::Set)]
     pub(crate) lora_modules: Vec<String>,
     /// Which adapter a request asks for [default: random]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -187,7 +187,7 @@ pub(crate) struct ServeReportArguments {
     #[arg(long, value_name = "LIST")]
     pub(crate) metric_percentiles: Option<String>,
     /// Limits in milliseconds of a good request: ttft, tpot or e2el
-    #[arg(long, value_name = "METRIC:MS", num_args = 1..)]
+    #[arg(long, value_name = "METRIC:MS", num_args = 1.., action = ArgAction::Set)]
     pub(crate) goodput: Vec<String>,
     /// Write the result as a JSON file
     #[arg(long)]
@@ -199,7 +199,7 @@ pub(crate) struct ServeReportArguments {
     #[arg(long)]
     pub(crate) append_result: bool,
     /// Facts to store with the run and in that file
-    #[arg(long, value_name = "KEY=VALUE", num_args = 0..)]
+    #[arg(long, value_name = "KEY=VALUE", num_args = 0.., action = ArgAction::Set)]
     pub(crate) metadata: Vec<String>,
     /// Folder for that file [default: this one]
     #[arg(long, value_name = "DIR")]
@@ -210,7 +210,7 @@ pub(crate) struct ServeReportArguments {
     /// Name of the result [default: the backend]
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
-    /// No progress and no talk
+    /// No progress; notes, doubts and failures are told all the same
     #[arg(long)]
     pub(crate) disable_tqdm: bool,
     /// Have the server profile itself during the run
@@ -231,4 +231,45 @@ pub(crate) enum Definitions {
     Vllm,
     Inferometer,
     Both,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::arguments::{Arguments, BenchCommand, Command};
+
+    use super::*;
+
+    fn typed(words: &str) -> ServeBenchArguments {
+        let words = ["inferometer", "bench", "serve"].into_iter().chain(words.split_whitespace());
+        match Arguments::try_parse_from(words).unwrap().command {
+            Some(Command::Bench(bench)) => match bench.what {
+                BenchCommand::Serve(said) => *said,
+                BenchCommand::Sweep(_) => panic!("a sweep"),
+            },
+            _ => panic!("no bench"),
+        }
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_flag_counts_and_lists_are_replaced() {
+        let said = typed(
+            "--num-prompts 5 --header a=1 b=2 --metadata x=1 --goodput ttft:1 tpot:2 --save-result \
+             --lora-modules m --num-prompts 50 --header c=3 --metadata y=2 z=3 --goodput e2el:9 \
+             --save-result --lora-modules n o",
+        );
+        assert_eq!(said.load.num_prompts, Some(50));
+        assert_eq!(
+            (said.target.header, said.report.metadata),
+            (vec!["c=3".into()], vec!["y=2".into(), "z=3".into()])
+        );
+        assert_eq!(
+            (said.report.goodput, said.target.lora_modules),
+            (vec!["e2el:9".into()], vec!["n".into(), "o".into()])
+        );
+        assert!(said.report.save_result && said.body.extra_body.is_none());
+        let none = typed("--header a=1 --header --self-timed --no-self-timed");
+        assert!(none.target.header.is_empty() && none.load.no_self_timed && !none.load.self_timed);
+    }
 }

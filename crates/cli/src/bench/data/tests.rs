@@ -53,6 +53,8 @@ fn without_a_tokenizer_our_words_are_as_long() {
 #[test]
 fn prefixes_share_the_requests() {
     let beside = Around { requests: 25, ..BESIDE };
+    let none = "--dataset-name prefix_repetition --prefix-repetition-num-prefixes 0";
+    assert!(data(none, beside).unwrap_err().contains("above 0"));
     let found = data("--dataset-name prefix_repetition", beside).unwrap();
     assert_eq!(found.requests, Some(20));
     assert_eq!(written(found.source.input_tokens), "512");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{Verdict, check_slos};
-use inferometer_model::Spec;
-use inferometer_report::block;
+use inferometer_model::{Observations, Outcome, Spec};
+use inferometer_report::{block, escape};
 use inferometer_workload::{Ingredients, WorkloadError, make_plan};
 
 use crate::arguments::{Definitions, PageFormat, ServeBenchArguments};
@@ -39,6 +39,27 @@ fn ungathered(error: WorkloadError) -> Failure {
     )
 }
 
+/// As many failures are told as the other client tells.
+const FAILURES_TOLD: usize = 10;
+/// What a server says of one may be long.
+const FAILURE_CHARS: usize = 500;
+
+fn tell_failures(observations: &Observations) {
+    let failed = observations.records.iter().filter(|record| record.ending.outcome != Outcome::Ok);
+    for (number, record) in failed.take(FAILURES_TOLD).enumerate() {
+        if number == 0 {
+            output::talk(&format!(
+                "Failed requests during benchmark run detected (capping to {FAILURES_TOLD}):"
+            ));
+        }
+        let ending = &record.ending;
+        let cause = ending.cause.map_or_else(|| ending.outcome.help(), |cause| cause.text());
+        let words =
+            escape::terminal_line(ending.message.as_deref().unwrap_or(cause), FAILURE_CHARS);
+        output::talk(&format!("Error {number}: {}: {words}", ending.outcome));
+    }
+}
+
 /// One bench, with all that is wanted of it.
 struct Serve<'a> {
     said: &'a ServeBenchArguments,
@@ -62,18 +83,26 @@ impl Serve<'_> {
         live::check_ceiling(&spec, ceiling).map_err(theirs)?;
         let store = store(&said.report.store)?;
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+        let waits = self.prints_block() && !bench.patience.is_zero();
+        if waits {
+            output::result("Starting initial single prompt test run...\n")?;
+        }
         let live = self.reach(&spec, &secrets, &ingredients)?;
+        if waits {
+            output::result("Initial test run completed.\n")?;
+        }
         if self.prints_block() {
             output::result(&traffic_lines(&said.load, bench.recorded))?;
         }
         let session = Session::begin(ceiling, said.report.disable_tqdm)?;
         session.talk(&live.opening(&spec));
         let profiler = said.report.profile.then(|| Profiler::start(live.target())).transpose()?;
-        let measured = live.measure(&spec, ingredients, Place::alone(&store), &session)?;
+        let measured = live.measure(&spec, ingredients, Place::alone(&store), &session);
+        // A server is not left profiling, whatever became of the run.
         if let Some(profiler) = profiler {
             profiler.stop();
         }
-        match measured {
+        match measured? {
             Ok(measured) => self.show(&measured, file, &session),
             Err(interrupted) => Ok(Some(interrupted)),
         }
@@ -107,6 +136,7 @@ impl Serve<'_> {
         let sheet = Sheet::of_vllm_summed(summary, &observations, &figures.of_run);
         let sheet = self.bench.told(sheet, self.said);
         if self.prints_block() {
+            tell_failures(&observations);
             // The block has no place for doubt, and its form is not ours to change.
             if self.definitions() == Definitions::Vllm {
                 talk_of_doubts(summary, directory);

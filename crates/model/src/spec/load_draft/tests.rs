@@ -134,6 +134,25 @@ fn burstiness_is_the_shape_of_gamma_arrivals() {
 }
 
 #[test]
+fn stretched_arrivals_need_a_number_of_requests_at_one_rate() {
+    let kind = Some(ArrivalsKind::Stretched);
+    let found = |draft: &LoadDraft| match shape(draft) {
+        LoadShape::Open { arrivals, .. } => arrivals,
+        LoadShape::Closed { .. } => panic!("not an open loop"),
+    };
+    assert_eq!(found(&arrivals(kind, None)), Arrivals::Stretched { burstiness: 1.0 });
+    assert_eq!(found(&arrivals(kind, Some(0.5))), Arrivals::Stretched { burstiness: 0.5 });
+    assert_eq!(refused(&arrivals(kind, Some(0.0))), SpecError::BadBurstiness);
+    let second = Some(Duration::from_secs(1));
+    let timed = LoadDraft { duration: second, ..arrivals(kind, None) };
+    assert_eq!(refused(&timed), SpecError::NothingToStretchTo);
+    let both = LoadDraft { requests: Some(9), ..timed };
+    assert_eq!(refused(&both), SpecError::NothingToStretchTo);
+    let ramp = LoadDraft { arrivals: kind, requests: Some(9), ..ramp_draft(&[(1.0, 2.0, 3)]) };
+    assert_eq!(refused(&ramp), SpecError::NothingToStretchTo);
+}
+
+#[test]
 fn a_ramp_is_played_to_its_end_unless_told_otherwise() {
     let ramp = ramp_draft(&[(2.0, 20.0, 60), (20.0, 5.0, 30)]);
     assert_eq!(extent(&ramp), Extent::Duration(Duration::from_secs(90)));
