@@ -28,6 +28,7 @@ use crate::measured::Measured;
 use crate::ruler::Ruler;
 use crate::sample::{Percentile, Sample};
 use crate::throughput::Extremes;
+pub(crate) use whole::backend;
 pub use whole::{Rank, VllmAsked};
 
 /// The values of the block "Serving Benchmark Result", in its order.
