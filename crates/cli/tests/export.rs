@@ -161,21 +161,26 @@ fn a_set_is_one_document_or_a_file_each() {
     assert_eq!(table.lines().count(), 3, "a head and two levels: {table}");
     let lines = exported(folder, &["latest", "--format", "vllm"]);
     assert_eq!(lines.lines().count(), 2, "{lines}");
-    let why = refused(folder, &["latest", "--format", "vllm", "--to", "both.json"]);
-    assert!(why.contains("would hold 2 results"), "{why}");
-    fs::create_dir(folder.join("each")).unwrap();
+    exported(folder, &["latest", "--format", "vllm", "--to", "both.jsonl"]);
+    assert_eq!(fs::read_to_string(folder.join("both.jsonl")).unwrap(), lines);
     let said = exported(folder, &["latest", "--format", "vllm", "--to", "each"]);
     let files = paths(&said, folder);
     assert_eq!(files.len(), 2, "{said}");
     for file in files {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("openai-infqps-concurrency"), "that tool's words: {name}");
         let result: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         assert_eq!(result["num_prompts"], 40);
     }
-    assert!(
-        refused(folder, &["latest", "--format", "llm-d"]).contains("a file of llm-d holds one")
-    );
-    let said = exported(folder, &["latest", "--format", "aiperf", "--to", "each"]);
-    assert_eq!(paths(&said, folder).len(), 2, "{said}");
+    for to in [&[][..], &["--to", "one.json"]] {
+        let why = refused(folder, &[&["latest", "--format", "llm-d"], to].concat());
+        assert!(why.contains("a file of llm-d holds one"), "{why}");
+    }
+    for form in ["aiperf", "llm-d"] {
+        let said = exported(folder, &["latest", "--format", form, "--to", "each"]);
+        assert!(said.lines().all(|path| path.ends_with(&format!(".{form}.json"))), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.join("each")).unwrap().count(), 6, "none replaces another");
     let to_file = ["latest", "--format", "vllm", "--to", "all.json", "--append"];
     exported(folder, &to_file);
     exported(folder, &to_file);
@@ -197,6 +202,15 @@ fn an_import_goes_out_as_far_as_it_goes() {
     assert!(table.contains("\"'=evil()\"") && table.contains(",12.5,"), "{table}");
     let junit = exported(folder, &["latest", "--format", "junit"]);
     assert!(junit.contains("8 of 10 requests completed"), "{junit}");
+    let id = fs::read_dir(folder.join("runs")).unwrap().next().unwrap().unwrap().file_name();
+    let id = id.to_str().unwrap();
+    let said = exported(folder, &["latest", "--format", "aiperf", "--to", "made/"]);
+    assert_eq!(said.trim_end(), format!("made/{id}-0.aiperf.json"));
+    let ran = export(folder, &["latest", "--format", "bencher"]);
+    let said = text(&ran.stderr);
+    assert_eq!(said.matches("warning").count(), 1, "{said}");
+    assert!(said.contains(&format!("{id}/0 is not a clean result")), "{said}");
+    assert!(said.contains("`inferometer export latest --format csv`"), "{said}");
     let to = ["latest", "--format", "parquet", "--to", "tables"];
     assert!(refused(folder, &to).contains("says nothing of single requests"));
     assert_eq!(fs::read_dir(folder.join("tables")).unwrap().count(), 0, "no empty table is left");

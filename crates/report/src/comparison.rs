@@ -2,6 +2,7 @@
 
 mod grid;
 mod markdown;
+mod names;
 mod tables;
 mod terminal;
 mod words;

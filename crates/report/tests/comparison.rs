@@ -92,6 +92,24 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
 }
 
 #[test]
+fn sides_of_like_names_are_told_apart() {
+    let page = |one: &str, other: &str| {
+        let sides = [side(one, five(1, 8, 1_000.0)), side(other, five(11, 8, 900.0))];
+        let found = Comparison::of(&sides, &terms()).unwrap();
+        (comparison::terminal(&found, Style::Plain), comparison::markdown(&found))
+    };
+    let (terminal, markdown) = page("configuration 1", "configuration 2");
+    assert!(terminal.contains("  confi…tion 1  confi…tion 2  "), "{terminal}");
+    assert!(terminal.contains("\n  confi…tion 2  set-configuration 2"), "{terminal}");
+    assert!(markdown.contains("|  | configuration 1 | configuration 2 | change |"), "{markdown}");
+
+    let (terminal, _) = page("a long name of 1 side, fixed", "a long name of 2 side, fixed");
+    assert!(terminal.contains("\n  B  a long name of 2 side, fixed: set-a long"), "{terminal}");
+    let heads = terminal.lines().find(|line| line.contains("95 % interval")).unwrap();
+    assert_eq!(heads.split_whitespace().take(2).collect::<Vec<_>>(), ["A", "B"], "{terminal}");
+}
+
+#[test]
 fn a_side_without_valid_runs_is_said_first() {
     let mut other = five(11, 8, 900.0);
     for run in &mut other {

@@ -31,6 +31,7 @@ use crate::ruler::Ruler;
 use crate::sample::{Percentile, Sample};
 use crate::throughput::Extremes;
 use goodput::{Answer, Goodput};
+pub(crate) use whole::backend;
 pub use whole::{Rank, VllmAsked};
 
 /// The values of the block "Serving Benchmark Result", in its order.

@@ -7,7 +7,7 @@ use super::{
     CountsFrom, Form, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
     further,
 };
-use crate::definitions::vllm::VllmLatency;
+use crate::definitions::vllm::{self, VllmLatency};
 use crate::run::{LoadFacts, RateFacts};
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
@@ -58,6 +58,7 @@ impl Sheet {
     pub fn of_vllm(summary: &Summary) -> Self {
         let result = &summary.vllm;
         let mut sheet = Self::facts_of(summary);
+        sheet.backend = Some(vllm::backend(summary.run.api).to_owned());
         sheet.completed = Some(result.completed);
         sheet.failed = Some(result.failed);
         sheet.duration_s = result.duration_s;

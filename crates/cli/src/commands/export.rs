@@ -34,14 +34,16 @@ pub(crate) fn run(arguments: &ExportArguments) -> Result<ExitCode, Failure> {
     match arguments.format {
         ExportFormat::Vllm => lines::vllm(&subjects, false, arguments)?,
         ExportFormat::VllmDetailed => lines::vllm(&subjects, true, arguments)?,
-        ExportFormat::Aiperf => one_each::put(&sheets(), aiperf::document, arguments)?,
-        ExportFormat::LlmD => one_each::put(&sheets(), llm_d::document, arguments)?,
+        ExportFormat::Aiperf => one_each::put(&subjects, aiperf::document, arguments)?,
+        ExportFormat::LlmD => one_each::put(&subjects, llm_d::document, arguments)?,
         ExportFormat::Otlp => lines::put(&otlp::render(&sheets()).map_err(unmade)?, arguments)?,
         ExportFormat::Csv => whole(&csv::render(&sheets()), arguments)?,
         ExportFormat::Openmetrics => whole(&openmetrics::render(&sheets()), arguments)?,
         ExportFormat::Bencher => {
             let sheets = sheets();
-            warn_of_marks(&sheets, talk);
+            if let Some(warning) = of_marks(&subjects, &sheets, &arguments.names) {
+                talk(&warning);
+            }
             whole(&bencher::render(&sheets).map_err(unmade)?, arguments)?;
         }
         ExportFormat::Junit => whole(&of_junit(&subjects), arguments)?,
@@ -75,10 +77,9 @@ fn check(arguments: &ExportArguments) -> Result<(), Failure> {
             Err(Failure::usage(format!("{} is several files, and no folder is named", form.name()))
                 .hint("name one with --to FOLDER"))
         }
-        Some(path) if arguments.append && path.is_dir() => Err(Failure::usage(format!(
-            "--append adds lines to a file, and {} is a folder",
-            path.display()
-        ))
+        Some(path) if arguments.append && one_each::is_folder(path, 1) => Err(Failure::usage(
+            format!("--append adds lines to a file, and {} is a folder", path.display()),
+        )
         .hint("name a file with --to, or leave out --append for a file each")),
         Some(path) if form.is_folder() && path.is_file() => Err(Failure::usage(format!(
             "{} is several files, and {} is one",
@@ -86,7 +87,7 @@ fn check(arguments: &ExportArguments) -> Result<(), Failure> {
             path.display()
         ))
         .hint("name a folder with --to")),
-        Some(path) if !form.is_folder() && !form.is_of_one() && path.is_dir() => {
+        Some(path) if !form.is_folder() && !form.is_of_one() && one_each::is_folder(path, 1) => {
             Err(Failure::usage(format!(
                 "{} is one file, and {} is a folder",
                 form.name(),
@@ -147,20 +148,31 @@ fn of_junit(subjects: &[Subject]) -> String {
         .iter()
         .map(|subject| match subject {
             Subject::Run(run) => junit::Exported::Run(&run.summary),
-            Subject::Foreign(sheet) => junit::Exported::Sheet(sheet),
+            Subject::Foreign(result) => junit::Exported::Sheet(&result.sheet),
         })
         .collect();
     junit::exported(&cases)
 }
 
 /// Bencher's format has intervals and no other doubt.
-fn warn_of_marks(sheets: &[Sheet], talk: impl Fn(&str)) {
-    for sheet in sheets.iter().filter(|sheet| sheet.marks.iter().any(Mark::is_doubt)) {
-        talk(&format!(
-            "warning: {} is not a clean result, and bencher has no place to say so; see \
+fn of_marks(subjects: &[Subject], sheets: &[Sheet], typed: &[String]) -> Option<String> {
+    /// More names than these are counted.
+    const NAMED_MAX: usize = 12;
+    let is_marked = |sheet: &Sheet| sheet.marks.iter().any(Mark::is_doubt);
+    let both = subjects.iter().zip(sheets);
+    let marked: Vec<&str> =
+        both.filter(|(_, sheet)| is_marked(sheet)).map(|(subject, _)| subject.name()).collect();
+    let named = marked.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let more = match marked.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let are = if marked.len() == 1 { "is not a clean result" } else { "are not clean results" };
+    (!marked.is_empty()).then(|| {
+        format!(
+            "warning: {named}{more} {are}, and bencher has no place to say so; the marks are in \
              `inferometer export {} --format csv`",
-            inferometer_report::escape::terminal(&sheet.source.name),
-            inferometer_report::escape::terminal(&sheet.source.name),
-        ));
-    }
+            inferometer_report::escape::terminal(&typed.join(" "))
+        )
+    })
 }

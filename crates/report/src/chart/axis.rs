@@ -51,17 +51,17 @@ pub(super) fn draw_below(
     let count = ticks.named.len();
     for (number, (value, text)) in ticks.named.iter().enumerate() {
         let x = scale.place(*value);
-        let bottom = Place { x, y: area.bottom };
-        drawing.line(bottom, Place { y: area.bottom + 5.0, ..bottom }, Paint::Frame);
         let half_width = TICK.width(text) / 2.0;
-        // A label that would touch its neighbour is left out, but not the last, which says where the
-        // axis ends; its tick stays.
+        // A label that would touch its neighbour is left out with its tick, which would only ask what
+        // it stands for; but not the last, which says where the axis ends.
         let is_last = number + 1 == count;
         let leaves_last = last.is_none_or(|(end, width)| {
             is_last || x + half_width + BETWEEN_LABELS <= end - width / 2.0
         });
         if free_from <= x - half_width && leaves_last {
-            drawing.text(Place { x, y: area.bottom + 19.0 }, TICK, text);
+            let bottom = Place { x, y: area.bottom };
+            drawing.line(bottom, Place { y: area.bottom + 5.0, ..bottom }, Paint::Frame);
+            drawing.text(Place { y: area.bottom + 19.0, ..bottom }, TICK, text);
             free_from = x + half_width + BETWEEN_LABELS;
         }
     }

@@ -1,5 +1,5 @@
 //! Something against load: panels above each other over the same axis, each line with its name at
-//! its end.
+//! its end, or in a legend where a page may be narrow.
 
 use super::axis::{BELOW, draw_left, draw_line_below, left_width};
 use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch};
@@ -8,14 +8,14 @@ use super::load_axis::{INSET, LoadAxis, LoadScale, UNLIMITED};
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
 use super::plot::{LinePoint, LineSeries, Lines, LinesPanel, Measure};
-use super::scale::Scale;
+use super::scale::{Scale, Spacing};
 use super::svg::{Anchor, Drawing, Place};
 use super::ticks::Ticks;
 use super::words;
 
 /// More points than these have their intervals as a ribbon.
 const BARS_MAX: usize = 16;
-const NAME_WIDTH_MAX: f64 = 150.0;
+const NAME_WIDTH_MAX: f64 = 210.0;
 const NAME_HEIGHT: f64 = 17.0;
 /// Between a plot and the names right of it, with their swatches.
 const BEFORE_NAME: f64 = 34.0;
@@ -40,7 +40,7 @@ impl Lines {
             draw_heading(canvas, &panel.heading, &panel.y);
             let area = canvas.area(sides, height);
             let x = below.within(area);
-            let y = ticks.scale((area.bottom, area.top));
+            let y = ticks.scale((lowest_place(ticks, area), area.top));
             draw_left(&mut canvas.drawing, ticks, (area, y));
             if place + 1 == self.panels.len() {
                 below.draw(&mut canvas.drawing, area, &self.x.title());
@@ -57,8 +57,18 @@ impl Lines {
     }
 }
 
+/// A mark at the beginning of a logarithmic axis would lie on the ticks below it, and says nothing
+/// by that: only zero belongs there.
+pub(super) fn lowest_place(ticks: &Ticks, area: Area) -> f64 {
+    match ticks.spacing {
+        Spacing::Log => area.bottom - INSET,
+        Spacing::Even | Spacing::Tail => area.bottom,
+    }
+}
+
 /// The names that stand at the ends of their lines: all, or none where there is no room for them
-/// and a legend has them instead.
+/// and a legend has them instead. A page has a legend always: where it is narrow, its right end is
+/// out of sight, and names would take a quarter of what is left.
 pub(super) fn names_at_ends<'a>(
     canvas: &mut Canvas,
     names: &'a [&'a str],
@@ -68,7 +78,8 @@ pub(super) fn names_at_ends<'a>(
     if names.len() < 2 {
         return &[];
     }
-    if names.len() as f64 * NAME_HEIGHT <= height {
+    let has_room = names.len() as f64 * NAME_HEIGHT <= height;
+    if has_room && !canvas.drawing.theme().is_within_page() {
         return names;
     }
     canvas.legend_of(names, Swatch::Line);

@@ -4,6 +4,7 @@
 use super::axis::{BELOW, draw_below, draw_left, draw_upright_grid, left_width};
 use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch};
 use super::lettering::{LABEL, TICK};
+use super::lines::lowest_place;
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
 use super::plot::{Pareto, ParetoPoint};
@@ -41,8 +42,10 @@ impl Pareto {
         let below = Ticks::round(self.x.spacing(), &xs);
         let area = canvas.area((MARGIN + left_width(&left), RIGHT - 12.0), HEIGHT);
         canvas.top += BELOW;
-        let scales =
-            (below.scale((area.left, area.right - INSET)), left.scale((area.bottom, area.top)));
+        let scales = (
+            below.scale((area.left, area.right - INSET)),
+            left.scale((lowest_place(&left, area), area.top)),
+        );
         let drawing = &mut canvas.drawing;
         draw_upright_grid(drawing, &below, (area, scales.0));
         draw_left(drawing, &left, (area, scales.1));

@@ -84,6 +84,10 @@ impl Drawing {
         Self { body: String::new(), theme, id: id.to_owned(), hatchings: Vec::new() }
     }
 
+    pub(super) const fn theme(&self) -> Theme {
+        self.theme
+    }
+
     /// Begins an element; its attributes follow, then one of the ends.
     pub(super) fn element(&mut self, name: &'static str) -> Element<'_> {
         let _ = write!(self.body, "<{name}");

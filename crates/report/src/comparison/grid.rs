@@ -78,11 +78,27 @@ impl Grid {
         text
     }
 
+    /// Drops figures that no row has: a column of dashes asks for a reason that nobody gives.
+    pub(super) fn leave_out_columns_of(&mut self, nothing: &str) {
+        let is_kept =
+            |column: usize| column == 0 || self.rows.iter().any(|row| row[column].text != nothing);
+        let kept: Vec<bool> = (0..self.heads.len()).map(is_kept).collect();
+        keep(&mut self.heads, &kept);
+        for row in &mut self.rows {
+            keep(row, &kept);
+        }
+    }
+
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| &cell.text);
         let texts = cells.chain(self.heads.get(column));
         texts.map(|text| escape::terminal(text).chars().count()).max().unwrap_or(0)
     }
+}
+
+fn keep<T>(cells: &mut Vec<T>, kept: &[bool]) {
+    let mut kept = kept.iter();
+    cells.retain(|_| kept.next().copied().unwrap_or(true));
 }
 
 /// The first column holds names.
@@ -115,5 +131,19 @@ mod tests {
             "### at 8\n\n| metric | A | verdict |\n|:---|---:|---:|\n\
              | TTFT p99 (ms) | 1,234 | **worse** |\n\na \\| b\n"
         );
+    }
+
+    #[test]
+    fn a_column_of_dashes_is_left_out_and_one_with_a_figure_stays() {
+        let row = |cells: [&str; 4]| cells.map(Cell::plain).to_vec();
+        let mut grid = Grid {
+            title: None,
+            heads: ["", "prompts", "answers", "speed-up"].map(str::to_owned).to_vec(),
+            rows: vec![row(["–", "–", "5", "–"]), row(["8", "–", "–", "1 %"])],
+            remarks: Vec::new(),
+        };
+        grid.leave_out_columns_of("–");
+        assert_eq!(grid.heads, ["", "answers", "speed-up"]);
+        assert_eq!(grid.to_terminal(Style::Plain).lines().last(), Some("  8        –       1 %"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use inferometer_analysis::comparison::Comparison;
 
+use super::names::Names;
 use super::{tables, words};
 use crate::escape::markdown;
 
@@ -40,7 +41,7 @@ pub fn render(comparison: &Comparison) -> String {
     if let Some(words) = words::nothing_decided(comparison) {
         let _ = writeln!(text, "**{}**\n", markdown(&words));
     }
-    for grid in tables::all(comparison) {
+    for grid in tables::all(comparison, &Names::whole(comparison)) {
         text += &(grid.to_markdown() + "\n");
     }
     for level in &comparison.unmatched {

@@ -5,45 +5,44 @@ use inferometer_analysis::comparison::{
 };
 
 use super::grid::{Cell, Grid};
+use super::names::Names;
 use super::words;
-use crate::escape::terminal_line;
 use crate::number::{NOTHING, figure};
 use crate::terminal::Ink;
 
-/// Columns for the name of a side.
-const SIDE_WIDTH: usize = 12;
-/// The same for a level, or the row of a suite.
-const PLACE_WIDTH: usize = 40;
 /// What the speed-up table is about: prompts and answers.
 const SPEED_UPS: [&str; 2] = ["input_throughput", "output_throughput"];
 
 /// Every table of the comparison, in the order of the page.
-pub(super) fn all(comparison: &Comparison) -> Vec<Grid> {
+pub(super) fn all(comparison: &Comparison, names: &Names) -> Vec<Grid> {
     let mut grids = Vec::new();
     for level in &comparison.levels {
-        grids.extend(level.against.iter().map(|side| quantities(comparison, level, side)));
+        let of_side = |side| quantities(comparison, names, level, side);
+        grids.extend(level.against.iter().map(of_side));
     }
     // With one level and one side it would only repeat the table above it.
     if 1 < comparison.levels.len() || 1 < comparison.outcomes.len() {
-        grids.extend(speed_ups(comparison));
+        grids.extend(speed_ups(comparison, names));
     }
-    grids.extend(layouts(comparison));
+    grids.extend(layouts(comparison, names));
     grids
 }
 
-fn quantities(comparison: &Comparison, level: &LevelComparison, side: &SideComparison) -> Grid {
-    let base = base_name(comparison);
-    let name = terminal_line(&side.side, SIDE_WIDTH);
+fn quantities(
+    comparison: &Comparison,
+    names: &Names,
+    level: &LevelComparison,
+    side: &SideComparison,
+) -> Grid {
+    let (base, name) = (names.base(), names.of(&side.side));
     let several = 1 < comparison.levels.len();
     let title = match (several, 1 < comparison.outcomes.len()) {
         (false, false) => None,
         (false, true) => Some(format!("{name} against {base}")),
-        (true, false) => Some(terminal_line(&level.told(), PLACE_WIDTH)),
-        (true, true) => {
-            Some(format!("{}: {name} against {base}", terminal_line(&level.told(), PLACE_WIDTH)))
-        }
+        (true, false) => Some(names.place(&level.told())),
+        (true, true) => Some(format!("{}: {name} against {base}", names.place(&level.told()))),
     };
-    let heads = ["", base.as_str(), name.as_str(), "change", "95 % interval", "verdict"];
+    let heads = ["", base, name, "change", "95 % interval", "verdict"];
     Grid {
         title,
         heads: heads.map(str::to_owned).to_vec(),
@@ -76,8 +75,7 @@ fn quantity(found: &QuantityComparison) -> Vec<Cell> {
 }
 
 /// Throughputs of prompts and of answers side by side, and how much faster in per cent.
-fn speed_ups(comparison: &Comparison) -> Option<Grid> {
-    let base = base_name(comparison);
+fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Grid> {
     let mut rows = Vec::new();
     for level in &comparison.levels {
         for (place, side) in level.against.iter().enumerate() {
@@ -96,11 +94,7 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
                 )
             };
             let [prompt, answers] = found;
-            let label = format!(
-                "{}, {}",
-                terminal_line(&level.told(), PLACE_WIDTH),
-                terminal_line(&side.side, SIDE_WIDTH)
-            );
+            let label = format!("{}, {}", names.place(&level.told()), names.of(&side.side));
             rows.push(vec![
                 Cell::plain(label),
                 mean(prompt, true),
@@ -114,31 +108,24 @@ fn speed_ups(comparison: &Comparison) -> Option<Grid> {
     }
     let heads =
         ["", "prompts, base", "prompts", "speed-up", "answers, base", "answers", "speed-up"];
-    let title = Some(format!("Speed-up over {base} (tokens per second)"));
-    (!rows.is_empty()).then(|| Grid {
-        title,
+    let mut grid = Grid {
+        title: Some(format!("Speed-up over {} (tokens per second)", names.base())),
         heads: heads.map(str::to_owned).to_vec(),
         rows,
         remarks: Vec::new(),
-    })
+    };
+    grid.leave_out_columns_of(NOTHING);
+    (1 < grid.heads.len()).then_some(grid)
 }
 
-fn layouts(comparison: &Comparison) -> Option<Grid> {
+fn layouts(comparison: &Comparison, names: &Names) -> Option<Grid> {
     let first = comparison.layouts.first()?;
     let gpus = first.replicas * first.tensor_parallel;
     let several = 1 < comparison.levels.len();
     let row = |found: &LayoutFigures| {
-        let at = if several {
-            format!(", {}", terminal_line(&found.told(), PLACE_WIDTH))
-        } else {
-            String::new()
-        };
-        let layout = format!(
-            "{}×{} {}{at}",
-            found.replicas,
-            found.tensor_parallel,
-            terminal_line(&found.side, SIDE_WIDTH)
-        );
+        let at = if several { format!(", {}", names.place(&found.told())) } else { String::new() };
+        let layout =
+            format!("{}×{} {}{at}", found.replicas, found.tensor_parallel, names.of(&found.side));
         vec![
             Cell::plain(layout),
             Cell::plain(figure(Some(found.per_gpu.value))),
@@ -158,10 +145,6 @@ fn layouts(comparison: &Comparison) -> Option<Grid> {
                 .to_owned(),
         ],
     })
-}
-
-fn base_name(comparison: &Comparison) -> String {
-    comparison.sides.first().map_or_else(String::new, |side| terminal_line(&side.name, SIDE_WIDTH))
 }
 
 fn dash() -> String {

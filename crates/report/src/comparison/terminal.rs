@@ -4,16 +4,16 @@ use std::fmt::Write;
 
 use inferometer_analysis::comparison::Comparison;
 
+use super::names::Names;
 use super::{tables, words};
-use crate::escape::{terminal, terminal_line};
+use crate::escape::terminal;
 use crate::lines::hanging;
 use crate::terminal::{Ink, Style};
 
-const NAME_WIDTH: usize = 12;
-
 pub fn render(comparison: &Comparison, style: Style) -> String {
-    let mut sections = vec![head(comparison, style), outcomes(comparison, style)];
-    sections.extend(tables::all(comparison).iter().map(|grid| grid.to_terminal(style)));
+    let names = Names::short(comparison);
+    let mut sections = vec![head(comparison, &names, style), outcomes(comparison, style)];
+    sections.extend(tables::all(comparison, &names).iter().map(|grid| grid.to_terminal(style)));
     sections.extend([
         unmatched(comparison),
         objections(comparison, style),
@@ -23,7 +23,7 @@ pub fn render(comparison: &Comparison, style: Style) -> String {
     sections.join("\n")
 }
 
-fn head(comparison: &Comparison, style: Style) -> String {
+fn head(comparison: &Comparison, names: &Names, style: Style) -> String {
     let mut text = String::new();
     if comparison.sides.iter().any(|side| side.simulated.is_some()) {
         let words = "SIMULATED in virtual time: no server was measured.";
@@ -31,12 +31,12 @@ fn head(comparison: &Comparison, style: Style) -> String {
     }
     let title = format!("Comparison by {}", words::title(&comparison.primary));
     text += &(style.paint(Ink::Bold, &title) + "\n");
+    let width = names.width();
     for side in &comparison.sides {
-        let name = terminal_line(&side.name, NAME_WIDTH);
-        let width = NAME_WIDTH
-            .min(comparison.sides.iter().map(|side| side.name.chars().count()).max().unwrap_or(0));
-        let head = format!("  {name:<width$}  ");
-        text += &hanging(&head, width + 4, &terminal(&words::side(side)));
+        let head = format!("  {:<width$}  ", names.of(&side.name));
+        let of_letter = if names.are_letters { format!("{}: ", side.name) } else { String::new() };
+        let told = format!("{of_letter}{}", words::side(side));
+        text += &hanging(&head, width + 4, &terminal(&told));
     }
     text
 }

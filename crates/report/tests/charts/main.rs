@@ -228,6 +228,50 @@ fn requests_counts_and_points_are_tables_too() {
     assert_eq!(texts(Plot::Pareto(Pareto { x, y, points: vec![point] })), expected);
 }
 
+/// Two lines in one panel, the last point of each without a limit.
+fn two_lines(loads: &[f64]) -> Chart {
+    let series = |name: &str, y: f64| LineSeries {
+        name: name.to_owned(),
+        points: loads.iter().map(|load| point(*load, y)).collect(),
+    };
+    let panel = LinesPanel {
+        heading: "TTFT".to_owned(),
+        y: measure(ScaleKind::Log),
+        series: vec![series("configuration 1, mistral", 20.0), series("configuration 2", 900.0)],
+    };
+    let x = measure(ScaleKind::Log);
+    chart(Plot::Lines(Lines { x, ticks_at_points: true, panels: vec![panel] }))
+}
+
+#[test]
+fn a_page_names_lines_in_a_legend_and_a_picture_at_their_ends() {
+    let chart = two_lines(&[1.0, 8.0, f64::INFINITY]);
+    let [page, picture] = [Theme::Page, Theme::Light].map(|theme| chart.to_svg(theme));
+    assert_eq!(page.matches("class=\"legend\"").count(), 2, "{page}");
+    assert_eq!(picture.matches("class=\"legend\"").count(), 0, "{picture}");
+    for svg in [page, picture] {
+        assert_eq!(svg.matches(">configuration 1, mistral</text>").count(), 1, "{svg}");
+    }
+}
+
+#[test]
+fn every_tick_has_a_number_and_no_mark_lies_on_the_axis_of_a_logarithm() {
+    let svg = two_lines(&[9.0, 10.0, 10.2, 11.0, 500.0]).to_svg(Theme::Page);
+    let numbers = |key: &str| -> Vec<f64> {
+        let before = format!("{key}=\"");
+        let parts = svg.split(&before).skip(1);
+        parts.filter_map(|part| part.split('"').next()?.parse().ok()).collect()
+    };
+    // Only ticks below the axis are so short.
+    let bottom = numbers("cy").into_iter().fold(0.0, f64::max);
+    let ends = numbers("y1").into_iter().zip(numbers("y2"));
+    let ticks = ends.filter(|(from, to)| (to - from - 5.0).abs() < 0.01).collect::<Vec<_>>();
+    let named = ["9", "10", "10.2", "11", "500"];
+    let named = named.iter().filter(|number| svg.contains(&format!(">{number}</text>"))).count();
+    assert_eq!(ticks.len(), named, "{svg}");
+    assert!(named < 5 && bottom + 8.0 < ticks[0].0, "{bottom} {ticks:?}");
+}
+
 #[test]
 fn a_chart_of_lines() {
     let mut last = point(4.0, 168.0);

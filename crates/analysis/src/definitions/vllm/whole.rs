@@ -58,7 +58,6 @@ impl Sheet {
         let ranks: Vec<Rank> =
             asked.percentiles.iter().filter_map(|written| Rank::parse(written)).collect();
         let mut sheet = Self::of_vllm(summary);
-        sheet.backend = Some(backend(observations.manifest.spec.api).to_owned());
         let mut reading = Reading::new(observations);
         let rows = observations.records.iter().map(|record| reading.row(record));
         if asked.detail {
@@ -76,7 +75,7 @@ impl Sheet {
 }
 
 /// That tool's word for the API; ours where it has none.
-fn backend(api: Api) -> &'static str {
+pub(crate) fn backend(api: Api) -> &'static str {
     match api {
         Api::Completions => "openai",
         Api::Chat => "openai-chat",

@@ -12,7 +12,7 @@ use super::{one_each, say, unmade, whole};
 use crate::arguments::ExportArguments;
 use crate::failure::Failure;
 
-/// vLLM's own tools read one result from a file, so several want a folder or `--append`.
+/// A line for each result, or a file for each in a folder, as vLLM's own tools read them.
 pub(super) fn vllm(
     subjects: &[Subject],
     detail: bool,
@@ -26,13 +26,9 @@ pub(super) fn vllm(
         results.push((file_name(&sheet), line + "\n"));
     }
     match &arguments.to {
-        Some(path) if path.is_dir() => one_each::in_folder(path, &results),
-        Some(path) if 1 < results.len() && !arguments.append => Err(Failure::usage(format!(
-            "{} would hold {} results, and vLLM's tools read one from a file",
-            path.display(),
-            results.len()
-        ))
-        .hint("name a folder that exists for a file each, or add --append for a line each")),
+        Some(path) if !arguments.append && one_each::is_folder(path, results.len()) => {
+            one_each::in_folder(path, &results)
+        }
         _ => {
             let lines: String = results.into_iter().map(|(_, line)| line).collect();
             put(&lines, arguments)
@@ -73,7 +69,7 @@ fn file_name(sheet: &Sheet) -> String {
         rate: sheet.request_rate.unwrap_or(SheetRate::Unlimited),
         ramp: None,
         max_concurrency: sheet.max_concurrency,
-        model: sheet.model.as_deref().unwrap_or("unknown"),
+        model: sheet.model.as_deref().unwrap_or_default(),
         date: &sheet.started.as_deref().map(vllm::date).unwrap_or_default(),
     }
     .file_name()

@@ -12,10 +12,19 @@ use crate::imports;
 
 pub(super) enum Subject {
     Run(OwnRun),
-    Foreign(Box<Sheet>),
+    Foreign(ForeignResult),
+}
+
+/// One result of an import.
+pub(super) struct ForeignResult {
+    /// `IMPORT/N`, as it may be asked for.
+    name: String,
+    pub(super) sheet: Box<Sheet>,
 }
 
 pub(super) struct OwnRun {
+    /// Its id, or `SET/N`.
+    name: String,
     directory: RunDirectory,
     pub(super) summary: Box<Summary>,
     configuration: String,
@@ -47,17 +56,26 @@ pub(super) fn read(
 fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failure> {
     if let Stored::Import(import, number) = found {
         let sheets = imports::sheets(import, *number)?.into_iter();
-        return Ok(sheets.map(|sheet| Subject::Foreign(Box::new(sheet))).collect());
+        let numbered = (number.unwrap_or(0)..).zip(sheets);
+        let of_import = |(number, sheet): (u32, Sheet)| {
+            let name = format!("{}/{number}", import.id());
+            Subject::Foreign(ForeignResult { name, sheet: Box::new(sheet) })
+        };
+        return Ok(numbered.map(of_import).collect());
     }
     Ok(match Source::read(found, talk)? {
         Source::Run { directory, summary } => {
-            vec![Subject::Run(OwnRun { directory, summary, configuration: String::new() })]
+            let name = directory.id().to_owned();
+            vec![Subject::Run(OwnRun { name, directory, summary, configuration: String::new() })]
         }
         Source::Set { set, summary, points } => points
             .into_iter()
             .map(|result| {
-                let condition = summary.conditions.get(result.point.condition as usize);
+                // The only one of a set is not told apart by its name.
+                let several = Some(&summary.conditions).filter(|all| 1 < all.len());
+                let condition = several.and_then(|all| all.get(result.point.condition as usize));
                 Subject::Run(OwnRun {
+                    name: format!("{}/{}", set.id(), result.point.number),
                     directory: set.point(result.point.number),
                     summary: Box::new(result.summary),
                     configuration: condition.map(|found| found.name.clone()).unwrap_or_default(),
@@ -71,16 +89,24 @@ impl Subject {
     fn rename(&mut self, configuration: &str) {
         let name = match self {
             Self::Run(run) => &mut run.configuration,
-            Self::Foreign(sheet) => &mut sheet.configuration,
+            Self::Foreign(result) => &mut result.sheet.configuration,
         };
         configuration.clone_into(name);
+    }
+
+    /// What it may be asked for by.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Run(run) => &run.name,
+            Self::Foreign(result) => &result.name,
+        }
     }
 
     /// By our own definitions, or by those of the tool that an import came from.
     pub(super) fn sheet(&self) -> Sheet {
         match self {
             Self::Run(run) => run.named(Sheet::of(&run.summary)),
-            Self::Foreign(sheet) => (**sheet).clone(),
+            Self::Foreign(result) => (*result.sheet).clone(),
         }
     }
 
@@ -97,7 +123,7 @@ impl Subject {
                 };
                 Ok(run.named(sheet))
             }
-            Self::Foreign(sheet) => Ok((**sheet).clone()),
+            Self::Foreign(result) => Ok((*result.sheet).clone()),
         }
     }
 }

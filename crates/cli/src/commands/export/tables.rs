@@ -40,7 +40,7 @@ fn fill(paths: &[PathBuf; 3], subjects: &[Subject]) -> Result<Rows, Failure> {
     for subject in subjects {
         match subject {
             Subject::Run(run) => tables.add_run(run.id(), &run.observations()?),
-            Subject::Foreign(sheet) => tables.add_sheet(sheet),
+            Subject::Foreign(result) => tables.add_sheet(&result.sheet),
         }
         .map_err(refused)?;
     }

@@ -18,7 +18,8 @@ pub struct FileName<'a> {
 }
 
 impl FileName<'_> {
-    /// Without a folder: of names that hold one, only the last part is taken.
+    /// Without a folder: of names that hold one, only the last part is taken. What is not known
+    /// leaves no gap.
     pub fn file_name(&self) -> String {
         let load = match (self.ramp, self.rate) {
             (Some(ramp), _) => {
@@ -28,16 +29,19 @@ impl FileName<'_> {
             (None, SheetRate::PerSecond(per_s)) => format!("{per_s:?}qps"),
             (None, SheetRate::Unlimited) => "infqps".to_owned(),
         };
-        let cap = self.max_concurrency.map(|cap| format!("-concurrency{cap}")).unwrap_or_default();
+        let cap = self.max_concurrency.map(|cap| format!("concurrency{cap}")).unwrap_or_default();
         let (label, model, date) = (plain(self.label), plain(self.model), plain(self.date));
-        format!("{label}-{load}{cap}-{model}-{date}.json")
+        let mut parts = vec![label, load, cap, model, date];
+        parts.retain(|part| !part.is_empty());
+        format!("{}.json", parts.join("-"))
     }
 }
 
-/// Names come from files and servers: none may lead out of a folder or into a terminal.
+/// Names come from files and servers: none may lead out of a folder or into a terminal, and a blank
+/// would end a name in a shell.
 fn plain(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    last.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
+    last.chars().map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c }).collect()
 }
 
 /// `20260102-030405` of `2026-01-02T03:04:05Z`; any other text stays as it is.
@@ -93,6 +97,12 @@ mod tests {
     fn no_name_leads_out_of_its_folder() {
         let name = FileName { label: "../../etc", model: "a\u{1b}[2J/b\n", ..name() };
         assert_eq!(name.file_name(), "etc-10.0qps-b_-20260102-030405.json");
+    }
+
+    #[test]
+    fn blanks_are_filled_and_what_is_missing_leaves_no_gap() {
+        let bare = FileName { label: "configuration 1", model: "", date: "", ..name() };
+        assert_eq!(bare.file_name(), "configuration_1-10.0qps.json");
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn included(chart: &Chart) -> String {
     let text = format!(
         "<figure class=\"inferometer-chart\" style=\"{};{FRAME}\">\n\
          <figcaption><strong>{}</strong><br>\n{}</figcaption>\n\
-         <div style=\"overflow-x:auto\">\n<div style=\"min-width:34rem\">\n{}</div>\n</div>\n\
+         <div style=\"{SCROLLED}\">\n<div style=\"min-width:34rem\">\n{}</div>\n</div>\n\
          <p>{}</p>\n{}</figure>\n",
         colours.join(";"),
         escape::xml(&chart.title),
@@ -123,6 +123,14 @@ fn included(chart: &Chart) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     unbraced(&lines.join("\n")) + "\n"
 }
+
+/// A shadow at the edge beyond which a picture goes on: a phone shows no bar there.
+const SCROLLED: &str = "overflow-x:auto;scrollbar-width:thin;background:\
+                        linear-gradient(to right,var(--surface) 30%,transparent) left/2.5rem 100% \
+                        no-repeat local,linear-gradient(to left,var(--surface) 30%,transparent) \
+                        right/2.5rem 100% no-repeat local,linear-gradient(to right,var(--frame),\
+                        transparent) left/0.5rem 100% no-repeat scroll,linear-gradient(to left,\
+                        var(--frame),transparent) right/0.5rem 100% no-repeat scroll,var(--surface)";
 
 /// On a ground of its own, so that it is read on any page.
 const FRAME: &str = "background:var(--surface);color:var(--ink);max-width:56rem;margin:1.5rem 0;\
