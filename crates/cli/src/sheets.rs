@@ -1,5 +1,7 @@
 //! What stored runs, sets and imports say, as sheets: one for each run.
 
+use std::path::Path;
+
 use inferometer_analysis::sheet::Sheet;
 use inferometer_store::{RunStore, Stored};
 
@@ -17,25 +19,41 @@ pub(crate) fn of_names(store: &RunStore, names: &[String]) -> Result<Vec<Sheet>,
 }
 
 fn of_name(store: &RunStore, typed: &str) -> Result<Vec<Sheet>, Failure> {
-    let (configuration, name) = match typed.split_once('=') {
-        Some((configuration, name)) => (Some(configuration), name),
-        None => (None, typed),
-    };
+    let (configuration, name) = named(typed);
     let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
     let mut sheets = of_stored(&found)?;
     if let Some(configuration) = configuration {
-        name_all(&mut sheets, configuration);
+        name_all(sheets.iter_mut().map(|sheet| &mut sheet.configuration), configuration);
     }
     Ok(sheets)
 }
 
+/// `NAME=RUN`, or a run alone. The sign may stand in a path too: a name has no slash, and does not
+/// begin a folder that is there.
+pub(crate) fn named(typed: &str) -> (Option<&str>, &str) {
+    split(typed, |folder| Path::new(folder).exists())
+}
+
+fn split(typed: &str, is_there: impl Fn(&str) -> bool) -> (Option<&str>, &str) {
+    let folder = typed.split('/').next().unwrap_or_default();
+    match typed.split_once('=') {
+        Some((name, place)) if !name.is_empty() && !name.contains('/') && !is_there(folder) => {
+            (Some(name), place)
+        }
+        _ => (None, typed),
+    }
+}
+
 /// Several configurations stay apart under the new name: as one, their results would be taken for
 /// repeats of each other.
-fn name_all(sheets: &mut [Sheet], name: &str) {
-    let is_one = sheets.windows(2).all(|pair| pair[0].configuration == pair[1].configuration);
-    for sheet in sheets {
-        sheet.configuration =
-            if is_one { name.to_owned() } else { format!("{name} {}", sheet.configuration) };
+pub(crate) fn name_all<'a>(configurations: impl Iterator<Item = &'a mut String>, name: &str) {
+    let configurations: Vec<&mut String> = configurations.collect();
+    let is_one = configurations.windows(2).all(|pair| pair[0] == pair[1]);
+    for configuration in configurations {
+        *configuration = match configuration.as_str() {
+            known if !is_one && !known.is_empty() => format!("{name} {known}"),
+            _ => name.to_owned(),
+        };
     }
 }
 
@@ -68,15 +86,23 @@ mod tests {
 
     #[test]
     fn a_name_for_two_configurations_does_not_make_them_one() {
-        let sheet = |configuration: &str| Sheet {
-            configuration: configuration.to_owned(),
-            ..Sheet::default()
-        };
-        let mut two = [sheet("v0"), sheet("v1")];
-        name_all(&mut two, "R2");
-        assert_eq!(two.map(|sheet| sheet.configuration), ["R2 v0", "R2 v1"]);
-        let mut one = [sheet("v0"), sheet("v0")];
-        name_all(&mut one, "R2");
-        assert_eq!(one.map(|sheet| sheet.configuration), ["R2", "R2"]);
+        let mut two = ["v0", "v1", ""].map(str::to_owned);
+        name_all(two.iter_mut(), "R2");
+        assert_eq!(two, ["R2 v0", "R2 v1", "R2"]);
+        let mut one = ["v0", "v0"].map(str::to_owned);
+        name_all(one.iter_mut(), "R2");
+        assert_eq!(one, ["R2", "R2"]);
+    }
+
+    #[test]
+    fn a_name_may_stand_before_a_run_and_a_path_is_left_alone() {
+        assert_eq!(named("base=latest"), (Some("base"), "latest"));
+        assert_eq!(named("base=./a=b/runs"), (Some("base"), "./a=b/runs"));
+        assert_eq!(named("latest"), (None, "latest"));
+        assert_eq!(named("./a=b/runs/1"), (None, "./a=b/runs/1"));
+        assert_eq!(named("=x"), (None, "=x"));
+        let is_there = |folder: &str| folder == "SERVE--x=1";
+        assert_eq!(split("SERVE--x=1/runs/2/3", is_there), (None, "SERVE--x=1/runs/2/3"));
+        assert_eq!(split("x=1/runs/2", is_there), (Some("x"), "1/runs/2"));
     }
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Written first, beside the file itself: what the file says is mapped again whenever it is asked.
+/// Written last, behind the file itself, so that an import is there as a whole or not at all. What the
+/// file says is mapped again whenever it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportManifest {
     pub format: u32,

@@ -146,13 +146,82 @@ fn only_what_means_the_same_shares_a_panel() {
         let drawn = lines.panels[panel].series.iter().filter(|series| !series.points.is_empty());
         drawn.map(|series| series.name.as_str()).collect()
     };
-    assert_eq!(lines.panels[0].heading, "Mean TTFT from schedule");
-    assert_eq!(names(0), ["ours"]);
-    assert_eq!(names(1), ["v0", "v1", "ours"]);
+    assert_eq!(lines.panels[0].heading, "Mean TTFT from send");
+    assert_eq!(names(0), ["v0", "v1", "ours"], "first what all of them have");
+    assert_eq!(names(1), ["ours"]);
+    let note = &charts(&document).iter().find(|chart| chart.id == "ttft").unwrap().n;
+    assert!(note.contains("Hollow marks"), "{note}");
     let places = |panel: usize| lines.panels[panel].series.iter().map(|series| &series.name);
     assert!(places(0).eq(places(1)), "a line has the same colour in every chart");
     let within = points(charts(&document)[0], "Mean TTFT from send", "ours")[0].interval;
     assert_eq!(within, Some((118.0, 122.0)));
+}
+
+#[test]
+fn a_chart_tells_of_the_points_that_it_has() {
+    let mut sheets = published();
+    for (rate, goodput) in [(1.0, 0.9), (3.0, 2.8)] {
+        sheets.push(Sheet { request_goodput: Some(goodput), ..measured("ours", rate, 100.0) });
+    }
+    let document = of_sheets(&sheets, &words());
+    let goodput = *charts(&document).iter().find(|chart| chart.id == "goodput").unwrap();
+    assert!(!goodput.n.contains("Hollow"), "no point of it is: {}", goodput.n);
+}
+
+#[test]
+fn results_that_say_no_load_are_named_below_the_chart() {
+    let mut sheets = published();
+    sheets.push(Sheet { request_rate: None, ..measured("odd", 1.0, 100.0) });
+    sheets.push(Sheet { request_rate: None, ..sheets[0].clone() });
+    let document = of_sheets(&sheets, &words());
+    let note = &charts(&document)[0].n;
+    assert!(note.ends_with("Not drawn: 2 results of v0 and odd, as no load is said."), "{note}");
+}
+
+#[test]
+fn a_simulated_server_is_not_the_best_of_measured_ones() {
+    let mut sheets = published();
+    for rate in [1.0, 1.0, 3.0] {
+        let mut sheet = measured("pretended", rate, 1.0);
+        sheet.source.simulated = true;
+        sheet.started = Some("2026-11-15T23:24:57Z".to_owned());
+        sheet.marks = Mark::found(&sheet);
+        sheets.push(sheet);
+    }
+    sheets[0].started = Some("20250424-225517".to_owned());
+    let document = of_sheets(&sheets, &words());
+    let cards = &document.lead.headline;
+    assert!(cards.iter().all(|card| !card.detail.contains("pretended")), "{cards:?}");
+    let page = markdown::render(&document).text;
+    assert!(page.contains("simulated: no server was measured (3 results)"), "{page}");
+    assert!(page.contains("April 24, 2025 to November 15, 2026"), "{page}");
+    let alone = of_sheets(&sheets[14..], &words());
+    assert!(!alone.lead.headline.is_empty(), "among themselves they may be compared");
+}
+
+/// A hundred thousand results, as alike or as different as can be.
+#[test]
+fn a_page_of_very_many_results_is_bounded_and_quick() {
+    let many = |of: fn(u32) -> (String, f64)| -> Vec<Sheet> {
+        let sheet = |number| {
+            let (name, rate) = of(number);
+            Sheet { unmapped: vec![name.clone()], ..measured(&name, rate, 100.0) }
+        };
+        (0..100_000).map(sheet).collect()
+    };
+    let configurations = many(|number| (format!("c{number}"), 1.0));
+    let loads = many(|number| ("a".to_owned(), 1.0 + f64::from(number)));
+    let repeats = many(|number| ("a".to_owned(), 1.0 + f64::from(number % 2)));
+    for (sheets, told) in [
+        (&configurations, "Not drawn: 99,984 more configurations"),
+        (&loads, "Of more loads than 200 as many are drawn"),
+        (&repeats, "Up to 50,000 results at each load"),
+    ] {
+        let document = of_sheets(sheets, &words());
+        let note = &charts(&document)[0].n;
+        assert!(note.contains(told), "{note}");
+        assert!(html::render(&document).len() < 4 << 20);
+    }
 }
 
 #[test]
@@ -219,6 +288,15 @@ fn a_site_has_front_matter_charts_to_include_and_the_raw_lines() {
         assert!(!chart.lines().any(str::is_empty), "an empty line ends markup: {name}");
     }
     assert!(files[1].1.contains("cut: 1,015 of 2,000 requests completed"), "a mark says why");
+}
+
+#[test]
+fn a_title_does_not_end_the_front_matter() {
+    let titled = PageWords { title: Some("one\n---\r\ntwo: \"x\"".to_owned()), ..words() };
+    let files = site(&published(), &titled, |_| "{}".to_owned());
+    let head: Vec<&str> = files[0].1.lines().take(4).collect();
+    let title = "title: \"one ---  two: &quot;x&quot;\"";
+    assert_eq!(head, ["---", "layout: default", title, "---"]);
 }
 
 #[test]

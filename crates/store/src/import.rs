@@ -65,8 +65,10 @@ impl ImportDirectory {
         Self { id: directory::name(&path), path }
     }
 
+    /// A file whose manifest was never written is one that was cut off: it is listed as broken, so
+    /// that somebody can delete it.
     pub(crate) fn holds_import(path: &Path) -> bool {
-        path.join(IMPORT_FILE).is_file()
+        [IMPORT_FILE, FOREIGN_FILE].iter().any(|name| path.join(name).is_file())
     }
 
     pub fn id(&self) -> &str {
@@ -108,6 +110,7 @@ impl ImportDirectory {
         files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
     }
 
+    /// The manifest last: with it an import is whole.
     pub(crate) fn write(
         &self,
         manifest: &ImportManifest,

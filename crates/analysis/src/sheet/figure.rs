@@ -59,7 +59,7 @@ impl Sheet {
         let found = match quantity.statistic() {
             None => self.single(metric),
             Some(statistic) => {
-                self.latency_of(metric).and_then(|latency| self.of_latency(latency, statistic))
+                self.latency_of(metric).and_then(|latency| self.statistic_of(latency, statistic))
             }
         };
         found.filter(|found| found.value.is_finite()).ok_or_else(absent)
@@ -114,7 +114,9 @@ impl Sheet {
         })
     }
 
-    fn of_latency(&self, latency: &SheetLatency, statistic: Statistic) -> Option<Estimate> {
+    /// A statistic of one of its latencies. `n` is 0 where nothing tells how many values there were,
+    /// and then nothing is certified.
+    pub fn statistic_of(&self, latency: &SheetLatency, statistic: Statistic) -> Option<Estimate> {
         let value = match statistic {
             Statistic::Mean => latency.mean_ms,
             Statistic::Max => latency.max_ms,
@@ -123,14 +125,25 @@ impl Sheet {
             }
         }?;
         let rank = statistic.name().trim_start_matches('p');
-        // A stream has at least one gap, so that requests are the fewest values there can be.
-        let n = latency.n.or(self.completed).unwrap_or(0);
+        let n = latency.n.or_else(|| self.answers_with(latency.kind)).unwrap_or(0);
         Some(Estimate {
             value,
             interval: latency.intervals_ms.get(rank).copied(),
             n,
             effective_n: None,
             certified: statistic.certified_from() <= n,
+        })
+    }
+
+    /// How many answers have such a latency. Gaps are not fewer than the answers that have one, but
+    /// an answer of one token has none: only tokens behind the first ones make gaps.
+    fn answers_with(&self, kind: LatencyKind) -> Option<u64> {
+        let completed = self.completed?;
+        Some(match (kind, self.output_tokens) {
+            (LatencyKind::Tpot | LatencyKind::Itl, Some(tokens)) => {
+                completed.min(tokens.saturating_sub(completed))
+            }
+            _ => completed,
         })
     }
 }
@@ -275,6 +288,28 @@ mod tests {
         sheet.completed = Some(600);
         assert!(!sheet.figure(&quantity("icl.p99")).unwrap().certified);
         assert!(sheet.figure(&quantity("icl.max")).is_err(), "the source does not say it");
+    }
+
+    #[test]
+    fn answers_of_one_token_certify_no_gap() {
+        let mut sheet =
+            Sheet { completed: Some(700), output_tokens: Some(7_000), ..Sheet::default() };
+        for (kind, from) in
+            [(LatencyKind::Ttft, CountsFrom::Send), (LatencyKind::Tpot, CountsFrom::Output)]
+        {
+            let latency = sheet.latency_mut(kind, from, Grain::Request);
+            latency.percentiles_ms.insert("99".to_owned(), 80.0);
+        }
+        let certified = |sheet: &Sheet, name: &str| {
+            let found = sheet.figure(&quantity(name)).unwrap();
+            (found.n, found.certified)
+        };
+        assert_eq!(certified(&sheet, "tpot.p99"), (700, true));
+        sheet.output_tokens = Some(750);
+        assert_eq!(certified(&sheet, "tpot.p99"), (50, false), "most answers have no gap");
+        assert_eq!(certified(&sheet, "ttft.p99"), (700, true));
+        sheet.completed = None;
+        assert_eq!(certified(&sheet, "ttft.p99"), (0, false), "of how many, nobody says");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod import;
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, summarize};
+use inferometer_report::escape::terminal;
 use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored, StoredRun};
 
 use super::{show, store};
@@ -102,8 +103,10 @@ fn conclude(
     page: Option<PageFormat>,
 ) -> Result<ExitCode, Failure> {
     let tell = |line: &str| {
+        // A foreign file's name may be in it.
+        let line = terminal(line);
         if page.is_some() {
-            output::talk(line);
+            output::talk(&line);
             Ok(())
         } else {
             output::result(&format!("{line}\n"))

@@ -12,6 +12,8 @@ mod site;
 mod table;
 mod words;
 
+use std::collections::BTreeSet;
+
 use inferometer_analysis::sheet::{Mark, Sheet, Tool};
 
 use self::charts::{Drawn, Group};
@@ -19,7 +21,7 @@ use self::lines::Line;
 pub use self::site::site;
 use super::charts::figure;
 use super::frame::section;
-use super::words::{counted, listed};
+use super::words::{counted, day, listed};
 use crate::document::{Badge, Block, Document, Lead, Mood, Section, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
@@ -81,7 +83,6 @@ fn sections(lines: &[Line<'_>], words: &PageWords) -> Vec<Section> {
 fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     let models = distinct(sheets.iter().filter_map(|sheet| sheet.model.as_deref()));
     let tools = distinct(sheets.iter().map(|sheet| sheet.source.tool.told()));
-    let times = || sheets.iter().filter_map(|sheet| sheet.started.as_deref());
     let mut facts = Vec::new();
     if !models.is_empty() {
         facts.push(("Model", models));
@@ -93,22 +94,38 @@ fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     ));
     facts.push(("Configurations", distinct(lines.iter().map(|line| line.name.as_str()))));
     facts.push(("Measured with", tools));
-    if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let [first, last] = [first, last].map(|time| terminal_line(time, table::NAME_MAX));
-        let span = if first == last { first } else { format!("{first} to {last}") };
-        facts.push(("Measured", span));
-    }
+    facts.extend(measured(sheets).map(|days| ("Measured", days)));
     facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Each once, in the order in which they appear, and not more than a line holds.
+/// The days of the first and of the last result, as far as they say it.
+fn measured(sheets: &[Sheet]) -> Option<String> {
+    let days: BTreeSet<String> =
+        sheets.iter().filter_map(|sheet| iso_day(sheet.started.as_deref()?)).collect();
+    let (first, last) = (day(days.first()?), day(days.last()?));
+    Some(if first == last { first } else { format!("{first} to {last}") })
+}
+
+/// `2025-04-24` of a moment as tools write it: `20250424-225517`, `2025-04-24T22:55:17Z`.
+fn iso_day(moment: &str) -> Option<String> {
+    let digits: String = moment.chars().filter(|letter| *letter != '-').take(8).collect();
+    let is_day = digits.len() == 8
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+        && digits.starts_with("20")
+        && ("01"..="12").contains(&&digits[4..6])
+        && ("01"..="31").contains(&&digits[6..]);
+    is_day.then(|| format!("{}-{}-{}", &digits[..4], &digits[4..6], &digits[6..]))
+}
+
+/// Each once, in the order in which they appear.
+fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known = BTreeSet::new();
+    names.filter(|name| known.insert(*name)).collect()
+}
+
+/// Each once, and not more than a line holds.
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut known: Vec<&str> = Vec::new();
-    for name in names {
-        if !known.contains(&name) {
-            known.push(name);
-        }
-    }
+    let known = in_order(names);
     let more = known.len().saturating_sub(LISTED_MAX);
     let mut shown: Vec<String> =
         known.iter().take(LISTED_MAX).map(|name| terminal_line(name, table::NAME_MAX)).collect();

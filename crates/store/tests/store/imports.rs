@@ -122,7 +122,19 @@ fn an_import_of_a_newer_or_damaged_manifest_is_refused_and_listed() {
     assert_eq!(store.find("latest").unwrap().id(), import.id(), "broken, and the newest");
     fs::remove_file(&path).unwrap();
     assert!(matches!(import.manifest(), Err(StoreError::NoImport { .. })));
-    assert_eq!(store.imports().unwrap(), []);
+}
+
+#[test]
+fn an_import_that_was_cut_off_is_listed_and_is_never_the_latest() {
+    let (_place, store, whole) = import();
+    let cut = store.create_import(new_import(STARTED_NS + SECOND_NS), FOREIGN).unwrap();
+    fs::remove_file(cut.path().join("import.json")).unwrap();
+    let listed = store.imports().unwrap();
+    assert_eq!(listed.len(), 2);
+    assert_eq!(listed[1].import, cut);
+    let why = listed[1].manifest.as_ref().unwrap_err();
+    assert!(why.contains("import the file again"), "{why}");
+    assert_eq!(store.find("latest").unwrap().id(), whole.id());
 }
 
 #[test]

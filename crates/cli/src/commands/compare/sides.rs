@@ -10,6 +10,7 @@ use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
 use crate::failure::Failure;
 use crate::set::{replay, was_cut};
+use crate::sheets::named;
 
 /// The sides that were typed, the base first.
 pub(super) enum Sides {
@@ -98,14 +99,6 @@ fn part_name(place: usize, name: Option<&str>, part: Option<String>, alone: bool
         (Some(part), Some(name)) => format!("{name} {part}"),
         (Some(part), None) if alone => part,
         (Some(part), None) => format!("{} {part}", letter(place)),
-    }
-}
-
-/// `NAME=RUN`, or a run alone. A path may have the sign in it, and a name has no slash.
-fn named(text: &str) -> (Option<&str>, &str) {
-    match text.split_once('=') {
-        Some((name, place)) if !name.is_empty() && !name.contains('/') => (Some(name), place),
-        _ => (None, text),
     }
 }
 
@@ -204,11 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_side_may_be_named_and_a_path_is_left_alone() {
-        assert_eq!(named("base=latest"), (Some("base"), "latest"));
-        assert_eq!(named("latest"), (None, "latest"));
-        assert_eq!(named("runs/a=b"), (None, "runs/a=b"));
-        assert_eq!(named("=x"), (None, "=x"));
+    fn sides_without_a_name_are_letters() {
         assert_eq!(
             (letter(0).as_str(), letter(25).as_str(), letter(26).as_str()),
             ("A", "Z", "27")

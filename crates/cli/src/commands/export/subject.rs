@@ -8,7 +8,7 @@ use inferometer_store::{RunDirectory, RunStore, Stored};
 
 use crate::commands::report::stored::Source;
 use crate::failure::Failure;
-use crate::imports;
+use crate::{imports, sheets};
 
 pub(super) enum Subject {
     Run(OwnRun),
@@ -38,17 +38,13 @@ pub(super) fn read(
 ) -> Result<Vec<Subject>, Failure> {
     let mut subjects = Vec::new();
     for typed in names {
-        let (configuration, name) = match typed.split_once('=') {
-            Some((configuration, name)) => (Some(configuration), name),
-            None => (None, typed.as_str()),
-        };
+        let (configuration, name) = sheets::named(typed);
         let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
-        for mut subject in of_stored(&found, &talk)? {
-            if let Some(configuration) = configuration {
-                subject.rename(configuration);
-            }
-            subjects.push(subject);
+        let mut of_one = of_stored(&found, &talk)?;
+        if let Some(configuration) = configuration {
+            sheets::name_all(of_one.iter_mut().map(Subject::configuration), configuration);
         }
+        subjects.append(&mut of_one);
     }
     Ok(subjects)
 }
@@ -86,12 +82,11 @@ fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failur
 }
 
 impl Subject {
-    fn rename(&mut self, configuration: &str) {
-        let name = match self {
+    const fn configuration(&mut self) -> &mut String {
+        match self {
             Self::Run(run) => &mut run.configuration,
             Self::Foreign(result) => &mut result.sheet.configuration,
-        };
-        configuration.clone_into(name);
+        }
     }
 
     /// What it may be asked for by.

@@ -157,7 +157,7 @@ fn words(sheets: &[Sheet]) -> PageWords {
 fn remarks(store: &RunStore, names: &[String]) -> Result<Vec<String>, Failure> {
     let mut remarks = Vec::new();
     for typed in names {
-        let name = typed.split_once('=').map_or(typed.as_str(), |(_, name)| name);
+        let (_, name) = sheets::named(typed);
         let found = store.find(name).map_err(|error| Failure::usage(error.to_string()))?;
         let Stored::Import(import, None) = found else { continue };
         let broken = Mapped::read(&import)?.import.broken().count();

@@ -1,19 +1,31 @@
 //! Figures of results against the load, one line for each configuration.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
 use inferometer_analysis::set::Across;
 use inferometer_analysis::sheet::LatencyKind;
 use inferometer_analysis::{Percentile, Statistic};
 
-use super::figures::{Meaning, Quantity, doubt_words, statistic_name};
+use super::figures::{Meaning, Quantity, doubt_words, statistic_name, uncertified_words};
 use super::lines::{Level, Line, LoadKind};
+use super::table::NAME_MAX;
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
+use crate::escape::terminal_line;
 use crate::number::{count, figure, latency_text};
-use crate::pages::words::listed;
+use crate::pages::words::{counted, listed};
 
 /// Values so far apart are seen beside each other only where equal steps are equal ratios.
 const SPAN_OF_LOG: f64 = 30.0;
 /// More lines than these are told by their ends.
 const TOLD_MAX: usize = 4;
+/// More lines than these cannot be told apart in a chart.
+pub(super) const DRAWN_MAX: usize = 16;
+/// Of more loads than these, points would cover each other.
+const LEVELS_MAX: usize = 200;
+/// Configurations that a note names; the table of results has all.
+const NAMED_MAX: usize = 3;
 
 const P50: Statistic = Statistic::Percentile(Percentile::P50);
 const P99: Statistic = Statistic::Percentile(Percentile::P99);
@@ -41,16 +53,55 @@ pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
     };
     let over = [LoadKind::Rate, LoadKind::Concurrency].map(|kind| (kind, of_kind(kind)));
     let several = over.iter().all(|(_, lines)| !lines.is_empty());
-    let drawn = over.iter().flat_map(|(kind, lines)| Axis { kind: *kind, lines, several }.charts());
-    drawn.collect()
+    let unplaced = unplaced(lines);
+    let axes = over.into_iter().map(|(kind, of_kind)| {
+        let more = of_kind.len().saturating_sub(DRAWN_MAX);
+        let more = (0 < more).then(|| {
+            let number = counted(more as u64, "more configuration");
+            format!("{number}, as no more can be told apart")
+        });
+        let left_out = more.into_iter().chain(unplaced.clone()).collect();
+        let drawn = of_kind.into_iter().take(DRAWN_MAX);
+        Axis { kind, lines: drawn.map(|line| (line, placed(line))).collect(), left_out, several }
+    });
+    axes.flat_map(|axis| axis.charts()).collect()
 }
 
 /// Lines over the same kind of load.
 struct Axis<'a> {
     kind: LoadKind,
-    lines: &'a [&'a Line<'a>],
+    /// Each with the levels that are drawn of it.
+    lines: Vec<(&'a Line<'a>, Vec<&'a Level<'a>>)>,
+    /// What the charts do not show, and why.
+    left_out: Vec<String>,
     /// Whether the page has charts over another kind of load too.
     several: bool,
+}
+
+/// Levels that have a place on the axis: of very many those in equal steps, both ends among them.
+fn placed<'a>(line: &'a Line<'a>) -> Vec<&'a Level<'a>> {
+    let all: Vec<&Level<'_>> = line.levels.iter().filter(|level| level.load.is_some()).collect();
+    if all.len() <= LEVELS_MAX {
+        return all;
+    }
+    let last = all.len() - 1;
+    (0..LEVELS_MAX).map(|step| all[step * last / (LEVELS_MAX - 1)]).collect()
+}
+
+/// Results that have no place on any axis.
+fn unplaced(lines: &[Line<'_>]) -> Option<String> {
+    let of_line = |line: &Line<'_>| {
+        let levels = line.levels.iter().filter(|level| level.load.is_none());
+        let results: usize = levels.map(|level| level.sheets.len()).sum();
+        (0 < results).then(|| (terminal_line(&line.name, NAME_MAX), results as u64))
+    };
+    let found: Vec<(String, u64)> = lines.iter().filter_map(of_line).collect();
+    let results: u64 = found.iter().map(|(_, results)| results).sum();
+    let mut names: Vec<String> = found.iter().take(NAMED_MAX).map(|it| it.0.clone()).collect();
+    let more = found.len().saturating_sub(NAMED_MAX);
+    names.extend((0 < more).then(|| format!("{} more", count(more as u64))));
+    let whose = listed(&names);
+    (0 < results).then(|| format!("{} of {whose}, as no load is said", counted(results, "result")))
 }
 
 const LATENCIES: [(Group, &str, LatencyKind, &[Statistic]); 6] = [
@@ -74,9 +125,8 @@ const GOODPUT: [Rate; 1] = [("Goodput", "request_goodput", "req/s")];
 
 impl Axis<'_> {
     fn charts(&self) -> Vec<Drawn> {
-        let levels = |line: &&Line<'_>| line.levels.iter().filter(|it| it.load.is_some()).count();
         // One point is no course; the table of results has it.
-        if self.lines.iter().map(levels).sum::<usize>() < 2 {
+        if self.levels().count() < 2 {
             return Vec::new();
         }
         let mut drawn: Vec<Drawn> =
@@ -90,12 +140,20 @@ impl Axis<'_> {
         drawn
     }
 
+    fn levels(&self) -> impl Iterator<Item = &Level<'_>> {
+        self.lines.iter().flat_map(|(_, levels)| levels.iter().copied())
+    }
+
     fn latency(
         &self,
         (group, id, kind, statistics): (Group, &str, LatencyKind, &[Statistic]),
     ) -> Option<Drawn> {
-        let sheets = self.lines.iter().flat_map(|line| line.sheets());
-        let meanings = Meaning::all(kind, sheets);
+        let sheets = || self.levels().flat_map(|level| level.sheets.iter().copied());
+        let mut meanings = Meaning::all(kind, sheets());
+        // First what sets the most results beside each other.
+        meanings.sort_by_cached_key(|meaning| {
+            Reverse(sheets().filter(|sheet| meaning.is_of(sheet)).count())
+        });
         let mut panels = Vec::new();
         for statistic in statistics {
             for meaning in &meanings {
@@ -126,9 +184,9 @@ impl Axis<'_> {
         let series: Vec<LineSeries> = self
             .lines
             .iter()
-            .map(|line| LineSeries {
+            .map(|(line, levels)| LineSeries {
                 name: line.name.clone(),
-                points: line.levels.iter().filter_map(|level| point(level, quantity)).collect(),
+                points: levels.iter().filter_map(|level| point(level, quantity)).collect(),
             })
             .collect();
         let is_empty = series.iter().all(|series| series.points.is_empty());
@@ -151,7 +209,7 @@ impl Axis<'_> {
             if suffix.is_empty() { name.to_owned() } else { format!("{name}{by}") }
         };
         let finding = self.finding(panels.first()?);
-        let loads = self.lines.iter().flat_map(|line| &line.levels).filter_map(|level| level.load);
+        let loads = self.levels().filter_map(|level| level.load);
         // Levels of concurrency are doubled more often than added to.
         let span_of_log = match self.kind {
             LoadKind::Rate => 20.0,
@@ -211,12 +269,12 @@ impl Axis<'_> {
 
     /// What a point is made of, and what hollow ones are.
     fn behind(&self, panels: &[LinesPanel]) -> String {
-        let levels = || self.lines.iter().flat_map(|line| &line.levels);
-        let repeats = levels().map(|level| level.sheets.len()).max().unwrap_or(1);
+        let levels = self.shown(panels);
+        let repeats = levels.iter().map(|level| level.sheets.len()).max().unwrap_or(1);
         let results = if repeats == 1 {
             "One result at each load".to_owned()
         } else {
-            format!("Up to {repeats} results at each load")
+            format!("Up to {} results at each load", count(repeats as u64))
         };
         let points = || panels.iter().flat_map(|it| &it.series).flat_map(|it| &it.points);
         let (with, all) = (points().filter(|it| it.interval.is_some()).count(), points().count());
@@ -226,25 +284,45 @@ impl Axis<'_> {
             some if some == all => "bars are 95 % within the run".to_owned(),
             _ => "bars are 95 % intervals, where they are known".to_owned(),
         };
-        let hollow: Vec<&str> = levels().flat_map(Level::doubt_names).collect();
+        let hollow: Vec<&str> = levels.iter().flat_map(|level| level.doubt_names()).collect();
         let mut kinds = hollow.clone();
         kinds.sort_unstable();
         kinds.dedup();
         let of_kind = |kind: &str| hollow.iter().filter(|name| **name == kind).count();
         let told: Vec<String> =
             kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
-        if told.is_empty() {
-            format!("{results}; {bars}.")
-        } else {
-            format!("{results}; {bars}. Hollow marks: {}.", listed(&told))
+        let mut note = format!("{results}; {bars}.");
+        if !told.is_empty() {
+            let _ = write!(note, " Hollow marks: {}.", listed(&told));
         }
+        let of_many = |(line, levels): &(&Line<'_>, Vec<_>)| levels.len() < line.placed();
+        if self.lines.iter().any(of_many) {
+            let _ = write!(note, " Of more loads than {LEVELS_MAX} as many are drawn.");
+        }
+        if !self.left_out.is_empty() {
+            let _ = write!(note, " Not drawn: {}.", self.left_out.join("; "));
+        }
+        note
+    }
+
+    /// Levels of which at least one panel has a point.
+    fn shown(&self, panels: &[LinesPanel]) -> Vec<&Level<'_>> {
+        let series = panels.iter().flat_map(|panel| panel.series.iter().enumerate());
+        let drawn: BTreeSet<(usize, u64)> = series
+            .flat_map(|(place, it)| it.points.iter().map(move |point| (place, point.x.to_bits())))
+            .collect();
+        let lines = self.lines.iter().enumerate();
+        let levels = lines.flat_map(|(place, (_, it))| it.iter().map(move |level| (place, *level)));
+        let is_drawn = |place: usize, level: &Level<'_>| {
+            level.load.is_some_and(|load| drawn.contains(&(place, load.to_bits())))
+        };
+        levels.filter(|(place, level)| is_drawn(*place, level)).map(|(_, level)| level).collect()
     }
 
     /// In a word or two, why a point is hollow.
     fn marks(&self, line: &str, load: f64) -> String {
-        let line = self.lines.iter().find(|known| known.name == line);
-        let levels = line.into_iter().flat_map(|line| &line.levels);
-        let level = levels.into_iter().find(|level| level.load == Some(load));
+        let levels = self.lines.iter().find(|(known, _)| known.name == line).map(|(_, it)| it);
+        let level = levels.into_iter().flatten().find(|level| level.load == Some(load));
         level.map(|level| level.doubt_names().join(", ")).unwrap_or_default()
     }
 }
@@ -252,7 +330,12 @@ impl Axis<'_> {
 fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
     let across = level.across(quantity);
     let doubts = level.doubts();
-    let note = doubts.iter().cloned().chain(remarks(level, &across)).collect::<Vec<_>>().join("; ");
+    let note = doubts
+        .iter()
+        .cloned()
+        .chain(remarks(level, quantity, &across))
+        .collect::<Vec<_>>()
+        .join("; ");
     Some(LinePoint {
         x: level.load?,
         y: across.mean?,
@@ -263,10 +346,11 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
 }
 
 /// What is to be known of a point beside its value.
-fn remarks(level: &Level<'_>, across: &Across) -> Vec<String> {
+fn remarks(level: &Level<'_>, quantity: Quantity, across: &Across) -> Vec<String> {
     let left_out = level.left_out();
     let without = (0 < left_out).then(|| format!("without {left_out} that are invalid"));
-    let few = (!across.certified).then(|| "too few values to certify it".to_owned());
+    let values = level.sheets.iter().filter_map(|sheet| quantity.of(sheet)).map(|it| it.n).min();
+    let few = (!across.certified).then(|| uncertified_words(values.unwrap_or(0)).to_owned());
     let doubt = across.doubt().is_none().then(|| doubt_words(across));
     let between = across.interval.map(|_| format!("{} results", across.n));
     [between, doubt, without, few].into_iter().flatten().filter(|it| !it.is_empty()).collect()

@@ -2,12 +2,15 @@
 
 use inferometer_analysis::set::Across;
 use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency};
-use inferometer_analysis::{Estimate, Interval, Statistic};
+use inferometer_analysis::{Estimate, Statistic};
 
 use super::lines::Level;
 use super::words::{from_words, grain_name, mark_words};
 use crate::number::count;
 use crate::pages::words::range;
+
+/// Reasons that a point tells; the page lists more.
+const DOUBTS_MAX: usize = 6;
 
 /// What a latency is: only those that agree in all of it are set beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +55,10 @@ impl Meaning {
         parts.join(" ")
     }
 
+    pub(super) fn is_of(self, sheet: &Sheet) -> bool {
+        self.find(sheet).is_some()
+    }
+
     fn find(self, sheet: &Sheet) -> Option<&SheetLatency> {
         sheet.latencies.iter().find(|latency| Self::of(latency) == self)
     }
@@ -70,17 +77,8 @@ impl Quantity {
     pub(super) fn of(self, sheet: &Sheet) -> Option<Estimate> {
         match self {
             Self::Latency(meaning, statistic) => {
-                let latency = meaning.find(sheet)?;
-                // As a sheet calls them.
-                let rank = statistic.name().trim_start_matches('p');
-                let value = match statistic {
-                    Statistic::Mean => latency.mean_ms,
-                    Statistic::Max => latency.max_ms,
-                    Statistic::Percentile(_) => latency.percentile_ms(rank),
-                };
-                let n = latency.n.or(sheet.completed).filter(|_| meaning.grain == Grain::Request);
-                let certified = n.or(latency.n).is_none_or(|n| statistic.certified_from() <= n);
-                estimate(value?, latency.intervals_ms.get(rank), n.unwrap_or(0), certified)
+                let found = sheet.statistic_of(meaning.find(sheet)?, statistic);
+                found.filter(|found| found.value.is_finite())
             }
             Self::Throughput(field) => {
                 let value = match field {
@@ -89,15 +87,19 @@ impl Quantity {
                     "output_throughput" => sheet.output_throughput,
                     _ => sheet.total_token_throughput,
                 };
-                estimate(value?, sheet.intervals.get(field), sheet.completed.unwrap_or(0), true)
+                let (interval, n) =
+                    (sheet.intervals.get(field).copied(), sheet.completed.unwrap_or(0));
+                let of =
+                    |value| Estimate { value, interval, n, effective_n: None, certified: true };
+                value.filter(|value| value.is_finite()).map(of)
             }
         }
     }
 }
 
-fn estimate(value: f64, within: Option<&Interval>, n: u64, certified: bool) -> Option<Estimate> {
-    let interval = within.copied();
-    value.is_finite().then_some(Estimate { value, interval, n, effective_n: None, certified })
+/// Why a figure is not certified.
+pub(super) const fn uncertified_words(n: u64) -> &'static str {
+    if n == 0 { "of how many values it is, is not said" } else { "too few values to certify it" }
 }
 
 impl Level<'_> {
@@ -112,10 +114,12 @@ impl Level<'_> {
 
     /// Why its figures are not those of clean runs; empty where they are.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let of = |sheet: &&Sheet| sheet.marks.clone();
-        let marks = self.sheets.iter().flat_map(of).filter(Mark::is_doubt);
-        let mut words: Vec<String> = marks.map(|mark| mark_words(&mark)).collect();
+        let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks).filter(|it| it.is_doubt());
+        let mut words: Vec<String> = marks.map(mark_words).collect();
         words.dedup();
+        let more = words.len().saturating_sub(DOUBTS_MAX);
+        words.truncate(DOUBTS_MAX);
+        words.extend((0 < more).then(|| format!("and {} more", count(more as u64))));
         words
     }
 

@@ -35,9 +35,14 @@ fn commonest(kind: LatencyKind, lines: &[Line<'_>]) -> Option<Meaning> {
 fn best(lines: &[Line<'_>], label: &str, quantity: Quantity) -> Option<Card> {
     let levels = lines.iter().flat_map(|line| line.levels.iter().map(move |level| (line, level)));
     let is_latency = matches!(quantity, Quantity::Latency(..));
-    // A server that is saturated gives what it can: that spoils latencies alone.
-    let is_spoilt =
-        |mark: &Mark| mark.is_doubt() && (is_latency || !matches!(mark, Mark::Saturated { .. }));
+    let is_measured = lines.iter().flat_map(Line::sheets).any(|sheet| !sheet.source.simulated);
+    let is_spoilt = |mark: &Mark| match mark {
+        // A server that is saturated gives what it can: that spoils latencies alone.
+        Mark::Saturated { .. } => is_latency,
+        // A pretended server must not be the best of measured ones.
+        Mark::Simulated => is_measured,
+        Mark::Cut { .. } | Mark::Failures { .. } | Mark::Invalid => true,
+    };
     let clean = levels
         .filter(|(_, level)| !level.sheets.iter().flat_map(|sheet| &sheet.marks).any(is_spoilt));
     let known = clean.filter_map(|(line, level)| {

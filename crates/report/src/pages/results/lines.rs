@@ -1,5 +1,7 @@
 //! Results as lines of a chart: one for each configuration, with a level for each load.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use inferometer_analysis::sheet::{Sheet, SheetRate, Tool};
 
 use super::words::unsaid;
@@ -32,7 +34,7 @@ pub(super) struct Level<'a> {
 }
 
 /// What tells configurations apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     configuration: &'a str,
     model: Option<&'a str>,
@@ -62,16 +64,19 @@ pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
 }
 
 /// Neighbours or not, what has the same key is together; keys in the order of their first.
-fn grouped<'a, K: PartialEq>(
+fn grouped<'a, K: Clone + Ord>(
     sheets: impl Iterator<Item = &'a Sheet>,
     key: impl Fn(&'a Sheet) -> K,
 ) -> Vec<(K, Vec<&'a Sheet>)> {
     let mut groups: Vec<(K, Vec<&Sheet>)> = Vec::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
     for sheet in sheets {
         let own = key(sheet);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, group)) => group.push(sheet),
-            None => groups.push((own, vec![sheet])),
+        if let Some(place) = places.get(&own) {
+            groups[*place].1.push(sheet);
+        } else {
+            places.insert(own.clone(), groups.len());
+            groups.push((own, vec![sheet]));
         }
     }
     groups
@@ -94,14 +99,21 @@ fn kind(sheets: &[&Sheet]) -> Option<LoadKind> {
 
 impl<'a> Line<'a> {
     fn new(key: Key<'a>, kind: Option<LoadKind>, sheets: &[&'a Sheet]) -> Self {
-        let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind));
-        let mut levels: Vec<Level<'a>> =
-            loads.into_iter().map(|(load, sheets)| Level { load, sheets }).collect();
+        let loads = grouped(sheets.iter().copied(), |sheet| load(sheet, kind).map(f64::to_bits));
+        let mut levels: Vec<Level<'a>> = loads
+            .into_iter()
+            .map(|(load, sheets)| Level { load: load.map(f64::from_bits), sheets })
+            .collect();
         levels.sort_by(|one, other| {
             let place = |level: &Level<'_>| level.load.unwrap_or(f64::NAN);
             place(one).total_cmp(&place(other))
         });
         Self { name: String::new(), kind, levels, key }
+    }
+
+    /// How many of its levels have a place on an axis.
+    pub(super) fn placed(&self) -> usize {
+        self.levels.iter().filter(|level| level.load.is_some()).count()
     }
 
     pub(super) fn sheets(&self) -> impl Iterator<Item = &'a Sheet> {
@@ -117,13 +129,15 @@ impl<'a> Line<'a> {
 }
 
 fn load(sheet: &Sheet, kind: Option<LoadKind>) -> Option<f64> {
-    match kind? {
-        LoadKind::Rate => match sheet.request_rate? {
-            SheetRate::PerSecond(rate) => Some(rate),
-            SheetRate::Unlimited => Some(f64::INFINITY),
-        },
-        // As many as there are requests.
-        LoadKind::Concurrency => Some(sheet.max_concurrency.map_or(f64::INFINITY, f64::from)),
+    match (kind?, sheet.request_rate) {
+        (LoadKind::Rate, Some(SheetRate::PerSecond(rate))) => Some(rate),
+        (LoadKind::Rate, Some(SheetRate::Unlimited)) => Some(f64::INFINITY),
+        (LoadKind::Rate, None) => None,
+        (LoadKind::Concurrency, rate) => {
+            // As many as there are requests, where that was asked; what is not said is no load.
+            let unlimited = (rate == Some(SheetRate::Unlimited)).then_some(f64::INFINITY);
+            sheet.max_concurrency.map(f64::from).or(unlimited)
+        }
     }
 }
 
@@ -191,9 +205,8 @@ fn name(lines: &mut [Line<'_>]) {
     let parts: Vec<[String; 6]> = lines.iter().map(|line| line.key.parts()).collect();
     let mut names: Vec<String> = parts.iter().map(|parts| parts[0].clone()).collect();
     for part in 1..6 {
-        let is_unique = names.iter().all(|name| {
-            !name.is_empty() && names.iter().filter(|other| *other == name).count() == 1
-        });
+        let distinct: BTreeSet<&String> = names.iter().collect();
+        let is_unique = distinct.len() == names.len() && !names.iter().any(String::is_empty);
         let differs = parts.iter().any(|one| one[part] != parts[0][part]);
         if is_unique || (!differs && names.iter().all(|name| !name.is_empty())) {
             continue;
@@ -279,6 +292,19 @@ mod tests {
             )]
         );
         assert_eq!(told(&[sheet("", None, None)])[0].1, ["load not said x1"]);
+    }
+
+    #[test]
+    fn a_load_that_is_not_said_is_not_an_unlimited_one() {
+        let found = told(&[
+            sheet("", None, None),
+            sheet("", Some(SheetRate::Unlimited), None),
+            sheet("", None, Some(8)),
+        ]);
+        assert_eq!(
+            found[0].1,
+            ["concurrency 8 x1", "unlimited concurrency x1", "load not said x1"]
+        );
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use inferometer_analysis::sheet::{CountsFrom, LatencyKind, Sheet};
 
-use super::PageWords;
 use super::figures::Meaning;
 use super::lines::Line;
 use super::words::{grain_words, kind_words};
+use super::{PageWords, in_order};
 use crate::document::{Block, Span, Text, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
@@ -55,24 +55,14 @@ fn told(meaning: Meaning) -> Text {
 
 /// What files say and no figure here shows, folded away.
 fn unmapped(sheets: &[&Sheet]) -> Option<Block> {
-    let mut places: Vec<&str> = Vec::new();
-    let mut more = 0_u64;
-    for place in sheets.iter().flat_map(|sheet| &sheet.unmapped) {
-        if places.contains(&place.as_str()) {
-            continue;
-        }
-        if places.len() < UNMAPPED_MAX {
-            places.push(place);
-        } else {
-            more += 1;
-        }
-    }
+    let places = in_order(sheets.iter().flat_map(|sheet| &sheet.unmapped).map(String::as_str));
     if places.is_empty() {
         return None;
     }
-    let mut items: Vec<Text> =
-        places.iter().map(|place| vec![Span::Code(terminal_line(place, PLACE_MAX))]).collect();
-    items.extend((0 < more).then(|| plain(format!("and {} more", count(more)))));
+    let told = |place: &&str| vec![Span::Code(terminal_line(place, PLACE_MAX))];
+    let mut items: Vec<Text> = places.iter().take(UNMAPPED_MAX).map(told).collect();
+    let more = places.len().saturating_sub(UNMAPPED_MAX);
+    items.extend((0 < more).then(|| plain(format!("and {} more", count(more as u64)))));
     let summary = "What the files say that is not on this page".to_owned();
     Some(Block::Details { summary, blocks: vec![Block::List(items)] })
 }

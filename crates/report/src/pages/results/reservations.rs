@@ -1,6 +1,6 @@
 //! Why results are marked, each kind with what to do about it.
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::sheet::Mark;
 
 use super::PageWords;
 use super::lines::{Level, Line, load_words};
@@ -10,14 +10,14 @@ use crate::document::{Block, Mood, Span, Text, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
 use crate::pages::frame::sentence;
+use crate::pages::words::counted;
 
 /// More results of a kind than these are counted.
 const LISTED_MAX: usize = 24;
 const REMARKS_MAX: usize = 50;
 
 pub(super) fn notices(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
-    let mut found = marked(lines);
-    found.sort_by_key(|(_, mark)| order(mark));
+    let found = marked(lines);
     let mut blocks = Vec::new();
     for same in found.chunk_by(|one, other| one.1.key() == other.1.key()) {
         let Some((_, mark)) = same.first() else { continue };
@@ -38,22 +38,40 @@ pub(super) fn notices(lines: &[Line<'_>], words: &PageWords) -> Vec<Block> {
     blocks
 }
 
-/// One for each mark of each result, as the page tells them.
+/// Where a mark is, and what it says.
+type Told = (String, String);
+
+/// The marks of all results as the page tells them, the gravest first; what would be told in the same
+/// words is told once.
 pub(super) fn marked(lines: &[Line<'_>]) -> Vec<(Text, Mark)> {
-    let of_line = |line: &Line<'_>| -> Vec<(Text, Mark)> {
-        line.levels.iter().flat_map(|level| of_level(line, level)).collect()
-    };
-    lines.iter().flat_map(of_line).collect()
+    let levels = lines.iter().flat_map(|line| line.levels.iter().map(move |level| (line, level)));
+    let mut found: Vec<(Told, Mark)> =
+        levels.flat_map(|(line, level)| of_level(line, level)).collect();
+    found.sort_by_key(|(_, mark)| order(mark));
+    let same = found.chunk_by(|(one, _), (other, _)| one == other);
+    let once = same.filter_map(|same| {
+        let ((place, words), mark) = same.first()?;
+        let times = same.len() as u64;
+        let times =
+            if times == 1 { String::new() } else { format!(" ({})", counted(times, "result")) };
+        let words = format!(": {words}{times}");
+        Some((vec![Span::Strong(place.clone()), Span::Plain(words)], *mark))
+    });
+    once.collect()
 }
 
-fn of_level(line: &Line<'_>, level: &Level<'_>) -> Vec<(Text, Mark)> {
+fn of_level(line: &Line<'_>, level: &Level<'_>) -> Vec<(Told, Mark)> {
     let name = terminal_line(&line.name, NAME_MAX);
-    let place = format!("{name}, {}", load_words(line.kind, level.load));
-    let told = |mark: &Mark| {
-        (vec![Span::Strong(place.clone()), Span::Plain(format!(": {}", mark_words(mark)))], *mark)
+    // A configuration is simulated at every load.
+    let place = |mark: &Mark| {
+        if *mark == Mark::Simulated {
+            name.clone()
+        } else {
+            format!("{name}, {}", load_words(line.kind, level.load))
+        }
     };
-    let of_sheet = |sheet: &&Sheet| sheet.marks.iter().map(told).collect::<Vec<_>>();
-    level.sheets.iter().flat_map(of_sheet).collect()
+    let marks = level.sheets.iter().flat_map(|sheet| &sheet.marks);
+    marks.map(|mark| ((place(mark), mark_words(mark)), *mark)).collect()
 }
 
 /// The gravest first.

@@ -3,7 +3,7 @@
 use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet};
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
-use super::figures::{Meaning, Quantity, statistic_name};
+use super::figures::{Meaning, Quantity, statistic_name, uncertified_words};
 use super::lines::{Line, load_words};
 use super::words::{mark_words, unsaid};
 use crate::document::{Cell, Column, Table, plain};
@@ -100,11 +100,11 @@ fn number_cell(value: Option<f64>) -> Cell {
 }
 
 fn figure_cell(sheet: &Sheet, quantity: Quantity) -> Cell {
-    let Some(Estimate { value, interval, certified, .. }) = quantity.of(sheet) else {
+    let Some(Estimate { value, interval, n, certified, .. }) = quantity.of(sheet) else {
         return missing("its source does not say it");
     };
     let known = interval.map(|interval| format!("95 % {} within the run", range(interval)));
-    let few = (!certified).then(|| "too few values to certify it".to_owned());
+    let few = (!certified).then(|| uncertified_words(n).to_owned());
     let detail: Vec<String> = known.into_iter().chain(few.clone()).collect();
     Cell {
         detail: (!detail.is_empty()).then(|| detail.join("; ")),

@@ -178,9 +178,9 @@ const fn words(mark: &Mark) -> &'static str {
              and measure again"
         }
         Mark::Saturated { .. } => {
-            "less than 95 % of the rate asked was served: the queue grew, and the latencies tell \
-             how long the run was, or the run was too short to tell; compare latencies at lower \
-             rates, or measure longer"
+            "less than 95 % of the rate asked was served, by more than the chance of so few requests \
+             (1 in √n): the queue grew, and the latencies tell how long the run was; compare \
+             latencies at lower rates"
         }
         Mark::Invalid => "by the checks of the tool that measured it; measure again",
         Mark::Simulated => "no server was measured",
