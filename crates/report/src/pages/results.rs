@@ -81,7 +81,6 @@ fn sections(lines: &[Line<'_>], words: &PageWords) -> Vec<Section> {
 fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     let models = distinct(sheets.iter().filter_map(|sheet| sheet.model.as_deref()));
     let tools = distinct(sheets.iter().map(|sheet| sheet.source.tool.told()));
-    let times = || sheets.iter().filter_map(|sheet| sheet.started.as_deref());
     let mut facts = Vec::new();
     if !models.is_empty() {
         facts.push(("Model", models));
@@ -93,12 +92,20 @@ fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     ));
     facts.push(("Configurations", distinct(lines.iter().map(|line| line.name.as_str()))));
     facts.push(("Measured with", tools));
-    if let (Some(first), Some(last)) = (times().min(), times().max()) {
-        let [first, last] = [first, last].map(|time| terminal_line(time, table::NAME_MAX));
-        let span = if first == last { first } else { format!("{first} to {last}") };
-        facts.push(("Measured", span));
-    }
+    facts.extend(measured(sheets).map(|span| ("Measured", span)));
     facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// From the first to the last moment, and how many results have none that can be read.
+fn measured(sheets: &[Sheet]) -> Option<String> {
+    let moments = || sheets.iter().filter_map(Sheet::started_at);
+    let [first, last] = [moments().min()?, moments().max()?].map(|moment| moment.to_string());
+    let span = if first == last { first } else { format!("{first} to {last}") };
+    let undated = (sheets.len() - moments().count()) as u64;
+    Some(match undated {
+        0 => span,
+        _ => format!("{span}; {} without a date", counted(undated, "result")),
+    })
 }
 
 /// Each once, in the order in which they appear, and not more than a line holds.
