@@ -7,19 +7,24 @@ mod field;
 mod json;
 mod lines;
 mod loose;
+mod oddity;
 pub(crate) mod own;
 
 use inferometer_analysis::sheet::{Form, Mark, Sheet, SheetSource, Tool};
 
 use self::block::{Blocks, Ended};
 use self::json::Object;
+pub(super) use self::json::{BENCHMARK_NAME, RUN_NUMBER};
 pub(super) use self::lines::quote_bare_words;
 use self::lines::{Line, Lines};
+use self::oddity::Oddities;
 use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
 const LINE_BYTES_MAX: usize = 128 << 20;
 const BROKEN_MAX: usize = 1000;
+/// Enough to see whether a file is a text.
+const SEEN_CHARS: usize = 4096;
 /// How many times its own length of a text may be read in vain.
 const FOLLOWED_TIMES: usize = 8;
 
@@ -58,6 +63,7 @@ struct Reader {
     strangers: Option<(u32, String)>,
     strangers_count: usize,
     blocks: Blocks,
+    oddities: Oddities,
     /// How many bytes may still be read in following broken objects over lines; without it a text
     /// could make every line be followed to the end.
     follow_bytes: usize,
@@ -78,6 +84,7 @@ impl Reader {
         let inner = line.text.trim_start_matches([' ', '\t', '[', ',']);
         let start = line.start + (line.text.len() - inner.len());
         if !json::opens(&text[start..]) {
+            self.oddities.read(line);
             let ended = self.blocks.read(line);
             self.take_block(ended)?;
             return Ok(None);
@@ -90,7 +97,7 @@ impl Reader {
                 Ok(Some(start + length))
             }
             Err(error) => {
-                self.break_off(line.number, not_json(&error, line.number));
+                self.break_off(line.number, not_json(&error));
                 Ok(None)
             }
         }
@@ -151,6 +158,9 @@ impl Reader {
     }
 
     fn finish(mut self, text: &str) -> Result<Vec<Imported>, ImportError> {
+        for (line, reason) in std::mem::take(&mut self.oddities).broken() {
+            self.break_off(line, reason);
+        }
         if self.results == 0 {
             return Err(match self.imported.iter().find_map(Imported::broken) {
                 Some(first) => ImportError::AllBroken {
@@ -188,6 +198,9 @@ impl Reader {
                 "the file has {count} JSON object(s), the first, in line {line}, with the keys {keys}"
             );
         }
+        if is_binary(text) {
+            return "the file is binary, not text".to_owned();
+        }
         if text.lines().any(|line| line.trim() == "[[row]]") {
             return "the file looks like a table of published figures (TOML with `[[row]]`), which \
                     has a reader of its own"
@@ -198,10 +211,25 @@ impl Reader {
     }
 }
 
-/// The parser counts lines from the record's beginning, the reader of the message from the file's.
-fn not_json(error: &serde_json::Error, record_line: u32) -> String {
+/// Whether a tenth of the beginning is no letter of any text.
+fn is_binary(text: &str) -> bool {
+    let strange =
+        |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let beginning = || text.chars().take(SEEN_CHARS);
+    beginning().count() < 10 * beginning().filter(strange).count()
+}
+
+/// One place: the record's, which is told with the reason, and from there where reading stopped.
+fn not_json(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let what = message.split(" at line ").next().unwrap_or(&message);
-    let line = u64::from(record_line) + error.line().saturating_sub(1) as u64;
-    format!("is not JSON: {what} (at line {line}, column {})", error.column())
+    match error.line() {
+        _ if error.is_eof() => format!("is not JSON: {what}"),
+        0 | 1 => format!("is not JSON: {what} (column {})", error.column()),
+        line => format!("is not JSON: {what} ({} below it)", lines_counted(line - 1)),
+    }
+}
+
+fn lines_counted(lines: usize) -> String {
+    format!("{lines} line{}", if lines == 1 { "" } else { "s" })
 }
