@@ -61,8 +61,7 @@ impl Nameless {
 /// folders have other loads beside it.
 fn subject(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_of_folder = name == "summary.json"
-        || name.strip_prefix("run=").is_some_and(|number| number.ends_with(".json"));
+    let is_of_folder = name == "summary.json" || name.starts_with("run=");
     let Some(folder) = path.parent().filter(|folder| is_of_folder && folder.file_name().is_some())
     else {
         return path.to_owned();
