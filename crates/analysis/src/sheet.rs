@@ -8,6 +8,7 @@ mod figure;
 pub mod further;
 mod mark;
 mod own;
+mod started;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::Interval;
 use crate::verdict::Verdict;
 pub use mark::Mark;
+pub use started::Moment;
 
 /// One run, as its source sums it up.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

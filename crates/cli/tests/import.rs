@@ -250,6 +250,36 @@ fn names_go_to_the_configurations_in_their_order() {
 }
 
 #[test]
+fn results_without_a_name_stay_apart_from_those_of_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = r#"{"max_concurrency": 8, "mean_ttft_ms": 30.5}"#;
+    for name in ["before", "after"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("summary.json"), result).unwrap();
+    }
+    fs::write(folder.path().join("two.jsonl"), format!("{result}\n{result}\n")).unwrap();
+    let configurations = |asked: &[&str]| -> Vec<Value> {
+        let imported = document(&output(&[&["import", "--json"], asked].concat(), folder.path()));
+        let imports = imported["imports"].as_array().unwrap().iter();
+        let records = imports.flat_map(|import| import["import"]["records"].as_array().unwrap());
+        records.map(|record| record["result"]["configuration"].clone()).collect()
+    };
+    assert_eq!(configurations(&["before/summary.json", "after/summary.json"]), ["before", "after"]);
+    let both = ["two.jsonl, configuration 1", "two.jsonl, configuration 2"];
+    assert_eq!(configurations(&["two.jsonl"]), both);
+    let named = ["two.jsonl", "--name", "v0", "--name", "v1"];
+    assert_eq!(configurations(&named), ["v0", "v1"]);
+    assert_eq!(configurations(&["two.jsonl", "--repeats"]), ["", ""]);
+    let spare =
+        output(&["import", "before/summary.json", "--name", "a", "--name", "b"], folder.path());
+    assert!(text(&spare.stderr).contains("there is only 1"), "{}", text(&spare.stderr));
+    for kept in stored(folder.path()) {
+        let verified = output(&["verify", kept.id()], folder.path());
+        assert!(verified.status.success(), "{}", text(&verified.stdout));
+    }
+}
+
+#[test]
 fn commands_for_measured_runs_say_that_an_import_is_none() {
     let folder = tempfile::tempdir().unwrap();
     assert!(import(&published("mi300x4-llama-70b.txt"), &["-q"], folder.path()).status.success());

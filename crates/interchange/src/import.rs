@@ -142,8 +142,9 @@ pub struct BrokenRecord {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
     #[error(
-        "no result found: looked for JSON objects with keys such as `request_throughput` and \
-         `mean_ttft_ms`, and for blocks under “Serving Benchmark Result”; {looks_like}"
+        "no result found: looked for files of vLLM (JSON with keys such as `request_throughput` and \
+         `mean_ttft_ms`, blocks under “Serving Benchmark Result”), SGLang, GuideLLM, AIPerf, llm-d \
+         and genai-bench; {looks_like}"
     )]
     NothingRecognised { looks_like: String },
     #[error("none of the {count} results can be read; the first, in line {line}, {reason}")]

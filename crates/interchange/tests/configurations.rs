@@ -52,17 +52,21 @@ fn both_sweeps_of_a_page_are_lines_and_their_last_points_are_cut() {
         let cut = Mark::Cut { completed: 1015, planned: 2000 };
         assert_eq!(sheet.marks.contains(&cut), place % 7 == 6);
     }
-    let named = ImportReading { names: vec!["v0".to_owned(), "v1".to_owned()], repeats: false };
+    let named = ImportReading {
+        names: vec!["v0".to_owned(), "v1".to_owned()],
+        repeats: false,
+        nameless: None,
+    };
     let sheets = read(&rate_page(), &named);
     assert_eq!((sheets[6].configuration.as_str(), sheets[7].configuration.as_str()), ("v0", "v1"));
-    let joined = ImportReading { names: vec!["all".to_owned()], repeats: true };
+    let joined = ImportReading { names: vec!["all".to_owned()], repeats: true, nameless: None };
     assert!(read(&rate_page(), &joined).iter().all(|sheet| sheet.configuration == "all"));
-    let few = ImportReading { names: vec!["v0".to_owned()], repeats: false };
+    let few = ImportReading { names: vec!["v0".to_owned()], repeats: false, nameless: None };
     assert_eq!(read(&rate_page(), &few)[13].configuration, "configuration 2");
 }
 
 fn row(rate: u32, more: &str) -> String {
-    format!("{{\"completed\": 1, \"request_rate\": {rate}{more}}}\n")
+    format!("{{\"mean_itl_ms\": 1, \"completed\": 1, \"request_rate\": {rate}{more}}}\n")
 }
 
 #[test]
@@ -73,6 +77,7 @@ fn a_load_that_comes_at_once_again_is_a_repeat_unless_a_blank_line_parts_them() 
     let (first, second) = ("configuration 1", "configuration 2");
     assert_eq!(names(&[&*one, &two, &one].concat()), [first, first, second]);
     assert_eq!(names(&[&*one, "\n", &one].concat()), [first, second]);
+    assert_eq!(names(&[&*one, &two, "\n", &one].concat()), [first, first, second]);
     assert_eq!(names(&[&*one, "\n", &two].concat()), ["", ""], "a sweep with gaps is one");
 }
 
@@ -126,4 +131,62 @@ fn commands_above_blocks_tell_their_servers_apart() {
     assert_eq!(caps, [128, 256, 512, 128, 256, 512]);
     let text = page("vllm serve -tp 4 org/m", "vllm serve --tensor-parallel-size=2 org/m");
     assert_eq!(names(&text), ["TP 4", "TP 4", "TP 4", "TP 2", "TP 2", "TP 2"]);
+}
+
+#[test]
+fn results_at_one_load_are_no_repeats_unless_they_are_said_to_be() {
+    let text = [row(8, ""), row(8, "")].concat();
+    assert_eq!(names(&text), ["configuration 1", "configuration 2"]);
+    let unsaid = "{\"mean_itl_ms\": 1}\n".repeat(2);
+    assert_eq!(names(&unsaid), ["configuration 1", "configuration 2"]);
+    let joined = ImportReading { repeats: true, ..ImportReading::default() };
+    assert!(read(text.as_bytes(), &joined).iter().all(|sheet| sheet.configuration.is_empty()));
+    let both = ["before".to_owned(), "after".to_owned()];
+    let reading = ImportReading { names: both.to_vec(), ..ImportReading::default() };
+    let found = read(text.as_bytes(), &reading).into_iter().map(|sheet| sheet.configuration);
+    assert_eq!(found.collect::<Vec<_>>(), both);
+    let labelled = row(8, ", \"label\": \"a\"").repeat(2);
+    assert_eq!(names(&labelled), ["a", "a"], "the source gives them one name");
+}
+
+#[test]
+fn what_has_no_name_is_named_after_its_file() {
+    let reading =
+        ImportReading { nameless: Some("stock.json".to_owned()), ..ImportReading::default() };
+    let named = |text: &str| -> Vec<String> {
+        read(text.as_bytes(), &reading).into_iter().map(|sheet| sheet.configuration).collect()
+    };
+    assert_eq!(named(&row(1, "")), ["stock.json"]);
+    let (first, second) = ("stock.json, configuration 1", "stock.json, configuration 2");
+    assert_eq!(named(&row(1, "").repeat(2)), [first, second]);
+    assert_eq!(named(&row(1, ", \"label\": \"a\"")), ["a"]);
+}
+
+/// As `vllm bench sweep serve` writes the runs of one pair of parameters.
+fn swept(cap: u32, parameters: &str) -> String {
+    let run = |number: u32| {
+        format!(
+            "{{\"max_concurrency\": {cap}, \"mean_ttft_ms\": 30.5, \"odd\": 5, \
+             \"run_number\": {number}, {parameters}}}"
+        )
+    };
+    format!("[\n{},\n{},\n{}\n]", run(0), run(1), run(2))
+}
+
+#[test]
+fn the_parameters_of_a_sweep_name_its_servers_and_its_runs_are_repeats() {
+    let low = "\"ttft\": \"30ms\", \"_benchmark_name\": \"low\", \"max-concurrency\": 1";
+    assert_eq!(names(&swept(1, low)), ["ttft=30ms"; 3]);
+    let sheets = read(swept(1, low).as_bytes(), &ImportReading::default());
+    assert_eq!(sheets[0].max_concurrency, Some(1));
+    assert_eq!(sheets[0].unmapped, ["line 2: odd"], "a number before the parameters is none");
+    let high = "\"ttft\": \"30ms\", \"_benchmark_name\": \"high\"";
+    let other = "\"ttft\": \"10ms\", \"_benchmark_name\": \"low\"";
+    let all = [swept(1, low), swept(4, high), swept(1, other)].join("\n");
+    let mut expected = vec!["ttft=30ms"; 6];
+    expected.extend(["ttft=10ms"; 3]);
+    assert_eq!(names(&all), expected);
+    let seqs = "\"max-num-seqs\": 64, \"eager\": true, \"_benchmark_name\": \"low\"";
+    assert_eq!(names(&swept(1, seqs)), ["eager=true, max_num_seqs=64"; 3]);
+    assert_eq!(names(&swept(1, "\"num-prompts\": 20")), [""; 3]);
 }

@@ -26,7 +26,7 @@ const PIECES: [&str; 30] = [
     "\"completed\"",
     "\"mean_ttft_ms\": 1.5",
     "\"p99_itl_ms\"",
-    "{\"completed\": 1}\n",
+    "{\"mean_itl_ms\": 1, \"completed\": 1}\n",
     "== Serving Benchmark Result ==\n",
     "====================\n",
     "Mean TTFT (ms): 5\n",
@@ -64,7 +64,11 @@ proptest! {
 #[test]
 fn deep_json_is_passed_over() {
     let depth = 1_000_000;
-    let text = format!("{{\"completed\": 1, \"x\": {}{}}}", "[".repeat(depth), "]".repeat(depth));
+    let text = format!(
+        "{{\"mean_itl_ms\": 1, \"completed\": 1, \"x\": {}{}}}",
+        "[".repeat(depth),
+        "]".repeat(depth)
+    );
     let imported = read_results(&text).unwrap();
     assert_eq!(imported[0].result().unwrap().completed, Some(1));
     let detailed = read_results(&text.replace("\"x\"", "\"itls\"")).unwrap();
@@ -82,7 +86,7 @@ fn objects_that_never_end_are_not_followed_from_every_line() {
 
 #[test]
 fn many_objects_on_one_line_do_not_make_it_be_searched_for_each() {
-    let text = format!("{}{{\"completed\": 1}}", "{\"a\":1}".repeat(1_000_000));
+    let text = format!("{}{{\"mean_itl_ms\": 1, \"completed\": 1}}", "{\"a\":1}".repeat(1_000_000));
     let imported = read_results(&text).unwrap();
     assert_eq!(imported[0].result().unwrap().completed, Some(1));
     assert!(imported[1].broken().unwrap().reason.contains("1000000 JSON objects"));
@@ -132,29 +136,37 @@ fn a_latency_keeps_so_many_percentiles() {
 #[test]
 fn lists_have_bounds() {
     let keys: Vec<_> = (0..1000).map(|key| format!("\"k{key}\": 1")).collect();
-    let imported = read_results(&format!("{{\"completed\": 1, {}}}", keys.join(", "))).unwrap();
+    let imported =
+        read_results(&format!("{{\"mean_itl_ms\": 1, \"completed\": 1, {}}}", keys.join(", ")))
+            .unwrap();
     let unmapped = &imported[0].result().unwrap().unmapped;
     assert_eq!((unmapped.len(), unmapped[256].as_str()), (257, "and more, not listed"));
     let words: Vec<_> = (0..1000).map(|key| format!("\"k{key}\": \"v\"")).collect();
-    let imported = read_results(&format!("{{\"completed\": 1, {}}}", words.join(", "))).unwrap();
+    let imported =
+        read_results(&format!("{{\"mean_itl_ms\": 1, \"completed\": 1, {}}}", words.join(", ")))
+            .unwrap();
     assert_eq!(imported[0].result().unwrap().metadata.len(), 256);
     let command = format!("vllm serve -tp 2 {}\n", "--flag é ".repeat(100_000));
-    let imported = read_results(&format!("{command}{{\"completed\": 1}}")).unwrap();
+    let imported =
+        read_results(&format!("{command}{{\"mean_itl_ms\": 1, \"completed\": 1}}")).unwrap();
     let (alone, gpus) = (imported[0].result().unwrap(), Some(2));
     assert_eq!((alone.configuration.as_str(), alone.tensor_parallel), ("", gpus));
-    let text = format!("{{\"completed\": 1}}\n{}", "{\"completed\": }\n".repeat(1500));
+    let text =
+        format!("{{\"mean_itl_ms\": 1, \"completed\": 1}}\n{}", "{\"completed\": }\n".repeat(1500));
     let imported = read_results(&text).unwrap();
     assert_eq!(imported.len(), 1002);
     let last = imported[1001].broken().unwrap();
     assert_eq!((last.line, last.reason.contains("500 more")), (1002, true));
-    let many = "{\"completed\": 1}\n".repeat(100_001);
+    let many = "{\"mean_itl_ms\": 1, \"completed\": 1}\n".repeat(100_001);
     assert_eq!(read_results(&many), Err(ImportError::TooMany));
 }
 
 #[test]
 fn a_line_beyond_the_bound_is_refused_and_the_next_one_read() {
-    let long = format!("{{\"completed\": 1, \"x\": \"{}\"}}\n", "x".repeat(128 << 20));
-    let imported = read_results(&format!("{long}{{\"completed\": 2}}")).unwrap();
+    let long =
+        format!("{{\"mean_itl_ms\": 1, \"completed\": 1, \"x\": \"{}\"}}\n", "x".repeat(128 << 20));
+    let imported =
+        read_results(&format!("{long}{{\"mean_itl_ms\": 1, \"completed\": 2}}")).unwrap();
     assert!(imported[0].broken().unwrap().reason.contains("--save-detailed"));
     assert_eq!(imported[1].result().unwrap().completed, Some(2));
 }

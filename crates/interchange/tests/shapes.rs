@@ -85,12 +85,13 @@ fn a_block_with_the_new_labels_is_read_with_what_stands_above_it() {
 
 #[test]
 fn one_object_may_span_lines_and_objects_may_share_one() {
-    let pretty =
-        "{\n  \"completed\": 3,\n  \"errors\": [\n    {\"a\": []}\n  ],\n  \"duration\": 2.5\n}\n";
+    let pretty = "{\n  \"mean_itl_ms\": 1, \"completed\": 3,\n  \"errors\": [\n    {\"a\": []}\n  ],\n  \"duration\": 2.5\n}\n";
     let result = one(pretty);
     assert_eq!((result.source.line.unwrap(), result.duration_s), (1, Some(2.5)));
     assert_eq!(result.unmapped, ["line 1: errors: 1 values are none"]);
-    let list = format!("[{{\"completed\": 1}}, {{\"completed\": 2}},\n{pretty}]");
+    let list = format!(
+        "[{{\"mean_itl_ms\": 1, \"completed\": 1}}, {{\"mean_itl_ms\": 1, \"completed\": 2}},\n{pretty}]"
+    );
     let lines: Vec<_> =
         results(&list).iter().map(|r| (r.source.line.unwrap(), r.completed)).collect();
     assert_eq!(lines, [(1, Some(1)), (1, Some(2)), (2, Some(3))]);
@@ -119,22 +120,46 @@ fn what_is_no_figure_is_missing_and_listed() {
     let mut bare = result.clone();
     bare.unmapped.clear();
     bare.burstiness = None;
-    let empty = one("{\"completed\": null}");
+    let empty = one("{\"mean_itl_ms\": null}");
     assert_eq!(bare, empty, "nothing became zero");
     assert!(!empty.is_cut());
 }
 
 #[test]
 fn a_broken_record_does_not_take_the_others_with_it() {
-    let text = "{\"completed\": 1}\n{\"completed\": 2, \"errors\": [\n{\"completed\": 3}\n{\"event\": 1}\n\
-                {\"completed\": \n{\n\"completed\": 4}\n";
+    let text = "{\"mean_itl_ms\": 1, \"completed\": 1}\n{\"mean_itl_ms\": 1, \"completed\": 2, \"errors\": [\n{\"mean_itl_ms\": 1, \"completed\": 3}\n{\"event\": 1}\n\
+                {\"completed\": \n{\n\"mean_itl_ms\": 1, \"completed\": 4}\n";
     let completed: Vec<_> = results(text).iter().filter_map(|r| r.completed).collect();
     assert_eq!(completed, [1, 3, 4]);
     let broken = broken(text);
     let lines: Vec<_> = broken.iter().map(|record| record.line).collect();
     assert_eq!(lines, [2, 4, 5]);
-    assert_eq!(broken[0].reason, "is not JSON: expected `,` or `]` (at line 4, column 1)");
+    assert_eq!(broken[0].reason, "is not JSON: expected `,` or `]` (2 lines below it)");
     assert!(broken[1].reason.contains("without the figures"), "{}", broken[1].reason);
+}
+
+#[test]
+fn a_line_of_json_lines_that_is_no_json_is_broken_and_a_pages_is_prose() {
+    let good = "{\"mean_ttft_ms\": 1}\n";
+    let lines = format!("# a sweep\n{good}{{broken\n{{}}\n\n{good}{{'mean_ttft_ms': 1}}\n");
+    let found = broken(&lines);
+    assert_eq!(found.iter().map(|record| record.line).collect::<Vec<_>>(), [3, 7]);
+    assert_eq!(found[0].reason, "is not JSON: key must be a string (column 2)");
+    assert!(broken(&format!("{lines}and so on\n")).is_empty());
+    assert!(broken(&format!("{good}{{% raw %}}\n{{x}}\n")).is_empty());
+    let cut = broken(&format!("{good}{{\"mean_ttft_ms\": 1, \n"));
+    assert_eq!(cut[0].reason, "is not JSON: EOF while parsing a value");
+}
+
+#[test]
+fn an_object_with_counts_alone_is_no_result() {
+    let error = read_results("{\"completed\": 1, \"x\": 2}").unwrap_err().to_string();
+    assert!(error.contains("with the keys `completed`, `x`"), "{error}");
+    for tool in ["vLLM", "SGLang", "GuideLLM", "AIPerf", "llm-d", "genai-bench"] {
+        assert!(error.contains(tool), "{error}");
+    }
+    let error = read_results("ab\u{fffd}\u{1}\u{0}\u{fffd}\u{fffd}h").unwrap_err().to_string();
+    assert!(error.ends_with("the file is binary, not text"), "{error}");
 }
 
 #[test]
@@ -143,7 +168,7 @@ fn blocks_that_do_not_end_stay_apart() {
                 == Serving Benchmark Result ==\nSuccessful requests: 5\nMean TTFT (ms): 1\n\
                 Maximum request concurrency: 16\n\
                 == Serving Benchmark Result ==\nSuccessful requests: 6\n```\nFailed requests: 1\n\
-                == Serving Benchmark Result ==\n{\"completed\": 7}\n\
+                == Serving Benchmark Result ==\n{\"mean_itl_ms\": 1, \"completed\": 7}\n\
                 == Serving Benchmark Result ==\nSuccessful requests: 8\n";
     let found: Vec<_> = results(text)
         .iter()

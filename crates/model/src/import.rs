@@ -33,4 +33,8 @@ pub struct ImportReading {
     /// Whether a load that comes again is a repeated run of one configuration, and not the
     /// beginning of another.
     pub repeats: bool,
+    /// What a configuration is called of which the file says nothing: after the file, so that those
+    /// of two files stay apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nameless: Option<String>,
 }

@@ -257,6 +257,19 @@ fn what_is_missing_is_a_dash_and_never_a_point() {
     assert!(of_sheets(&[], &words()).lead.verdict.is_none());
 }
 
+#[test]
+fn moments_are_told_in_their_order_however_a_tool_writes_them() {
+    let mut sheets = vec![measured("a", 1.0, 10.0); 4];
+    for (sheet, started) in
+        sheets.iter_mut().zip(["1794781137.9353166", "2026-11-15T23:17:56Z", "20250424-225517"])
+    {
+        sheet.started = Some(started.to_owned());
+    }
+    let document = of_sheets(&sheets, &words());
+    let told = document.header.iter().find(|(key, _)| key == "Measured").unwrap();
+    assert_eq!(told.1, "2025-04-24 22:55 to 2026-11-15 23:17; 1 result without a date");
+}
+
 fn hostile(name: &str) -> Vec<Sheet> {
     let mut sheets = published();
     for sheet in &mut sheets {

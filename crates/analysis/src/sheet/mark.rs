@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Mark {
-    /// Fewer requests completed than were planned.
+    /// Fewer requests came to an end than were planned.
     Cut { completed: u64, planned: u64 },
     /// Some requests failed; those that did not are all that the figures describe.
     Failures { failed: u64 },
@@ -48,7 +48,7 @@ impl Mark {
     fn with(sheet: &Sheet, behind: Option<Self>) -> Vec<Self> {
         let mut marks = Vec::new();
         if let (Some(completed), Some(planned)) = (sheet.completed, sheet.requests_planned)
-            && completed < planned
+            && completed.saturating_add(sheet.failed.unwrap_or(0)) < planned
         {
             marks.push(Self::Cut { completed, planned });
         }
@@ -95,6 +95,20 @@ fn behind(sheet: &Sheet) -> Option<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_failed_were_not_cut_off() {
+        let mut sheet = Sheet {
+            completed: Some(50),
+            failed: Some(10),
+            requests_planned: Some(60),
+            ..Sheet::default()
+        };
+        assert_eq!(Mark::found(&sheet), [Mark::Failures { failed: 10 }]);
+        sheet.requests_planned = Some(61);
+        let cut = Mark::Cut { completed: 50, planned: 61 };
+        assert_eq!(Mark::found(&sheet), [cut, Mark::Failures { failed: 10 }]);
+    }
 
     #[test]
     fn a_cut_result_and_a_server_behind_its_rate_are_marked() {

@@ -1,5 +1,7 @@
 //! `inferometer import`: other tools' files become results that every command can use.
 
+mod nameless;
+
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -12,6 +14,7 @@ use inferometer_report::escape::terminal;
 use inferometer_store::{FOREIGN_BYTES_MAX, NewImport, RunStore, read_at_most};
 use serde_json::{Value, json};
 
+use self::nameless::Nameless;
 use super::store;
 use crate::arguments::ImportArguments;
 use crate::failure::Failure;
@@ -20,16 +23,22 @@ use crate::output;
 
 /// What stands for standard input.
 const PIPED: &str = "-";
+const PIPED_NAME: &str = "standard input";
 
 pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
     let store = store(&arguments.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     let mut names = arguments.names.as_slice();
+    let mut nameless = Nameless::beside(&store.imports()?);
     let (mut taken, mut failed) = (Vec::new(), Vec::new());
     let (mut pages, mut exit) = (0, ExitCode::SUCCESS);
     for path in &arguments.files {
-        match take(&store, path, names, arguments) {
+        // With --repeats what has no name is one configuration, in whichever file.
+        let own_name = (!arguments.repeats).then(|| nameless.of(path));
+        let asked =
+            ImportReading { names: names.to_vec(), repeats: arguments.repeats, nameless: own_name };
+        match take(&store, path, asked, arguments.quiet) {
             Ok(mapped) => {
                 names = &names[mapped.manifest.reading.names.len()..];
                 if arguments.json {
@@ -54,9 +63,13 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
     }
     if !names.is_empty() {
         output::talk(&format!(
-            "warning: --name {} names no configuration: there are only {}",
+            "warning: --name {} names no configuration: there {}",
             terminal(&names.join(", ")),
-            arguments.names.len() - names.len()
+            match arguments.names.len() - names.len() {
+                0 => "is none".to_owned(),
+                1 => "is only 1".to_owned(),
+                found => format!("are only {found}"),
+            }
         ));
     }
     Ok(exit)
@@ -79,17 +92,17 @@ fn check(arguments: &ImportArguments) -> Result<(), Failure> {
 fn take(
     store: &RunStore,
     path: &Path,
-    names: &[String],
-    arguments: &ImportArguments,
+    asked: ImportReading,
+    quiet: bool,
 ) -> Result<Mapped, Failure> {
     let (name, foreign) = read(path)?;
     let of_file = |failure: Failure| failure.of(&path.display().to_string());
-    let (import, reading) = map(&name, &foreign, names, arguments.repeats).map_err(of_file)?;
+    let (import, reading) = map(&name, &foreign, asked).map_err(of_file)?;
     let sha256 = imports::sha256(&foreign);
     let before = store.imports()?.into_iter().find(|listing| {
         listing.manifest.as_ref().is_ok_and(|manifest| manifest.file.sha256 == sha256)
     });
-    if let Some(before) = before.filter(|_| !arguments.quiet) {
+    if let Some(before) = before.filter(|_| !quiet) {
         output::talk(&format!(
             "note: the same file was imported before, as {}; delete one of the two folders if you \
              want it once",
@@ -111,7 +124,7 @@ fn take(
 /// The name of a file without its folder, and its bytes.
 fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
     if path == Path::new(PIPED) {
-        return Ok(("standard input".to_owned(), read_piped()?));
+        return Ok((PIPED_NAME.to_owned(), read_piped()?));
     }
     let shown = path.display();
     if path.is_dir() {
@@ -139,25 +152,25 @@ fn read_piped() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// The file's results, and the names that its configurations took.
+/// The file's results, and the reading with the names that its configurations took.
 fn map(
     name: &str,
     foreign: &[u8],
-    names: &[String],
-    repeats: bool,
+    asked: ImportReading,
 ) -> Result<(Import, ImportReading), Failure> {
     let map = |reading: &ImportReading| {
         read_file(name, foreign, reading).map_err(|error| Failure::usage(error.to_string()))
     };
-    let mut reading = ImportReading { names: Vec::new(), repeats };
-    let import = map(&reading)?;
-    if names.is_empty() {
-        return Ok((import, reading));
+    let unnamed = ImportReading { names: Vec::new(), ..asked.clone() };
+    let import = map(&unnamed)?;
+    if asked.names.is_empty() {
+        return Ok((import, unnamed));
     }
     let configurations: BTreeSet<&str> =
         import.sheets().map(|sheet| sheet.configuration.as_str()).collect();
     // The names behind those belong to the next file.
-    reading.names = names.iter().take(configurations.len()).cloned().collect();
+    let names = asked.names.iter().take(configurations.len()).cloned().collect();
+    let reading = ImportReading { names, ..asked };
     Ok((map(&reading)?, reading))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What a source says of a result tells configurations apart: its label and metadata, its model,
 //! the heading above it, the flags of its server. Where nothing does, another one begins where a
-//! load comes back after another load, or after a blank line.
+//! load comes back after another load, or after a blank line, or where there is only one load.
 
 mod traits;
 
@@ -13,6 +13,7 @@ use inferometer_model::import::ImportReading;
 
 use self::traits::{Kind, Trait, traits_of};
 use super::Imported;
+use super::vllm::RUN_NUMBER;
 
 const NAME_CHARS_MAX: usize = 80;
 
@@ -22,15 +23,31 @@ pub(crate) fn assign(text: &str, records: &mut [Imported], reading: &ImportReadi
     let mut sheets: Vec<&mut Sheet> = records.iter_mut().filter_map(Imported::result_mut).collect();
     let blanks: Vec<bool> = text.lines().map(|line| line.trim().is_empty()).collect();
     let traits = traits_of(&sheets);
+    let conditions: Vec<Condition> = sheets.iter().map(|sheet| Condition::of(sheet)).collect();
     let mut groups = Groups::default();
-    for (sheet, told) in sheets.iter().zip(traits) {
-        let stands_apart = !reading.repeats && is_below_blank(sheet, &blanks);
-        groups.add(told, Load::of(sheet), stands_apart, reading.repeats);
+    let alike = alike(&traits, &conditions);
+    for ((sheet, told), condition) in sheets.iter().zip(traits).zip(conditions) {
+        let stands_apart = is_below_blank(sheet, &blanks) || alike.contains(&told);
+        groups.add(told, condition, stands_apart, reading.repeats);
     }
-    let names = groups.names(&reading.names);
+    let names = groups.names(reading);
     for (sheet, group) in sheets.iter_mut().zip(&groups.of_results) {
         sheet.configuration.clone_from(&names[*group]);
     }
+}
+
+/// Traits whose results were all measured at one load: more likely what was tried one after the
+/// other than one thing measured again, unless the source gives it one name.
+fn alike(traits: &[Vec<Trait>], conditions: &[Condition]) -> BTreeSet<Vec<Trait>> {
+    let mut conditions_of: BTreeMap<&Vec<Trait>, BTreeSet<&Condition>> = BTreeMap::new();
+    for (traits, condition) in traits.iter().zip(conditions) {
+        conditions_of.entry(traits).or_default().insert(condition);
+    }
+    let is_named = |said: &Trait| matches!(said.kind, Kind::Named | Kind::Label);
+    let alike = conditions_of
+        .into_iter()
+        .filter(|(traits, found)| found.len() == 1 && !traits.iter().any(is_named));
+    alike.map(|(traits, _)| traits.clone()).collect()
 }
 
 /// Printed blocks have blank lines between them anyway.
@@ -59,6 +76,21 @@ impl Load {
     }
 }
 
+/// What a result of one configuration has alone: its load, and where the source repeats runs, the
+/// number of the run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Condition {
+    load: Option<Load>,
+    run: Option<String>,
+}
+
+impl Condition {
+    fn of(sheet: &Sheet) -> Self {
+        let run = sheet.metadata.iter().find(|(key, _)| key == RUN_NUMBER);
+        Self { load: Load::of(sheet), run: run.map(|(_, number)| number.clone()) }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Groups {
     all: Vec<Group>,
@@ -70,47 +102,48 @@ struct Groups {
 #[derive(Debug)]
 struct Group {
     traits: Vec<Trait>,
-    loads: BTreeSet<Load>,
-    load: Option<Load>,
+    conditions: BTreeSet<Condition>,
+    last: Option<Condition>,
 }
 
 impl Groups {
-    fn add(&mut self, traits: Vec<Trait>, load: Option<Load>, stands_apart: bool, repeats: bool) {
+    fn add(&mut self, traits: Vec<Trait>, condition: Condition, stands_apart: bool, repeats: bool) {
         let last = self.last.get(&traits).copied().filter(|last| {
             let group = &self.all[*last];
-            let comes_again = load.is_some_and(|load| group.loads.contains(&load));
-            repeats || !comes_again || (group.load == load && !stands_apart)
+            let is_known = condition.load.is_some() || stands_apart;
+            let comes_again = is_known && group.conditions.contains(&condition);
+            repeats || !comes_again || (group.last.as_ref() == Some(&condition) && !stands_apart)
         });
         let place = last.unwrap_or_else(|| {
-            let loads = BTreeSet::new();
-            self.all.push(Group { traits: traits.clone(), loads, load: None });
+            let conditions = BTreeSet::new();
+            self.all.push(Group { traits: traits.clone(), conditions, last: None });
             self.last.insert(traits, self.all.len() - 1);
             self.all.len() - 1
         });
-        self.all[place].loads.extend(load);
-        self.all[place].load = load;
+        self.all[place].conditions.insert(condition.clone());
+        self.all[place].last = Some(condition);
         self.of_results.push(place);
     }
 
     /// By what tells them apart, and by number where nothing does.
-    fn names(&self, given: &[String]) -> Vec<String> {
+    fn names(&self, reading: &ImportReading) -> Vec<String> {
         let mut names = self.said();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for name in &names {
             *counts.entry(name.clone()).or_default() += 1;
         }
         let mut passed: BTreeMap<String, usize> = BTreeMap::new();
-        let is_alone = names.len() == 1;
+        let of_file = reading.nameless.as_deref();
         for (place, name) in names.iter_mut().enumerate() {
             let nth = passed.entry(name.clone()).or_default();
             *nth += 1;
-            if name.is_empty() && !is_alone {
-                *name = format!("configuration {}", place + 1);
+            if name.is_empty() {
+                *name = nameless(of_file, (1 < self.all.len()).then_some(place + 1));
             } else if 1 < counts[name.as_str()] {
                 *name = format!("{name} ({nth})");
             }
         }
-        for (name, given) in names.iter_mut().zip(given) {
+        for (name, given) in names.iter_mut().zip(&reading.names) {
             name.clone_from(given);
         }
         names
@@ -122,7 +155,7 @@ impl Groups {
             *shared.entry(said).or_default() += 1;
         }
         let tells = |said: &&Trait| {
-            matches!(said.kind, Kind::Named)
+            matches!(said.kind, Kind::Named | Kind::Parameter(_))
                 || if self.all.len() == 1 {
                     matches!(said.kind, Kind::Label)
                 } else {
@@ -136,4 +169,11 @@ impl Groups {
         };
         self.all.iter().map(name).collect()
     }
+}
+
+/// After its file, and by number where the file has several.
+fn nameless(of_file: Option<&str>, number: Option<usize>) -> String {
+    let number = number.map(|number| format!("configuration {number}"));
+    let words: Vec<&str> = of_file.into_iter().chain(number.as_deref()).collect();
+    words.join(", ")
 }

@@ -8,7 +8,7 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{Mapping, Shape};
-use super::records::{Records, newlines, not_json};
+use super::records::{Records, newlines, not_json_there};
 use super::tree::Node;
 use super::{INCOMPLETE, ImportError, Imported};
 
@@ -79,7 +79,7 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
         line = line.saturating_add(newlines(&text[start..at]));
     }
     let line = u32::try_from(error.line()).unwrap_or(u32::MAX);
-    records.break_off(line, not_json(error, 1));
+    records.break_off(line, not_json_there(error));
 }
 
 /// What the document says of all its benchmarks.

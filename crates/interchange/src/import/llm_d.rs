@@ -5,7 +5,7 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{Mapping, Shape};
-use super::records::{Records, not_json};
+use super::records::{Records, not_json_there};
 use super::tree::Node;
 use super::value::shown;
 use super::vllm::own;
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     if text.trim_start().starts_with('{') {
         let document = serde_json::from_str(text).map_err(|error| {
-            (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json(&error, 1))
+            (u32::try_from(error.line()).unwrap_or(u32::MAX), not_json_there(&error))
         });
         take(&mut records, 1, document);
         return records.finish();

@@ -53,7 +53,7 @@ pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Node, Str
             if let Ok((_, length)) = &read {
                 next = start + length;
             }
-            let read = read.map(|(node, _)| node).map_err(|error| not_json(&error, line));
+            let read = read.map(|(node, _)| node).map_err(|error| not_json(&error));
             if !take(line, read) {
                 return;
             }
@@ -77,12 +77,25 @@ fn object(text: &str) -> Result<(Node, usize), serde_json::Error> {
     Ok((first, objects.byte_offset()))
 }
 
-/// The parser counts lines from the record's beginning, the reader of the message from the file's.
-pub(super) fn not_json(error: &serde_json::Error, record_line: u32) -> String {
+/// Of a line at which reading stopped.
+pub(super) fn not_json_there(error: &serde_json::Error) -> String {
+    format!("is not JSON: {} (column {})", what_is_wrong(error), error.column())
+}
+
+fn what_is_wrong(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    let what = message.split(" at line ").next().unwrap_or(&message);
-    let line = u64::from(record_line) + error.line().saturating_sub(1) as u64;
-    format!("is not JSON: {what} (at line {line}, column {})", error.column())
+    message.split(" at line ").next().unwrap_or(&message).to_owned()
+}
+
+/// Of a line at which a record begins; reading may have stopped below it.
+pub(super) fn not_json(error: &serde_json::Error) -> String {
+    let what = what_is_wrong(error);
+    match error.line() {
+        _ if error.is_eof() => format!("is not JSON: {what}"),
+        0 | 1 => format!("is not JSON: {what} (column {})", error.column()),
+        2 => format!("is not JSON: {what} (1 line below it)"),
+        line => format!("is not JSON: {what} ({} lines below it)", line - 1),
+    }
 }
 
 /// The records of a file while they are read, within bounds.

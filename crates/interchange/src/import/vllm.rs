@@ -7,20 +7,25 @@ mod field;
 mod json;
 mod lines;
 mod loose;
+mod oddity;
 pub(crate) mod own;
 
 use inferometer_analysis::sheet::{Form, Sheet, SheetSource, Tool};
 
 use self::block::{Blocks, Ended};
 use self::json::Object;
+pub(super) use self::json::{BENCHMARK_NAME, RUN_NUMBER};
 pub(super) use self::lines::quote_bare_words;
 use self::lines::{Line, Lines};
+use self::oddity::Oddities;
 use super::records::{FOLLOWED_TIMES, Records, not_json};
 use super::value::shown;
 use super::{ImportError, Imported};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
 const LINE_BYTES_MAX: usize = 128 << 20;
+/// Enough to see whether a file is a text.
+const SEEN_CHARS: usize = 4096;
 
 /// A result of this tool of which nothing is known yet.
 fn vllm_sheet(form: Form, line: u32) -> Sheet {
@@ -53,6 +58,7 @@ struct Reader {
     records: Records,
     strangers: Strangers,
     blocks: Blocks,
+    oddities: Oddities,
     /// How many bytes may still be read in following broken objects over lines; without it a text
     /// could make every line be followed to the end.
     follow_bytes: usize,
@@ -80,6 +86,7 @@ impl Reader {
         let inner = line.text.trim_start_matches([' ', '\t', '[', ',']);
         let start = line.start + (line.text.len() - inner.len());
         if !json::opens(&text[start..]) {
+            self.oddities.read(line);
             let ended = self.blocks.read(line);
             self.take_block(ended);
             return None;
@@ -92,7 +99,7 @@ impl Reader {
                 Some(start + length)
             }
             Err(error) => {
-                self.records.break_off(line.number, not_json(&error, line.number));
+                self.records.break_off(line.number, not_json(&error));
                 None
             }
         }
@@ -133,7 +140,10 @@ impl Reader {
     }
 
     fn finish(self, text: &str) -> Result<Vec<Imported>, ImportError> {
-        let Self { mut records, strangers, .. } = self;
+        let Self { mut records, strangers, oddities, .. } = self;
+        for (line, reason) in oddities.broken() {
+            records.break_off(line, reason);
+        }
         if let Some((line, keys)) = &strangers.first
             && records.has_results()
         {
@@ -158,6 +168,9 @@ fn looks_like(text: &str, strangers: &Strangers) -> String {
             "the file has {count} JSON object(s), the first, in line {line}, with the keys {keys}"
         );
     }
+    if is_binary(text) {
+        return "the file is binary, not text".to_owned();
+    }
     if text.lines().any(|line| line.trim() == "[[row]]") {
         return "the file looks like a table of published figures (TOML with `[[row]]`), which \
                 has a reader of its own"
@@ -165,4 +178,12 @@ fn looks_like(text: &str, strangers: &Strangers) -> String {
     }
     let count = text.lines().count();
     format!("the file has {count} line(s) and begins with “{}”", shown(first))
+}
+
+/// Whether a tenth of the beginning is no letter of any text.
+fn is_binary(text: &str) -> bool {
+    let strange =
+        |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
+    let beginning = || text.chars().take(SEEN_CHARS);
+    beginning().count() < 10 * beginning().filter(strange).count()
 }

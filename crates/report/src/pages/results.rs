@@ -21,7 +21,7 @@ use self::lines::Line;
 pub use self::site::site;
 use super::charts::figure;
 use super::frame::section;
-use super::words::{counted, day, listed};
+use super::words::{counted, listed};
 use crate::document::{Badge, Block, Document, Lead, Mood, Section, plain};
 use crate::escape::terminal_line;
 use crate::number::count;
@@ -94,27 +94,20 @@ fn facts(sheets: &[Sheet], lines: &[Line<'_>]) -> Vec<(String, String)> {
     ));
     facts.push(("Configurations", distinct(lines.iter().map(|line| line.name.as_str()))));
     facts.push(("Measured with", tools));
-    facts.extend(measured(sheets).map(|days| ("Measured", days)));
+    facts.extend(measured(sheets).map(|span| ("Measured", span)));
     facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The days of the first and of the last result, as far as they say it.
+/// From the first to the last moment, and how many results have none that can be read.
 fn measured(sheets: &[Sheet]) -> Option<String> {
-    let days: BTreeSet<String> =
-        sheets.iter().filter_map(|sheet| iso_day(sheet.started.as_deref()?)).collect();
-    let (first, last) = (day(days.first()?), day(days.last()?));
-    Some(if first == last { first } else { format!("{first} to {last}") })
-}
-
-/// `2025-04-24` of a moment as tools write it: `20250424-225517`, `2025-04-24T22:55:17Z`.
-fn iso_day(moment: &str) -> Option<String> {
-    let digits: String = moment.chars().filter(|letter| *letter != '-').take(8).collect();
-    let is_day = digits.len() == 8
-        && digits.bytes().all(|digit| digit.is_ascii_digit())
-        && digits.starts_with("20")
-        && ("01"..="12").contains(&&digits[4..6])
-        && ("01"..="31").contains(&&digits[6..]);
-    is_day.then(|| format!("{}-{}-{}", &digits[..4], &digits[4..6], &digits[6..]))
+    let moments = || sheets.iter().filter_map(Sheet::started_at);
+    let [first, last] = [moments().min()?, moments().max()?].map(|moment| moment.to_string());
+    let span = if first == last { first } else { format!("{first} to {last}") };
+    let undated = (sheets.len() - moments().count()) as u64;
+    Some(match undated {
+        0 => span,
+        _ => format!("{span}; {} without a date", counted(undated, "result")),
+    })
 }
 
 /// Each once, in the order in which they appear.

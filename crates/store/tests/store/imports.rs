@@ -19,7 +19,7 @@ fn new_import(realtime_ns: u64) -> NewImport {
             sha256: "ab12".to_owned(),
             bytes: FOREIGN.len() as u64,
         },
-        reading: ImportReading { names: vec!["stock".to_owned()], repeats: true },
+        reading: ImportReading { names: vec!["stock".to_owned()], repeats: true, nameless: None },
         tool_version: "0.1.0".to_owned(),
         realtime_ns,
     }

@@ -6,12 +6,14 @@ use inferometer_analysis::sheet::Sheet;
 
 use super::super::INCOMPLETE;
 use super::Load;
+use crate::import::vllm::{BENCHMARK_NAME, RUN_NUMBER};
 
 /// Metadata of these names are about the run and its load, not about what was run.
-const OF_THE_RUN: [&str; 10] = [
+const OF_THE_RUN: [&str; 11] = [
     "run",
     "run_id",
-    "run_number",
+    RUN_NUMBER,
+    BENCHMARK_NAME,
     "repeat",
     "seed",
     "timestamp",
@@ -36,6 +38,8 @@ pub(super) enum Kind {
     Named,
     Heading,
     Label,
+    /// What a sweep set to this value.
+    Parameter(String),
     Metadata(String),
     Model,
     Backend,
@@ -87,11 +91,18 @@ fn traits(sheet: &Sheet) -> Vec<Trait> {
             }
         }
     }
-    for (key, value) in &sheet.metadata {
+    let swept = swept_from(sheet);
+    for (place, (key, value)) in sheet.metadata.iter().enumerate() {
+        // A flag has either spelling.
+        let key = key.replace('-', "_");
+        let words = format!("{key}={value}");
         if key == "label" {
             say(Kind::Label, value);
-        } else if !OF_THE_RUN.contains(&key.as_str()) {
-            say(Kind::Metadata(key.clone()), &format!("{key}={value}"));
+        } else if OF_THE_RUN.contains(&key.as_str()) {
+        } else if swept.is_some_and(|from| from <= place) {
+            say(Kind::Parameter(key), &words);
+        } else {
+            say(Kind::Metadata(key), &words);
         }
     }
     say(Kind::Model, sheet.model.as_deref().unwrap_or_default());
@@ -101,6 +112,12 @@ fn traits(sheet: &Sheet) -> Vec<Trait> {
     }
     traits.sort();
     traits
+}
+
+/// Where the parameters of a sweep begin in what a result says of itself.
+fn swept_from(sheet: &Sheet) -> Option<usize> {
+    let place = |name| sheet.metadata.iter().position(|(key, _)| key == name);
+    place(RUN_NUMBER).or_else(|| place(BENCHMARK_NAME).map(|_| 0))
 }
 
 /// Each flag with its values, and what is set in front of the command. The number of GPUs has a

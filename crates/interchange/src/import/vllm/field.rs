@@ -117,7 +117,8 @@ impl Statistic {
 pub(crate) enum Written {
     Number(f64),
     Text(String),
-    /// True, false, a list or an object: never a figure.
+    Truth(bool),
+    /// A list or an object: never a figure.
     Other,
 }
 
@@ -228,14 +229,14 @@ fn number(value: &Written) -> Result<f64, String> {
     match value {
         Written::Number(number) => Ok(*number),
         Written::Text(text) => Err(value::no_number(text)),
-        Written::Other => Err("is not a number".to_owned()),
+        Written::Truth(_) | Written::Other => Err("is not a number".to_owned()),
     }
 }
 
 fn text(value: &Written) -> Result<String, String> {
     match value {
         Written::Text(text) => Ok(text.clone()),
-        Written::Number(_) | Written::Other => Err("is not a text".to_owned()),
+        Written::Number(_) | Written::Truth(_) | Written::Other => Err("is not a text".to_owned()),
     }
 }
 
@@ -243,7 +244,7 @@ fn text(value: &Written) -> Result<String, String> {
 fn parallel(value: &Written) -> Result<u32, String> {
     let written = match value {
         Written::Text(text) => text.trim().parse().map_or_else(|_| value.clone(), Written::Number),
-        Written::Number(_) | Written::Other => value.clone(),
+        Written::Number(_) | Written::Truth(_) | Written::Other => value.clone(),
     };
     let gpus = u32::try_from(count(&written)?).map_err(|_| "is too large".to_owned())?;
     if gpus == 0 { Err("is zero, which no number of GPUs can be".to_owned()) } else { Ok(gpus) }
@@ -275,6 +276,6 @@ fn is_infinite(value: &Written) -> bool {
         Written::Text(text) => {
             ["inf", "infinity"].iter().any(|word| text.eq_ignore_ascii_case(word))
         }
-        Written::Other => false,
+        Written::Truth(_) | Written::Other => false,
     }
 }

@@ -1,5 +1,6 @@
 //! The JSON objects of `vllm bench serve`: alone, as lines, or inside of a page.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use inferometer_analysis::sheet::{Form, Sheet};
@@ -15,6 +16,11 @@ use crate::import::value::shown;
 const KEYS_MAX: usize = 4096;
 /// Longer texts are answers and prompts, not names.
 const TEXT_BYTES_MAX: usize = 1024;
+
+/// What `vllm bench sweep` adds to a result: how often it was run before, and what the user calls
+/// a combination of parameters.
+pub(crate) const RUN_NUMBER: &str = "run_number";
+pub(crate) const BENCHMARK_NAME: &str = "_benchmark_name";
 
 const KEYS: [(&str, Field); 24] = [
     ("date", Field::Started),
@@ -65,15 +71,15 @@ pub(crate) fn object(text: &str) -> Result<(Object, usize), serde_json::Error> {
 }
 
 impl Object {
-    /// Whether it tells of a benchmark at all.
+    /// Whether it has a figure of a benchmark: counts alone are everybody's.
     pub(crate) fn is_result(&self) -> bool {
         self.entries.iter().any(|(key, _)| {
             matches!(
                 field_of(key),
                 Some(
-                    Field::Completed
-                        | Field::RequestThroughput
+                    Field::RequestThroughput
                         | Field::OutputThroughput
+                        | Field::TotalTokenThroughput
                         | Field::Latency(..)
                 )
             )
@@ -90,10 +96,17 @@ impl Object {
 
     pub(crate) fn into_result(self, line: u32) -> Sheet {
         let mut result = vllm_sheet(Form::Document, line);
-        for (key, value) in self.entries {
+        let (parameters, known) = (self.parameters_from(), self.known());
+        for (place, (key, value)) in self.entries.into_iter().enumerate() {
             let Some(value) = value else { continue };
-            let Some(field) = field_of(&key) else {
-                take_unknown(&mut result, line, &key, value);
+            let own_key = key.replace('-', "_");
+            let is_parameter = parameters.is_some_and(|from| from <= place);
+            // A parameter of a sweep in its other spelling says again what the result says.
+            if own_key != key && known.contains(&own_key) {
+                continue;
+            }
+            let Some(field) = field_of(&own_key) else {
+                take_unknown(&mut result, line, &key, value, is_parameter);
                 continue;
             };
             if let Err(reason) = field::set(&mut result, field, &value) {
@@ -103,13 +116,33 @@ impl Object {
         detail::take(&mut result, line, self.columns);
         result
     }
+
+    /// Where the parameters begin that a sweep adds behind a result's own keys.
+    fn parameters_from(&self) -> Option<usize> {
+        let place = |name| self.entries.iter().position(|(key, _)| key == name);
+        place(RUN_NUMBER).or_else(|| {
+            place(BENCHMARK_NAME)?;
+            let last = self.entries.iter().rposition(|(key, _)| field_of(key).is_some());
+            Some(last.map_or(0, |last| last + 1))
+        })
+    }
+
+    /// The result's own keys that have a value.
+    fn known(&self) -> BTreeSet<String> {
+        let own =
+            self.entries.iter().filter(|(key, value)| value.is_some() && field_of(key).is_some());
+        own.map(|(key, _)| key.clone()).collect()
+    }
 }
 
-/// The tool writes what it is told of a run (`--metadata`) as texts among its own keys.
-fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written) {
+/// The tool writes what it is told of a run (`--metadata`) as texts among its own keys; the
+/// parameters of a sweep may be numbers, too.
+fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written, is_parameter: bool) {
     let is_kept = match value {
         Written::Text(text) => own::take(result, key, &text) || field::describe(result, key, text),
-        Written::Number(_) | Written::Other => false,
+        Written::Number(number) if is_parameter => field::describe(result, key, number.to_string()),
+        Written::Truth(truth) if is_parameter => field::describe(result, key, truth.to_string()),
+        Written::Number(_) | Written::Truth(_) | Written::Other => false,
     };
     if !is_kept {
         field::note(result, line, &shown(key));
@@ -168,6 +201,10 @@ impl<'de> Deserialize<'de> for Written {
 impl Loose for Written {
     fn other() -> Self {
         Self::Other
+    }
+
+    fn truth(truth: bool) -> Self {
+        Self::Truth(truth)
     }
 
     fn number(number: f64) -> Self {

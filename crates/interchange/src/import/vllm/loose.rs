@@ -11,6 +11,10 @@ pub(crate) trait Loose: Sized {
     /// Of what has no use here.
     fn other() -> Self;
 
+    fn truth(_: bool) -> Self {
+        Self::other()
+    }
+
     fn number(_: f64) -> Self {
         Self::other()
     }
@@ -45,8 +49,8 @@ impl<'de, T: Loose> Visitor<'de> for LooseVisitor<T> {
         Ok(T::other())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::other())
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok(T::truth(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<T, E> {

@@ -229,12 +229,16 @@ fn other_tokenizer(sheet: &Sheet) -> Option<&str> {
     sheet.tokenizer.as_deref().filter(|tokenizer| sheet.model.as_deref() != Some(*tokenizer))
 }
 
+/// Tools write moments in different ways; where none is known, the first is shown as it is written.
 fn measured(results: &[Numbered<'_>]) -> Option<String> {
-    let mut moments = results.iter().filter_map(|(_, sheet)| sheet.started.as_deref());
-    let first = terminal_line(moments.next()?, NAME_CHARS_MAX);
-    let last = moments.next_back().map(|moment| terminal_line(moment, NAME_CHARS_MAX));
-    Some(match last.filter(|last| *last != first) {
-        Some(last) => format!("measured {first} to {last}"),
-        None => format!("measured {first}"),
-    })
+    let written = results.iter().find_map(|(_, sheet)| sheet.started.as_deref())?;
+    let moments = || results.iter().filter_map(|(_, sheet)| sheet.started_at());
+    let (Some(first), Some(last)) = (moments().min(), moments().max()) else {
+        return Some(format!("measured {}", terminal_line(written, NAME_CHARS_MAX)));
+    };
+    let [first, last] = [first, last].map(|moment| moment.to_string());
+    let span = if first == last { first } else { format!("{first} to {last}") };
+    let undated = results.len() - moments().count();
+    let rest = if undated == 0 { String::new() } else { format!(" ({undated} without a date)") };
+    Some(format!("measured {span}{rest}"))
 }
