@@ -43,8 +43,8 @@ fn sheet(configuration: &str, line: u32, rate: Option<f64>) -> Sheet {
         duration_s: Some(122.0),
         input_tokens: Some(120_000),
         output_tokens: Some(12_000),
-        request_throughput: Some(rate.unwrap_or(100.0).min(8.32)),
-        output_throughput: Some(100.0 * rate.unwrap_or(100.0).min(8.32)),
+        request_throughput: Some(rate.unwrap_or(100.0).min(8.09)),
+        output_throughput: Some(100.0 * rate.unwrap_or(100.0).min(8.09)),
         total_token_throughput: Some(1_068.5),
         unmapped: vec![format!("line {line}: `best_of` = 1")],
         ..Sheet::default()

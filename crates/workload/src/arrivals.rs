@@ -83,9 +83,8 @@ impl Gaps {
     fn new(arrivals: Arrivals, seed: u64) -> Option<Self> {
         let (gamma, shape) = match arrivals {
             Arrivals::Constant => return None,
-            Arrivals::Poisson => (None, 1.0),
-            // Equal in law to a gamma shape of one, and drawn sooner.
-            Arrivals::Stretched { burstiness: 1.0 } => (None, 1.0),
+            // A gamma shape of one is equal in law to Poisson, which is drawn sooner.
+            Arrivals::Poisson | Arrivals::Stretched { burstiness: 1.0 } => (None, 1.0),
             Arrivals::Gamma { burstiness } | Arrivals::Stretched { burstiness } => {
                 (Some(Gamma::new(burstiness)), burstiness)
             }

@@ -125,8 +125,8 @@ fn an_import_of_a_newer_or_damaged_manifest_is_refused_and_listed() {
 }
 
 #[test]
-fn an_import_that_was_cut_off_is_listed_and_is_never_the_latest() {
-    let (_place, store, whole) = import();
+fn an_import_that_was_cut_off_is_listed_with_what_to_do() {
+    let (_place, store, _whole) = import();
     let cut = store.create_import(new_import(STARTED_NS + SECOND_NS), FOREIGN).unwrap();
     fs::remove_file(cut.path().join("import.json")).unwrap();
     let listed = store.imports().unwrap();
@@ -134,7 +134,7 @@ fn an_import_that_was_cut_off_is_listed_and_is_never_the_latest() {
     assert_eq!(listed[1].import, cut);
     let why = listed[1].manifest.as_ref().unwrap_err();
     assert!(why.contains("import the file again"), "{why}");
-    assert_eq!(store.find("latest").unwrap().id(), whole.id());
+    assert_eq!(store.find(cut.id()).unwrap(), Stored::Import(cut, None));
 }
 
 #[test]

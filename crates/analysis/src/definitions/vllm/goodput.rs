@@ -13,10 +13,13 @@ pub(super) struct Answer {
     pub(super) e2el: f64,
 }
 
+/// What a promise is about, in milliseconds.
+type Latency = fn(&Answer) -> f64;
+
 /// The promises as limits of that tool, and how many requests kept them.
 #[derive(Debug)]
 pub(super) struct Goodput {
-    limits: Vec<(Promise, fn(&Answer) -> f64)>,
+    limits: Vec<(Promise, Latency)>,
     good: u64,
 }
 
