@@ -13,10 +13,12 @@ pub(super) struct Answer {
     pub(super) e2el: f64,
 }
 
+type Latency = fn(&Answer) -> f64;
+
 /// The promises as limits of that tool, and how many requests kept them.
 #[derive(Debug)]
 pub(super) struct Goodput {
-    limits: Vec<(Promise, fn(&Answer) -> f64)>,
+    limits: Vec<(Promise, Latency)>,
     good: u64,
 }
 
@@ -43,7 +45,7 @@ impl Goodput {
     }
 }
 
-fn latency(metric: &str) -> Option<fn(&Answer) -> f64> {
+fn latency(metric: &str) -> Option<Latency> {
     match metric {
         "ttft" => Some(|answer| answer.ttft),
         "tpot" => Some(|answer| answer.tpot),
