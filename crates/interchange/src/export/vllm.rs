@@ -12,9 +12,7 @@ use std::io::Write;
 
 use inferometer_analysis::definitions::vllm::Rank;
 use inferometer_analysis::sheet::further::{self, Further};
-use inferometer_analysis::sheet::{
-    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetSource, Tool,
-};
+use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, Tool};
 
 use self::value::{Object, Value};
 use super::{ExportError, measured_by};
@@ -121,6 +119,9 @@ fn setup<'a>(object: &mut Object<'a>, sheet: &'a Sheet, writing: &'a Writing) {
     }
 }
 
+/// Before the version of a run of ours that was read from a file in this format.
+const OURS: &str = "inferometer ";
+
 /// What a reader must know and that tool has no key for.
 fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
     let source = &sheet.source;
@@ -129,27 +130,19 @@ fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
         facts.extend(text.map(|text| (key.to_owned(), text)));
     };
     say("tensor_parallel_size", sheet.tensor_parallel.map(|gpus| gpus.to_string()));
-    if let Some(version) = own_version(source) {
+    let read_back = source.version.as_deref().and_then(|version| version.strip_prefix(OURS));
+    if source.tool == Tool::Inferometer {
         say(own::RUN, Some(source.name.clone()));
-        say(own::VERSION, version);
+        say(own::VERSION, source.version.clone());
+    } else if let Some(version) = read_back.filter(|_| source.tool == Tool::Vllm) {
+        say(own::RUN, Some(source.name.clone()));
+        say(own::VERSION, Some(version.to_owned()));
     } else if source.tool != Tool::Vllm || source.version.is_some() {
         say(own::MEASURED_BY, Some(measured_by(source)));
     }
     say(own::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
     say(own::SIMULATED, source.simulated.then(|| "true".to_owned()));
     facts
-}
-
-/// Of a run of ours, be it fresh or read from a file in this format; `None` of other results.
-fn own_version(source: &SheetSource) -> Option<Option<String>> {
-    match source.tool {
-        Tool::Inferometer => Some(source.version.clone()),
-        Tool::Vllm => {
-            let version = source.version.as_deref()?.strip_prefix(Tool::Inferometer.key())?;
-            Some(version.strip_prefix(' ').map(str::to_owned))
-        }
-        Tool::Sglang | Tool::GuideLlm | Tool::AiPerf | Tool::LlmD | Tool::GenaiBench => None,
-    }
 }
 
 fn traffic<'a>(object: &mut Object<'a>, sheet: &Sheet, ramp: Option<&'a Ramp>) {
