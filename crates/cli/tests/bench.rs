@@ -232,7 +232,7 @@ fn a_server_is_not_left_profiling_when_the_run_cannot_be_made() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("runs");
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&heard);
+    let shared = Arc::clone(&heard);
     let server = server_hearing(move |head| {
         let asked = head.lines().next().unwrap_or_default().to_owned();
         if asked.starts_with("POST /start_profile") {
@@ -240,7 +240,7 @@ fn a_server_is_not_left_profiling_when_the_run_cannot_be_made() {
             let _ = std::fs::remove_dir_all(&runs);
             std::fs::write(&runs, "").unwrap();
         }
-        hears.lock().unwrap().push(asked);
+        shared.lock().unwrap().push(asked);
         let answer = r#"{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}"#;
         http("200 OK", "text/event-stream", &format!("data: {answer}\n\ndata: [DONE]\n\n"))
     });
