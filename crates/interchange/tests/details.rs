@@ -51,7 +51,7 @@ fn lists_that_do_not_fit_are_left_out_and_named() {
     assert_eq!((requests[0].input_tokens, requests[1].input_tokens), (Some(7), None));
     assert!(requests.iter().all(|request| request.ttft_s.is_none() && request.gaps_s.is_empty()));
     assert_eq!(requests[1].start_s, Some(1.0));
-    assert_eq!(one(r#"{"completed": 2}"#).requests, None);
+    assert_eq!(one(r#"{"completed": 2, "mean_itl_ms": 1}"#).requests, None);
 }
 
 #[test]

@@ -73,17 +73,19 @@ pub(crate) fn object(text: &str) -> Result<(Object, usize), serde_json::Error> {
 impl Object {
     /// Whether it has a figure of a benchmark: counts alone are everybody's.
     pub(crate) fn is_result(&self) -> bool {
-        self.entries.iter().any(|(key, _)| {
-            matches!(
-                field_of(key),
-                Some(
-                    Field::RequestThroughput
-                        | Field::OutputThroughput
-                        | Field::TotalTokenThroughput
-                        | Field::Latency(..)
+        let is_timed = |column| matches!(column, Column::Ttft | Column::Gaps | Column::E2e);
+        self.columns.iter().any(|(_, column, _)| is_timed(*column))
+            || self.entries.iter().any(|(key, _)| {
+                matches!(
+                    field_of(key),
+                    Some(
+                        Field::RequestThroughput
+                            | Field::OutputThroughput
+                            | Field::TotalTokenThroughput
+                            | Field::Latency(..)
+                    )
                 )
-            )
-        })
+            })
     }
 
     /// Its first keys, for a message.
