@@ -168,7 +168,7 @@ fn a_set_is_one_document_or_a_file_each() {
     assert_eq!(files.len(), 2, "{said}");
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();
-        assert!(name.starts_with("openai-infqps-concurrency"), "that tool's words: {name}");
+        assert!(name.starts_with("openai-chat-infqps-concurrency"), "that tool's words: {name}");
         let result: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         assert_eq!(result["num_prompts"], 40);
     }

@@ -230,10 +230,7 @@ fn sglangs_lines_stand_with_the_broken_ones_between_them() {
         (Some(SheetRate::Unlimited), Some(8))
     );
     assert_eq!(latency(second, LatencyKind::Itl, CountsFrom::Output).grain, Grain::Chunk);
-    assert_eq!(
-        second.marks,
-        [Mark::Cut { completed: 1, planned: 2 }, Mark::Failures { failed: 1 }]
-    );
+    assert_eq!(second.marks, [Mark::Failures { failed: 1 }]);
     let requests = second.requests.as_ref().unwrap();
     assert_eq!((requests[0].ttft_s, requests[0].gaps_s.len()), (Some(0.01), 2));
     assert_eq!((requests[1].ttft_s, requests[1].output_tokens), (None, None), "a zero is nothing");
@@ -267,7 +264,7 @@ fn genai_bench_is_read_with_its_requests() {
     assert_eq!(latency(sheet, LatencyKind::Ttft, CountsFrom::Send).percentile_ms("95"), Some(49.0));
     assert_eq!(latency(sheet, LatencyKind::Tpot, CountsFrom::Output).mean_ms, Some(20.0));
     assert_eq!(sheet.metadata, [("scenario".to_owned(), "D(100,100)".to_owned())]);
-    assert_eq!(sheet.marks, [Mark::Cut { completed: 2, planned: 3 }, Mark::Failures { failed: 1 }]);
+    assert_eq!(sheet.marks, [Mark::Failures { failed: 1 }]);
     assert_eq!(sheet.requests.as_ref().unwrap()[2].error.as_deref(), Some("no room"));
     let open = GENAI_BENCH
         .replace("\"arrival_requests_per_second\": null", "\"arrival_requests_per_second\": 1.9");

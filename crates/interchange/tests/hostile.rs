@@ -114,7 +114,8 @@ fn results_that_share_no_key_are_not_compared_by_every_key() {
     // Ten thousand million comparisons, if every key were sought in every result.
     let row = |row: u32| {
         let keys = (0..256).map(|key| format!(", \"k{row}_{key}\": \"v\""));
-        format!("{{\"completed\": 1, \"request_rate\": {}{}}}\n", row + 1, keys.collect::<String>())
+        let keys = keys.collect::<String>();
+        format!("{{\"mean_ttft_ms\": 1, \"request_rate\": {}{keys}}}\n", row + 1)
     };
     let imported = read_results(&(0..400).map(row).collect::<String>()).unwrap();
     assert_eq!(imported.len(), 400);

@@ -194,7 +194,10 @@ fn a_simulated_server_is_not_the_best_of_measured_ones() {
     assert!(cards.iter().all(|card| !card.detail.contains("pretended")), "{cards:?}");
     let page = markdown::render(&document).text;
     assert!(page.contains("simulated: no server was measured (3 results)"), "{page}");
-    assert!(page.contains("April 24, 2025 to November 15, 2026"), "{page}");
+    assert!(
+        page.contains("2025-04-24 22:55 to 2026-11-15 23:24; 13 results without a date"),
+        "{page}"
+    );
     let alone = of_sheets(&sheets[14..], &words());
     assert!(!alone.lead.headline.is_empty(), "among themselves they may be compared");
 }

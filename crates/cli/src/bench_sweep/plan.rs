@@ -125,7 +125,7 @@ impl<'a> Plan<'a> {
     fn check_loads(&self) -> Result<(), Failure> {
         let warm_up = (0 < self.asked.warm_up_prompts).then(|| self.warm_up_of(&self.loads[0]));
         for load in self.loads.iter().chain(&warm_up) {
-            let words = self.bench_words(load, Path::new("run=0.part.json"));
+            let words = self.bench_words(load, &self.experiment.folder().join("run=0.part.json"));
             let keys = secret::values(&words);
             check_bench(&words).map_err(|failure| {
                 let which = load.name();

@@ -152,7 +152,7 @@ fn other_loads_and_prompts_are_refused() {
 #[test]
 fn cut_and_failing_results_are_named() {
     let mut other = result("b", 8, 900.0);
-    (other.requests_planned, other.failed) = (Some(2_000), Some(976));
+    (other.requests_planned, other.failed) = (Some(2_000), Some(900));
     other.marks = Mark::found(&other);
     let found = compare(&[side("A", vec![result("a", 8, 1_000.0)]), side("B", vec![other])]);
     for key in ["cut_results", "failures", "requests"] {

@@ -1,3 +1,5 @@
+//! Data sets of the other client, as workloads of ours.
+
 use clap::Parser;
 
 use super::*;
