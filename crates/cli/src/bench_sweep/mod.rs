@@ -126,7 +126,7 @@ impl Sweep<'_> {
     ) -> Went {
         let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
         let name = name.display().to_string();
-        let run = |load, number, file| Run { server, load, pair: &name, number, file };
+        let run = |load, number, file| Run { server, load, number, file };
         let runs = self.plan.asked.runs;
         let is_warmed = 0 < self.plan.asked.warm_up_prompts && experiment::lacks_runs(pair, runs);
         let warm_load = self.plan.warm_up_of(load);

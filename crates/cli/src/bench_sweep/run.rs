@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 
 use super::experiment::{self, RunData};
 use super::parameters::Combination;
@@ -25,8 +24,6 @@ const INVALID: i32 = Exit::RunInvalid as i32;
 pub(super) struct Run<'a> {
     pub(super) server: &'a Combination,
     pub(super) load: &'a Combination,
-    /// What the two are called together; empty where neither has parameters.
-    pub(super) pair: &'a str,
     /// `None` of the warm-up, which counts for nothing.
     pub(super) number: Option<u32>,
     pub(super) file: PathBuf,
@@ -84,10 +81,6 @@ impl Run<'_> {
 
     fn with_parameters(&self, mut data: RunData) -> RunData {
         data.insert("run_number".to_owned(), self.number.map_or((-1).into(), Into::into));
-        // A reader of the result alone, such as `import`, calls it by its combination.
-        if !self.pair.is_empty() && data.get("label").is_none_or(Value::is_null) {
-            data.insert("label".to_owned(), self.pair.into());
-        }
         data.extend(self.server.entries());
         data.extend(self.load.entries());
         data
