@@ -1,7 +1,7 @@
 //! Results in the formats of other programs: their own results, spreadsheets, data frames, monitoring,
 //! CI.
 //!
-//! Each writer takes [`Sheet`](inferometer_analysis::sheet::Sheet)s, ours or imported ones, and says
+//! Each writer takes [`Sheet`]s, ours or imported ones, and says
 //! nothing that they do not say; tables of requests take a run's
 //! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
 //! walks `figure::of`, and an arm in the command.
