@@ -16,6 +16,7 @@ mod failure;
 mod fit;
 mod imports;
 mod live;
+mod log_tail;
 mod measurement;
 mod narrator;
 mod output;

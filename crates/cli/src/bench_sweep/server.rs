@@ -1,7 +1,7 @@
 //! A server of a sweep: started with its parameters, awaited, and ended with all that it started.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,13 +17,13 @@ use nix::unistd::Pid;
 
 use super::secret;
 use crate::failure::{Exit, Failure};
+use crate::log_tail::last_lines;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
 const LINES_SHOWN: usize = 15;
-const BYTES_SHOWN: u64 = 16 << 10;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// A server that was told to end has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -104,7 +104,7 @@ impl Server {
 
     /// Why it cannot be gone on with, and what it said last.
     pub(super) fn failure(&self, why: &str) -> Failure {
-        let said = last_lines(&self.log).unwrap_or_default();
+        let said = last_lines(&self.log, 0, LINES_SHOWN).unwrap_or_default();
         let where_all = format!("(all of it is in {})", self.log.display());
         let shown = said
             .into_iter()
@@ -168,15 +168,4 @@ fn plain_target(base: &BaseUrl) -> Option<Target> {
     let spec = SpecDraft { url: Some(base.clone()), ..SpecDraft::default() }.resolve().ok()?;
     let address = resolve(base, CONNECT).ok()?;
     Some(bare_target(&spec, Credentials::default(), base, address))
-}
-
-fn last_lines(log: &Path) -> io::Result<Vec<String>> {
-    let mut file = File::open(log)?;
-    let end = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(end.saturating_sub(BYTES_SHOWN)))?;
-    let mut bytes = Vec::new();
-    file.take(BYTES_SHOWN).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    Ok(lines[lines.len().saturating_sub(LINES_SHOWN)..].to_vec())
 }

@@ -1,7 +1,7 @@
 //! The user's command that restarts a server between runs.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::failure::{Exit, Failure};
+use crate::log_tail::last_lines;
 use crate::signals::Interruption;
 
 #[derive(Clone, Debug)]
@@ -28,7 +29,6 @@ pub(super) struct Restart {
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What is shown of a command that failed.
 const LINES_SHOWN: usize = 10;
-const BYTES_SHOWN: u64 = 16 << 10;
 
 /// The time that a restart has.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl Restart {
     }
 
     fn failure(&self, why: &str, log: &Path, from: u64) -> Failure {
-        let said = last_lines(log, from).unwrap_or_default();
+        let said = last_lines(log, from, LINES_SHOWN).unwrap_or_default();
         let where_all = format!("(all of it is in {})", log.display());
         let shown = said.into_iter().map(|line| format!("  {line}")).chain([where_all]);
         Failure::target(format!("--restart `{}` {why}", self.command)).shown(shown.collect())
@@ -123,17 +123,6 @@ fn end(child: &mut Child) {
         let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
     }
     let _ = child.wait();
-}
-
-fn last_lines(log: &Path, from: u64) -> io::Result<Vec<String>> {
-    let mut file = File::open(log)?;
-    let end = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(from.max(end.saturating_sub(BYTES_SHOWN))))?;
-    let mut bytes = Vec::new();
-    file.take(BYTES_SHOWN).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    Ok(lines[lines.len().saturating_sub(LINES_SHOWN)..].to_vec())
 }
 
 #[cfg(test)]
