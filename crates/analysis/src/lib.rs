@@ -28,6 +28,8 @@ mod fixture;
 mod fluidity;
 mod groups;
 mod little;
+pub mod machines;
+pub mod matrix;
 mod measured;
 mod metric;
 mod number_lists;

@@ -27,7 +27,9 @@ mod sweet_spot;
 mod tests;
 mod warnings;
 
-use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, SetManifest, Stage};
+use inferometer_model::campaign::{
+    CampaignSpec, DeploymentRecord, Level, Point, PointFailure, Question, SetManifest, Stage,
+};
 use serde::{Deserialize, Serialize};
 
 pub use self::across::Across;
@@ -45,6 +47,7 @@ pub use self::scalability::{Model, Saturating, Scalability, Universal};
 pub use self::served::{Saturation, Served, piles_up};
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 pub use self::sweet_spot::{Peak, SweetSpot};
+use crate::matrix::MatrixSummary;
 use crate::summary::Summary;
 use crate::verdict::{Severity, Verdict};
 use crate::warning::Notice;
@@ -80,6 +83,9 @@ pub struct SetSummary {
     /// Of a suite; null of anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<SuiteSummary>,
+    /// Of a matrix; null of anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixSummary>,
     pub points: Vec<PointLine>,
 }
 
@@ -146,8 +152,20 @@ impl SetSummary {
             conditions,
             limits: Vec::new(),
             suite,
+            matrix: None,
             points: ordered.into_iter().map(PointLine::of).collect(),
         }
+    }
+
+    /// The same for a matrix, with the points that came to nothing and what became of its servers.
+    pub fn of_matrix(
+        manifest: &SetManifest,
+        results: &[PointResult],
+        failures: &[PointFailure],
+        deployments: &[DeploymentRecord],
+    ) -> Self {
+        let matrix = MatrixSummary::of(manifest, results, failures, deployments);
+        Self { matrix, ..Self::of(manifest, results) }
     }
 
     /// With what the search came to, which the campaign knows.
@@ -192,7 +210,10 @@ impl ConditionSummary {
         let findings = match campaign.question {
             Question::Repeat => None,
             Question::Suite(_) if levels.len() < 2 => None,
-            Question::Sweep(_) | Question::Suite(_) => Some(Findings::of(&levels)),
+            Question::Matrix(_) if levels.len() < 2 => None,
+            Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
+                Some(Findings::of(&levels))
+            }
         };
         Self {
             name: name.to_owned(),

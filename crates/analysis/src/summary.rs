@@ -14,6 +14,7 @@ use crate::delivered::Delivered;
 use crate::figures::RunFigures;
 use crate::groups::{PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
+use crate::machines::MachineFigures;
 use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::number_lists::numbers_on_one_line;
@@ -86,6 +87,9 @@ pub struct Summary {
     /// Why it said nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_missing: Option<String>,
+    /// The machines meanwhile.
+    #[serde(default)]
+    pub machines: MachineFigures,
     /// What charts are drawn from.
     #[serde(default)]
     pub figures: RunFigures,
@@ -130,6 +134,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         slos: slos::judged(observations, &measured),
         client: ClientHealth::of(observations, &measured),
         system: SystemFacts::of(observations),
+        machines: MachineFigures::of(observations),
         figures: RunFigures::of(observations, &measured),
         vllm: VllmResult::of(&measured),
         request_slos: slos::of_each_request(&measured),

@@ -71,7 +71,7 @@ pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
         return Err(CampaignError::StopAtShare(wrong));
     }
     match &spec.question {
-        Question::Repeat => Ok(()),
+        Question::Repeat | Question::Matrix(_) => Ok(()),
         Question::Suite(suite) => check_suite(spec, suite),
         Question::Sweep(sweep) => check_sweep(spec, sweep),
     }

@@ -64,7 +64,9 @@ impl Campaign {
         let seed = match &self.spec.question {
             Question::Repeat => seeds::repeated(self.spec.seed, repetition),
             Question::Suite(suite) => seeds::of_suite(&self.spec, suite, &slot),
-            Question::Sweep(_) => seeds::swept(self.spec.seed, level, stage, repetition),
+            Question::Sweep(_) | Question::Matrix(_) => {
+                seeds::swept(self.spec.seed, level, stage, repetition)
+            }
         };
         Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
     }
@@ -156,6 +158,7 @@ impl Campaign {
             Question::Repeat => grid::crossed(&[Level::AsAsked], conditions),
             Question::Suite(suite) => grid::in_turn(suite),
             Question::Sweep(sweep) => grid::crossed(&sweep.levels, conditions),
+            Question::Matrix(matrix) => grid::crossed(&matrix.levels, conditions),
         };
         let (spec, history) = (&self.spec, &self.history);
         Grid { spec, history, places, runs, rule, stage: Stage::Planned }

@@ -45,7 +45,7 @@ impl Reading {
         };
         let of_condition = |open| repeated(Zero::of(open)).map_err(CampaignError::StopAtQuantity);
         let (repeated, goals) = match &spec.question {
-            Question::Repeat | Question::Suite(_) => {
+            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => {
                 let opens = spec.conditions.iter().map(|condition| condition.spec.is_open_loop());
                 (opens.map(of_condition).collect::<Result<_, _>>()?, Vec::new())
             }

@@ -174,6 +174,7 @@ impl Server {
     pub(crate) fn of(spec: &Spec) -> Result<Self, Failure> {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
+            TargetSpec::Deployed(_) => Err(Failure::internal("[deploy] is not built yet")),
             TargetSpec::Embedded => {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;

@@ -62,6 +62,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Suite(arguments) => commands::suite::run(&arguments),
+        Command::Matrix(arguments) => commands::matrix::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Fit(arguments) => commands::fit::run(&arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments.typed()),

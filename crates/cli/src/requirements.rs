@@ -33,7 +33,8 @@ impl Requirements {
     ) -> Result<Self, Failure> {
         match (&campaign.question, campaign.conditions.first()) {
             (Question::Repeat, Some(condition)) => Self::of(arguments, &condition.spec),
-            (Question::Sweep(_) | Question::Suite(_), _) | (Question::Repeat, None) => {
+            (Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_), _)
+            | (Question::Repeat, None) => {
                 let asked = [
                     ("--require", !arguments.limits.is_empty()),
                     ("--junit", arguments.gate.junit.is_some()),
@@ -138,6 +139,10 @@ fn of_several(flag: &str, question: &Question) -> Failure {
             "{flag} is about one experiment, and a suite has several scenarios"
         ))
         .hint("play the suite, then judge a run of it with: inferometer require SET/N LIMIT"),
+        Question::Matrix(_) => Failure::usage(format!(
+            "{flag} is about one experiment, and a matrix has many deployments"
+        ))
+        .hint("measure the matrix, then judge a run of it with: inferometer require SET/N LIMIT"),
         Question::Sweep(_) | Question::Repeat => {
             Failure::usage(format!("{flag} is about one load, and a sweep has several"))
                 .hint("search for the load that keeps it: --find 'max rate where …'")

@@ -3,6 +3,7 @@
 //! These are the words that are stored. Which point comes next is decided by `campaign`, what they
 //! come to by `analysis`.
 
+mod matrix;
 mod suite;
 
 use std::fmt;
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::matrix::{
+    Cell, DeploymentRecord, Matrix, MatrixModel, PointFailure, Preset, Strategy,
+};
 pub use self::suite::{Prompts, Scenario, Suite};
 use crate::spec::{Arrivals, Extent, LoadShape, Rate, Slo, Spec, Think};
 
@@ -37,8 +41,8 @@ pub struct SetManifest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CampaignSpec {
     pub question: Question,
-    /// What is laid side by side: one for each server, or of a suite one for each scenario. At least
-    /// one.
+    /// What is laid side by side: one for each server, of a suite one for each scenario, of a matrix
+    /// one for each cell. At least one.
     pub conditions: Vec<Condition>,
     pub repetition: Repetition,
     pub order: Order,
@@ -62,6 +66,8 @@ pub enum Question {
     Sweep(Sweep),
     /// Several workloads on one server, one after the other.
     Suite(Suite),
+    /// One workload on many servers, which are put up for it.
+    Matrix(Matrix),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -186,7 +192,7 @@ impl CampaignSpec {
         let condition = self.conditions.get(usize::try_from(point.condition).ok()?)?;
         let waves = match &self.question {
             Question::Sweep(sweep) => sweep.waves,
-            Question::Repeat | Question::Suite(_) => None,
+            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => None,
         };
         let mut spec = Spec { seed: point.seed, ..condition.spec.clone() };
         point.level.apply(&mut spec, waves);

@@ -7,6 +7,7 @@
 pub mod calibration;
 pub mod campaign;
 pub mod clock;
+pub mod deployment;
 pub mod endpoint;
 pub mod environment;
 pub mod fetch;

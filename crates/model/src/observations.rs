@@ -11,7 +11,7 @@ use crate::journal::{NotSent, RunEnding};
 use crate::outcome::{Cause, Outcome};
 use crate::plan::{Bounds, Fingerprints};
 use crate::system::ServerFacts;
-use crate::telemetry::{Absence, Telemetry};
+use crate::telemetry::{Absence, Machines, Telemetry};
 use crate::{BaseUrl, Environment, RequestId, RequestRecord, Spec};
 
 /// Written first, before a request leaves.
@@ -190,6 +190,8 @@ pub struct Observations {
     pub ending: RunEnding,
     /// What the server said of itself meanwhile.
     pub telemetry: Telemetry,
+    /// What machines said meanwhile.
+    pub machines: Machines,
 }
 
 /// A request that is counted twice or not at all is a bug of ours, never a figure.
@@ -221,7 +223,8 @@ impl Observations {
         records.sort_by_key(|record| record.id);
         check_sums(&manifest.bounds, &records, &not_sent)?;
         let telemetry = Telemetry::Absent(Absence::NotAsked);
-        Ok(Self { manifest, records, not_sent, ending, telemetry })
+        let machines = Machines::default();
+        Ok(Self { manifest, records, not_sent, ending, telemetry, machines })
     }
 
     pub fn not_sent_count(&self) -> u64 {

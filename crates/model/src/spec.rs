@@ -21,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::BaseUrl;
+use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
 use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
@@ -45,6 +46,8 @@ pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadD
 pub struct SpecDraft {
     /// `None` is the embedded engine.
     pub url: Option<BaseUrl>,
+    /// Instead of a URL: how the server is put up.
+    pub deployment: Option<DeploymentSpec>,
     /// Which embedded engine, where it is that.
     pub engine: EngineSpec,
     pub api: Option<Api>,
@@ -111,6 +114,8 @@ pub struct Spec {
 pub enum TargetSpec {
     Embedded,
     Url(BaseUrl),
+    /// A server that is put up for the measurement.
+    Deployed(Box<DeploymentSpec>),
 }
 
 /// How long we wait before we call it a failure.
@@ -166,17 +171,28 @@ impl SpecDraft {
         if self.url.is_some() && !self.engine.is_default() {
             return Err(SpecError::EngineOfUrl);
         }
-        if self.url.is_none() && self.server_info.is_some() {
+        if self.deployment.is_some() && self.url.is_some() {
+            return Err(SpecError::DeploymentOfUrl);
+        }
+        if self.deployment.is_some() && !self.engine.is_default() {
+            return Err(SpecError::DeploymentOfEngine);
+        }
+        if self.url.is_none() && self.deployment.is_none() && self.server_info.is_some() {
             return Err(SpecError::InfoOfEngine);
         }
-        check_wire(self.url.as_ref(), &client, self.connections, &load.shape)?;
+        let is_embedded = self.url.is_none() && self.deployment.is_none();
+        check_wire(self.url.as_ref(), is_embedded, &client, self.connections, &load.shape)?;
         self.limits.check()?;
         let telemetry = self.telemetry.resolve()?;
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
             return Err(SpecError::EmptyModel);
         }
         Ok(Spec {
-            target: self.url.map_or(TargetSpec::Embedded, TargetSpec::Url),
+            target: match (self.url, self.deployment) {
+                (Some(url), _) => TargetSpec::Url(url),
+                (None, Some(deployment)) => TargetSpec::Deployed(Box::new(deployment)),
+                (None, None) => TargetSpec::Embedded,
+            },
             engine: self.engine,
             api,
             model: self.model,
@@ -233,6 +249,7 @@ impl SpecDraft {
 /// What the wire cannot do for this target or this load.
 fn check_wire(
     url: Option<&BaseUrl>,
+    is_embedded: bool,
     client: &ClientSpec,
     connections: Option<Connections>,
     shape: &LoadShape,
@@ -240,7 +257,7 @@ fn check_wire(
     if client.insecure && !url.is_some_and(|url| url.tls) {
         return Err(SpecError::InsecureWithoutTls);
     }
-    if client.http == HttpVersion::Http2 && url.is_none() {
+    if client.http == HttpVersion::Http2 && is_embedded {
         return Err(SpecError::EmbeddedHttp2);
     }
     let has_users = !matches!(shape, LoadShape::Open { cap: None, .. });

@@ -4,11 +4,16 @@
 //! server's start, as it gave them: what they mean over a run, and whether the server was started
 //! anew meanwhile, is for the analysis to say.
 
+mod machine;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::machine::{
+    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, Machines, Throttle,
+};
 use crate::Moment;
 
 /// One line of the telemetry journal. The stored numbers of what it holds are positions, so
@@ -21,6 +26,9 @@ pub enum TelemetryEntry {
     /// There is nothing to ask, so nobody asks again.
     Absent(Absence),
     Skipped(SkippedScrapes),
+    Devices(DevicesSample),
+    Client(ClientSample),
+    DevicesAbsent(DevicesAbsence),
 }
 
 /// One scrape of the server's metrics.
@@ -176,6 +184,9 @@ impl Telemetry {
                 TelemetryEntry::Skipped(scrapes) => {
                     skipped = skipped.saturating_add(scrapes.number);
                 }
+                TelemetryEntry::Devices(_)
+                | TelemetryEntry::Client(_)
+                | TelemetryEntry::DevicesAbsent(_) => {}
             }
         }
         if samples.is_empty() {

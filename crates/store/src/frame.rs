@@ -196,10 +196,13 @@ const SAMPLE: u8 = 16;
 const MISSED: u8 = 17;
 const ABSENT: u8 = 18;
 const SKIPPED: u8 = 19;
+const DEVICES: u8 = 20;
+const CLIENT: u8 = 21;
+const DEVICES_ABSENT: u8 = 22;
 
 impl Framed for TelemetryEntry {
     fn is_kind(kind: u8) -> bool {
-        matches!(kind, SAMPLE | MISSED | ABSENT | SKIPPED)
+        matches!(kind, SAMPLE..=DEVICES_ABSENT)
     }
 
     fn is_last(&self) -> bool {
@@ -212,6 +215,9 @@ impl Framed for TelemetryEntry {
             Self::Missed(missed) => (MISSED, write(missed, into)),
             Self::Skipped(skipped) => (SKIPPED, write(skipped, into)),
             Self::Absent(absence) => (ABSENT, write(absence, into)),
+            Self::Devices(sample) => (DEVICES, write(sample, into)),
+            Self::Client(sample) => (CLIENT, write(sample, into)),
+            Self::DevicesAbsent(absence) => (DEVICES_ABSENT, write(absence, into)),
         }
     }
 
@@ -221,6 +227,9 @@ impl Framed for TelemetryEntry {
             MISSED => whole(payload).map(Self::Missed),
             SKIPPED => whole(payload).map(Self::Skipped),
             ABSENT => whole(payload).map(Self::Absent),
+            DEVICES => whole(payload).map(Self::Devices),
+            CLIENT => whole(payload).map(Self::Client),
+            DEVICES_ABSENT => whole(payload).map(Self::DevicesAbsent),
             other => Err(Damage::Kind(other)),
         }
     }

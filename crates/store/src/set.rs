@@ -9,8 +9,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use inferometer_model::campaign::{CampaignSpec, SetManifest};
+use inferometer_model::campaign::{CampaignSpec, DeploymentRecord, PointFailure, SetManifest};
 use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::directory::{self, RunDirectory};
 use crate::error::StoreError;
@@ -22,6 +24,11 @@ use crate::writer::RunWriter;
 pub(crate) const SET_FILE: &str = "set.json";
 pub(crate) const POINTS: &str = "points";
 const ABANDONED: &str = "abandoned";
+/// Points that came to nothing, each with its reason.
+const FAILURES: &str = "failures";
+/// Of a matrix: what became of each server, and what it said.
+const DEPLOYMENTS: &str = "deployments";
+const FAILURE_BYTES_MAX: u64 = 4 << 20;
 const SUMMARY_FILE: &str = "summary.json";
 const LOCK_FILE: &str = "lock";
 /// What a restarted server said; kept beside the points.
@@ -200,6 +207,77 @@ impl SetDirectory {
             Ok(free)
         };
         moved().map_err(|error| StoreError::Write { path: from.clone(), error })
+    }
+
+    /// Where the words of a server that was put up for this set are kept.
+    pub fn deployment_log(&self, condition: u32, repetition: u32) -> PathBuf {
+        self.path.join(DEPLOYMENTS).join(format!("{condition}-{repetition}.log"))
+    }
+
+    /// Notes what became of a server that was put up.
+    pub fn write_deployment(&self, record: &DeploymentRecord) -> Result<(), StoreError> {
+        let name = format!("{}-{}.json", record.condition, record.repetition);
+        self.write_beside(DEPLOYMENTS, &name, record)
+    }
+
+    /// In the order of cells and repetitions.
+    pub fn deployments(&self) -> Result<Vec<DeploymentRecord>, StoreError> {
+        let mut records: Vec<DeploymentRecord> = self.read_beside(DEPLOYMENTS)?;
+        records.sort_by_key(|record| (record.condition, record.repetition));
+        Ok(records)
+    }
+
+    /// Notes that a point came to nothing.
+    pub fn write_failure(&self, failure: &PointFailure) -> Result<(), StoreError> {
+        self.write_beside(FAILURES, &format!("{}.json", failure.point.number), failure)
+    }
+
+    /// In the order of their points.
+    pub fn failures(&self) -> Result<Vec<PointFailure>, StoreError> {
+        let mut failures: Vec<PointFailure> = self.read_beside(FAILURES)?;
+        failures.sort_by_key(|failure| failure.point.number);
+        Ok(failures)
+    }
+
+    /// Moves the note of a failure aside, so that its point can be measured again.
+    pub fn abandon_failure(&self, number: u32) -> Result<(), StoreError> {
+        let from = self.path.join(FAILURES).join(format!("{number}.json"));
+        let folder = self.path.join(ABANDONED);
+        let moved = || {
+            fs::create_dir_all(&folder)?;
+            let free = (0..=u32::MAX)
+                .map(|attempt| folder.join(format!("failure-{number}-{attempt}.json")))
+                .find(|to| !to.exists())
+                .ok_or(ErrorKind::AlreadyExists)?;
+            fs::rename(&from, &free)
+        };
+        moved().map_err(|error| StoreError::Write { path: from.clone(), error })
+    }
+
+    fn write_beside<T: Serialize>(
+        &self,
+        folder: &str,
+        name: &str,
+        value: &T,
+    ) -> Result<(), StoreError> {
+        let folder = self.path.join(folder);
+        let not_made = |error| StoreError::Write { path: folder.clone(), error };
+        fs::create_dir_all(&folder).map_err(not_made)?;
+        manifest::write_json(&folder.join(name), value)
+    }
+
+    fn read_beside<T: DeserializeOwned>(&self, folder: &str) -> Result<Vec<T>, StoreError> {
+        let folder = self.path.join(folder);
+        let names = names_in(&folder)?;
+        let mut found = Vec::new();
+        for name in names.iter().filter(|name| name.ends_with(".json")) {
+            let path = folder.join(name);
+            let Some(json) = files::read_at_most(&path, FAILURE_BYTES_MAX)? else { continue };
+            let value =
+                serde_json::from_slice(&json).map_err(|error| StoreError::Set { path, error })?;
+            found.push(value);
+        }
+        Ok(found)
     }
 
     /// Puts what the points came to beside them, whole or not at all.

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use inferometer_model::Observations;
-use inferometer_model::telemetry::{Absence, Telemetry, TelemetryEntry};
+use inferometer_model::telemetry::{Absence, Machines, Telemetry, TelemetryEntry};
 
 use crate::directory::RunDirectory;
 use crate::error::StoreError;
@@ -51,8 +51,10 @@ impl RunDirectory {
     }
 
     pub(crate) fn with_telemetry(&self, observations: Observations) -> Observations {
-        let telemetry = match self.telemetry() {
-            Ok(telemetry) => telemetry,
+        let entries = self.telemetry();
+        let machines = entries.as_ref().map(Machines::of).unwrap_or_default();
+        let telemetry = match entries {
+            Ok(entries) => Telemetry::of(entries),
             Err(StoreError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => {
                 let asked = observations.manifest.spec.telemetry.is_some();
                 let absence = if asked { Absence::NothingRecorded } else { Absence::NotAsked };
@@ -60,15 +62,15 @@ impl RunDirectory {
             }
             Err(_) => Telemetry::Absent(Absence::Unreadable),
         };
-        Observations { telemetry, ..observations }
+        Observations { telemetry, machines, ..observations }
     }
 
     /// Damaged frames and a torn tail are gaps like any other.
-    fn telemetry(&self) -> Result<Telemetry, StoreError> {
+    fn telemetry(&self) -> Result<Vec<TelemetryEntry>, StoreError> {
         let path = self.path().join(TELEMETRY_FILE);
         let file =
             File::open(&path).map_err(|error| StoreError::Read { path: path.clone(), error })?;
         let reader = JournalReader::<File, TelemetryEntry>::of_entries(file, path)?;
-        reader.collect::<Result<Vec<_>, _>>().map(Telemetry::of)
+        reader.collect()
     }
 }

@@ -1,6 +1,7 @@
-//! The other side: start servers, find out what they serve, hear what they say of themselves, stop
+//! The other side: put servers up, find out what they serve, hear what they say of themselves, stop
 //! them.
 
+pub mod deploy;
 pub mod discovery;
 pub mod metrics;
 pub mod process;

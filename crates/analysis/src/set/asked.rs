@@ -31,6 +31,7 @@ pub enum QuestionKind {
     Sweep,
     Search,
     Suite,
+    Matrix,
 }
 
 /// Which server answered, and what it was asked, as its first run has it.
@@ -53,16 +54,17 @@ pub struct Subject {
 impl Asked {
     pub(super) fn of(campaign: &CampaignSpec) -> Self {
         let sweep = match &campaign.question {
-            Question::Repeat | Question::Suite(_) => None,
+            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => None,
             Question::Sweep(sweep) => Some(sweep),
         };
         let search = sweep.and_then(|sweep| sweep.find.as_ref());
         Self {
-            question: match (sweep, search) {
-                (None, _) if matches!(campaign.question, Question::Suite(_)) => QuestionKind::Suite,
-                (None, _) => QuestionKind::Repeat,
-                (Some(_), None) => QuestionKind::Sweep,
-                (Some(_), Some(_)) => QuestionKind::Search,
+            question: match &campaign.question {
+                Question::Repeat => QuestionKind::Repeat,
+                Question::Suite(_) => QuestionKind::Suite,
+                Question::Matrix(_) => QuestionKind::Matrix,
+                Question::Sweep(_) if search.is_some() => QuestionKind::Search,
+                Question::Sweep(_) => QuestionKind::Sweep,
             },
             dimension: sweep.map(|sweep| sweep.dimension),
             goals: search.map_or_else(Vec::new, |search| {

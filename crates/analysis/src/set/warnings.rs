@@ -158,6 +158,7 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
         QuestionKind::Repeat => "make five runs (--repeat 5)",
         QuestionKind::Sweep | QuestionKind::Search => "make five runs of each level (--repeat 5)",
         QuestionKind::Suite => "play the suite five times (--repeat 5)",
+        QuestionKind::Matrix => "measure every cell five times (--repeat 5)",
     };
     let text = match fewest {
         1 if asked.question == QuestionKind::Suite => {

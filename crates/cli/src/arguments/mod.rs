@@ -11,6 +11,7 @@ mod fit;
 mod grammars;
 mod import;
 mod load;
+mod matrix;
 mod narrator;
 mod report;
 mod require;
@@ -41,6 +42,7 @@ pub(crate) use fit::FitArguments;
 pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use import::ImportArguments;
 pub(crate) use load::LoadTable;
+pub(crate) use matrix::MatrixArguments;
 pub(crate) use narrator::{NarratorArguments, NarratorChoice};
 pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
@@ -78,6 +80,13 @@ pub(crate) enum Command {
     /// runs.
     #[command(allow_negative_numbers = true)]
     Sweep(Box<SweepArguments>),
+    /// Put servers up on hardware presets, measure each, and say which is best at what
+    ///
+    /// A matrix is presets × models × context lengths × parallel strategies × flags: built in
+    /// (--list shows them) or a file of your own. Every cell is put up, awaited, measured, drained and
+    /// taken down; a cell that fails is a result. All runs are one set in the folder of runs.
+    #[command(allow_negative_numbers = true)]
+    Matrix(Box<MatrixArguments>),
     /// Simulate a run in virtual time, against the embedded engine
     ///
     /// The same experiment, records and page as `run`, thousands of times faster than real time, and

@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fit;
 pub(crate) mod import;
+pub(crate) mod matrix;
 pub(crate) mod plan;
 pub(crate) mod recover;
 pub(crate) mod report;

@@ -137,6 +137,7 @@ fn page(spec: &Spec, repeat: &Repeat, planned: &Planned, ingredients: &Ingredien
     let materials = ingredients.materials();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
+        TargetSpec::Deployed(deployment) => format!("a {} of ours", deployment.how.kind()),
         TargetSpec::Url(base) => base.to_string(),
     };
     let model = spec.model.as_deref().unwrap_or("the first that the server lists");

@@ -124,6 +124,7 @@ fn spec(
         None => None,
     };
     Ok(SpecDraft {
+        deployment: None,
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
         engine: engine::draft(engine),

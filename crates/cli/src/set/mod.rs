@@ -142,6 +142,7 @@ pub(crate) fn repetition(repeat: &Repeat) -> Result<Repetition, Failure> {
 pub(crate) fn name_of(spec: &Spec) -> String {
     match &spec.target {
         TargetSpec::Url(base) => base.to_string(),
+        TargetSpec::Deployed(deployment) => deployment.how.kind().to_owned(),
         TargetSpec::Embedded => {
             spec.engine.profile.clone().unwrap_or_else(|| "embedded".to_owned())
         }
@@ -162,7 +163,7 @@ pub(crate) fn check(
         match (how, &spec.target) {
             (How::Virtual, _) => drop(VirtualEngine::of(&spec.engine)?),
             (How::Live { .. }, TargetSpec::Embedded) => drop(embedded::profile(&spec.engine)?),
-            (How::Live { .. }, TargetSpec::Url(_)) => {}
+            (How::Live { .. }, TargetSpec::Url(_) | TargetSpec::Deployed(_)) => {}
         }
     }
     Ok(())
@@ -272,6 +273,7 @@ fn refused(error: &CampaignError) -> Failure {
 pub(crate) fn way_on(set: &SetDirectory) -> String {
     let command = match set.manifest().map(|manifest| manifest.campaign.question) {
         Ok(Question::Suite(_)) => "suite",
+        Ok(Question::Matrix(_)) => "matrix",
         Ok(Question::Repeat | Question::Sweep(_)) | Err(_) => "sweep",
     };
     format!("inferometer {command} --resume {}", set.path().display())
@@ -313,6 +315,7 @@ fn known_levels(campaign: &CampaignSpec) -> Vec<(u32, Level)> {
     match &campaign.question {
         Question::Repeat => of_all(&Level::AsAsked).collect(),
         Question::Sweep(sweep) => sweep.levels.iter().flat_map(of_all).collect(),
+        Question::Matrix(matrix) => matrix.levels.iter().flat_map(of_all).collect(),
         Question::Suite(suite) => conditions
             .clone()
             .zip(&suite.scenarios)
@@ -350,7 +353,7 @@ fn check_restart(campaign: &CampaignSpec, how: &How) -> Result<(), Failure> {
     }
     let when = match campaign.question {
         Question::Suite(_) => "whenever the suite is played",
-        Question::Repeat | Question::Sweep(_) => "in every run",
+        Question::Repeat | Question::Sweep(_) | Question::Matrix(_) => "in every run",
     };
     Err(Failure::usage(format!(
         "--restart is for servers of others: the embedded engine is a new one {when}"

@@ -97,14 +97,18 @@ impl<'a> Play<'a> {
         match self.manifest.campaign.question {
             Question::Repeat => Exit::gravest(runs.iter().filter_map(|run| exit_of(run, strict))),
             // A level beyond what the server can do breaks promises; that is what it was asked for.
-            Question::Sweep(_) | Question::Suite(_) if runs.iter().any(points::found_nobody) => {
+            Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_)
+                if runs.iter().any(points::found_nobody) =>
+            {
                 Some(Exit::RunInvalid)
             }
-            Question::Sweep(_) | Question::Suite(_) => match summary.verdict {
-                Verdict::Invalid => Some(Exit::RunInvalid),
-                Verdict::Degraded if strict => Some(Exit::RunInvalid),
-                Verdict::Degraded | Verdict::Valid => None,
-            },
+            Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
+                match summary.verdict {
+                    Verdict::Invalid => Some(Exit::RunInvalid),
+                    Verdict::Degraded if strict => Some(Exit::RunInvalid),
+                    Verdict::Degraded | Verdict::Valid => None,
+                }
+            }
         }
     }
 

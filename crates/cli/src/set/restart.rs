@@ -87,7 +87,7 @@ impl Restart {
     fn start(&self, condition: &Condition, log: &File) -> io::Result<Child> {
         let url = match &condition.spec.target {
             TargetSpec::Url(base) => base.to_string(),
-            TargetSpec::Embedded => String::new(),
+            TargetSpec::Embedded | TargetSpec::Deployed(_) => String::new(),
         };
         Command::new("sh")
             .args(["-c", &self.command])

@@ -125,7 +125,7 @@ pub(crate) fn between_runs(campaign: &CampaignSpec) -> Vec<(&'static str, String
     if let Some(command) = &repetition.restart {
         let when = match campaign.question {
             Question::Suite(_) => "before each round",
-            Question::Repeat | Question::Sweep(_) => "before each run",
+            Question::Repeat | Question::Sweep(_) | Question::Matrix(_) => "before each run",
         };
         facts.push(("restart", format!("{} ({when} but the first)", terminal(command))));
     }

@@ -14,6 +14,15 @@ pub enum SpecError {
     )]
     EngineOfUrl,
     #[error(
+        "a URL names a server that is there, and [deploy] (--serve) puts one up; leave one out"
+    )]
+    DeploymentOfUrl,
+    #[error(
+        "[engine] (--profile, --hardware, …) says which embedded engine is measured, and [deploy] \
+         (--serve) puts up another server; leave one out"
+    )]
+    DeploymentOfEngine,
+    #[error(
         "--server-info tells what a server of others runs on, and the embedded engine is measured; \
          leave it out, or give the URL of a server"
     )]

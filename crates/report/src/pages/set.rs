@@ -81,6 +81,7 @@ const fn title(set: &SetSummary) -> &'static str {
         QuestionKind::Sweep => "LLM Inference Benchmark Report: Load Sweep",
         QuestionKind::Search => "LLM Inference Benchmark Report: Search for a Limit",
         QuestionKind::Suite => "LLM Inference Benchmark Report",
+        QuestionKind::Matrix => "LLM Inference Benchmark Report: Deployment Matrix",
     }
 }
 
@@ -97,6 +98,7 @@ fn question(set: &SetSummary) -> String {
     match set.asked.question {
         QuestionKind::Repeat => format!("the same experiment {} times{servers}", set.asked.runs),
         QuestionKind::Suite => "a suite of scenarios".to_owned(),
+        QuestionKind::Matrix => format!("a matrix of {} deployments", set.conditions.len()),
         QuestionKind::Sweep => format!("a sweep of {over}{servers}"),
         QuestionKind::Search => {
             format!("the highest load where {}{servers}", set.asked.goals.join(", "))

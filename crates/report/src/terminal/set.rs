@@ -61,7 +61,7 @@ fn of_condition(set: &SetSummary, condition: &ConditionSummary, style: Style) ->
     let name = if 1 < set.conditions.len() { Some(name.as_str()) } else { None };
     match set.asked.question {
         QuestionKind::Repeat | QuestionKind::Suite => repeat::tables(condition, name, style),
-        QuestionKind::Sweep | QuestionKind::Search => vec![
+        QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix => vec![
             levels::throughputs(condition, name, style),
             levels::latencies(condition, name, style),
             bars::bars(condition, name, style),
@@ -126,6 +126,7 @@ fn question(set: &SetSummary) -> String {
     match asked.question {
         QuestionKind::Repeat => format!("the same experiment, repeated{servers}"),
         QuestionKind::Suite => "suite".to_owned(),
+        QuestionKind::Matrix => format!("matrix of {} deployments", set.conditions.len()),
         QuestionKind::Sweep => format!("sweep of {over}{servers}"),
         QuestionKind::Search => {
             let goals: Vec<String> = asked.goals.iter().map(|goal| terminal(goal)).collect();
@@ -164,8 +165,12 @@ fn manner(asked: &Asked, seed: u64) -> String {
         // There is nothing to put in order.
         (QuestionKind::Repeat, _) | (QuestionKind::Suite, Order::Listed) => "",
         (QuestionKind::Suite, Order::Interleaved) => ", shuffled in every round",
-        (QuestionKind::Sweep | QuestionKind::Search, Order::Interleaved) => ", interleaved",
-        (QuestionKind::Sweep | QuestionKind::Search, Order::Listed) => ", in the order of the list",
+        (QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix, Order::Interleaved) => {
+            ", interleaved"
+        }
+        (QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix, Order::Listed) => {
+            ", in the order of the list"
+        }
     };
     let rest = if 0.0 < asked.cool_down_s {
         format!(", {} s of rest between runs", asked.cool_down_s)

@@ -107,13 +107,14 @@ fn kind(campaign: &CampaignSpec) -> &'static str {
         Question::Sweep(sweep) if sweep.find.is_some() => "search",
         Question::Sweep(_) => "sweep",
         Question::Suite(_) => "suite",
+        Question::Matrix(_) => "matrix",
     }
 }
 
 fn suite(campaign: &CampaignSpec) -> Option<&Suite> {
     match &campaign.question {
         Question::Suite(suite) => Some(suite),
-        Question::Repeat | Question::Sweep(_) => None,
+        Question::Repeat | Question::Sweep(_) | Question::Matrix(_) => None,
     }
 }
 
@@ -137,6 +138,7 @@ fn listed(campaign: &CampaignSpec) -> &[Level] {
     match &campaign.question {
         Question::Repeat | Question::Suite(_) => &[],
         Question::Sweep(sweep) => &sweep.levels,
+        Question::Matrix(matrix) => &matrix.levels,
     }
 }
 

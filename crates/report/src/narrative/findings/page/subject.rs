@@ -70,9 +70,13 @@ impl Subject {
             measured_by: match (suite, set.asked.question) {
                 (Some(suite), _) => MeasuredBy::Suite(suite.name.clone()),
                 (None, QuestionKind::Repeat) => MeasuredBy::Repeat,
-                (None, QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Suite) => {
-                    MeasuredBy::Sweep
-                }
+                (
+                    None,
+                    QuestionKind::Sweep
+                    | QuestionKind::Search
+                    | QuestionKind::Suite
+                    | QuestionKind::Matrix,
+                ) => MeasuredBy::Sweep,
             },
         }
     }

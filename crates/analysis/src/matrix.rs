@@ -1,0 +1,183 @@
+//! What a matrix of deployments comes to: a row for each cell and load, what is best, what failed,
+//! and how surely one is ahead of another.
+//!
+//! A cell that failed is a row like any other and has no figures. A cell with failed requests keeps
+//! its figures, is marked, and wins nothing.
+
+mod row;
+
+use inferometer_model::campaign::{
+    DeploymentRecord, MatrixModel, PointFailure, Preset, Question, SetManifest, Strategy,
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::row::{MatrixRow, RowEnding};
+use crate::estimate::Interval;
+use crate::set::PointResult;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatrixSummary {
+    pub name: String,
+    pub title: String,
+    pub currency: Option<String>,
+    pub presets: Vec<Preset>,
+    pub models: Vec<MatrixModel>,
+    /// One for each cell and level, in the order of the plan.
+    pub rows: Vec<MatrixRow>,
+    /// One for each context length and model (and strategy and flags, where they are varied), in the
+    /// order of the plan.
+    pub sections: Vec<MatrixSection>,
+    /// Tensor against pipeline parallel, where both were asked for.
+    pub strategies: Vec<StrategyTable>,
+    /// Loads side by side, where there are several.
+    pub loads: Vec<LoadTable>,
+    /// Which deployment is best at what.
+    pub winners: Vec<Winner>,
+    /// What became of each deployment.
+    #[serde(default)]
+    pub deployments: Vec<DeploymentRecord>,
+}
+
+/// Rows that differ in their presets alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatrixSection {
+    pub context: Option<u32>,
+    /// Its place among the models.
+    pub model: u32,
+    pub strategy: Option<Strategy>,
+    /// Other flags that are varied, such as `enforce-eager=true`.
+    pub flags: Vec<(String, String)>,
+    pub level: inferometer_model::campaign::Level,
+    /// Places of the rows, in the order of the presets.
+    pub rows: Vec<u32>,
+    /// The best rows without errors, one for each figure that has one.
+    pub highest: Vec<Highest>,
+    /// Rows with failed requests, with their number.
+    pub errors: Vec<(u32, u64)>,
+    /// Rows that came to nothing.
+    pub failed: Vec<u32>,
+}
+
+/// The best row of a section at one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Highest {
+    pub figure: MatrixFigure,
+    pub row: u32,
+    pub value: f64,
+}
+
+/// What rows are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixFigure {
+    /// Tokens per second, by the server's counters.
+    PromptTps,
+    GenerationTps,
+    /// Seconds.
+    Latency,
+    Ttft,
+    /// Money per million generated tokens.
+    Cost,
+    /// Joules per generated token.
+    Energy,
+}
+
+/// One table: a model, a context length and a load, with a row for each preset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrategyTable {
+    pub context: Option<u32>,
+    pub model: u32,
+    pub flags: Vec<(String, String)>,
+    pub level: inferometer_model::campaign::Level,
+    pub rows: Vec<StrategyRow>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StrategyRow {
+    pub preset: u32,
+    /// Places of the rows; null where the cell is not in the matrix.
+    pub tensor: Option<u32>,
+    pub pipeline: Option<u32>,
+    /// Both are the same deployment, as on one GPU: what differs is chance.
+    pub same_deployment: bool,
+    /// Tensor over pipeline less one, where both are without errors.
+    pub prompt_speedup: Option<Speedup>,
+    pub generation_speedup: Option<Speedup>,
+}
+
+/// A share: 0.134 is 13.4 % faster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speedup {
+    pub share: f64,
+    /// 95 %; null of one run a side.
+    pub interval: Option<Interval>,
+}
+
+/// One deployment at several loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadTable {
+    pub context: Option<u32>,
+    pub model: u32,
+    pub strategy: Option<Strategy>,
+    pub flags: Vec<(String, String)>,
+    /// For each preset the places of its rows, from the lowest load to the highest.
+    pub presets: Vec<(u32, Vec<u32>)>,
+}
+
+/// Which row is best at something, and how surely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Winner {
+    pub figure: MatrixFigure,
+    /// Null for the question over all context lengths.
+    pub context: Option<u32>,
+    pub model: u32,
+    pub level: inferometer_model::campaign::Level,
+    pub row: u32,
+    pub value: f64,
+    /// The best of the other deployments; null where there is none.
+    pub runner_up: Option<u32>,
+    /// How far ahead, as a share of the runner-up.
+    pub ahead: Option<Speedup>,
+    pub certainty: Certainty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// Repeated runs say so, whatever else was compared.
+    Certain,
+    /// The runs lie too close together.
+    Undecided,
+    /// One run a side: what a restart changes is not known.
+    OneRun,
+    /// Nothing else could be compared.
+    Alone,
+    /// The others are the same deployment.
+    Same,
+}
+
+impl MatrixSummary {
+    /// `None` where no matrix was asked. A pure function of what is stored.
+    pub fn of(
+        manifest: &SetManifest,
+        results: &[PointResult],
+        failures: &[PointFailure],
+        deployments: &[DeploymentRecord],
+    ) -> Option<Self> {
+        let Question::Matrix(matrix) = &manifest.campaign.question else { return None };
+        let rows = row::rows(&manifest.campaign, matrix, results, failures);
+        Some(Self {
+            name: matrix.name.clone(),
+            title: matrix.title.clone(),
+            currency: matrix.currency.clone(),
+            presets: matrix.presets.clone(),
+            models: matrix.models.clone(),
+            rows,
+            sections: Vec::new(),
+            strategies: Vec::new(),
+            loads: Vec::new(),
+            winners: Vec::new(),
+            deployments: deployments.to_vec(),
+        })
+    }
+}

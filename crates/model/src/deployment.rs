@@ -1,0 +1,254 @@
+//! How a server is put up for a measurement, and what became of it.
+//!
+//! Nothing here is secret: a command or a variable that needs a key names the variable that holds it
+//! (`{env:NAME}`), and the value is read when the server is started.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A server that is ours for the time of a measurement. What is left of placeholders in it is known
+/// only when it starts: `{port}`, `{name}` and `{env:NAME}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentSpec {
+    pub how: DeploymentHow,
+    #[serde(default)]
+    pub environment: EnvironmentSpec,
+    /// Until it has generated a token.
+    pub ready_timeout: Duration,
+    /// Between being told to end and being killed.
+    pub grace: Duration,
+    pub renewal: Renewal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum DeploymentHow {
+    Process(ProcessSpec),
+    Container(ContainerSpec),
+    Commands(CommandsSpec),
+}
+
+/// A program on this machine, without a shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSpec {
+    /// The program and its arguments. It must listen on `127.0.0.1` at `{port}`.
+    pub command: Vec<String>,
+    /// Where it runs; `None` is where we run.
+    pub folder: Option<String>,
+}
+
+/// A container of docker or podman.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerSpec {
+    /// The program to call: `docker`, `podman`, or another that takes the same arguments.
+    pub engine: String,
+    pub image: String,
+    /// Of `run`, before the image: devices, mounts, memory.
+    pub options: Vec<String>,
+    /// What the image is given to do.
+    pub arguments: Vec<String>,
+    /// Where the server listens inside the container; it is published on loopback at `{port}`.
+    pub port: u16,
+}
+
+/// Commands of the user, each run by `sh -c`; placeholders in them are quoted for the shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandsSpec {
+    /// Puts the server up and returns.
+    pub up: String,
+    /// Prints where it is, as a URL on its last line.
+    pub url: String,
+    /// Prints or follows what it says; `None` where nobody knows.
+    pub logs: Option<String>,
+    /// Takes it down and returns when it is gone.
+    pub down: String,
+}
+
+/// What a server finds in its environment: nothing that is not named here or needed by every program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EnvironmentSpec {
+    /// Variables of ours that are passed on, by their names; `CUDA_*` names all that begin so.
+    pub pass: Vec<String>,
+    /// Variables with their values. None of them is secret.
+    pub set: BTreeMap<String, String>,
+}
+
+/// When the server must be a new one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Renewal {
+    /// Before every repetition: its levels share a server.
+    #[default]
+    EachRepetition,
+    EachRun,
+    /// One server for all.
+    Never,
+}
+
+/// What is known of a server that we put up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentFacts {
+    /// `process`, `container` or `commands`.
+    pub kind: String,
+    /// As it was started, without secrets.
+    pub command: Vec<String>,
+    /// Of a container: the image by its digest, where the engine tells it.
+    pub image: Option<String>,
+    /// What it found in its environment, by name; secret values are left out.
+    pub environment: Vec<(String, String)>,
+    /// From the start to its first generated token.
+    pub ready_after: Duration,
+    /// How many were put up before it in this process.
+    pub restarts: u32,
+}
+
+/// How a server went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Departure {
+    pub ending: DepartureEnding,
+    pub took: Duration,
+    /// Nobody listens on its port any more.
+    pub port_closed: bool,
+    /// Processes of it that are still there, by number and name.
+    pub left: Vec<(u32, String)>,
+    /// Bytes of GPU memory in use before it was started and after it was gone; `None` where no tool
+    /// tells.
+    pub gpu_memory: Option<(u64, u64)>,
+    /// What else did not go as it should.
+    pub troubles: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DepartureEnding {
+    /// It was gone before it was told to go.
+    Before,
+    /// It went when it was told.
+    Told,
+    /// It had to be killed.
+    Killed,
+}
+
+/// A server that could not be put up or did not stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentFailure {
+    pub stage: DeploymentStage,
+    /// What happened, in one line.
+    pub what: String,
+    pub cause: Option<LikelyCause>,
+    /// The last lines that it said.
+    pub log: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeploymentStage {
+    /// It could not be started at all.
+    Start,
+    /// It ended before it was ready.
+    Ended,
+    /// It was not ready in time.
+    Ready,
+    /// It said that it is well and could not generate.
+    Generate,
+    /// It ended during the measurement.
+    Died,
+    /// The measurement itself could not be made.
+    Measure,
+    Stop,
+}
+
+/// What the words of a server look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LikelyCause {
+    OutOfMemory,
+    PortInUse,
+    GatedModel,
+    NoSuchModel,
+    BadFlag,
+    NoGpu,
+    MissingLibrary,
+    DiskFull,
+    NoSuchImage,
+    NoContainerDaemon,
+    Permission,
+}
+
+impl LikelyCause {
+    /// What it is, and what to do about it.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => {
+                "it ran out of memory: a shorter context, more GPUs, a narrower data type, or end what else uses the GPU"
+            }
+            Self::PortInUse => "its port was taken: let the command listen on {port}",
+            Self::GatedModel => {
+                "the model is gated: accept its terms, and pass a token on by naming its variable, such as HF_TOKEN, in the environment list"
+            }
+            Self::NoSuchModel => "the model was not found: check its name, revision or path",
+            Self::BadFlag => {
+                "it does not know one of its arguments: check them against its version"
+            }
+            Self::NoGpu => {
+                "it found no GPU: check the driver, the devices of the container, or ask for the CPU"
+            }
+            Self::MissingLibrary => {
+                "a library or module is missing where it runs: install it there"
+            }
+            Self::DiskFull => "the disk is full: make room for the model",
+            Self::NoSuchImage => {
+                "the image was not found: check its name and tag, or pull it first"
+            }
+            Self::NoContainerDaemon => {
+                "the container engine does not answer: start its daemon, or use another engine"
+            }
+            Self::Permission => {
+                "it was not allowed to: check who owns the files, devices or sockets that it names"
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeploymentStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "not started",
+            Self::Ended => "ended before it was ready",
+            Self::Ready => "not ready in time",
+            Self::Generate => "could not generate",
+            Self::Died => "died during the measurement",
+            Self::Measure => "not measured",
+            Self::Stop => "did not stop",
+        })
+    }
+}
+
+impl DeploymentHow {
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Process(_) => "process",
+            Self::Container(_) => "container",
+            Self::Commands(_) => "commands",
+        }
+    }
+}
+
+impl DeploymentSpec {
+    pub const READY_TIMEOUT: Duration = Duration::from_mins(10);
+    pub const GRACE: Duration = Duration::from_secs(20);
+
+    pub fn new(how: DeploymentHow) -> Self {
+        Self {
+            how,
+            environment: EnvironmentSpec::default(),
+            ready_timeout: Self::READY_TIMEOUT,
+            grace: Self::GRACE,
+            renewal: Renewal::default(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What machines say while a run goes on: the GPUs of the server, where they can be seen, and the
+//! client's own processors and network.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::TelemetryEntry;
+use crate::Moment;
+
+/// One look at all GPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DevicesSample {
+    /// The middle of the look.
+    pub at: Moment,
+    pub took: Duration,
+    pub source: DeviceSource,
+    /// In the order of their numbers.
+    pub devices: Vec<DeviceReading>,
+}
+
+/// One GPU now. What its tool does not tell is absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceReading {
+    pub index: u32,
+    /// Share of the time in which something ran on it, from 0 to 1.
+    pub use_share: Option<f64>,
+    pub memory_used_bytes: Option<u64>,
+    pub memory_total_bytes: Option<u64>,
+    pub power_w: Option<f64>,
+    /// A total since the driver was loaded, where it counts.
+    pub energy_j: Option<f64>,
+    pub core_clock_mhz: Option<f64>,
+    pub memory_clock_mhz: Option<f64>,
+    pub temperature_c: Option<f64>,
+    /// Why it runs slower than it could; `None` where nobody tells.
+    pub throttle: Option<Throttle>,
+    /// Processes that use it, by number; `None` where nobody tells.
+    pub processes: Option<Vec<u32>>,
+}
+
+/// What holds a GPU back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// Its power limit.
+    pub power: bool,
+    /// Its temperature.
+    pub thermal: bool,
+    /// The board: a brake from outside, or a fault.
+    pub hardware: bool,
+}
+
+/// Who told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceSource {
+    Nvml,
+    NvidiaSmi,
+    AmdSmi,
+    RocmSmi,
+    Dcgm,
+}
+
+/// One look at the client's machine. Shares are of the time since the look before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientSample {
+    pub at: Moment,
+    /// Of all hardware threads, from 0 to 1.
+    pub cpu_share: Option<f64>,
+    /// Time that a hypervisor gave to others.
+    pub steal_share: Option<f64>,
+    /// Of our own process, in hardware threads.
+    pub own_cpus: Option<f64>,
+    /// Totals of all interfaces, loopback included.
+    pub received_bytes: Option<u64>,
+    pub sent_bytes: Option<u64>,
+    pub memory_available_bytes: Option<u64>,
+}
+
+/// Why nothing is known of the GPUs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DevicesAbsence {
+    /// Nobody asked for it, or the run is older than this.
+    NotAsked,
+    /// The server is not on this machine, and nobody said who knows its GPUs.
+    Elsewhere,
+    /// No tool of this machine knows a GPU.
+    NoneFound,
+    /// The tool failed, in its own words.
+    Failed(String),
+}
+
+/// What machines said over a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machines {
+    /// In the order of time.
+    pub devices: Vec<DevicesSample>,
+    pub devices_absence: Option<DevicesAbsence>,
+    pub client: Vec<ClientSample>,
+}
+
+impl Default for Machines {
+    fn default() -> Self {
+        let devices_absence = Some(DevicesAbsence::NotAsked);
+        Self { devices: Vec::new(), devices_absence, client: Vec::new() }
+    }
+}
+
+impl Machines {
+    /// What a journal's entries come to.
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a TelemetryEntry>) -> Self {
+        let mut machines = Self::default();
+        for entry in entries {
+            match entry {
+                TelemetryEntry::Devices(sample) => machines.devices.push(sample.clone()),
+                TelemetryEntry::Client(sample) => machines.client.push(*sample),
+                TelemetryEntry::DevicesAbsent(absence) => {
+                    machines.devices_absence = Some(absence.clone());
+                }
+                TelemetryEntry::Sample(_)
+                | TelemetryEntry::Missed(_)
+                | TelemetryEntry::Absent(_)
+                | TelemetryEntry::Skipped(_) => {}
+            }
+        }
+        if !machines.devices.is_empty() {
+            machines.devices_absence = None;
+        }
+        machines.devices.sort_by_key(|sample| sample.at);
+        machines.client.sort_by_key(|sample| sample.at);
+        machines
+    }
+}
+
+impl DeviceSource {
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Nvml => "NVML",
+            Self::NvidiaSmi => "nvidia-smi",
+            Self::AmdSmi => "amd-smi",
+            Self::RocmSmi => "rocm-smi",
+            Self::Dcgm => "DCGM exporter",
+        }
+    }
+}
+
+impl fmt::Display for DevicesAbsence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAsked => f.write_str("the GPUs were not asked for"),
+            Self::Elsewhere => f.write_str("the server is not on this machine"),
+            Self::NoneFound => f.write_str("no GPU was found on this machine"),
+            Self::Failed(why) => write!(f, "the GPUs could not be read: {why}"),
+        }
+    }
+}
