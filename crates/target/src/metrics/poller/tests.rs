@@ -122,10 +122,7 @@ fn is_sample(entry: &TelemetryEntry) -> bool {
 }
 
 fn reason(entry: &TelemetryEntry) -> Option<MissReason> {
-    match entry {
-        TelemetryEntry::Missed(missed) => Some(missed.reason),
-        TelemetryEntry::Sample(_) | TelemetryEntry::Absent(_) | TelemetryEntry::Skipped(_) => None,
-    }
+    if let TelemetryEntry::Missed(missed) = entry { Some(missed.reason) } else { None }
 }
 
 #[test]
