@@ -207,7 +207,12 @@ fn inside<'a>(recording: &'a Recording, observations: &Observations) -> Vec<&'a 
 
 impl GaugeFigures {
     fn of(samples: &[&TelemetrySample], of: fn(&Gauges) -> Option<f64>) -> Option<Self> {
-        let values: Vec<f64> = samples.iter().filter_map(|sample| of(&sample.gauges)).collect();
+        Self::of_values(samples.iter().filter_map(|sample| of(&sample.gauges)))
+    }
+
+    /// `None` of nothing, and of what is no number.
+    pub(crate) fn of_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let max = values.iter().copied().reduce(f64::max)?;
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Some(Self { mean, max, n: values.len() as u64 })
