@@ -22,6 +22,7 @@ mod delivered;
 pub mod detail;
 mod doubt;
 mod estimate;
+mod even_steps;
 mod figures;
 #[cfg(test)]
 mod fixture;
@@ -108,6 +109,6 @@ pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
 pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
 pub use verdict::{Severity, Verdict};
 pub use warning::{
-    AnswerWarning, ClientWarning, LoadWarning, NewPrompts, Notice, RunWarning, ServerTokens,
-    ServerWarning, Warning, WorkloadWarning,
+    AnswerWarning, ClientWarning, LoadWarning, MachineWarning, NewPrompts, Notice, RunWarning,
+    ServerTokens, ServerWarning, ThrottledBy, Warning, WorkloadWarning,
 };

@@ -1,10 +1,23 @@
 //! The machines over a run: the GPUs of the server, and the client's own.
+//!
+//! Figures are of the looks while the plan was played. What a tool does not tell is null, never
+//! zero. Energy is over the window of the throughputs, so that it can be divided by their tokens.
 
-use inferometer_model::Observations;
+mod client;
+mod energy;
+mod gpus;
+mod timeline;
+
 use inferometer_model::telemetry::DeviceSource;
+use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
+pub use self::client::{ClientFigures, ClientTimeline};
+pub use self::energy::EnergyFrom;
+pub use self::timeline::GpuTimeline;
+use crate::metric::Missing;
 use crate::server::GaugeFigures;
+use crate::throughput::Extremes;
 
 /// Of the looks inside the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,13 +33,20 @@ pub struct MachineFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GpuFigures {
     pub source: DeviceSource,
+    /// Inside the run.
     pub looks: u64,
     pub took_ms_max: Option<f64>,
     /// In the order of their numbers.
     pub devices: Vec<DeviceFigures>,
-    /// Of all devices together, over the run.
+    /// Of all devices together that are not idle, here and below.
+    pub power_w: Option<GaugeFigures>,
+    pub memory_used_bytes: Option<GaugeFigures>,
+    /// From the first request sent to the last one ended.
     pub energy_j: Option<f64>,
+    /// Why the energy is not known.
+    pub energy_missing: Option<String>,
     pub energy_per_output_token_j: Option<f64>,
+    /// Of output tokens.
     pub energy_per_million_tokens_kwh: Option<f64>,
     pub timeline: GpuTimeline,
 }
@@ -34,6 +54,8 @@ pub struct GpuFigures {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFigures {
     pub index: u32,
+    /// Nothing ran on it and next to nothing lay in its memory: it is in no sum.
+    pub idle: bool,
     pub use_share: Option<GaugeFigures>,
     pub memory_used_bytes: Option<GaugeFigures>,
     pub memory_total_bytes: Option<u64>,
@@ -41,8 +63,9 @@ pub struct DeviceFigures {
     pub core_clock_mhz: Option<GaugeFigures>,
     pub memory_clock_mhz: Option<GaugeFigures>,
     pub temperature_c: Option<GaugeFigures>,
-    /// Over the run: by its counter where it has one, else from its power.
+    /// Over the same time as the energy of all.
     pub energy_j: Option<f64>,
+    pub energy_from: Option<EnergyFrom>,
     /// Shares of the looks in which something held it back; null where nobody tells.
     pub throttled_power: Option<f64>,
     pub throttled_thermal: Option<f64>,
@@ -51,33 +74,42 @@ pub struct DeviceFigures {
     pub newcomers: u64,
 }
 
-/// Columns of equal length, a value for each step; of several devices the sum (power, memory), the
-/// mean (use, clock) or the highest (temperature).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct GpuTimeline {
-    pub from_ms: f64,
-    pub step_ms: f64,
-    pub use_share: Vec<Option<f64>>,
-    pub memory_used_bytes: Vec<Option<f64>>,
-    pub power_w: Vec<Option<f64>>,
-    pub core_clock_mhz: Vec<Option<f64>>,
-    pub temperature_c: Vec<Option<f64>>,
+/// The figures, and what the metrics need of them.
+#[derive(Debug)]
+pub(crate) struct MeasuredMachines {
+    pub(crate) figures: MachineFigures,
+    /// Of the server's GPUs over the window.
+    pub(crate) energy_j: Result<f64, Missing>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ClientFigures {
-    pub looks: u64,
-    pub cpu_share: Option<GaugeFigures>,
-    pub steal_share: Option<GaugeFigures>,
-    pub own_cpus: Option<GaugeFigures>,
-    pub received_bytes_per_s: Option<f64>,
-    pub sent_bytes_per_s: Option<f64>,
-    pub memory_available_bytes_min: Option<u64>,
-}
+const NO_GPUS: Missing = Missing("nothing is known of the server's GPUs");
 
-impl MachineFigures {
-    pub(crate) fn of(observations: &Observations) -> Self {
-        let gpus_missing = observations.machines.devices_absence.as_ref().map(ToString::to_string);
-        Self { gpus: None, gpus_missing, client: None }
+impl MeasuredMachines {
+    /// `output_tokens` are those of answers that are whole; `None` where there are none to divide by.
+    pub(crate) fn of(
+        observations: &Observations,
+        window: Extremes,
+        output_tokens: Option<u64>,
+    ) -> Self {
+        let machines = &observations.machines;
+        let client = ClientFigures::of(observations);
+        let Some((gpus, energy_j)) = GpuFigures::of(observations, window, output_tokens) else {
+            let absence = machines.devices_absence.as_ref().map(ToString::to_string);
+            let missing = absence.unwrap_or_else(|| "no GPU was in what was read".to_owned());
+            let figures = MachineFigures { gpus: None, gpus_missing: Some(missing), client };
+            return Self { figures, energy_j: Err(NO_GPUS) };
+        };
+        let figures = MachineFigures { gpus: Some(gpus), gpus_missing: None, client };
+        Self { figures, energy_j }
     }
 }
+
+/// Whether a look was while the plan was played. A run that died does not know when it began, and
+/// all its looks count.
+fn is_inside(observations: &Observations, at: Moment) -> bool {
+    let ending = &observations.ending;
+    ending.began.is_none_or(|began| (began..=ending.at).contains(&at))
+}
+
+#[cfg(test)]
+mod tests;

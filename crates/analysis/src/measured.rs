@@ -18,6 +18,7 @@ use crate::figures::{CourseFigure, CourseTally, GapsFigure};
 use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
+use crate::machines::MeasuredMachines;
 use crate::metric::{Missing, NOTHING_OK};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::pooled::{self, Gaps};
@@ -99,6 +100,7 @@ pub(crate) struct Measured {
     pub(crate) vllm: vllm::Gathered,
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
+    pub(crate) machines: MeasuredMachines,
     /// Distances between moments that made no sense.
     pub(crate) out_of_order: u64,
     pub(crate) steady: SteadyState,
@@ -302,6 +304,7 @@ impl<'run> Pass<'run> {
         latencies.event_width.push((0.0, latencies.events_alone));
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
+        let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
         Measured {
             steady,
             delivered: Delivered::of(observations),
@@ -342,6 +345,7 @@ impl<'run> Pass<'run> {
             request_rates: self.request_rates.finish(),
             vllm: self.vllm.finish(observations),
             server,
+            machines: MeasuredMachines::of(observations, self.extremes, written),
             out_of_order: self.ruler.out_of_order(),
             course: self.course.finish(),
             gaps: gaps.figure.filter(|_| self.streaming),

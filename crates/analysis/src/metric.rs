@@ -40,6 +40,9 @@ pub enum Unit {
     Requests,
     /// From 0 to 1.
     Share,
+    Watts,
+    JoulesPerToken,
+    TokensPerJoule,
 }
 
 /// Which direction is good news.
@@ -76,6 +79,8 @@ enum Formula {
     Scalar(fn(&Measured) -> Result<f64, Missing>),
     /// The same, and where it lies as far as the run itself can tell.
     Estimate(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
+    /// Of what the server and its machine told, which need not tell anything.
+    Telemetry(fn(&Measured) -> Result<f64, Missing>),
 }
 
 impl Metric {
@@ -90,8 +95,14 @@ impl Metric {
     pub fn shape(&self) -> Shape {
         match self.formula {
             Formula::Distribution(..) => Shape::Distribution,
-            Formula::Scalar(_) | Formula::Estimate(..) => Shape::Scalar,
+            Formula::Scalar(_) | Formula::Estimate(..) | Formula::Telemetry(_) => Shape::Scalar,
         }
+    }
+
+    /// Whether others than the client tell it: a run without them lacks nothing, and pages pass over
+    /// it.
+    pub const fn is_telemetry(&self) -> bool {
+        matches!(self.formula, Formula::Telemetry(_))
     }
 
     pub fn named(name: &str) -> Option<&'static Self> {
@@ -107,7 +118,9 @@ impl Metric {
                     Err(Missing(reason)) => Distribution::nothing(reason),
                 })
             }
-            Formula::Scalar(formula) => MetricValue::Scalar(self.scalar(formula(measured), None)),
+            Formula::Scalar(formula) | Formula::Telemetry(formula) => {
+                MetricValue::Scalar(self.scalar(formula(measured), None))
+            }
             Formula::Estimate(formula, interval) => {
                 MetricValue::Scalar(self.scalar(formula(measured), interval(measured)))
             }
@@ -121,7 +134,7 @@ impl Metric {
     ) -> Option<Result<&'m Distribution, Missing>> {
         match self.formula {
             Formula::Distribution(series, absent) => Some(series(measured).found(absent)),
-            Formula::Scalar(_) | Formula::Estimate(..) => None,
+            Formula::Scalar(_) | Formula::Estimate(..) | Formula::Telemetry(_) => None,
         }
     }
 
@@ -153,6 +166,9 @@ impl Unit {
             Self::TokensPerSecond => "tok/s",
             Self::Requests => "requests",
             Self::Share => "share",
+            Self::Watts => "W",
+            Self::JoulesPerToken => "J/tok",
+            Self::TokensPerJoule => "tok/J",
         }
     }
 }

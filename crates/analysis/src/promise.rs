@@ -187,9 +187,15 @@ fn limit(slo: &Slo, metric: &'static Metric) -> Result<f64, SloProblem> {
     match (metric.unit, slo.limit) {
         (Unit::Milliseconds, Limit::Milliseconds(limit))
         | (Unit::Share, Limit::Share(limit))
-        | (Unit::RequestsPerSecond | Unit::TokensPerSecond | Unit::Requests, Limit::Plain(limit)) => {
-            Ok(limit)
-        }
+        | (
+            Unit::RequestsPerSecond
+            | Unit::TokensPerSecond
+            | Unit::Requests
+            | Unit::Watts
+            | Unit::JoulesPerToken
+            | Unit::TokensPerJoule,
+            Limit::Plain(limit),
+        ) => Ok(limit),
         (Unit::Milliseconds, _) => {
             Err(wrong("a time; write it with its unit, such as 500ms or 2s"))
         }
@@ -199,6 +205,13 @@ fn limit(slo: &Slo, metric: &'static Metric) -> Result<f64, SloProblem> {
         }
         (Unit::TokensPerSecond, _) => {
             Err(wrong("a number of tokens per second; write it without a unit"))
+        }
+        (Unit::Watts, _) => Err(wrong("a number of watts; write it without a unit")),
+        (Unit::JoulesPerToken, _) => {
+            Err(wrong("a number of joules per token; write it without a unit"))
+        }
+        (Unit::TokensPerJoule, _) => {
+            Err(wrong("a number of tokens per joule; write it without a unit"))
         }
         (Unit::Requests, _) => Err(wrong("a number of requests; write it without a unit")),
     }

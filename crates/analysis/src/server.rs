@@ -47,6 +47,9 @@ pub struct ServerSide {
     pub e2e_ms_mean: Option<f64>,
     pub queue_ms_mean: Option<f64>,
     pub tokens_apart: TokensApart,
+    /// Why the totals are not compared; absent where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_not_compared: Option<String>,
     pub timeline: Timeline,
 }
 
@@ -135,11 +138,7 @@ impl ServerSide {
         };
         let (queries, hits) = (counter(|c| c.prefix_queries), counter(|c| c.prefix_hits));
         let (prompt, generation) = (counter(|c| c.prompt_tokens), counter(|c| c.generation_tokens));
-        let comparable = client.all_ok
-            && segments.restarts() == 0
-            && client
-                .window
-                .lies_between(recording.samples.first()?.at, recording.samples.last()?.at);
+        let not_compared = client.incomparable(&segments, &recording.samples);
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
         Some(Self {
             dialect,
@@ -159,13 +158,38 @@ impl ServerSide {
             ttft_ms_mean: mean(|timings| timings.ttft),
             e2e_ms_mean: mean(|timings| timings.e2e),
             queue_ms_mean: mean(|timings| timings.queue),
-            tokens_apart: if comparable {
-                TokensApart::of(client.tokens, prompt, generation)
-            } else {
-                TokensApart::default()
+            tokens_apart: match not_compared {
+                None => TokensApart::of(client.tokens, prompt, generation),
+                Some(_) => TokensApart::default(),
             },
+            tokens_not_compared: not_compared.map(str::to_owned),
             timeline: Timeline::of(&recording.samples, &segments, observations),
         })
+    }
+}
+
+impl ClientCounts<'_> {
+    /// Why the server's totals cannot be those of the client's requests alone.
+    fn incomparable(
+        &self,
+        segments: &Segments<'_>,
+        samples: &[TelemetrySample],
+    ) -> Option<&'static str> {
+        let is_between = samples
+            .first()
+            .zip(samples.last())
+            .is_some_and(|(first, last)| self.window.lies_between(first.at, last.at));
+        if !self.all_ok {
+            Some("a request failed, and what the server did for it is not known")
+        } else if segments.replicas().is_some() {
+            Some("several servers answered by turns")
+        } else if 0 < segments.restarts() {
+            Some("the server was restarted meanwhile")
+        } else if !is_between {
+            Some("its counters were not read both before and after all requests")
+        } else {
+            None
+        }
     }
 }
 
@@ -207,7 +231,12 @@ fn inside<'a>(recording: &'a Recording, observations: &Observations) -> Vec<&'a 
 
 impl GaugeFigures {
     fn of(samples: &[&TelemetrySample], of: fn(&Gauges) -> Option<f64>) -> Option<Self> {
-        let values: Vec<f64> = samples.iter().filter_map(|sample| of(&sample.gauges)).collect();
+        Self::of_values(samples.iter().filter_map(|sample| of(&sample.gauges)))
+    }
+
+    /// `None` of nothing, and of what is no number.
+    pub(crate) fn of_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let max = values.iter().copied().reduce(f64::max)?;
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         Some(Self { mean, max, n: values.len() as u64 })

@@ -38,6 +38,11 @@ impl Extremes {
         self.0 = Some(self.0.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
     }
 
+    /// `None` when there is no time between them.
+    pub(crate) fn bounds(self) -> Option<(Moment, Moment)> {
+        self.0.filter(|(first, last)| first < last)
+    }
+
     pub(crate) fn bounds_ns(self) -> Option<(u64, u64)> {
         self.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()))
     }

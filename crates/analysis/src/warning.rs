@@ -1,13 +1,14 @@
 //! Reasons to doubt a run: each is data, has a text, and says what to do about it.
 //!
 //! To add a warning: its variant in the enum of its kind (`run`, `load`, `client`, `workload`,
-//! `answers` or `server`), then key, severity, text, remedy and the check that it belongs to
+//! `answers`, `server` or `machines`), then key, severity, text, remedy and the check that it belongs to
 //! (`check/belongs.rs`), which the compiler asks for, its condition in `found` beside them, and tests
 //! that raise it and that do not.
 
 mod answers;
 pub(crate) mod client;
 mod load;
+pub(crate) mod machines;
 mod run;
 mod server;
 mod workload;
@@ -24,6 +25,7 @@ pub(crate) use self::workload::{CACHED_SHARE, CACHED_SHARE_GRAVE, cached_share, 
 pub use self::answers::AnswerWarning;
 pub use self::client::ClientWarning;
 pub use self::load::LoadWarning;
+pub use self::machines::{MachineWarning, ThrottledBy};
 pub use self::run::RunWarning;
 pub use self::server::{ServerTokens, ServerWarning};
 pub use self::workload::{NewPrompts, WorkloadWarning};
@@ -45,6 +47,8 @@ pub enum Warning {
     Answers(AnswerWarning),
     /// What the server's metrics say.
     Server(ServerWarning),
+    /// What the machines say.
+    Machines(MachineWarning),
 }
 
 /// A warning as the summary stores it.
@@ -69,7 +73,9 @@ impl Warning {
         let workload = workload.map(Self::Workload);
         let answers = AnswerWarning::found(observations, measured).into_iter().map(Self::Answers);
         let server = ServerWarning::found(measured).into_iter().map(Self::Server);
-        let answered = workload.chain(answers).chain(server);
+        let machines = MachineWarning::found(&measured.machines.figures).into_iter();
+        let machines = machines.map(Self::Machines);
+        let answered = workload.chain(answers).chain(server).chain(machines);
         let mut warnings: Vec<Self> = run.chain(load).chain(client).chain(answered).collect();
         warnings.sort_by_key(|warning| std::cmp::Reverse(warning.severity()));
         warnings
@@ -83,6 +89,7 @@ impl Warning {
             Self::Workload(warning) => warning.key(),
             Self::Answers(warning) => warning.key(),
             Self::Server(warning) => warning.key(),
+            Self::Machines(warning) => warning.key(),
         }
     }
 
@@ -94,6 +101,7 @@ impl Warning {
             Self::Workload(warning) => warning.severity(),
             Self::Answers(warning) => warning.severity(),
             Self::Server(warning) => warning.severity(),
+            Self::Machines(warning) => warning.severity(),
         }
     }
 
@@ -106,6 +114,7 @@ impl Warning {
             Self::Workload(warning) => warning.remedy(),
             Self::Answers(warning) => warning.remedy(),
             Self::Server(warning) => warning.remedy(),
+            Self::Machines(warning) => warning.remedy(),
         }
     }
 
@@ -129,6 +138,7 @@ impl fmt::Display for Warning {
             Self::Workload(warning) => warning.fmt(f),
             Self::Answers(warning) => warning.fmt(f),
             Self::Server(warning) => warning.fmt(f),
+            Self::Machines(warning) => warning.fmt(f),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod document;
 pub mod escape;
 pub mod explain;
+mod gpus;
 pub mod json;
 pub mod junit;
 pub mod lines;

@@ -45,6 +45,9 @@ pub enum FactUnit {
     Requests,
     /// From 0 to 1.
     Share,
+    Watts,
+    JoulesPerToken,
+    TokensPerJoule,
     /// A plain number, such as a concurrency.
     Number,
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod groups;
 pub mod import;
+mod machines;
 mod promises;
 mod requirements;
 mod sections;
@@ -59,6 +60,7 @@ pub fn render_judged(
         audit::audit(summary, style),
         sections::outcomes(summary, style),
         server::server(summary, style),
+        machines::machines(summary, style),
         sections::client(summary, style),
         validity::checks(summary, style),
         sections::files(files, style),

@@ -2,7 +2,8 @@
 
 use super::CheckKind;
 use crate::warning::{
-    AnswerWarning, ClientWarning, LoadWarning, RunWarning, ServerWarning, Warning, WorkloadWarning,
+    AnswerWarning, ClientWarning, LoadWarning, MachineWarning, RunWarning, ServerWarning, Warning,
+    WorkloadWarning,
 };
 
 impl Warning {
@@ -15,6 +16,7 @@ impl Warning {
             Self::Workload(warning) => of_workload(warning),
             Self::Answers(warning) => of_answers(warning),
             Self::Server(warning) => of_server(warning),
+            Self::Machines(warning) => of_machines(warning),
         }
     }
 }
@@ -93,6 +95,19 @@ const fn of_server(warning: &ServerWarning) -> CheckKind {
         }
         ServerWarning::MoreTokens { .. } | ServerWarning::FewerTokens { .. } => {
             CheckKind::ServerAlone
+        }
+    }
+}
+
+const fn of_machines(warning: &MachineWarning) -> CheckKind {
+    match warning {
+        MachineWarning::GpuThrottled { .. }
+        | MachineWarning::GpuHot { .. }
+        | MachineWarning::GpuMemoryFull { .. }
+        | MachineWarning::GpusIdle { .. } => CheckKind::GpuSpeed,
+        MachineWarning::GpuNewcomers { .. } => CheckKind::GpuAlone,
+        MachineWarning::ClientCpuFull { .. } | MachineWarning::ClientMemoryLow { .. } => {
+            CheckKind::ClientMachine
         }
     }
 }

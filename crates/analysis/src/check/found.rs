@@ -6,6 +6,7 @@ use inferometer_model::{Observations, Outcome};
 use super::{CheckKind, Limits};
 use crate::client::{ClientHealth, share};
 use crate::delivered::{Delivered, SLOTS_SHARE};
+use crate::machines::GpuFigures;
 use crate::measured::{Measured, Series};
 use crate::metric::{NOTHING_OK, NOTHING_SENT};
 use crate::server::ServerSide;
@@ -72,6 +73,9 @@ impl Found {
                 Ok(Self::figure(restarts, "no restart in the server's metrics"))
             }
             CheckKind::ServerAlone => alone(server()?),
+            CheckKind::GpuSpeed => gpu_speed(gpus(measured)?),
+            CheckKind::GpuAlone => gpu_alone(gpus(measured)?, run),
+            CheckKind::ClientMachine => client_machine(measured),
         }
     }
 
@@ -251,4 +255,40 @@ fn alone(server: &ServerSide) -> Finding {
         .ok_or("the server's totals cannot be compared with the client's")?;
     let text = format!("the server's tokens are {:.2} % apart from ours", worst.abs() * 100.0);
     Ok(Found::figure(worst.abs(), text))
+}
+
+fn gpus(measured: &Measured) -> Result<&GpuFigures, String> {
+    let machines = &measured.machines.figures;
+    let missing = || machines.gpus_missing.clone().unwrap_or_default();
+    let gpus = machines.gpus.as_ref().ok_or_else(missing)?;
+    if gpus.looks == 0 {
+        Err("no look at the GPUs was inside the run".to_owned())
+    } else {
+        Ok(gpus)
+    }
+}
+
+fn gpu_speed(gpus: &GpuFigures) -> Finding {
+    let used = gpus.devices.iter().filter(|device| !device.idle);
+    let shares = used.flat_map(|device| [device.throttled_thermal, device.throttled_hardware]);
+    let worst =
+        shares.flatten().reduce(f64::max).ok_or("the GPUs do not say what holds them back")?;
+    Ok(Found::figure(worst, "neither heat nor a brake of the board held a GPU back"))
+}
+
+fn gpu_alone(gpus: &GpuFigures, run: &Observations) -> Finding {
+    let looks = run.machines.devices.iter().flat_map(|sample| &sample.devices);
+    if looks.filter(|reading| reading.processes.is_some()).count() < 2 {
+        return Err("the GPUs do not say which processes use them".to_owned());
+    }
+    let used = gpus.devices.iter().filter(|device| !device.idle);
+    let newcomers: u64 = used.map(|device| device.newcomers).sum();
+    Ok(Found::figure(newcomers as f64, "no process came to the GPUs during the run"))
+}
+
+fn client_machine(measured: &Measured) -> Finding {
+    let client = measured.machines.figures.client.as_ref();
+    let busy = client.and_then(|client| client.cpu_share).ok_or("nobody looked at it")?.mean;
+    let text = format!("its processors were busy for {:.1} % of the run", busy * 100.0);
+    Ok(Found::figure(busy, text))
 }

@@ -4,6 +4,7 @@ use super::Limits;
 use crate::delivered::{RATE_APART, RATE_APART_GRAVE};
 use crate::little::LITTLE_APART;
 use crate::warning::client::{CAPACITY_SHARE, CLIENT_MS, Limit, SENT_LATE_MS};
+use crate::warning::machines::{CPU_FULL_SHARE, THROTTLED_SHARE};
 use crate::warning::{CACHED_SHARE_GRAVE, ERRORS_SHARE, FOREIGN_SHARE_GRAVE};
 
 /// What is asked of every run.
@@ -30,6 +31,9 @@ pub enum CheckKind {
     Cache,
     ServerRestart,
     ServerAlone,
+    GpuSpeed,
+    GpuAlone,
+    ClientMachine,
 }
 
 struct Entry {
@@ -76,6 +80,7 @@ impl CheckKind {
                 | Self::ClientCapacity
                 | Self::Clock
                 | Self::KernelStamps
+                | Self::ClientMachine
         )
     }
 
@@ -91,6 +96,9 @@ impl CheckKind {
             Self::Cache => (Some(CACHED_SHARE_GRAVE), None),
             Self::ServerRestart => (None, Some(0.0)),
             Self::ServerAlone => (Some(FOREIGN_SHARE_GRAVE), None),
+            Self::GpuSpeed => (Some(THROTTLED_SHARE), None),
+            Self::GpuAlone => (Some(0.0), None),
+            Self::ClientMachine => (Some(CPU_FULL_SHARE), None),
             Self::CompleteRun
             | Self::SteadyState
             | Self::SampleSize
@@ -111,7 +119,7 @@ impl CheckKind {
 }
 
 /// In the order of [`CheckKind`], by which an entry is found.
-static TABLE: [Entry; 21] = [
+static TABLE: [Entry; 24] = [
     Entry {
         kind: CheckKind::CompleteRun,
         key: "complete-run",
@@ -273,6 +281,28 @@ static TABLE: [Entry; 21] = [
         title: "Did the server work for this run alone?",
         help: "its totals of tokens against the client's; above 1 % it is noted, and fewer are \
                only noted",
+        unit: Some("share"),
+    },
+    Entry {
+        kind: CheckKind::GpuSpeed,
+        key: "gpu-speed",
+        title: "Did the GPUs run as fast as they can?",
+        help: "the share of looks in which heat or a brake of the board held one back; a power \
+               limit, 85 °C, memory that is 98 % full and GPUs that do nothing are noted",
+        unit: Some("share"),
+    },
+    Entry {
+        kind: CheckKind::GpuAlone,
+        key: "gpu-alone",
+        title: "Had the server its GPUs to itself?",
+        help: "processes that came to its GPUs while the run went on",
+        unit: Some("processes"),
+    },
+    Entry {
+        kind: CheckKind::ClientMachine,
+        key: "client-machine",
+        title: "Had the client's machine room?",
+        help: "the mean use of its processors; less than 512 MiB of memory left degrades too",
         unit: Some("share"),
     },
 ];

@@ -115,7 +115,10 @@ fn shown(is_open: bool) -> Vec<Quantity> {
 /// Whether its value depends on who counted the tokens of answers.
 pub(super) fn counts_output(metric: &Metric) -> bool {
     matches!(metric.name, "itl" | "tpot" | "fluidity")
-        || metric.unit == Unit::TokensPerSecond && !matches!(metric.name, "input_throughput" | "pp")
+        || matches!(metric.unit, Unit::JoulesPerToken | Unit::TokensPerJoule)
+        || metric.unit == Unit::TokensPerSecond
+            && !metric.is_telemetry()
+            && !matches!(metric.name, "input_throughput" | "pp")
 }
 
 pub(super) fn counts_input(metric: &Metric) -> bool {

@@ -5,6 +5,7 @@ use inferometer_model::spec::LoadShape;
 use super::{Measured, NOT_STREAMED};
 use crate::estimate::Interval;
 use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
+use crate::server::{CounterFigures, ServerSide};
 use crate::slos::{RequestSlo, RequestSlos};
 use crate::tokens::NO_TOKENS;
 
@@ -122,6 +123,44 @@ impl Measured {
         mean.and_then(|mean| per_ms(1.0, mean)).ok_or(no_tpot)
     }
 
+    pub(crate) fn server_prompt_throughput(&self) -> Result<f64, Missing> {
+        self.server_rate(|server| server.prompt_tokens)
+    }
+
+    pub(crate) fn server_generation_throughput(&self) -> Result<f64, Missing> {
+        self.server_rate(|server| server.generation_tokens)
+    }
+
+    pub(crate) fn gpu_power(&self) -> Result<f64, Missing> {
+        Ok(self.machines.energy_j? / self.extremes.duration_s().ok_or(NO_TIME)?)
+    }
+
+    pub(crate) fn energy_per_output_token(&self) -> Result<f64, Missing> {
+        Ok(self.machines.energy_j? / self.output_tokens()?)
+    }
+
+    pub(crate) fn output_tokens_per_joule(&self) -> Result<f64, Missing> {
+        Ok(self.output_tokens()? / self.machines.energy_j?)
+    }
+
+    fn output_tokens(&self) -> Result<f64, Missing> {
+        self.generated()?;
+        match self.tokens.output_total {
+            _ if self.ok == 0 => Err(NOTHING_OK),
+            0 => Err(Missing("no ok answer carried output")),
+            tokens => Ok(tokens as f64),
+        }
+    }
+
+    fn server_rate(
+        &self,
+        counter: fn(&ServerSide) -> Option<CounterFigures>,
+    ) -> Result<f64, Missing> {
+        let server = self.server.as_ref().map_err(|_| NO_METRICS)?;
+        let untold = Missing("the server's counter is not known before and after the run");
+        counter(server).and_then(|found| found.per_s).ok_or(untold)
+    }
+
     fn generated(&self) -> Result<(), Missing> {
         if self.generates { Ok(()) } else { Err(NO_TOKENS) }
     }
@@ -140,4 +179,5 @@ fn per_ms(count: f64, ms: f64) -> Option<f64> {
 }
 
 const NO_SLO: Missing = Missing("no SLO was set for each request");
+const NO_METRICS: Missing = Missing("nothing is known of the server's metrics");
 const NO_TIME: Missing = Missing("the window has no length");

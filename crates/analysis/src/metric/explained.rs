@@ -2,6 +2,7 @@
 //! none, how its doubt is found, and what other tools mean by the same name.
 
 mod latencies;
+mod machines;
 mod rates;
 
 use super::Metric;
@@ -21,9 +22,12 @@ pub struct Explained {
 impl Metric {
     /// Every metric of the table has its words; a test looks.
     pub fn explained(&self) -> Option<&'static Explained> {
-        let all = latencies::EXPLAINED.iter().chain(rates::EXPLAINED);
-        all.into_iter().find(|explained| explained.metric == self.name)
+        all().find(|explained| explained.metric == self.name)
     }
+}
+
+fn all() -> impl Iterator<Item = &'static Explained> {
+    latencies::EXPLAINED.iter().chain(rates::EXPLAINED).chain(machines::EXPLAINED)
 }
 
 pub(crate) const VLLM: &str = "vllm bench serve";
@@ -58,8 +62,7 @@ mod tests {
             let found = metric.explained();
             assert!(found.is_some(), "{}: add its words to metric/explained/", metric.name);
         }
-        let mut names: Vec<&str> =
-            latencies::EXPLAINED.iter().chain(rates::EXPLAINED).map(|it| it.metric).collect();
+        let mut names: Vec<&str> = all().map(|it| it.metric).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn words_are_fragments_that_stand_on_one_line() {
-        for explained in latencies::EXPLAINED.iter().chain(rates::EXPLAINED) {
+        for explained in all() {
             let texts = [explained.formula, explained.null_when, explained.doubt];
             let elsewhere = explained.elsewhere.iter().map(|(_, text)| *text);
             for text in texts.into_iter().chain(elsewhere) {

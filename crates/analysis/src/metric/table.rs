@@ -249,6 +249,51 @@ pub static METRICS: &[Metric] = &[
         headline: Headline::Never,
         formula: Formula::Estimate(Measured::decode_speed, |m| m.doubt.decode),
     },
+    Metric {
+        name: "server_prompt_throughput",
+        title: "Prompt TPS (server)",
+        help: "prompt tokens by the server's counter / time between its first and last scrape",
+        unit: Unit::TokensPerSecond,
+        better: Better::Higher,
+        headline: Headline::Never,
+        formula: Formula::Telemetry(Measured::server_prompt_throughput),
+    },
+    Metric {
+        name: "server_generation_throughput",
+        title: "Generation TPS (server)",
+        help: "generated tokens by the server's counter / the same time",
+        unit: Unit::TokensPerSecond,
+        better: Better::Higher,
+        headline: Headline::Never,
+        formula: Formula::Telemetry(Measured::server_generation_throughput),
+    },
+    Metric {
+        name: "gpu_power",
+        title: "GPU power",
+        help: "energy of the server's GPUs / window, all that were in use together",
+        unit: Unit::Watts,
+        better: Better::Neither,
+        headline: Headline::Never,
+        formula: Formula::Telemetry(Measured::gpu_power),
+    },
+    Metric {
+        name: "energy_per_output_token",
+        title: "Energy per output token",
+        help: "energy of the server's GPUs over the window / output tokens of ok requests",
+        unit: Unit::JoulesPerToken,
+        better: Better::Lower,
+        headline: Headline::Never,
+        formula: Formula::Telemetry(Measured::energy_per_output_token),
+    },
+    Metric {
+        name: "output_tokens_per_joule",
+        title: "Output tokens per joule",
+        help: "the inverse: output tokens of ok requests / energy of the server's GPUs",
+        unit: Unit::TokensPerJoule,
+        better: Better::Higher,
+        headline: Headline::Never,
+        formula: Formula::Telemetry(Measured::output_tokens_per_joule),
+    },
 ];
 
 const NO_OUTPUT: Missing = Missing("no ok answer carried output");
@@ -293,6 +338,11 @@ mod tests {
                 "fluidity",
                 "pp",
                 "tg",
+                "server_prompt_throughput",
+                "server_generation_throughput",
+                "gpu_power",
+                "energy_per_output_token",
+                "output_tokens_per_joule",
             ]
         );
     }

@@ -212,5 +212,8 @@ fn totals_are_compared_with_the_clients_own() {
     if let Telemetry::Recorded(recording) = &mut late.telemetry {
         recording.samples[0].at = ms(1);
     }
-    assert_eq!(summarize(&late).server.unwrap().tokens_apart, TokensApart::default());
+    let found = summarize(&late).server.unwrap();
+    assert_eq!(found.tokens_apart, TokensApart::default());
+    let reason = "its counters were not read both before and after all requests";
+    assert_eq!(found.tokens_not_compared.as_deref(), Some(reason));
 }

@@ -81,6 +81,34 @@ pub static WORDS: &[Word] = &[
         see: &["output_throughput", "total_throughput", "per_user_throughput", "tg"],
     },
     Word {
+        name: "prompt TPS",
+        aliases: &["prompt_tps", "prompt tokens per second", "avg_prompt_tps"],
+        meaning: "What a server's counter of prompt tokens grows by in a second, as matrices of \
+            deployments publish it: here server_prompt_throughput, from the scrape before the load \
+            to the one after it. input_throughput is the same by the client, of ok requests only and \
+            over the window of the requests. They part where requests fail, where others use the \
+            server, and where a run is so short that the time around it counts.",
+        see: &["server_prompt_throughput", "input_throughput"],
+    },
+    Word {
+        name: "generation TPS",
+        aliases: &["generation_tps", "generation tokens per second", "avg_generation_tps"],
+        meaning: "What a server's counter of generated tokens grows by in a second: here \
+            server_generation_throughput, beside output_throughput, which is the same by the client. \
+            Tokens that were written for requests that failed are in the server's number and not in \
+            the client's, so a failing deployment can look fast by it.",
+        see: &["server_generation_throughput", "output_throughput", "error_rate"],
+    },
+    Word {
+        name: "energy",
+        aliases: &["joules", "watts", "power", "energy per token", "kWh"],
+        meaning: "What the server's GPUs took from the first request sent to the last one ended, by \
+            their own counters or as the area under their power. GPUs that did nothing are left out; \
+            processors, memory, fans and the network are not in it, so the bill is larger. It is \
+            divided by output tokens of ok requests: what prompts and failures cost is in it.",
+        see: &["energy_per_output_token", "gpu_power"],
+    },
+    Word {
         name: "valid",
         aliases: &["verdict", "degraded", "invalid"],
         meaning: "Whether a run's numbers are about the server. Invalid: they are not, and the \

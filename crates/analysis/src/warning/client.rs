@@ -92,7 +92,10 @@ impl ClientWarning {
         }
         let health = ClientHealth::of(observations, measured);
         let mut found = lags(observations, measured, &health);
-        found.extend(STOLEN_SHARE.passed(health.cpu_stolen).map(|share| Self::CpuStolen { share }));
+        // Looks tell it where the run's own totals do not.
+        let looked = measured.machines.figures.client.as_ref().and_then(|it| it.steal_share);
+        let stolen = health.cpu_stolen.or(looked.map(|steal| steal.mean));
+        found.extend(STOLEN_SHARE.passed(stolen).map(|share| Self::CpuStolen { share }));
         let used = health.capacity.as_ref().map(|capacity| capacity.used);
         found.extend(CAPACITY_SHARE.passed(used).map(|share| Self::CapacityUsed { share }));
         let jumps = health.clock_jumps.unwrap_or(0);

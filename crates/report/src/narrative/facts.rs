@@ -141,6 +141,9 @@ impl FactUnit {
             Self::RequestsPerSecond => " requests/s",
             Self::Tokens => " tokens",
             Self::Requests => " requests",
+            Self::Watts => " W",
+            Self::JoulesPerToken => " J/tok",
+            Self::TokensPerJoule => " tok/J",
             // The sign of per cent is printed with the number.
             Self::Share | Self::Number => "",
         }

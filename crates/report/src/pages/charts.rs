@@ -5,7 +5,9 @@
 
 mod client;
 mod course;
+mod energy;
 mod levels;
+mod machines;
 mod outcomes;
 mod pareto;
 mod requests;
@@ -16,7 +18,9 @@ use inferometer_analysis::set::Across;
 
 pub(super) use self::client::client_health;
 pub(super) use self::course::course;
+pub(super) use self::energy::energy;
 pub(super) use self::levels::{latency, mermaid, throughput};
+pub(super) use self::machines::{client_machine, gpus};
 pub(super) use self::outcomes::outcomes;
 pub(super) use self::pareto::pareto;
 pub(super) use self::requests::{gaps, requests};

@@ -1,5 +1,6 @@
 //! The page of a single run.
 
+mod machines;
 mod tables;
 
 use inferometer_analysis::{Summary, Verdict};
@@ -56,8 +57,10 @@ fn sections(summary: &Summary, row: Row<'_>, narrative: &Narrative) -> Vec<Secti
     let rows = [row];
     sections.push(section("charts", "Charts", figures(summary, &rows[0])));
     if let Some(table) = tables::server(summary) {
-        sections.push(section("server", "What the server says of itself", vec![table]));
+        let blocks = [table].into_iter().chain(tables::tokens(summary)).collect();
+        sections.push(section("server", "What the server says of itself", blocks));
     }
+    sections.extend(machines::machines(summary));
     if !narrative.recommendations.is_empty() {
         let list = vec![Block::List(frame::texts(&narrative.recommendations))];
         sections.push(section("recommendations", "Recommendations", list));

@@ -228,6 +228,7 @@ fn figures(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section
     let others = [
         charts::latency(series),
         charts::pareto(series),
+        charts::energy(series),
         charts::first_tokens(&all, "levels"),
         charts::token_gaps(&all, "levels"),
     ];
@@ -239,7 +240,12 @@ fn figures(set: &SetSummary, series: &[Series<'_>], rows: &[Row<'_>]) -> Section
 /// The course of the run that is drawn, folded away.
 fn of_row(row: &Row<'_>) -> Option<Block> {
     let (run, id) = (row.drawn()?, row.id());
-    let drawn = [charts::course(run, &id), charts::requests(run, &id), charts::gaps(run, &id)];
+    let drawn = [
+        charts::course(run, &id),
+        charts::gpus(run, &id),
+        charts::requests(run, &id),
+        charts::gaps(run, &id),
+    ];
     let told = |chart: Chart| Chart { n: chart.n.clone() + &row.which_run(), ..chart };
     let blocks: Vec<Block> = drawn.into_iter().flatten().map(told).map(charts::figure).collect();
     let summary = format!("Charts of run {} ({})", run.run.id, row.name);

@@ -2,6 +2,7 @@
 //! reasons to doubt it.
 
 mod bars;
+mod energy;
 pub(crate) mod findings;
 mod levels;
 mod repeat;
@@ -64,6 +65,7 @@ fn of_condition(set: &SetSummary, condition: &ConditionSummary, style: Style) ->
         QuestionKind::Sweep | QuestionKind::Search | QuestionKind::Matrix => vec![
             levels::throughputs(condition, name, style),
             levels::latencies(condition, name, style),
+            energy::energy(condition, name, style),
             bars::bars(condition, name, style),
             findings::findings(condition, set.asked.dimension, name, style),
         ],

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod doubts;
+mod machines;
 mod made;
 
 use inferometer_analysis::set::{PointResult, SetSummary};

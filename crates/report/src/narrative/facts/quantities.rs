@@ -63,6 +63,9 @@ const fn of_metric(unit: Unit) -> FactUnit {
         Unit::TokensPerSecond => FactUnit::TokensPerSecond,
         Unit::Requests => FactUnit::Requests,
         Unit::Share => FactUnit::Share,
+        Unit::Watts => FactUnit::Watts,
+        Unit::JoulesPerToken => FactUnit::JoulesPerToken,
+        Unit::TokensPerJoule => FactUnit::TokensPerJoule,
     }
 }
 
@@ -79,6 +82,8 @@ pub fn printed(quantity: &str, value: f64) -> String {
             | FactUnit::Seconds
             | FactUnit::TokensPerSecond
             | FactUnit::RequestsPerSecond => 2,
+            FactUnit::Watts => 1,
+            FactUnit::JoulesPerToken | FactUnit::TokensPerJoule => 3,
             FactUnit::Tokens | FactUnit::Requests | FactUnit::Number => 0,
         },
     };
@@ -101,6 +106,8 @@ mod tests {
             ("input_tokens", 16_384.0, "16384"),
             ("concurrency", 4.0, "4"),
             ("kv_usage", 0.995, "99.5 %"),
+            ("gpu_power", 412.345, "412.3"),
+            ("energy_per_output_token", 0.123_45, "0.123"),
             ("throughput_gain", 0.006_13, "0.6 %"),
         ] {
             assert_eq!(printed(quantity, value), text, "{quantity}");

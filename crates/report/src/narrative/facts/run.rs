@@ -73,7 +73,8 @@ pub(super) fn add_hardware(facts: &mut Facts, row: &Row, summary: &Summary) {
 }
 
 fn add_metrics(facts: &mut Facts, row: &Row, summary: &Summary) {
-    for metric in METRICS {
+    // Narratives are about what the client saw.
+    for metric in METRICS.iter().filter(|metric| !metric.is_telemetry()) {
         if let Some(scalar) = summary.metrics.scalar(metric.name) {
             let added = Added::new(metric.name, scalar.value, "run-numbers");
             row.add(facts, added.within(scalar.interval));

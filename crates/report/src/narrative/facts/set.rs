@@ -221,7 +221,8 @@ fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
 }
 
 fn add_quantities(facts: &mut Facts, row: &Row, level: &LevelSummary, tables: &Tables) {
-    for metric in METRICS {
+    // Narratives are about what the client saw.
+    for metric in METRICS.iter().filter(|metric| !metric.is_telemetry()) {
         let statistics = match metric.shape() {
             Shape::Distribution => STATISTICS.map(Some).to_vec(),
             Shape::Scalar => vec![None],

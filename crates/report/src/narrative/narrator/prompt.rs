@@ -106,6 +106,9 @@ fn words(fact: &Fact) -> Option<String> {
         | FactUnit::Seconds
         | FactUnit::TokensPerSecond
         | FactUnit::RequestsPerSecond
+        | FactUnit::Watts
+        | FactUnit::JoulesPerToken
+        | FactUnit::TokensPerJoule
         | FactUnit::Share
         | FactUnit::Number => fact.unit.word(),
     };

@@ -96,8 +96,12 @@ fn axis(series: &[Series<'_>]) -> (&'static str, Kind, &'static str) {
     }
 }
 
+pub(super) fn axis_name(series: &[Series<'_>]) -> &'static str {
+    axis(series).0
+}
+
 /// `None` with fewer than two levels that have a place and a value.
-fn lines(series: &[Series<'_>], wanted: &[(&str, &str, &str)]) -> Option<Lines> {
+pub(super) fn lines(series: &[Series<'_>], wanted: &[(&str, &str, &str)]) -> Option<Lines> {
     let places: Vec<f64> =
         series.iter().flat_map(|one| &one.rows).filter_map(|row| row.place()).collect();
     let (low, high) = (
@@ -146,9 +150,9 @@ fn point(row: &Row<'_>, name: &str) -> Option<LinePoint> {
 }
 
 /// A level that was reached, with a number of it.
-type Measured = (String, Across, f64);
+pub(super) type Measured = (String, Across, f64);
 
-fn measured(series: &Series<'_>, name: &str) -> Vec<Measured> {
+pub(super) fn measured(series: &Series<'_>, name: &str) -> Vec<Measured> {
     let found = series.rows.iter().filter(|row| row.place().is_some() && row.is_reached());
     found
         .filter_map(|row| {
@@ -229,7 +233,7 @@ fn growth(series: &Series<'_>, title: &str, name: &str) -> Option<String> {
 }
 
 /// How much is behind each point.
-fn behind(series: &[Series<'_>]) -> String {
+pub(super) fn behind(series: &[Series<'_>]) -> String {
     let rows: Vec<&Row<'_>> = series.iter().flat_map(|one| one.rows.iter().copied()).collect();
     let counts: Vec<u64> = rows.iter().map(|row| row.tally().ok).collect();
     let runs = rows.iter().filter_map(|row| row.level).map(|level| level.points.len()).max();

@@ -1,12 +1,12 @@
 //! The tables of one run: latencies, single numbers, and the server's own words.
 
 use inferometer_analysis::{
-    Distribution, GaugeFigures, MetricValue, Percentile, Statistic, Summary, Unit,
+    CounterFigures, Distribution, GaugeFigures, MetricValue, Percentile, Statistic, Summary, Unit,
 };
 
 use crate::document::{Block, Cell, Column, Table};
 use crate::narrative::facts::printed;
-use crate::number::{count, figure, percent};
+use crate::number::{count, figure, percent, whole};
 use crate::pages::cells::{UNCERTIFIED, missing, uncertified};
 use crate::pages::words::{counted, range};
 use crate::terminal::speaker;
@@ -66,6 +66,7 @@ fn latency(metric: &str, found: &Distribution, statistic: Statistic) -> Cell {
 
 pub(super) fn numbers(summary: &Summary) -> Table {
     let rows = summary.metrics.iter().filter_map(|(metric, value)| match value {
+        MetricValue::Scalar(scalar) if scalar.value.is_none() && metric.is_telemetry() => None,
         MetricValue::Scalar(scalar) => {
             let is_share = metric.unit == Unit::Share;
             let number = match scalar.value {
@@ -136,4 +137,49 @@ pub(super) fn server(summary: &Summary) -> Option<Block> {
         rows,
         notes: Vec::new(),
     }))
+}
+
+/// What the server counted beside what the client did: `None` where the server counts nothing.
+pub(super) fn tokens(summary: &Summary) -> Option<Block> {
+    let server = summary.server.as_ref()?;
+    let client = &summary.tokens;
+    let row = |name: &str, own: u64, found: Option<CounterFigures>, apart: Option<f64>| {
+        let found = found?;
+        let apart = match (apart, &server.tokens_not_compared) {
+            (Some(share), _) => Cell::number(format!("{:+.2} %", share * 100.0), share),
+            (None, Some(reason)) => missing(reason),
+            (None, None) => missing("the client's count is not the server's own"),
+        };
+        Some(vec![
+            Cell::text(name),
+            Cell::number(count(own), own as f64),
+            Cell::number(whole(Some(found.total)), found.total),
+            apart,
+            found.per_s.map_or_else(
+                || missing("there is no time between its scrapes"),
+                |rate| Cell::number(figure(Some(rate)), rate),
+            ),
+        ])
+    };
+    let apart = server.tokens_apart;
+    let rows: Vec<Vec<Cell>> = [
+        row("Prompt tokens", client.input_total, server.prompt_tokens, apart.prompt),
+        row("Generated tokens", client.output_total, server.generation_tokens, apart.generation),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let columns = ["By the client", "By the server", "Apart", "Server (tok/s)"];
+    (!rows.is_empty()).then(|| {
+        Block::Table(Table {
+            id: "tokens-reconciled".to_owned(),
+            caption: "Tokens by two witnesses: ok requests here, all its work there".to_owned(),
+            columns: [Column::left("Tokens")]
+                .into_iter()
+                .chain(columns.map(Column::right))
+                .collect(),
+            rows,
+            notes: Vec::new(),
+        })
+    })
 }

@@ -35,6 +35,8 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
         ]
         .map(Column::right),
     );
+    let energy = energy_columns(series);
+    columns.extend(energy.iter().map(|(title, _)| Column::right(*title)));
     let second = if is_rate { "request_throughput" } else { "per_user_throughput" };
     let quantities = [
         "output_throughput".to_owned(),
@@ -51,6 +53,7 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
         }
         cells.extend(head(row));
         cells.extend(quantities.iter().map(|quantity| number(row, quantity, 2)));
+        cells.extend(energy.iter().map(|(_, quantity)| number(row, quantity, 3)));
         cells
     };
     Table {
@@ -64,6 +67,17 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
             .collect(),
         notes: Vec::new(),
     }
+}
+
+/// Titles and quantities; none where no GPU told its power.
+fn energy_columns(series: &[Series<'_>]) -> &'static [(&'static str, &'static str)] {
+    const COLUMNS: &[(&str, &str)] = &[
+        ("GPU Power (W)", "gpu_power"),
+        ("Energy (J/tok)", "energy_per_output_token"),
+        ("Output tokens per joule", "output_tokens_per_joule"),
+    ];
+    let mut rows = series.iter().flat_map(|one| &one.rows);
+    if rows.any(|row| row.value("gpu_power").is_some()) { COLUMNS } else { &[] }
 }
 
 /// Level, runs and requests.

@@ -199,7 +199,7 @@ fn figures(name: &str, rows: &[&Row<'_>]) -> Vec<Block> {
     let series = [Series { name: name.to_owned(), rows: rows.to_vec() }];
     let throughput = charts::throughput(&series)
         .map(|chart| Block::Figure(Figure { chart, mermaid: charts::mermaid(&series[0]) }));
-    let others = [charts::latency(&series), charts::pareto(&series)];
+    let others = [charts::latency(&series), charts::pareto(&series), charts::energy(&series)];
     let tails = [charts::first_tokens(rows, "scaling"), charts::token_gaps(rows, "scaling")];
     throughput
         .into_iter()

@@ -148,6 +148,7 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
         (has_tail(row, charts::first_token_metric(&own)), charts::first_tokens(&own, &id)),
         (false, charts::token_gaps(&own, &id)),
         (waited.is_some_and(|waiting| 0.0 < waiting.max), charts::course(run, &id)),
+        (false, charts::gpus(run, &id)),
         (false, charts::requests(run, &id)),
         (has_tail(row, "itl"), charts::gaps(run, &id)),
     ];

@@ -1,0 +1,81 @@
+//! The server's GPUs in words: what every page says of them.
+
+use inferometer_analysis::GaugeFigures;
+use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures};
+
+use crate::number::{figure, percent};
+
+/// Those that did something; where none did, nothing is said of them together.
+pub(crate) fn used(gpus: &GpuFigures) -> impl Iterator<Item = &DeviceFigures> {
+    gpus.devices.iter().filter(|device| !device.idle)
+}
+
+/// `2 GPUs` or `2 of 8 GPUs, the others rest`.
+pub(crate) fn number(gpus: &GpuFigures) -> String {
+    let (all, used) = (gpus.devices.len(), used(gpus).count());
+    let noun = if all == 1 { "GPU" } else { "GPUs" };
+    match used {
+        0 => format!("{all} {noun} that did nothing"),
+        used if used == all => format!("{all} {noun}"),
+        used => format!("{used} of {all} GPUs, the others rest"),
+    }
+}
+
+/// Of several the mean of their means, and the highest of all.
+pub(crate) fn across(
+    gpus: &GpuFigures,
+    of: fn(&DeviceFigures) -> Option<GaugeFigures>,
+) -> Option<GaugeFigures> {
+    let told: Vec<GaugeFigures> = used(gpus).filter_map(of).collect();
+    let max = told.iter().map(|one| one.max).reduce(f64::max)?;
+    let mean = told.iter().map(|one| one.mean).sum::<f64>() / told.len() as f64;
+    Some(GaugeFigures { mean, max, n: told.iter().map(|one| one.n).min()? })
+}
+
+/// Such as `power limit in 12 % of the looks`; `None` where nobody tells.
+pub(crate) fn held_back(device: &DeviceFigures) -> Option<String> {
+    let shares = [
+        ("power limit", device.throttled_power),
+        ("heat", device.throttled_thermal),
+        ("board", device.throttled_hardware),
+    ];
+    let told: Vec<(&str, f64)> =
+        shares.into_iter().filter_map(|(what, share)| Some((what, share?))).collect();
+    let held = told.iter().filter(|(_, share)| 0.0 < *share);
+    let words: Vec<String> =
+        held.map(|(what, share)| format!("{what} in {}", percent(Some(*share)))).collect();
+    match (told.is_empty(), words.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some("never".to_owned()),
+        (false, false) => Some(words.join(", ")),
+    }
+}
+
+/// How the energy was found.
+pub(crate) fn energy_from(gpus: &GpuFigures) -> &'static str {
+    let mut sources = used(gpus).filter_map(|device| device.energy_from);
+    match sources.next() {
+        None => "not known",
+        Some(first) if sources.any(|other| other != first) => "by counters and from power",
+        Some(EnergyFrom::Counter) => "by their counters",
+        Some(EnergyFrom::Power) => "from their power",
+    }
+}
+
+/// In joules, and from ten thousand on in kilojoules.
+pub(crate) fn joules(energy: f64) -> String {
+    const KILO_FROM: f64 = 10_000.0;
+    if energy < KILO_FROM {
+        format!("{} J", figure(Some(energy)))
+    } else {
+        format!("{} kJ", figure(Some(energy / 1e3)))
+    }
+}
+
+pub(crate) fn gibibytes(bytes: f64) -> f64 {
+    bytes / f64::from(1_u32 << 30)
+}
+
+pub(crate) fn megabytes_per_s(bytes: f64) -> String {
+    format!("{} MB/s", figure(Some(bytes / 1e6)))
+}

@@ -1,0 +1,45 @@
+//! Power and energy against the load.
+
+use super::is_apart;
+use super::levels::{axis_name, behind, lines, measured};
+use crate::chart::{Chart, Plot};
+use crate::number::figure;
+use crate::pages::rows::Series;
+
+const PER_TOKEN: &str = "energy_per_output_token";
+
+/// What the GPUs draw at each load, and what a token costs. `None` where they did not tell.
+pub(in crate::pages) fn energy(series: &[Series<'_>]) -> Option<Chart> {
+    let wanted = [
+        ("GPU power", "gpu_power", "W"),
+        ("Energy per output token", PER_TOKEN, "J/tok"),
+        ("Output tokens per joule", "output_tokens_per_joule", "tok/J"),
+    ];
+    let lines = lines(series, &wanted)?;
+    let several = 1 < series.len();
+    let sentences: Vec<String> = series.iter().filter_map(|one| sentence(one, several)).collect();
+    Some(Chart {
+        id: "energy-by-level".to_owned(),
+        title: format!("GPU power and energy against {}", axis_name(series).to_lowercase()),
+        finding: sentences.join(" "),
+        n: behind(series),
+        plot: Plot::Lines(lines),
+    })
+}
+
+/// The first level and the last, and whether their doubt tells them apart.
+fn sentence(series: &Series<'_>, named: bool) -> Option<String> {
+    let points = measured(series, PER_TOKEN);
+    let [first, .., last] = points.as_slice() else { return None };
+    let head = if named { format!("{}: ", series.name) } else { String::new() };
+    let [from, to] = [first.2, last.2].map(|joules| figure(Some(joules)));
+    let times = if is_apart(&first.1, &last.1) {
+        ""
+    } else {
+        ", about equal: they differ by no more than their doubt"
+    };
+    Some(format!(
+        "{head}An output token takes {from} J at {} and {to} J at {}{times}.",
+        first.0, last.0
+    ))
+}
