@@ -200,7 +200,7 @@ fn every_example_is_a_whole_spec() {
             count += 1;
         }
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 12);
 }
 
 #[test]
