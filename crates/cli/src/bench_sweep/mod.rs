@@ -9,7 +9,6 @@ mod experiment;
 mod parameters;
 mod plan;
 mod run;
-pub(crate) mod secret;
 mod server;
 mod table;
 
@@ -18,6 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use inferometer_analysis::Verdict;
 use inferometer_report::escape::terminal;
+use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 
 use self::experiment::RunData;

@@ -8,8 +8,8 @@ use inferometer_load::resolve::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{SystemClock, Target};
 use inferometer_model::deployment::{
-    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec, ProcessSpec,
-    Renewal,
+    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,
+    ProcessSpec, Renewal,
 };
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::{BaseUrl, Clock, Fetch, SpecDraft};

@@ -161,11 +161,11 @@ pub(super) fn check_placeholders(
     origins: &Origins,
 ) -> Result<(), Failure> {
     let known = |name: &str| placeholder::is_known_at_start(name).then(String::new);
-    let check = |key: &str, text: &str| match placeholder::fill(text, &placeholder::AT_START, &known)
-    {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Refusal(origins).at(key, &format!("cannot be filled: {error}"))),
-    };
+    let check =
+        |key: &str, text: &str| match placeholder::fill(text, &placeholder::AT_START, &known) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refusal(origins).at(key, &format!("cannot be filled: {error}"))),
+        };
     for (key, words) in texts(&deployment.how) {
         words.iter().try_for_each(|word| check(key, word))?;
     }
