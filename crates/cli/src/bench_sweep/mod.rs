@@ -172,8 +172,8 @@ impl Sweep<'_> {
             Ok(data) => data,
             Err(exit) => return Ok(Err(exit)),
         };
-        if let Some(status) = server.ended() {
-            return Err(server.failure(&format!("ended with {status} during a run")));
+        if let Some(failure) = server.died() {
+            return Err(failure);
         }
         experiment::write(&run.file, &data)?;
         remove(&run.failure_file());
