@@ -12,14 +12,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::machine::{
-    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, Machines, Throttle,
+    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, LookMiss, Machines,
+    MissedLook, Throttle,
 };
 use crate::Moment;
 
 /// One line of the telemetry journal. The stored numbers of what it holds are positions, so
 /// whatever is added goes to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "nearly every entry is a sample, one in a second")]
 pub enum TelemetryEntry {
     Sample(TelemetrySample),
     Missed(MissedScrape),
@@ -29,6 +29,7 @@ pub enum TelemetryEntry {
     Devices(DevicesSample),
     Client(ClientSample),
     DevicesAbsent(DevicesAbsence),
+    DevicesMissed(MissedLook),
 }
 
 /// One scrape of the server's metrics.
@@ -186,7 +187,8 @@ impl Telemetry {
                 }
                 TelemetryEntry::Devices(_)
                 | TelemetryEntry::Client(_)
-                | TelemetryEntry::DevicesAbsent(_) => {}
+                | TelemetryEntry::DevicesAbsent(_)
+                | TelemetryEntry::DevicesMissed(_) => {}
             }
         }
         if samples.is_empty() {

@@ -199,14 +199,16 @@ const SKIPPED: u8 = 19;
 const DEVICES: u8 = 20;
 const CLIENT: u8 = 21;
 const DEVICES_ABSENT: u8 = 22;
+const DEVICES_MISSED: u8 = 23;
 
 impl Framed for TelemetryEntry {
     fn is_kind(kind: u8) -> bool {
-        matches!(kind, SAMPLE..=DEVICES_ABSENT)
+        matches!(kind, SAMPLE..=DEVICES_MISSED)
     }
 
     fn is_last(&self) -> bool {
-        matches!(self, Self::Absent(_))
+        // Where the server has nothing to say its machine may have.
+        false
     }
 
     fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
@@ -218,6 +220,7 @@ impl Framed for TelemetryEntry {
             Self::Devices(sample) => (DEVICES, write(sample, into)),
             Self::Client(sample) => (CLIENT, write(sample, into)),
             Self::DevicesAbsent(absence) => (DEVICES_ABSENT, write(absence, into)),
+            Self::DevicesMissed(look) => (DEVICES_MISSED, write(look, into)),
         }
     }
 
@@ -230,6 +233,7 @@ impl Framed for TelemetryEntry {
             DEVICES => whole(payload).map(Self::Devices),
             CLIENT => whole(payload).map(Self::Client),
             DEVICES_ABSENT => whole(payload).map(Self::DevicesAbsent),
+            DEVICES_MISSED => whole(payload).map(Self::DevicesMissed),
             other => Err(Damage::Kind(other)),
         }
     }

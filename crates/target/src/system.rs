@@ -8,7 +8,7 @@ mod nvidia;
 mod server;
 mod start_command;
 mod told;
-mod tool;
+pub(crate) mod tool;
 
 use inferometer_model::system::Machine;
 

@@ -7,14 +7,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use inferometer_model::Clock;
 use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
 use inferometer_model::outcome::Outcome;
 use inferometer_model::telemetry::{
     Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
-use inferometer_model::{Clock, Moment};
 
 use super::reading::read;
+use crate::grid::Grid;
 
 /// What is asked for, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,8 +143,8 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         let mut tick = 0;
         loop {
             let next = grid.next(tick, self.clock.now(), took);
-            for skipped in grid.skipped(tick, next) {
-                self.write(&skipped)?;
+            for entry in skipped(grid, tick, next) {
+                self.write(&entry)?;
             }
             tick = next;
             let wait = grid.moment(tick).since(self.clock.now()).unwrap_or_default();
@@ -202,38 +203,16 @@ fn absence(first: &TelemetryEntry) -> Option<Absence> {
     for_good.then_some(Absence::Refused(*reason))
 }
 
-/// Moments at whole periods after the beginning, whatever the scrapes take.
-#[derive(Clone, Copy, Debug)]
-struct Grid {
-    begin: Moment,
-    every: Duration,
-}
-
-impl Grid {
-    /// The tick to wait for after that of number `last`: never one that has passed, and not before
-    /// the server had as much rest as the last scrape took of its time.
-    fn next(self, last: u64, now: Moment, took: Duration) -> u64 {
-        let rested = (now + took).since(self.begin).unwrap_or_default();
-        let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));
-        u64::try_from(due).unwrap_or(u64::MAX).max(last + 1)
-    }
-
-    /// The ticks between the two: one by one up to a bound, and the rest as a number.
-    fn skipped(self, last: u64, next: u64) -> impl Iterator<Item = TelemetryEntry> {
-        let rest = (last + 1).saturating_add(SKIPPED_MAX).min(next);
-        let single = (last + 1..rest).map(move |tick| {
-            let (at, reason) = (self.moment(tick), MissReason::BackedOff);
-            TelemetryEntry::Missed(MissedScrape { at, reason })
-        });
-        let (from, number) = (self.moment(rest), next - rest);
-        let many = (0 < number).then_some(TelemetryEntry::Skipped(SkippedScrapes { from, number }));
-        single.chain(many)
-    }
-
-    fn moment(self, tick: u64) -> Moment {
-        let every = u64::try_from(self.every.as_nanos()).unwrap_or(u64::MAX);
-        self.begin + Duration::from_nanos(every.saturating_mul(tick))
-    }
+/// The ticks between the two: one by one up to a bound, and the rest as a number.
+fn skipped(grid: Grid, last: u64, next: u64) -> impl Iterator<Item = TelemetryEntry> {
+    let rest = (last + 1).saturating_add(SKIPPED_MAX).min(next);
+    let single = (last + 1..rest).map(move |tick| {
+        let (at, reason) = (grid.moment(tick), MissReason::BackedOff);
+        TelemetryEntry::Missed(MissedScrape { at, reason })
+    });
+    let (from, number) = (grid.moment(rest), next - rest);
+    let many = (0 < number).then_some(TelemetryEntry::Skipped(SkippedScrapes { from, number }));
+    single.chain(many)
 }
 
 #[cfg(test)]
