@@ -60,6 +60,10 @@ pub struct Gauges {
     pub swapped: Option<f64>,
     /// Share of the key-value cache in use, from 0 to 1; of the fullest engine, if there are more.
     pub kv_usage: Option<f64>,
+    /// The same of the part that lies in the host's memory. Journals keep it beside the others, for
+    /// older ones have no place for it.
+    #[serde(skip)]
+    pub cpu_kv_usage: Option<f64>,
 }
 
 /// Totals since the server's start.
@@ -152,6 +156,10 @@ pub enum Dialect {
     LlamaCpp,
     Tgi,
     TensorrtLlm,
+    /// TensorRT-LLM behind Triton.
+    Triton,
+    /// The frontend of Dynamo, whatever is behind it.
+    Dynamo,
 }
 
 /// What is known of the server over a whole run.
@@ -219,6 +227,8 @@ impl Dialect {
             Self::LlamaCpp => "llama.cpp",
             Self::Tgi => "TGI",
             Self::TensorrtLlm => "TensorRT-LLM",
+            Self::Triton => "Triton with TensorRT-LLM",
+            Self::Dynamo => "Dynamo",
         }
     }
 }

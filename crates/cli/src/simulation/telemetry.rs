@@ -61,6 +61,7 @@ fn entry(sample: &Sample) -> TelemetryEntry {
             waiting: Some(gauges.waiting.into()),
             swapped: None,
             kv_usage: Some(gauges.kv_usage),
+            cpu_kv_usage: None,
         },
         counters: Counters {
             prefix_queries: Some(counters.prefix_queries as f64),

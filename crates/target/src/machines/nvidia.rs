@@ -47,8 +47,8 @@ impl NvidiaSmi {
                     self.query = Some(query);
                     break;
                 }
-                // A tool that is not there is not asked in other words.
-                Err(error) if error.is_absence() => break,
+                // One that is not there or hangs is not asked in other words.
+                Err(error) if !error.is_refusal() => break,
                 Err(_) => {}
             }
         }

@@ -46,6 +46,11 @@ impl LookError {
         }
     }
 
+    /// Whether a tool was there and said no.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Tool { error: ToolError::Failed { .. }, .. })
+    }
+
     pub(super) fn words(&self) -> String {
         let words = self.to_string();
         words.chars().filter(|letter| !letter.is_control()).take(WORDS_MAX).collect()

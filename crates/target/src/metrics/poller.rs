@@ -44,6 +44,9 @@ pub struct Poller<J, E> {
 }
 
 const BODY_BYTES_MAX: usize = 16 << 20;
+const PATH_USUAL: &str = "/metrics";
+/// TensorRT-LLM has statistics of another form at the usual one.
+const PATH_OTHER: &str = "/prometheus/metrics";
 /// Ticks that are written down one by one after a pause; those of a machine that slept are counted.
 const SKIPPED_MAX: u64 = 1_000;
 
@@ -71,11 +74,12 @@ impl<J: Send + 'static, E: Send + 'static> Poller<J, E> {
         let body = move || {
             let tasks = tokio::task::LocalSet::new();
             let fetch = fetch();
-            let ask = move || {
-                let request = FetchRequest { path: &polling.path, body_limit: BODY_BYTES_MAX };
-                tasks.block_on(&runtime, within(polling.time_limit, fetch.fetch(request)))
+            let Polling { path, every, time_limit } = polling;
+            let ask = move |path: &str| {
+                let request = FetchRequest { path, body_limit: BODY_BYTES_MAX };
+                tasks.block_on(&runtime, within(time_limit, fetch.fetch(request)))
             };
-            Rounds { every: polling.every, clock, ask, journal, append }.play(ready, &stopped)
+            Rounds { path, every, clock, ask, journal, append }.play(ready, &stopped)
         };
         let thread =
             Builder::new().name("metrics".to_owned()).spawn(body).map_err(PollerError::Thread)?;
@@ -123,6 +127,7 @@ fn miss_reason(outcome: Outcome) -> MissReason {
 
 /// The thread's work.
 struct Rounds<C, A, J, E> {
+    path: String,
     every: Duration,
     clock: C,
     ask: A,
@@ -130,9 +135,9 @@ struct Rounds<C, A, J, E> {
     append: fn(&mut J, &TelemetryEntry) -> Result<(), E>,
 }
 
-impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
+impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
     fn play(mut self, ready: Sender<()>, stopped: &Receiver<()>) -> Result<J, E> {
-        let (first, mut took) = self.scrape();
+        let (first, mut took) = self.first_scrape();
         let absence = absence(&first);
         self.write(&absence.map_or(first, TelemetryEntry::Absent))?;
         if absence.is_some() {
@@ -162,9 +167,20 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         (self.append)(&mut self.journal, entry)
     }
 
+    /// Where the usual place has nothing, the other one is tried; what is found there is asked on.
+    fn first_scrape(&mut self) -> (TelemetryEntry, Duration) {
+        let first = self.scrape();
+        if self.path != PATH_USUAL || !is_elsewhere(&first.0) {
+            return first;
+        }
+        PATH_OTHER.clone_into(&mut self.path);
+        let second = self.scrape();
+        if matches!(second.0, TelemetryEntry::Sample(_)) { second } else { first }
+    }
+
     fn scrape(&mut self) -> (TelemetryEntry, Duration) {
         let asked = self.clock.now();
-        let answer = (self.ask)();
+        let answer = (self.ask)(&self.path);
         let took = self.clock.now().since(asked).unwrap_or_default();
         let at = asked + took / 2;
         let found = answer.and_then(|reply| match reply.status {
@@ -186,6 +202,12 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         };
         (entry, took)
     }
+}
+
+/// Whether there is something else, or nothing, where metrics usually are.
+fn is_elsewhere(first: &TelemetryEntry) -> bool {
+    let TelemetryEntry::Missed(MissedScrape { reason, .. }) = first else { return false };
+    matches!(reason, MissReason::Status(404 | 405) | MissReason::NotPrometheus)
 }
 
 /// Whether the first scrape shows that there is nothing to ask for. A server that is slow or out of

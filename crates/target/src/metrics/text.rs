@@ -27,6 +27,11 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 impl<'a> Series<'a> {
+    /// All labels as they stand there.
+    pub(crate) fn labels(&self) -> &'a str {
+        self.labels
+    }
+
     /// The value of a label as it stands there, escapes and all.
     pub(crate) fn label(&self, name: &str) -> Option<&'a str> {
         let mut rest = self.labels;
