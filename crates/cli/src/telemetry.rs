@@ -9,12 +9,12 @@ use inferometer_load::{HttpFetch, SystemClock, Target};
 use inferometer_model::deployment::DeploymentHow;
 use inferometer_model::observations::{Endpoint, HttpVersion};
 use inferometer_model::spec::{ClientSpec, DevicesAsked, TargetSpec};
-use inferometer_model::system::{KnownBy, ServerFacts};
+use inferometer_model::system::ServerFacts;
 use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
 use inferometer_model::{BaseUrl, Spec};
 use inferometer_store::{RunDirectory, StoreError, TelemetryWriter};
 use inferometer_target::machines::{Devices, Opening, Sampler, Sampling};
-use inferometer_target::{Poller, Polling};
+use inferometer_target::{Poller, Polling, system};
 
 use crate::output;
 use crate::preflight;
@@ -104,7 +104,7 @@ pub(crate) fn devices(
     let absence = match asked {
         DevicesAsked::Dcgm(base) => return exporter(spec, base, clock),
         DevicesAsked::Auto if endpoint.embedded => DevicesAbsence::Pretended,
-        DevicesAsked::Auto if !is_here(spec, server) => DevicesAbsence::Elsewhere,
+        DevicesAsked::Auto if !is_here(spec, endpoint, server) => DevicesAbsence::Elsewhere,
         DevicesAsked::Auto
         | DevicesAsked::Off
         | DevicesAsked::Nvml
@@ -119,7 +119,7 @@ pub(crate) fn devices(
 }
 
 /// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
-fn is_here(spec: &Spec, server: &ServerFacts) -> bool {
+fn is_here(spec: &Spec, endpoint: &Endpoint, server: &ServerFacts) -> bool {
     let is_ours = match &spec.target {
         TargetSpec::Deployed(deployment) => {
             // Commands may put it up anywhere.
@@ -127,7 +127,7 @@ fn is_here(spec: &Spec, server: &ServerFacts) -> bool {
         }
         TargetSpec::Embedded | TargetSpec::Url(_) => false,
     };
-    let is_seen = server.known_by == Some(KnownBy::Loopback);
+    let is_seen = server.software.is_some() && system::serves_here(endpoint.address);
     is_ours || is_seen || spec.server_info.as_deref() == Some("local")
 }
 
