@@ -22,7 +22,7 @@ use crate::live::Session;
 use crate::output;
 use crate::place::Place;
 use crate::preflight::Found;
-use crate::telemetry::Listening;
+use crate::telemetry::{self, Listening};
 use crate::warm_up::Tally;
 use crate::watch::Watch;
 
@@ -64,6 +64,7 @@ impl Measurement {
         }
         let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
+        let devices = telemetry::devices(&self.spec, &found.endpoint, &server, clock);
         // The embedded engine is ours: what it has seen in a suite its own counters tell.
         let seen_before = if found.endpoint.embedded {
             None
@@ -91,7 +92,7 @@ impl Measurement {
         let of_run = || format!("inferometer-{}", directory.id().replace('/', "-"));
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(of_run);
         let target = Target { request_id_prefix, ..found.target };
-        let listening = Listening::start(&self.spec, &target, clock, &directory);
+        let listening = Listening::start(&self.spec, &target, clock, devices, &directory);
         let writer = self.play(writer, target, clock, session, &directory)?;
         listening.stop();
         let stored = writer.seal()?;

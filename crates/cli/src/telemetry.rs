@@ -1,54 +1,145 @@
-//! The server's own metrics while a run goes on. Whatever happens to them, the run goes on too.
+//! What the server and the machines say while a run goes on. Whatever happens to that, the run goes
+//! on too.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use inferometer_load::resolve::resolve;
+use inferometer_load::target::Credentials;
 use inferometer_load::{HttpFetch, SystemClock, Target};
-use inferometer_model::Spec;
+use inferometer_model::deployment::DeploymentHow;
+use inferometer_model::observations::{Endpoint, HttpVersion};
+use inferometer_model::spec::{ClientSpec, DevicesAsked, TargetSpec};
+use inferometer_model::system::ServerFacts;
+use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
+use inferometer_model::{BaseUrl, Spec};
 use inferometer_store::{RunDirectory, StoreError, TelemetryWriter};
-use inferometer_target::{Poller, Polling};
+use inferometer_target::machines::{Devices, Opening, Sampler, Sampling};
+use inferometer_target::{Poller, Polling, system};
 
 use crate::output;
+use crate::preflight;
 
-/// A poller at work, or none where nobody asked for it.
-pub(crate) struct Listening(Option<Poller<TelemetryWriter, StoreError>>);
+/// A poller and a sampler at work, or none where nobody asked for them.
+#[derive(Default)]
+pub(crate) struct Listening {
+    journal: Option<Journal>,
+    poller: Option<Poller<Journal, StoreError>>,
+    sampler: Option<Sampler<Journal, StoreError>>,
+}
+
+/// One file, and two threads that write to it: each entry goes there whole.
+#[derive(Clone)]
+struct Journal(Arc<Mutex<TelemetryWriter>>);
+
+impl Journal {
+    fn append(&mut self, entry: &TelemetryEntry) -> Result<(), StoreError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).append(entry)
+    }
+
+    /// Everything is on disk; the threads have ended.
+    fn finish(self) -> Result<(), StoreError> {
+        let writer = Arc::into_inner(self.0).map(Mutex::into_inner);
+        writer.map_or(Ok(()), |writer| writer.unwrap_or_else(PoisonError::into_inner).finish())
+    }
+}
 
 impl Listening {
-    /// Returns when the server was asked for the first time: the run may begin.
+    /// Returns when the server was asked and the machines were looked at for the first time: the run
+    /// may begin.
     pub(crate) fn start(
         spec: &Spec,
         target: &Target,
         clock: SystemClock,
+        devices: Devices,
         directory: &RunDirectory,
     ) -> Self {
-        let Some(asked) = spec.telemetry.clone() else { return Self(None) };
-        let writer = match directory.create_telemetry() {
-            Ok(writer) => writer,
-            Err(error) => return Self::without(&error),
+        let Some(asked) = spec.telemetry.clone() else { return Self::default() };
+        let journal = match directory.create_telemetry() {
+            Ok(writer) => Journal(Arc::new(Mutex::new(writer))),
+            Err(error) => {
+                talk_of("the server's metrics and the machines are not read", &error);
+                return Self::default();
+            }
         };
         let polling =
             Polling { path: asked.path, every: asked.every, time_limit: Polling::TIME_LIMIT };
         let target = Arc::new(target.clone());
         let fetch = move || HttpFetch::new(target, clock);
-        match Poller::start(polling, clock, fetch, writer, TelemetryWriter::append) {
-            Ok(poller) => Self(Some(poller)),
-            Err(error) => Self::without(&error),
-        }
+        let poller = Poller::start(polling, clock, fetch, journal.clone(), Journal::append)
+            .map_err(|error| talk_of("the server's metrics are not read", &error));
+        let sampling = Sampling::new(asked.every);
+        let sampler = Sampler::start(sampling, clock, devices, journal.clone(), Journal::append)
+            .map_err(|error| talk_of("the machines are not looked at", &error));
+        Self { journal: Some(journal), poller: poller.ok(), sampler: sampler.ok() }
     }
 
     /// Asks once more, and puts everything on disk.
     pub(crate) fn stop(self) {
-        let Some(poller) = self.0 else { return };
-        let ended = match poller.stop() {
-            Ok(written) => written.and_then(TelemetryWriter::finish).map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = ended {
+        let mut failed = None;
+        let polled = self.poller.map(|poller| poller.stop().map_err(|error| error.to_string()));
+        let sampled = self.sampler.map(|sampler| sampler.stop().map_err(|error| error.to_string()));
+        for ended in [polled, sampled].into_iter().flatten() {
+            let written = ended.and_then(|written| written.map_err(|error| error.to_string()));
+            failed = failed.or(written.err());
+        }
+        let finished = self.journal.map_or(Ok(()), Journal::finish);
+        if let Some(error) = failed.or(finished.err().map(|error| error.to_string())) {
             output::talk(&format!("the server's metrics are not all stored: {error}"));
         }
     }
+}
 
-    fn without(error: &dyn std::error::Error) -> Self {
-        output::talk(&format!("the server's metrics are not read: {error}"));
-        Self(None)
+fn talk_of(what: &str, error: &dyn std::error::Error) {
+    output::talk(&format!("{what}: {error}"));
+}
+
+/// Who will tell of the GPUs of this server.
+pub(crate) fn devices(
+    spec: &Spec,
+    endpoint: &Endpoint,
+    server: &ServerFacts,
+    clock: SystemClock,
+) -> Devices {
+    let asked = spec.telemetry.as_ref().map_or(&DevicesAsked::Off, |telemetry| &telemetry.devices);
+    let absence = match asked {
+        DevicesAsked::Dcgm(base) => return exporter(spec, base, clock),
+        DevicesAsked::Auto if endpoint.embedded => DevicesAbsence::Pretended,
+        DevicesAsked::Auto if !is_here(spec, endpoint, server) => DevicesAbsence::Elsewhere,
+        DevicesAsked::Auto
+        | DevicesAsked::Off
+        | DevicesAsked::Nvml
+        | DevicesAsked::NvidiaSmi
+        | DevicesAsked::AmdSmi
+        | DevicesAsked::RocmSmi => DevicesAbsence::NotAsked,
+    };
+    match Opening::here(asked).filter(|_| absence == DevicesAbsence::NotAsked) {
+        Some(opening) => Devices::Asked(opening),
+        None => Devices::Absent(absence),
     }
+}
+
+/// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
+fn is_here(spec: &Spec, endpoint: &Endpoint, server: &ServerFacts) -> bool {
+    let is_ours = match &spec.target {
+        TargetSpec::Deployed(deployment) => {
+            // Commands may put it up anywhere.
+            !matches!(deployment.how, DeploymentHow::Commands(_))
+        }
+        TargetSpec::Embedded | TargetSpec::Url(_) => false,
+    };
+    let is_seen = server.software.is_some() && system::serves_here(endpoint.address);
+    is_ours || is_seen || spec.server_info.as_deref() == Some("local")
+}
+
+/// Keys are for the server, and not for whoever counts its GPUs.
+fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
+    let address = match resolve(base, spec.limits.connect) {
+        Ok(address) => address,
+        Err(error) => return Devices::Absent(DevicesAbsence::Failed(error.to_string())),
+    };
+    let client = ClientSpec { http: HttpVersion::Http1, ..spec.client.clone() };
+    let plain = Spec { client, ..spec.clone() };
+    let target = preflight::bare_target(&plain, Credentials::default(), base, address);
+    let target = Arc::new(target);
+    Devices::Asked(Opening::exporter(move || HttpFetch::new(target, clock)))
 }

@@ -4,6 +4,7 @@
 mod bounds;
 mod carries;
 mod client;
+mod devices;
 mod engine;
 mod error;
 mod lengths;
@@ -27,6 +28,7 @@ use crate::observations::{Connections, HttpVersion};
 use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
 pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
 pub use client::{ClientDraft, ClientSpec};
+pub use devices::{DevicesAsked, DevicesAskedError};
 pub use engine::{EngineGeneration, EnginePolicy, EngineSpec};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};

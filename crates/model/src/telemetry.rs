@@ -12,14 +12,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use self::machine::{
-    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, Machines, Throttle,
+    ClientSample, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample, LookMiss, Machines,
+    MissedLook, Throttle,
 };
 use crate::Moment;
 
 /// One line of the telemetry journal. The stored numbers of what it holds are positions, so
 /// whatever is added goes to the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(clippy::large_enum_variant, reason = "nearly every entry is a sample, one in a second")]
 pub enum TelemetryEntry {
     Sample(TelemetrySample),
     Missed(MissedScrape),
@@ -29,6 +29,7 @@ pub enum TelemetryEntry {
     Devices(DevicesSample),
     Client(ClientSample),
     DevicesAbsent(DevicesAbsence),
+    DevicesMissed(MissedLook),
 }
 
 /// One scrape of the server's metrics.
@@ -59,6 +60,10 @@ pub struct Gauges {
     pub swapped: Option<f64>,
     /// Share of the key-value cache in use, from 0 to 1; of the fullest engine, if there are more.
     pub kv_usage: Option<f64>,
+    /// The same of the part that lies in the host's memory. Journals keep it beside the others, for
+    /// older ones have no place for it.
+    #[serde(skip)]
+    pub cpu_kv_usage: Option<f64>,
 }
 
 /// Totals since the server's start.
@@ -151,6 +156,10 @@ pub enum Dialect {
     LlamaCpp,
     Tgi,
     TensorrtLlm,
+    /// TensorRT-LLM behind Triton.
+    Triton,
+    /// The frontend of Dynamo, whatever is behind it.
+    Dynamo,
 }
 
 /// What is known of the server over a whole run.
@@ -186,7 +195,8 @@ impl Telemetry {
                 }
                 TelemetryEntry::Devices(_)
                 | TelemetryEntry::Client(_)
-                | TelemetryEntry::DevicesAbsent(_) => {}
+                | TelemetryEntry::DevicesAbsent(_)
+                | TelemetryEntry::DevicesMissed(_) => {}
             }
         }
         if samples.is_empty() {
@@ -217,6 +227,8 @@ impl Dialect {
             Self::LlamaCpp => "llama.cpp",
             Self::Tgi => "TGI",
             Self::TensorrtLlm => "TensorRT-LLM",
+            Self::Triton => "Triton with TensorRT-LLM",
+            Self::Dynamo => "Dynamo",
         }
     }
 }

@@ -14,7 +14,7 @@
 //! [`TelemetryEntry`] holds.
 
 use inferometer_model::JournalEntry;
-use inferometer_model::telemetry::TelemetryEntry;
+use inferometer_model::telemetry::{TelemetryEntry, TelemetrySample};
 use serde::{Deserialize, Serialize};
 
 /// No frame is longer, so a damaged length cannot ask for more memory than this.
@@ -199,25 +199,33 @@ const SKIPPED: u8 = 19;
 const DEVICES: u8 = 20;
 const CLIENT: u8 = 21;
 const DEVICES_ABSENT: u8 = 22;
+const DEVICES_MISSED: u8 = 23;
+/// A sample, and the share of the cache in the host's memory.
+const SAMPLE_WITH_HOST_CACHE: u8 = 24;
 
 impl Framed for TelemetryEntry {
     fn is_kind(kind: u8) -> bool {
-        matches!(kind, SAMPLE..=DEVICES_ABSENT)
+        matches!(kind, SAMPLE..=SAMPLE_WITH_HOST_CACHE)
     }
 
     fn is_last(&self) -> bool {
-        matches!(self, Self::Absent(_))
+        // Where the server has nothing to say its machine may have.
+        false
     }
 
     fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>) {
         match self {
-            Self::Sample(sample) => (SAMPLE, write(sample, into)),
+            Self::Sample(sample) => match sample.gauges.cpu_kv_usage {
+                None => (SAMPLE, write(sample, into)),
+                Some(share) => (SAMPLE_WITH_HOST_CACHE, write(&(sample, share), into)),
+            },
             Self::Missed(missed) => (MISSED, write(missed, into)),
             Self::Skipped(skipped) => (SKIPPED, write(skipped, into)),
             Self::Absent(absence) => (ABSENT, write(absence, into)),
             Self::Devices(sample) => (DEVICES, write(sample, into)),
             Self::Client(sample) => (CLIENT, write(sample, into)),
             Self::DevicesAbsent(absence) => (DEVICES_ABSENT, write(absence, into)),
+            Self::DevicesMissed(look) => (DEVICES_MISSED, write(look, into)),
         }
     }
 
@@ -230,6 +238,12 @@ impl Framed for TelemetryEntry {
             DEVICES => whole(payload).map(Self::Devices),
             CLIENT => whole(payload).map(Self::Client),
             DEVICES_ABSENT => whole(payload).map(Self::DevicesAbsent),
+            DEVICES_MISSED => whole(payload).map(Self::DevicesMissed),
+            SAMPLE_WITH_HOST_CACHE => {
+                let (mut sample, share): (TelemetrySample, f64) = whole(payload)?;
+                sample.gauges.cpu_kv_usage = Some(share);
+                Ok(Self::Sample(sample))
+            }
             other => Err(Damage::Kind(other)),
         }
     }

@@ -3,6 +3,8 @@
 
 pub mod deploy;
 pub mod discovery;
+mod grid;
+pub mod machines;
 pub mod metrics;
 pub mod process;
 pub mod system;

@@ -6,8 +6,8 @@ use inferometer_model::campaign::{Order, Prompts, StopAt};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::spec::{
-    AdapterChoice, ArrivalsKind, Counting, DatasetKind, EngineGeneration, EnginePolicy, Lengths,
-    PinOutput, RampCurve, ThinkKind, Ticks, TraceKind, Until,
+    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration,
+    EnginePolicy, Lengths, PinOutput, RampCurve, ThinkKind, Ticks, TraceKind, Until,
 };
 use schemars::{Schema, json_schema};
 
@@ -111,6 +111,26 @@ impl Grammar for CoreList {
 
     fn schema() -> Schema {
         json_schema!({ "type": "string", "examples": ["2,4-6"] })
+    }
+}
+
+impl Grammar for DevicesAsked {
+    const NAME: &'static str = "GpuTelemetry";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: inferometer_model::spec::DevicesAskedError| error.to_string())
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^ *(auto|off|nvml|nvidia-smi|amd-smi|rocm-smi|dcgm=.+)$",
+            "examples": ["auto", "nvidia-smi", "dcgm=http://gpu1:9400"],
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use clap::Args;
 use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
+use inferometer_model::spec::DevicesAsked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,10 @@ pub(crate) struct TargetTable {
     /// How often its metrics are read, from 100ms to 1m [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) telemetry_every: Option<Written<Duration>>,
+    /// Who tells of the GPUs meanwhile: auto (whatever this machine has, if the server runs on it),
+    /// off, nvml, nvidia-smi, amd-smi, rocm-smi, or dcgm=URL of an exporter [default: auto]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) gpu_telemetry: Option<Written<DevicesAsked>>,
 }
 
 /// This client.

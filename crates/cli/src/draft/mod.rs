@@ -150,6 +150,7 @@ fn spec(
             on: plain(target.telemetry).map(|switch| switch == Switch::On),
             path: target.metrics_path,
             every: plain(target.telemetry_every),
+            devices: plain(target.gpu_telemetry),
         },
         slos: promises::read(slo, origins)?,
         header_names: secrets.header_names(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use inferometer_model::telemetry::{
-    Counters, Dialect, Gauges, TelemetryEntry, TelemetrySample, Timings,
+    Counters, DevicesAbsence, Dialect, Gauges, TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_store::{StoreError, TelemetryWriter};
 
@@ -20,12 +20,18 @@ pub(crate) struct Watching {
 
 impl Watching {
     pub(crate) fn new(writer: Option<TelemetryWriter>) -> Self {
-        Self { writer, failed: None, kv_usage_max: 0.0 }
+        let mut watching = Self { writer, failed: None, kv_usage_max: 0.0 };
+        watching.write(&TelemetryEntry::DevicesAbsent(DevicesAbsence::Pretended));
+        watching
     }
 
     pub(crate) fn note(&mut self, sample: &Sample) {
         self.kv_usage_max = self.kv_usage_max.max(sample.gauges.kv_usage);
-        let written = self.writer.as_mut().map(|writer| writer.append(&entry(sample)));
+        self.write(&entry(sample));
+    }
+
+    fn write(&mut self, entry: &TelemetryEntry) {
+        let written = self.writer.as_mut().map(|writer| writer.append(entry));
         if let Some(Err(error)) = written {
             self.writer = None;
             self.failed = Some(error);
@@ -55,6 +61,7 @@ fn entry(sample: &Sample) -> TelemetryEntry {
             waiting: Some(gauges.waiting.into()),
             swapped: None,
             kv_usage: Some(gauges.kv_usage),
+            cpu_kv_usage: None,
         },
         counters: Counters {
             prefix_queries: Some(counters.prefix_queries as f64),

@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SpecError;
+use super::devices::DevicesAsked;
 
 #[derive(Clone, Debug, Default)]
 pub struct TelemetryDraft {
     pub on: Option<bool>,
     pub path: Option<String>,
     pub every: Option<Duration>,
+    pub devices: Option<DevicesAsked>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +21,9 @@ pub struct TelemetrySpec {
     /// Behind the base URL.
     pub path: String,
     pub every: Duration,
+    /// Who is asked about the GPUs; nobody was, before it could be said.
+    #[serde(default = "DevicesAsked::nobody")]
+    pub devices: DevicesAsked,
 }
 
 const PATH: &str = "/metrics";
@@ -30,10 +35,11 @@ const PATH_BYTES_MAX: usize = 1 << 10;
 impl TelemetryDraft {
     pub(super) fn resolve(self) -> Result<Option<TelemetrySpec>, SpecError> {
         if self.on == Some(false) {
-            return match (self.path, self.every) {
-                (Some(_), _) => Err(SpecError::TelemetryOff("--metrics-path")),
-                (None, Some(_)) => Err(SpecError::TelemetryOff("--telemetry-every")),
-                (None, None) => Ok(None),
+            return match (self.path, self.every, self.devices) {
+                (Some(_), _, _) => Err(SpecError::TelemetryOff("--metrics-path")),
+                (None, Some(_), _) => Err(SpecError::TelemetryOff("--telemetry-every")),
+                (None, None, None | Some(DevicesAsked::Off)) => Ok(None),
+                (None, None, Some(_)) => Err(SpecError::TelemetryOff("--gpu-telemetry")),
             };
         }
         let path = self.path.unwrap_or_else(|| PATH.to_owned());
@@ -46,7 +52,7 @@ impl TelemetryDraft {
             let (least, most) = (*EVERY_BOUNDS.start(), *EVERY_BOUNDS.end());
             return Err(SpecError::TelemetryEvery { least, most });
         }
-        Ok(Some(TelemetrySpec { path, every }))
+        Ok(Some(TelemetrySpec { path, every, devices: self.devices.unwrap_or_default() }))
     }
 }
 
@@ -63,6 +69,10 @@ mod tests {
         let path = Some("/m".to_owned());
         let torn = TelemetryDraft { path, ..off };
         assert_eq!(torn.resolve(), Err(SpecError::TelemetryOff("--metrics-path")));
+        assert_eq!(spec.devices, DevicesAsked::Auto);
+        let older: TelemetrySpec =
+            serde_json::from_str(r#"{"path":"/metrics","every":{"secs":1,"nanos":0}}"#).unwrap();
+        assert_eq!(older.devices, DevicesAsked::Off, "nobody was asked then");
     }
 
     #[test]

@@ -62,6 +62,24 @@ pub enum DeviceSource {
     Dcgm,
 }
 
+/// A look at the GPUs that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedLook {
+    pub at: Moment,
+    pub reason: LookMiss,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LookMiss {
+    /// The tool or the driver did not answer in time.
+    Timeout,
+    /// It failed, or said nothing that can be read.
+    Failed,
+    /// Not asked: the look before took so long that looking on time would have been a load.
+    BackedOff,
+}
+
 /// One look at the client's machine. Shares are of the time since the look before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientSample {
@@ -90,6 +108,8 @@ pub enum DevicesAbsence {
     NoneFound,
     /// The tool failed, in its own words.
     Failed(String),
+    /// The engine is ours, and only pretends to have GPUs.
+    Pretended,
 }
 
 /// What machines said over a whole run.
@@ -98,13 +118,19 @@ pub struct Machines {
     /// In the order of time.
     pub devices: Vec<DevicesSample>,
     pub devices_absence: Option<DevicesAbsence>,
+    /// Looks at the GPUs that brought nothing.
+    pub devices_missed: Vec<MissedLook>,
     pub client: Vec<ClientSample>,
 }
 
 impl Default for Machines {
     fn default() -> Self {
-        let devices_absence = Some(DevicesAbsence::NotAsked);
-        Self { devices: Vec::new(), devices_absence, client: Vec::new() }
+        Self {
+            devices: Vec::new(),
+            devices_absence: Some(DevicesAbsence::NotAsked),
+            devices_missed: Vec::new(),
+            client: Vec::new(),
+        }
     }
 }
 
@@ -119,6 +145,7 @@ impl Machines {
                 TelemetryEntry::DevicesAbsent(absence) => {
                     machines.devices_absence = Some(absence.clone());
                 }
+                TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(*look),
                 TelemetryEntry::Sample(_)
                 | TelemetryEntry::Missed(_)
                 | TelemetryEntry::Absent(_)
@@ -152,6 +179,7 @@ impl fmt::Display for DevicesAbsence {
             Self::NotAsked => f.write_str("the GPUs were not asked for"),
             Self::Elsewhere => f.write_str("the server is not on this machine"),
             Self::NoneFound => f.write_str("no GPU was found on this machine"),
+            Self::Pretended => f.write_str("the engine is ours and only pretends to have GPUs"),
             Self::Failed(why) => write!(f, "the GPUs could not be read: {why}"),
         }
     }

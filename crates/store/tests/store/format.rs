@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
 use inferometer_model::observations::WarmUpFacts;
-use inferometer_model::spec::{LoadDraft, RampSegment};
+use inferometer_model::spec::{DevicesAsked, LoadDraft, RampSegment, TelemetryDraft};
 use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft, Telemetry};
 use inferometer_store::{RunDirectory, StoredRun};
 
@@ -48,7 +48,10 @@ fn spec() -> Spec {
         warm_up: Some(3),
         ..LoadDraft::default()
     };
-    SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()
+    // The fixture is older than the question about GPUs: nobody was asked.
+    let telemetry =
+        TelemetryDraft { devices: Some(DevicesAsked::Off), ..TelemetryDraft::default() };
+    SpecDraft { load, telemetry, ..SpecDraft::default() }.resolve().unwrap()
 }
 
 fn calibration() -> CalibrationFacts {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use inferometer_model::Telemetry;
 use inferometer_model::telemetry::{
-    Absence, Counters, Dialect, Gauges, MissReason, MissedScrape, SkippedScrapes, SumCount,
+    Absence, ClientSample, Counters, DeviceReading, DeviceSource, DevicesAbsence, DevicesSample,
+    Dialect, Gauges, LookMiss, MissReason, MissedLook, MissedScrape, SkippedScrapes, SumCount,
     TelemetryEntry, TelemetrySample, Timings,
 };
 use inferometer_store::RunDirectory;
@@ -27,6 +28,7 @@ fn sample(second: u64) -> TelemetrySample {
             waiting: Some(0.0),
             swapped: None,
             kv_usage: Some(1.0 / 3.0),
+            cpu_kv_usage: None,
         },
         counters: Counters {
             prefix_queries: Some(512.0),
@@ -94,6 +96,46 @@ fn what_is_written_is_read() {
     let refused = Absence::Refused(MissReason::Status(404));
     let (_place, run) = finished_run(Some(&[TelemetryEntry::Absent(refused)]));
     assert_eq!(telemetry(&run), Telemetry::Absent(refused));
+}
+
+#[test]
+fn machines_and_the_hosts_cache_lie_beside_the_servers_words() {
+    let mut swapping = sample(5);
+    swapping.gauges.cpu_kv_usage = Some(0.25);
+    let gpu = DeviceReading { index: 1, power_w: Some(700.5), ..DeviceReading::default() };
+    let devices = DevicesSample {
+        at: ms(1_500),
+        took: Duration::from_millis(2),
+        source: DeviceSource::Nvml,
+        devices: vec![DeviceReading::default(), gpu],
+    };
+    let client = ClientSample {
+        at: ms(1_400),
+        cpu_share: Some(0.5),
+        steal_share: Some(0.0),
+        own_cpus: None,
+        received_bytes: Some(1 << 40),
+        sent_bytes: Some(7),
+        memory_available_bytes: None,
+    };
+    let missed = MissedLook { at: ms(2_500), reason: LookMiss::Timeout };
+    // The machines are told of even where the server has nothing to say.
+    let entries = [
+        TelemetryEntry::Absent(Absence::Refused(MissReason::Status(404))),
+        TelemetryEntry::Sample(swapping),
+        TelemetryEntry::Devices(devices.clone()),
+        TelemetryEntry::Client(client),
+        TelemetryEntry::DevicesMissed(missed),
+    ];
+    let (_place, run) = finished_run(Some(&entries));
+    let observations = run.read().unwrap().observations;
+    assert_eq!(observations.telemetry.recording().unwrap().samples, [swapping]);
+    let machines = observations.machines;
+    assert_eq!((machines.devices, machines.client), (vec![devices], vec![client]));
+    assert_eq!((machines.devices_missed, machines.devices_absence), (vec![missed], None));
+    let absence = DevicesAbsence::Failed("no driver".to_owned());
+    let (_place, run) = finished_run(Some(&[TelemetryEntry::DevicesAbsent(absence.clone())]));
+    assert_eq!(run.read().unwrap().observations.machines.devices_absence, Some(absence));
 }
 
 #[test]

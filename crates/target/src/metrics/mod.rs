@@ -9,7 +9,7 @@
 mod names;
 mod poller;
 mod reading;
-mod text;
+pub(crate) mod text;
 
 pub use poller::{Poller, PollerError, Polling};
 pub use reading::{Reading, read};

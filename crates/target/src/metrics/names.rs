@@ -24,6 +24,7 @@ pub(super) enum Word {
     Waiting,
     Swapped,
     KvUsage,
+    CpuKvUsage,
     PrefixQueries,
     PrefixHits,
     Preemptions,
@@ -45,7 +46,7 @@ pub(super) enum Joined {
 
 impl Word {
     pub(super) const fn joined(self) -> Joined {
-        if matches!(self, Self::KvUsage) { Joined::Max } else { Joined::Sum }
+        if matches!(self, Self::KvUsage | Self::CpuKvUsage) { Joined::Max } else { Joined::Sum }
     }
 
     pub(super) const fn is_histogram(self) -> bool {
@@ -61,8 +62,34 @@ pub(super) const PROCESS_START: &str = "process_start_time_seconds";
 pub(super) const RANK_LABELS: [&str; 2] = ["tp_rank", "pp_rank"];
 
 /// In the order in which they are tried: the first whose mark is there.
-pub(super) const DIALECTS: [Names; 7] =
-    [VLLM_V0, VLLM_V1, VLLM_V1_EARLY, SGLANG, LLAMA_CPP, TGI, TENSORRT_LLM];
+pub(super) const DIALECTS: [Names; 9] =
+    [VLLM_V0, VLLM_V1, VLLM_V1_EARLY, SGLANG, LLAMA_CPP, TGI, TENSORRT_LLM, TRITON, DYNAMO];
+
+/// A name under which several things are told apart by a label, and what such a thing is called in
+/// the rules.
+#[derive(Debug)]
+pub(super) struct Labelled {
+    pub(super) name: &'static str,
+    pub(super) label: &'static str,
+    pub(super) value: &'static str,
+    pub(super) key: &'static str,
+}
+
+pub(super) const LABELLED: [Labelled; 4] = [
+    triton_requests("scheduled", "nv_trt_llm_request_metrics/scheduled"),
+    triton_requests("active", "nv_trt_llm_request_metrics/active"),
+    triton_requests("waiting", "nv_trt_llm_request_metrics/waiting"),
+    Labelled {
+        name: "nv_trt_llm_kv_cache_block_metrics",
+        label: "kv_cache_block_type",
+        value: "fraction",
+        key: "nv_trt_llm_kv_cache_block_metrics/fraction",
+    },
+];
+
+const fn triton_requests(value: &'static str, key: &'static str) -> Labelled {
+    Labelled { name: "nv_trt_llm_request_metrics", label: "request_type", value, key }
+}
 
 /// `gpu_prefix_cache_hit_rate` is a ratio over a window of its own, and no counter comes out of it.
 const VLLM_V0: Names = Names {
@@ -83,6 +110,7 @@ const VLLM: &[(Word, &[Rule])] = &[
     (Word::Waiting, &[&["vllm:num_requests_waiting"]]),
     (Word::Swapped, &[&["vllm:num_requests_swapped"]]),
     (Word::KvUsage, &[&["vllm:kv_cache_usage_perc"], &["vllm:gpu_cache_usage_perc"]]),
+    (Word::CpuKvUsage, &[&["vllm:cpu_cache_usage_perc"]]),
     (
         Word::PrefixQueries,
         &[
@@ -116,7 +144,7 @@ const SGLANG: Names = Names {
     words: &[
         (Word::Running, &[&["sglang:num_running_reqs"]]),
         (Word::Waiting, &[&["sglang:num_queue_reqs"]]),
-        (Word::KvUsage, &[&["sglang:token_usage"]]),
+        (Word::KvUsage, &[&["sglang:token_usage"], &["sglang:full_token_usage"]]),
         (Word::PrefixQueries, &[&["sglang:prompt_tokens_total"]]),
         (Word::PrefixHits, &[&["sglang:cached_tokens_total"]]),
         (Word::Preemptions, &[&["sglang:num_retracted_requests_total"]]),
@@ -148,7 +176,8 @@ const LLAMA_CPP_PROMPTS: Rule =
 
 const TGI: Names = Names {
     dialect: Dialect::Tgi,
-    marks: &["tgi_queue_size", "tgi_batch_current_size"],
+    // One that has served nobody yet has only the totals.
+    marks: &["tgi_queue_size", "tgi_batch_current_size", "tgi_request_count"],
     words: &[
         (Word::Running, &[&["tgi_batch_current_size"]]),
         (Word::Waiting, &[&["tgi_queue_size"]]),
@@ -161,11 +190,18 @@ const TGI: Names = Names {
 
 const TENSORRT_LLM: Names = Names {
     dialect: Dialect::TensorrtLlm,
-    marks: &["trtllm_num_requests_running", "trtllm_kv_cache_utilization"],
+    // Older ones have a counter of successes and some histograms, and no more.
+    marks: &[
+        "trtllm_num_requests_running",
+        "trtllm_kv_cache_utilization",
+        "trtllm_request_success_total",
+        "trtllm_e2e_request_latency_seconds_count",
+    ],
     words: &[
         (Word::Running, &[&["trtllm_num_requests_running"]]),
         (Word::Waiting, &[&["trtllm_num_requests_waiting"]]),
         (Word::KvUsage, &[&["trtllm_kv_cache_utilization"]]),
+        (Word::CpuKvUsage, &[&["trtllm_kv_cache_host_utilization"]]),
         (Word::PrefixQueries, &[&["trtllm_prompt_tokens_total"]]),
         (Word::PrefixHits, &[&["trtllm_prompt_cached_tokens_total"]]),
         (Word::PromptTokens, &[&["trtllm_prompt_tokens_total"]]),
@@ -173,5 +209,40 @@ const TENSORRT_LLM: Names = Names {
         (Word::Ttft, &[&["trtllm_time_to_first_token_seconds"]]),
         (Word::E2e, &[&["trtllm_e2e_request_latency_seconds"]]),
         (Word::Queue, &[&["trtllm_request_queue_time_seconds"]]),
+    ],
+};
+
+/// Its active requests are those that it has taken in; of them some are in the batch.
+const TRITON: Names = Names {
+    dialect: Dialect::Triton,
+    marks: &["nv_trt_llm_request_metrics/active", "nv_trt_llm_kv_cache_block_metrics/fraction"],
+    words: &[
+        (
+            Word::Running,
+            &[&["nv_trt_llm_request_metrics/scheduled"], &["nv_trt_llm_request_metrics/active"]],
+        ),
+        (Word::Waiting, &[&["nv_trt_llm_request_metrics/waiting"]]),
+        (Word::KvUsage, &[&["nv_trt_llm_kv_cache_block_metrics/fraction"]]),
+    ],
+};
+
+/// Its requests in flight are those that wait, too, so how many run is not known.
+const DYNAMO: Names = Names {
+    dialect: Dialect::Dynamo,
+    marks: &["dynamo_frontend_inflight_requests", "dynamo_frontend_requests_total"],
+    words: &[
+        (Word::Waiting, &[&["dynamo_frontend_queued_requests"]]),
+        (Word::PrefixQueries, &[&["dynamo_frontend_input_sequence_tokens_sum"]]),
+        (Word::PrefixHits, &[&["dynamo_frontend_cached_tokens_sum"]]),
+        (Word::PromptTokens, &[&["dynamo_frontend_input_sequence_tokens_sum"]]),
+        (
+            Word::GenerationTokens,
+            &[
+                &["dynamo_frontend_output_tokens_total"],
+                &["dynamo_frontend_output_sequence_tokens_sum"],
+            ],
+        ),
+        (Word::Ttft, &[&["dynamo_frontend_time_to_first_token_seconds"]]),
+        (Word::E2e, &[&["dynamo_frontend_request_duration_seconds"]]),
     ],
 };

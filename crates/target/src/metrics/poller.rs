@@ -7,14 +7,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use inferometer_model::Clock;
 use inferometer_model::fetch::{Fetch, FetchError, FetchReply, FetchRequest};
 use inferometer_model::outcome::Outcome;
 use inferometer_model::telemetry::{
     Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
-use inferometer_model::{Clock, Moment};
 
 use super::reading::read;
+use crate::grid::Grid;
 
 /// What is asked for, and how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,9 @@ pub struct Poller<J, E> {
 }
 
 const BODY_BYTES_MAX: usize = 16 << 20;
+const PATH_USUAL: &str = "/metrics";
+/// TensorRT-LLM has statistics of another form at the usual one.
+const PATH_OTHER: &str = "/prometheus/metrics";
 /// Ticks that are written down one by one after a pause; those of a machine that slept are counted.
 const SKIPPED_MAX: u64 = 1_000;
 
@@ -70,11 +74,12 @@ impl<J: Send + 'static, E: Send + 'static> Poller<J, E> {
         let body = move || {
             let tasks = tokio::task::LocalSet::new();
             let fetch = fetch();
-            let ask = move || {
-                let request = FetchRequest { path: &polling.path, body_limit: BODY_BYTES_MAX };
-                tasks.block_on(&runtime, within(polling.time_limit, fetch.fetch(request)))
+            let Polling { path, every, time_limit } = polling;
+            let ask = move |path: &str| {
+                let request = FetchRequest { path, body_limit: BODY_BYTES_MAX };
+                tasks.block_on(&runtime, within(time_limit, fetch.fetch(request)))
             };
-            Rounds { every: polling.every, clock, ask, journal, append }.play(ready, &stopped)
+            Rounds { path, every, clock, ask, journal, append }.play(ready, &stopped)
         };
         let thread =
             Builder::new().name("metrics".to_owned()).spawn(body).map_err(PollerError::Thread)?;
@@ -122,6 +127,7 @@ fn miss_reason(outcome: Outcome) -> MissReason {
 
 /// The thread's work.
 struct Rounds<C, A, J, E> {
+    path: String,
     every: Duration,
     clock: C,
     ask: A,
@@ -129,9 +135,9 @@ struct Rounds<C, A, J, E> {
     append: fn(&mut J, &TelemetryEntry) -> Result<(), E>,
 }
 
-impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
+impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
     fn play(mut self, ready: Sender<()>, stopped: &Receiver<()>) -> Result<J, E> {
-        let (first, mut took) = self.scrape();
+        let (first, mut took) = self.first_scrape();
         let absence = absence(&first);
         self.write(&absence.map_or(first, TelemetryEntry::Absent))?;
         if absence.is_some() {
@@ -142,8 +148,8 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         let mut tick = 0;
         loop {
             let next = grid.next(tick, self.clock.now(), took);
-            for skipped in grid.skipped(tick, next) {
-                self.write(&skipped)?;
+            for entry in skipped(grid, tick, next) {
+                self.write(&entry)?;
             }
             tick = next;
             let wait = grid.moment(tick).since(self.clock.now()).unwrap_or_default();
@@ -161,9 +167,20 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
         (self.append)(&mut self.journal, entry)
     }
 
+    /// Where the usual place has nothing, the other one is tried; what is found there is asked on.
+    fn first_scrape(&mut self) -> (TelemetryEntry, Duration) {
+        let first = self.scrape();
+        if self.path != PATH_USUAL || !is_elsewhere(&first.0) {
+            return first;
+        }
+        PATH_OTHER.clone_into(&mut self.path);
+        let second = self.scrape();
+        if matches!(second.0, TelemetryEntry::Sample(_)) { second } else { first }
+    }
+
     fn scrape(&mut self) -> (TelemetryEntry, Duration) {
         let asked = self.clock.now();
-        let answer = (self.ask)();
+        let answer = (self.ask)(&self.path);
         let took = self.clock.now().since(asked).unwrap_or_default();
         let at = asked + took / 2;
         let found = answer.and_then(|reply| match reply.status {
@@ -187,6 +204,12 @@ impl<C: Clock, A: FnMut() -> Answer, J, E> Rounds<C, A, J, E> {
     }
 }
 
+/// Whether there is something else, or nothing, where metrics usually are.
+fn is_elsewhere(first: &TelemetryEntry) -> bool {
+    let TelemetryEntry::Missed(MissedScrape { reason, .. }) = first else { return false };
+    matches!(reason, MissReason::Status(404 | 405) | MissReason::NotPrometheus)
+}
+
 /// Whether the first scrape shows that there is nothing to ask for. A server that is slow or out of
 /// order for a moment is asked again.
 fn absence(first: &TelemetryEntry) -> Option<Absence> {
@@ -202,38 +225,16 @@ fn absence(first: &TelemetryEntry) -> Option<Absence> {
     for_good.then_some(Absence::Refused(*reason))
 }
 
-/// Moments at whole periods after the beginning, whatever the scrapes take.
-#[derive(Clone, Copy, Debug)]
-struct Grid {
-    begin: Moment,
-    every: Duration,
-}
-
-impl Grid {
-    /// The tick to wait for after that of number `last`: never one that has passed, and not before
-    /// the server had as much rest as the last scrape took of its time.
-    fn next(self, last: u64, now: Moment, took: Duration) -> u64 {
-        let rested = (now + took).since(self.begin).unwrap_or_default();
-        let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));
-        u64::try_from(due).unwrap_or(u64::MAX).max(last + 1)
-    }
-
-    /// The ticks between the two: one by one up to a bound, and the rest as a number.
-    fn skipped(self, last: u64, next: u64) -> impl Iterator<Item = TelemetryEntry> {
-        let rest = (last + 1).saturating_add(SKIPPED_MAX).min(next);
-        let single = (last + 1..rest).map(move |tick| {
-            let (at, reason) = (self.moment(tick), MissReason::BackedOff);
-            TelemetryEntry::Missed(MissedScrape { at, reason })
-        });
-        let (from, number) = (self.moment(rest), next - rest);
-        let many = (0 < number).then_some(TelemetryEntry::Skipped(SkippedScrapes { from, number }));
-        single.chain(many)
-    }
-
-    fn moment(self, tick: u64) -> Moment {
-        let every = u64::try_from(self.every.as_nanos()).unwrap_or(u64::MAX);
-        self.begin + Duration::from_nanos(every.saturating_mul(tick))
-    }
+/// The ticks between the two: one by one up to a bound, and the rest as a number.
+fn skipped(grid: Grid, last: u64, next: u64) -> impl Iterator<Item = TelemetryEntry> {
+    let rest = (last + 1).saturating_add(SKIPPED_MAX).min(next);
+    let single = (last + 1..rest).map(move |tick| {
+        let (at, reason) = (grid.moment(tick), MissReason::BackedOff);
+        TelemetryEntry::Missed(MissedScrape { at, reason })
+    });
+    let (from, number) = (grid.moment(rest), next - rest);
+    let many = (0 < number).then_some(TelemetryEntry::Skipped(SkippedScrapes { from, number }));
+    single.chain(many)
 }
 
 #[cfg(test)]

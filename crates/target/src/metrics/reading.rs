@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use inferometer_model::telemetry::{Counters, Dialect, Gauges, MissReason, SumCount, Timings};
 
-use super::names::{DIALECTS, Joined, Names, PROCESS_START, RANK_LABELS, Word};
+use super::names::{DIALECTS, Joined, LABELLED, Names, PROCESS_START, RANK_LABELS, Word};
 use super::text::{Line, Series, lines};
 
 /// What one scrape said.
@@ -53,6 +53,8 @@ pub fn read(body: &[u8]) -> Result<Reading, MissReason> {
 #[derive(Debug, Default)]
 struct Heard<'a> {
     values: BTreeMap<&'a str, Value>,
+    /// By name and labels, to know what is said twice.
+    said: BTreeMap<(&'a str, &'a str), f64>,
     process_start_s: Option<f64>,
     dropped: u32,
 }
@@ -72,11 +74,18 @@ impl<'a> Heard<'a> {
             self.process_start_s = Some(series.value).filter(|value| value.is_finite());
             return;
         }
-        if !is_known(series.name) || RANK_LABELS.iter().any(|rank| is_later_rank(series, rank)) {
+        let name = key(series);
+        if !is_known(name) || RANK_LABELS.iter().any(|rank| is_later_rank(series, rank)) {
             return;
         }
         let none = Value { sum: 0.0, max: 0.0, broken: false };
-        let value = self.values.entry(series.name).or_insert(none);
+        let value = self.values.entry(name).or_insert(none);
+        // A series has one value; said twice it counts once, and of two values neither is to be had.
+        if let Some(said) = self.said.insert((name, series.labels()), series.value) {
+            self.dropped = self.dropped.saturating_add(1);
+            value.broken |= said.to_bits() != series.value.to_bits();
+            return;
+        }
         // No word of the vocabulary has a value below zero.
         if !series.value.is_finite() || series.value < 0.0 {
             self.dropped = self.dropped.saturating_add(1);
@@ -98,6 +107,7 @@ impl<'a> Heard<'a> {
                 waiting: of(Word::Waiting),
                 swapped: of(Word::Swapped),
                 kv_usage: of(Word::KvUsage),
+                cpu_kv_usage: of(Word::CpuKvUsage),
             },
             counters: Counters {
                 prefix_queries: of(Word::PrefixQueries),
@@ -142,6 +152,13 @@ impl<'a> Heard<'a> {
 fn rules(names: &Names, word: Word) -> impl Iterator<Item = &'static [&'static str]> {
     let of_word = names.words.iter().filter(move |(found, _)| *found == word);
     of_word.flat_map(|(_, rules)| rules.iter().copied())
+}
+
+/// What a series is called in the rules.
+fn key<'a>(series: &Series<'a>) -> &'a str {
+    let labelled = LABELLED.iter().filter(|labelled| labelled.name == series.name);
+    let mut fitting = labelled.filter(|it| series.label(it.label) == Some(it.value));
+    fitting.next().map_or(series.name, |labelled| labelled.key)
 }
 
 fn is_known(name: &str) -> bool {

@@ -5,21 +5,21 @@
 
 /// One series with its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Series<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Series<'a> {
+    pub(crate) name: &'a str,
     labels: &'a str,
     /// May be NaN or infinite: what that means depends on the name.
-    pub(super) value: f64,
+    pub(crate) value: f64,
 }
 
 /// A line that says something.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     Series(Series<'a>),
     Malformed,
 }
 
-pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines()
         .map(|line| line.trim_matches([' ', '\t', '\r']))
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -27,8 +27,13 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
 }
 
 impl<'a> Series<'a> {
+    /// All labels as they stand there.
+    pub(crate) fn labels(&self) -> &'a str {
+        self.labels
+    }
+
     /// The value of a label as it stands there, escapes and all.
-    pub(super) fn label(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn label(&self, name: &str) -> Option<&'a str> {
         let mut rest = self.labels;
         while let Some(Label { name: found, value, rest: after }) = label(rest) {
             if found == name {

@@ -54,7 +54,10 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
     let printed = printed.recv_timeout(DRAIN_MAX).unwrap_or_default();
     if !status.success() {
         let words = complained.recv_timeout(DRAIN_MAX).unwrap_or_default();
-        let words = words.trim().lines().last().unwrap_or("it said nothing").to_owned();
+        // Some tools complain where others print.
+        let last = |words: &str| words.trim().lines().last().map(str::to_owned);
+        let words = last(&words).or_else(|| last(&printed));
+        let words = words.unwrap_or_else(|| "it said nothing".to_owned());
         return Err(ToolError::Failed { status: status.to_string(), words });
     }
     if BYTES_MAX <= printed.len() as u64 {
@@ -119,6 +122,8 @@ mod tests {
         assert_eq!(output(shell("echo 4"), WAIT_MAX).unwrap(), "4\n");
         let failed = output(shell("echo no driver >&2; exit 9"), WAIT_MAX).unwrap_err();
         assert!(failed.to_string().contains("9: no driver"), "{failed}");
+        let failed = output(shell("echo no device; exit 9"), WAIT_MAX).unwrap_err();
+        assert!(failed.to_string().contains("9: no device"), "{failed}");
         assert!(matches!(output(shell("exec sleep 60"), brief), Err(ToolError::TooLong(_))));
         // One that says no more and stays, and one whose child stays.
         let silent = shell("exec >&- 2>&-; exec sleep 60");

@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
+use inferometer_model::Moment;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -125,6 +126,42 @@ fn reason(entry: &TelemetryEntry) -> Option<MissReason> {
     if let TelemetryEntry::Missed(missed) = entry { Some(missed.reason) } else { None }
 }
 
+/// Answers by path, and has nothing anywhere else.
+struct ByPath(&'static [(&'static str, &'static str)]);
+
+impl Fetch for ByPath {
+    async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchReply, FetchError> {
+        let known = self.0.iter().find(|(path, _)| *path == request.path);
+        let (status, body) = known.map_or((404, "{}"), |(_, body)| (200, *body));
+        Ok(FetchReply { status, content_type: None, body: body.as_bytes().to_vec() })
+    }
+}
+
+#[test]
+fn metrics_are_found_at_the_other_usual_place() {
+    const STATISTICS: &str = r#"[{"iter": 4, "numActiveRequests": 2}]"#;
+    let found = |path: &str, answers| {
+        let polling = Polling { path: path.to_owned(), ..polling(60_000) };
+        let append = |entries: &mut Vec<TelemetryEntry>, entry: &TelemetryEntry| {
+            entries.push(entry.clone());
+            Ok::<(), Infallible>(())
+        };
+        let fetch = move || ByPath(answers);
+        let poller = Poller::start(polling, RealClock::start(), fetch, Vec::new(), append).unwrap();
+        let Ok(entries) = poller.stop().unwrap();
+        entries
+    };
+    let other: &[_] = &[("/metrics", STATISTICS), ("/prometheus/metrics", GOOD)];
+    assert!(found("/metrics", other).iter().all(is_sample));
+    assert!(found("/metrics", &other[1..]).iter().all(is_sample));
+    let refused = |entries: &[TelemetryEntry], reason| {
+        assert_eq!(entries, [TelemetryEntry::Absent(Absence::Refused(reason))]);
+    };
+    // What is named is not looked for elsewhere, and the first answer is the one to tell of.
+    refused(&found("/m", other), MissReason::Status(404));
+    refused(&found("/metrics", &other[..1]), MissReason::NotPrometheus);
+}
+
 #[test]
 fn a_run_lies_between_two_samples() {
     let asked = Arc::new(AtomicU64::new(0));
@@ -156,11 +193,11 @@ fn scrapes_go_on_until_the_stop() {
 }
 
 #[test]
-fn what_is_not_there_is_asked_for_once() {
-    for (status, body, reason) in [
-        (404, &b"{\"detail\":\"Not Found\"}"[..], MissReason::Status(404)),
-        (200, b"<html>\n<body>\n", MissReason::NotPrometheus),
-        (200, b"go_goroutines 12\n", MissReason::NoKnownName),
+fn what_is_not_there_is_not_asked_for_again() {
+    for (status, body, reason, places) in [
+        (404, &b"{\"detail\":\"Not Found\"}"[..], MissReason::Status(404), 2),
+        (200, b"<html>\n<body>\n", MissReason::NotPrometheus, 2),
+        (200, b"go_goroutines 12\n", MissReason::NoKnownName, 1),
     ] {
         let asked = Arc::new(AtomicU64::new(0));
         let counting = Arc::clone(&asked);
@@ -170,7 +207,7 @@ fn what_is_not_there_is_asked_for_once() {
         });
         let entries = start(polling(5_000), address).stop();
         assert_eq!(entries, [TelemetryEntry::Absent(Absence::Refused(reason))]);
-        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert_eq!(asked.load(Ordering::SeqCst), places);
     }
 }
 
@@ -251,9 +288,9 @@ fn ticks_are_absolute_and_slow_answers_earn_a_rest() {
 #[test]
 fn no_tick_of_a_long_sleep_is_left_out_of_the_count() {
     let grid = Grid { begin: Moment::ZERO, every: Duration::from_secs(1) };
-    assert_eq!(grid.skipped(4, 5).count(), 0);
-    assert_eq!(grid.skipped(4, 1_005).filter_map(|entry| reason(&entry)).count(), 1_000);
-    let entries: Vec<_> = grid.skipped(4, 9_005).collect();
+    assert_eq!(skipped(grid, 4, 5).count(), 0);
+    assert_eq!(skipped(grid, 4, 1_005).filter_map(|entry| reason(&entry)).count(), 1_000);
+    let entries: Vec<_> = skipped(grid, 4, 9_005).collect();
     let from = Moment::ZERO + Duration::from_secs(1_005);
     let many = TelemetryEntry::Skipped(SkippedScrapes { from, number: 8_000 });
     assert_eq!((entries.len(), entries.last()), (1_001, Some(&many)));

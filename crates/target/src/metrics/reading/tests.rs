@@ -45,6 +45,7 @@ fn vllm_counts_once_what_it_names_twice_and_adds_up_its_engines() {
         swapped: None,
         // Of the fullest engine, by the newer name.
         kv_usage: Some(0.75),
+        cpu_kv_usage: None,
     };
     assert_eq!(reading.gauges, gauges);
     let counters = Counters {
@@ -120,6 +121,68 @@ fn tgi_and_tensorrt_are_known_by_their_names() {
     let trt = "trtllm_kv_cache_utilization 0.25\n";
     let reading = read(trt.as_bytes()).unwrap();
     assert_eq!((reading.dialect, reading.gauges.kv_usage), (Dialect::TensorrtLlm, Some(0.25)));
+}
+
+#[test]
+fn the_hosts_part_of_the_cache_is_told_apart() {
+    let v0 = "vllm:num_requests_swapped 1\nvllm:gpu_cache_usage_perc 0.9\n\
+              vllm:cpu_cache_usage_perc 0.25\n";
+    let gauges = read(v0.as_bytes()).unwrap().gauges;
+    assert_eq!((gauges.kv_usage, gauges.cpu_kv_usage), (Some(0.9), Some(0.25)));
+}
+
+#[test]
+fn triton_tells_things_apart_by_labels() {
+    let text = r#"nv_inference_request_success{model="tensorrt_llm",version="1"} 5
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="waiting",version="1"} 3
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="scheduled",version="1"} 4
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="max",version="1"} 512
+nv_trt_llm_request_metrics{model="tensorrt_llm",request_type="active",version="1"} 7
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="tensorrt_llm",version="1"} 0.6
+nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="tensorrt_llm",version="1"} 2000
+"#;
+    let reading = read(text.as_bytes()).unwrap();
+    assert_eq!(reading.dialect, Dialect::Triton);
+    let Gauges { running, waiting, kv_usage, .. } = reading.gauges;
+    assert_eq!((running, waiting, kv_usage), (Some(4.0), Some(3.0), Some(0.6)));
+    assert_eq!(reading.dropped, 0);
+}
+
+#[test]
+fn older_and_idle_servers_are_known_too() {
+    let older = "trtllm_request_success_total{finished_reason=\"stop\"} 5\n\
+                 trtllm_time_to_first_token_seconds_sum 2\ntrtllm_time_to_first_token_seconds_count 5\n";
+    let reading = read(older.as_bytes()).unwrap();
+    assert_eq!(reading.dialect, Dialect::TensorrtLlm);
+    assert_eq!(reading.timings.ttft, Some(SumCount { sum_s: 2.0, count: 5.0 }));
+    assert_eq!(read(b"tgi_request_count 0\n").unwrap().dialect, Dialect::Tgi);
+    let dynamo = "dynamo_frontend_inflight_requests{model=\"m\"} 9\n\
+                  dynamo_frontend_queued_requests{model=\"m\"} 2\n\
+                  dynamo_frontend_input_sequence_tokens_sum{model=\"m\"} 640\n\
+                  dynamo_frontend_output_tokens_total{model=\"m\"} 64\n";
+    let reading = read(dynamo.as_bytes()).unwrap();
+    assert_eq!((reading.dialect, reading.gauges.waiting), (Dialect::Dynamo, Some(2.0)));
+    assert_eq!(reading.gauges.running, None, "those in flight may wait");
+    assert_eq!(reading.counters.prompt_tokens, Some(640.0));
+    assert_eq!(reading.counters.generation_tokens, Some(64.0));
+}
+
+#[test]
+fn what_is_said_twice_counts_once_or_not_at_all() {
+    let twice = "vllm:num_requests_running{engine=\"0\"} 2\nvllm:num_requests_running{engine=\"0\"} 2\n\
+                 vllm:num_requests_waiting{engine=\"0\"} 1\nvllm:num_requests_waiting{engine=\"0\"} 5\n";
+    let reading = read(twice.as_bytes()).unwrap();
+    assert_eq!((reading.gauges.running, reading.gauges.waiting), (Some(2.0), None));
+    assert_eq!(reading.dropped, 2);
+}
+
+/// A server may be replaced behind its address, or rename its series: each scrape is read for itself.
+#[test]
+fn a_server_that_renames_its_series_is_read_on() {
+    let before = "vllm:num_requests_running{engine=\"0\"} 2\nvllm:gpu_cache_usage_perc 0.5\n";
+    let after = "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 3\nvllm:kv_cache_usage_perc 0.6\n";
+    let usage = |text: &str| read(text.as_bytes()).map(|reading| reading.gauges.kv_usage);
+    assert_eq!((usage(before), usage(after)), (Ok(Some(0.5)), Ok(Some(0.6))));
 }
 
 #[test]
