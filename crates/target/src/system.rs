@@ -3,17 +3,18 @@
 
 mod amd;
 mod host;
-mod listener;
+pub(crate) mod listener;
 mod nvidia;
 mod server;
 mod start_command;
 mod told;
-mod tool;
+pub(crate) mod tool;
 
 use inferometer_model::system::Machine;
 
 pub use self::listener::serves_here;
 pub use self::server::ask_server;
+pub use self::start_command::gpus_used;
 pub use self::told::{ServerInfo, TellError, tell};
 
 /// This machine, without its GPUs: files only, and so in no time.

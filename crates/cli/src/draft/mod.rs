@@ -1,6 +1,7 @@
 //! From what was said, in files and flags, to a draft of the spec.
 
 mod body;
+pub(crate) mod deploy;
 pub(crate) mod engine;
 mod promises;
 mod workload;
@@ -109,14 +110,19 @@ fn spec(
     origins: &Origins,
     secrets: &Secrets,
 ) -> Result<SpecDraft, Failure> {
-    let Experiment { target, engine, workload, load, slo, client, limits, metadata, .. } =
-        experiment;
+    let Experiment {
+        target, engine, deploy, workload, load, slo, client, limits, metadata, ..
+    } = experiment;
     let url: Option<BaseUrl> = target
         .url
         .as_deref()
         .map(str::parse)
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
+    let deployment = deploy::draft(deploy, origins)?;
+    if let Some(deployment) = &deployment {
+        deploy::check_placeholders(deployment, origins)?;
+    }
     let seed = workload.tokens.seed;
     let workload = workload::draft(workload)?;
     let saved = match &workload.source.saved_plan {
@@ -124,7 +130,7 @@ fn spec(
         None => None,
     };
     Ok(SpecDraft {
-        deployment: None,
+        deployment,
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
         engine: engine::draft(engine),
