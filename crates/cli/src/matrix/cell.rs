@@ -92,8 +92,8 @@ fn engine(file: &MatrixFile, cell: &Cell) -> Result<Map<String, Value>, Failure>
         let name = &preset.preset.name;
         return Err(Failure::usage(format!("preset `{name}`: nobody says which hardware it is"))
             .hint(
-                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows them), \
-                 or say in [deploy] how servers are put up",
+                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows \
+                 them), or say in [deploy] how servers are put up",
             ));
     }
     for (flag, value) in &cell.flags {

@@ -266,7 +266,8 @@ fn the_examples_can_be_planned() {
 #[test]
 fn what_a_shell_reads_is_quoted_and_braces_stay_themselves() {
     let text = deployed(
-        "up = \"put {label} --name {name} {flags} {value:devices}\"\nurl = \"echo {port}\"\ndown = \"rm {preset}\"",
+        "up = \"put {label} --name {name} {flags} {value:devices}\"\nurl = \"echo {port}\"\n\
+         down = \"rm {preset}\"",
     );
     let hostile = text.replace("label = \"3B\"", "label = \"a {b}; rm '$x'\"");
     let DeploymentHow::Commands(commands) = how(&hostile, 0) else { panic!("no commands") };

@@ -47,7 +47,8 @@ struct Outline<'a> {
 struct Whole {
     runs: u64,
     requests: Option<u64>,
-    /// Of all servers together, with the rests between runs; how long they take to start is not in it.
+    /// Of all servers together, with the rests between runs; without the time to start
+    /// them.
     time: Option<Duration>,
     cost: Option<f64>,
 }
