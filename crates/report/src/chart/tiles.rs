@@ -112,9 +112,10 @@ impl Range {
     /// Where a shade begins.
     fn bound(self, level: usize) -> f64 {
         let share = level as f64 / SHADES.len() as f64;
-        match self.spacing {
-            Spacing::Log if 0.0 < self.low => self.low * libm::pow(self.high / self.low, share),
-            _ => self.low + share * (self.high - self.low),
+        if self.spacing == Spacing::Log && 0.0 < self.low {
+            self.low * libm::pow(self.high / self.low, share)
+        } else {
+            self.low + share * (self.high - self.low)
         }
     }
 

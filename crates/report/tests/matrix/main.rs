@@ -24,32 +24,42 @@ fn blocks(document: &Document) -> Vec<&Block> {
     fn of_block<'a>(block: &'a Block, found: &mut Vec<&'a Block>) {
         found.push(block);
         if let Block::Details { blocks, .. } = block {
-            blocks.iter().for_each(|block| of_block(block, found));
+            for block in blocks {
+                of_block(block, found);
+            }
         }
     }
     fn of_section<'a>(section: &'a Section, found: &mut Vec<&'a Block>) {
-        section.blocks.iter().for_each(|block| of_block(block, found));
-        section.sections.iter().for_each(|section| of_section(section, found));
+        for block in &section.blocks {
+            of_block(block, found);
+        }
+        for inner in &section.sections {
+            of_section(inner, found);
+        }
     }
     let mut found = Vec::new();
-    document.sections.iter().for_each(|section| of_section(section, &mut found));
+    for section in &document.sections {
+        of_section(section, &mut found);
+    }
     found
 }
 
 fn table<'a>(document: &'a Document, id: &str) -> &'a Table {
-    let table = blocks(document).into_iter().find_map(|block| match block {
-        Block::Table(table) if table.id == id => Some(table),
-        _ => None,
+    let table = blocks(document).into_iter().find_map(|block| {
+        let Block::Table(table) = block else { return None };
+        (table.id == id).then_some(table)
     });
     table.unwrap_or_else(|| panic!("no table {id}"))
 }
 
 fn charts(document: &Document) -> Vec<&Chart> {
-    let chart = |block| match block {
-        &Block::Figure(ref figure) => Some(&figure.chart),
-        _ => None,
-    };
-    blocks(document).into_iter().filter_map(chart).collect()
+    let mut charts = Vec::new();
+    for block in blocks(document) {
+        if let Block::Figure(figure) = block {
+            charts.push(&figure.chart);
+        }
+    }
+    charts
 }
 
 fn rows(set: &mut SetSummary) -> &mut Vec<MatrixRow> {
@@ -226,11 +236,9 @@ fn what_servers_and_files_say_stays_words() {
 #[test]
 fn servers_that_left_something_behind_are_told_with_a_remedy() {
     let page = page(&made::tiny());
-    let told = blocks(&page).into_iter().find_map(|block| match block {
-        Block::Notice { points, remedy: Some(_), text, .. } if !points.is_empty() => {
-            Some(format!("{text:?} {points:?}"))
-        }
-        _ => None,
+    let told = blocks(&page).into_iter().find_map(|block| {
+        let Block::Notice { points, remedy: Some(_), .. } = block else { return None };
+        (!points.is_empty()).then(|| format!("{points:?}"))
     });
     let told = told.unwrap();
     assert!(told.contains("vllm <worker> (4711) is still there"), "{told}");
@@ -246,7 +254,9 @@ fn a_matrix_without_a_single_measured_row_is_a_page_too() {
     }
     let matrix = set.matrix.as_mut().unwrap();
     (matrix.winners, matrix.strategies, matrix.loads) = (Vec::new(), Vec::new(), Vec::new());
-    matrix.sections.iter_mut().for_each(|section| section.highest.clear());
+    for section in &mut matrix.sections {
+        section.highest.clear();
+    }
     matrix.deployments.clear();
     let page = page(&set);
     assert!(page.lead.headline[0].doubt.as_deref().unwrap().contains("12 not measured yet"));

@@ -83,10 +83,7 @@ fn point(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Option<LinePo
     let across = view.figure(row, figure);
     let reservation = view::reservation(row);
     Some(LinePoint {
-        x: match row.level {
-            Level::Unlimited => f64::INFINITY,
-            level => level.place()?,
-        },
+        x: if row.level == Level::Unlimited { f64::INFINITY } else { row.level.place()? },
         y: across.mean?,
         interval: across.doubt().map(|interval| (interval.low, interval.high)),
         hollow: reservation.is_some(),

@@ -105,10 +105,8 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
 }
 
 fn prompts(subject: &Subject) -> String {
-    let source = match subject.source {
-        SourceKind::Prompt => "one fixed prompt",
-        other => other.name(),
-    };
+    let is_fixed = subject.source == SourceKind::Prompt;
+    let source = if is_fixed { "one fixed prompt" } else { subject.source.name() };
     subject
         .input_tokens
         .as_ref()

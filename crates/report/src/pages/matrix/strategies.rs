@@ -121,9 +121,7 @@ fn speedup(row: &StrategyRow, found: Option<&Speedup>) -> Cell {
 }
 
 fn chart(view: View<'_>, table: &StrategyTable, place: usize) -> Option<Chart> {
-    if told(table).next().is_none() {
-        return None;
-    }
+    told(table).next()?;
     let bar = |series: &str, row: &StrategyRow, found: Option<&Speedup>| Bar {
         series: series.to_owned(),
         value: found.map(|found| found.share * 100.0),

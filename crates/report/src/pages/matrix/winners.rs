@@ -223,7 +223,9 @@ fn told(view: View<'_>, winner: &Winner) -> Option<Text> {
         // Said once for all.
         Certainty::OneRun => String::new(),
         Certainty::Certain => "; repeated runs say so".to_owned(),
-        other => format!("; {}", certainty_reason(other)),
+        other @ (Certainty::Undecided | Certainty::Alone | Certainty::Same) => {
+            format!("; {}", certainty_reason(other))
+        }
     };
     Some(vec![
         Span::Strong(format!("{}:", view.model(winner.model))),

@@ -103,7 +103,9 @@ const fn surely(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::OneRun => "one run",
         Certainty::Same => "the same",
-        other => view::certainty_word(other),
+        Certainty::Certain | Certainty::Undecided | Certainty::Alone => {
+            view::certainty_word(certainty)
+        }
     }
 }
 
@@ -119,6 +121,15 @@ fn ahead(found: &Speedup) -> String {
     format!("{:.1} %", found.share * 100.0)
 }
 
+/// What tells the row from others.
+fn cell(view: View<'_>, row: &MatrixRow) -> String {
+    let model = (1 < view.matrix.models.len()).then(|| view.model(row.model));
+    let context = row.context.filter(|_| view.has_contexts()).map(|tokens| count(tokens.into()));
+    let level = view.level(row.level);
+    let parts = [view.deployment(row)].into_iter().chain(model).chain(context).chain(level);
+    terminal_line(&parts.collect::<Vec<_>>().join(" · "), CELL_CHARS_MAX)
+}
+
 /// Every row, where a terminal holds them.
 fn rows(view: View<'_>) -> Option<Table> {
     let rows = &view.matrix.rows;
@@ -131,7 +142,7 @@ fn rows(view: View<'_>) -> Option<Table> {
         let marks = marks.or_else(|| (0 < row.errors).then(|| format!("{} failed", row.errors)));
         let partly = view::failure(row).map(|_| format!("partly {}", view::short(row)));
         vec![
-            terminal_line(&view.cell(row), CELL_CHARS_MAX),
+            cell(view, row),
             of(MatrixFigure::GenerationTps),
             of(MatrixFigure::Latency),
             marks.or(partly).unwrap_or_default(),
