@@ -17,6 +17,7 @@ mod fit;
 mod imports;
 mod live;
 mod log_tail;
+mod matrix;
 mod measurement;
 mod narrator;
 mod output;

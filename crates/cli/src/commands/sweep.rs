@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use inferometer_model::campaign::{Condition, SetManifest};
 use inferometer_store::Stored;
 
-use super::store;
+use super::{matrix, store};
 use crate::arguments::{ExperimentArguments, NarratorArguments, ResultArguments, SweepArguments};
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
 use crate::failure::Failure;
+use crate::matrix::Wish;
 use crate::output;
 use crate::secrets::Secrets;
 use crate::set::{self, How};
@@ -74,6 +75,9 @@ impl Resume<'_> {
             }
         };
         let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+        if matrix::is_matrix(&manifest) {
+            return matrix::go_on(&store, &set, &Wish::default(), results);
+        }
         let how = if manifest.simulated {
             How::Virtual
         } else {
