@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
 
 mod browser;
+mod deployments;
 mod exports;
 mod prompts;
 mod rivals;
@@ -32,6 +33,8 @@ fn main() -> ExitCode {
         ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
         ["statistics", words @ ..] => statistics(words),
         ["rivals", words @ ..] => beside_rivals(words),
+        ["deployments"] => put_up(None),
+        ["deployments", program] => put_up(Some(program)),
         ["exports"] => before_readers(None),
         ["exports", program] => before_readers(Some(program)),
         ["drop-in", words @ ..] => drop_in(words),
@@ -40,8 +43,9 @@ fn main() -> ExitCode {
         ["simulate-speed", words @ ..] => simulate_speed(words),
         _ => {
             eprint!(
-                "{HELP}{}{}{}{}{}{}",
+                "{HELP}{}{}{}{}{}{}{}",
                 browser::HELP,
+                deployments::HELP,
                 exports::HELP,
                 simulate_speed::HELP,
                 prompts::HELP,
@@ -109,6 +113,18 @@ fn in_browser(files: &[&str]) -> bool {
     let example = ["run", "--package", "inferometer-report", "--example", "sample_report", "--"];
     let make_samples = |folder: &str| cargo(example.into_iter().chain([folder]));
     browser::browser(files, make_samples).inspect_err(|why| eprintln!("browser: {why}")).is_ok()
+}
+
+fn put_up(program: Option<&str>) -> bool {
+    if program.is_none() && !cargo(["build", "--release", "--package", "inferometer-cli"]) {
+        return false;
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let folder = std::path::Path::new(&folder);
+    let made = folder.join("release/inferometer");
+    let program = program.map_or(made.as_path(), std::path::Path::new);
+    let tried = deployments::deployments(program, folder);
+    tried.inspect_err(|why| eprintln!("deployments: {why}")).is_ok()
 }
 
 fn before_readers(program: Option<&str>) -> bool {

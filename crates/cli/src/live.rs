@@ -10,6 +10,7 @@ use inferometer_model::{BaseUrl, Plan, Spec};
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
+use crate::deployed::Deployed;
 use crate::embedded;
 use crate::failure::{Exit, Failure};
 use crate::measurement::{Measured, Measurement};
@@ -69,7 +70,7 @@ impl Live {
         plan: &dyn Plan,
     ) -> Result<Self, Failure> {
         let found = preflight(spec, secrets, server.base(), server.is_embedded())?;
-        let facts = server_facts::find(spec, &found)?;
+        let facts = server_facts::find(spec, &found, server.deployed().map(Deployed::facts))?;
         let body = &spec.workload.body;
         if body.images.is_some() || body.adapters.is_some() {
             carrying::check(&found.target, secrets, plan)?;
@@ -168,13 +169,17 @@ pub(crate) fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> 
 pub(crate) enum Server {
     Embedded(EngineProcess),
     Remote(BaseUrl),
+    /// Put up by us.
+    Deployed(Deployed),
 }
 
 impl Server {
+    /// One that is there, or an engine; a server that must be put up needs more than its spec.
     pub(crate) fn of(spec: &Spec) -> Result<Self, Failure> {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
-            TargetSpec::Deployed(_) => Err(Failure::internal("[deploy] is not built yet")),
+            TargetSpec::Deployed(_) => Err(Failure::usage("this command does not put servers up")
+                .hint("start the server by hand and give its URL")),
             TargetSpec::Embedded => {
                 let program = std::env::current_exe()
                     .map_err(|error| Failure::internal(format!("own program: {error}")))?;
@@ -195,6 +200,14 @@ impl Server {
         match self {
             Self::Embedded(engine) => &engine.base,
             Self::Remote(base) => base,
+            Self::Deployed(deployed) => deployed.base(),
+        }
+    }
+
+    pub(crate) fn deployed(&self) -> Option<&Deployed> {
+        match self {
+            Self::Deployed(deployed) => Some(deployed),
+            Self::Embedded(_) | Self::Remote(_) => None,
         }
     }
 

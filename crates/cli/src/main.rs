@@ -7,6 +7,7 @@ mod calibration;
 mod check;
 mod commands;
 mod cores;
+mod deployed;
 mod draft;
 mod duration;
 mod embedded;

@@ -26,6 +26,29 @@ impl<'a> Place<'a> {
         self.point.map(|(set, _)| set.restart_log())
     }
 
+    /// Where the words of a server go that is put up for this point.
+    pub(crate) fn deployment_log(self, condition: u32, repetition: u32) -> PathBuf {
+        match self.point {
+            Some((set, _)) => set.deployment_log(condition, repetition),
+            None => self.store.path().join("server.log"),
+        }
+    }
+
+    /// The set that it is a point of.
+    pub(crate) fn set(self) -> Option<&'a SetDirectory> {
+        self.point.map(|(set, _)| set)
+    }
+
+    /// Moves aside what was measured of a point, if anything was.
+    pub(crate) fn abandon(self) -> Result<(), StoreError> {
+        match self.point {
+            Some((set, number)) if set.point(number).path().exists() => {
+                set.abandon(number).map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     pub(crate) fn create(self, new: NewRun) -> Result<RunWriter, StoreError> {
         match self.point {
             Some((set, number)) => set.create_point(number, new),

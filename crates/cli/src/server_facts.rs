@@ -3,6 +3,7 @@
 
 use inferometer_engine::profile::Profile;
 use inferometer_model::Spec;
+use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::spec::{EngineSpec, TargetSpec};
 use inferometer_model::system::{KnownBy, ServerFacts};
 use inferometer_target::system;
@@ -12,7 +13,11 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::preflight::{self, Found};
 
-pub(crate) fn find(spec: &Spec, found: &Found) -> Result<ServerFacts, Failure> {
+pub(crate) fn find(
+    spec: &Spec,
+    found: &Found,
+    deployment: Option<&DeploymentFacts>,
+) -> Result<ServerFacts, Failure> {
     // Vendors' tools take their time: now, and not between a warm-up and its run.
     let own = environment::machine();
     if spec.target == TargetSpec::Embedded {
@@ -30,9 +35,16 @@ pub(crate) fn find(spec: &Spec, found: &Found) -> Result<ServerFacts, Failure> {
     };
     // A tunnel listens here, too: only a server that says what it is, and that we see, is here.
     let is_here = facts.software.is_some() && system::serves_here(found.endpoint.address);
+    let is_here = is_here || deployment.is_some_and(DeploymentFacts::is_here);
     if facts.machine.is_none() && is_here {
         facts.machine = Some(own.clone());
         facts.known_by = Some(KnownBy::Loopback);
+    }
+    if let Some(deployment) = deployment {
+        let command = deployment.command_line();
+        facts.gpus_used = facts.gpus_used.or_else(|| system::gpus_used(&command));
+        facts.start_command.get_or_insert(command);
+        facts.deployment = Some(deployment.clone());
     }
     Ok(facts)
 }

@@ -52,12 +52,17 @@ impl Interruption {
         *locked(&self.0.remedy) = Some(remedy);
     }
 
-    /// A child that leads a group of its own. A user who will not wait for its end does not have it
-    /// left behind.
-    pub(crate) fn accompanied_by(&self, child: &Child) -> Companion {
-        let group = i32::try_from(child.id()).ok().map(Pid::from_raw);
+    /// A group of processes of ours. A user who will not wait for its end does not have it left
+    /// behind.
+    pub(crate) fn accompanied_by(&self, group: Option<i32>) -> Companion {
+        let group = group.map(Pid::from_raw);
         locked(&self.0.companions).extend(group);
         Companion { shared: self.0.clone(), group }
+    }
+
+    /// The same of a child that leads a group.
+    pub(crate) fn accompanied_by_child(&self, child: &Child) -> Companion {
+        self.accompanied_by(i32::try_from(child.id()).ok())
     }
 
     fn remedy(&self) -> Option<String> {
@@ -200,8 +205,8 @@ mod tests {
         let start = || std::process::Command::new("sleep").arg("1000").process_group(0).spawn();
         let interruption = Interruption::default();
         let (mut left, mut kept) = (start().unwrap(), start().unwrap());
-        drop(interruption.accompanied_by(&kept));
-        let companion = interruption.accompanied_by(&left);
+        drop(interruption.accompanied_by_child(&kept));
+        let companion = interruption.accompanied_by_child(&left);
         interruption.end_companions();
         assert_eq!(left.wait().unwrap().signal(), Some(9));
         assert_eq!(kept.try_wait().unwrap(), None);

@@ -31,7 +31,13 @@ use crate::warm_up;
 /// The experiment as it is simulated: whose URL it is, and how it would be reached, does not
 /// matter.
 pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, Failure> {
-    let draft = SpecDraft { url: None, connections: None, client: ClientDraft::default(), ..draft };
+    let draft = SpecDraft {
+        url: None,
+        deployment: None,
+        connections: None,
+        client: ClientDraft::default(),
+        ..draft
+    };
     let spec = drafted.resolve_as(draft)?;
     check_slos(&spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(problem.to_string()))?;

@@ -236,6 +236,41 @@ impl DeploymentHow {
             Self::Commands(_) => "commands",
         }
     }
+
+    /// What is put up, in one line.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Process(process) => format!("`{}`", line(&process.command)),
+            Self::Container(container) => {
+                format!("the image `{}` by {}", container.image, container.engine)
+            }
+            Self::Commands(commands) => format!("a server by `{}`", commands.up),
+        }
+    }
+}
+
+impl DeploymentFacts {
+    /// Whether the server runs on this machine: commands may have put it up anywhere.
+    pub fn is_here(&self) -> bool {
+        self.kind != "commands"
+    }
+
+    /// The command in one line, with quotes where a shell would need them.
+    pub fn command_line(&self) -> String {
+        line(&self.command)
+    }
+}
+
+fn line(words: &[String]) -> String {
+    let is_plain = |word: &str| {
+        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:=,@%+{}".contains(sign);
+        !word.is_empty() && word.chars().all(is_plain)
+    };
+    let quoted = words.iter().map(|word| match is_plain(word) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 impl DeploymentSpec {

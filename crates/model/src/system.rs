@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::DeploymentFacts;
+
 /// A machine, as it describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -53,6 +55,9 @@ pub struct ServerFacts {
     pub pretended: Option<String>,
     /// GPUs that the model is spread over; `None` where nobody says.
     pub gpus_used: Option<u32>,
+    /// How we put it up, where we did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentFacts>,
     /// Anything else that was told, by its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<(String, String)>,

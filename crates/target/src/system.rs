@@ -14,6 +14,7 @@ use inferometer_model::system::Machine;
 
 pub use self::listener::serves_here;
 pub use self::server::ask_server;
+pub use self::start_command::gpus_used;
 pub use self::told::{ServerInfo, TellError, tell};
 
 /// This machine, without its GPUs: files only, and so in no time.

@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::deploy::DeployTable;
 use super::embedded::EngineTable;
 use super::load::LoadTable;
 use super::sweep::SweepTable;
@@ -53,6 +54,8 @@ pub(crate) struct Experiment {
     pub(crate) target: TargetTable,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
+    #[command(flatten)]
+    pub(crate) deploy: DeployTable,
     #[command(flatten)]
     pub(crate) workload: WorkloadTable,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 mod bench;
 mod body;
 mod compare;
+mod deploy;
 mod embedded;
 mod engine;
 mod experiment;
@@ -32,6 +33,7 @@ pub(crate) use bench::{
 };
 pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
+pub(crate) use deploy::{DeployKind, DeployTable};
 pub(crate) use embedded::EngineTable;
 pub(crate) use engine::{
     CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,

@@ -28,7 +28,7 @@ pub(crate) struct SweepTable {
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) waves: Option<u32>,
     /// Server to measure beside others: NAME=URL, NAME=embedded, NAME=embedded:PROFILE, or
-    /// NAME=FILE with its `[target]` or `[engine]` table; the flag may be repeated
+    /// NAME=FILE with its `[target]`, `[engine]` or `[deploy]` table; the flag may be repeated
     #[arg(long = "target", value_name = "NAME=WHERE")]
     pub(crate) targets: Option<Vec<String>>,
     /// Whether levels and servers take turns, or one is measured to its end before the next

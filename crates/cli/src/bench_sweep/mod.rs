@@ -9,7 +9,7 @@ mod experiment;
 mod parameters;
 mod plan;
 mod run;
-mod secret;
+pub(crate) mod secret;
 mod server;
 mod table;
 

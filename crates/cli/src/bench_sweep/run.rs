@@ -50,7 +50,7 @@ impl Run<'_> {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let _companion = interruption.accompanied_by(&child);
+        let _companion = interruption.accompanied_by_child(&child);
         let status = await_end(&mut child, interruption).map_err(failed)?;
         // A run that was cut says so by its code, and what it measured is no result of the sweep.
         let data = match status.code() {

@@ -10,26 +10,26 @@ const OF_THE_MODEL: [&str; 9] =
     ["audio", "bos", "eos", "image", "mask", "pad", "stop", "unk", "video"];
 
 /// The same words, fit to be shown.
-pub(super) fn hidden(words: &[String]) -> Vec<String> {
+pub(crate) fn hidden(words: &[String]) -> Vec<String> {
     hide(words, &mut Vec::new())
 }
 
 /// What is hidden of them.
-pub(super) fn values(words: &[String]) -> Vec<String> {
+pub(crate) fn values(words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     hide(words, &mut found);
     found
 }
 
 /// A text without those values.
-pub(super) fn without(values: &[String], text: &str) -> String {
+pub(crate) fn without(values: &[String], text: &str) -> String {
     let long = values.iter().filter(|value| FOUND_BYTES_MIN <= value.len());
     long.fold(text.to_owned(), |text, value| text.replace(value, HIDDEN))
 }
 
 /// Whether what has this name is to be kept from others. `tokenizer` and `max_num_batched_tokens`
 /// are not.
-pub(super) fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if ["secret", "password", "passphrase"].iter().any(|word| name.contains(word)) {
         return true;
@@ -42,6 +42,18 @@ pub(super) fn is_secret(name: &str) -> bool {
         [.., before, "token"] => !OF_THE_MODEL.contains(before),
         other => other == ["token"],
     }
+}
+
+/// What keys of well-known services begin with.
+const KEY_BEGINNINGS: [&str; 6] = ["hf_", "sk-", "ghp_", "nvapi-", "xoxb-", "AKIA"];
+const KEY_BYTES_MIN: usize = 20;
+
+/// Whether a word is a key by its looks, wherever it stands.
+pub(crate) fn looks_like_key(word: &str) -> bool {
+    let value = word.rsplit(['=', ' ', ':']).next().unwrap_or(word);
+    KEY_BYTES_MIN <= value.len()
+        && KEY_BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// Behind which flag a word stands.

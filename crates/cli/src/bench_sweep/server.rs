@@ -70,7 +70,7 @@ impl Server {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let (keys, companion) = (secret::values(words), interruption.accompanied_by(&child));
+        let (keys, companion) = (secret::values(words), interruption.accompanied_by_child(&child));
         Ok(Self { child, base, program, log, keys, _companion: companion })
     }
 

@@ -2,22 +2,29 @@
 
 use std::process::ExitCode;
 
+use inferometer_model::Spec;
+use inferometer_model::spec::TargetSpec;
 use inferometer_workload::Ingredients;
 
 use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
+use crate::deployed::{self, Deployed};
 use crate::draft::draft;
-use crate::failure::Failure;
-use crate::live::Server;
+use crate::failure::{Exit, Failure};
+use crate::live::{Server, Session};
 use crate::output;
 use crate::preflight::preflight;
+use crate::secrets::Secrets;
 
 pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     let ingredients = Ingredients::gather(&spec)?;
-    let server = Server::of(&spec)?;
     let quiet = arguments.quiet || arguments.json;
+    let server = match server(&spec, &drafted.secrets, quiet)? {
+        Ok(server) => server,
+        Err(interrupted) => return Ok(interrupted.into()),
+    };
     let talk = |words: &str| {
         if !quiet {
             output::talk(words);
@@ -32,6 +39,17 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     findings.extend(examine(&spec, &ingredients, &found.target, talk)?);
     output::result(&if arguments.json { json(&findings) } else { page(&findings) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The server that is there, or one that is put up for this; it goes with the command.
+fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Result<Server, Exit>, Failure> {
+    let TargetSpec::Deployed(how) = &spec.target else { return Server::of(spec).map(Ok) };
+    let session = Session::begin(0, quiet)?;
+    let log = deployed::log_in(&std::env::temp_dir());
+    match Deployed::put_up(spec, secrets, &log, &session) {
+        Ok(up) => Ok(up.map(Server::Deployed)),
+        Err(found) => Err(deployed::failure(&found, how, &log)),
+    }
 }
 
 fn json(findings: &[Finding]) -> String {

@@ -4,12 +4,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use inferometer_analysis::{SloVerdict, Summary, Verdict, check_slos};
+use inferometer_model::deployment::DeploymentSpec;
 use inferometer_model::plan::Fingerprints;
+use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, Spec};
+use inferometer_store::RunStore;
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::{page, store};
 use crate::arguments::{ResultArguments, RunArguments};
+use crate::deployed::{self, Deployed};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::live::{self, Live, Server, Session, check_sends_something};
@@ -53,6 +57,14 @@ pub(super) struct Planned {
     pub(super) fingerprints: Fingerprints,
 }
 
+/// A server that is put up for one run.
+#[derive(Clone, Copy)]
+struct Visit<'a> {
+    how: &'a DeploymentSpec,
+    store: &'a RunStore,
+    session: &'a Session,
+}
+
 /// One measurement, with all that is wanted of it.
 struct Order<'a> {
     spec: &'a Spec,
@@ -69,6 +81,11 @@ impl Order<'_> {
         live::check_ceiling(spec, ceiling)?;
         let store = store(&results.store)?;
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
+        if let TargetSpec::Deployed(how) = &spec.target {
+            let session = Session::begin(ceiling, results.quiet)?;
+            let visit = Visit { how, store: &store, session: &session };
+            return self.put_up(&visit, ingredients, planned);
+        }
         let server = Arc::new(Server::of(spec)?);
         if !results.quiet {
             output::talk(&format!("asking {} what it serves …", server.base()));
@@ -82,6 +99,56 @@ impl Order<'_> {
             Err(interrupted) => Some(interrupted),
         };
         Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+    }
+
+    /// The same with a server of ours, which is taken down whatever happens.
+    fn put_up(
+        &self,
+        visit: &Visit<'_>,
+        ingredients: Ingredients,
+        planned: &Planned,
+    ) -> Result<ExitCode, Failure> {
+        let (spec, Visit { how, store, session }) = (self.spec, *visit);
+        let log = deployed::log_in(store.path());
+        let deployed = match Deployed::put_up(spec, self.secrets, &log, session) {
+            Ok(Ok(deployed)) => deployed,
+            Ok(Err(interrupted)) => return Ok(interrupted.into()),
+            Err(found) => return Err(deployed::failure(&found, how, &log)),
+        };
+        let server = Arc::new(Server::Deployed(deployed));
+        let reached = Arc::clone(&server);
+        let measured =
+            Live::reach(reached, spec, self.secrets, &ingredients, planned.plan.as_ref()).and_then(
+                |live| {
+                    session.talk(&live.opening(spec));
+                    live.measure(spec, ingredients, Place::alone(store), session)
+                },
+            );
+        let died = server.deployed().and_then(Deployed::died);
+        // What the server says of a refusal is worth more than the refusal.
+        let measured = measured.map_err(|failure| match server.deployed() {
+            Some(deployed) => failure.shown(deployed.failure("").log),
+            None => failure,
+        });
+        if let Some(deployed) = server.deployed() {
+            deployed.take_down(session);
+        }
+        let log = match &measured {
+            Ok(Ok(measured)) => deployed::keep_log(&log, measured.directory.path()),
+            Ok(Err(_)) | Err(_) => log,
+        };
+        let died = died.map(|found| deployed::failure(&found, how, &log));
+        match (measured, died) {
+            (Ok(Ok(measured)), died) => {
+                let exit = self.show(measured, session)?;
+                let told = died.filter(|_| session.interruption.exit().is_none());
+                let code = exit.map_or(ExitCode::SUCCESS, ExitCode::from);
+                Ok(told.map_or(code, |failure| failure.report()))
+            }
+            (Ok(Err(interrupted)), _) => Ok(interrupted.into()),
+            (Err(_), Some(died)) => Err(died),
+            (Err(failure), None) => Err(failure),
+        }
     }
 
     fn show(&self, measured: Measured, session: &Session) -> Result<Option<Exit>, Failure> {

@@ -1,6 +1,7 @@
 //! From what was said, in files and flags, to a draft of the spec.
 
 mod body;
+pub(crate) mod deploy;
 pub(crate) mod engine;
 mod promises;
 mod workload;
@@ -109,8 +110,9 @@ fn spec(
     origins: &Origins,
     secrets: &Secrets,
 ) -> Result<SpecDraft, Failure> {
-    let Experiment { target, engine, workload, load, slo, client, limits, metadata, .. } =
-        experiment;
+    let Experiment {
+        target, engine, deploy, workload, load, slo, client, limits, metadata, ..
+    } = experiment;
     let url: Option<BaseUrl> = target
         .url
         .as_deref()
@@ -124,7 +126,7 @@ fn spec(
         None => None,
     };
     Ok(SpecDraft {
-        deployment: None,
+        deployment: deploy::draft(deploy, origins)?,
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
         engine: engine::draft(engine),

@@ -52,6 +52,7 @@ impl Layer {
     pub(crate) fn find_files_beside(&mut self, file: &Path) {
         if let Some(folder) = file.parent() {
             find_beside(&mut self.tree, folder);
+            find_folder(&mut self.tree, folder);
         }
     }
 }
@@ -143,6 +144,14 @@ fn find_beside(tree: &mut Value, folder: &Path) {
                 find_in_table(part, folder);
             }
         }
+    }
+}
+
+/// A server that is put up runs beside the file that says how.
+fn find_folder(tree: &mut Value, folder: &Path) {
+    let path = tree.get_mut("deploy").and_then(|deploy| deploy.get_mut("folder"));
+    if let Some(Value::String(path)) = path {
+        *path = beside(folder, path);
     }
 }
 

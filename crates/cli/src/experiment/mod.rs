@@ -84,13 +84,14 @@ fn first_leaf(tree: &Value, above: &str) -> Option<String> {
 fn server_of(path: &Path) -> Result<Layer, Failure> {
     let layer = file::read(path)?;
     let tables = layer.tree.as_object().into_iter().flat_map(Map::keys);
-    match tables.into_iter().find(|table| !matches!(table.as_str(), "target" | "engine")) {
+    match tables.into_iter().find(|table| !matches!(table.as_str(), "target" | "engine" | "deploy"))
+    {
         None => Ok(layer),
         Some(table) => Err(layer.origins.failure(
             table,
             &format!(
                 "[{table}] does not belong here: the file of a --target says which server it is, \
-                 with [target] or [engine], and all servers are asked the same"
+                 with [target], [engine] or [deploy], and all servers are asked the same"
             ),
         )),
     }
@@ -173,6 +174,7 @@ pub(crate) fn experiment(said: &Layer) -> Result<Experiment, Failure> {
     Ok(Experiment {
         target: said.table("target")?,
         engine: said.table("engine")?,
+        deploy: said.table("deploy")?,
         workload: WorkloadTable {
             source: said.table("workload")?,
             tokens: said.table("workload")?,

@@ -20,6 +20,12 @@ const LEVELS: &[Choice] = &[
     ("sweep.waves", &["sweep.concurrencies"]),
 ];
 
+const PUT_UP: &[Choice] = &[
+    ("deploy.command", &["deploy.folder"]),
+    ("deploy.image", &["deploy.engine", "deploy.options", "deploy.arguments", "deploy.port"]),
+    ("deploy.up", &["deploy.url", "deploy.logs", "deploy.down"]),
+];
+
 /// `--until` speaks of both ends, so it keeps both.
 const END: &[Choice] = &[
     ("load.requests", &[]),
@@ -77,12 +83,7 @@ pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
     if at(&above, "slo.promises").is_some() {
         remove(below, "slo");
     }
-    // A URL names another server than the embedded engine, whichever that was; and the other way.
-    for (chosen, rival) in [("target.url", "engine"), ("engine", "target.url")] {
-        if at(&above, chosen).is_some() {
-            remove(below, rival);
-        }
-    }
+    lay_server(below, &above);
     // Parts of a mix may be named by their place before there are any.
     if at(&above, "workload.mix").is_some_and(Value::is_object)
         && at(below, "workload.mix").is_none()
@@ -90,6 +91,25 @@ pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
         below["workload"]["mix"] = Value::Array(Vec::new());
     }
     merge(below, above, "")
+}
+
+/// A URL, the embedded engine and a server that is put up are three: naming one drops the others.
+fn lay_server(below: &mut Value, above: &Value) {
+    let is_put_up = PUT_UP.iter().any(|(key, _)| at(above, key).is_some());
+    if is_put_up && at(above, "deploy.kind").is_none() {
+        remove(below, "deploy.kind");
+    }
+    drop_rivals(below, above, PUT_UP);
+    let is_named = [
+        ("target.url", at(above, "target.url").is_some()),
+        ("engine", at(above, "engine").is_some()),
+        ("deploy", is_put_up),
+    ];
+    for (chosen, _) in is_named.iter().filter(|(_, is_named)| *is_named) {
+        for (rival, _) in is_named.iter().filter(|(server, _)| server != chosen) {
+            remove(below, rival);
+        }
+    }
 }
 
 fn drop_rivals(below: &mut Value, above: &Value, group: &[Choice]) {
@@ -247,6 +267,23 @@ mod tests {
         let above = json!({ "engine": { "tp": 4 } });
         let wanted = json!({ "target": { "api": "chat" }, "engine": { "tp": 4 } });
         assert_eq!(laid(below, above), wanted);
+    }
+
+    #[test]
+    fn another_way_to_put_a_server_up_drops_the_one_below() {
+        let below = || json!({ "deploy": { "kind": "container", "image": "i", "port": 80, "renew": "never" } });
+        let serve = json!({ "deploy": { "command": ["s"] } });
+        let wanted = json!({ "deploy": { "command": ["s"], "renew": "never" } });
+        assert_eq!(laid(below(), serve.clone()), wanted);
+        let url = json!({ "target": { "url": "http://h" } });
+        assert_eq!(laid(below(), url.clone()), url);
+        assert_eq!(
+            laid(url, serve.clone()),
+            json!({ "target": {}, "deploy": { "command": ["s"] } })
+        );
+        assert_eq!(laid(json!({ "engine": { "tp": 2 } }), serve.clone()), serve);
+        let later = json!({ "deploy": { "renew": "each-run" } });
+        assert_eq!(laid(below(), later)["deploy"]["image"], "i");
     }
 
     #[test]

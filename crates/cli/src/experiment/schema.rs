@@ -58,6 +58,13 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["engine", key @ ("model" | "seed" | "speed" | "step")] => {
             format!("engine-{key}")
         }
+        // A container and commands are told in a file.
+        ["deploy", "command"] => "serve".to_owned(),
+        ["deploy", "pass"] => "serve-env".to_owned(),
+        ["deploy", key] => {
+            let is_typed = matches!(key, "ready_timeout" | "stop_grace" | "renew");
+            is_typed.then(|| key.to_owned())?
+        }
         ["client", "cores"] => "client-cores".to_owned(),
         ["repeat", "runs"] => "repeat".to_owned(),
         ["sweep", "targets"] => "target".to_owned(),

@@ -79,7 +79,7 @@ fn every_key_is_described_and_in_reach_of_set() {
     for (path, schema) in leaves {
         assert!(schema["description"].is_string() || path == "metadata", "{path}");
         let (path, value) = match path.as_str() {
-            "metadata" => ("metadata.site".to_owned(), json!("lab")),
+            "metadata" | "deploy.environment" => (format!("{path}.site"), json!("lab")),
             "workload.body.extra" => (format!("{path}.a"), json!(1)),
             _ => (path.clone(), example(&schema)),
         };
@@ -92,9 +92,25 @@ fn every_key_is_described_and_in_reach_of_set() {
     }
 }
 
-/// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, and
-/// promises and facts have names that nobody can list.
-const WITHOUT_FLAG: [&str; 3] = ["target.url", "workload.mix.", "metadata"];
+/// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, facts have
+/// names that nobody can list, and servers other than a process are put up by a file.
+const WITHOUT_FLAG: [&str; 15] = [
+    "target.url",
+    "workload.mix.",
+    "metadata",
+    "deploy.kind",
+    "deploy.folder",
+    "deploy.engine",
+    "deploy.image",
+    "deploy.options",
+    "deploy.arguments",
+    "deploy.port",
+    "deploy.up",
+    "deploy.url",
+    "deploy.logs",
+    "deploy.down",
+    "deploy.environment",
+];
 
 #[test]
 fn every_key_has_its_flag() {
@@ -184,7 +200,7 @@ fn every_example_is_a_whole_spec() {
             count += 1;
         }
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 12);
 }
 
 #[test]
@@ -261,6 +277,7 @@ fn key_tables() -> String {
     [
         rows("target", &tables["target"], &[]),
         rows("engine", &tables["engine"], &[]),
+        rows("deploy", &tables["deploy"], &[]),
         rows("workload", workload, &["body", "mix"]),
         rows("workload.body", body, &[]),
         rows("workload.mix", part, &of_source),

@@ -42,13 +42,7 @@ pub(crate) fn preflight(
 ) -> Result<Found, Failure> {
     pinning::check(spec.api, spec.workload.body.pin_output)?;
     let mut target = addressed(spec, secrets, base)?;
-    target.model = match &spec.model {
-        Some(model) => model.clone(),
-        None => first_model(&target, secrets).map(|model| model.id).or_else(|failure| {
-            // A server with one model need not list it.
-            if spec.api.names_model() { Err(failure) } else { Ok(UNNAMED.to_owned()) }
-        })?,
-    };
+    target.model = model(spec, secrets, &target)?;
     let (usage, connections) = answers(&target, secrets)?;
     target.usage = usage;
     target.connections = spec.connections.unwrap_or(connections);
@@ -63,6 +57,30 @@ pub(crate) fn preflight(
         embedded,
     };
     Ok(Found { target, endpoint })
+}
+
+/// Whether it generates. A failure that may pass says that it is still starting.
+pub(crate) fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(), Failure> {
+    let mut target = addressed(spec, secrets, base)?;
+    target.model = model(spec, secrets, &target)?;
+    target.usage = UsageAsk::None;
+    let tokens = probe_tokens(target.api, 1);
+    let Probe { record, .. } = ask_once(target.clone(), PROBE_PROMPT, tokens)?;
+    if record.ending.outcome == Outcome::Ok {
+        return Ok(());
+    }
+    Err(probe_failure(&target, secrets, &record))
+}
+
+/// The model that was asked for, or the first that is listed.
+fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String, Failure> {
+    match &spec.model {
+        Some(model) => Ok(model.clone()),
+        None => first_model(target, secrets).map(|model| model.id).or_else(|failure| {
+            // A server with one model need not list it.
+            if spec.api.names_model() { Err(failure) } else { Ok(UNNAMED.to_owned()) }
+        }),
+    }
 }
 
 /// The server with its address, of which nothing is known yet.

@@ -31,6 +31,9 @@ pub(super) trait Bench {
         place: Place<'_>,
     ) -> Result<Result<Measured, Exit>, Failure>;
 
+    /// There are no more points: what is only needed to measure may end.
+    fn finish(&mut self) {}
+
     /// Lets time pass between two runs, unless a signal came or comes.
     fn rest(&mut self, time: Duration) -> Option<Exit>;
 }

@@ -1,5 +1,6 @@
 //! Points over the wire. A server of others is asked once what it serves, and again after each
-//! restart; the embedded engine is started anew for every run, and in a suite for every round.
+//! restart; the embedded engine is started anew for every run, and in a suite for every round; a
+//! server that we put up is kept as long as its spec says.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use inferometer_report::escape::terminal;
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::bench::{Asked, Bench};
+use super::deployed::Keeper;
 use super::name_of;
 use super::restart::Restart;
 use crate::failure::{Exit, Failure};
@@ -28,6 +30,7 @@ pub(super) struct LiveBench<'session> {
     /// The engine that a suite keeps.
     engine: Option<Arc<Server>>,
     restart: Option<Restart>,
+    keeper: Keeper<'session>,
 }
 
 /// One of the conditions, and its server.
@@ -87,7 +90,7 @@ impl<'session> LiveBench<'session> {
     ) -> Self {
         let command = campaign.repetition.restart.clone();
         let restart = command.map(|command| Restart { command, timeout: restart_timeout });
-        Self { session, sides, engine: None, restart }
+        Self { session, sides, engine: None, restart, keeper: Keeper::new(session) }
     }
 
     /// A server that has answered nothing yet: a new engine, or one that was restarted. `Some` is the
@@ -161,6 +164,10 @@ impl<'session> LiveBench<'session> {
 
     /// The server of a point, asked what it serves.
     fn live(&mut self, asked: &Asked<'_>, ingredients: &Ingredients) -> Result<Arc<Live>, Failure> {
+        if let Some(server) = self.keeper.server() {
+            let side = side(&mut self.sides, asked)?;
+            return reach(server, &asked.spec, &side.secrets, ingredients);
+        }
         let shared = asked.kept_since.as_ref();
         let known = shared.and_then(|_| Side::answered(&self.sides, &asked.spec));
         let engine = self.engine.take();
@@ -193,8 +200,12 @@ fn side<'sides>(sides: &'sides mut [Side], asked: &Asked<'_>) -> Result<&'sides 
     sides.get_mut(place).ok_or_else(|| Failure::internal("a point of a server that is not listed"))
 }
 
+/// Not there before it is measured: an engine, or a server that is put up.
 fn is_ours(spec: &Spec) -> bool {
-    spec.target == TargetSpec::Embedded
+    match spec.target {
+        TargetSpec::Embedded | TargetSpec::Deployed(_) => true,
+        TargetSpec::Url(_) => false,
+    }
 }
 
 fn is_suite(campaign: &CampaignSpec) -> bool {
@@ -242,13 +253,29 @@ impl Bench for LiveBench<'_> {
         {
             return Ok(Err(exit));
         }
-        let live = self.live(asked, &ingredients)?;
-        let measured = live.measure(&asked.spec, ingredients, place, self.session)?;
+        let secrets = &side(&mut self.sides, asked)?.secrets;
+        if let Some(exit) = self.keeper.provide(asked, secrets, place)? {
+            return Ok(Err(exit));
+        }
+        let measured = self.live(asked, &ingredients).and_then(|live| {
+            let measured = live.measure(&asked.spec, ingredients, place, self.session)?;
+            Ok((live, measured))
+        });
+        // What was measured of a server that ended meanwhile is no result of the set.
+        if let Some(failure) = self.keeper.died() {
+            place.abandon()?;
+            return Err(failure);
+        }
+        let (live, measured) = measured?;
         // Outside of a suite an engine of ours ends here, with its cache and its queue.
         let is_kept = asked.kept_since.is_some() || !is_ours(&asked.spec);
         let side = side(&mut self.sides, asked)?;
         (side.live, side.spec) = (Some(live).filter(|_| is_kept), Some(asked.spec.clone()));
         Ok(measured)
+    }
+
+    fn finish(&mut self) {
+        self.keeper.take_down();
     }
 
     fn rest(&mut self, time: Duration) -> Option<Exit> {

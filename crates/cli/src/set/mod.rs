@@ -4,6 +4,7 @@
 //! a set that was stopped is the same as playing it for the first time.
 
 mod bench;
+mod deployed;
 mod live;
 pub(crate) mod page;
 mod play;
@@ -352,6 +353,11 @@ pub(crate) fn check_format(results: &ResultArguments) -> Result<(), Failure> {
 fn check_restart(campaign: &CampaignSpec, how: &How) -> Result<(), Failure> {
     if campaign.repetition.restart.is_none() {
         return Ok(());
+    }
+    let is_put_up = |it: &Condition| matches!(it.spec.target, TargetSpec::Deployed(_));
+    if campaign.conditions.iter().any(is_put_up) {
+        return Err(Failure::usage("--restart is for servers of others: this one is put up by us")
+            .hint("leave it out, and say with --renew when the server must be a new one"));
     }
     let is_ours = |condition: &Condition| condition.spec.target == TargetSpec::Embedded;
     if matches!(how, How::Live { .. }) && !campaign.conditions.iter().any(is_ours) {

@@ -55,6 +55,7 @@ impl<'a> Play<'a> {
         if let Some(exit) = self.points(bench)? {
             return Ok(Some(exit));
         }
+        bench.finish();
         if self.begun == Begun::Before && self.measured == 0 {
             let stored = stored_runs(self.results.len());
             self.errand

@@ -99,9 +99,8 @@ fn may_change(leaf: &[String]) -> bool {
     let keys: Vec<&str> = leaf.iter().map(String::as_str).collect();
     match keys[..] {
         ["target", "api"] => true,
-        ["target" | "engine" | "client" | "metadata", ..] | ["workload", "tokenizer" | "seed"] => {
-            false
-        }
+        ["target" | "engine" | "deploy" | "client" | "metadata", ..]
+        | ["workload", "tokenizer" | "seed"] => false,
         _ => true,
     }
 }

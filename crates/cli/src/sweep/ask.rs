@@ -62,9 +62,9 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
     let mut conditions = Vec::new();
     let mut secrets = Vec::new();
     for (name, drafted) in named {
-        if arguments.virtual_time && drafted.spec.url.is_some() && table.targets.is_some() {
+        if arguments.virtual_time && names_server(&drafted.spec) && table.targets.is_some() {
             return Err(Failure::usage(format!(
-                "--target {name} has a URL, and in virtual time nobody is asked"
+                "--target {name} is a server, and in virtual time nobody is asked"
             ))
             .hint("name engines instead, as NAME=embedded:PROFILE"));
         }
@@ -86,6 +86,11 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
     let notes =
         (!rising.as_typed).then_some(sorted).into_iter().chain(few_waves(&campaign)).collect();
     Ok(Sweep { campaign, secrets, restart_timeout: repeat.restart_timeout, notes })
+}
+
+/// Whether it is another server than the embedded engine.
+fn names_server(draft: &SpecDraft) -> bool {
+    draft.url.is_some() || draft.deployment.is_some()
 }
 
 /// The load of one run has no place beside many; of a file it is simply replaced.

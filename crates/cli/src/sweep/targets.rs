@@ -55,9 +55,12 @@ fn draft(arguments: &ExperimentArguments, place: &Whereabouts) -> Result<Drafted
     }
     let mut drafted = draft_sweep(arguments, None)?;
     match place {
-        Whereabouts::Url(base) => drafted.spec.url = Some(base.clone()),
+        Whereabouts::Url(base) => {
+            drafted.spec.url = Some(base.clone());
+            drafted.spec.deployment = None;
+        }
         Whereabouts::Embedded(profile) => {
-            drafted.spec.url = None;
+            (drafted.spec.url, drafted.spec.deployment) = (None, None);
             if profile.is_some() {
                 drafted.spec.engine.profile.clone_from(profile);
             }
@@ -70,8 +73,8 @@ fn draft(arguments: &ExperimentArguments, place: &Whereabouts) -> Result<Drafted
 fn read(text: &str) -> Result<Named, Failure> {
     let wanted = |why: &str| {
         Failure::usage(format!("--target {text}: {why}")).hint(
-            "write NAME=URL, NAME=embedded:PROFILE, or NAME=FILE.toml with a [target] or [engine] \
-             table",
+            "write NAME=URL, NAME=embedded:PROFILE, or NAME=FILE.toml with a [target], [engine] \
+             or [deploy] table",
         )
     };
     let (name, place) = text.split_once('=').ok_or_else(|| wanted("there is no `=`"))?;

@@ -1,6 +1,7 @@
 //! What it ran on: the table of the machines.
 
 use inferometer_analysis::Summary;
+use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
 use super::cells::{known, missing};
@@ -144,13 +145,65 @@ fn software_rows(server: Option<&ServerFacts>) -> Vec<Vec<Cell>> {
     ] {
         rows.extend(value.map(|value| line(name, Cell::text(value))));
     }
+    rows.extend(server.deployment.as_ref().map(deployment_rows).into_iter().flatten());
     rows.extend(server.told.iter().map(|(name, value)| line(name, Cell::text(value.clone()))));
+    rows
+}
+
+/// How we put the server up. Its command stands in the head of the page.
+fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
+    let how = match deployment.kind.as_str() {
+        "process" => "by us, as a process",
+        "container" => "by us, as a container",
+        _ => "by us, with commands of the user",
+    };
+    let ready = format!("{:.1} s", deployment.ready_after.as_secs_f64());
+    let mut rows =
+        vec![line("Put up", Cell::text(how)), line("From start to first token", Cell::text(ready))];
+    let restarts = u64::from(deployment.restarts);
+    if 0 < restarts {
+        rows.push(line("Servers put up before it", Cell::text(count(restarts))));
+    }
+    rows.extend(deployment.image.clone().map(|image| line("Image", Cell::text(image))));
+    if !deployment.environment.is_empty() {
+        let set = deployment.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let set = set.collect::<Vec<_>>().join(" ");
+        rows.push(line("Environment of the server", Cell::text(set)));
+    }
     rows
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_server_of_ours_says_how_it_was_put_up() {
+        let deployment = DeploymentFacts {
+            kind: "container".to_owned(),
+            command: Vec::new(),
+            image: Some("vllm@sha256:1".to_owned()),
+            environment: vec![("A".to_owned(), "1".to_owned())],
+            ready_after: Duration::from_millis(41_250),
+            restarts: 4,
+        };
+        let server = ServerFacts { deployment: Some(deployment), ..ServerFacts::default() };
+        let rows: Vec<[String; 2]> = software_rows(Some(&server))
+            .into_iter()
+            .map(|row| [row[0].text.clone(), row[1].text.clone()])
+            .collect();
+        for wanted in [
+            ["Put up", "by us, as a container"],
+            ["From start to first token", "41.2 s"],
+            ["Servers put up before it", "4"],
+            ["Image", "vllm@sha256:1"],
+            ["Environment of the server", "A=1"],
+        ] {
+            assert!(rows.contains(&wanted.map(str::to_owned)), "{wanted:?} in {rows:?}");
+        }
+    }
 
     #[test]
     fn what_is_not_known_is_a_dash_with_its_reason() {

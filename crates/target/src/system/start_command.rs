@@ -1,7 +1,7 @@
 //! What a start command says of the layout.
 
 /// GPUs that the model is spread over, by the flags of the engines that we know.
-pub(super) fn gpus_used(command: &str) -> Option<u32> {
+pub fn gpus_used(command: &str) -> Option<u32> {
     let words: Vec<&str> = command.split(|c: char| c.is_whitespace() || c == '=').collect();
     let after = |flags: &[&str]| {
         let place = words.iter().position(|word| flags.contains(word))?;

@@ -1,0 +1,304 @@
+//! How a server is put up, as it was said: one way, whole, and without secrets.
+
+use std::time::Duration;
+
+use inferometer_model::deployment::{
+    CommandsSpec, ContainerSpec, DeploymentHow, DeploymentSpec, EnvironmentSpec, ProcessSpec,
+};
+
+use super::plain;
+use crate::arguments::{DeployKind, DeployTable, Grammar};
+use crate::bench_sweep::secret;
+use crate::experiment::Origins;
+use crate::experiment::schema::flag;
+use crate::failure::Failure;
+
+const READY_TIMEOUT_MAX: Duration = Duration::from_hours(24);
+const GRACE_MAX: Duration = Duration::from_hours(1);
+const CONTAINER_PORT: u16 = 8000;
+const HOW_TO_BEGIN: &str = "--serve 'vllm serve MODEL --port {port}', or a [deploy] table with \
+                            command, image or up";
+
+/// `None` where nothing is put up. Placeholders are left as they are: a matrix has some of its own.
+pub(crate) fn draft(
+    said: DeployTable,
+    origins: &Origins,
+) -> Result<Option<DeploymentSpec>, Failure> {
+    if said == DeployTable::default() {
+        return Ok(None);
+    }
+    let refuse = Refusal(origins);
+    let environment = environment(&said, &refuse)?;
+    let ready_timeout = plain(said.ready_timeout.clone()).unwrap_or(DeploymentSpec::READY_TIMEOUT);
+    if ready_timeout.is_zero() || READY_TIMEOUT_MAX < ready_timeout {
+        return Err(refuse.at("ready_timeout", "must be above 0 and at most 24h"));
+    }
+    let grace = plain(said.stop_grace.clone()).unwrap_or(DeploymentSpec::GRACE);
+    if GRACE_MAX < grace {
+        return Err(refuse.at("stop_grace", "must be at most 1h"));
+    }
+    let renewal = plain(said.renew.clone()).unwrap_or_default();
+    let how = how(said, &refuse)?;
+    check_port(&how, &environment, &refuse)?;
+    check_secrets(&how, &environment, &refuse)?;
+    Ok(Some(DeploymentSpec { how, environment, ready_timeout, grace, renewal }))
+}
+
+/// Says what is wrong with a key, and where it was written.
+struct Refusal<'a>(&'a Origins);
+
+impl Refusal<'_> {
+    fn at(&self, key: &str, what: &str) -> Failure {
+        let path = format!("deploy.{key}");
+        let name = flag(&path).unwrap_or_else(|| format!("`{path}`"));
+        self.0.failure(&path, &format!("{name} {what}"))
+    }
+}
+
+/// The keys of each way to put a server up, the one that it cannot be without first.
+const KEYS: [(DeployKind, &[&str]); 3] = [
+    (DeployKind::Process, &["command", "folder"]),
+    (DeployKind::Container, &["image", "engine", "options", "arguments", "port"]),
+    (DeployKind::Commands, &["up", "url", "down", "logs"]),
+];
+
+fn says(said: &DeployTable, key: &str) -> bool {
+    match key {
+        "command" => said.command.is_some(),
+        "folder" => said.folder.is_some(),
+        "image" => said.image.is_some(),
+        "engine" => said.engine.is_some(),
+        "options" => said.options.is_some(),
+        "arguments" => said.arguments.is_some(),
+        "port" => said.port.is_some(),
+        "up" => said.up.is_some(),
+        "url" => said.url.is_some(),
+        "down" => said.down.is_some(),
+        "logs" => said.logs.is_some(),
+        _ => false,
+    }
+}
+
+fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure> {
+    let begun = KEYS.iter().filter(|(_, keys)| says(said, keys[0])).map(|(kind, _)| *kind);
+    let begun: Vec<DeployKind> = begun.collect();
+    let kind = match (plain(said.kind.clone()), &begun[..]) {
+        (Some(kind), _) => kind,
+        (None, [only]) => *only,
+        (None, []) => {
+            return Err(
+                Failure::usage("it is not said how the server is put up").hint(HOW_TO_BEGIN)
+            );
+        }
+        (None, [_, other, ..]) => {
+            let key = KEYS.iter().find(|(kind, _)| kind == other).map_or("", |(_, keys)| keys[0]);
+            return Err(refuse.at(key, "is a second way to put the server up; choose one of them"));
+        }
+    };
+    for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
+        if let Some(key) = keys.iter().find(|key| says(said, key)) {
+            let (own, other) = (kind.write(), other.write());
+            return Err(refuse.at(key, &format!("is of kind {other}, and the server is a {own}")));
+        }
+    }
+    Ok(kind)
+}
+
+fn how(said: DeployTable, refuse: &Refusal<'_>) -> Result<DeploymentHow, Failure> {
+    let kind = kind(&said, refuse)?;
+    let whole = |key: &str, text: Option<String>| match text {
+        Some(text) if !text.trim().is_empty() => Ok(text),
+        Some(_) => Err(refuse.at(key, "is empty")),
+        None => Err(refuse.at(key, &format!("is missing: a {} needs it", kind.write()))),
+    };
+    Ok(match kind {
+        DeployKind::Process => {
+            let command = said.command.map(|words| words.0).unwrap_or_default();
+            whole("command", command.first().cloned().or_else(|| Some(String::new())))?;
+            let folder = said.folder.map(|folder| folder.to_string_lossy().into_owned());
+            DeploymentHow::Process(ProcessSpec { command, folder })
+        }
+        DeployKind::Container => DeploymentHow::Container(ContainerSpec {
+            engine: said.engine.unwrap_or_else(|| "docker".to_owned()),
+            image: whole("image", said.image)?,
+            options: said.options.unwrap_or_default(),
+            arguments: said.arguments.unwrap_or_default(),
+            port: said.port.unwrap_or(CONTAINER_PORT),
+        }),
+        DeployKind::Commands => DeploymentHow::Commands(CommandsSpec {
+            up: whole("up", said.up)?,
+            url: whole("url", said.url)?,
+            logs: said.logs,
+            down: whole("down", said.down)?,
+        }),
+    })
+}
+
+fn environment(said: &DeployTable, refuse: &Refusal<'_>) -> Result<EnvironmentSpec, Failure> {
+    let pass = said.pass.clone().unwrap_or_default();
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    if pass.iter().any(|name| !is_name(name.strip_suffix('*').unwrap_or(name))) {
+        // It is not repeated: behind a `=` there may be a key.
+        return Err(refuse
+            .at("pass", "takes names of variables, such as HF_TOKEN or VLLM_*")
+            .hint("a variable with its value stands in [deploy.environment]"));
+    }
+    let set = said.environment.clone().unwrap_or_default();
+    if let Some(name) = set.keys().find(|name| !is_name(name)) {
+        return Err(refuse.at(&format!("environment.{name}"), "is no name of a variable"));
+    }
+    Ok(EnvironmentSpec { pass, set })
+}
+
+/// Where it listens is ours to choose: a server that listens elsewhere may be anybody's.
+fn check_port(
+    how: &DeploymentHow,
+    environment: &EnvironmentSpec,
+    refuse: &Refusal<'_>,
+) -> Result<(), Failure> {
+    let DeploymentHow::Process(ProcessSpec { command, .. }) = how else { return Ok(()) };
+    let mut texts = command.iter().chain(environment.set.values());
+    if texts.any(|text| text.contains("{port}")) {
+        return Ok(());
+    }
+    Err(refuse
+        .at("command", "does not say {port}, so the server would not listen where it is awaited")
+        .hint("write it where the port belongs, such as --port {port}; a free one takes its place"))
+}
+
+fn check_secrets(
+    how: &DeploymentHow,
+    environment: &EnvironmentSpec,
+    refuse: &Refusal<'_>,
+) -> Result<(), Failure> {
+    let found = texts(how).into_iter().find(|(_, words)| {
+        secret::values(words).iter().any(|value| !is_named_only(value))
+            || words.iter().any(|word| secret::looks_like_key(word))
+    });
+    if let Some((key, _)) = found {
+        return Err(refuse
+            .at(key, "has what looks like a key in it, and it would be stored with the results")
+            .hint("put the key into a variable and write {env:NAME} in its place"));
+    }
+    let is_open = |(name, value): &(&String, &String)| {
+        (secret::is_secret(name) && !is_named_only(value)) || secret::looks_like_key(value)
+    };
+    match environment.set.iter().find(is_open) {
+        None => Ok(()),
+        Some((name, _)) => Err(refuse
+            .at(
+                &format!("environment.{name}"),
+                "has what looks like a key in it, and it would be stored with the results",
+            )
+            .hint(format!(
+                "pass your own variable on with --serve-env {name}, or write \
+                 {name} = \"{{env:{name}}}\""
+            ))),
+    }
+}
+
+/// All that is said of a server, by its keys.
+fn texts(how: &DeploymentHow) -> Vec<(&'static str, Vec<String>)> {
+    match how {
+        DeploymentHow::Process(process) => vec![("command", process.command.clone())],
+        DeploymentHow::Container(container) => {
+            vec![("options", container.options.clone()), ("arguments", container.arguments.clone())]
+        }
+        DeploymentHow::Commands(CommandsSpec { up, url, logs, down }) => vec![
+            ("up", vec![up.clone()]),
+            ("url", vec![url.clone()]),
+            ("logs", logs.iter().cloned().collect()),
+            ("down", vec![down.clone()]),
+        ],
+    }
+}
+
+/// A key that is only named, or a shell's variable, or nothing at all.
+fn is_named_only(value: &str) -> bool {
+    value.is_empty() || value.contains("{env:") || value.starts_with(['{', '$'])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn drafted(table: Value) -> Result<DeploymentSpec, String> {
+        let said: DeployTable = serde_json::from_value(table).unwrap();
+        draft(said, &Origins::default())
+            .map(Option::unwrap)
+            .map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[track_caller]
+    fn assert_refused(table: Value, why: &str) {
+        let refused = drafted(table).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+
+    #[test]
+    fn nothing_said_puts_nothing_up() {
+        assert_eq!(draft(DeployTable::default(), &Origins::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn the_way_is_known_by_its_key() {
+        let process = drafted(json!({ "command": "serve --port {port}", "folder": "x" })).unwrap();
+        let command = ["serve", "--port", "{port}"].map(str::to_owned).to_vec();
+        let folder = Some("x".to_owned());
+        assert_eq!(process.how, DeploymentHow::Process(ProcessSpec { command, folder }));
+        assert_eq!(process.ready_timeout, DeploymentSpec::READY_TIMEOUT);
+        let container = drafted(json!({ "kind": "container", "image": "i" })).unwrap();
+        let DeploymentHow::Container(container) = container.how else { panic!("no container") };
+        assert_eq!((container.engine.as_str(), container.port), ("docker", 8000));
+        let commands = drafted(json!({ "up": "u", "url": "l", "down": "d" })).unwrap();
+        assert_eq!(commands.how.kind(), "commands");
+    }
+
+    #[test]
+    fn half_a_way_or_two_are_refused() {
+        assert_refused(json!({ "renew": "never" }), "not said how");
+        assert_refused(json!({ "command": "s {port}", "image": "i" }), "second way");
+        assert_refused(json!({ "command": "s {port}", "options": ["a"] }), "is of kind container");
+        assert_refused(json!({ "kind": "container" }), "`deploy.image` is missing");
+        assert_refused(json!({ "up": "u", "url": "l" }), "`deploy.down` is missing");
+        assert_refused(json!({ "command": [] }), "--serve is empty");
+        assert_refused(json!({ "command": "vllm serve m" }), "does not say {port}");
+        assert!(drafted(json!({ "command": "s", "environment": { "PORT": "{port}" } })).is_ok());
+        assert_refused(json!({ "command": "s {port}", "ready_timeout": "0s" }), "--ready-timeout");
+        assert_refused(
+            json!({ "command": "s {port}", "pass": ["A=b"] }),
+            "--serve-env takes names",
+        );
+    }
+
+    #[test]
+    fn keys_are_refused_with_the_way_out_and_not_repeated() {
+        for table in [
+            json!({ "command": "s --port {port} --api-key sesame-12" }),
+            json!({ "command": "env HF_TOKEN=sesame-12 s {port}" }),
+            json!({ "command": "s {port} hf_sesame-12sesameSESAME" }),
+            json!({ "image": "i", "options": ["-e", "HF_TOKEN=sesame-12"] }),
+            json!({ "up": "HF_TOKEN=sesame-12 helm up", "url": "l", "down": "d" }),
+        ] {
+            let refused = drafted(table).unwrap_err();
+            assert!(refused.contains("{env:NAME}") && !refused.contains("sesame"), "{refused}");
+        }
+        let set = json!({ "command": "s {port}", "environment": { "HF_TOKEN": "sesame-12" } });
+        let refused = drafted(set).unwrap_err();
+        assert!(refused.contains("--serve-env HF_TOKEN"), "{refused}");
+        assert!(!refused.contains("sesame"), "{refused}");
+        for named in [
+            json!({ "command": "s --port {port} --api-key {env:KEY} --max-num-batched-tokens 9" }),
+            json!({ "command": "s {port}", "environment": { "HF_TOKEN": "{env:MINE}" } }),
+            json!({ "up": "helm up --set token=$T", "url": "l", "down": "d" }),
+        ] {
+            assert!(drafted(named.clone()).is_ok(), "{named}");
+        }
+    }
+}
