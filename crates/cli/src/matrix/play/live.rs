@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use inferometer_analysis::Summary;
-use inferometer_model::Spec;
+use inferometer_campaign::matrix::Deployment;
 use inferometer_model::campaign::{DeploymentRecord, Point};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
+use inferometer_model::{Outcome, Spec};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::cell::{Cell, not_measured};
 use super::drain::{self, Drained};
 use super::unfit;
+use crate::deployed::{self, Deployed};
 use crate::failure::{Exit, Failure};
 use crate::live::{Live, Server};
 use crate::secrets::Secrets;
@@ -58,10 +60,14 @@ type PutUp = Result<Result<Server, Exit>, DeploymentFailure>;
 
 fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Failure> {
     match &spec.target {
-        TargetSpec::Deployed(_) => Ok(Err(not_started("not built yet".to_owned()))),
+        TargetSpec::Deployed(_) => {
+            let Deployment { condition, repetition, .. } = *cell.deployment;
+            let log = deployed::free(&cell.hall.set.deployment_log(condition, repetition));
+            let up = Deployed::put_up(spec, secrets, &log, cell.hall.measuring);
+            Ok(up.map(|up| up.map(Server::Deployed)))
+        }
         TargetSpec::Url(_) => Server::of(spec).map(|server| Ok(Ok(server))),
         TargetSpec::Embedded => {
-            let _ = (cell, secrets);
             if let Some(failure) = unfit::reason(&spec.engine)? {
                 return Ok(Err(failure));
             }
@@ -140,40 +146,63 @@ impl Up<'_> {
         Ok(measured.map(|measured| measured.summary))
     }
 
-    /// The server is to blame: it is gone, or what it answers is of no use for this load.
+    /// The server is to blame: it is gone, or what it answers is of no use at this load.
     fn not_measured(&self, point: &Point, failure: &Failure) -> Result<Ended, Failure> {
+        let deployed = self.server.deployed();
+        if let Some(died) = deployed.and_then(Deployed::died) {
+            return Ok(Ended::Died(as_death(died)));
+        }
         let found = not_measured(failure);
+        // Its last words say more than what became of our question.
+        let found = match deployed.map(|deployed| deployed.failure(failure.message())) {
+            Some(told) if !told.log.is_empty() => told,
+            Some(_) | None => found,
+        };
         self.cell.failed(&[*point], &found).map(|()| Ended::Done)
     }
 
     /// Why the server is gone; `None` while it is there.
     fn died(&self, summary: &Summary) -> Option<DeploymentFailure> {
+        if let Some(died) = self.server.deployed().and_then(Deployed::died) {
+            return Some(as_death(died));
+        }
         let is_gone = summary.run.stop == RunStop::Unreachable || found_nobody(summary);
-        is_gone.then(|| DeploymentFailure {
-            stage: DeploymentStage::Died,
-            what: "it could not be reached any more".to_owned(),
-            cause: None,
-            log: Vec::new(),
+        let what = "it could not be reached any more";
+        is_gone.then(|| match self.server.deployed() {
+            Some(deployed) => as_death(deployed.failure(what)),
+            None => as_death(not_started(what.to_owned())),
         })
     }
 
     fn take_down(self, drained: Drained) -> Result<(), Failure> {
+        let Cell { hall, deployment, .. } = *self.cell;
+        let deployed = self.server.deployed();
+        let mut departure = deployed.and_then(|deployed| deployed.take_down(hall.measuring));
+        if let (Drained::Busy, Some(departure)) = (drained, &mut departure) {
+            let patience = drain::PATIENCE;
+            departure
+                .troubles
+                .push(format!("it was still at work {patience:?} after its last run"));
+        }
         let drained_after_s = match drained {
             Drained::Idle(after_s) => Some(after_s),
             Drained::Unsaid | Drained::Busy | Drained::Stopped(_) => None,
         };
-        let deployment = self.cell.deployment;
-        Ok(self.cell.hall.set.write_deployment(&DeploymentRecord {
+        Ok(hall.set.write_deployment(&DeploymentRecord {
             condition: deployment.condition,
             repetition: deployment.repetition,
-            facts: None,
-            departure: None,
+            facts: deployed.map(|deployed| deployed.facts().clone()),
+            departure,
             drained_after_s,
         })?)
     }
 }
 
-/// A run that was cut, or in which requests failed: where its server died it tells nothing.
+fn as_death(failure: DeploymentFailure) -> DeploymentFailure {
+    DeploymentFailure { stage: DeploymentStage::Died, ..failure }
+}
+
+/// Whether something is missing in a run: where its server died, it tells nothing else.
 fn is_spoilt(summary: &Summary) -> bool {
-    was_cut(summary) || found_nobody(summary)
+    was_cut(summary) || summary.count(Outcome::Ok) < summary.attempted
 }
