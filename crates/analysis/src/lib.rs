@@ -42,6 +42,7 @@ mod promise;
 mod properties;
 mod quantity;
 mod request_metrics;
+mod request_rates;
 mod requirement;
 mod ruler;
 mod run;
@@ -82,6 +83,7 @@ pub use number_lists::numbers_on_one_line;
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
 pub use quantity::{Quantity, QuantityProblem, Zero};
+pub use request_rates::RequestRates;
 pub use requirement::{
     Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
     check_requirements,

@@ -4,14 +4,23 @@
 //! A cell that failed is a row like any other and has no figures. A cell with failed requests keeps
 //! its figures, is marked, and wins nothing.
 
+mod figure;
+mod measure;
+pub(crate) mod notices;
 mod row;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod winners;
 
 use inferometer_model::campaign::{
     DeploymentRecord, MatrixModel, PointFailure, Preset, Question, SetManifest, Strategy,
 };
 use serde::{Deserialize, Serialize};
 
+pub use self::figure::{MatrixFigure, TpsBy};
 pub use self::row::{MatrixRow, RowEnding};
+use self::tables::Rows;
 use crate::estimate::Interval;
 use crate::set::PointResult;
 
@@ -66,22 +75,6 @@ pub struct Highest {
     pub value: f64,
 }
 
-/// What rows are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MatrixFigure {
-    /// Tokens per second, by the server's counters.
-    PromptTps,
-    GenerationTps,
-    /// Seconds.
-    Latency,
-    Ttft,
-    /// Money per million generated tokens.
-    Cost,
-    /// Joules per generated token.
-    Energy,
-}
-
 /// One table: a model, a context length and a load, with a row for each preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyTable {
@@ -128,7 +121,7 @@ pub struct LoadTable {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Winner {
     pub figure: MatrixFigure,
-    /// Null for the question over all context lengths.
+    /// Null where context lengths are not varied: loads of several of them are not the same load.
     pub context: Option<u32>,
     pub model: u32,
     pub level: inferometer_model::campaign::Level,
@@ -165,19 +158,33 @@ impl MatrixSummary {
         deployments: &[DeploymentRecord],
     ) -> Option<Self> {
         let Question::Matrix(matrix) = &manifest.campaign.question else { return None };
-        let rows = row::rows(&manifest.campaign, matrix, results, failures);
+        let mut rows = row::rows(matrix, results, failures);
+        let tps_by = TpsBy::of(&rows);
+        for row in &mut rows {
+            let preset = usize::try_from(row.preset).ok().and_then(|it| matrix.presets.get(it));
+            let price = preset.and_then(|preset| preset.price_per_hour);
+            let tps = MatrixFigure::GenerationTps.of(row, tps_by);
+            row.cost_per_million = measure::cost(tps, price);
+        }
+        let (levels, presets) = (&matrix.levels, &matrix.presets);
+        let all = Rows { rows: &rows, levels, presets, tps_by };
         Some(Self {
             name: matrix.name.clone(),
             title: matrix.title.clone(),
             currency: matrix.currency.clone(),
             presets: matrix.presets.clone(),
             models: matrix.models.clone(),
-            rows,
-            sections: Vec::new(),
-            strategies: Vec::new(),
-            loads: Vec::new(),
-            winners: Vec::new(),
+            sections: all.sections(),
+            strategies: all.strategies(),
+            loads: all.loads(),
+            winners: winners::winners(all),
             deployments: deployments.to_vec(),
+            rows,
         })
+    }
+
+    /// Whose count of tokens its rows are compared by.
+    pub fn tps_by(&self) -> TpsBy {
+        TpsBy::of(&self.rows)
     }
 }

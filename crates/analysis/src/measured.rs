@@ -22,6 +22,7 @@ use crate::metric::{Missing, NOTHING_OK};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::pooled::{self, Gaps};
 use crate::request_metrics::Latencies;
+use crate::request_rates::{RequestRates, RequestRatesTally};
 use crate::ruler::Ruler;
 use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
@@ -94,6 +95,7 @@ pub(crate) struct Measured {
     pub(crate) turns: Vec<TurnFigures>,
     pub(crate) parts: Vec<PartFigures>,
     pub(crate) oddities: Oddities,
+    pub(crate) request_rates: RequestRates,
     pub(crate) vllm: vllm::Gathered,
     /// What the server said of itself, or why it said nothing.
     pub(crate) server: Result<ServerSide, String>,
@@ -176,6 +178,7 @@ struct Pass<'run> {
     evidence: Evidence,
     groups: Groups,
     oddities: Oddities,
+    request_rates: RequestRatesTally,
     vllm: vllm::Pass,
     prefilled: u128,
     ok: u64,
@@ -204,6 +207,7 @@ impl<'run> Pass<'run> {
             evidence: Evidence::default(),
             groups: Groups::new(observations),
             oddities: Oddities::default(),
+            request_rates: RequestRatesTally::default(),
             vllm: vllm::Pass::new(observations, error_ns),
             prefilled: 0,
             ok: 0,
@@ -239,6 +243,8 @@ impl<'run> Pass<'run> {
         }
         let first = self.output.arrivals.first().map(|arrival| arrival.at);
         self.answers.extend(SentAnswer::of(record, first, answer));
+        let input = InputTokens::of(record).count;
+        self.request_rates.add_ok(answer.e2e, input, counted.count);
         self.vllm.add_ok(record, counted.count);
         self.audit.add_ok(record, counted);
         let kept = self.keeping.add_ok(&answer);
@@ -333,6 +339,7 @@ impl<'run> Pass<'run> {
             turns,
             parts,
             oddities: self.oddities,
+            request_rates: self.request_rates.finish(),
             vllm: self.vllm.finish(observations),
             server,
             out_of_order: self.ruler.out_of_order(),

@@ -12,7 +12,7 @@ mod enough;
 mod finding;
 mod findings;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod knee;
 mod kneedle;
 mod level;
@@ -45,6 +45,7 @@ pub use self::limit::FoundLimit;
 pub use self::reached::Reached;
 pub use self::scalability::{Model, Saturating, Scalability, Universal};
 pub use self::served::{Saturation, Served, piles_up};
+pub(crate) use self::suite::cached_share;
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 pub use self::sweet_spot::{Peak, SweetSpot};
 use crate::matrix::MatrixSummary;
@@ -72,8 +73,9 @@ pub struct SetSummary {
     pub simulated: bool,
     pub seed: u64,
     pub asked: Asked,
-    /// Invalid when a condition has no run that counts; degraded when a run is degraded or left
-    /// out, or a warning says so. A level that failed does not spoil the others.
+    /// Invalid when a condition has no run that counts, of a matrix when none of its cells has;
+    /// degraded when a run is degraded or left out, or a warning says so. A level that failed does
+    /// not spoil the others.
     pub verdict: Verdict,
     /// The gravest first.
     pub warnings: Vec<Notice>,
@@ -126,6 +128,16 @@ pub enum SetError {
 impl SetSummary {
     /// The results are taken in the order of their numbers.
     pub fn of(manifest: &SetManifest, results: &[PointResult]) -> Self {
+        Self::of_matrix(manifest, results, &[], &[])
+    }
+
+    /// The same for a matrix, with the points that came to nothing and what became of its servers.
+    pub fn of_matrix(
+        manifest: &SetManifest,
+        results: &[PointResult],
+        failures: &[PointFailure],
+        deployments: &[DeploymentRecord],
+    ) -> Self {
         let campaign = &manifest.campaign;
         let mut ordered: Vec<&PointResult> = results.iter().collect();
         ordered.sort_by_key(|result| result.point.number);
@@ -138,7 +150,11 @@ impl SetSummary {
             })
             .collect();
         let suite = SuiteSummary::of(campaign, &conditions, &ordered);
-        let warnings = warnings::found(&asked, &conditions, suite.as_ref(), &ordered);
+        let matrix = MatrixSummary::of(manifest, results, failures, deployments);
+        let warnings = match &matrix {
+            Some(matrix) => warnings::of_matrix(matrix, campaign, &conditions, &ordered),
+            None => warnings::found(&asked, &conditions, suite.as_ref(), &ordered),
+        };
         Self {
             schema: SET_SCHEMA.to_owned(),
             set: manifest.set.clone(),
@@ -146,26 +162,15 @@ impl SetSummary {
             tool_version: manifest.tool_version.clone(),
             simulated: manifest.simulated,
             seed: campaign.seed,
-            verdict: verdict(&conditions, &warnings),
+            verdict: verdict(&conditions, matrix.as_ref(), &warnings),
             warnings,
             asked,
             conditions,
             limits: Vec::new(),
             suite,
-            matrix: None,
+            matrix,
             points: ordered.into_iter().map(PointLine::of).collect(),
         }
-    }
-
-    /// The same for a matrix, with the points that came to nothing and what became of its servers.
-    pub fn of_matrix(
-        manifest: &SetManifest,
-        results: &[PointResult],
-        failures: &[PointFailure],
-        deployments: &[DeploymentRecord],
-    ) -> Self {
-        let matrix = MatrixSummary::of(manifest, results, failures, deployments);
-        Self { matrix, ..Self::of(manifest, results) }
     }
 
     /// With what the search came to, which the campaign knows.
@@ -224,13 +229,22 @@ impl ConditionSummary {
     }
 }
 
-fn verdict(conditions: &[ConditionSummary], warnings: &[Notice]) -> Verdict {
+fn verdict(
+    conditions: &[ConditionSummary],
+    matrix: Option<&MatrixSummary>,
+    warnings: &[Notice],
+) -> Verdict {
     let counts = |condition: &ConditionSummary| {
         condition.levels.iter().any(|level| !level.points.is_empty())
     };
     let mut levels = conditions.iter().flat_map(|condition| &condition.levels);
     let is_calm = warnings.iter().all(|notice| notice.severity == Severity::Note);
-    if !conditions.iter().all(counts) {
+    let has_figures = match matrix {
+        // A cell that cannot be put up is a result.
+        Some(_) => conditions.iter().any(counts),
+        None => conditions.iter().all(counts),
+    };
+    if !has_figures {
         Verdict::Invalid
     } else if is_calm && levels.all(|level| level.verdict == Verdict::Valid) {
         Verdict::Valid

@@ -19,6 +19,7 @@ use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::number_lists::numbers_on_one_line;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
+use crate::request_rates::RequestRates;
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
 use crate::server::ServerSide;
 use crate::slos::{self, RequestSlos, SloOutcome};
@@ -65,6 +66,9 @@ pub struct Summary {
     /// The same over the steady part of the run, where there is one.
     #[serde(default)]
     pub steady: SteadyState,
+    /// The speed of single requests.
+    #[serde(default)]
+    pub request_rates: RequestRates,
     #[serde(default)]
     pub delivered: Delivered,
     #[serde(default)]
@@ -140,6 +144,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         request_slos: slos::of_each_request(&measured),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
+        request_rates: measured.request_rates,
         steady: measured.steady,
         delivered: measured.delivered,
         littles_law: measured.littles_law,

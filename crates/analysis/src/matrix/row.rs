@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_model::campaign::{CampaignSpec, Level, Matrix, PointFailure, Strategy};
+use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
 use inferometer_model::deployment::DeploymentFailure;
 use serde::{Deserialize, Serialize};
 
-use crate::set::{Across, PointResult};
+use super::measure;
+use crate::set::{Across, PointResult, Tally};
+use crate::summary::Summary;
 use crate::verdict::Verdict;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,8 @@ pub struct MatrixRow {
     pub points: Vec<u32>,
     /// Runs that came to nothing, by their numbers.
     pub failed_points: Vec<u32>,
-    /// Null while no run was measured.
+    /// The worst of its runs; null while none was measured. Figures are of the runs that are not
+    /// invalid, and of invalid ones where there is nothing else.
     pub verdict: Option<Verdict>,
     /// Of all its runs.
     pub requests: u64,
@@ -65,9 +68,9 @@ pub struct MatrixRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RowEnding {
-    /// All its runs were measured, and every request ended well.
+    /// Every run was measured so far, and every request ended well.
     Clean,
-    /// All its runs were measured; some requests failed.
+    /// Every run was measured so far; some requests did not end well.
     WithErrors,
     /// Some runs were measured, and others came to nothing.
     Partly { failure: DeploymentFailure },
@@ -77,11 +80,136 @@ pub enum RowEnding {
     Missing,
 }
 
+/// In the order of the cells, and of the levels within each.
 pub(super) fn rows(
-    _campaign: &CampaignSpec,
-    _matrix: &Matrix,
-    _results: &[PointResult],
-    _failures: &[PointFailure],
+    matrix: &Matrix,
+    results: &[PointResult],
+    failures: &[PointFailure],
 ) -> Vec<MatrixRow> {
-    Vec::new()
+    let mut results: Vec<&PointResult> = results.iter().collect();
+    results.sort_by_key(|result| result.point.number);
+    let mut failures: Vec<&PointFailure> = failures.iter().collect();
+    failures.sort_by_key(|failure| failure.point.number);
+    (0_u32..)
+        .zip(&matrix.cells)
+        .flat_map(|(place, cell)| matrix.levels.iter().map(move |level| (place, cell, *level)))
+        .map(|(place, cell, level)| {
+            let measured: Vec<&PointResult> = results
+                .iter()
+                .copied()
+                .filter(|result| result.point.condition == place && result.point.level == level)
+                .collect();
+            let failed: Vec<&PointFailure> = failures
+                .iter()
+                .copied()
+                .filter(|failure| failure.point.condition == place && failure.point.level == level)
+                // What was measured after all is no failure.
+                .filter(|failure| !has_run(&measured, failure))
+                .collect();
+            MatrixRow::of((place, cell), level, &measured, &failed)
+        })
+        .collect()
+}
+
+fn has_run(measured: &[&PointResult], failure: &PointFailure) -> bool {
+    measured.iter().any(|result| result.point.number == failure.point.number)
+}
+
+impl MatrixRow {
+    fn of(
+        (place, cell): (u32, &Cell),
+        level: Level,
+        measured: &[&PointResult],
+        failed: &[&PointFailure],
+    ) -> Self {
+        let all: Vec<&Summary> = measured.iter().map(|result| &result.summary).collect();
+        let tally = all.iter().map(|run| Tally::of(run)).fold(Tally::default(), Tally::plus);
+        let errors = tally.scheduled.saturating_sub(tally.ok);
+        let counted: Vec<&Summary> =
+            all.iter().copied().filter(|run| run.verdict != Verdict::Invalid).collect();
+        let runs = if counted.is_empty() { &all } else { &counted };
+        Self {
+            cell: place,
+            preset: cell.preset,
+            model: cell.model,
+            context: cell.context,
+            strategy: cell.strategy,
+            tp: cell.tp,
+            pp: cell.pp,
+            flags: cell.flags.clone(),
+            level,
+            ending: RowEnding::of(all.len(), errors, failed),
+            points: measured.iter().map(|result| result.point.number).collect(),
+            failed_points: failed.iter().map(|failure| failure.point.number).collect(),
+            verdict: all.iter().map(|run| run.verdict).max(),
+            requests: tally.scheduled,
+            errors,
+            prompt_tps: measure::server_tps(runs, measure::PROMPT),
+            generation_tps: measure::server_tps(runs, measure::GENERATION),
+            client_prompt_tps: measure::quantity(runs, "input_throughput"),
+            client_generation_tps: measure::quantity(runs, "output_throughput"),
+            latency_s: measure::seconds(runs, "e2e.mean"),
+            ttft_s: measure::seconds(runs, "ttft.mean"),
+            tpot_s: measure::seconds(runs, "tpot.mean"),
+            request_generation_tps: measure::request_tps(runs, |rates| rates.generation_tps),
+            request_prompt_tps: measure::request_tps(runs, |rates| rates.prompt_tps),
+            running: measure::gauge(runs, |server| server.running),
+            waiting: measure::gauge(runs, |server| server.waiting),
+            swapped: measure::gauge(runs, |server| server.swapped),
+            kv_usage: measure::gauge(runs, |server| server.kv_usage),
+            cpu_cache_usage: None,
+            power_w: measure::of_devices(runs, |device| device.power_w),
+            gpu_memory_bytes: measure::of_devices(runs, |device| device.memory_used_bytes),
+            energy_per_token_j: measure::energy_per_token(runs),
+            cost_per_million: Across::of(&[]),
+        }
+    }
+
+    /// Whether it may be called best: a run that failed, and a request that did, take away from the
+    /// load that the others had.
+    pub fn may_win(&self) -> bool {
+        self.ending == RowEnding::Clean && self.verdict.is_some_and(|it| it != Verdict::Invalid)
+    }
+
+    /// Whether nothing was measured of it, and why is known.
+    pub const fn is_failed(&self) -> bool {
+        matches!(self.ending, RowEnding::Failed { .. })
+    }
+
+    /// Whether both were put up alike, whatever their strategy is called: on one GPU there is nothing
+    /// to spread.
+    pub fn is_same_deployment(&self, other: &Self, presets: &[Preset]) -> bool {
+        let gpus = usize::try_from(self.preset).ok().and_then(|place| presets.get(place)?.gpus);
+        let spread = |row: &Self| {
+            let is_known = row.tp.is_some() || row.pp.is_some();
+            is_known.then(|| (row.tp.unwrap_or(1), row.pp.unwrap_or(1)))
+        };
+        let is_spread_alike = match (spread(self), spread(other)) {
+            (Some(own), Some(others)) => own == others,
+            _ => gpus == Some(1) || self.strategy == other.strategy,
+        };
+        is_spread_alike
+            && (self.preset, self.model, self.context) == (other.preset, other.model, other.context)
+            && self.flags == other.flags
+    }
+}
+
+impl RowEnding {
+    fn of(measured: usize, errors: u64, failed: &[&PointFailure]) -> Self {
+        match (measured, failed.first()) {
+            (0, None) => Self::Missing,
+            (0, Some(first)) => Self::Failed { failure: first.failure.clone() },
+            (_, Some(first)) => Self::Partly { failure: first.failure.clone() },
+            (_, None) if 0 < errors => Self::WithErrors,
+            (_, None) => Self::Clean,
+        }
+    }
+
+    /// Why its runs, or some of them, came to nothing.
+    pub const fn failure(&self) -> Option<&DeploymentFailure> {
+        match self {
+            Self::Partly { failure } | Self::Failed { failure } => Some(failure),
+            Self::Clean | Self::WithErrors | Self::Missing => None,
+        }
+    }
 }

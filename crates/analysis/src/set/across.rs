@@ -75,7 +75,7 @@ impl Across {
     /// that is the same in all runs, such as no failure at all, is as sure as their requests make it:
     /// that runs agree is no certainty.
     #[must_use]
-    pub(super) fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
+    pub(crate) fn possible(self, unit: Unit, runs: &[Result<Estimate, String>]) -> Self {
         let highest = if unit == Unit::Share { 1.0 } else { f64::INFINITY };
         let clamped = |interval: Interval| interval.clamped(0.0, highest);
         let pooled = || {

@@ -20,19 +20,19 @@ use crate::value::{MetricValue, MetricValues};
 use crate::verdict::Verdict;
 
 /// Forty requests, all ok, on a closed loop of eight who were all there.
-pub(super) fn summary() -> Summary {
+pub(crate) fn summary() -> Summary {
     with_users(8, Some(8.0))
 }
 
 /// Each value is that of one run, without an interval of its own.
-pub(super) fn across(values: &[f64]) -> Across {
+pub(crate) fn across(values: &[f64]) -> Across {
     let run = |value: &f64| {
         Ok(Estimate { value: *value, interval: None, n: 700, effective_n: None, certified: true })
     };
     Across::of(&values.iter().map(run).collect::<Vec<_>>())
 }
 
-pub(super) fn level(
+pub(crate) fn level(
     concurrency: u32,
     quantities: impl IntoIterator<Item = (&'static str, Across)>,
 ) -> LevelSummary {
@@ -56,7 +56,7 @@ pub(super) fn level(
 }
 
 /// Five runs at each level of a known curve, with a relative noise.
-pub(super) fn series(curve: impl Fn(f64) -> f64, levels: &[u32], noise: f64) -> Vec<LevelSummary> {
+pub(crate) fn series(curve: impl Fn(f64) -> f64, levels: &[u32], noise: f64) -> Vec<LevelSummary> {
     let mut draws = Draws::new(11, 0);
     levels
         .iter()
@@ -69,20 +69,20 @@ pub(super) fn series(curve: impl Fn(f64) -> f64, levels: &[u32], noise: f64) -> 
 }
 
 /// What is found in a series.
-pub(super) struct Series<'a>(pub(super) &'a [LevelSummary]);
+pub(crate) struct Series<'a>(pub(crate) &'a [LevelSummary]);
 
 impl Series<'_> {
-    pub(super) fn knee(&self) -> Finding<Knee> {
+    pub(crate) fn knee(&self) -> Finding<Knee> {
         Knee::find(&Curve::of(self.0))
     }
 
-    pub(super) fn scalability(&self) -> Finding<Scalability> {
+    pub(crate) fn scalability(&self) -> Finding<Scalability> {
         Scalability::find(&Curve::of(self.0), true)
     }
 }
 
 /// A closed loop of so many users, of whom so many were there at once.
-pub(super) fn with_users(asked: u32, most: Option<f64>) -> Summary {
+pub(crate) fn with_users(asked: u32, most: Option<f64>) -> Summary {
     let mut changed = summarize(&calm());
     changed.run.load = LoadFacts::Closed { concurrency: asked, think: ThinkFacts::None };
     changed.metrics = changed_metrics(&changed, |name, found| match found {
@@ -93,7 +93,7 @@ pub(super) fn with_users(asked: u32, most: Option<f64>) -> Summary {
 }
 
 /// The same run with another output throughput.
-pub(super) fn with_throughput(summary: &Summary, value: f64) -> Summary {
+pub(crate) fn with_throughput(summary: &Summary, value: f64) -> Summary {
     let mut changed = summary.clone();
     changed.metrics = changed_metrics(summary, |name, found| match found {
         MetricValue::Scalar(scalar) if name == "output_throughput" => scalar.value = Some(value),
@@ -103,7 +103,7 @@ pub(super) fn with_throughput(summary: &Summary, value: f64) -> Summary {
 }
 
 /// The same run with other times from schedule to the first token and to the last.
-pub(super) fn with_latencies(summary: &Summary, ttft_ms: f64, e2e_ms: f64) -> MetricValues {
+pub(crate) fn with_latencies(summary: &Summary, ttft_ms: f64, e2e_ms: f64) -> MetricValues {
     changed_metrics(summary, |name, found| {
         let MetricValue::Distribution(distribution) = found else { return };
         let value = match name {
@@ -115,7 +115,7 @@ pub(super) fn with_latencies(summary: &Summary, ttft_ms: f64, e2e_ms: f64) -> Me
     })
 }
 
-pub(super) fn changed_metrics(
+pub(crate) fn changed_metrics(
     summary: &Summary,
     change: impl Fn(&str, &mut MetricValue),
 ) -> MetricValues {

@@ -143,7 +143,7 @@ impl LevelSummary {
 }
 
 impl Tally {
-    fn of(summary: &Summary) -> Self {
+    pub(crate) fn of(summary: &Summary) -> Self {
         let ok = summary.count(Outcome::Ok);
         let cancelled = summary.count(Outcome::Cancelled);
         Self {
@@ -156,7 +156,7 @@ impl Tally {
         }
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             scheduled: self.scheduled + other.scheduled,
             ok: self.ok + other.ok,

@@ -167,7 +167,7 @@ fn of_points<'a>(
 }
 
 /// By each answer's usage, else by the server's counters over the run.
-fn cached_share(summary: &Summary) -> Option<f64> {
+pub(crate) fn cached_share(summary: &Summary) -> Option<f64> {
     let by_counters = || summary.server.as_ref()?.own_hit_share();
     summary.workload.audit.cache.share.or_else(by_counters)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_model::campaign::Level;
+use inferometer_model::campaign::{CampaignSpec, Level};
 
 use super::across::Across;
 use super::asked::{Asked, QuestionKind};
@@ -11,6 +11,7 @@ use super::level::LevelSummary;
 use super::reached::Reached;
 use super::suite::{self, SuiteSummary};
 use super::{ConditionSummary, PointResult};
+use crate::matrix::{self, MatrixSummary};
 use crate::verdict::Severity;
 use crate::warning::Notice;
 
@@ -38,6 +39,24 @@ pub(super) fn found(
             Some(_) if notice.key == suite::CONTAMINATION => false,
             Some(_) => notice.severity != Severity::Note || notice.key == suite::SEEN_BEFORE,
         }))
+        .collect();
+    notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
+    notices
+}
+
+/// The same for a matrix, whose cells are too many for a notice each.
+pub(super) fn of_matrix(
+    matrix: &MatrixSummary,
+    campaign: &CampaignSpec,
+    conditions: &[ConditionSummary],
+    results: &[&PointResult],
+) -> Vec<Notice> {
+    let of_cells = conditions.iter().flat_map(|condition| of_condition(condition, true));
+    let mut notices: Vec<Notice> = matrix::notices::found(matrix, campaign, results)
+        .into_iter()
+        .chain(matrix::notices::gathered(of_cells))
+        .chain(identical(conditions))
+        .chain(of_runs(results, |notice| notice.severity != Severity::Note))
         .collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices

@@ -31,6 +31,13 @@ pub fn paired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
     around(other.mean / one.mean, reach)
 }
 
+/// The chance of seeing the mean of `b` so far above that of `a` if it is not above it: one-sided, by
+/// the t of [`unpaired`]. `None` where that has no interval, and where neither group scatters.
+pub fn chance_above(a: &[f64], b: &[f64]) -> Option<f64> {
+    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
+    one.chance_of(other, libm::log(other.mean / one.mean))
+}
+
 fn around(ratio: f64, reach: f64) -> Option<RatioEstimate> {
     let interval = Interval::new(ratio * libm::exp(-reach), ratio * libm::exp(reach))?;
     Some(RatioEstimate { ratio, interval })
@@ -55,6 +62,17 @@ mod tests {
         let (together, apart) = (paired(&a, &b, UPPER).unwrap(), unpaired(&a, &b, UPPER).unwrap());
         assert!(together.interval.low > 1.0, "{together:?}");
         assert!(apart.interval.low < 1.0, "{apart:?}");
+    }
+
+    #[test]
+    fn the_chance_agrees_with_the_interval() {
+        let (a, b) = ([100.0, 102.0, 98.0], [104.0, 106.0, 103.0]);
+        let chance = chance_above(&a, &b).unwrap();
+        let at = unpaired(&a, &b, 1.0 - chance).unwrap();
+        assert!((at.interval.low - 1.0).abs() < 1e-9, "{at:?} at {chance}");
+        assert!(0.5 < chance_above(&b, &a).unwrap());
+        assert_eq!(chance_above(&[2.0, 2.0], &[3.0, 3.0]), None);
+        assert_eq!(chance_above(&[2.0], &[3.0, 3.1]), None);
     }
 
     #[test]

@@ -30,11 +30,22 @@ impl MeanSpread {
     /// How far the difference of two such means may be off to either side: `upper` is the share of
     /// chances below its upper end.
     pub(crate) fn reach_to(self, other: Self, upper: f64) -> f64 {
+        reach(self.variance + other.variance, self.degrees_with(other), upper)
+    }
+
+    /// The chance of a difference of `apart` or more if there is none: one-sided. `None` where neither
+    /// scatters, since then nothing says how far chance reaches.
+    pub(crate) fn chance_of(self, other: Self, apart: f64) -> Option<f64> {
         let both = self.variance + other.variance;
-        let degrees = both * both
+        (0.0 < both).then(|| student::cdf(-apart / both.sqrt(), self.degrees_with(other)))
+    }
+
+    /// By Welch and Satterthwaite.
+    fn degrees_with(self, other: Self) -> f64 {
+        let both = self.variance + other.variance;
+        both * both
             / (self.variance * self.variance / self.degrees
-                + other.variance * other.variance / other.degrees);
-        reach(both, degrees, upper)
+                + other.variance * other.variance / other.degrees)
     }
 }
 
@@ -60,6 +71,17 @@ mod tests {
         assert!((one.reach_to(one, UPPER) - expected).abs() < 1e-9);
         assert!(other.reach_to(other, UPPER).abs() < f64::EPSILON);
         assert!(one.reach_to(one, UPPER) < one.reach_to(one, 0.99));
+    }
+
+    #[test]
+    fn a_difference_as_far_as_the_reach_has_the_chance_that_the_reach_leaves() {
+        let one = MeanSpread::of(&[1.0, 2.0, 3.0]).unwrap();
+        let other = MeanSpread::of(&[4.0, 4.5, 4.0]).unwrap();
+        let found = one.chance_of(other, one.reach_to(other, UPPER)).unwrap();
+        assert!((found - (1.0 - UPPER)).abs() < 1e-9, "{found}");
+        assert!((one.chance_of(other, 0.0).unwrap() - 0.5).abs() < 1e-12);
+        let still = MeanSpread::of(&[5.0, 5.0]).unwrap();
+        assert_eq!(still.chance_of(still, 1.0), None);
     }
 
     #[test]

@@ -1,0 +1,185 @@
+//! The tables of a matrix: rows that are laid side by side.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::campaign::{Level, Preset, Strategy};
+
+use super::figure::{self, TpsBy};
+use super::{
+    Highest, LoadTable, MatrixFigure, MatrixRow, MatrixSection, Speedup, StrategyRow, StrategyTable,
+};
+use crate::estimate::Interval;
+use crate::set::Across;
+
+/// All rows, and what they are put in order by.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) rows: &'a [MatrixRow],
+    pub(super) levels: &'a [Level],
+    pub(super) presets: &'a [Preset],
+    pub(super) tps_by: TpsBy,
+}
+
+/// What a section's rows have in common, in the order of the sections. The last is the level by its
+/// place.
+type SectionKey<'a> =
+    (Option<u32>, u32, Option<Strategy>, &'a BTreeMap<String, String>, Option<usize>);
+
+impl<'a> Rows<'a> {
+    pub(super) fn sections(self) -> Vec<MatrixSection> {
+        let key = |row: &'a MatrixRow| -> SectionKey<'a> {
+            (row.context, row.model, row.strategy, &row.flags, self.level(row))
+        };
+        self.gathered(key).into_values().filter_map(|places| self.section(places)).collect()
+    }
+
+    fn section(self, places: Vec<u32>) -> Option<MatrixSection> {
+        let first = self.row(*places.first()?)?;
+        let own = || places.iter().filter_map(|place| Some((*place, self.row(*place)?)));
+        let highest = MatrixFigure::ALL.into_iter().filter_map(|figure| {
+            let (row, value) = figure.best(own(), self.tps_by)?;
+            Some(Highest { figure, row, value })
+        });
+        Some(MatrixSection {
+            context: first.context,
+            model: first.model,
+            strategy: first.strategy,
+            flags: flags(first),
+            level: first.level,
+            highest: highest.collect(),
+            errors: own()
+                .filter(|(_, row)| 0 < row.errors)
+                .map(|(place, row)| (place, row.errors))
+                .collect(),
+            failed: own().filter(|(_, row)| row.is_failed()).map(|(place, _)| place).collect(),
+            rows: places,
+        })
+    }
+
+    pub(super) fn strategies(self) -> Vec<StrategyTable> {
+        let has = |strategy| self.rows.iter().any(|row| row.strategy == Some(strategy));
+        if !has(Strategy::Tensor) || !has(Strategy::Pipeline) {
+            return Vec::new();
+        }
+        let key = |row: &'a MatrixRow| (row.context, row.model, &row.flags, self.level(row));
+        let tables = self.gathered(key).into_values();
+        tables.filter_map(|places| self.strategy_table(&places)).collect()
+    }
+
+    /// `None` where no cell has a strategy.
+    fn strategy_table(self, places: &[u32]) -> Option<StrategyTable> {
+        let first = self.row(*places.first()?)?;
+        let mut rows: BTreeMap<u32, [Option<u32>; 2]> = BTreeMap::new();
+        for place in places {
+            let Some(row) = self.row(*place) else { continue };
+            let Some(strategy) = row.strategy else { continue };
+            let sides = rows.entry(row.preset).or_default();
+            sides[usize::from(strategy == Strategy::Pipeline)] = Some(*place);
+        }
+        (!rows.is_empty()).then(|| StrategyTable {
+            context: first.context,
+            model: first.model,
+            flags: flags(first),
+            level: first.level,
+            rows: rows
+                .into_iter()
+                .map(|(preset, sides)| self.strategy_row(preset, sides))
+                .collect(),
+        })
+    }
+
+    fn strategy_row(self, preset: u32, [tensor, pipeline]: [Option<u32>; 2]) -> StrategyRow {
+        let both = tensor
+            .zip(pipeline)
+            .and_then(|(tensor, pipeline)| Some((self.row(tensor)?, self.row(pipeline)?)));
+        let speedup = |figure: MatrixFigure| {
+            let (tensor, pipeline) =
+                both.filter(|(tensor, pipeline)| tensor.may_win() && pipeline.may_win())?;
+            Speedup::of(figure.of(pipeline, self.tps_by), figure.of(tensor, self.tps_by))
+        };
+        StrategyRow {
+            preset,
+            tensor,
+            pipeline,
+            same_deployment: both
+                .is_some_and(|(one, other)| one.is_same_deployment(other, self.presets)),
+            prompt_speedup: speedup(MatrixFigure::PromptTps),
+            generation_speedup: speedup(MatrixFigure::GenerationTps),
+        }
+    }
+
+    pub(super) fn loads(self) -> Vec<LoadTable> {
+        if self.levels.len() < 2 {
+            return Vec::new();
+        }
+        let key = |row: &'a MatrixRow| (row.context, row.model, row.strategy, &row.flags);
+        self.gathered(key).into_values().filter_map(|places| self.load_table(&places)).collect()
+    }
+
+    fn load_table(self, places: &[u32]) -> Option<LoadTable> {
+        let first = self.row(*places.first()?)?;
+        let mut presets: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for place in places {
+            let Some(row) = self.row(*place) else { continue };
+            presets.entry(row.preset).or_default().push(*place);
+        }
+        let load = |place: &u32| {
+            let level = self.row(*place).and_then(|row| row.level.place());
+            level.unwrap_or(f64::NEG_INFINITY)
+        };
+        for own in presets.values_mut() {
+            own.sort_by(|one, other| load(one).total_cmp(&load(other)));
+        }
+        Some(LoadTable {
+            context: first.context,
+            model: first.model,
+            strategy: first.strategy,
+            flags: flags(first),
+            presets: presets.into_iter().collect(),
+        })
+    }
+
+    /// The places of the rows that have the same key, in the order of their presets.
+    pub(super) fn gathered<K: Ord>(
+        self,
+        key: impl Fn(&'a MatrixRow) -> K,
+    ) -> BTreeMap<K, Vec<u32>> {
+        let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
+        for (place, row) in (0_u32..).zip(self.rows) {
+            groups.entry(key(row)).or_default().push(place);
+        }
+        for places in groups.values_mut() {
+            places.sort_by_key(|place| self.row(*place).map(|row| row.preset));
+        }
+        groups
+    }
+
+    pub(super) fn row(self, place: u32) -> Option<&'a MatrixRow> {
+        self.rows.get(usize::try_from(place).ok()?)
+    }
+
+    /// The place of its level in the plan.
+    pub(super) fn level(self, row: &MatrixRow) -> Option<usize> {
+        self.levels.iter().position(|level| *level == row.level)
+    }
+}
+
+impl Speedup {
+    /// How much more the other has than the base.
+    pub(super) fn of(base: &Across, other: &Across) -> Option<Self> {
+        let (times, found) = figure::times(base, other)?;
+        let less_one = |it: Interval| Interval { low: it.low - 1.0, high: it.high - 1.0 };
+        Some(Self { share: times - 1.0, interval: found.map(|found| less_one(found.interval)) })
+    }
+
+    /// How much less the other has than the base.
+    pub(super) fn of_less(base: &Across, other: &Across) -> Option<Self> {
+        let Self { share, interval } = Self::of(base, other)?;
+        let mirrored = |it: Interval| Interval { low: -it.high, high: -it.low };
+        Some(Self { share: -share, interval: interval.map(mirrored) })
+    }
+}
+
+fn flags(row: &MatrixRow) -> Vec<(String, String)> {
+    row.flags.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,1 @@
+//! Matrices of made-up runs, and what they come to.
