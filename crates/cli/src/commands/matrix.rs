@@ -35,7 +35,7 @@ fn resume(arguments: &MatrixArguments, name: &str) -> Result<ExitCode, Failure> 
         return Err(Failure::usage(format!("{name} is no set, and --resume goes on with one"))
             .hint("`inferometer runs` lists the sets"));
     };
-    let wish = Wish { retry_failed: arguments.retry_failed, only: None };
+    let wish = Wish { retry_failed: arguments.retry_failed, ..Wish::default() };
     go_on(&store, &set, &wish, results)
 }
 

@@ -1,6 +1,7 @@
 //! A matrix from its first server to its report, begun or gone on with.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::thread;
 
@@ -40,6 +41,8 @@ pub(crate) struct Wish {
     pub(crate) retry_failed: bool,
     /// Only these cells, by their places; `None`: all.
     pub(crate) only: Option<BTreeSet<u32>>,
+    /// Presets that are measured at once; `None`: as the set says.
+    pub(crate) lanes: Option<NonZeroU32>,
 }
 
 impl Wish {
@@ -194,7 +197,7 @@ impl Errand<'_> {
         planned: Vec<Deployment>,
         wish: &Wish,
     ) -> Result<Option<Exit>, Failure> {
-        let hands = hands(&manifest.campaign, self.way, planned.len());
+        let hands = hands(&manifest.campaign, self.way, wish.lanes, planned.len());
         let Session { ceiling, control, interruption, quiet } = self.session;
         let hushed = Session {
             ceiling: ceiling / hands,
@@ -257,9 +260,14 @@ impl Errand<'_> {
 
 /// Presets that are measured at once; in virtual time as many cells as there are cores, for no cell
 /// disturbs another there.
-fn hands(campaign: &CampaignSpec, way: &Way, deployments: usize) -> usize {
+fn hands(
+    campaign: &CampaignSpec,
+    way: &Way,
+    lanes: Option<NonZeroU32>,
+    deployments: usize,
+) -> usize {
     let Question::Matrix(matrix) = &campaign.question else { return 1 };
-    let lanes = usize::try_from(matrix.lanes.get()).unwrap_or(usize::MAX);
+    let lanes = usize::try_from(lanes.unwrap_or(matrix.lanes).get()).unwrap_or(usize::MAX);
     let hands = match way {
         Way::Live(_) => lanes.min(matrix.presets.len()),
         Way::Virtual => thread::available_parallelism().map_or(1, usize::from).max(lanes),

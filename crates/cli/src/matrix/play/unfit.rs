@@ -19,18 +19,18 @@ pub(super) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFailure>, Fai
         | ProfileError::TensorParallel { .. }
         | ProfileError::PipelineParallel { .. }
         | ProfileError::BeyondModel { .. }
+        | ProfileError::TwoQuantizations
         | ProfileError::StepTooSmall { .. }
-        | ProfileError::TooManySeqs { .. } => LikelyCause::BadFlag,
+        | ProfileError::TooManySeqs { .. }
+        | ProfileError::StepsNeedV0 { .. }
+        | ProfileError::ChunksNeedV1 => LikelyCause::BadFlag,
         ProfileError::Unknown { .. }
         | ProfileError::Read { .. }
         | ProfileError::Parse { .. }
         | ProfileError::Nested { .. }
         | ProfileError::Incomplete { .. }
         | ProfileError::Coefficients { .. }
-        | ProfileError::TwoQuantizations
-        | ProfileError::Setting { .. }
-        | ProfileError::StepsNeedV0 { .. }
-        | ProfileError::ChunksNeedV1 => return Err(embedded::refusal(&error)),
+        | ProfileError::Setting { .. } => return Err(embedded::refusal(&error)),
     };
     let text = error.to_string();
     let mut lines = text.lines().map(str::to_owned);
