@@ -12,6 +12,7 @@ use inferometer_load::SystemClock;
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentSpec, DeploymentStage,
 };
+use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_report::escape::terminal;
@@ -97,13 +98,25 @@ impl Deployed {
     }
 
     /// Why it is not there any more; `None` while it is.
-    pub(crate) fn died(&self) -> Option<DeploymentFailure> {
+    fn died(&self) -> Option<DeploymentFailure> {
         self.held().as_mut()?.ended()
     }
 
-    /// Why a measurement of it came to nothing, with what it said last.
-    pub(crate) fn failure(&self, what: &str) -> DeploymentFailure {
-        let (stage, what) = (DeploymentStage::Measure, what.to_owned());
+    /// Why a run has lost it: it ended, or nobody answers there any more.
+    pub(crate) fn lost(&self, stop: Option<RunStop>) -> Option<DeploymentFailure> {
+        let unreachable = || {
+            let what = "it is there, and cannot be reached any more".to_owned();
+            (stop == Some(RunStop::Unreachable)).then(|| self.failure(DeploymentStage::Died, what))
+        };
+        self.died().or_else(unreachable)
+    }
+
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        self.failure(DeploymentStage::Measure, String::new()).log
+    }
+
+    /// A failure with what the server said last.
+    pub(crate) fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
         match &*self.held() {
             Some(deployment) => deployment.failure(stage, what),
             None => DeploymentFailure { stage, what, cause: None, log: Vec::new() },
@@ -144,9 +157,6 @@ fn farewell(departure: &Departure) -> String {
 /// What is left of it, each with what to do.
 fn troubles(departure: &Departure) -> Vec<String> {
     let mut lines = departure.troubles.clone();
-    if !departure.port_closed {
-        lines.push("somebody still listens where the server was: end it by hand".to_owned());
-    }
     if !departure.left.is_empty() {
         let mut left = "processes of the server are left, end them by hand:".to_owned();
         for (pid, name) in &departure.left {
@@ -352,8 +362,8 @@ mod tests {
         };
         assert_eq!(troubles(&gone), Vec::<String>::new());
         assert_eq!(farewell(&gone), "it went when it was told, 1.2 s");
-        let left = Departure { left: vec![(7, "worker".to_owned())], port_closed: false, ..gone };
-        let told = troubles(&left).join("\n");
-        assert!(told.contains("7 (worker)") && told.contains("still listens"), "{told}");
+        let left = vec![(7, "worker".to_owned())];
+        let told = troubles(&Departure { left, troubles: vec!["so".to_owned()], ..gone });
+        assert!(told[0] == "so" && told[1].contains("7 (worker)"), "{told:?}");
     }
 }

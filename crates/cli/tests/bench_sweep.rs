@@ -225,11 +225,11 @@ fn servers_that_cannot_be_measured_are_told_with_their_last_words() {
     let ran = sweep(path, &dying, &bench(port), &[]);
     let said = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
-    assert!(said.contains("exit status: 9") && said.contains("  out of memory"), "{said}");
+    assert!(said.contains("status 9") && said.contains("  out of memory"), "{said}");
     let ran = sweep(path, &dying, &bench(port), &["--resume", "--continue-on-error"]);
     assert_eq!(ran.status.code(), Some(3), "{}", text(&ran.stderr));
     let noted = json(&path.join("results/e/SERVE-default.failure.json"));
-    assert!(noted["error"].as_str().unwrap().contains("exit status: 9"), "{noted}");
+    assert!(noted["error"].as_str().unwrap().contains("status 9"), "{noted}");
     let missing = sweep(path, "no-such-program", &bench(port), &["--resume"]);
     assert!(text(&missing.stderr).contains("no-such-program"), "{}", text(&missing.stderr));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,18 +1,48 @@
 //! Servers that are put up for a measurement and taken down after it, whatever happens meanwhile.
 
-use std::path::{Path, PathBuf};
+mod at_start;
+mod cause;
+mod environment;
+mod family;
+mod gpu_memory;
+mod guard;
+mod log;
+pub mod placeholder;
+mod port;
+mod process;
+pub mod secret;
+mod server;
+mod stopwatch;
+
+use std::path::Path;
 use std::time::Duration;
 
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{
-    Departure, DeploymentFacts, DeploymentFailure, DeploymentSpec, DeploymentStage,
+    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentSpec,
+    DeploymentStage, LikelyCause,
 };
+
+use self::log::Log;
+use self::process::Exit;
+use self::server::{Presence, Server};
+use self::stopwatch::{Stopwatch, until};
 
 /// A server that we have put up. It is taken down when this is dropped, if nobody did before.
 #[derive(Debug)]
 pub struct Deployment {
+    server: Server,
+    kind: &'static str,
     base: BaseUrl,
-    log: PathBuf,
+    log: Log,
+    command: Vec<String>,
+    environment: Vec<(String, String)>,
+    since: Stopwatch,
+    ready_timeout: Duration,
+    grace: Duration,
+    was_ready: bool,
+    gpu_memory_before: Option<u64>,
+    is_down: bool,
 }
 
 /// What a server answered to a request for one token.
@@ -35,61 +65,164 @@ pub enum Waited {
     Stopped,
 }
 
+/// Between two looks at a server that is not ready; longer when it takes long anyway.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY_LATER: Duration = Duration::from_millis(500);
+const LATER: Duration = Duration::from_secs(20);
+const LINES_SHOWN: usize = 15;
+/// A port of a process that has ended is free at once; proxies of containers take a moment.
+const PORT_PATIENCE: Duration = Duration::from_secs(3);
+
 impl Deployment {
-    /// Puts it up and returns at once. What it says goes to `log`, bounded: its beginning and its
-    /// end.
-    pub fn start(_spec: &DeploymentSpec, _log: &Path) -> Result<Self, DeploymentFailure> {
-        Err(DeploymentFailure {
-            stage: DeploymentStage::Start,
-            what: "deployments are not built yet".to_owned(),
-            cause: None,
-            log: Vec::new(),
-        })
+    /// Puts it up on a free port and returns at once. What it says goes to `log`, bounded: its
+    /// beginning and its end.
+    pub fn start(spec: &DeploymentSpec, log: &Path) -> Result<Self, DeploymentFailure> {
+        server::start(spec, log, None)
+    }
+
+    /// The same where its command has a port of its own. Refused where somebody listens already.
+    pub fn start_at(
+        spec: &DeploymentSpec,
+        port: u16,
+        log: &Path,
+    ) -> Result<Self, DeploymentFailure> {
+        server::start(spec, log, Some(port))
     }
 
     /// Asks again and again until it has generated a token. `pause` lets time pass and says whether
     /// to stop. Nothing that listens there but is not ours is ever asked.
     pub fn wait(
         &mut self,
-        _probe: &mut dyn FnMut(&BaseUrl) -> Probe,
-        _pause: &mut dyn FnMut(Duration) -> bool,
+        probe: &mut dyn FnMut(&BaseUrl) -> Probe,
+        pause: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Waited, DeploymentFailure> {
-        Ok(Waited::Stopped)
+        loop {
+            if let Some(failure) = self.ended() {
+                return Err(failure);
+            }
+            let last = match self.server.presence(&mut self.base, &self.log) {
+                Presence::Ready => probe(&self.base),
+                Presence::NotYet(why) => Probe::NotYet(why),
+                Presence::Failed(stage, what) => return Err(self.failure(stage, what)),
+            };
+            if last == Probe::Generated && self.server.ended().is_none() {
+                self.was_ready = true;
+                self.server.look_around();
+                return Ok(Waited::Ready(self.since.passed()));
+            }
+            let passed = self.since.passed();
+            if self.ready_timeout <= passed {
+                return Err(self.late(&last));
+            }
+            let pause_for = if passed < LATER { LOOK_EVERY } else { LOOK_EVERY_LATER };
+            if pause(pause_for.min(self.ready_timeout.saturating_sub(passed))) {
+                return Ok(Waited::Stopped);
+            }
+        }
     }
 
+    fn late(&self, last: &Probe) -> DeploymentFailure {
+        let seconds = self.ready_timeout.as_secs_f64();
+        match last {
+            Probe::Unable(words) => self.failure(
+                DeploymentStage::Generate,
+                format!("it answered, and had generated nothing after {seconds} s: {words}"),
+            ),
+            Probe::NotYet(words) => self.failure(
+                DeploymentStage::Ready,
+                format!(
+                    "it was not ready within {seconds} s: {words}; give it longer, or see its log"
+                ),
+            ),
+            Probe::Generated => {
+                self.failure(DeploymentStage::Ended, "it ended when it was ready".to_owned())
+            }
+        }
+    }
+
+    /// Where it listens. For a server that is put up by commands this is known when they have told
+    /// it, which is before it is asked anything.
     pub fn base(&self) -> &BaseUrl {
         &self.base
     }
 
     /// The process group that it leads, where it is one of this machine.
     pub fn group(&self) -> Option<i32> {
-        None
+        self.server.group()
     }
 
     /// Why it is not there any more; `None` while it is.
     pub fn ended(&mut self) -> Option<DeploymentFailure> {
-        None
+        let exit = self.server.ended()?;
+        self.log.settle();
+        let stage = if self.was_ready { DeploymentStage::Died } else { DeploymentStage::Ended };
+        let mut failure = self.failure(stage, exit.words());
+        if exit == Exit::Signal(nix::sys::signal::Signal::SIGKILL) {
+            failure.cause.get_or_insert(LikelyCause::OutOfMemory);
+        }
+        Some(failure)
     }
 
     /// A failure with what it said last and what that looks like.
     pub fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
-        let _ = &self.log;
-        DeploymentFailure { stage, what, cause: None, log: Vec::new() }
+        DeploymentFailure {
+            stage,
+            what,
+            cause: cause::likely(&self.log.text()),
+            log: self.log.last_lines(LINES_SHOWN),
+        }
     }
 
     pub fn facts(&self, ready_after: Duration, restarts: u32) -> DeploymentFacts {
         DeploymentFacts {
-            kind: String::new(),
-            command: Vec::new(),
-            image: None,
-            environment: Vec::new(),
+            kind: self.kind.to_owned(),
+            command: self.command.clone(),
+            image: self.server.image(),
+            environment: self.environment.clone(),
             ready_after,
             restarts,
         }
     }
 
     /// Takes it down and proves that it is gone.
-    pub fn stop(self) -> Departure {
-        unimplemented!("deployments are not built yet")
+    pub fn stop(mut self) -> Departure {
+        self.take_down()
     }
+
+    fn take_down(&mut self) -> Departure {
+        self.is_down = true;
+        let since = Stopwatch::start();
+        let mut gone = self.server.end(self.grace);
+        let port_closed = until(PORT_PATIENCE, || server::is_closed(&self.base));
+        if !port_closed {
+            gone.troubles.push(format!("something still listens on {}", self.base));
+        }
+        port::give_back(self.base.port);
+        let gpu_memory = gpu_memory::given_back(self.gpu_memory_before);
+        gone.troubles.extend(gpu_memory.and_then(gpu_memory::trouble));
+        gone.troubles.extend(self.log.close());
+        Departure {
+            ending: gone.ending,
+            took: since.passed(),
+            port_closed,
+            left: gone.left,
+            gpu_memory,
+            troubles: gone.troubles,
+        }
+    }
+}
+
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        if !self.is_down {
+            let _ = self.take_down();
+        }
+    }
+}
+
+/// How a server of any kind went.
+struct Taken {
+    ending: DepartureEnding,
+    left: Vec<(u32, String)>,
+    troubles: Vec<String>,
 }

@@ -3,12 +3,12 @@
 
 mod amd;
 mod host;
-mod listener;
+pub(crate) mod listener;
 mod nvidia;
 mod server;
 mod start_command;
 mod told;
-mod tool;
+pub(crate) mod tool;
 
 use inferometer_model::system::Machine;
 

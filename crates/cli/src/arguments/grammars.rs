@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use inferometer_model::campaign::{Order, Prompts, StopAt};
+use inferometer_model::campaign::{Order, Prompts, StopAt, Strategy};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::Connections;
 use inferometer_model::spec::{
@@ -295,6 +295,7 @@ names!(Until: "both" => Both, "first" => First);
 names!(Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson);
 names!(Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser);
 names!(Prompts: "fresh" => Fresh, "same" => Same);
+names!(Strategy: "tensor" => Tensor, "pipeline" => Pipeline);
 names!(Order: "interleaved" => Interleaved, "listed" => Listed);
 names!(EngineGeneration: "v0" => V0, "v1" => V1);
 names!(EnginePolicy: "fcfs" => Fcfs, "priority" => Priority);

@@ -21,6 +21,27 @@ pub(crate) struct MatrixArguments {
     /// With --resume: measure the cells again that came to nothing
     #[arg(long, requires = "resume")]
     pub(crate) retry_failed: bool,
+    /// List the matrices that are built in
+    #[arg(long, conflicts_with_all = ["matrix", "show"])]
+    pub(crate) list: bool,
+    /// Print the file of a built-in matrix, as a beginning for one of your own
+    #[arg(long, value_name = "NAME", conflicts_with = "matrix")]
+    pub(crate) show: Option<String>,
+    /// Value of the file to override, such as load.requests=20; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
+    pub(crate) sets: Vec<String>,
+    /// How often each cell is put up and measured [default: as the file says, or 1]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) repeat: Option<u32>,
+    /// Presets that are measured at once [default: likewise]
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u32>,
+    /// Seed of everything that is drawn
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    pub(crate) seed: Option<u64>,
+    /// Extra header of every request, as "Name: value"; values are never stored
+    #[arg(long = "header", value_name = "HEADER")]
+    pub(crate) headers: Vec<String>,
     #[command(flatten)]
     pub(crate) results: ResultArguments,
 }

@@ -9,7 +9,6 @@ mod experiment;
 mod parameters;
 mod plan;
 mod run;
-pub(crate) mod secret;
 mod server;
 mod table;
 
@@ -18,6 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use inferometer_analysis::Verdict;
 use inferometer_report::escape::terminal;
+use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 
 use self::experiment::RunData;
@@ -172,8 +172,8 @@ impl Sweep<'_> {
             Ok(data) => data,
             Err(exit) => return Ok(Err(exit)),
         };
-        if let Some(status) = server.ended() {
-            return Err(server.failure(&format!("ended with {status} during a run")));
+        if let Some(failure) = server.died() {
+            return Err(failure);
         }
         experiment::write(&run.file, &data)?;
         remove(&run.failure_file());

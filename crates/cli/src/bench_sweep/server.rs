@@ -1,29 +1,27 @@
-//! A server of a sweep: started with its parameters, awaited, and ended with all that it started.
+//! A server of a sweep: put up with its parameters, awaited, and ended with all that it started.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::process::CommandExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{SystemClock, Target};
+use inferometer_model::deployment::{
+    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,
+    ProcessSpec, Renewal,
+};
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
 use inferometer_model::{BaseUrl, Clock, Fetch, SpecDraft};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use inferometer_target::deploy::{Deployment, placeholder};
 
 use super::secret;
 use crate::failure::{Exit, Failure};
-use crate::log_tail::last_lines;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};
 
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
-const LINES_SHOWN: usize = 15;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// A server that was told to end has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -32,7 +30,7 @@ const RESETS: [&str; 3] = ["/reset_prefix_cache", "/reset_mm_cache", "/reset_enc
 
 /// Ends when it is dropped.
 pub(super) struct Server {
-    child: Child,
+    deployment: Deployment,
     base: BaseUrl,
     program: String,
     log: PathBuf,
@@ -54,24 +52,15 @@ impl Server {
                 .hint("end it, or give the server of --serve-cmd another --port"));
         }
         let program = secret::hidden(words).swap_remove(0);
-        let failed =
-            |error: io::Error| Failure::target(format!("--serve-cmd `{program}`: {error}"));
+        let failed = |what: String| Failure::target(format!("--serve-cmd `{program}`: {what}"));
         if let Some(folder) = log.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
+            std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         }
-        let file = File::create(&log).map_err(failed)?;
-        let child = Command::new(&words[0])
-            .args(&words[1..])
-            .env("VLLM_SERVER_DEV_MODE", "1")
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().map_err(failed)?)
-            .stderr(file)
-            // A group of its own: what it starts is ended with it, and Ctrl-C does not reach it.
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
-        let (keys, companion) = (secret::values(words), interruption.accompanied_by_child(&child));
-        Ok(Self { child, base, program, log, keys, _companion: companion })
+        let deployment = Deployment::start_at(&spec(words), base.port, &log)
+            .map_err(|found| failed(found.what))?;
+        let (keys, companion) =
+            (secret::values(words), interruption.accompanied_by(deployment.group()));
+        Ok(Self { deployment, base, program, log, keys, _companion: companion })
     }
 
     /// Until it says that it is well. `Some` is a signal that came meanwhile.
@@ -82,15 +71,18 @@ impl Server {
     ) -> Result<Option<Exit>, Failure> {
         let clock = SystemClock::new();
         loop {
-            if let Some(status) = self.ended() {
-                return Err(self.failure(&format!("ended with {status} before it was ready")));
+            if let Some(found) = self.deployment.ended() {
+                return Err(self.failure("ended before it was ready", found));
             }
             if self.is_ready() {
                 return Ok(None);
             }
             if timeout <= Duration::from_nanos(clock.now().as_nanos()) {
                 let why = format!("was not ready within {} s", timeout.as_secs());
-                return Err(self.failure(&why).hint("give it longer with --server-ready-timeout"));
+                let found = self.deployment.failure(DeploymentStage::Ready, String::new());
+                return Err(self
+                    .failure(&why, found)
+                    .hint("give it longer with --server-ready-timeout"));
             }
             if let Some(exit) = interruption.wait(LOOK_EVERY) {
                 return Ok(Some(exit));
@@ -98,19 +90,22 @@ impl Server {
         }
     }
 
-    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    /// Why it is not there any more, and what it said last.
+    pub(super) fn died(&mut self) -> Option<Failure> {
+        let found = self.deployment.ended()?;
+        Some(self.failure("ended during a run", found))
     }
 
-    /// Why it cannot be gone on with, and what it said last.
-    pub(super) fn failure(&self, why: &str) -> Failure {
-        let said = last_lines(&self.log, 0, LINES_SHOWN).unwrap_or_default();
+    fn failure(&self, why: &str, found: DeploymentFailure) -> Failure {
         let where_all = format!("(all of it is in {})", self.log.display());
-        let shown = said
-            .into_iter()
-            .map(|line| format!("  {}", secret::without(&self.keys, &line)))
-            .chain([where_all]);
-        Failure::target(format!("the server `{}` {why}", self.program)).shown(shown.collect())
+        let said = found.log.iter().map(|line| format!("  {}", secret::without(&self.keys, line)));
+        let what = if found.what.is_empty() { found.what } else { format!(": {}", found.what) };
+        let failure = Failure::target(format!("the server `{}` {why}{what}", self.program))
+            .shown(said.chain([where_all]).collect());
+        match found.cause {
+            Some(cause) => failure.hint(cause.remedy()),
+            None => failure,
+        }
     }
 
     fn is_ready(&self) -> bool {
@@ -148,19 +143,16 @@ impl Server {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let Ok(group) = i32::try_from(self.child.id()) else { return };
-        let group = Pid::from_raw(group);
-        let _ = killpg(group, Signal::SIGTERM);
-        let clock = SystemClock::new();
-        let passed = || Duration::from_nanos(clock.now().as_nanos());
-        while self.ended().is_none() && passed() < GRACE {
-            Interruption::default().wait(LOOK_EVERY);
-        }
-        // What is left of the group, be it the server or something that it started.
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = self.child.wait();
+/// The command as it was typed: braces in it are its own. As with vLLM's sweep it finds all of our
+/// environment.
+fn spec(words: &[String]) -> DeploymentSpec {
+    let command = words.iter().map(|word| placeholder::escaped(word)).collect();
+    let set = BTreeMap::from([("VLLM_SERVER_DEV_MODE".to_owned(), "1".to_owned())]);
+    DeploymentSpec {
+        environment: EnvironmentSpec { pass: vec!["*".to_owned()], set },
+        grace: GRACE,
+        renewal: Renewal::Never,
+        ..DeploymentSpec::new(DeploymentHow::Process(ProcessSpec { command, folder: None }))
     }
 }
 

@@ -1,22 +1,47 @@
 //! `inferometer matrix`: deployments that are put up, measured and taken down.
 
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
-use inferometer_model::campaign::{Question, SetManifest};
+use inferometer_model::campaign::{Matrix, Question, SetManifest};
 use inferometer_store::{RunStore, SetDirectory, Stored};
 
 use super::store;
-use super::sweep::beside_resume;
+use super::sweep::{beside_resume, check_headers};
 use crate::arguments::{MatrixArguments, ResultArguments};
 use crate::failure::Failure;
-use crate::matrix::{self, Way, Wish};
+use crate::matrix::{self, MatrixPlan, Selection, Way, Wish, listed, outline, plan, shown};
+use crate::output;
 use crate::secrets::Secrets;
+use crate::set::way_on;
 
 pub(crate) fn run(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
+    let results = &arguments.results;
+    if arguments.list {
+        output::result(&listed(results.page.format())?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &arguments.show {
+        output::result(shown(name)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(name) = &arguments.resume {
         return resume(arguments, name);
     }
-    Err(Failure::internal("`matrix` is not built yet"))
+    let plan = plan(arguments)?;
+    if results.dry_run {
+        return match outline(&plan, results)? {
+            Ok(text) => output::result(&text).map(|()| ExitCode::SUCCESS),
+            Err(exit) => Ok(exit.into()),
+        };
+    }
+    let MatrixPlan { campaign, secrets, notes, warnings, .. } = plan;
+    let notes = notes.iter().map(|note| format!("note: {note}"));
+    let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
+    notes.chain(warnings).filter(|_| !results.quiet).for_each(|line| output::talk(&line));
+    let way = if arguments.virtual_time { Way::Virtual } else { Way::Live(Box::new(secrets)) };
+    matrix::begin(campaign, &way, results)
 }
 
 fn resume(arguments: &MatrixArguments, name: &str) -> Result<ExitCode, Failure> {
@@ -35,30 +60,55 @@ fn resume(arguments: &MatrixArguments, name: &str) -> Result<ExitCode, Failure> 
         return Err(Failure::usage(format!("{name} is no set, and --resume goes on with one"))
             .hint("`inferometer runs` lists the sets"));
     };
-    let wish = Wish { retry_failed: arguments.retry_failed, ..Wish::default() };
-    go_on(&store, &set, &wish, results)
+    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+    let Question::Matrix(matrix) = &manifest.campaign.question else {
+        return Err(Failure::usage(format!("{} is no matrix", set.id()))
+            .hint(format!("go on with: {}", way_on(&set))));
+    };
+    let lanes = arguments
+        .lanes
+        .map(|lanes| NonZeroU32::new(lanes).ok_or_else(|| Failure::usage("--lanes is zero")));
+    let wish = Wish {
+        retry_failed: arguments.retry_failed,
+        only: chosen(&arguments.only, matrix)?,
+        lanes: lanes.transpose()?,
+    };
+    let way = way(&manifest, &arguments.headers)?;
+    matrix::resume(&store, &set, &way, &wish, results)
 }
 
-/// Goes on with a set that is a matrix. Keys are stored nowhere, so they are read again where they were
-/// read first.
+/// The cells that were asked for, by their places; `None`: all.
+fn chosen(only: &[String], matrix: &Matrix) -> Result<Option<BTreeSet<u32>>, Failure> {
+    if only.is_empty() {
+        return Ok(None);
+    }
+    let selection = Selection::read(only, matrix)?;
+    let cells = (0_u32..).zip(&matrix.cells).filter(|(_, cell)| selection.takes(cell));
+    Ok(Some(cells.map(|(place, _)| place).collect()))
+}
+
+/// Keys and the values of headers are stored nowhere, so they are read again.
+fn way(manifest: &SetManifest, headers: &[String]) -> Result<Way, Failure> {
+    if manifest.simulated {
+        return Ok(Way::Virtual);
+    }
+    let key_file = manifest.key_files.first().and_then(Option::as_deref);
+    let secrets = Secrets::read(key_file, headers)?;
+    for condition in &manifest.campaign.conditions {
+        check_headers(&secrets, &condition.spec.header_names)?;
+    }
+    Ok(Way::Live(Box::new(secrets)))
+}
+
+/// Goes on with a matrix by the way that any set can be gone on with.
 pub(super) fn go_on(
     store: &RunStore,
     set: &SetDirectory,
-    wish: &Wish,
+    manifest: &SetManifest,
+    headers: &[String],
     results: &ResultArguments,
 ) -> Result<ExitCode, Failure> {
-    let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
-    if !is_matrix(&manifest) {
-        return Err(Failure::usage(format!("{} is no matrix", set.id()))
-            .hint(format!("go on with: {}", crate::set::way_on(set))));
-    }
-    let way = if manifest.simulated {
-        Way::Virtual
-    } else {
-        let key_file = manifest.key_files.first().and_then(Option::as_deref);
-        Way::Live(Box::new(Secrets::read(key_file, &[])?))
-    };
-    matrix::resume(store, set, &way, wish, results)
+    matrix::resume(store, set, &way(manifest, headers)?, &Wish::default(), results)
 }
 
 pub(super) fn is_matrix(manifest: &SetManifest) -> bool {

@@ -124,10 +124,14 @@ impl Order<'_> {
                     live.measure(spec, ingredients, Place::alone(store), session)
                 },
             );
-        let died = server.deployed().and_then(Deployed::died);
+        let stop = match &measured {
+            Ok(Ok(measured)) => Some(measured.summary.run.stop),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        let died = server.deployed().and_then(|deployed| deployed.lost(stop));
         // What the server says of a refusal is worth more than the refusal.
         let measured = measured.map_err(|failure| match server.deployed() {
-            Some(deployed) => failure.shown(deployed.failure("").log),
+            Some(deployed) => failure.shown(deployed.last_words()),
             None => failure,
         });
         if let Some(deployed) = server.deployed() {

@@ -11,7 +11,6 @@ use crate::arguments::{ExperimentArguments, NarratorArguments, ResultArguments, 
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
 use crate::failure::Failure;
-use crate::matrix::Wish;
 use crate::output;
 use crate::secrets::Secrets;
 use crate::set::{self, How};
@@ -76,7 +75,7 @@ impl Resume<'_> {
         };
         let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
         if matrix::is_matrix(&manifest) {
-            return matrix::go_on(&store, &set, &Wish::default(), results);
+            return matrix::go_on(&store, &set, &manifest, &typed.headers, results);
         }
         let how = if manifest.simulated {
             How::Virtual
@@ -116,7 +115,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
     conditions.iter().zip(files).map(read).collect()
 }
 
-fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
+pub(super) fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
     let sorted = |mut names: Vec<String>| {
         names.sort_unstable();
         names

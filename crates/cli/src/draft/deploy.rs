@@ -6,9 +6,10 @@ use inferometer_model::deployment::{
     CommandsSpec, ContainerSpec, DeploymentHow, DeploymentSpec, EnvironmentSpec, ProcessSpec,
 };
 
+use inferometer_target::deploy::{placeholder, secret};
+
 use super::plain;
 use crate::arguments::{DeployKind, DeployTable, Grammar};
-use crate::bench_sweep::secret;
 use crate::experiment::Origins;
 use crate::experiment::schema::flag;
 use crate::failure::Failure;
@@ -154,6 +155,24 @@ fn environment(said: &DeployTable, refuse: &Refusal<'_>) -> Result<EnvironmentSp
     Ok(EnvironmentSpec { pass, set })
 }
 
+/// Refuses what nobody fills when the server starts.
+pub(super) fn check_placeholders(
+    deployment: &DeploymentSpec,
+    origins: &Origins,
+) -> Result<(), Failure> {
+    let known = |name: &str| placeholder::is_known_at_start(name).then(String::new);
+    let check =
+        |key: &str, text: &str| match placeholder::fill(text, &placeholder::AT_START, &known) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Refusal(origins).at(key, &format!("cannot be filled: {error}"))),
+        };
+    for (key, words) in texts(&deployment.how) {
+        words.iter().try_for_each(|word| check(key, word))?;
+    }
+    let mut set = deployment.environment.set.iter();
+    set.try_for_each(|(name, value)| check(&format!("environment.{name}"), value))
+}
+
 /// Where it listens is ours to choose: a server that listens elsewhere may be anybody's.
 fn check_port(
     how: &DeploymentHow,
@@ -177,7 +196,7 @@ fn check_secrets(
 ) -> Result<(), Failure> {
     let found = texts(how).into_iter().find(|(_, words)| {
         secret::values(words).iter().any(|value| !is_named_only(value))
-            || words.iter().any(|word| secret::looks_like_key(word))
+            || words.iter().any(|word| secret::looks_secret(word))
     });
     if let Some((key, _)) = found {
         return Err(refuse
@@ -185,7 +204,7 @@ fn check_secrets(
             .hint("put the key into a variable and write {env:NAME} in its place"));
     }
     let is_open = |(name, value): &(&String, &String)| {
-        (secret::is_secret(name) && !is_named_only(value)) || secret::looks_like_key(value)
+        (secret::is_secret(name) && !is_named_only(value)) || secret::looks_secret(value)
     };
     match environment.set.iter().find(is_open) {
         None => Ok(()),

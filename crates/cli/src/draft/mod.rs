@@ -119,6 +119,10 @@ fn spec(
         .map(str::parse)
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
+    let deployment = deploy::draft(deploy, origins)?;
+    if let Some(deployment) = &deployment {
+        deploy::check_placeholders(deployment, origins)?;
+    }
     let seed = workload.tokens.seed;
     let workload = workload::draft(workload)?;
     let saved = match &workload.source.saved_plan {
@@ -126,7 +130,7 @@ fn spec(
         None => None,
     };
     Ok(SpecDraft {
-        deployment: deploy::draft(deploy, origins)?,
+        deployment,
         api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
         engine: engine::draft(engine),

@@ -47,7 +47,9 @@ impl Layer {
     pub(crate) fn only(&self, table: &str) -> Self {
         let mut tree = Map::new();
         tree.extend(self.tree.get(table).map(|value| (table.to_owned(), value.clone())));
-        Self { tree: Value::Object(tree), origins: self.origins.only(table) }
+        let mut tree = Value::Object(tree);
+        join_promises(&mut tree);
+        Self { tree, origins: self.origins.only(table) }
     }
 
     /// Puts another layer on top.
@@ -58,7 +60,7 @@ impl Layer {
     }
 
     /// One table as its type; an absent one says nothing.
-    pub(super) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+    pub(crate) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let nothing = Value::Object(Map::new());
         let value = self.tree.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&nothing);
         serde_path_to_error::deserialize(value).map_err(|error| {

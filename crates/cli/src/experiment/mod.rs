@@ -10,7 +10,7 @@ mod layer;
 mod origins;
 mod overlay;
 pub(crate) mod schema;
-mod set;
+pub(crate) mod set;
 #[cfg(test)]
 mod tests;
 

@@ -1,15 +1,21 @@
 //! The JSON Schema of the experiment file, from the types that read it.
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
 use crate::arguments::Experiment;
 
-/// The whole document. Nothing in it refers elsewhere, so that a walk over it is a plain recursion.
+/// The whole document.
 pub(crate) fn document() -> Value {
+    document_of::<Experiment>()
+}
+
+/// Nothing in it refers elsewhere, so that a walk over it is a plain recursion.
+pub(crate) fn document_of<T: JsonSchema>() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut document = settings.into_generator().into_root_schema_for::<Experiment>().to_value();
+    let mut document = settings.into_generator().into_root_schema_for::<T>().to_value();
     simplify(&mut document);
     document
 }

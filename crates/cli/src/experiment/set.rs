@@ -10,11 +10,23 @@ use super::origins::Origin;
 use super::overlay::merge;
 use crate::failure::Failure;
 
-/// All of them as one layer.
+/// All of them as one layer over an experiment.
 pub(super) fn read(sets: &[String]) -> Result<Layer, Failure> {
+    together(sets, |one| one.checked(Lists::ByPlace))
+}
+
+/// The same over a file of another schema, such as that of a matrix.
+pub(crate) fn read_by(sets: &[String], schema: &Value) -> Result<Layer, Failure> {
+    together(sets, |one| one.check_by(schema, Lists::ByPlace).map(|()| one))
+}
+
+fn together(
+    sets: &[String],
+    check: impl Fn(Layer) -> Result<Layer, Failure>,
+) -> Result<Layer, Failure> {
     let mut all = Layer::default();
     for typed in sets {
-        let one = one(typed)?.checked(Lists::ByPlace)?;
+        let one = check(one(typed)?)?;
         merge(&mut all.tree, one.tree.clone(), "").map_err(Failure::usage)?;
         all.origins.lay(&all.tree, &one.tree, one.origins);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use inferometer_model::campaign::DeploymentRecord;
 use inferometer_model::deployment::{DeploymentSpec, Renewal};
+use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::SetDirectory;
 
@@ -88,10 +89,10 @@ impl<'session> Keeper<'session> {
         self.up.as_ref().map(|up| Arc::clone(&up.server))
     }
 
-    /// Why it is not there any more.
-    pub(super) fn died(&self) -> Option<Failure> {
+    /// Why a run that stopped so has lost its server.
+    pub(super) fn lost(&self, stop: Option<RunStop>) -> Option<Failure> {
         let up = self.up.as_ref()?;
-        let found = up.server.deployed()?.died()?;
+        let found = up.server.deployed()?.lost(stop)?;
         Some(deployed::failure(&found, &up.how, &up.log))
     }
 

@@ -262,7 +262,11 @@ impl Bench for LiveBench<'_> {
             Ok((live, measured))
         });
         // What was measured of a server that ended meanwhile is no result of the set.
-        if let Some(failure) = self.keeper.died() {
+        let stop = match &measured {
+            Ok((_, Ok(measured))) => Some(measured.summary.run.stop),
+            Ok((_, Err(_))) | Err(_) => None,
+        };
+        if let Some(failure) = self.keeper.lost(stop) {
             place.abandon()?;
             return Err(failure);
         }

@@ -1,6 +1,7 @@
 //! Whether a server on a loopback address is really here: a tunnel listens on this machine too, and
 //! what answers is elsewhere.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -36,26 +37,43 @@ fn is_server(name: &str) -> bool {
 
 /// The names of all processes that hold the listening sockets; `None` when one may not be looked at.
 fn owners(address: SocketAddr) -> Option<Vec<String>> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let inodes: Vec<String> = tables
-        .into_iter()
-        .filter_map(|table| fs::read_to_string(table).ok())
-        .flat_map(|table| listening(&table, address))
-        .collect();
-    inodes.iter().map(|inode| owner(inode)).collect()
+    sockets_at(address).iter().map(|inode| Some(owner(inode)?.1)).collect()
 }
 
-/// The inodes of sockets that listen there.
-fn listening(table: &str, address: SocketAddr) -> Vec<String> {
+/// The inodes of all sockets that hear what is sent there.
+pub(crate) fn sockets_at(address: SocketAddr) -> Vec<String> {
+    tables().iter().flat_map(|table| listening(table, |at| hears(at, address))).collect()
+}
+
+/// Whether anything of this machine listens on that port, at any address.
+pub(crate) fn is_heard(port: u16) -> bool {
+    tables().iter().any(|table| !listening(table, |at| at.port() == port).is_empty())
+}
+
+/// The sockets that something listens on now.
+pub(crate) fn all_sockets() -> BTreeSet<String> {
+    tables().iter().flat_map(|table| listening(table, |_| true)).collect()
+}
+
+fn tables() -> Vec<String> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    tables.into_iter().filter_map(|table| fs::read_to_string(table).ok()).collect()
+}
+
+fn hears(listening: SocketAddr, address: SocketAddr) -> bool {
+    let ip = listening.ip();
+    listening.port() == address.port() && (ip == address.ip() || ip.is_unspecified())
+}
+
+/// The inodes of sockets that listen where it is wanted.
+fn listening(table: &str, is_wanted: impl Fn(SocketAddr) -> bool) -> Vec<String> {
     const LISTEN: &str = "0A";
     let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
         let (ip, port) = local.rsplit_once(':')?;
-        let port = u16::from_str_radix(port, 16).ok()?;
-        let ip = ip_of(ip)?;
-        let hears = ip == address.ip() || ip.is_unspecified();
-        (port == address.port() && hears && *state == LISTEN).then(|| (*inode).to_owned())
+        let at = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
+        (*state == LISTEN && is_wanted(at)).then(|| (*inode).to_owned())
     };
     table.lines().skip(1).filter_map(of_line).collect()
 }
@@ -78,22 +96,22 @@ fn ip_of(hexadecimal: &str) -> Option<IpAddr> {
     }
 }
 
-/// The name of the process that holds a socket.
-fn owner(inode: &str) -> Option<String> {
+/// The process that holds a socket, by number and name; `None` where it may not be looked at.
+pub(crate) fn owner(inode: &str) -> Option<(u32, String)> {
+    let number = |path: &Path| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let own = processes.filter_map(|entry| number(&entry.path())).find(|pid| holds(*pid, inode))?;
+    let name = fs::read_to_string(format!("/proc/{own}/comm")).ok()?;
+    Some((own, name.trim().to_owned()))
+}
+
+/// Whether that process has that socket open.
+pub(crate) fn holds(pid: u32, inode: &str) -> bool {
     let wanted = format!("socket:[{inode}]");
-    let holds = |process: &Path| {
-        let links = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-        links
-            .filter_map(|link| fs::read_link(link.path()).ok())
-            .any(|socket| socket.as_os_str() == wanted.as_str())
-    };
-    let is_process = |path: &Path| {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let processes = fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
-    let own = processes.filter(|path| is_process(path)).find(|path| holds(path))?;
-    fs::read_to_string(own.join("comm")).ok().map(|name| name.trim().to_owned())
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    links
+        .filter_map(|link| fs::read_link(link.path()).ok())
+        .any(|socket| socket.as_os_str() == wanted.as_str())
 }
 
 #[cfg(test)]
@@ -109,7 +127,9 @@ mod tests {
                      1: 0100007F:1F40 0100007F:8888 01 00000000:00000000 00:00000000 00000000     0        0 4343 1\n\
                      2: 0500000A:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4444 1\n\
                      3: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4545 1\n";
-        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let at = |port: u16| {
+            move |heard: SocketAddr| hears(heard, SocketAddr::from(([127, 0, 0, 1], port)))
+        };
         assert_eq!(listening(table, at(8000)), ["4242", "4545"]);
         assert!(listening(table, at(8001)).is_empty());
         assert!(listening("", at(8000)).is_empty());

@@ -14,7 +14,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What a program prints; `None` when it is not there, fails or takes too long.
-pub(super) fn said(program: &str, arguments: &[&str]) -> Option<String> {
+pub(crate) fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments);
     output(command, WAIT_MAX).ok()
@@ -34,7 +34,7 @@ pub enum ToolError {
 
 /// Standard output of a command that ended well. Nothing here waits for long, whatever the command and
 /// its children do.
-pub(super) fn output(mut command: Command, within: Duration) -> Result<String, ToolError> {
+pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, ToolError> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -16,3 +16,4 @@ mod unfit;
 mod virtual_time;
 
 pub(crate) use errand::{Way, Wish, begin, check, resume};
+pub(super) use unfit::reason as unfit;

@@ -10,26 +10,26 @@ const OF_THE_MODEL: [&str; 9] =
     ["audio", "bos", "eos", "image", "mask", "pad", "stop", "unk", "video"];
 
 /// The same words, fit to be shown.
-pub(crate) fn hidden(words: &[String]) -> Vec<String> {
+pub fn hidden(words: &[String]) -> Vec<String> {
     hide(words, &mut Vec::new())
 }
 
 /// What is hidden of them.
-pub(crate) fn values(words: &[String]) -> Vec<String> {
+pub fn values(words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     hide(words, &mut found);
     found
 }
 
 /// A text without those values.
-pub(crate) fn without(values: &[String], text: &str) -> String {
+pub fn without(values: &[String], text: &str) -> String {
     let long = values.iter().filter(|value| FOUND_BYTES_MIN <= value.len());
     long.fold(text.to_owned(), |text, value| text.replace(value, HIDDEN))
 }
 
 /// Whether what has this name is to be kept from others. `tokenizer` and `max_num_batched_tokens`
 /// are not.
-pub(crate) fn is_secret(name: &str) -> bool {
+pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if ["secret", "password", "passphrase"].iter().any(|word| name.contains(word)) {
         return true;
@@ -44,16 +44,23 @@ pub(crate) fn is_secret(name: &str) -> bool {
     }
 }
 
-/// What keys of well-known services begin with.
-const KEY_BEGINNINGS: [&str; 6] = ["hf_", "sk-", "ghp_", "nvapi-", "xoxb-", "AKIA"];
-const KEY_BYTES_MIN: usize = 20;
-
-/// Whether a word is a key by its looks, wherever it stands.
-pub(crate) fn looks_like_key(word: &str) -> bool {
-    let value = word.rsplit(['=', ' ', ':']).next().unwrap_or(word);
-    KEY_BYTES_MIN <= value.len()
-        && KEY_BEGINNINGS.iter().any(|beginning| value.starts_with(beginning))
-        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+/// Whether a value is written as keys are, whatever its name: by the beginnings that their makers
+/// give them, or by a password in a URL.
+pub fn looks_secret(value: &str) -> bool {
+    const BEGINNINGS: [&str; 9] =
+        ["sk-", "hf_", "nvapi-", "ghp_", "github_pat_", "glpat-", "xoxb-", "AKIA", "Bearer "];
+    const KEY_BYTES_MIN: usize = 16;
+    let is_key = |word: &str| {
+        KEY_BYTES_MIN <= word.len()
+            && BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
+    };
+    let has_password = |word: &str| {
+        let after = word.split_once("://").map_or("", |(_, after)| after);
+        let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    };
+    is_key(value)
+        || value.split([' ', '=', ',', '"', '\'']).any(|word| is_key(word) || has_password(word))
 }
 
 /// Behind which flag a word stands.
@@ -174,6 +181,23 @@ mod tests {
         let command = shlex::split("--header A=Bearer\\ sk-12345").unwrap();
         let values = values(&command);
         assert_eq!(without(&values, "key sk-12345 refused"), "key *** refused");
+    }
+
+    #[test]
+    fn keys_are_known_by_how_they_are_written() {
+        for value in [
+            "sk-0123456789abcdef",
+            "hf_abcdefghijklmnop",
+            "Bearer 0123456789",
+            "x=hf_abcdefghijklmnop",
+            "http://user:pass@proxy:3128/",
+        ] {
+            assert!(looks_secret(value), "{value}");
+        }
+        for value in ["sk-1", "hf_hub", "http://host:80/@x:y", "0,1", "/opt/sk-learn/lib/of/models"]
+        {
+            assert!(!looks_secret(value), "{value}");
+        }
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! Somebody who ends a server when we are killed and cannot.
+//!
+//! The kernel could be asked for this only with unsafe code between fork and exec, and its signal
+//! reaches one process of many. A small shell waits instead for the end of a pipe that we hold: it is
+//! told when all is done, and hears nothing but the end when we are gone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::family::MARK;
+
+/// `$1` is the mark, `$2` the grace in seconds, and the rest a command that takes down what is not a
+/// process of ours.
+const SCRIPT: &str = r#"read -r told && exit 0
+mark=$1 grace=$2; shift 2
+marked() { grep -lszxF -e "$mark" /proc/[0-9]*/environ | cut -d / -f 3; }
+for pid in $(marked); do kill -TERM "$pid"; done
+[ $# -eq 0 ] || "$@"
+while [ "$grace" -gt 0 ] && [ -n "$(marked)" ]; do sleep 1; grace=$((grace - 1)); done
+for pid in $(marked); do kill -KILL "$pid"; done"#;
+
+#[derive(Debug)]
+pub(super) struct Guard(Option<Child>);
+
+impl Guard {
+    pub(super) fn start(
+        mark: &str,
+        grace: Duration,
+        farewell: &[String],
+        environment: &BTreeMap<String, OsString>,
+    ) -> io::Result<Self> {
+        let child = Command::new("sh")
+            .args(["-c", SCRIPT, "sh"])
+            .arg(format!("{MARK}={mark}"))
+            .arg(grace.as_secs().max(1).to_string())
+            .args(farewell)
+            .env_clear()
+            .envs(environment)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What ends us all at once, such as Ctrl-C, must not end it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Self(Some(child)))
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        if let Some(mut pipe) = child.stdin.take() {
+            let _ = pipe.write_all(b"done\n");
+        }
+        // It reads a line and ends.
+        let _ = child.wait();
+    }
+}

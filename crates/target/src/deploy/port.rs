@@ -1,0 +1,60 @@
+//! A port for a server, and who listens on it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::family::Member;
+use crate::system::listener;
+
+/// Ports that this process has given away: the kernel may offer one again before its server listens.
+static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+const TRIES: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Listener {
+    Nobody,
+    Ours,
+    /// By number and name, where it may be looked at.
+    Stranger(Option<(u32, String)>),
+}
+
+/// A port of this machine that nobody listens on.
+pub(super) fn free() -> io::Result<u16> {
+    for _ in 0..TRIES {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let is_new = GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
+        if is_new && !listener::is_heard(port) {
+            return Ok(port);
+        }
+    }
+    Err(io::Error::other("no free port was found"))
+}
+
+/// When its server is gone another may have it.
+pub(super) fn give_back(port: u16) {
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
+}
+
+pub(super) fn is_free(port: u16) -> bool {
+    if Path::new("/proc/net/tcp").exists() {
+        return !listener::is_heard(port);
+    }
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Who hears what is sent to that port of loopback. All of several that share it must be ours.
+pub(super) fn listener(port: u16, members: &[Member]) -> Listener {
+    let sockets = listener::sockets_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    if sockets.is_empty() {
+        return Listener::Nobody;
+    }
+    let is_ours =
+        |socket: &&String| members.iter().any(|member| listener::holds(member.pid, socket));
+    match sockets.iter().find(|socket| !is_ours(socket)) {
+        None => Listener::Ours,
+        Some(foreign) => Listener::Stranger(listener::owner(foreign)),
+    }
+}
