@@ -22,7 +22,15 @@ const RESUME: [&str; 4] = ["matrix", "--resume", "latest", "--json"];
 const THREE: [(&str, &str); 3] = [(SMALL, LIGHT), (SMALL, HEAVY), (LARGE, HEAVY)];
 
 fn three() -> Asked<'static> {
-    Asked { cells: &THREE, requests: 12, runs: 1, lanes: 1, simulated: true, speed: None }
+    Asked {
+        cells: &THREE,
+        requests: 12,
+        runs: 1,
+        lanes: 1,
+        simulated: true,
+        speed: None,
+        commands: &[],
+    }
 }
 
 #[track_caller]
@@ -223,4 +231,76 @@ fn a_signal_stops_between_cells_and_says_how_to_go_on() {
     assert!(said.contains("go on with: inferometer matrix --resume"), "{said}");
     assert!(!set.join("summary.json").exists());
     assert_eq!(names(&set, "failures"), Vec::<String>::new());
+}
+
+/// An engine of ours as a program of somebody else; its number is in the file.
+const SERVER: &str =
+    "echo $$ > server.pid; exec \"$0\" engine --mode serve --step 1ms --port \"$1\"";
+
+#[test]
+fn a_server_that_is_put_up_is_measured_and_proved_gone_and_one_that_is_not_there_fails_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_inferometer");
+    let commands: [&[&str]; 2] =
+        [&["no-such-server", "{port}"], &["sh", "-c", SERVER, program, "{port}"]];
+    let asked = Asked { cells: &THREE[..2], simulated: false, commands: &commands, ..three() };
+    let set = asked.make(folder.path());
+    let ran = output(&RESUME, folder.path());
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    assert_eq!(names(&set, "failures"), ["0.json", "1.json"]);
+    let failure = json_of(&fs::read(set.join("failures/0.json")).unwrap());
+    assert_eq!(failure["failure"]["stage"], "start");
+    assert!(failure.to_string().contains("no-such-server"), "{failure}");
+    assert_eq!(names(&set, "points"), ["2", "3"]);
+    let record = json_of(&fs::read(set.join("deployments/1-0.json")).unwrap());
+    assert_eq!(record["facts"]["kind"], "process");
+    assert_eq!(record["departure"]["port_closed"], true);
+    assert_eq!(record["departure"]["left"], serde_json::json!([]));
+    assert!(record["drained_after_s"].is_f64(), "{record}");
+    assert!(set.join("deployments/1-0.log").is_file());
+    let pid: i32 =
+        fs::read_to_string(folder.path().join("server.pid")).unwrap().trim().parse().unwrap();
+    assert!(kill(Pid::from_raw(pid), None).is_err(), "it is gone");
+}
+
+#[test]
+fn a_server_that_dies_is_a_result_and_the_matrix_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_inferometer");
+    let commands: [&[&str]; 2] =
+        [&["sh", "-c", SERVER, program, "{port}"], &["no-such-server", "{port}"]];
+    let asked = Asked {
+        cells: &THREE[..2],
+        simulated: false,
+        requests: 100_000,
+        commands: &commands,
+        ..three()
+    };
+    let set = asked.make(folder.path());
+    let mut matrix = inferometer()
+        .args(RESUME)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let journal = set.join("points/0/requests.journal");
+    while !fs::metadata(&journal).is_ok_and(|journal| 4096 < journal.len()) {
+        assert_eq!(matrix.try_wait().unwrap(), None);
+        std::thread::yield_now();
+    }
+    let pid = fs::read_to_string(folder.path().join("server.pid")).unwrap();
+    kill(Pid::from_raw(pid.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+    let ended = matrix.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "nothing was measured: {said}");
+    assert_eq!(names(&set, "failures"), ["0.json", "1.json", "2.json", "3.json"]);
+    let stage = |point: u32| {
+        let file = set.join(format!("failures/{point}.json"));
+        json_of(&fs::read(file).unwrap())["failure"]["stage"].clone()
+    };
+    assert_eq!([0, 1, 2, 3].map(stage), ["died", "died", "start", "start"]);
+    assert_eq!(names(&set, "points"), Vec::<String>::new());
+    assert_eq!(names(&set, "abandoned"), ["0-0"], "what was measured until then is kept");
+    assert!(said.contains("died during the measurement"), "{said}");
 }

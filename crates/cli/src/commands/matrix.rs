@@ -30,17 +30,19 @@ pub(crate) fn run(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
         return resume(arguments, name);
     }
     let plan = plan(arguments)?;
+    let secrets = Box::new(plan.secrets.clone());
+    let way = if arguments.virtual_time { Way::Virtual } else { Way::Live(secrets) };
     if results.dry_run {
+        matrix::check(&plan.campaign, &way, results)?;
         return match outline(&plan, results)? {
             Ok(text) => output::result(&text).map(|()| ExitCode::SUCCESS),
             Err(exit) => Ok(exit.into()),
         };
     }
-    let MatrixPlan { campaign, secrets, notes, warnings, .. } = plan;
+    let MatrixPlan { campaign, notes, warnings, .. } = plan;
     let notes = notes.iter().map(|note| format!("note: {note}"));
     let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
     notes.chain(warnings).filter(|_| !results.quiet).for_each(|line| output::talk(&line));
-    let way = if arguments.virtual_time { Way::Virtual } else { Way::Live(Box::new(secrets)) };
     matrix::begin(campaign, &way, results)
 }
 

@@ -133,6 +133,6 @@ fn typed(value: &str) -> Value {
 /// Why an embedded engine cannot be so, in its own words, line by line; `None` where it can.
 /// What would be wrong with every cell is the file's mistake.
 pub(super) fn foreseen(engine: &EngineSpec) -> Result<Option<Vec<String>>, Failure> {
-    let failure = unfit(engine)?;
+    let failure = unfit::reason(engine)?;
     Ok(failure.map(|failure| [vec![failure.what], failure.log].concat()))
 }

@@ -5,11 +5,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition,
 };
+use inferometer_model::deployment::{DeploymentHow, DeploymentSpec, ProcessSpec};
 use inferometer_model::spec::{EngineSpec, Extent};
+use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::{NewSet, RunStore};
 
 pub(crate) const SMALL: &str = "v100-pcie-16gb";
@@ -28,6 +29,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) simulated: bool,
     /// How much faster than its profile a live engine is.
     pub(crate) speed: Option<f64>,
+    /// Instead of the embedded engine, programs that are put up: one for each cell.
+    pub(crate) commands: &'a [&'a [&'a str]],
 }
 
 fn number(number: u32) -> NonZeroU32 {
@@ -73,13 +76,13 @@ impl Asked<'_> {
         };
         let condition = |(place, (hardware, model)): (usize, &(&str, &str))| Condition {
             name: format!("{place} · {hardware} · {model}"),
-            spec: self.spec(hardware, model),
+            spec: self.spec(place, hardware, model),
         };
         let conditions = self.cells.iter().enumerate().map(condition).collect();
         CampaignSpec { question, conditions, repetition, order: Order::Listed, seed: 7 }
     }
 
-    fn spec(&self, hardware: &str, model: &str) -> inferometer_model::Spec {
+    fn spec(&self, place: usize, hardware: &str, model: &str) -> Spec {
         let engine = EngineSpec {
             hardware: Some(hardware.to_owned()),
             model: Some(model.to_owned()),
@@ -88,7 +91,12 @@ impl Asked<'_> {
             speed: self.speed,
             ..EngineSpec::default()
         };
-        let draft = SpecDraft { engine, seed: Some(7), ..SpecDraft::default() };
+        let deployment = self.commands.get(place).map(|words| {
+            let command = words.iter().map(|word| (*word).to_owned()).collect();
+            DeploymentSpec::new(DeploymentHow::Process(ProcessSpec { command, folder: None }))
+        });
+        let engine = if deployment.is_some() { EngineSpec::default() } else { engine };
+        let draft = SpecDraft { engine, deployment, seed: Some(7), ..SpecDraft::default() };
         let mut spec = draft.resolve().unwrap();
         spec.load.extent = Extent::Requests(NonZeroU64::new(self.requests).unwrap());
         spec

@@ -148,30 +148,26 @@ impl Up<'_> {
 
     /// The server is to blame: it is gone, or what it answers is of no use at this load.
     fn not_measured(&self, point: &Point, failure: &Failure) -> Result<Ended, Failure> {
-        let deployed = self.server.deployed();
-        if let Some(died) = deployed.and_then(Deployed::died) {
-            return Ok(Ended::Died(as_death(died)));
+        if let Some(lost) = self.server.deployed().and_then(|deployed| deployed.lost(None)) {
+            return Ok(Ended::Died(as_death(lost)));
         }
-        let found = not_measured(failure);
-        // Its last words say more than what became of our question.
-        let found = match deployed.map(|deployed| deployed.failure(failure.message())) {
-            Some(told) if !told.log.is_empty() => told,
-            Some(_) | None => found,
-        };
+        let mut found = not_measured(failure);
+        if let Some(deployed) = self.server.deployed() {
+            let told = deployed.failure(found.stage, found.what.clone());
+            // Its last words come after what became of our question.
+            found = DeploymentFailure { log: [found.log, told.log].concat(), ..told };
+        }
         self.cell.failed(&[*point], &found).map(|()| Ended::Done)
     }
 
     /// Why the server is gone; `None` while it is there.
     fn died(&self, summary: &Summary) -> Option<DeploymentFailure> {
-        if let Some(died) = self.server.deployed().and_then(Deployed::died) {
-            return Some(as_death(died));
+        let stop = if found_nobody(summary) { RunStop::Unreachable } else { summary.run.stop };
+        match self.server.deployed() {
+            Some(deployed) => deployed.lost(Some(stop)).map(as_death),
+            None => (stop == RunStop::Unreachable)
+                .then(|| as_death(not_started("it could not be reached any more".to_owned()))),
         }
-        let is_gone = summary.run.stop == RunStop::Unreachable || found_nobody(summary);
-        let what = "it could not be reached any more";
-        is_gone.then(|| match self.server.deployed() {
-            Some(deployed) => as_death(deployed.failure(what)),
-            None => as_death(not_started(what.to_owned())),
-        })
     }
 
     fn take_down(self, drained: Drained) -> Result<(), Failure> {

@@ -12,8 +12,7 @@ mod ledger;
 mod live;
 mod progress;
 mod report;
-mod unfit;
+pub(super) mod unfit;
 mod virtual_time;
 
 pub(crate) use errand::{Way, Wish, begin, check, resume};
-pub(super) use unfit::reason as unfit;

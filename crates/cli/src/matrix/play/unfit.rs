@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Why no engine can be so, in its own words; `None` where one can. A mistake in what was asked, such
 /// as a name that nobody knows, is no result and stops the matrix before it begins.
-pub(super) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFailure>, Failure> {
+pub(in crate::matrix) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFailure>, Failure> {
     let Err(error) = Profile::compose(&embedded::choice(spec)?) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
