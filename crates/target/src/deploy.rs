@@ -2,6 +2,8 @@
 
 mod at_start;
 mod cause;
+mod commands;
+mod container;
 mod environment;
 mod family;
 mod gpu_memory;
@@ -12,6 +14,7 @@ mod port;
 mod process;
 pub mod secret;
 mod server;
+mod shell;
 mod stopwatch;
 
 use std::path::Path;
@@ -26,6 +29,7 @@ use inferometer_model::deployment::{
 use self::log::Log;
 use self::process::Exit;
 use self::server::{Presence, Server};
+pub use self::shell::{fill_shell, fill_shell_planned, shell_quoted};
 use self::stopwatch::{Stopwatch, until};
 
 /// A server that we have put up. It is taken down when this is dropped, if nobody did before.
@@ -100,7 +104,7 @@ impl Deployment {
             if let Some(failure) = self.ended() {
                 return Err(failure);
             }
-            let last = match self.server.presence(&mut self.base, &self.log) {
+            let last = match self.server.presence(&mut self.base) {
                 Presence::Ready => probe(&self.base),
                 Presence::NotYet(why) => Probe::NotYet(why),
                 Presence::Failed(stage, what) => return Err(self.failure(stage, what)),
@@ -195,15 +199,18 @@ impl Deployment {
         let mut gone = self.server.end(self.grace);
         let port_closed = until(PORT_PATIENCE, || server::is_closed(&self.base));
         if !port_closed {
-            gone.troubles.push(format!("something still listens on {}", self.base));
+            let behind = "; it may be a gateway that stays";
+            let hint = if self.base.host == "127.0.0.1" { "" } else { behind };
+            gone.troubles.push(format!("something still listens on {}{hint}", self.base));
         }
+        let took = since.passed();
         port::give_back(self.base.port);
         let gpu_memory = gpu_memory::given_back(self.gpu_memory_before);
         gone.troubles.extend(gpu_memory.and_then(gpu_memory::trouble));
         gone.troubles.extend(self.log.close());
         Departure {
             ending: gone.ending,
-            took: since.passed(),
+            took,
             port_closed,
             left: gone.left,
             gpu_memory,

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use inferometer_model::Secret;
 
 use super::placeholder::{self, AT_START, PlaceholderError};
+use super::shell::fill_shell;
 
 #[derive(Debug)]
 pub(super) struct AtStart {
@@ -30,6 +31,14 @@ impl AtStart {
         Ok(placeholder::fill(text, &AT_START, &|name| self.value(name))?)
     }
 
+    /// For the shell, which finds the variables in its environment.
+    pub(super) fn fill_shell(&self, text: &str) -> Result<String, FillError> {
+        for name in placeholder::names(text)? {
+            self.check(&name)?;
+        }
+        Ok(fill_shell(text, &AT_START, &|name| self.value(name))?)
+    }
+
     /// As it may be told: without the values of variables.
     pub(super) fn told(&self, text: &str) -> String {
         let shown = |name: &str| match name.strip_prefix("env:") {
@@ -46,7 +55,7 @@ impl AtStart {
         variables.filter_map(|name| self.value(name)).map(Secret::new).collect()
     }
 
-    pub(super) fn check(&self, name: &str) -> Result<(), FillError> {
+    fn check(&self, name: &str) -> Result<(), FillError> {
         match name.strip_prefix("env:") {
             Some(variable) if !self.ours.contains_key(variable) => {
                 Err(FillError::NotSet(variable.to_owned()))

@@ -80,13 +80,14 @@ impl Family {
 
     /// To the group at once and to all others one by one.
     pub(super) fn signal(&mut self, signal: Signal) {
-        let members = self.members();
-        let _ = killpg(Pid::from_raw(self.leader), signal);
-        for member in members {
-            let Ok(pid) = i32::try_from(member.pid) else { continue };
-            if process(pid).is_some_and(|process| process.group != self.leader) {
-                let _ = kill(Pid::from_raw(pid), signal);
-            }
+        let pids = self.members().into_iter().filter_map(|member| i32::try_from(member.pid).ok());
+        let (group, others): (Vec<Seen>, Vec<Seen>) =
+            pids.filter_map(process).partition(|process| process.group == self.leader);
+        if !group.is_empty() {
+            let _ = killpg(Pid::from_raw(self.leader), signal);
+        }
+        for other in others {
+            let _ = kill(Pid::from_raw(other.pid), signal);
         }
     }
 }

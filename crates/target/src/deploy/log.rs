@@ -294,7 +294,7 @@ mod tests {
         let key = "sk-0123456789abcdef";
         let (log, written) = log_of(Redactor::new([&Secret::new(key)]), |writer| {
             for _ in 0..100_000 {
-                write!(writer, "it is {key} and\n").unwrap();
+                writeln!(writer, "it is {key} and").unwrap();
             }
             write!(writer, "{key}").unwrap();
         });

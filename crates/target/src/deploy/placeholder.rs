@@ -20,7 +20,7 @@ pub enum PlaceholderError {
 pub const AT_START: [&str; 3] = ["port", "name", "env:NAME"];
 
 /// A piece of a template.
-enum Piece<'a> {
+pub(super) enum Piece<'a> {
     Text(&'a str),
     Brace,
     Name(&'a str),
@@ -38,9 +38,12 @@ pub fn fill_planned(
     known: &[&str],
     lookup: Lookup<'_>,
 ) -> Result<String, PlaceholderError> {
-    let value = |name: &str| match is_known_at_start(name) {
-        true => Some(format!("{{{name}}}")),
-        false => lookup(name).map(|value| escaped(&value)),
+    let value = |name: &str| {
+        if is_known_at_start(name) {
+            Some(format!("{{{name}}}"))
+        } else {
+            lookup(name).map(|value| escaped(&value))
+        }
     };
     let known: Vec<&str> = known.iter().copied().chain(AT_START).collect();
     filled(text, &known, &value, "{{")
@@ -87,15 +90,21 @@ pub fn names(text: &str) -> Result<Vec<String>, PlaceholderError> {
 
 /// A text that means itself when it is filled in later.
 pub fn escaped(text: &str) -> String {
-    text.replace('{', "{{")
+    text.replace('{', "{{").replace("${{", "${")
 }
 
-/// Only `{` and a name and `}` is a placeholder: JSON in an argument is left as it is.
-fn pieces(text: &str) -> Result<Vec<Piece<'_>>, PlaceholderError> {
+/// Only `{` and a name and `}` is a placeholder: JSON in an argument is left as it is, and so are the
+/// variables of a shell, `${NAME}`.
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, PlaceholderError> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('{') {
         let (before, from) = rest.split_at(at);
+        if before.ends_with('$') {
+            pieces.push(Piece::Text(&rest[..=at]));
+            rest = &from[1..];
+            continue;
+        }
         pieces.push(Piece::Text(before));
         if let Some(after) = from.strip_prefix("{{") {
             pieces.push(Piece::Brace);
@@ -123,7 +132,7 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|sign| sign.is_ascii_alphanumeric() || "_-:.".contains(sign))
 }
 
-fn unknown(name: &str, known: &[&str]) -> PlaceholderError {
+pub(super) fn unknown(name: &str, known: &[&str]) -> PlaceholderError {
     let distance = |other: &&&str| strsim::damerau_levenshtein(name, other);
     let nearest = known.iter().min_by_key(distance).filter(|near| distance(near) <= 3);
     PlaceholderError::Unknown {
@@ -151,6 +160,7 @@ mod tests {
         let json = r#"{"a": {"b": [1, {}]}}"#;
         assert_eq!(at_start(json).unwrap(), json);
         assert_eq!(at_start("{{{{.Id}}").unwrap(), "{{.Id}}");
+        assert_eq!(at_start("${HOME}/{port}").unwrap(), "${HOME}/8123");
         assert_eq!(names("{a} {{b} {env:C}").unwrap(), ["a", "env:C"]);
     }
 
@@ -166,12 +176,11 @@ mod tests {
 
     #[test]
     fn a_planned_value_means_itself_at_the_start() {
-        let planned = fill_planned("{model} {port} {{x}", &["model"], &|name| {
-            (name == "model").then(|| "a{port}b".to_owned())
+        let planned = fill_planned("{model} {port} {{x} ${y}", &["model"], &|name| {
+            (name == "model").then(|| "a{port}b${z}${{".to_owned())
         });
         let planned = planned.unwrap();
-        assert_eq!(planned, "a{{port}b {port} {{x}");
-        assert_eq!(at_start(&planned).unwrap(), "a{port}b 8123 {x}");
+        assert_eq!(at_start(&planned).unwrap(), "a{port}b${z}${{ 8123 {x} ${y}");
         let unknown = fill_planned("{prot}", &["model"], &|_| None).unwrap_err().to_string();
         assert!(unknown.contains("{port}"), "{unknown}");
     }

@@ -45,12 +45,14 @@ pub(super) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Who hears what is sent to that port of loopback. All of several that share it must be ours.
-pub(super) fn listener(port: u16, members: &[Member]) -> Listener {
+/// Who hears what is sent to that port of loopback. All of several that share it must be ours. Members
+/// are looked for only when somebody listens: that costs, and a server takes long to load.
+pub(super) fn listener(port: u16, members: &mut dyn FnMut() -> Vec<Member>) -> Listener {
     let sockets = listener::sockets_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     if sockets.is_empty() {
         return Listener::Nobody;
     }
+    let members = members();
     let is_ours =
         |socket: &&String| members.iter().any(|member| listener::holds(member.pid, socket));
     match sockets.iter().find(|socket| !is_ours(socket)) {

@@ -14,6 +14,8 @@ use inferometer_model::deployment::{
 use inferometer_model::{BaseUrl, Redactor, Secret};
 
 use super::at_start::{AtStart, FillError};
+use super::commands::Commands;
+use super::container::Container;
 use super::environment::Environment;
 use super::log::Log;
 use super::port::{self, Listener};
@@ -24,6 +26,8 @@ use super::{Deployment, Taken, cause, gpu_memory, placeholder, secret};
 #[derive(Debug)]
 pub(super) enum Server {
     Process(Process),
+    Container(Container),
+    Commands(Box<Commands>),
 }
 
 /// Whether there is something to be asked.
@@ -47,6 +51,7 @@ pub(super) struct Begun {
     pub(super) log: Log,
     /// As it may be told.
     pub(super) command: Vec<String>,
+    pub(super) environment: Vec<(String, String)>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +86,12 @@ pub(super) fn start(
         what: error.to_string(),
         cause: match error {
             StartError::Taken(_) => Some(LikelyCause::PortInUse),
-            _ => cause::likely(&error.to_string()),
+            StartError::Log { .. } | StartError::Spawn { .. } => cause::likely(&error.to_string()),
+            StartError::Fill(_)
+            | StartError::NoPort
+            | StartError::Port(_)
+            | StartError::NotFound(_)
+            | StartError::Folder(_) => None,
         },
         log: Vec::new(),
     })
@@ -104,9 +114,8 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
     let beginning = Beginning { spec, start, environment, mark };
     let begun = match &spec.how {
         DeploymentHow::Process(how) => beginning.process(how, log)?,
-        DeploymentHow::Container(_) | DeploymentHow::Commands(_) => {
-            return Err(StartError::NotFound(spec.how.kind().to_owned()));
-        }
+        DeploymentHow::Container(how) => beginning.container(how, log)?,
+        DeploymentHow::Commands(how) => beginning.commands(how, log)?,
     };
     Ok(Deployment {
         server: begun.server,
@@ -114,7 +123,7 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
         base: loopback(port),
         log: begun.log,
         command: begun.command,
-        environment: beginning.environment.told(),
+        environment: begun.environment,
         since,
         ready_timeout: spec.ready_timeout,
         grace: spec.grace,
@@ -155,7 +164,12 @@ impl Beginning<'_> {
             farewell: &[],
         };
         let process = Process::start(&words, start).map_err(|error| not_started(&words, error))?;
-        Ok(Begun { server: Server::Process(process), log, command: secret::hidden(&told) })
+        Ok(Begun {
+            server: Server::Process(process),
+            log,
+            command: secret::hidden(&told),
+            environment: self.environment.told(),
+        })
     }
 
     /// A log without the keys that these words and the environment have.
@@ -175,10 +189,10 @@ impl Beginning<'_> {
 
 pub(super) fn not_started(words: &[String], error: io::Error) -> StartError {
     let program = words.first().cloned().unwrap_or_default();
-    match error.kind() {
-        io::ErrorKind::NotFound => StartError::NotFound(program),
-        _ => StartError::Spawn { program, error },
+    if error.kind() == io::ErrorKind::NotFound {
+        return StartError::NotFound(program);
     }
+    StartError::Spawn { program, error }
 }
 
 /// Of this process and no other, now or later.
@@ -208,53 +222,70 @@ pub(super) fn loopback(port: u16) -> BaseUrl {
 pub(super) fn is_closed(base: &BaseUrl) -> bool {
     const CONNECT: Duration = Duration::from_secs(1);
     let Ok(mut addresses) = (base.host.as_str(), base.port).to_socket_addrs() else { return true };
-    addresses.all(|address| match address.ip().is_loopback() {
-        true => port::is_free(base.port),
-        false => TcpStream::connect_timeout(&address, CONNECT).is_err(),
+    addresses.all(|address| {
+        if address.ip().is_loopback() {
+            port::is_free(base.port)
+        } else {
+            TcpStream::connect_timeout(&address, CONNECT).is_err()
+        }
     })
 }
 
 impl Server {
+    /// How the process of it that we started ended; what commands put up has none.
     pub(super) fn ended(&self) -> Option<Exit> {
         match self {
             Self::Process(process) => process.ended(),
+            Self::Container(container) => container.ended(),
+            Self::Commands(_) => None,
         }
     }
 
-    pub(super) fn presence(&mut self, base: &mut BaseUrl, _log: &Log) -> Presence {
+    pub(super) fn presence(&mut self, base: &mut BaseUrl) -> Presence {
         match self {
             Self::Process(process) => process_presence(process, base.port),
+            // Nobody listened there before, and an engine that could not have the port ends.
+            Self::Container(_) => Presence::Ready,
+            Self::Commands(commands) => commands.presence(base),
         }
     }
 
-    /// Remembers all processes of it while their parents are there to tell.
+    /// When it is ready: remembers all processes of it while their parents are there to tell, and
+    /// what image it is.
     pub(super) fn look_around(&mut self) {
         match self {
             Self::Process(process) => drop(process.members()),
+            Self::Container(container) => container.learn_image(),
+            Self::Commands(_) => {}
         }
     }
 
     pub(super) fn group(&self) -> Option<i32> {
         match self {
             Self::Process(process) => Some(process.group()),
+            Self::Container(container) => Some(container.group()),
+            Self::Commands(_) => None,
         }
     }
 
     pub(super) fn image(&self) -> Option<String> {
         match self {
-            Self::Process(_) => None,
+            Self::Container(container) => container.image(),
+            Self::Process(_) | Self::Commands(_) => None,
         }
     }
 
     pub(super) fn end(&mut self, grace: Duration) -> Taken {
         match self {
             Self::Process(process) => taken(process.end(grace)),
+            Self::Container(container) => container.end(grace),
+            Self::Commands(commands) => commands.end(grace),
         }
     }
 }
 
 fn process_presence(process: &mut Process, port: u16) -> Presence {
-    let who = match port::listener(port, &process.members()) {
+    let who = match port::listener(port, &mut || process.members()) {
         Listener::Nobody => return Presence::NotYet(format!("nobody listens on port {port}")),
         Listener::Ours => return Presence::Ready,
         Listener::Stranger(None) => "somebody who cannot be looked at".to_owned(),
@@ -267,7 +298,7 @@ fn process_presence(process: &mut Process, port: u16) -> Presence {
     Presence::Failed(DeploymentStage::Start, what)
 }
 
-fn taken(gone: Gone) -> Taken {
+pub(super) fn taken(gone: Gone) -> Taken {
     let pair = |member: super::family::Member| (member.pid, member.name);
     let outlived: Vec<String> =
         gone.outlived.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();

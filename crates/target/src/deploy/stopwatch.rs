@@ -21,7 +21,7 @@ impl Stopwatch {
 
 /// Looks again and again until it is so, at most so long. Whether it became so.
 pub(super) fn until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    const LOOK_EVERY: Duration = Duration::from_millis(20);
+    const LOOK_EVERY: Duration = Duration::from_millis(50);
     let since = Stopwatch::start();
     loop {
         if is_so() {

@@ -49,7 +49,7 @@ pub(crate) fn spec(command: Vec<String>) -> DeploymentSpec {
     let mut spec =
         DeploymentSpec::new(DeploymentHow::Process(ProcessSpec { command, folder: None }));
     spec.environment.set.insert(PORT.to_owned(), "{port}".to_owned());
-    spec.ready_timeout = Duration::from_secs(60);
+    spec.ready_timeout = Duration::from_mins(1);
     spec
 }
 

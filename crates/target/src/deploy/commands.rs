@@ -1,0 +1,237 @@
+//! A server that the user's own commands put up and take down, here or elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{self, PipeWriter};
+use std::net::ToSocketAddrs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use inferometer_model::BaseUrl;
+use inferometer_model::deployment::{CommandsSpec, DepartureEnding, DeploymentStage};
+
+use super::Taken;
+use super::at_start::FillError;
+use super::placeholder;
+use super::process::{Exit, Process, Start};
+use super::secret;
+use super::server::{Beginning, Begun, Presence, Server, StartError, not_started, taken};
+use super::stopwatch::{Stopwatch, until};
+use crate::system::listener;
+use crate::system::tool::output;
+
+/// For the command that prints the URL.
+const URL_MAX: Duration = Duration::from_secs(20);
+const URL_EVERY: Duration = Duration::from_secs(1);
+/// For the command that takes it down, if the grace is not longer: that of a cloud takes its time.
+const DOWN_MIN: Duration = Duration::from_mins(2);
+/// For commands of ours that are in the way.
+const COMMAND_GRACE: Duration = Duration::from_secs(2);
+const URL_WORDS_MAX: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct Commands {
+    /// Stays after its end: what it left running is found through it.
+    up: Process,
+    follower: Option<Process>,
+    scripts: Scripts,
+    mark: String,
+    variables: BTreeMap<String, OsString>,
+    log: Option<PipeWriter>,
+    grace: Duration,
+    heard_before: BTreeSet<String>,
+    is_known: bool,
+    last_asked: Option<(Stopwatch, String)>,
+}
+
+#[derive(Debug)]
+struct Scripts {
+    url: String,
+    logs: Option<String>,
+    down: String,
+}
+
+impl Beginning<'_> {
+    pub(super) fn commands(&self, how: &CommandsSpec, log: &Path) -> Result<Begun, StartError> {
+        let up = self.start.fill_shell(&how.up)?;
+        let scripts = Scripts {
+            url: self.start.fill_shell(&how.url)?,
+            logs: how.logs.as_ref().map(|logs| self.start.fill_shell(logs)).transpose()?,
+            down: self.start.fill_shell(&how.down)?,
+        };
+        let all: Vec<String> =
+            [&how.up, &how.url, &how.down].into_iter().chain(&how.logs).cloned().collect();
+        let variables = self.variables_of(&all)?;
+        let (log, writer) = self.log(log, &all)?;
+        let heard_before = listener::all_sockets();
+        let farewell = shell(&scripts.down);
+        let up = Process::start(
+            &shell(&up),
+            Start {
+                mark: &self.mark,
+                variables: &variables,
+                log: writer.try_clone().map_err(|error| not_started(&[], error))?,
+                folder: None,
+                grace: self.spec.grace,
+                farewell: &farewell,
+            },
+        )
+        .map_err(|error| not_started(&shell(""), error))?;
+        let commands = Commands {
+            up,
+            follower: None,
+            scripts,
+            mark: self.mark.clone(),
+            variables,
+            log: Some(writer),
+            grace: self.spec.grace,
+            heard_before,
+            is_known: false,
+            last_asked: None,
+        };
+        Ok(Begun {
+            server: Server::Commands(Box::new(commands)),
+            log,
+            command: secret::hidden(&[self.start.told(&how.up)]),
+            environment: self.environment.told(),
+        })
+    }
+
+    /// The environment, and the variables that the commands name.
+    fn variables_of(&self, commands: &[String]) -> Result<BTreeMap<String, OsString>, FillError> {
+        let mut variables = self.environment.variables();
+        for command in commands {
+            for name in placeholder::names(command)? {
+                let variable = name.strip_prefix("env:");
+                let found = variable.and_then(|name| self.start.ours.get_key_value(name));
+                variables.extend(found.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        Ok(variables)
+    }
+}
+
+fn shell(script: &str) -> Vec<String> {
+    ["sh", "-c", script].map(str::to_owned).to_vec()
+}
+
+impl Commands {
+    /// Puts it up, learns where it is, listens to what it says: one step at a look.
+    pub(super) fn presence(&mut self, base: &mut BaseUrl) -> Presence {
+        if self.is_known {
+            return Presence::Ready;
+        }
+        match self.up.ended() {
+            None => return Presence::NotYet("the command `up` has not ended".to_owned()),
+            Some(Exit::Code(0)) => {}
+            Some(Exit::Code(code)) => {
+                let what = format!("the command `up` ended with status {code}");
+                return Presence::Failed(DeploymentStage::Start, what);
+            }
+            Some(Exit::Signal(signal)) => {
+                let what = format!("the command `up` was ended by {signal}");
+                return Presence::Failed(DeploymentStage::Start, what);
+            }
+        }
+        let found = match self.ask_url() {
+            Ok(found) => found,
+            Err(words) => return Presence::NotYet(words),
+        };
+        if self.was_heard_before(&found) {
+            let what = format!(
+                "somebody listened on {found} before the command `up` was run; nothing was sent there. \
+                 End that server first, or let `up` use {{port}}"
+            );
+            return Presence::Failed(DeploymentStage::Start, what);
+        }
+        *base = found;
+        self.is_known = true;
+        self.follower = self.scripts.logs.clone().and_then(|logs| self.run(&logs, "logs").ok());
+        Presence::Ready
+    }
+
+    /// A server of another machine may have no address for a while, so this is asked again, and not
+    /// too often.
+    fn ask_url(&mut self) -> Result<BaseUrl, String> {
+        if let Some((asked, words)) = &self.last_asked
+            && asked.passed() < URL_EVERY
+        {
+            return Err(words.clone());
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.scripts.url]).env_clear().envs(&self.variables);
+        let told = output(command, URL_MAX).map_err(|error| format!("the command `url`: {error}"));
+        let found = told.and_then(|told| {
+            let last = told.lines().map(str::trim).rfind(|line| !line.is_empty());
+            let last: String = last.unwrap_or_default().chars().take(URL_WORDS_MAX).collect();
+            if last.is_empty() {
+                return Err("the command `url` printed nothing".to_owned());
+            }
+            last.parse().map_err(|error| format!("the command `url`: {error}"))
+        });
+        if let Err(words) = &found {
+            self.last_asked = Some((Stopwatch::start(), words.clone()));
+        }
+        found
+    }
+
+    fn was_heard_before(&self, base: &BaseUrl) -> bool {
+        let addresses = (base.host.as_str(), base.port).to_socket_addrs().into_iter().flatten();
+        addresses
+            .filter(|address| address.ip().is_loopback())
+            .flat_map(listener::sockets_at)
+            .any(|socket| self.heard_before.contains(&socket))
+    }
+
+    /// With a mark of its own: its end is not that of the server.
+    fn run(&self, script: &str, purpose: &str) -> io::Result<Process> {
+        let log = match &self.log {
+            Some(log) => log.try_clone()?,
+            None => return Err(io::Error::other("its log is closed")),
+        };
+        let start = Start {
+            mark: &format!("{}-{purpose}", self.mark),
+            variables: &self.variables,
+            log,
+            folder: None,
+            grace: self.grace,
+            farewell: &[],
+        };
+        Process::start(&shell(script), start)
+    }
+
+    pub(super) fn end(&mut self, grace: Duration) -> Taken {
+        // What it was about to do must not come after what takes it down.
+        let interrupted = self.up.ended().is_none().then(|| self.up.end(COMMAND_GRACE));
+        let down = self.take_down(grace.max(DOWN_MIN));
+        if let Some(mut follower) = self.follower.take() {
+            follower.end(COMMAND_GRACE);
+        }
+        self.log = None;
+        let mut taken = taken(interrupted.unwrap_or_else(|| self.up.end(grace)));
+        taken.ending = DepartureEnding::Told;
+        taken.troubles.extend(down.err());
+        taken
+    }
+
+    fn take_down(&self, within: Duration) -> Result<(), String> {
+        let mut down = self
+            .run(&self.scripts.down, "down")
+            .map_err(|error| format!("the command `down` could not be started: {error}"))?;
+        until(within, || down.ended().is_some());
+        let exit = down.ended();
+        down.end(COMMAND_GRACE);
+        match exit {
+            Some(Exit::Code(0)) => Ok(()),
+            Some(Exit::Code(code)) => Err(format!(
+                "the command `down` ended with status {code}; see the log, and look whether the server is gone"
+            )),
+            Some(Exit::Signal(signal)) => Err(format!("the command `down` was ended by {signal}")),
+            None => Err(format!(
+                "the command `down` had not ended after {} s; look whether the server is gone",
+                within.as_secs()
+            )),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A server in a container of docker or podman. Its engine runs in the foreground as a process of
+//! ours, so that what the server says comes through our pipes.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use inferometer_model::deployment::{ContainerSpec, DepartureEnding};
+
+use super::Taken;
+use super::at_start::FillError;
+use super::environment::Environment;
+use super::process::{Exit, Process, Start};
+use super::secret;
+use super::server::{Beginning, Begun, Server, StartError, not_started, taken};
+use super::stopwatch::until;
+use crate::system::tool::{ToolError, output};
+
+/// For an engine to answer, beyond what it waits for itself.
+const ANSWER: Duration = Duration::from_secs(20);
+/// For the engine's own process to end when its container is gone.
+const CLIENT_GRACE: Duration = Duration::from_secs(5);
+/// As shells count a process that was killed: 128 and the number of SIGKILL.
+const KILLED: i32 = 137;
+
+#[derive(Debug)]
+pub(super) struct Container {
+    client: Process,
+    engine: String,
+    name: String,
+    asked_image: String,
+    /// By its digest, when the engine has told it.
+    image: Option<String>,
+    variables: BTreeMap<String, OsString>,
+}
+
+impl Beginning<'_> {
+    pub(super) fn container(&self, how: &ContainerSpec, log: &Path) -> Result<Begun, StartError> {
+        let fill = |word: &String| self.start.fill(word);
+        let all = |words: &[String]| words.iter().map(fill).collect::<Result<Vec<_>, FillError>>();
+        let engine = fill(&how.engine)?;
+        let image = fill(&how.image)?;
+        let words = [
+            self.run_words(&engine, how, false),
+            all(&how.options)?,
+            vec![image.clone()],
+            all(&how.arguments)?,
+        ]
+        .concat();
+        let told = |words: &[String]| words.iter().map(|word| self.start.told(word)).collect();
+        let told: Vec<String> = [
+            self.run_words(&engine, how, true),
+            told(&how.options),
+            vec![image.clone()],
+            told(&how.arguments),
+        ]
+        .concat();
+        let named: Vec<String> = [how.options.clone(), how.arguments.clone()].concat();
+        let (log, writer) = self.log(log, &named)?;
+        let variables = engine_variables(&self.environment);
+        let name = self.start.name.clone();
+        let farewell = [&engine, "rm", "-f", &name].map(str::to_owned);
+        let start = Start {
+            mark: &self.mark,
+            variables: &variables,
+            log: writer,
+            folder: None,
+            grace: self.spec.grace,
+            farewell: &farewell,
+        };
+        let client = Process::start(&words, start).map_err(|error| not_started(&words, error))?;
+        let container =
+            Container { client, engine, name, asked_image: image, image: None, variables };
+        Ok(Begun {
+            server: Server::Container(container),
+            log,
+            command: secret::hidden(&told),
+            environment: self.environment.named(),
+        })
+    }
+
+    /// Up to the user's own options. Values of keys are in the environment of the engine, not among
+    /// its words.
+    fn run_words(&self, engine: &str, how: &ContainerSpec, is_told: bool) -> Vec<String> {
+        let mut words =
+            [engine, "run", "--rm", "--name", &self.start.name].map(str::to_owned).to_vec();
+        if !is_on_host_network(&how.options) {
+            let published = format!("127.0.0.1:{}:{}", self.start.port, how.port);
+            words.extend(["--publish".to_owned(), published]);
+        }
+        for name in self.environment.passed.keys() {
+            words.extend(["--env".to_owned(), name.clone()]);
+        }
+        for (name, (value, told)) in &self.environment.set {
+            let variable = match (value == told, is_told) {
+                (true, _) | (false, true) => format!("{name}={told}"),
+                (false, false) => name.clone(),
+            };
+            words.extend(["--env".to_owned(), variable]);
+        }
+        words
+    }
+}
+
+/// What the engine itself finds: values that are set for the server, such as another `PATH`, are not
+/// for it.
+fn engine_variables(environment: &Environment) -> BTreeMap<String, OsString> {
+    let mut variables = environment.always.clone();
+    variables.extend(environment.passed.clone());
+    let keys = environment.set.iter().filter(|(_, (value, told))| value != told);
+    variables.extend(keys.map(|(name, (value, _))| (name.clone(), OsString::from(value))));
+    variables
+}
+
+/// Where nothing is published: the server listens on the machine itself, at `{port}`.
+fn is_on_host_network(options: &[String]) -> bool {
+    let is_one = |word: &String| matches!(word.as_str(), "--network=host" | "--net=host");
+    let are_two = |pair: &[String]| matches!(pair, [flag, value] if (flag == "--network" || flag == "--net") && value == "host");
+    options.iter().any(is_one) || options.windows(2).any(are_two)
+}
+
+impl Container {
+    pub(super) fn ended(&self) -> Option<Exit> {
+        self.client.ended()
+    }
+
+    pub(super) const fn group(&self) -> i32 {
+        self.client.group()
+    }
+
+    pub(super) fn image(&self) -> Option<String> {
+        self.image.clone()
+    }
+
+    /// The digest, which is known when the image is there; an image that was built here has only an
+    /// identity.
+    pub(super) fn learn_image(&mut self) {
+        let asked = |format: &str| {
+            self.ask(&["image", "inspect", "--format", format, &self.asked_image], ANSWER)
+                .ok()
+                .map(|answer| answer.trim().to_owned())
+                .filter(|answer| !answer.is_empty())
+        };
+        self.image = asked("{{index .RepoDigests 0}}").or_else(|| asked("{{.Id}}"));
+    }
+
+    pub(super) fn end(&mut self, grace: Duration) -> Taken {
+        let was_gone = self.client.ended().is_some();
+        let mut troubles = Vec::new();
+        if !was_gone {
+            let seconds = grace.as_secs().max(1).to_string();
+            let stopped = self.ask(&["stop", "-t", &seconds, &self.name], grace + ANSWER);
+            troubles.extend(stopped.err().map(|error| format!("`{} stop`: {error}", self.engine)));
+            // It ends by itself with the status of the server, which tells whether that was killed.
+            until(CLIENT_GRACE, || self.client.ended().is_some());
+        }
+        let gone = self.client.end(CLIENT_GRACE);
+        let was_killed =
+            gone.ending == DepartureEnding::Killed || gone.exit == Some(Exit::Code(KILLED));
+        // It is not there any more unless something went wrong, and then this says so as well.
+        let _ = self.ask(&["rm", "-f", &self.name], ANSWER);
+        let mut taken = taken(gone);
+        taken.ending = match (was_gone, was_killed) {
+            (true, _) => DepartureEnding::Before,
+            (false, true) => DepartureEnding::Killed,
+            (false, false) => DepartureEnding::Told,
+        };
+        match self.is_there() {
+            Ok(true) => {
+                taken.left.push((self.pid().unwrap_or(0), format!("container {}", self.name)));
+            }
+            Ok(false) => {}
+            Err(error) => troubles.push(format!(
+                "`{}` did not say whether the container {} is gone: {error}",
+                self.engine, self.name
+            )),
+        }
+        taken.troubles.extend(troubles);
+        taken
+    }
+
+    fn is_there(&self) -> Result<bool, ToolError> {
+        let filter = format!("name={}", self.name);
+        let all = self.ask(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"], ANSWER)?;
+        // The filter finds parts of names.
+        Ok(all.lines().any(|line| line.trim() == self.name))
+    }
+
+    fn pid(&self) -> Option<u32> {
+        let asked = self.ask(&["inspect", "--format", "{{.State.Pid}}", &self.name], ANSWER);
+        asked.ok()?.trim().parse().ok()
+    }
+
+    fn ask(&self, arguments: &[&str], within: Duration) -> Result<String, ToolError> {
+        let mut command = Command::new(&self.engine);
+        command.args(arguments).env_clear().envs(&self.variables);
+        output(command, within)
+    }
+}
