@@ -170,7 +170,7 @@ pub(crate) enum Server {
     Embedded(EngineProcess),
     Remote(BaseUrl),
     /// Put up by us.
-    Deployed(Deployed),
+    Deployed(Box<Deployed>),
 }
 
 impl Server {

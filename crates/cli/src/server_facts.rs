@@ -41,12 +41,20 @@ pub(crate) fn find(
         facts.known_by = Some(KnownBy::Loopback);
     }
     if let Some(deployment) = deployment {
-        let command = deployment.command_line();
+        let command = start_command(spec).unwrap_or_else(|| deployment.command_line());
         facts.gpus_used = facts.gpus_used.or_else(|| system::gpus_used(&command));
         facts.start_command.get_or_insert(command);
         facts.deployment = Some(deployment.clone());
     }
     Ok(facts)
+}
+
+/// As it was written, with its placeholders: the port of this once would make every server another.
+fn start_command(spec: &Spec) -> Option<String> {
+    match &spec.target {
+        TargetSpec::Deployed(deployment) => deployment.how.command_line(),
+        TargetSpec::Embedded | TargetSpec::Url(_) => None,
+    }
 }
 
 const HOW_TO_TELL: &str = "a file has keys such as software, version, start_command, gpus_used and \

@@ -238,6 +238,41 @@ fn keys_reach_the_server_and_no_file() {
     }
 }
 
+#[test]
+fn a_file_names_commands_that_put_the_server_up_and_take_it_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let engine = engine();
+    let file = format!(
+        r#"
+        [deploy]
+        kind = "commands"
+        up = "{engine} > engine.log 2>&1 & echo $! > pid; echo {{port}} > port"
+        url = "echo http://127.0.0.1:$(cat port)"
+        logs = "cat engine.log"
+        down = "kill $(cat pid)"
+        [workload]
+        output_tokens = 4
+        [load]
+        concurrency = 2
+        requests = 6
+        "#
+    );
+    fs::write(path.join("deploy.toml"), file).unwrap();
+    let ran = output(&["run", "deploy.toml"], path);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran.stderr));
+    let manifest = manifest(&latest_run(path));
+    assert_eq!(manifest.server.clone().unwrap().deployment.unwrap().kind, "commands");
+    assert!(is_gone(number_in(&path.join("pid"))));
+    assert!(is_free(port_of(&manifest)));
+    // Another server on the command line takes the place of the file's.
+    let ran = output(&["run", "deploy.toml", "--serve", "no-such-program {port}"], path);
+    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran.stderr));
+    let checked = output(&["check", "--serve", &engine], path);
+    let said = text(&checked.stderr);
+    assert!(checked.status.success() && text(&checked.stdout).contains("usable"), "{said}");
+}
+
 const LONG: [&str; 6] = ["--requests", "100000", "--concurrency", "1", "--output-tokens", "64"];
 
 #[test]

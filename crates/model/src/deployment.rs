@@ -237,6 +237,20 @@ impl DeploymentHow {
         }
     }
 
+    /// The program with its arguments, in one line, with quotes where a shell would need them;
+    /// `None` where others start it.
+    pub fn command_line(&self) -> Option<String> {
+        match self {
+            Self::Process(process) => Some(line(&process.command)),
+            Self::Container(container) => {
+                let run = [container.engine.clone(), "run".to_owned()];
+                let image = std::slice::from_ref(&container.image);
+                Some(line(&[&run, &container.options[..], image, &container.arguments].concat()))
+            }
+            Self::Commands(_) => None,
+        }
+    }
+
     /// What is put up, in one line.
     pub fn words(&self) -> String {
         match self {
@@ -266,9 +280,8 @@ fn line(words: &[String]) -> String {
         let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./:=,@%+{}".contains(sign);
         !word.is_empty() && word.chars().all(is_plain)
     };
-    let quoted = words.iter().map(|word| match is_plain(word) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quoted = words.iter().map(|word| {
+        if is_plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
     quoted.collect::<Vec<_>>().join(" ")
 }

@@ -115,7 +115,7 @@ impl Order<'_> {
             Ok(Err(interrupted)) => return Ok(interrupted.into()),
             Err(found) => return Err(deployed::failure(&found, how, &log)),
         };
-        let server = Arc::new(Server::Deployed(deployed));
+        let server = Arc::new(Server::Deployed(Box::new(deployed)));
         let reached = Arc::clone(&server);
         let measured =
             Live::reach(reached, spec, self.secrets, &ingredients, planned.plan.as_ref()).and_then(

@@ -74,7 +74,7 @@ impl<'session> Keeper<'session> {
             Err(found) => return Err(deployed::failure(&found, how, &log)),
         };
         self.up = Some(Up {
-            server: Arc::new(Server::Deployed(deployed)),
+            server: Arc::new(Server::Deployed(Box::new(deployed))),
             how: (**how).clone(),
             condition,
             repetition,

@@ -271,8 +271,10 @@ impl Bench for LiveBench<'_> {
             return Err(failure);
         }
         let (live, measured) = measured?;
-        // Outside of a suite an engine of ours ends here, with its cache and its queue.
-        let is_kept = asked.kept_since.is_some() || !is_ours(&asked.spec);
+        // Outside of a suite an engine of ours ends here, with its cache and its queue. What was put
+        // up is kept by its keeper alone.
+        let is_kept =
+            self.keeper.server().is_none() && (asked.kept_since.is_some() || !is_ours(&asked.spec));
         let side = side(&mut self.sides, asked)?;
         (side.live, side.spec) = (Some(live).filter(|_| is_kept), Some(asked.spec.clone()));
         Ok(measured)

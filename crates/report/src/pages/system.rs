@@ -165,10 +165,11 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
         rows.push(line("Servers put up before it", Cell::text(count(restarts))));
     }
     rows.extend(deployment.image.clone().map(|image| line("Image", Cell::text(image))));
-    if !deployment.environment.is_empty() {
-        let set = deployment.environment.iter().map(|(name, value)| format!("{name}={value}"));
-        let set = set.collect::<Vec<_>>().join(" ");
-        rows.push(line("Environment of the server", Cell::text(set)));
+    // Where programs are found is of interest to nobody who reads a page.
+    let told = deployment.environment.iter().filter(|(name, _)| name != "PATH");
+    let told: Vec<String> = told.map(|(name, value)| format!("{name}={value}")).collect();
+    if !told.is_empty() {
+        rows.push(line("Environment of the server", Cell::text(told.join(" "))));
     }
     rows
 }
@@ -185,7 +186,9 @@ mod tests {
             kind: "container".to_owned(),
             command: Vec::new(),
             image: Some("vllm@sha256:1".to_owned()),
-            environment: vec![("A".to_owned(), "1".to_owned())],
+            environment: [("A", "1"), ("PATH", "/bin")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .to_vec(),
             ready_after: Duration::from_millis(41_250),
             restarts: 4,
         };
