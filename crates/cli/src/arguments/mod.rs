@@ -153,7 +153,7 @@ pub(crate) enum Command {
     Runs(RunsArguments),
     /// Finish a run that ended without being saved, as after a crash
     Recover(StoredRunArguments),
-    /// Print the JSON Schema of the experiment file, or of a suite
+    /// Print the JSON Schema of the experiment file, of a suite or of a matrix
     Schema(SchemaArguments),
     /// Show what this machine is, as it goes into every run; --json is for --server-info
     System(SystemArguments),
@@ -319,8 +319,11 @@ impl PageArguments {
 #[derive(Args, Debug)]
 pub(crate) struct SchemaArguments {
     /// That of a suite file
-    #[arg(long)]
+    #[arg(long, conflicts_with = "matrix")]
     pub(crate) suite: bool,
+    /// That of a matrix file
+    #[arg(long)]
+    pub(crate) matrix: bool,
 }
 
 #[derive(Args, Debug)]

@@ -1,16 +1,20 @@
-//! `inferometer schema`: the JSON Schema of the experiment file, or of a suite.
+//! `inferometer schema`: the JSON Schema of the experiment file, of a suite or of a matrix.
 
 use std::process::ExitCode;
 
 use crate::arguments::SchemaArguments;
 use crate::experiment;
 use crate::failure::Failure;
+use crate::matrix;
 use crate::output;
 use crate::suite;
 
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<ExitCode, Failure> {
-    let document =
-        if arguments.suite { suite::schema::document() } else { experiment::schema::document() };
+    let document = match (arguments.suite, arguments.matrix) {
+        (true, _) => suite::schema::document(),
+        (false, true) => matrix::schema::document(),
+        (false, false) => experiment::schema::document(),
+    };
     output::result(&format!("{document:#}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

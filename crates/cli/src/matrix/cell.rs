@@ -65,10 +65,8 @@ fn layer(file: &MatrixFile, cell: &Cell) -> Result<Layer, Failure> {
         return Ok(layer);
     }
     let deploy = layer.tree.get("deploy").cloned().unwrap_or_default();
-    layer.tree["deploy"] = template::filled(&deploy, file, cell).map_err(|why| {
-        let key = why.split('`').nth(1).unwrap_or("deploy");
-        layer.origins.failure(key, &why)
-    })?;
+    let deploy = template::filled(&deploy, file, cell);
+    layer.tree["deploy"] = deploy.map_err(|(key, why)| layer.origins.failure(&key, &why))?;
     let model = usize::try_from(cell.model).ok().and_then(|place| file.models.get(place));
     layer.tree["target"]["model"] = model.map(|it| it.model.name.clone()).into();
     Ok(layer)
@@ -93,8 +91,8 @@ fn engine(file: &MatrixFile, cell: &Cell) -> Result<Map<String, Value>, Failure>
         let name = &preset.preset.name;
         return Err(Failure::usage(format!("preset `{name}`: nobody says which hardware it is"))
             .hint(
-                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows them), \
-                 or say in [deploy] how servers are put up",
+                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows \
+                 them), or say in [deploy] how servers are put up",
             ));
     }
     for (flag, value) in &cell.flags {

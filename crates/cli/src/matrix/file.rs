@@ -113,7 +113,10 @@ impl MatrixFile {
         let presets = presets(whole)?;
         let models = models(whole)?;
         let axes = axes(whole, &presets, &models, &table.contexts, &table.strategies)?;
-        let (experiment, by_context) = shared(whole, &axes)?;
+        let includes = rules(whole, "include", &axes, Openness::MayBeNew)?;
+        let added = includes.iter().flat_map(|rule| rule.contexts.iter().flatten());
+        let contexts: Vec<u32> = once(axes.contexts.iter().chain(added).copied());
+        let (experiment, by_context) = shared(whole, &contexts)?;
         let rising = table.concurrency.map(|levels| levels.0.rising());
         let (levels, rising) =
             rising.map_or((vec![Level::AsAsked], true), |rising| (rising.levels, rising.as_typed));
@@ -130,7 +133,7 @@ impl MatrixFile {
             order: table.order.map_or(Order::Listed, |order| order.0),
             seed: table.seed,
             currency: table.currency.filter(|currency| !currency.trim().is_empty()),
-            includes: rules(whole, "include", &axes, Openness::MayBeNew)?,
+            includes,
             excludes: rules(whole, "exclude", &axes, Openness::Known)?,
             presets,
             models,
@@ -330,7 +333,7 @@ fn rules(whole: &Layer, list: &str, axes: &Axes, open: Openness) -> Result<Vec<R
 }
 
 /// The tables of an experiment, and what its workload says of single context lengths.
-fn shared(whole: &Layer, axes: &Axes) -> Result<(Layer, BTreeMap<u32, Value>), Failure> {
+fn shared(whole: &Layer, contexts: &[u32]) -> Result<(Layer, BTreeMap<u32, Value>), Failure> {
     let mut experiment = Layer::default();
     for table in SHARED {
         experiment.lay(whole.only(table))?;
@@ -339,10 +342,10 @@ fn shared(whole: &Layer, axes: &Axes) -> Result<(Layer, BTreeMap<u32, Value>), F
     let others = workload.and_then(|workload| workload.remove("by_context"));
     let mut by_context = BTreeMap::new();
     for (context, other) in others.as_ref().and_then(Value::as_object).into_iter().flatten() {
-        let known = context.parse().ok().filter(|number| axes.may_have_context(*number));
+        let known = context.parse().ok().filter(|number| contexts.contains(number));
         let Some(context) = known else {
             let at = format!("workload.by_context.{context}");
-            let known: Vec<String> = axes.contexts.iter().map(u32::to_string).collect();
+            let known: Vec<String> = contexts.iter().map(u32::to_string).collect();
             let what = format!(
                 "`{context}` is none of the context lengths of the matrix: {}",
                 known.join(", ")

@@ -1,8 +1,8 @@
 //! Matrices as data: hardware presets, models and what else is varied, built in or in a file, and
 //! what comes of one together with flags.
 //!
-//! A file is read by its schema (`file`), multiplied out (`expand`), narrowed (`only`), and each cell
-//! becomes a whole spec (`cell`, `template`). Only `play` puts servers up.
+//! A file is read by its schema (`file`), multiplied out (`expand`), narrowed (`only`), and each
+//! cell becomes a whole spec (`cell`, `template`). Only `play` puts servers up.
 
 mod builtin;
 mod cell;

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 pub(crate) struct Selection(Vec<Rule>);
 
 impl Selection {
-    /// Each filter is `axis=value,axis=value`: a cell must have all of them, and of two values of one
-    /// axis either. Of several filters one is enough.
+    /// Each filter is `axis=value,axis=value`: a cell must have all of them, and of two values of
+    /// one axis either. Of several filters one is enough.
     pub(crate) fn read(filters: &[String], matrix: &Matrix) -> Result<Self, Failure> {
         let axes = Axes::of(matrix);
         let rules: Vec<Rule> =

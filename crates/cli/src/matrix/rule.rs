@@ -61,11 +61,6 @@ impl Axes {
         axes
     }
 
-    /// Includes may add others than the listed ones, which are not known yet.
-    pub(super) fn may_have_context(&self, context: u32) -> bool {
-        self.contexts.contains(&context)
-    }
-
     fn names(&self) -> Vec<&str> {
         let flags = self.flags.keys().map(String::as_str);
         Self::FIXED.into_iter().filter(|axis| self.varies(axis)).chain(flags).collect()

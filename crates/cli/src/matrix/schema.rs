@@ -21,8 +21,7 @@ pub(crate) fn document() -> Value {
         table["description"] = words;
     }
     for table in SHARED {
-        let found = experiment["properties"].get(table).cloned();
-        document["properties"][table] = found.unwrap_or_else(|| json!({ "type": "object" }));
+        document["properties"][table] = experiment["properties"][table].clone();
     }
     without(&mut document["properties"]["target"], &["url", "model"]);
     let workload = &mut document["properties"]["workload"];

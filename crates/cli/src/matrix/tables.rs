@@ -21,8 +21,8 @@ pub(super) struct MatrixDocument {
     matrix: MatrixTable,
     preset: Vec<PresetTable>,
     model: Vec<ModelTable>,
-    /// Options of the server that are varied: each name with the list of its values. Of the embedded
-    /// engine they are keys of [engine]; elsewhere {flag:NAME} and {flags} stand for them.
+    /// Options of the server that are varied: each name with the list of its values. Of the
+    /// embedded engine they are keys of [engine]; elsewhere {flag:NAME} and {flags} stand for them.
     flags: BTreeMap<String, Values>,
     include: Vec<RuleTable>,
     exclude: Vec<RuleTable>,
@@ -41,11 +41,11 @@ pub(super) struct MatrixTable {
     /// Context lengths, in tokens of a prompt and its answer together [default: not varied]
     #[schemars(inner(range(min = 1)))]
     pub(super) contexts: Vec<u32>,
-    /// How a model is spread over the GPUs of a preset: tensor shares every layer, pipeline gives each
-    /// GPU some of them [default: not varied; all GPUs share every layer]
+    /// How a model is spread over the GPUs of a preset: tensor shares every layer, pipeline gives
+    /// each GPU some of them [default: not varied; all GPUs share every layer]
     pub(super) strategies: Vec<Written<Strategy>>,
-    /// Requests in flight, one number or several; every cell is measured at each of them, on the same
-    /// server [default: as [load] says]
+    /// Requests in flight, one number or several; every cell is measured at each of them, on the
+    /// same server [default: as [load] says]
     pub(super) concurrency: Option<Written<ConcurrencyLevels>>,
     /// How often each cell is put up and measured [default: 1]
     #[schemars(range(min = 1, max = 1000))]

@@ -1,0 +1,101 @@
+//! What a matrix would do: `matrix --dry-run`.
+
+mod estimate;
+mod page;
+
+use std::time::Duration;
+
+use inferometer_model::campaign::{CampaignSpec, Cell, Matrix, Question};
+use inferometer_model::spec::TargetSpec;
+
+use self::estimate::{Estimate, KnownBy};
+use super::plan::MatrixPlan;
+use crate::arguments::{PageFormat, ResultArguments};
+use crate::failure::{Exit, Failure};
+use crate::live::Session;
+
+const SECONDS_PER_HOUR: f64 = 3_600.0;
+
+/// The page or document, or the signal that came before it was whole.
+pub(crate) fn outline(
+    plan: &MatrixPlan,
+    results: &ResultArguments,
+) -> Result<Result<String, Exit>, Failure> {
+    let Question::Matrix(matrix) = &plan.campaign.question else {
+        return Err(Failure::internal("the outline of a matrix is asked of something else"));
+    };
+    let session = Session::begin(usize::MAX, results.quiet)?;
+    let estimates = match Estimate::all(plan, matrix, &session)? {
+        Ok(estimates) => estimates,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let outline = Outline { plan, matrix, estimates };
+    Ok(Ok(match results.page.format() {
+        PageFormat::Json => page::document(&outline),
+        PageFormat::Page | PageFormat::Vllm => page::page(&outline),
+    }))
+}
+
+struct Outline<'a> {
+    plan: &'a MatrixPlan,
+    matrix: &'a Matrix,
+    /// One for each cell, in their order: of all levels, measured once.
+    estimates: Vec<Estimate>,
+}
+
+/// Of all runs together; `None` where a cell does not know.
+struct Whole {
+    runs: u64,
+    requests: Option<u64>,
+    /// Of all servers together, with the rests between runs; without the time to start
+    /// them.
+    time: Option<Duration>,
+    cost: Option<f64>,
+}
+
+impl Outline<'_> {
+    fn campaign(&self) -> &CampaignSpec {
+        &self.plan.campaign
+    }
+
+    /// The cells that can be, as far as is known.
+    fn possible(&self) -> impl Iterator<Item = (&Cell, &Estimate)> {
+        let cells = self.matrix.cells.iter().zip(&self.estimates);
+        cells.filter(|(_, estimate)| estimate.known_by != KnownBy::Foreseen)
+    }
+
+    fn whole(&self) -> Whole {
+        let each = self.campaign().repetition.runs.get();
+        let levels = self.matrix.levels.len() as u64;
+        let runs = self.possible().count() as u64 * levels * u64::from(each);
+        let requests = self
+            .possible()
+            .try_fold(0_u64, |sum, (_, it)| Some(sum.saturating_add(it.requests?)))
+            .map(|requests| requests.saturating_mul(each.into()));
+        let rests = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX);
+        let rests = self.campaign().repetition.cool_down.saturating_mul(rests);
+        let time = self
+            .possible()
+            .try_fold(Duration::ZERO, |sum, (_, it)| Some(sum.saturating_add(it.time?)));
+        let time = time.map(|time| time.saturating_mul(each).saturating_add(rests));
+        let cost =
+            self.possible().try_fold(0.0, |sum, (cell, it)| Some(sum + self.cost(cell, it)?));
+        Whole { runs, requests, time, cost: cost.map(|cost: f64| cost * f64::from(each)) }
+    }
+
+    /// Of a cell that is measured once: the time of its preset.
+    fn cost(&self, cell: &Cell, estimate: &Estimate) -> Option<f64> {
+        let preset = self.matrix.presets.get(usize::try_from(cell.preset).ok()?)?;
+        Some(preset.price_per_hour? * estimate.time?.as_secs_f64() / SECONDS_PER_HOUR)
+    }
+
+    fn has_prices(&self) -> bool {
+        self.matrix.presets.iter().any(|preset| preset.price_per_hour.is_some())
+    }
+
+    /// Whether the embedded engine plays all servers, so that it can be known how long it takes.
+    fn is_ours(&self) -> bool {
+        let conditions = &self.campaign().conditions;
+        conditions.iter().all(|condition| condition.spec.target == TargetSpec::Embedded)
+    }
+}
