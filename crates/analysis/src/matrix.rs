@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::figure::{MatrixFigure, TpsBy};
 pub use self::row::{MatrixRow, RowEnding};
-use self::tables::Rows;
+use self::tables::Table;
 use crate::estimate::Interval;
 use crate::set::PointResult;
 
@@ -47,7 +47,7 @@ pub struct MatrixSummary {
     pub deployments: Vec<DeploymentRecord>,
 }
 
-/// Rows that differ in their presets alone.
+/// Table that differ in their presets alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixSection {
     pub context: Option<u32>,
@@ -61,9 +61,9 @@ pub struct MatrixSection {
     pub rows: Vec<u32>,
     /// The best rows without errors, one for each figure that has one.
     pub highest: Vec<Highest>,
-    /// Rows with failed requests, with their number.
+    /// Table with failed requests, with their number.
     pub errors: Vec<(u32, u64)>,
-    /// Rows that came to nothing.
+    /// Table that came to nothing.
     pub failed: Vec<u32>,
 }
 
@@ -167,7 +167,7 @@ impl MatrixSummary {
             row.cost_per_million = measure::cost(tps, price);
         }
         let (levels, presets) = (&matrix.levels, &matrix.presets);
-        let all = Rows { rows: &rows, levels, presets, tps_by };
+        let all = Table { rows: &rows, levels, presets, tps_by };
         Some(Self {
             name: matrix.name.clone(),
             title: matrix.title.clone(),

@@ -214,8 +214,7 @@ impl ConditionSummary {
             .collect();
         let findings = match campaign.question {
             Question::Repeat => None,
-            Question::Suite(_) if levels.len() < 2 => None,
-            Question::Matrix(_) if levels.len() < 2 => None,
+            Question::Suite(_) | Question::Matrix(_) if levels.len() < 2 => None,
             Question::Sweep(_) | Question::Suite(_) | Question::Matrix(_) => {
                 Some(Findings::of(&levels))
             }

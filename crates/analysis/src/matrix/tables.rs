@@ -13,7 +13,7 @@ use crate::set::Across;
 
 /// All rows, and what they are put in order by.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct Table<'a> {
     pub(super) rows: &'a [MatrixRow],
     pub(super) levels: &'a [Level],
     pub(super) presets: &'a [Preset],
@@ -25,7 +25,7 @@ pub(super) struct Rows<'a> {
 type SectionKey<'a> =
     (Option<u32>, u32, Option<Strategy>, &'a BTreeMap<String, String>, Option<usize>);
 
-impl<'a> Rows<'a> {
+impl<'a> Table<'a> {
     pub(super) fn sections(self) -> Vec<MatrixSection> {
         let key = |row: &'a MatrixRow| -> SectionKey<'a> {
             (row.context, row.model, row.strategy, &row.flags, self.level(row))

@@ -7,13 +7,13 @@
 //! certainly the best that is not.
 
 use super::figure::{TpsBy, values};
-use super::tables::Rows;
+use super::tables::Table;
 use super::{Certainty, MatrixFigure, MatrixRow, Speedup, Winner};
 use crate::metric::Better;
 use crate::statistics::multiplicity::holm;
 use crate::statistics::{UPPER, ratio};
 
-pub(super) fn winners(all: Rows<'_>) -> Vec<Winner> {
+pub(super) fn winners(all: Table<'_>) -> Vec<Winner> {
     let questions = all.gathered(|row| (row.context, row.model, all.level(row)));
     let mut found: Vec<(Winner, Option<f64>)> = questions
         .into_values()
@@ -32,7 +32,7 @@ pub(super) fn winners(all: Rows<'_>) -> Vec<Winner> {
 }
 
 /// With the chance that it is none, where several runs tell.
-fn winner(all: Rows<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winner, Option<f64>)> {
+fn winner(all: Table<'_>, figure: MatrixFigure, places: &[u32]) -> Option<(Winner, Option<f64>)> {
     let rows = || places.iter().filter_map(|place| Some((*place, all.row(*place)?)));
     let (place, value) = figure.best(rows(), all.tps_by)?;
     let best = all.row(place)?;

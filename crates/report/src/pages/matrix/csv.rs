@@ -1,0 +1,338 @@
+//! A matrix as a spreadsheet reads it: one row for each cell and load, every figure with its interval,
+//! and cells that came to nothing with their reason.
+
+use inferometer_analysis::matrix::{Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding};
+use inferometer_analysis::set::{Across, SetSummary};
+use inferometer_model::campaign::{Level, Strategy};
+use inferometer_model::deployment::LikelyCause;
+
+use crate::pages::csv::{Field, line};
+use crate::pages::words::level_cell;
+
+const FACTS: [&str; 22] = [
+    "source",
+    "cell",
+    "preset",
+    "gpus",
+    "model",
+    "context (tokens)",
+    "strategy",
+    "tensor parallel",
+    "pipeline parallel",
+    "flags",
+    "load",
+    "concurrency",
+    "ending",
+    "failed at",
+    "reason",
+    "remedy",
+    "verdict",
+    "best at",
+    "runs",
+    "failed runs",
+    "requests",
+    "errors",
+];
+
+/// A column: its head, and where its value stands in a row.
+type FigureColumn = (&'static str, fn(&MatrixRow) -> &Across);
+type MeanColumn = (&'static str, fn(&MatrixRow) -> Option<f64>);
+
+/// Figures with an interval.
+const FIGURES: [FigureColumn; 11] = [
+    ("prompt TPS (tokens/s)", |row| &row.prompt_tps),
+    ("generation TPS (tokens/s)", |row| &row.generation_tps),
+    ("mean latency (s)", |row| &row.latency_s),
+    ("request generation TPS (tokens/s)", |row| &row.request_generation_tps),
+    ("request prompt TPS (tokens/s)", |row| &row.request_prompt_tps),
+    ("prompt TPS by the client (tokens/s)", |row| &row.client_prompt_tps),
+    ("generation TPS by the client (tokens/s)", |row| &row.client_generation_tps),
+    ("mean TTFT (s)", |row| &row.ttft_s),
+    ("mean TPOT (s)", |row| &row.tpot_s),
+    ("energy per generated token (J)", |row| &row.energy_per_token_j),
+    ("cost per million generated tokens", |row| &row.cost_per_million),
+];
+
+/// Means over the runs, of what servers and GPUs tell.
+const MEANS: [MeanColumn; 7] = [
+    ("running requests", |row| row.running),
+    ("waiting requests", |row| row.waiting),
+    ("swapped requests", |row| row.swapped),
+    ("KV cache usage (share)", |row| row.kv_usage),
+    ("CPU cache usage (share)", |row| row.cpu_cache_usage),
+    ("power (W)", |row| row.power_w),
+    ("GPU memory (bytes)", |row| row.gpu_memory_bytes),
+];
+
+/// Reasons are the words of servers, and may be of any length.
+const REASON_CHARS_MAX: usize = 300;
+
+/// `None` where the set is no matrix.
+pub fn of_matrix(set: &SetSummary) -> Option<String> {
+    let matrix = set.matrix.as_ref()?;
+    let mut text = line(&head());
+    for (place, row) in (0_u32..).zip(&matrix.rows) {
+        text += &line(&cells(set, matrix, (place, row)));
+    }
+    Some(text)
+}
+
+fn head() -> Vec<Field> {
+    let text = |name: &str| Field::Text(name.to_owned());
+    let mut fields: Vec<Field> = FACTS.iter().map(|name| text(name)).collect();
+    for (name, _) in FIGURES {
+        fields.extend([text(name), text(&format!("{name} low")), text(&format!("{name} high"))]);
+    }
+    fields.push(text("currency"));
+    fields.extend(MEANS.iter().map(|(name, _)| text(name)));
+    fields
+}
+
+fn cells(set: &SetSummary, matrix: &MatrixSummary, (place, row): (u32, &MatrixRow)) -> Vec<Field> {
+    let mut fields = facts(set, matrix, (place, row));
+    for (_, of) in FIGURES {
+        let across = of(row);
+        let doubt = across.doubt();
+        fields.extend([
+            Field::Number(across.mean),
+            Field::Number(doubt.map(|doubt| doubt.low)),
+            Field::Number(doubt.map(|doubt| doubt.high)),
+        ]);
+    }
+    let currency = matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some());
+    fields.push(Field::Text(currency.unwrap_or_default()));
+    fields.extend(MEANS.iter().map(|(_, of)| Field::Number(of(row))));
+    fields
+}
+
+fn facts(set: &SetSummary, matrix: &MatrixSummary, (place, row): (u32, &MatrixRow)) -> Vec<Field> {
+    let text = |text: Option<&str>| Field::Text(text.unwrap_or_default().to_owned());
+    let number = |value: Option<u64>| Field::Number(value.map(|value| value as f64));
+    let at = |place: u32| usize::try_from(place).ok();
+    let preset = at(row.preset).and_then(|place| matrix.presets.get(place));
+    let model = at(row.model).and_then(|place| matrix.models.get(place));
+    let condition = at(row.cell).and_then(|place| set.conditions.get(place));
+    let failure = row.ending.failure();
+    let flags: Vec<String> =
+        row.flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    vec![
+        text(Some(&set.set)),
+        text(condition.map(|condition| condition.name.as_str())),
+        text(preset.map(|preset| preset.name.as_str())),
+        number(preset.and_then(|preset| preset.gpus).map(u64::from)),
+        text(model.map(|model| model.name.as_str())),
+        number(row.context.map(u64::from)),
+        text(row.strategy.map(Strategy::word)),
+        number(row.tp.map(u64::from)),
+        number(row.pp.map(u64::from)),
+        text(Some(&flags.join("; "))),
+        text(Some(&level_cell(row.level))),
+        number(concurrency(row.level)),
+        text(Some(ending(&row.ending))),
+        text(failure.map(|failure| failure.stage.to_string()).as_deref()),
+        text(failure.map(|failure| one_line(&failure.what)).as_deref()),
+        text(failure.and_then(|failure| failure.cause).map(LikelyCause::remedy)),
+        text(row.verdict.map(|verdict| verdict.to_string()).as_deref()),
+        text(Some(&best_at(matrix, place))),
+        number(Some(row.points.len() as u64)),
+        number(Some(row.failed_points.len() as u64)),
+        number(Some(row.requests)),
+        number((!row.points.is_empty()).then_some(row.errors)),
+    ]
+}
+
+fn concurrency(level: Level) -> Option<u64> {
+    match level {
+        Level::Concurrency(requests) => Some(requests.get().into()),
+        Level::AsAsked | Level::Rate(_) | Level::Unlimited => None,
+    }
+}
+
+const fn ending(ending: &RowEnding) -> &'static str {
+    match ending {
+        RowEnding::Clean => "clean",
+        RowEnding::WithErrors => "with errors",
+        RowEnding::Partly { .. } => "partly",
+        RowEnding::Failed { .. } => "failed",
+        RowEnding::Missing => "missing",
+    }
+}
+
+/// With how sure that is, so that nobody sorts by luck.
+fn best_at(matrix: &MatrixSummary, row: u32) -> String {
+    let own = matrix.winners.iter().filter(|winner| winner.row == row);
+    let told = own.map(|winner| {
+        let figure = match winner.figure {
+            MatrixFigure::PromptTps => "prompt TPS",
+            MatrixFigure::GenerationTps => "generation TPS",
+            MatrixFigure::Latency => "latency",
+            MatrixFigure::Ttft => "TTFT",
+            MatrixFigure::Cost => "cost",
+            MatrixFigure::Energy => "energy",
+        };
+        let surely = match winner.certainty {
+            Certainty::Certain => "certain",
+            Certainty::Undecided => "undecided",
+            Certainty::OneRun => "one run",
+            Certainty::Alone => "alone",
+            Certainty::Same => "same deployment",
+        };
+        format!("{figure} ({surely})")
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(REASON_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use inferometer_analysis::set::PointResult;
+    use inferometer_analysis::{Summary, Verdict};
+    use inferometer_model::SpecDraft;
+    use inferometer_model::campaign::{
+        CampaignSpec, Cell, Condition, Matrix, MatrixModel, Order, Point, PointFailure, Preset,
+        Question, Repetition, SetManifest, Stage,
+    };
+    use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
+
+    use super::*;
+
+    fn point(condition: u32) -> Point {
+        let (level, stage) = (Level::AsAsked, Stage::Planned);
+        Point { number: condition, condition, level, repetition: 0, seed: 1, stage }
+    }
+
+    fn manifest() -> SetManifest {
+        let cell = |preset| Cell {
+            preset,
+            model: 0,
+            context: Some(2_048),
+            strategy: Some(Strategy::Tensor),
+            tp: Some(1),
+            pp: Some(1),
+            flags: BTreeMap::from([("enforce-eager".to_owned(), "true".to_owned())]),
+        };
+        let preset = |name: &str| Preset {
+            name: name.to_owned(),
+            price_per_hour: Some(1.5),
+            ..Preset::default()
+        };
+        let spec = SpecDraft {
+            url: Some("http://127.0.0.1:8000".parse().unwrap()),
+            ..SpecDraft::default()
+        };
+        let spec = spec.resolve().unwrap();
+        let condition = |name: &str| Condition { name: name.to_owned(), spec: spec.clone() };
+        SetManifest {
+            key_files: Vec::new(),
+            format: 1,
+            set: "20260101-000000-matrix".to_owned(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            tool_version: "0.1.0".to_owned(),
+            simulated: false,
+            campaign: CampaignSpec {
+                question: Question::Matrix(Matrix {
+                    name: "two".to_owned(),
+                    title: "Two".to_owned(),
+                    presets: vec![preset("small"), preset("=HYPERLINK(1)")],
+                    models: vec![MatrixModel {
+                        name: "m, \"7B\"".to_owned(),
+                        label: "m".to_owned(),
+                    }],
+                    cells: vec![cell(0), cell(1)],
+                    levels: vec![Level::AsAsked],
+                    lanes: NonZeroU32::MIN,
+                    currency: Some("EUR".to_owned()),
+                }),
+                conditions: vec![condition("small · m"), condition("other · m")],
+                repetition: Repetition {
+                    runs: NonZeroU32::MIN,
+                    cool_down: Duration::ZERO,
+                    restart: None,
+                    stop_at: None,
+                },
+                order: Order::Listed,
+                seed: 7,
+            },
+        }
+    }
+
+    fn made() -> SetSummary {
+        let stored = include_bytes!("../../../tests/summary.json");
+        let summary =
+            Summary { verdict: Verdict::Valid, ..Summary::from_json_bytes(stored).unwrap() };
+        let failure = DeploymentFailure {
+            stage: DeploymentStage::Ended,
+            what: format!("-rm said\nthat it {}", "ended ".repeat(100)),
+            cause: Some(LikelyCause::OutOfMemory),
+            log: Vec::new(),
+        };
+        SetSummary::of_matrix(
+            &manifest(),
+            &[PointResult { point: point(0), summary }],
+            &[PointFailure { point: point(1), at: None, failure }],
+            &[],
+        )
+    }
+
+    /// Cells of a line; a separator inside quotes is none.
+    fn split(line: &str) -> Vec<String> {
+        let mut quoted = false;
+        let mut cells = vec![String::new()];
+        for letter in line.chars() {
+            quoted ^= letter == '"';
+            match (letter, cells.last_mut()) {
+                (',', _) if !quoted => cells.push(String::new()),
+                (_, Some(cell)) => cell.push(letter),
+                (_, None) => {}
+            }
+        }
+        cells
+    }
+
+    #[test]
+    fn a_cell_that_failed_has_its_reason_and_empty_figures_and_no_cell_is_a_formula() {
+        let text = of_matrix(&made()).unwrap();
+        let lines: Vec<Vec<String>> = text.trim_end().split("\r\n").map(split).collect();
+        let [head, measured, failed] = lines.as_slice() else { panic!("three lines: {text}") };
+        assert_eq!((head.len(), head.len()), (measured.len(), failed.len()));
+        let at = |line: &[String], name: &str| {
+            let name = format!("\"{name}\"");
+            line[head.iter().position(|cell| *cell == name).unwrap()].clone()
+        };
+        assert_eq!(at(measured, "preset"), "\"small\"");
+        assert_eq!(at(measured, "model"), "\"m, \"\"7B\"\"\"");
+        assert_eq!(at(measured, "context (tokens)"), "2048");
+        assert_eq!(at(measured, "flags"), "\"enforce-eager=true\"");
+        assert!(at(measured, "mean latency (s)").parse::<f64>().is_ok());
+        assert!(at(measured, "generation TPS by the client (tokens/s)").parse::<f64>().is_ok());
+        assert_eq!(at(failed, "preset"), "\"'=HYPERLINK(1)\"");
+        assert_eq!(at(failed, "ending"), "\"failed\"");
+        assert_eq!(at(failed, "failed at"), "\"ended before it was ready\"");
+        let reason = at(failed, "reason");
+        assert!(reason.starts_with("\"'-rm said that it ended"), "{reason}");
+        assert!(reason.chars().count() <= REASON_CHARS_MAX + 3, "{reason}");
+        assert!(at(failed, "remedy").contains("memory"));
+        for name in ["prompt TPS (tokens/s)", "mean latency (s) low", "errors", "running requests"]
+        {
+            assert_eq!(at(failed, name), "", "{name}");
+        }
+        assert_eq!((at(failed, "runs"), at(failed, "failed runs")), ("0".into(), "1".into()));
+        assert_eq!(
+            (at(measured, "currency"), at(failed, "currency")),
+            ("\"EUR\"".into(), "\"\"".into())
+        );
+    }
+
+    #[test]
+    fn a_set_that_is_no_matrix_has_no_such_table() {
+        assert_eq!(of_matrix(&SetSummary { matrix: None, ..made() }), None);
+    }
+}
