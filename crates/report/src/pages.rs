@@ -1,4 +1,4 @@
-//! The documents: what stands on the page of a run, of a set and of a suite.
+//! The documents: what stands on the page of a run, of a set, of a suite and of a matrix.
 //!
 //! A page is a function of what is stored: it reads no clock and opens nothing, so that the same
 //! files always make the same bytes. Sentences beside charts are made from the numbers that the
@@ -10,6 +10,7 @@ mod cells;
 mod charts;
 pub mod csv;
 mod frame;
+pub mod matrix;
 pub mod results;
 mod rows;
 mod run;
@@ -37,5 +38,8 @@ pub struct SuiteInput<'a> {
 
 /// The page that fits what the set asked.
 pub fn of_set(input: &SuiteInput<'_>) -> Document {
-    if input.set.suite.is_some() { suite(input) } else { set(input) }
+    if input.set.suite.is_some() {
+        return suite(input);
+    }
+    matrix::page(input).unwrap_or_else(|| set(input))
 }

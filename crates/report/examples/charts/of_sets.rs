@@ -149,6 +149,7 @@ fn bars() -> Chart {
         value,
         interval: value.map(|value| (value * 0.93, value * 1.05)),
         hollow,
+        failed: false,
         note: value.is_none().then(|| "the server reports no usage".to_owned()),
     };
     let group = |label: &str, values: [Option<f64>; 3]| BarGroup {
@@ -185,6 +186,7 @@ fn many_bars() -> Chart {
             value: Some(30.0 + f64::from(n * 37 % 90)),
             interval: None,
             hollow: false,
+            failed: false,
             note: None,
         }],
     };

@@ -1,9 +1,10 @@
-//! Bars in groups, from left to right, each with its number at its end. What is missing is a dash.
+//! Bars in groups, from left to right, each with its number at its end. What is missing is a dash, and
+//! what failed a cross.
 
 use super::axis::{BELOW, draw_below, draw_upright_grid};
 use super::frame::{Area, Canvas, MARGIN, RIGHT, Swatch, draw_surface};
 use super::lettering::{NAME, TICK};
-use super::marks::{Look, distinct, draw_interval_over};
+use super::marks::{Look, distinct, draw_cross, draw_interval_over};
 use super::palette::Paint;
 use super::plot::{Bar, BarGroup, Bars};
 use super::scale::Scale;
@@ -22,6 +23,13 @@ struct Rows {
     thickness: f64,
     x: Scale,
     area: Area,
+}
+
+impl Rows {
+    /// Where bars begin; a logarithmic axis has no zero and begins at its left.
+    fn zero(&self) -> f64 {
+        self.x.place(0.0)
+    }
 }
 
 impl Bars {
@@ -64,8 +72,8 @@ impl Bars {
             }
             drawing.close_group();
         }
-        let (top, bottom) =
-            (Place { x: area.left, y: area.top }, Place { x: area.left, y: area.bottom });
+        let zero = rows.zero();
+        let (top, bottom) = (Place { x: zero, y: area.top }, Place { x: zero, y: area.bottom });
         drawing.line(top, bottom, Paint::Frame);
     }
 
@@ -79,7 +87,7 @@ impl Bars {
             [bar.value, interval.map(|ends| ends.0), interval.map(|ends| ends.1)]
         };
         let values: Vec<f64> = self.bars().flat_map(ends).flatten().collect();
-        Ticks::round(self.y.spacing(), &values)
+        Ticks::on_both_sides(self.y.spacing(), &values)
     }
 
     /// Each bar with its group and its upper edge.
@@ -132,9 +140,11 @@ impl Bars {
                 &tip,
             );
         };
-        let end = rows.x.place(value);
-        let corners =
-            (Place { x: area.left, y: top + 1.0 }, Place { x: end, y: top + rows.thickness - 1.0 });
+        let (zero, end) = (rows.zero(), rows.x.place(value));
+        let corners = (
+            Place { x: zero.min(end), y: top + 1.0 },
+            Place { x: zero.max(end), y: top + rows.thickness - 1.0 },
+        );
         if bar.hollow {
             let outline = drawing.element("rect").corners(corners.0, corners.1).tip(&tip);
             let outline = outline.paint("fill", Paint::Surface).paint("stroke", look.paint());
@@ -142,11 +152,12 @@ impl Bars {
         } else {
             draw_surface(drawing, corners, (look.paint(), 1.0, look.hatching()), Some(&tip));
         }
-        let mut text_from = end;
+        // Right of the axis, where nothing else stands, also where the bar goes to the left.
+        let mut text_from = zero.max(end);
         if let Some((low, high)) = bar.interval {
             let ends = [low, high].map(|end| Place { x: rows.x.place(end), y: middle });
             draw_interval_over(drawing, ends[0], ends[1], Paint::Ink);
-            text_from = end.max(ends[1].x);
+            text_from = text_from.max(ends[1].x);
         }
         let letters = TICK.anchored(Anchor::Start).painted(Paint::Ink);
         let at = Place { x: text_from + 7.0, y: middle + 4.0 };
@@ -163,17 +174,23 @@ impl Bars {
     }
 }
 
-/// A dash, with the reason where it is known.
+/// A dash, or a cross where it failed, with the reason where it is known.
 fn draw_missing(drawing: &mut Drawing, bar: &Bar, (at, thickness): (Place, f64), tip: &str) {
     let note = bar.note.as_deref().unwrap_or_default();
-    let text = format!("{} {note}", number::NOTHING);
+    let sign = if bar.failed { "" } else { number::NOTHING };
+    let text = format!("{sign} {note}");
     let letters = TICK.anchored(Anchor::Start);
-    let short = letters.shortened(text.trim_end(), NOTE_WIDTH_MAX);
-    drawing.text(Place { x: at.x + 7.0, y: at.y + 4.0 }, letters, &short);
+    let short = letters.shortened(text.trim(), NOTE_WIDTH_MAX);
+    let mut from = at.x + 7.0;
+    if bar.failed {
+        draw_cross(drawing, Place { x: from + 4.0, y: at.y });
+        from += 15.0;
+    }
+    drawing.text(Place { x: from, y: at.y + 4.0 }, letters, &short);
     let half = thickness / 2.0;
     let corners = (
         Place { x: at.x, y: at.y - half },
-        Place { x: at.x + letters.width(&short) + 7.0, y: at.y + half },
+        Place { x: from + letters.width(&short), y: at.y + half },
     );
     drawing.element("rect").corners(corners.0, corners.1).unseen().tip(tip).end();
 }

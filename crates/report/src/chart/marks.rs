@@ -171,3 +171,14 @@ pub(super) fn draw_interval_over(drawing: &mut Drawing, from: Place, to: Place, 
     }
     draw_interval(drawing, from, to, paint);
 }
+
+/// Where something was tried and came to nothing.
+pub(super) fn draw_cross(drawing: &mut Drawing, at: Place) {
+    const REACH: f64 = 4.0;
+    for slope in [REACH, -REACH] {
+        let from = Place { x: at.x - REACH, y: at.y - slope };
+        let to = Place { x: at.x + REACH, y: at.y + slope };
+        let line = drawing.element("line").ends(from, to).paint("stroke", Paint::Bad);
+        line.word("stroke-width", "2").end();
+    }
+}

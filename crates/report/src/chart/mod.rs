@@ -22,6 +22,7 @@ mod shares;
 mod svg;
 mod table;
 mod ticks;
+mod tiles;
 mod timeline;
 mod words;
 
@@ -29,7 +30,7 @@ use frame::Canvas;
 pub use plot::{
     Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
-    ShareRow, Shares, Timeline, TimelinePanel, TimelineSeries,
+    ShareRow, Shares, Tile, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
 };
 
 /// A picture of numbers that can be read without its page.
@@ -77,6 +78,7 @@ impl Chart {
             Plot::Pareto(pareto) => pareto.draw(&mut canvas),
             Plot::Bars(bars) => bars.draw(&mut canvas),
             Plot::Shares(shares) => shares.draw(&mut canvas),
+            Plot::Tiles(tiles) => tiles.draw(&mut canvas),
         }
         canvas.finish(self, theme)
     }

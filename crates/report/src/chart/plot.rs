@@ -11,6 +11,7 @@ pub enum Plot {
     Pareto(Pareto),
     Bars(Bars),
     Shares(Shares),
+    Tiles(Tiles),
 }
 
 /// What an axis measures.
@@ -190,6 +191,37 @@ pub struct Bar {
     pub value: Option<f64>,
     pub interval: Option<(f64, f64)>,
     pub hollow: bool,
+    /// It was tried and came to nothing: a cross, where what nobody knows is a dash.
+    pub failed: bool,
+    pub note: Option<String>,
+}
+
+/// Values of pairs, such as of hardware and context length, in shades.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tiles {
+    /// What the shades mean.
+    pub value: Measure,
+    /// What the columns are, such as `Context length`.
+    pub across: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<TileRow>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TileRow {
+    pub label: String,
+    /// One for each column; `None` where there is no such pair.
+    pub tiles: Vec<Option<Tile>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// `None` where there is none, which is not zero.
+    pub value: Option<f64>,
+    /// Not to be relied on: an outline without a shade.
+    pub hollow: bool,
+    /// A cross, where what nobody knows is a dash.
+    pub failed: bool,
     pub note: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use super::distribution::named;
 use super::load_axis::UNLIMITED;
 use super::plot::{
     Bar, BarGroup, Bars, Distribution, Gantt, GanttRow, HeatMap, LinePoint, Lines, Measure, Pareto,
-    ParetoPoint, Plot, Shares, Timeline,
+    ParetoPoint, Plot, Shares, Tile, TileRow, Tiles, Timeline,
 };
 use super::{Chart, words};
 use crate::document::{Cell, Column, Table, Text, plain};
@@ -35,6 +35,7 @@ impl Chart {
             Plot::Pareto(pareto) => pareto.grid(),
             Plot::Bars(bars) => bars.grid(),
             Plot::Shares(shares) => shares.grid(),
+            Plot::Tiles(tiles) => tiles.grid(),
         };
         Table { id: format!("{}-data", self.id), caption: self.title.clone(), columns, rows, notes }
     }
@@ -287,5 +288,25 @@ impl Shares {
             label.into_iter().chain(counts).chain([count_cell(row.total())]).collect()
         });
         Grid { columns, rows: rows.collect(), ..Grid::default() }
+    }
+}
+
+impl Tiles {
+    fn grid(&self) -> Grid {
+        let heads = self.columns.iter().map(|column| Column::right(column.clone()));
+        let columns = [Column::left(self.value.title())].into_iter().chain(heads).collect();
+        let cell = |tile: Option<&Tile>| match tile {
+            None => Cell::default(),
+            Some(tile) => Cell {
+                detail: tile.note.clone(),
+                doubtful: tile.hollow,
+                ..optional_cell(tile.known())
+            },
+        };
+        let row = |row: &TileRow| {
+            let tiles = (0..self.columns.len()).map(|place| row.tiles.get(place)?.as_ref());
+            [Cell::text(row.label.clone())].into_iter().chain(tiles.map(cell)).collect()
+        };
+        Grid { columns, rows: self.rows.iter().map(row).collect(), ..Grid::default() }
     }
 }

@@ -27,6 +27,24 @@ impl Ticks {
         }
     }
 
+    /// From the round value below the least to the one above the greatest, zero among them.
+    pub(super) fn on_both_sides(spacing: Spacing, values: &[f64]) -> Self {
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let low = finite().fold(0.0, f64::min);
+        let high = finite().fold(0.0, f64::max);
+        let width = high - low;
+        if spacing != Spacing::Even || 0.0 <= low || !width.is_finite() {
+            return Self::round(spacing, values);
+        }
+        let step = round_step(width / STEPS);
+        let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
+        let named = whole_numbers(last - first).map(|n| {
+            let value = (first + n) * step;
+            (value, in_steps(value, step))
+        });
+        Self { spacing, ends: (first * step, last * step), named: named.collect() }
+    }
+
     /// The same, but no further than the greatest value.
     pub(super) fn up_to(spacing: Spacing, values: &[f64]) -> Self {
         match spacing {

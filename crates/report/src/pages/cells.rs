@@ -15,7 +15,7 @@ pub(super) fn number(row: &Row<'_>, quantity: &str, places: usize) -> Cell {
 }
 
 /// What a number of a distribution is made of.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Behind {
     values: Option<u64>,
     independent: Option<f64>,

@@ -4,6 +4,7 @@
 mod bars;
 pub(crate) mod findings;
 mod levels;
+mod matrix;
 mod repeat;
 mod suite;
 mod words;
@@ -37,9 +38,10 @@ const NAME_CHARS_MAX: usize = 24;
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
     let mut page = vec![simulated(set, style), head(set, style), verdict(set, style)];
-    match &set.suite {
-        Some(suite) => page.extend(suite::tables(set, suite, style)),
-        None => {
+    match (&set.suite, &set.matrix) {
+        (Some(suite), _) => page.extend(suite::tables(set, suite, style)),
+        (None, Some(matrix)) => page.extend(matrix::parts(set, matrix, style)),
+        (None, None) => {
             page.extend(set.conditions.iter().flat_map(|one| of_condition(set, one, style)));
         }
     }
@@ -100,6 +102,9 @@ fn head(set: &SetSummary, style: Style) -> String {
     let mut text = style.paint(Ink::Bold, &title) + "\n";
     if let Some(suite) = &set.suite {
         return text + &suite::head(set, suite) + &hanging("", 0, &manner(&set.asked, set.seed));
+    }
+    if let Some(matrix) = &set.matrix {
+        return text + &matrix::head(matrix) + &hanging("", 0, &manner(&set.asked, set.seed));
     }
     text += &hanging("", 0, &question(set));
     text += &hanging("", 0, &manner(&set.asked, set.seed));

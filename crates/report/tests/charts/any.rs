@@ -3,7 +3,7 @@
 use inferometer_report::chart::{
     Bar, BarGroup, Bars, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap, LinePoint,
     LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind, ShareClass,
-    ShareRow, Shares, Timeline, TimelinePanel, TimelineSeries,
+    ShareRow, Shares, Tile, TileRow, Tiles, Timeline, TimelinePanel, TimelineSeries,
 };
 use proptest::prelude::*;
 
@@ -116,10 +116,11 @@ fn any_pareto() -> impl Strategy<Value = Plot> {
 }
 
 fn any_bars() -> impl Strategy<Value = Plot> {
-    let bar = (name(), proptest::option::of(value()), interval(), any::<bool>()).prop_map(
+    let signed = (value(), any::<bool>()).prop_map(|(size, less)| if less { -size } else { size });
+    let bar = (name(), proptest::option::of(signed), interval(), any::<bool>()).prop_map(
         |(series, value, interval, hollow)| {
             let note = hollow.then(|| HOSTILE.to_owned());
-            Bar { series, value, interval, hollow, note }
+            Bar { series, value, interval, hollow, failed: hollow, note }
         },
     );
     let group = (name(), proptest::collection::vec(bar, 0..5))
@@ -137,6 +138,23 @@ fn any_shares() -> impl Strategy<Value = Plot> {
     )
 }
 
+fn any_tiles() -> impl Strategy<Value = Plot> {
+    let tile = (proptest::option::of(value()), any::<bool>(), any::<bool>()).prop_map(
+        |(value, hollow, failed)| Tile {
+            value,
+            hollow,
+            failed,
+            note: failed.then(|| HOSTILE.to_owned()),
+        },
+    );
+    let tiles = proptest::collection::vec(proptest::option::of(tile), 0..8);
+    let row = (name(), tiles).prop_map(|(label, tiles)| TileRow { label, tiles });
+    let columns = proptest::collection::vec(name(), 0..8);
+    (any_measure(), name(), columns, proptest::collection::vec(row, 0..12)).prop_map(
+        |(value, across, columns, rows)| Plot::Tiles(Tiles { value, across, columns, rows }),
+    )
+}
+
 pub(crate) fn any_plot() -> impl Strategy<Value = Plot> {
     prop_oneof![
         any_lines(),
@@ -146,6 +164,7 @@ pub(crate) fn any_plot() -> impl Strategy<Value = Plot> {
         any_heat_map(),
         any_pareto(),
         any_bars(),
-        any_shares()
+        any_shares(),
+        any_tiles()
     ]
 }

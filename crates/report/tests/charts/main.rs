@@ -8,7 +8,8 @@ mod picture;
 use inferometer_report::chart::{
     Bar, BarGroup, Bars, Chart, Curve, Distribution, Gantt, GanttEnding, GanttRow, HeatMap,
     LinePoint, LineSeries, Lines, LinesPanel, Measure, Pareto, ParetoPoint, Plot, ScaleKind,
-    ShareClass, ShareRow, Shares, Theme, Timeline, TimelinePanel, TimelineSeries,
+    ShareClass, ShareRow, Shares, Theme, Tile, TileRow, Tiles, Timeline, TimelinePanel,
+    TimelineSeries,
 };
 use inferometer_report::document::plain;
 use proptest::prelude::*;
@@ -118,7 +119,8 @@ fn a_gap_breaks_the_line_and_is_shaded() {
 
 fn bars(value: Option<f64>) -> Chart {
     let note = value.is_none().then(|| "no usage".to_owned());
-    let bar = Bar { series: "out".to_owned(), value, interval: None, hollow: false, note };
+    let bar =
+        Bar { series: "out".to_owned(), value, interval: None, hollow: false, failed: false, note };
     let groups = vec![BarGroup { label: "chat".to_owned(), bars: vec![bar] }];
     chart(Plot::Bars(Bars { y: measure(ScaleKind::Linear), groups }))
 }
@@ -300,4 +302,53 @@ proptest! {
         let [id, title, finding, n] = [words.clone(), words.repeat(4), words.repeat(9), words];
         check(&Chart { id, title, finding, n, plot });
     }
+}
+
+#[test]
+fn a_bar_of_less_than_nothing_goes_to_the_left_and_its_number_stays_on_the_right() {
+    let bar = |value: f64| Bar {
+        series: "speed-up".to_owned(),
+        value: Some(value),
+        interval: None,
+        hollow: false,
+        failed: false,
+        note: None,
+    };
+    let group = |label: &str, value| BarGroup { label: label.to_owned(), bars: vec![bar(value)] };
+    let groups = vec![group("one", 25.4), group("two", -3.1)];
+    let svg =
+        chart(Plot::Bars(Bars { y: measure(ScaleKind::Linear), groups })).to_svg(Theme::Light);
+    let left = |tip: &str| -> f64 {
+        let line = svg.lines().find(|line| line.contains(tip)).unwrap();
+        line.split(" x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    let (ahead, behind) = (left("one · speed-up"), left("two · speed-up"));
+    assert!(behind < ahead, "{behind} {ahead}");
+    assert!(svg.contains(">-3.10<") && svg.contains(">25.40<"), "{svg}");
+}
+
+#[test]
+fn what_failed_is_a_cross_with_its_reason_and_what_nobody_knows_a_dash() {
+    let tile = |value: Option<f64>, failed: bool| {
+        let note = failed.then(|| "out of <memory>".to_owned());
+        Some(Tile { value, hollow: false, failed, note })
+    };
+    let tiles = vec![tile(Some(676.1), false), tile(None, true), tile(None, false), None];
+    let chart = chart(Plot::Tiles(Tiles {
+        value: measure(ScaleKind::Linear),
+        across: "Context".to_owned(),
+        columns: ["2k", "8k", "32k", "64k"].map(str::to_owned).to_vec(),
+        rows: vec![TileRow { label: "gpu-small".to_owned(), tiles }],
+    }));
+    let svg = chart.to_svg(Theme::Page);
+    check(&chart);
+    assert_eq!(svg.matches("stroke=\"var(--bad)\"").count(), 2, "two strokes of one cross");
+    assert!(svg.contains("gpu-small · 8k · failed · out of &lt;memory&gt;"), "{svg}");
+    assert!(svg.contains(">–<") && svg.contains(">676.1<"));
+    let row = &chart.table().rows[0];
+    assert_eq!(
+        row.iter().map(|cell| cell.text.as_str()).collect::<Vec<_>>(),
+        ["gpu-small", "676.1", "–", "–", ""]
+    );
+    assert_eq!(row[2].detail.as_deref(), Some("out of <memory>"));
 }

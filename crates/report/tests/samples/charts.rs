@@ -198,6 +198,7 @@ fn bars() -> Plot {
         value,
         interval: value.map(|value| (value * 0.9, value * 1.1)),
         hollow: false,
+        failed: false,
         note: None,
     };
     let group = |label: &str, ttft, tpot| BarGroup {

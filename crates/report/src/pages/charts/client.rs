@@ -50,6 +50,7 @@ fn group(row: &Row<'_>) -> BarGroup {
         value,
         interval: None,
         hollow: false,
+        failed: false,
         note: None,
     });
     BarGroup { label: row.name.clone(), bars: bars.collect() }

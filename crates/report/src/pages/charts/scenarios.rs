@@ -72,6 +72,7 @@ fn group(row: &Row<'_>) -> BarGroup {
             value: across.mean,
             interval: pair(across.doubt()),
             hollow: reservation.is_some(),
+            failed: false,
             note: reservation.clone().or(across.reason),
         }
     };

@@ -1,0 +1,283 @@
+//! What the parts of the page look things up in: rows by their places, and how everything is called.
+
+use std::collections::BTreeMap;
+
+use inferometer_analysis::Verdict;
+use inferometer_analysis::matrix::{Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding};
+use inferometer_analysis::set::{Across, SetSummary};
+use inferometer_model::campaign::{Level, Strategy};
+use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
+
+use crate::escape::terminal_line;
+use crate::number::{NOTHING, count};
+use crate::pages::words::{counted, level_name};
+
+/// Presets and flags are named in a file, and names of servers are no shorter.
+const NAME_CHARS_MAX: usize = 60;
+const REASON_CHARS_MAX: usize = 300;
+
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) set: &'a SetSummary,
+    pub(crate) matrix: &'a MatrixSummary,
+}
+
+/// Whose count of tokens the rates are made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CountedBy {
+    Server,
+    Client,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn row(&self, place: u32) -> Option<&'a MatrixRow> {
+        self.matrix.rows.get(usize::try_from(place).ok()?)
+    }
+
+    pub(crate) fn rows_at(&self, places: &[u32]) -> Vec<&'a MatrixRow> {
+        places.iter().filter_map(|place| self.row(*place)).collect()
+    }
+
+    pub(crate) fn preset(&self, place: u32) -> String {
+        let preset = usize::try_from(place).ok().and_then(|at| self.matrix.presets.get(at));
+        preset.map_or_else(
+            || NOTHING.to_owned(),
+            |preset| terminal_line(&preset.name, NAME_CHARS_MAX),
+        )
+    }
+
+    pub(crate) fn model(&self, place: u32) -> String {
+        let model = usize::try_from(place).ok().and_then(|at| self.matrix.models.get(at));
+        let name =
+            model.map(|model| if model.label.is_empty() { &model.name } else { &model.label });
+        name.map_or_else(|| NOTHING.to_owned(), |name| terminal_line(name, NAME_CHARS_MAX))
+    }
+
+    /// The deployment among those of the same model and context: `H100X2 · tensor`.
+    pub(crate) fn deployment(&self, row: &MatrixRow) -> String {
+        let preset = self.preset(row.preset);
+        match variant(row) {
+            Some(variant) => format!("{preset} · {variant}"),
+            None => preset,
+        }
+    }
+
+    /// The whole cell with its load: `H100X2 · Llama-3B · 2,048 tokens · tensor · c=10`.
+    pub(crate) fn cell(&self, row: &MatrixRow) -> String {
+        let mut parts = vec![self.preset(row.preset), self.model(row.model)];
+        parts.extend(row.context.map(context_words));
+        parts.extend(variant(row));
+        parts.extend(self.level(row.level));
+        parts.join(" · ")
+    }
+
+    /// `None` where all rows have the same load, which then needs no telling.
+    pub(crate) fn level(&self, level: Level) -> Option<String> {
+        let first = self.matrix.rows.first().map(|row| row.level);
+        let several = self.matrix.rows.iter().any(|row| Some(row.level) != first);
+        several.then(|| level_name(level))
+    }
+
+    /// Whether context lengths are varied.
+    pub(crate) fn has_contexts(&self) -> bool {
+        let first = self.matrix.rows.first().map(|row| row.context);
+        self.matrix.rows.iter().any(|row| Some(row.context) != first)
+    }
+
+    /// A page with more rows than fit one look shows what is best and what failed, and has the rest
+    /// folded away and without what the CSV has as well.
+    pub(crate) const fn is_large(&self) -> bool {
+        const ROWS_MAX: usize = 48;
+        ROWS_MAX < self.matrix.rows.len()
+    }
+
+    /// The server's, unless no server of the matrix has counters.
+    pub(crate) fn counted_by(&self) -> CountedBy {
+        let by_server = |row: &MatrixRow| row.generation_tps.mean.is_some();
+        let by_client = |row: &MatrixRow| row.client_generation_tps.mean.is_some();
+        if !self.matrix.rows.iter().any(by_server) && self.matrix.rows.iter().any(by_client) {
+            CountedBy::Client
+        } else {
+            CountedBy::Server
+        }
+    }
+
+    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r Across {
+        match (figure, self.counted_by()) {
+            (MatrixFigure::PromptTps, CountedBy::Server) => &row.prompt_tps,
+            (MatrixFigure::PromptTps, CountedBy::Client) => &row.client_prompt_tps,
+            (MatrixFigure::GenerationTps, CountedBy::Server) => &row.generation_tps,
+            (MatrixFigure::GenerationTps, CountedBy::Client) => &row.client_generation_tps,
+            (MatrixFigure::Latency, _) => &row.latency_s,
+            (MatrixFigure::Ttft, _) => &row.ttft_s,
+            (MatrixFigure::Cost, _) => &row.cost_per_million,
+            (MatrixFigure::Energy, _) => &row.energy_per_token_j,
+        }
+    }
+
+    /// Whether any row has it; what none has needs no column of dashes.
+    pub(crate) fn has(&self, figure: MatrixFigure) -> bool {
+        self.matrix.rows.iter().any(|row| self.figure(row, figure).mean.is_some())
+    }
+
+    pub(crate) fn unit(&self, figure: MatrixFigure) -> String {
+        match figure {
+            MatrixFigure::PromptTps | MatrixFigure::GenerationTps => "tok/s".to_owned(),
+            MatrixFigure::Latency | MatrixFigure::Ttft => "s".to_owned(),
+            MatrixFigure::Cost => format!("{} per million generated tokens", self.currency()),
+            MatrixFigure::Energy => "J per generated token".to_owned(),
+        }
+    }
+
+    pub(crate) fn currency(&self) -> String {
+        let told = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
+        told.map_or_else(|| "money".to_owned(), |currency| terminal_line(currency, 12))
+    }
+}
+
+pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {
+    match figure {
+        MatrixFigure::PromptTps => "Prompt TPS",
+        MatrixFigure::GenerationTps => "Generation TPS",
+        MatrixFigure::Latency => "Mean latency",
+        MatrixFigure::Ttft => "Mean TTFT",
+        MatrixFigure::Cost => "Cost",
+        MatrixFigure::Energy => "Energy",
+    }
+}
+
+/// Inside of a sentence.
+pub(crate) const fn figure_word(figure: MatrixFigure) -> &'static str {
+    match figure {
+        MatrixFigure::PromptTps => "prompt TPS",
+        MatrixFigure::GenerationTps => "generation TPS",
+        MatrixFigure::Latency => "mean latency",
+        MatrixFigure::Ttft => "mean TTFT",
+        MatrixFigure::Cost => "cost",
+        MatrixFigure::Energy => "energy",
+    }
+}
+
+pub(crate) const fn best_word(figure: MatrixFigure) -> &'static str {
+    if is_more_better(figure) { "Highest" } else { "Lowest" }
+}
+
+pub(crate) const fn is_more_better(figure: MatrixFigure) -> bool {
+    matches!(figure, MatrixFigure::PromptTps | MatrixFigure::GenerationTps)
+}
+
+pub(crate) const fn strategy_name(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Tensor => "tensor parallel",
+        Strategy::Pipeline => "pipeline parallel",
+    }
+}
+
+pub(crate) fn context_words(tokens: u32) -> String {
+    format!("{} tokens", count(tokens.into()))
+}
+
+/// Strategy and flags, where they are varied: `tensor · enforce-eager=true`.
+pub(crate) fn variant(row: &MatrixRow) -> Option<String> {
+    let strategy = row.strategy.map(|strategy| strategy.word().to_owned());
+    let parts: Vec<String> = strategy.into_iter().chain(flags_words(&row.flags)).collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
+}
+
+pub(crate) fn flags_words(flags: &BTreeMap<String, String>) -> Option<String> {
+    let told: Vec<String> = flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!told.is_empty()).then(|| terminal_line(&told.join(" "), NAME_CHARS_MAX))
+}
+
+/// Why the numbers of a row are not to be relied on; `None` where they are.
+pub(crate) fn reservation(row: &MatrixRow) -> Option<String> {
+    match &row.ending {
+        RowEnding::WithErrors => Some(format!("{} failed, so it wins nothing", errors_words(row))),
+        RowEnding::Partly { failure } => Some(format!(
+            "{} of {} came to nothing, so it wins nothing: {}",
+            row.failed_points.len(),
+            counted((row.points.len() + row.failed_points.len()) as u64, "run"),
+            reason(failure)
+        )),
+        _ if row.verdict == Some(Verdict::Invalid) => Some("its runs are invalid".to_owned()),
+        RowEnding::Clean | RowEnding::Failed { .. } | RowEnding::Missing => None,
+    }
+}
+
+/// `10 of 100 requests`.
+pub(crate) fn errors_words(row: &MatrixRow) -> String {
+    format!("{} of {}", count(row.errors), counted(row.requests, "request"))
+}
+
+/// Why a row has no numbers at all; `None` where it has.
+pub(crate) fn nothing(row: &MatrixRow) -> Option<String> {
+    match &row.ending {
+        RowEnding::Failed { failure } => Some(reason(failure)),
+        RowEnding::Missing => Some("not measured yet".to_owned()),
+        RowEnding::Clean | RowEnding::WithErrors | RowEnding::Partly { .. } => None,
+    }
+}
+
+/// In one line; servers may say anything.
+pub(crate) fn reason(failure: &DeploymentFailure) -> String {
+    let what = terminal_line(failure.what.trim(), REASON_CHARS_MAX);
+    if what.is_empty() { failure.stage.to_string() } else { format!("{}: {what}", failure.stage) }
+}
+
+/// May be compared: everything was measured, and everything ended well.
+pub(crate) fn is_clean(row: &MatrixRow) -> bool {
+    row.ending == RowEnding::Clean && row.verdict != Some(Verdict::Invalid)
+}
+
+/// The best of rows that may be compared.
+pub(crate) fn best<'a>(
+    view: View<'_>,
+    rows: impl IntoIterator<Item = &'a MatrixRow>,
+    figure: MatrixFigure,
+) -> Option<(&'a MatrixRow, f64)> {
+    let clean = rows.into_iter().filter(|row| is_clean(row));
+    let known = clean.filter_map(|row| Some((row, view.figure(row, figure).mean?)));
+    known.reduce(|best, other| {
+        let ahead = if is_more_better(figure) { best.1 < other.1 } else { other.1 < best.1 };
+        if ahead { other } else { best }
+    })
+}
+
+pub(crate) const fn failure(row: &MatrixRow) -> Option<&DeploymentFailure> {
+    match &row.ending {
+        RowEnding::Failed { failure } | RowEnding::Partly { failure } => Some(failure),
+        RowEnding::Clean | RowEnding::WithErrors | RowEnding::Missing => None,
+    }
+}
+
+/// In two or three words.
+pub(crate) fn short(row: &MatrixRow) -> String {
+    let Some(failure) = failure(row) else { return "not measured yet".to_owned() };
+    failure.cause.map_or_else(|| failure.stage.to_string(), |cause| cause_name(cause).to_owned())
+}
+
+pub(crate) const fn cause_name(cause: LikelyCause) -> &'static str {
+    match cause {
+        LikelyCause::OutOfMemory => "out of memory",
+        LikelyCause::PortInUse => "port in use",
+        LikelyCause::GatedModel => "gated model",
+        LikelyCause::NoSuchModel => "no such model",
+        LikelyCause::BadFlag => "bad flag",
+        LikelyCause::NoGpu => "no GPU",
+        LikelyCause::MissingLibrary => "missing library",
+        LikelyCause::DiskFull => "disk full",
+        LikelyCause::NoSuchImage => "no such image",
+        LikelyCause::NoContainerDaemon => "no container daemon",
+        LikelyCause::Permission => "not permitted",
+    }
+}
+
+pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Certain => "certain",
+        Certainty::Undecided => "undecided",
+        Certainty::OneRun => "not known: one run",
+        Certainty::Alone => "alone",
+        Certainty::Same => "the same deployment",
+    }
+}
