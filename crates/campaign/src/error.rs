@@ -5,6 +5,8 @@ use inferometer_model::Spec;
 use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Question, Search, Suite, Sweep};
 use inferometer_model::spec::{Relation, Slo};
 
+use crate::matrix;
+
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CampaignError {
     #[error("nothing is measured: there is no server in the list")]
@@ -60,6 +62,22 @@ pub enum CampaignError {
          suite for each server"
     )]
     TwoServers(String, String),
+    #[error(
+        "the matrix describes {cells} cells and asks {conditions}: each needs both, its place and \
+         what it asks"
+    )]
+    Cells { cells: usize, conditions: usize },
+    #[error("nothing is asked of the cells: give a load, such as concurrency = [10]")]
+    NoLoad,
+    #[error("two cells are called `{0}`; give one of them another name")]
+    TwiceTheCell(String),
+    #[error("the cell `{0}` names a preset or a model that is not in the lists of the matrix")]
+    CellOfNothing(String),
+    #[error(
+        "the runs of a matrix are all known beforehand, and --stop-at is for those that are not; \
+         ask for more with --repeat"
+    )]
+    StopAtOfMatrix,
 }
 
 pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
@@ -71,7 +89,8 @@ pub(crate) fn check(spec: &CampaignSpec) -> Result<(), CampaignError> {
         return Err(CampaignError::StopAtShare(wrong));
     }
     match &spec.question {
-        Question::Repeat | Question::Matrix(_) => Ok(()),
+        Question::Repeat => Ok(()),
+        Question::Matrix(matrix) => matrix::check(spec, matrix),
         Question::Suite(suite) => check_suite(spec, suite),
         Question::Sweep(sweep) => check_sweep(spec, sweep),
     }

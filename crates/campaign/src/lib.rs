@@ -1,4 +1,4 @@
-//! Many runs as one question: repeat, sweep, search, suite. Pure state machines.
+//! Many runs as one question: repeat, sweep, search, suite, matrix. Pure state machines.
 //!
 //! A [`Campaign`] is told what each run came to and answers which is next. It is a function of its
 //! spec and of what it was told, so a set is resumed by telling it again what is already stored.
@@ -8,6 +8,8 @@
 //! - A **sweep** measures every level so (`grid`, in the order of `order`), then levels around the
 //!   knee (`fine`), then those that a search asks for (`search`).
 //! - A **suite** measures the levels of one scenario after those of the other, round by round.
+//! - A **matrix** puts up one server after the other and measures each at all its loads (`matrix`);
+//!   nothing that it finds changes what is asked, so its points may come in any order.
 //! - `seeds` says which seed a run has; conditions share them, so that they are paired.
 
 mod error;
@@ -17,6 +19,7 @@ mod grid;
 mod history;
 mod judgement;
 mod ladder;
+pub mod matrix;
 mod order;
 mod precision;
 mod reading;
@@ -142,7 +145,17 @@ impl Campaign {
     }
 
     fn slot(&self) -> Option<Slot> {
+        if matches!(self.spec.question, Question::Matrix(_)) {
+            return self.slot_of_matrix();
+        }
         self.planned().next().or_else(|| self.fine()?.next()).or_else(|| self.searches()?.next())
+    }
+
+    fn slot_of_matrix(&self) -> Option<Slot> {
+        let points = matrix::deployments(&self.spec).into_iter().flat_map(|it| it.points);
+        let point = points.into_iter().nth(self.history.count() as usize)?;
+        let Point { condition, level, repetition, stage, .. } = point;
+        Some(Slot { condition, level, repetition, stage })
     }
 
     /// What is laid out before anything is known.

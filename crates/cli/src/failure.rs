@@ -106,6 +106,16 @@ impl Failure {
         self.passing
     }
 
+    /// Whether something is wrong with this program or its machine, and with nothing else.
+    pub(crate) fn is_internal(&self) -> bool {
+        self.exit == Exit::Internal
+    }
+
+    /// What is shown below the message.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.shown.iter().chain(&self.hint).cloned().collect()
+    }
+
     /// Lines of the input, to be shown below the message.
     pub(crate) fn shown(mut self, lines: Vec<String>) -> Self {
         self.shown = lines;

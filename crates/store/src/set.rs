@@ -285,6 +285,17 @@ impl SetDirectory {
         files::write_atomically(&self.path.join(SUMMARY_FILE), json)
     }
 
+    /// Takes back what the points came to: some of them are to be measured again.
+    pub fn unseal(&self) -> Result<(), StoreError> {
+        let path = self.path.join(SUMMARY_FILE);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(StoreError::Write { path, error })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     pub fn read_summary(&self) -> Result<Option<Vec<u8>>, StoreError> {
         files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
     }

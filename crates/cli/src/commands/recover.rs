@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_store::{RunDirectory, StoreError, Stored};
+use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored};
 
 use super::{seal_summary, show, store};
 use crate::arguments::StoredRunArguments;
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::set;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let found = store(&arguments.store)?
@@ -19,7 +20,8 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
         Stored::Run(directory) if !directory.id().contains('/') => directory,
         Stored::Run(point) => {
             let set = point.path().parent().and_then(Path::parent).unwrap_or(point.path());
-            return Err(of_a_set(&format!("{} is a run of a set", point.id()), set));
+            let set = SetDirectory::at(set.to_owned());
+            return Err(of_a_set(&format!("{} is a run of a set", point.id()), &set));
         }
         Stored::Import(import, _) => {
             return Err(Failure::usage(format!(
@@ -28,7 +30,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
             ))
             .hint(format!("see whether it is whole with: inferometer verify {}", import.id())));
         }
-        Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), set.path())),
+        Stored::Set(set) => return Err(of_a_set(&format!("{} is a set", set.id()), &set)),
     };
     let recovery = match directory.recover() {
         Ok(recovery) => recovery,
@@ -54,9 +56,9 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
 }
 
 /// What is half done is measured again there, so that all runs of a set are whole.
-fn of_a_set(what: &str, set: &Path) -> Failure {
+fn of_a_set(what: &str, set: &SetDirectory) -> Failure {
     Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
-        .hint(format!("go on with: inferometer sweep --resume {}", set.display()))
+        .hint(format!("go on with: {}", set::way_on(set)))
 }
 
 /// Whether there is a summary that can be read.

@@ -74,16 +74,8 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
         Stored::Import(..) => return Err(imported::beside_runs()),
     };
     let manifest = set.manifest().map_err(refused)?;
-    if let Question::Sweep(_) = manifest.campaign.question {
-        return Err(Failure::usage(format!(
-            "{} is a sweep: a limit is about one load, and a sweep has several",
-            set.id()
-        ))
-        .hint(format!(
-            "name one of its runs, such as {}/0, or search for the load that keeps it: sweep --find \
-             'max rate where …'",
-            set.id()
-        )));
+    if let Some(refused) = of_several(set.id(), &manifest.campaign.question) {
+        return Err(refused);
     }
     let replay = set::replay(&set, &manifest, |_, point| match point.state() {
         RunState::Sealed | RunState::Finished => {
@@ -98,6 +90,25 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
             .hint(format!("go on with: {}", set::way_on(&set))));
     }
     Ok(replay.results.iter().map(|result| set.point(result.point.number)).collect())
+}
+
+/// Sets whose runs have no common value.
+fn of_several(set: &str, question: &Question) -> Option<Failure> {
+    let (what, hint) = match question {
+        Question::Sweep(_) => (
+            format!("{set} is a sweep: a limit is about one load, and a sweep has several"),
+            format!(
+                "name one of its runs, such as {set}/0, or search for the load that keeps it: sweep \
+                 --find 'max rate where …'"
+            ),
+        ),
+        Question::Matrix(_) => (
+            format!("{set} is a matrix: a limit is about one server, and a matrix has many"),
+            format!("name runs of one cell, such as {set}/0"),
+        ),
+        Question::Repeat | Question::Suite(_) => return None,
+    };
+    Some(Failure::usage(what).hint(hint))
 }
 
 /// The summary as this version computes it, of a run that the limits can be about.

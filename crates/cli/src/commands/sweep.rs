@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use inferometer_model::campaign::{Condition, SetManifest};
 use inferometer_store::Stored;
 
-use super::store;
+use super::{matrix, store};
 use crate::arguments::{ExperimentArguments, NarratorArguments, ResultArguments, SweepArguments};
 use crate::draft::RESTART_TIMEOUT;
 use crate::experiment;
@@ -74,6 +74,9 @@ impl Resume<'_> {
             }
         };
         let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+        if matrix::is_matrix(&manifest) {
+            return matrix::go_on(&store, &set, &manifest, &typed.headers, results);
+        }
         let how = if manifest.simulated {
             How::Virtual
         } else {
@@ -112,7 +115,7 @@ fn secrets(typed: &ExperimentArguments, manifest: &SetManifest) -> Result<Vec<Se
     conditions.iter().zip(files).map(read).collect()
 }
 
-fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
+pub(super) fn check_headers(secrets: &Secrets, names: &[String]) -> Result<(), Failure> {
     let sorted = |mut names: Vec<String>| {
         names.sort_unstable();
         names

@@ -88,10 +88,14 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         set::page::show(&summary, &set::page::files(set), &[], format)?;
     }
     let verified = format!(
-        "verified {}{}: {} runs add up, and the summary is what they give",
+        "verified {}{}: {} runs add up{}, and the summary is what they give",
         set.id(),
         if manifest.simulated { " (simulated)" } else { "" },
-        replay.results.len()
+        replay.results.len(),
+        match set.failures().map_or(0, |failures| failures.len()) {
+            0 => String::new(),
+            failed => format!(", {failed} came to nothing"),
+        }
     );
     conclude(&verified, problems, page)
 }

@@ -1,16 +1,15 @@
 //! One cell as an experiment: which server it is, and what it is asked.
 
-use inferometer_engine::profile::{Profile, ProfileError};
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Cell, Level};
 use inferometer_model::spec::EngineSpec;
 use serde_json::{Map, Value, json};
 
 use super::file::MatrixFile;
+use super::play::unfit;
 use super::template;
 use crate::arguments::{EngineTable, ExperimentArguments};
 use crate::draft::{Drafted, draft_scenario};
-use crate::embedded;
 use crate::experiment::{Layer, nearest};
 use crate::failure::Failure;
 use crate::sweep::at_level;
@@ -132,28 +131,6 @@ fn typed(value: &str) -> Value {
 /// Why an embedded engine cannot be so, in its own words, line by line; `None` where it can.
 /// What would be wrong with every cell is the file's mistake.
 pub(super) fn foreseen(engine: &EngineSpec) -> Result<Option<Vec<String>>, Failure> {
-    let Err(error) = Profile::compose(&embedded::choice(engine)?) else { return Ok(None) };
-    match error {
-        ProfileError::Unknown { .. }
-        | ProfileError::Read { .. }
-        | ProfileError::Parse { .. }
-        | ProfileError::Nested { .. }
-        | ProfileError::Incomplete { .. }
-        | ProfileError::Coefficients { .. }
-        | ProfileError::Setting { .. } => Err(embedded::refusal(&error)),
-        ProfileError::NoBfloat16 { .. }
-        | ProfileError::NoSuchType { .. }
-        | ProfileError::PublishedInFp8 { .. }
-        | ProfileError::TwoQuantizations
-        | ProfileError::TensorParallel { .. }
-        | ProfileError::PipelineParallel { .. }
-        | ProfileError::BeyondModel { .. }
-        | ProfileError::StepTooSmall { .. }
-        | ProfileError::TooManySeqs { .. }
-        | ProfileError::StepsNeedV0 { .. }
-        | ProfileError::ChunksNeedV1
-        | ProfileError::DoesNotFit(_) => {
-            Ok(Some(error.to_string().lines().map(str::to_owned).collect()))
-        }
-    }
+    let failure = unfit::reason(engine)?;
+    Ok(failure.map(|failure| [vec![failure.what], failure.log].concat()))
 }

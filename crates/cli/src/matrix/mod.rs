@@ -2,7 +2,7 @@
 //! what comes of one together with flags.
 //!
 //! A file is read by its schema (`file`), multiplied out (`expand`), narrowed (`only`), and each
-//! cell becomes a whole spec (`cell`, `template`). Nothing here puts a server up.
+//! cell becomes a whole spec (`cell`, `template`). Only `play` puts servers up.
 
 mod builtin;
 mod cell;
@@ -12,6 +12,7 @@ mod list;
 mod only;
 mod outline;
 mod plan;
+mod play;
 mod rule;
 pub(crate) mod schema;
 mod tables;
@@ -24,3 +25,4 @@ pub(crate) use list::listed;
 pub(crate) use only::Selection;
 pub(crate) use outline::outline;
 pub(crate) use plan::{MatrixPlan, plan};
+pub(crate) use play::{Way, Wish, begin, check, resume};

@@ -31,7 +31,8 @@ use inferometer_store::{NewSet, RunStore, SetDirectory};
 use self::bench::Bench;
 use self::live::{LiveBench, Side, ask_all};
 use self::play::{Begun, Play};
-pub(crate) use self::points::{replay, was_cut};
+pub(crate) use self::points::{Found, check_fits, find, found_nobody, of_stored, replay, was_cut};
+pub(crate) use self::progress::figures;
 use self::virtual_time::VirtualBench;
 use crate::arguments::{NarratorArguments, PageFormat, ResultArguments};
 use crate::commands;
@@ -287,14 +288,19 @@ pub(crate) fn stored_runs(runs: usize) -> String {
 
 /// Every level that is known beforehand must find its descriptors.
 fn checked_ceiling(campaign: &CampaignSpec, how: &How) -> Result<usize, Failure> {
-    let ceiling = match (how, campaign.conditions.first()) {
-        (How::Live { .. }, Some(condition)) => ceiling(&condition.spec),
-        (How::Live { .. }, None) | (How::Virtual, _) => usize::MAX,
+    let ceiling = match how {
+        How::Live { .. } => live_ceiling(campaign),
+        How::Virtual => usize::MAX,
     };
     for spec in known_specs(campaign) {
         check_ceiling(&spec, ceiling)?;
     }
     Ok(ceiling)
+}
+
+/// Requests that may be in flight over the wire.
+pub(crate) fn live_ceiling(campaign: &CampaignSpec) -> usize {
+    campaign.conditions.first().map_or(usize::MAX, |condition| ceiling(&condition.spec))
 }
 
 /// One spec for each level of each condition.
@@ -336,7 +342,7 @@ fn check_has_report(set: &SetDirectory, campaign: &CampaignSpec) -> Result<(), F
         .hint(format!("make one when it is finished: inferometer report {path} --narrator …")))
 }
 
-fn check_format(results: &ResultArguments) -> Result<(), Failure> {
+pub(crate) fn check_format(results: &ResultArguments) -> Result<(), Failure> {
     if results.page.format() != PageFormat::Vllm {
         return Ok(());
     }

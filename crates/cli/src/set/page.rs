@@ -41,7 +41,7 @@ pub(crate) fn files(set: &SetDirectory) -> SetFiles {
 }
 
 /// The same, with the report that was just written.
-pub(super) fn files_with(set: &SetDirectory, report: Option<PathBuf>) -> SetFiles {
+pub(crate) fn files_with(set: &SetDirectory, report: Option<PathBuf>) -> SetFiles {
     SetFiles {
         set: set.path().display().to_string(),
         summary: set.path().join("summary.json").display().to_string(),

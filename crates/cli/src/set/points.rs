@@ -3,7 +3,8 @@
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_campaign::Campaign;
-use inferometer_model::campaign::{Point, SetManifest};
+use inferometer_campaign::matrix::deployments;
+use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::{Outcome, Spec};
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 
 /// A point as it lies there.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(crate) enum Found {
     Whole(Box<Summary>),
     /// Why it must be measured again.
     Broken(String),
@@ -23,7 +24,7 @@ pub(super) enum Found {
 
 /// What a run came to, if all of it is there and it was not cut short. The journal is read for
 /// this: a summary alone does not show that something was lost.
-pub(super) fn find(directory: &RunDirectory) -> Result<Found, Failure> {
+pub(crate) fn find(directory: &RunDirectory) -> Result<Found, Failure> {
     let stored = match directory.read() {
         Ok(stored) => stored,
         Err(error) => {
@@ -114,7 +115,7 @@ pub(crate) fn was_cut(summary: &Summary) -> bool {
 }
 
 /// Whether nobody was there to answer, in a run too short to be given up.
-pub(super) fn found_nobody(summary: &Summary) -> bool {
+pub(crate) fn found_nobody(summary: &Summary) -> bool {
     summary.count(Outcome::Ok) == 0
         && summary.outcomes.iter().any(|(outcome, count)| {
             matches!(outcome, Outcome::TransportError | Outcome::TimeoutConnect) && 0 < *count
@@ -122,7 +123,7 @@ pub(super) fn found_nobody(summary: &Summary) -> bool {
 }
 
 /// Refuses a stored run that is not the one which the set asks for.
-pub(super) fn check_fits(
+pub(crate) fn check_fits(
     directory: &RunDirectory,
     spec: &Spec,
     simulated: bool,
@@ -179,6 +180,9 @@ pub(crate) fn replay(
 ) -> Result<Replay, Failure> {
     let mut campaign = Campaign::new(manifest.campaign.clone())
         .map_err(|error| Failure::usage(error.to_string()))?;
+    if let Question::Matrix(_) = manifest.campaign.question {
+        return replay_matrix(set, manifest, read);
+    }
     let mut results = Vec::new();
     while let Some(point) = campaign.next() {
         let Some(summary) = read(&point, &set.point(point.number))? else {
@@ -189,4 +193,41 @@ pub(crate) fn replay(
     }
     let summary = Some(sum_up(manifest, &results, &campaign));
     Ok(Replay { results, summary })
+}
+
+/// The points of a matrix stand for themselves: one that is not there yet hides none behind it, and one
+/// that came to nothing is there.
+fn replay_matrix(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
+) -> Result<Replay, Failure> {
+    let failures = set.failures().map_err(|error| Failure::usage(error.to_string()))?;
+    let has_failed =
+        |point: &Point| failures.iter().any(|failure| failure.point.number == point.number);
+    let points = deployments(&manifest.campaign).into_iter().flat_map(|it| it.points);
+    let (mut results, mut is_whole) = (Vec::new(), true);
+    for point in points.filter(|point| !has_failed(point)) {
+        match read(&point, &set.point(point.number))? {
+            Some(summary) => results.push(PointResult { point, summary }),
+            None => is_whole = false,
+        }
+    }
+    let summary = if is_whole { Some(of_stored(set, manifest, &results)?) } else { None };
+    Ok(Replay { results, summary })
+}
+
+/// What is stored comes to, however much of it is there.
+pub(crate) fn of_stored(
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    results: &[PointResult],
+) -> Result<SetSummary, Failure> {
+    let Question::Matrix(_) = manifest.campaign.question else {
+        return Ok(SetSummary::of(manifest, results));
+    };
+    let refused = |error: StoreError| Failure::usage(error.to_string());
+    let failures = set.failures().map_err(refused)?;
+    let deployments = set.deployments().map_err(refused)?;
+    Ok(SetSummary::of_matrix(manifest, results, &failures, &deployments))
 }

@@ -34,17 +34,21 @@ pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -
 
 /// The line after it, before the campaign is told of it.
 pub(super) fn headline(campaign: &Campaign, summary: &Summary) -> String {
+    format!("{} {}", place(campaign), figures(summary))
+}
+
+/// What a run came to, in a few words.
+pub(crate) fn figures(summary: &Summary) -> String {
     let output = summary.metrics.scalar("output_throughput").and_then(|scalar| scalar.value);
     // On an open loop a wait before sending is the server's doing too.
     let zero = Zero::of(summary.run.load.is_open());
     let ttft = Quantity::named("ttft.p99", zero).ok().and_then(|ttft| ttft.of(summary).ok());
-    let words = format!(
+    format!(
         "{}, {} output tok/s, TTFT p99 {} ms",
         summary.verdict.key(),
         figure(output),
         figure(ttft.map(|estimate| estimate.value))
-    );
-    format!("{} {words}", place(campaign))
+    )
 }
 
 /// Whether the half-width that was to end the runs was reached, level by level.

@@ -166,6 +166,7 @@ fn conditions(
     talk: &impl Fn(&str),
 ) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
     let results = results(set, &manifest, talk)?;
+    let is_matrix = matches!(manifest.campaign.question, Question::Matrix(_));
     let names = manifest.campaign.conditions.into_iter().map(|condition| condition.name);
     let mut conditions: Vec<(String, Vec<Summary>)> =
         names.map(|name| (name, Vec::new())).collect();
@@ -175,11 +176,41 @@ fn conditions(
             runs.push(summary);
         }
     }
+    if is_matrix {
+        return cells(set, conditions, talk);
+    }
     if let Some((name, _)) = conditions.iter().find(|(_, runs)| runs.is_empty()) {
         let message = format!("set {} has no finished run of `{name}`", set.id());
         return Err(Failure::usage(message).hint("go on with the set first"));
     }
     Ok(conditions)
+}
+
+/// More than these are no comparison that anybody reads.
+const CELLS_MAX: usize = 26;
+
+/// The cells of a matrix that have runs; the others came to nothing, and its own report says why.
+fn cells(
+    set: &SetDirectory,
+    conditions: Vec<(String, Vec<Summary>)>,
+    talk: &impl Fn(&str),
+) -> Result<Vec<(String, Vec<Summary>)>, Failure> {
+    let (measured, failed): (Vec<_>, Vec<_>) =
+        conditions.into_iter().partition(|(_, runs)| !runs.is_empty());
+    if measured.is_empty() || CELLS_MAX < measured.len() {
+        let (id, count) = (set.id(), measured.len());
+        return Err(Failure::usage(format!(
+            "matrix {id} has {count} cells with runs, and from 1 to {CELLS_MAX} are compared"
+        ))
+        .hint(format!(
+            "name runs of it, such as {id}/0 {id}/1; its report compares its cells: inferometer \
+             report {id}"
+        )));
+    }
+    if !failed.is_empty() {
+        talk(&format!("{} cells of {} came to nothing and are left out", failed.len(), set.id()));
+    }
+    Ok(measured)
 }
 
 /// A point that is there and was not cut short.

@@ -165,7 +165,7 @@ fn of_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
             .hint(format!("go on with: {}", set::way_on(&set))));
     }
     talk(&format!("warning: set {} is not finished; the report has what there is", set.id()));
-    let mut summary = SetSummary::of(&manifest, &points);
+    let mut summary = set::of_stored(&set, &manifest, &points)?;
     summary.verdict = summary.verdict.max(Verdict::Degraded);
     summary.warnings.insert(0, unfinished(&set, points.len()));
     Ok(Source::Set { set, summary: Box::new(summary), points })

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use inferometer_analysis::Summary;
 use inferometer_campaign::Campaign;
-use inferometer_model::campaign::{CampaignSpec, Level, Question, Suite, Sweep};
+use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};
 use serde_json::{Value, json};
@@ -57,7 +57,9 @@ pub(super) fn json(listing: &SetListing) -> Value {
             campaign.conditions.iter().map(|condition| &condition.name).collect::<Vec<_>>()
         }),
         "levels": campaign.map(listed),
+        "matrix": campaign.and_then(matrix).map(|matrix| &matrix.name),
         "runs_done": done(listing),
+        "runs_failed": failed(listing),
         "runs_planned": expected,
         "more_runs": campaign.map(|_| expected.is_none()),
     })
@@ -118,14 +120,26 @@ fn suite(campaign: &CampaignSpec) -> Option<&Suite> {
     }
 }
 
-/// Its kind, and of a suite which one.
-fn title(campaign: &CampaignSpec) -> String {
-    suite(campaign)
-        .map_or_else(|| kind(campaign).to_owned(), |suite| format!("suite {}", suite.name))
+fn matrix(campaign: &CampaignSpec) -> Option<&Matrix> {
+    match &campaign.question {
+        Question::Matrix(matrix) => Some(matrix),
+        Question::Repeat | Question::Sweep(_) | Question::Suite(_) => None,
+    }
 }
 
-/// The conditions of a suite are its scenarios, all on one server.
+/// Its kind, and of a suite or a matrix which one.
+fn title(campaign: &CampaignSpec) -> String {
+    let suite = suite(campaign).map(|suite| &suite.name);
+    let name = suite.or(matrix(campaign).map(|matrix| &matrix.name));
+    let kind = kind(campaign);
+    name.map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"))
+}
+
+/// The conditions of a suite are its scenarios, all on one server; a matrix has too many to name.
 fn servers(campaign: &CampaignSpec) -> String {
+    if let Some(matrix) = matrix(campaign) {
+        return format!("{} presets", matrix.presets.len());
+    }
     if let (Some(_), Some(first)) = (suite(campaign), campaign.conditions.first()) {
         return name_of(&first.spec);
     }
@@ -151,6 +165,9 @@ fn levels(campaign: &CampaignSpec) -> String {
         let levels: usize = suite.scenarios.iter().map(|scenario| scenario.levels.len()).sum();
         return format!("{} scenarios, {levels} levels", suite.scenarios.len());
     }
+    if let Some(Matrix { cells, levels, .. }) = matrix(campaign) {
+        return format!("{} cells, {} loads", cells.len(), levels.len());
+    }
     match listed(campaign) {
         [] => "as asked".to_owned(),
         [only] => only.to_string(),
@@ -168,8 +185,13 @@ fn done(listing: &SetListing) -> usize {
     listing.set.points().unwrap_or_default().iter().filter(|number| is_whole(number)).count()
 }
 
+/// Points of a matrix that came to nothing, which is a result.
+fn failed(listing: &SetListing) -> usize {
+    listing.set.failures().map_or(0, |failures| failures.len())
+}
+
 fn runs(listing: &SetListing, campaign: &CampaignSpec) -> String {
-    let done = done(listing);
+    let done = done(listing) + failed(listing);
     match expected(campaign).filter(|_| listing.state != SetState::Sealed) {
         Some(expected) => format!("{done}/{expected}"),
         None => done.to_string(),

@@ -1,0 +1,147 @@
+//! Matrices: which points there are, which share a server, and which preset comes next.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inferometer_campaign::matrix::{Deployment, Next, Queue, Sharing, deployments};
+use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_model::campaign::{
+    CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question,
+    StopAt,
+};
+use support::{campaign, conditions, number};
+
+/// Cells by the places of their presets, in the order of the plan.
+fn matrix(presets: &[u32], levels: &[u32], runs: u32, order: Order) -> CampaignSpec {
+    let cell = |preset: &u32| Cell {
+        preset: *preset,
+        model: 0,
+        context: Some(2048),
+        strategy: None,
+        tp: None,
+        pp: None,
+        flags: BTreeMap::new(),
+    };
+    let known = presets.iter().max().map_or(0, |last| last + 1);
+    let preset = |place: u32| Preset { name: format!("preset {place}"), ..Preset::default() };
+    let question = Question::Matrix(Matrix {
+        name: "own".to_owned(),
+        title: "Own".to_owned(),
+        presets: (0..known).map(preset).collect(),
+        models: vec![MatrixModel::default()],
+        cells: presets.iter().map(cell).collect(),
+        levels: levels.iter().map(|level| Level::Concurrency(number(*level))).collect(),
+        lanes: number(1),
+        currency: None,
+    });
+    let spec = conditions(1).remove(0).spec;
+    let condition = |place: usize| Condition { name: format!("cell {place}"), spec: spec.clone() };
+    let conditions = (0..presets.len()).map(condition).collect();
+    CampaignSpec { conditions, order, ..campaign(question, runs) }
+}
+
+fn places(deployments: &[Deployment]) -> Vec<(u32, u32)> {
+    deployments.iter().map(|it| (it.condition, it.repetition)).collect()
+}
+
+#[test]
+fn listed_cells_come_with_all_their_repetitions_and_interleaved_ones_round_by_round() {
+    let listed = deployments(&matrix(&[0, 0, 1], &[1, 10], 2, Order::Listed));
+    assert_eq!(places(&listed), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
+    assert_eq!(listed[4].preset, 1);
+
+    let mixed = places(&deployments(&matrix(&[0; 9], &[1], 3, Order::Interleaved)));
+    let rounds: Vec<Vec<u32>> =
+        mixed.chunks(9).map(|round| round.iter().map(|(cell, _)| *cell).collect()).collect();
+    assert!(mixed.iter().enumerate().all(|(place, (_, round))| *round as usize == place / 9));
+    assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2], "{rounds:?}");
+    assert!(rounds.iter().all(|round| round.iter().collect::<BTreeSet<_>>().len() == 9));
+}
+
+#[test]
+fn loads_share_a_server_and_cells_share_their_seeds() {
+    for order in [Order::Listed, Order::Interleaved] {
+        let spec = matrix(&[0, 1], &[1, 10, 25], 2, order);
+        let planned = deployments(&spec);
+        let points: Vec<Point> = planned.iter().flat_map(|it| it.points.clone()).collect();
+        let numbers: Vec<u32> = points.iter().map(|point| point.number).collect();
+        assert_eq!(numbers, (0..12).collect::<Vec<_>>());
+        assert!(planned.iter().all(|it| it.points.len() == 3));
+        let seed = |condition, level: u32, repetition| {
+            let level = Level::Concurrency(number(level));
+            let is = |it: &&Point| {
+                (it.condition, it.level, it.repetition) == (condition, level, repetition)
+            };
+            points.iter().find(is).unwrap().seed
+        };
+        assert_eq!(seed(0, 10, 1), seed(1, 10, 1), "paired");
+        let seeds: BTreeSet<u64> = points.iter().map(|point| point.seed).collect();
+        assert_eq!(seeds.len(), 6, "each load and repetition has its own");
+
+        let mut campaign = Campaign::new(spec).unwrap();
+        assert_eq!(campaign.progress().expected, Some(12));
+        for point in points {
+            assert_eq!(campaign.next(), Some(point), "the same from both sides");
+            campaign.told(Told::default());
+        }
+        assert_eq!(campaign.next(), None);
+    }
+}
+
+fn taken(queue: &mut Queue) -> Option<u32> {
+    match queue.next() {
+        Next::Deployment(deployment) => Some(deployment.condition),
+        Next::Wait | Next::Done => None,
+    }
+}
+
+#[test]
+fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
+    let planned = deployments(&matrix(&[0, 0, 1, 0], &[1], 1, Order::Listed));
+    let mut queue = Queue::new(planned.clone(), Sharing::OneAtATime);
+    assert_eq!(taken(&mut queue), Some(0));
+    assert_eq!(taken(&mut queue), Some(2), "the first of a preset that is free");
+    assert_eq!(queue.next(), Next::Wait);
+    queue.finished(1);
+    assert_eq!(queue.next(), Next::Wait, "nothing is left for that preset");
+    queue.finished(0);
+    assert_eq!(taken(&mut queue), Some(1));
+    queue.give_up();
+    assert_eq!(queue.next(), Next::Done);
+
+    let mut queue = Queue::new(planned, Sharing::Free);
+    let all: Vec<u32> = std::iter::from_fn(|| taken(&mut queue)).collect();
+    assert_eq!(all, [0, 1, 2, 3]);
+    assert_eq!(queue.next(), Next::Done);
+}
+
+#[test]
+fn what_is_no_matrix_is_refused() {
+    let sound = matrix(&[0, 1], &[1, 10], 1, Order::Listed);
+    let refused = |change: fn(&mut CampaignSpec, &mut Matrix)| {
+        let mut spec = sound.clone();
+        let Question::Matrix(mut matrix) = spec.question.clone() else { unreachable!() };
+        change(&mut spec, &mut matrix);
+        spec.question = Question::Matrix(matrix);
+        Campaign::new(spec).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(Campaign::new(sound.clone()).map(|_| ()), Ok(()));
+    let ten = Level::Concurrency(number(10));
+    assert_eq!(refused(|_, matrix| matrix.levels.clear()), CampaignError::NoLoad);
+    let twice = refused(|_, matrix| matrix.levels.push(matrix.levels[1]));
+    assert_eq!(twice, CampaignError::TwiceTheLevel(ten));
+    let short = refused(|spec, _| drop(spec.conditions.pop()));
+    assert_eq!(short, CampaignError::Cells { cells: 2, conditions: 1 });
+    let named = refused(|spec, _| spec.conditions[1].name = "cell 0".to_owned());
+    assert_eq!(named, CampaignError::TwiceTheCell("cell 0".to_owned()));
+    let astray = refused(|_, matrix| matrix.cells[1].preset = 2);
+    assert_eq!(astray, CampaignError::CellOfNothing("cell 1".to_owned()));
+    let stopping = refused(|spec, _| {
+        let quantity = "output_throughput".to_owned();
+        spec.repetition.stop_at = Some(StopAt { quantity, half_width: 0.02 });
+    });
+    assert_eq!(stopping, CampaignError::StopAtOfMatrix);
+}
