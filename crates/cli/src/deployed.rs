@@ -24,8 +24,9 @@ use crate::preflight;
 use crate::secrets::Secrets;
 use crate::signals::Companion;
 
-/// Between two words about a server that takes its time.
+/// Between two words about a server that takes its time, and about one that takes long.
 const SAY_EVERY: Duration = Duration::from_secs(15);
+const SAY_EVERY_LATER: Duration = Duration::from_mins(1);
 /// How often a signal is looked for while a server is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A server that answers with the same refusal for so long will not think better of it.
@@ -225,7 +226,8 @@ impl<'a> Waiting<'a> {
     /// Whether to stop waiting: a signal came, or the server refuses for good.
     fn pause(&mut self, time: Duration) -> bool {
         let now = self.passed();
-        if SAY_EVERY <= now.saturating_sub(self.said_at) {
+        let every = if now < SAY_EVERY_LATER { SAY_EVERY } else { SAY_EVERY_LATER };
+        if every <= now.saturating_sub(self.said_at) {
             self.said_at = now;
             let words = match &self.answer {
                 Some(Probe::NotYet(words) | Probe::Unable(words)) => words.as_str(),
