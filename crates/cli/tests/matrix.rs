@@ -304,3 +304,41 @@ fn a_server_that_dies_is_a_result_and_the_matrix_goes_on() {
     assert_eq!(names(&set, "abandoned"), ["0-0"], "what was measured until then is kept");
     assert!(said.contains("died during the measurement"), "{said}");
 }
+
+#[test]
+fn some_cells_are_gone_on_with_and_the_others_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = three().make(folder.path());
+    let some = ["matrix", "--resume", "latest", "--only", "preset=h100-pcie"];
+    let ran = output(&some, folder.path());
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    assert_eq!(names(&set, "points"), ["4", "5"]);
+    assert_eq!(names(&set, "failures"), Vec::<String>::new());
+    assert!(said.contains("2 of 6 runs are measured") && said.contains("go on with"), "{said}");
+    assert!(!set.join("summary.json").exists(), "it is not finished");
+    done(&output(&RESUME, folder.path()));
+    assert_eq!(names(&set, "points"), ["0", "1", "4", "5"]);
+    let wrong = output(&["matrix", "--resume", "latest", "--only", "preset=h200"], folder.path());
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("h200"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn a_part_of_the_built_in_matrix_is_played_from_its_file_to_its_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = ["matrix", "r3", "--virtual", "--set", "load.requests=5", "--json"];
+    let only =
+        ["--only", "preset=H100X1,context=2048", "--only", "preset=gpu-small,model=Qwen-32B"];
+    let document = done(&output(&[&asked[..], &only].concat(), folder.path()));
+    let rows = document["matrix"]["rows"].as_array().unwrap();
+    let failed = rows.iter().filter(|row| row["ending"]["kind"] == "failed").count();
+    assert_eq!((rows.len(), failed), (16, 8), "a model of 32 billion does not fit 16 GB");
+    let set = fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    let table = fs::read_to_string(set.join("matrix.csv")).unwrap();
+    assert_eq!(table.lines().count(), 17, "a heading and a row for each cell");
+    let page = fs::read_to_string(set.join("report.html")).unwrap();
+    assert!(page.contains("H100X1") && page.contains("gpu-small"));
+    let printed = output(&["report", "latest", "--format", "csv"], folder.path());
+    assert_eq!(text(&printed.stdout), table);
+}

@@ -89,7 +89,9 @@ impl Source {
     pub(super) fn csv(&self) -> String {
         match self {
             Self::Run { summary, .. } => csv::of_run(summary),
-            Self::Set { summary, points, .. } => csv::of_set(summary, points),
+            Self::Set { summary, points, .. } => {
+                csv::of_matrix(summary).unwrap_or_else(|| csv::of_set(summary, points))
+            }
         }
     }
 

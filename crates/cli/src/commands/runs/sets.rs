@@ -166,7 +166,8 @@ fn levels(campaign: &CampaignSpec) -> String {
         return format!("{} scenarios, {levels} levels", suite.scenarios.len());
     }
     if let Some(Matrix { cells, levels, .. }) = matrix(campaign) {
-        return format!("{} cells, {} loads", cells.len(), levels.len());
+        let loads = if levels.len() == 1 { "load" } else { "loads" };
+        return format!("{} cells, {} {loads}", cells.len(), levels.len());
     }
     match listed(campaign) {
         [] => "as asked".to_owned(),

@@ -17,7 +17,8 @@ const CSV: &str = "matrix.csv";
 /// is, all is there.
 pub(super) fn write(results: &OfSet<'_>) -> Option<PathBuf> {
     let folder = results.set.path();
-    let table = csv::of_set(results.summary, results.points);
+    let whole = || csv::of_set(results.summary, results.points);
+    let table = csv::of_matrix(results.summary).unwrap_or_else(whole);
     let written = report_files::write_file(&folder.join(CSV), &table)
         .and_then(|()| report_files::write_both(folder, &results.document()));
     written.inspect_err(|failure| tell(results, failure)).ok()
