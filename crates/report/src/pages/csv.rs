@@ -4,14 +4,11 @@
 //! A cell that a spreadsheet would take for a formula is made text by an apostrophe: names come from
 //! servers. Numbers are left alone.
 
-#[path = "matrix/csv.rs"]
-mod matrix;
-
 use inferometer_analysis::set::{Across, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Summary};
 use inferometer_model::spreadsheet::guarded;
 
-pub use self::matrix::of_matrix;
+pub use super::matrix::csv::of_matrix;
 pub use super::results::csv::of_sheets;
 use super::rows::{self, Row};
 use super::words::level_cell;

@@ -2,6 +2,7 @@
 //! and what came to nothing with its reason.
 
 mod bars;
+pub(super) mod csv;
 mod deployments;
 mod failed;
 mod loads;
