@@ -13,15 +13,18 @@ use std::time::Duration;
 
 use super::family::MARK;
 
-/// `$1` is the mark, `$2` the grace in seconds, and the rest a command that takes down what is not a
+/// It is told the group first: workers that rename themselves write over the mark. `$1` is the mark, `$2` the grace in seconds, and the rest a command that takes down what is not a
 /// process of ours.
-const SCRIPT: &str = r#"read -r told && exit 0
+const SCRIPT: &str = r#"read -r group
+read -r told && exit 0
 mark=$1 grace=$2; shift 2
 marked() { grep -lszxF -e "$mark" /proc/[0-9]*/environ | cut -d / -f 3; }
-for pid in $(marked); do kill -TERM "$pid"; done
+alive() { marked; [ -n "$group" ] && kill -s 0 -- "-$group" && echo "$group"; }
+end() { [ -z "$group" ] || kill -s "$1" -- "-$group"; for pid in $(marked); do kill -s "$1" "$pid"; done; }
+end TERM
 [ $# -eq 0 ] || "$@"
-while [ "$grace" -gt 0 ] && [ -n "$(marked)" ]; do sleep 1; grace=$((grace - 1)); done
-for pid in $(marked); do kill -KILL "$pid"; done"#;
+while [ "$grace" -gt 0 ] && [ -n "$(alive)" ]; do sleep 1; grace=$((grace - 1)); done
+end KILL"#;
 
 #[derive(Debug)]
 pub(super) struct Guard(Option<Child>);
@@ -48,15 +51,20 @@ impl Guard {
             .spawn()?;
         Ok(Self(Some(child)))
     }
+
+    pub(super) fn watch(&mut self, group: i32) {
+        let pipe = self.0.as_mut().and_then(|child| child.stdin.as_mut());
+        let _ = pipe.map(|pipe| writeln!(pipe, "{group}"));
+    }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(mut child) = self.0.take() else { return };
         if let Some(mut pipe) = child.stdin.take() {
-            let _ = pipe.write_all(b"done\n");
+            // Twice: there may have been no group to tell.
+            let _ = pipe.write_all(b"done\ndone\n");
         }
-        // It reads a line and ends.
         let _ = child.wait();
     }
 }

@@ -60,7 +60,7 @@ impl Process {
             .split_first()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))?;
         // First, so that there is no moment without it.
-        let guard = Guard::start(start.mark, start.grace, start.farewell, start.variables)?;
+        let mut guard = Guard::start(start.mark, start.grace, start.farewell, start.variables)?;
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -77,6 +77,7 @@ impl Process {
         }
         let child = command.spawn()?;
         let leader = i32::try_from(child.id()).map_err(io::Error::other)?;
+        guard.watch(leader);
         Ok(Self { child, leader, family: Family::new(leader, start.mark), _guard: guard })
     }
 

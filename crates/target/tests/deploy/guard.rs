@@ -13,7 +13,10 @@ const FOLDER: &str = "STAND_IN_FOLDER";
 #[test]
 fn hold() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
-    let script = format!("trap '' TERM; echo $$ > {folder}/server; server");
+    let script = format!(
+        "trap '' TERM; env -i sh -c 'echo $$ > {folder}/unmarked; exec sleep 600' & \
+         echo $$ > {folder}/server; server"
+    );
     let mut stubborn = scripted(&script);
     stubborn.grace = Duration::from_secs(1);
     let log = std::path::Path::new(&folder).join("server.log");
@@ -35,13 +38,14 @@ fn a_server_ends_when_we_are_killed() {
         .spawn()
         .unwrap();
     let server = folder.told("server");
+    let unmarked = folder.told("unmarked");
     folder.told("ready");
-    assert!(is_alive(&server));
+    assert!(is_alive(&server) && is_alive(&unmarked));
     holder.kill().unwrap();
     holder.wait().unwrap();
     let is_gone = (0..6_000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        !is_alive(&server)
+        !is_alive(&server) && !is_alive(&unmarked)
     });
-    assert!(is_gone, "process {server} has outlived the one who started it");
+    assert!(is_gone, "process {server} or {unmarked} has outlived the one who started it");
 }
