@@ -15,6 +15,7 @@ use super::environment::Environment;
 use super::process::{Exit, Process, Start};
 use super::secret;
 use super::server::{Beginning, Begun, Server, StartError, not_started, taken};
+use super::stopwatch::until;
 use crate::system::tool::{ToolError, output};
 
 /// For an engine to answer, beyond what it waits for itself.
@@ -152,6 +153,8 @@ impl Container {
             let seconds = grace.as_secs().max(1).to_string();
             let stopped = self.ask(&["stop", "-t", &seconds, &self.name], grace + ANSWER);
             troubles.extend(stopped.err().map(|error| format!("`{} stop`: {error}", self.engine)));
+            // It ends by itself with the status of the server, which tells whether that was killed.
+            until(CLIENT_GRACE, || self.client.ended().is_some());
         }
         let gone = self.client.end(CLIENT_GRACE);
         let was_killed =

@@ -40,7 +40,8 @@ const ALWAYS: [&str; 27] = [
     "DOCKER_HOST",
     "CONTAINER_HOST",
 ];
-const NOT_TOLD: [&str; 13] = [
+const NOT_TOLD: [&str; 14] = [
+    "PATH",
     "HOME",
     "USER",
     "LOGNAME",
@@ -205,7 +206,6 @@ mod tests {
                 pair("CUDA_VISIBLE_DEVICES", "0"),
                 pair("HF_TOKEN", "***"),
                 pair("NAME", "it-7"),
-                pair("PATH", "/bin"),
                 pair("VLLM_USE_V1", "1"),
                 pair("X", "***"),
             ]
