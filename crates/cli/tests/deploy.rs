@@ -273,7 +273,20 @@ fn a_file_names_commands_that_put_the_server_up_and_take_it_down() {
     assert!(checked.status.success() && text(&checked.stdout).contains("usable"), "{said}");
 }
 
-const LONG: [&str; 6] = ["--requests", "100000", "--concurrency", "1", "--output-tokens", "64"];
+const LONG: [&str; 6] = ["--duration", "10m", "--concurrency", "1", "--output-tokens", "64"];
+
+/// Waits until a run is written.
+fn until_measured(folder: &Path) {
+    let clock = SystemClock::new();
+    let is_begun = || {
+        let mut runs = fs::read_dir(folder.join("runs")).into_iter().flatten().flatten();
+        runs.any(|run| run.path().join("requests.journal").exists())
+    };
+    while !is_begun() {
+        assert!(clock.now().as_nanos() < 60_000_000_000, "no run is begun");
+        std::thread::yield_now();
+    }
+}
 
 #[test]
 fn a_server_that_dies_in_a_run_is_named_with_its_last_words() {
@@ -285,8 +298,10 @@ fn a_server_that_dies_in_a_run_is_named_with_its_last_words() {
     );
     let serve = by_shell(&script);
     let words = [&["run", "--serve", &serve][..], &LONG].concat();
-    let (status, said) =
-        begun(path, &words, "measuring", |_| fs::write(path.join("die"), "").unwrap());
+    let (status, said) = begun(path, &words, "measuring", |_| {
+        until_measured(path);
+        fs::write(path.join("die"), "").unwrap();
+    });
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("died during the measurement"), "{said}");
     assert!(said.contains("the GPU fell off the bus"), "{said}");
@@ -344,12 +359,14 @@ fn signals_in_a_run_save_it_and_leave_no_server() {
         let serve = by_shell(&script);
         let words = [&["run", "--serve", &serve][..], &LONG].concat();
         let (status, said) = begun(path, &words, "measuring", |us| {
+            until_measured(path);
             for signal in signals {
                 kill(us, *signal).unwrap();
             }
         });
         let wanted = if signals[0] == Signal::SIGINT { 130 } else { 143 };
         assert_eq!(status.code(), Some(wanted), "{said}");
+        assert!(latest_run(path).path().exists(), "what was measured is kept");
         assert!(is_gone(number_in(&path.join("pid"))), "{said}");
     }
 }
