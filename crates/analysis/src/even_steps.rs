@@ -29,7 +29,7 @@ impl EvenSteps {
         Self { first, every_ns, step_ns, steps }
     }
 
-    pub(crate) fn from_ms(&self) -> f64 {
+    pub(crate) fn first_ms(&self) -> f64 {
         moment_to_ms(self.first)
     }
 

@@ -79,7 +79,7 @@ impl ClientTimeline {
             steps.means(pairs.filter_map(|pair| Some((pair[1].at, growth(pair, of)?))))
         };
         Self {
-            from_ms: steps.from_ms(),
+            from_ms: steps.first_ms(),
             step_ms: steps.step_ms(),
             cpu_share: gauge(|sample| sample.cpu_share),
             own_cpus: gauge(|sample| sample.own_cpus),

@@ -64,7 +64,7 @@ fn under_power((from, to): (f64, f64), readings: &[(f64, f64)], gap: f64) -> Opt
         let (low, high) = (from.max(pair[0].0), to.min(pair[1].0));
         if low < high && pair[1].0 - pair[0].0 <= gap {
             let ends = [low, high].map(|place| between(pair[0], pair[1], place));
-            joules += (ends[0] + ends[1]) / 2.0 * (high - low);
+            joules += f64::midpoint(ends[0], ends[1]) * (high - low);
             covered += high - low;
         }
     }

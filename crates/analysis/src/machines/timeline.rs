@@ -36,7 +36,7 @@ impl GpuTimeline {
             column(&|sample| Some(sum(sample, counted, of)? / counted.len() as f64))
         };
         Self {
-            from_ms: steps.from_ms(),
+            from_ms: steps.first_ms(),
             step_ms: steps.step_ms(),
             use_share: mean(|reading| reading.use_share),
             memory_used_bytes: column(&|sample| {

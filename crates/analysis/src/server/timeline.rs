@@ -46,7 +46,7 @@ impl Timeline {
             steps.means(rates)
         };
         Self {
-            from_ms: steps.from_ms(),
+            from_ms: steps.first_ms(),
             step_ms: steps.step_ms(),
             running: gauge(|sample| sample.gauges.running),
             waiting: gauge(|sample| sample.gauges.waiting),

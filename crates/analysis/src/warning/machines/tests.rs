@@ -8,6 +8,7 @@ use inferometer_model::telemetry::{
 };
 
 use super::*;
+use crate::check::CheckState::{NotChecked, Passed};
 use crate::fixture::{calm, ms, raised};
 use crate::summary::summarize;
 
@@ -59,7 +60,6 @@ fn calm_machines_raise_nothing_and_pass_their_checks() {
         let checks = summarize(run).checks;
         checks.into_iter().find(|check| check.key == key).unwrap().state
     };
-    use crate::check::CheckState::{NotChecked, Passed};
     assert_eq!((states(&run, "gpu-speed"), states(&run, "gpu-alone")), (Passed, Passed));
     assert_eq!(states(&run, "client-machine"), NotChecked);
     let run = client(0.4, 0.0, 1 << 40);

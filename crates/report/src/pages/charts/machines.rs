@@ -107,8 +107,12 @@ fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Tim
         (!series.is_empty()).then(|| TimelinePanel { heading: (*heading).to_owned(), y, series })
     };
     let panels: Vec<TimelinePanel> = wanted.iter().filter_map(panel).collect();
-    let step_s = step_ms / 1e3 * joined as f64;
-    (!panels.is_empty() && 0.0 < step_s).then(|| Timeline { from_s: from_ms / 1e3, step_s, panels })
+    let seconds = step_ms / 1e3 * joined as f64;
+    (!panels.is_empty() && 0.0 < seconds).then(|| Timeline {
+        from_s: from_ms / 1e3,
+        step_s: seconds,
+        panels,
+    })
 }
 
 /// Steps joined to their means, as far as they are known, in the unit of the panel.
