@@ -154,10 +154,15 @@ fn notes(file: &MatrixFile, expanded: &Expanded) -> Vec<String> {
             notes.push(format!("[[{kind}]] {} changes nothing", idle.join(", ")));
         }
     }
-    let both = [Strategy::Tensor, Strategy::Pipeline];
-    let single = file.presets.iter().filter(|it| it.preset.gpus == Some(1));
-    let single: Vec<&str> = single.map(|it| it.preset.name.as_str()).collect();
-    if both.iter().all(|strategy| file.axes.strategies.contains(strategy)) && !single.is_empty() {
+    let single = (0_u32..).zip(&file.presets).filter(|(place, it)| {
+        let has = |strategy| {
+            let is_so = |cell: &Cell| cell.preset == *place && cell.strategy == Some(strategy);
+            expanded.cells.iter().any(is_so)
+        };
+        it.preset.gpus == Some(1) && has(Strategy::Tensor) && has(Strategy::Pipeline)
+    });
+    let single: Vec<&str> = single.map(|(_, it)| it.preset.name.as_str()).collect();
+    if !single.is_empty() {
         notes.push(format!(
             "on one GPU both strategies are the same server, measured twice: {}",
             single.join(", ")

@@ -174,7 +174,9 @@ fn some_cells_alone_leave_out_what_they_do_not_need() {
 fn a_filter_that_finds_nothing_is_refused() {
     assert_refused(SMALL, &["preset"], &["--only preset", "no `=`"]);
     assert_refused(SMALL, &["prest=one"], &["unknown axis `prest`", "`preset`"]);
-    assert_refused(SMALL, &["preset=tow"], &["unknown preset `tow`", "`two`"]);
+    assert_refused(SMALL, &["preset=tow"], &["unknown preset `tow`", "known are one, two"]);
+    let slip = ["model=llama-3.1-8B-Instrct"];
+    assert_refused(SMALL, &slip, &["did you mean `Llama-3.1-8B-Instruct`"]);
     assert_refused(SMALL, &["context=4096"], &["unknown context `4096`", "2048, 8192"]);
     assert_refused(SMALL, &["strategy=tensor"], &["unknown axis `strategy`"]);
 }
