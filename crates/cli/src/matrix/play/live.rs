@@ -64,7 +64,7 @@ fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Fail
             let Deployment { condition, repetition, .. } = *cell.deployment;
             let log = deployed::free(&cell.hall.set.deployment_log(condition, repetition));
             let up = Deployed::put_up(spec, secrets, &log, cell.hall.measuring);
-            Ok(up.map(|up| up.map(Server::Deployed)))
+            Ok(up.map(|up| up.map(|up| Server::Deployed(Box::new(up)))))
         }
         TargetSpec::Url(_) => Server::of(spec).map(|server| Ok(Ok(server))),
         TargetSpec::Embedded => {
