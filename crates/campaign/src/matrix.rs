@@ -98,7 +98,7 @@ impl Queue {
     }
 
     /// The first whose preset is free. It is busy until [`Self::finished`] is told of it.
-    pub fn next(&mut self) -> Next {
+    pub fn take(&mut self) -> Next {
         let is_free = |it: &Deployment| !self.busy.contains(&it.preset);
         let place = match self.sharing {
             Sharing::Free => Some(0),

@@ -1,7 +1,5 @@
 //! Matrices: which points there are, which share a server, and which preset comes next.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +90,7 @@ fn loads_share_a_server_and_cells_share_their_seeds() {
 }
 
 fn taken(queue: &mut Queue) -> Option<u32> {
-    match queue.next() {
+    match queue.take() {
         Next::Deployment(deployment) => Some(deployment.condition),
         Next::Wait | Next::Done => None,
     }
@@ -104,18 +102,18 @@ fn a_preset_serves_one_at_a_time_unless_time_is_virtual() {
     let mut queue = Queue::new(planned.clone(), Sharing::OneAtATime);
     assert_eq!(taken(&mut queue), Some(0));
     assert_eq!(taken(&mut queue), Some(2), "the first of a preset that is free");
-    assert_eq!(queue.next(), Next::Wait);
+    assert_eq!(queue.take(), Next::Wait);
     queue.finished(1);
-    assert_eq!(queue.next(), Next::Wait, "nothing is left for that preset");
+    assert_eq!(queue.take(), Next::Wait, "nothing is left for that preset");
     queue.finished(0);
     assert_eq!(taken(&mut queue), Some(1));
     queue.give_up();
-    assert_eq!(queue.next(), Next::Done);
+    assert_eq!(queue.take(), Next::Done);
 
     let mut queue = Queue::new(planned, Sharing::Free);
     let all: Vec<u32> = std::iter::from_fn(|| taken(&mut queue)).collect();
     assert_eq!(all, [0, 1, 2, 3]);
-    assert_eq!(queue.next(), Next::Done);
+    assert_eq!(queue.take(), Next::Done);
 }
 
 #[test]

@@ -270,8 +270,8 @@ impl SetDirectory {
         let folder = self.path.join(folder);
         let names = names_in(&folder)?;
         let mut found = Vec::new();
-        for name in names.iter().filter(|name| name.ends_with(".json")) {
-            let path = folder.join(name);
+        let paths = names.iter().map(|name| folder.join(name));
+        for path in paths.filter(|path| path.extension().is_some_and(|it| it == "json")) {
             let Some(json) = files::read_at_most(&path, FAILURE_BYTES_MAX)? else { continue };
             let value =
                 serde_json::from_slice(&json).map_err(|error| StoreError::Set { path, error })?;

@@ -26,7 +26,7 @@ pub(super) enum Drained {
 }
 
 /// For servers that go on generating for clients that left.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const BODY_BYTES_MAX: usize = 16 << 20;
 

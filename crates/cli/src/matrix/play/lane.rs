@@ -64,7 +64,7 @@ impl Desk {
     fn take(&self) -> Option<Taken<'_>> {
         let mut queue = self.queue();
         loop {
-            match queue.next() {
+            match queue.take() {
                 Next::Deployment(deployment) => return Some(Taken { desk: self, deployment }),
                 Next::Done => return None,
                 Next::Wait => {

@@ -47,10 +47,8 @@ pub(super) fn failed(
 }
 
 fn of_point(campaign: &CampaignSpec, point: &Point) -> String {
-    let load = match point.level {
-        Level::AsAsked => String::new(),
-        level => format!(", {level}"),
-    };
+    let load =
+        if point.level == Level::AsAsked { String::new() } else { format!(", {}", point.level) };
     let round = round(campaign, point.repetition);
     format!("{}{round}{load}:", place(campaign, point.condition))
 }
