@@ -34,6 +34,9 @@ const OPEN_MAX: usize = 4;
 /// Each model has a card, as long as one can take them in.
 const CARDS_MAX: usize = 6;
 
+const SIMULATED: &str =
+    "nothing: each deployment is simulated in virtual time by its own profile, without a server";
+
 /// `None` where the set is no matrix.
 pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let matrix = input.set.matrix.as_ref()?;
@@ -46,8 +49,11 @@ pub fn page(input: &SuiteInput<'_>) -> Option<Document> {
     let mut lead = frame::lead(&about, badge, headline(view));
     let hardware = hardware(view);
     for (key, text) in &mut lead.subject {
-        if key == "Hardware" {
-            *text = plain(hardware.clone());
+        match key.as_str() {
+            "Hardware" => *text = plain(hardware.clone()),
+            // The profile of the first run is not that of all.
+            "Measured" if input.set.simulated => *text = plain(SIMULATED),
+            _ => {}
         }
     }
     // One of many is not the command of all.

@@ -35,6 +35,7 @@ pub struct SetFiles {
 
 /// A name may be a whole command line.
 const NAME_CHARS_MAX: usize = 24;
+const PROFILES_MAX: usize = 4;
 
 /// The whole page. `style` is plain where nobody wants colour.
 pub fn render(set: &SetSummary, files: &SetFiles, style: Style) -> String {
@@ -87,8 +88,12 @@ fn simulated(set: &SetSummary, style: Style) -> String {
             profiles.push(profile);
         }
     }
+    // A matrix may have one for each cell.
+    let more = profiles.len().saturating_sub(PROFILES_MAX);
+    profiles.truncate(PROFILES_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let words = format!(
-        "SIMULATED in virtual time: no server was measured. Profile {}",
+        "SIMULATED in virtual time: no server was measured. Profile {}{more}",
         profiles.join(", ")
     );
     style.paint(Ink::of_verdict(Verdict::Degraded), hanging("", 0, &words).trim_end()) + "\n"
