@@ -177,6 +177,8 @@ pub enum LikelyCause {
     NoSuchImage,
     NoContainerDaemon,
     Permission,
+    /// The model cannot be divided among so many GPUs.
+    CannotSpread,
 }
 
 impl LikelyCause {
@@ -191,9 +193,7 @@ impl LikelyCause {
                 "the model is gated: accept its terms, and pass a token on by naming its variable, such as HF_TOKEN, in the environment list"
             }
             Self::NoSuchModel => "the model was not found: check its name, revision or path",
-            Self::BadFlag => {
-                "it does not know one of its arguments: check them against its version"
-            }
+            Self::BadFlag => "it refuses one of its arguments: check them against its version",
             Self::NoGpu => {
                 "it found no GPU: check the driver, the devices of the container, or ask for the CPU"
             }
@@ -209,6 +209,10 @@ impl LikelyCause {
             }
             Self::Permission => {
                 "it was not allowed to: check who owns the files, devices or sockets that it names"
+            }
+            Self::CannotSpread => {
+                "the model cannot be divided among so many GPUs: take another number, or the other \
+                 strategy"
             }
         }
     }

@@ -20,7 +20,6 @@ pub(super) struct TelemetryRow {
     told: Told,
 }
 
-#[expect(clippy::large_enum_variant, reason = "rows live no longer than their group")]
 enum Told {
     Scrape(TelemetrySample),
     Missed(&'static str),

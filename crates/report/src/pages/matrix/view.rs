@@ -269,6 +269,7 @@ pub(crate) const fn cause_name(cause: LikelyCause) -> &'static str {
         LikelyCause::NoSuchImage => "no such image",
         LikelyCause::NoContainerDaemon => "no container daemon",
         LikelyCause::Permission => "not permitted",
+        LikelyCause::CannotSpread => "cannot be divided so",
     }
 }
 
