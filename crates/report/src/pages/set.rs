@@ -1,5 +1,6 @@
 //! The page of repeats, sweeps and searches: the levels with their doubt, and what they show.
 
+mod gpus;
 mod tables;
 
 use inferometer_analysis::set::{ConditionSummary, FoundLimit, QuestionKind, SetSummary};
@@ -162,6 +163,7 @@ fn levels(
         return section("runs", "Across Runs", blocks);
     }
     blocks.push(Block::Table(tables::levels(set, series)));
+    blocks.extend(gpus::table(series).map(Block::Table));
     blocks.extend(said(rows, narrative));
     section("levels", "Levels", blocks)
 }

@@ -167,11 +167,20 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
     rows.extend(deployment.image.clone().map(|image| line("Image", Cell::text(image))));
     // Where programs are found is of interest to nobody who reads a page.
     let told = deployment.environment.iter().filter(|(name, _)| name != "PATH");
-    let told: Vec<String> = told.map(|(name, value)| format!("{name}={value}")).collect();
+    let told: Vec<String> = told.map(|(name, value)| format!("{name}={}", short(value))).collect();
     if !told.is_empty() {
         rows.push(line("Environment of the server", Cell::text(told.join(" "))));
     }
     rows
+}
+
+/// Some images carry whole lists in a variable; the stored run has all of it.
+fn short(value: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    match value.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -186,7 +195,7 @@ mod tests {
             kind: "container".to_owned(),
             command: Vec::new(),
             image: Some("vllm@sha256:1".to_owned()),
-            environment: [("A", "1"), ("PATH", "/bin")]
+            environment: [("A", "1"), ("PATH", "/bin"), ("LONG", &"x".repeat(99))]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .to_vec(),
             ready_after: Duration::from_millis(41_250),
@@ -202,7 +211,7 @@ mod tests {
             ["From start to first token", "41.2 s"],
             ["Servers put up before it", "4"],
             ["Image", "vllm@sha256:1"],
-            ["Environment of the server", "A=1"],
+            ["Environment of the server", &format!("A=1 LONG={}…", "x".repeat(60))],
         ] {
             assert!(rows.contains(&wanted.map(str::to_owned)), "{wanted:?} in {rows:?}");
         }
