@@ -191,6 +191,8 @@ fn a_sweep_has_power_and_energy_against_the_load() {
         "GPU power and energy against concurrency",
         "An output token takes",
         "The GPUs over time",
+        "The GPUs at each level",
+        "Core clock (MHz)",
     ] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
@@ -204,7 +206,9 @@ fn a_sweep_has_power_and_energy_against_the_load() {
 #[test]
 fn a_sweep_without_gpus_has_no_columns_of_dashes() {
     let text = markdown::render(&set_page(&sweep(|it| it.summary.clone()))).text;
-    assert!(!text.contains("GPU Power") && !text.contains("tokens per joule"), "{text}");
+    for part in ["GPU Power", "tokens per joule", "The GPUs at each level"] {
+        assert!(!text.contains(part), "{part} in {text}");
+    }
 }
 
 #[test]
