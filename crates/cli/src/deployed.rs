@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use inferometer_load::SystemClock;
 use inferometer_model::deployment::{
-    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentSpec, DeploymentStage,
+    Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec,
+    DeploymentStage,
 };
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{BaseUrl, Clock, Spec};
 use inferometer_report::escape::terminal;
-use inferometer_target::deploy::{Deployment, Probe, Waited};
+use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
@@ -118,7 +119,7 @@ impl Deployed {
 
     /// A failure with what the server said last.
     pub(crate) fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
-        match &*self.held() {
+        match self.held().as_mut() {
             Some(deployment) => deployment.failure(stage, what),
             None => DeploymentFailure { stage, what, cause: None, log: Vec::new() },
         }
@@ -193,8 +194,8 @@ impl<'a> Waiting<'a> {
         let (spec, secrets, session) = (self.spec, self.secrets, self.session);
         let this = std::cell::RefCell::new(&mut *self);
         let waited = deployment.wait(
-            &mut |base| {
-                let probe = ask(spec, secrets, base, session);
+            &mut |base, is_over| {
+                let probe = ask(spec, secrets, base, session, is_over);
                 this.borrow_mut().hear(&probe);
                 probe
             },
@@ -247,7 +248,13 @@ impl<'a> Waiting<'a> {
 }
 
 /// Asks for one token in a thread of its own, so that a signal need not wait for the answer.
-fn ask(spec: &Spec, secrets: &Secrets, base: &BaseUrl, session: &Session) -> Probe {
+fn ask(
+    spec: &Spec,
+    secrets: &Secrets,
+    base: &BaseUrl,
+    session: &Session,
+    is_over: IsOver<'_>,
+) -> Probe {
     let (answered, answers) = channel();
     let (spec, secrets, base) = (spec.clone(), secrets.clone(), base.clone());
     std::thread::spawn(move || {
@@ -262,6 +269,9 @@ fn ask(spec: &Spec, secrets: &Secrets, base: &BaseUrl, session: &Session) -> Pro
             }
             Err(RecvTimeoutError::Timeout) if session.interruption.exit().is_some() => {
                 return Probe::NotYet("stopped".to_owned());
+            }
+            Err(RecvTimeoutError::Timeout) if is_over() => {
+                return Probe::NotYet("a request for one token was not answered".to_owned());
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -305,20 +315,26 @@ pub(crate) fn failure(found: &DeploymentFailure, how: &DeploymentSpec, log: &Pat
     }
     let failure = Failure::target(format!("server {}: {}", found.stage, found.what)).shown(shown);
     let patience = how.ready_timeout;
+    let is_by_commands = matches!(how.how, DeploymentHow::Commands(_));
     match (found.cause, found.stage) {
         (Some(cause), _) => failure.hint(cause.remedy()),
+        (None, DeploymentStage::Ready) if is_by_commands => failure.hint(format!(
+            "it was given {patience:?}; allow more with --ready-timeout, and look whether `url` \
+             prints where it listens"
+        )),
         (None, DeploymentStage::Ready) => failure.hint(format!(
             "it was given {patience:?}; allow more with --ready-timeout, and let it listen on {{port}}"
         )),
         (None, DeploymentStage::Generate) => {
             failure.hint("does it serve that model and API? See --model and --api")
         }
-        (None, DeploymentStage::Start) => {
-            failure.hint("is the program installed, and is its name right?")
-        }
+        (None, DeploymentStage::Start) if is_by_commands => failure.hint(
+            "run `up` by hand to see what it needs; status 127 is a program that is not installed",
+        ),
         (
             None,
-            DeploymentStage::Ended
+            DeploymentStage::Start
+            | DeploymentStage::Ended
             | DeploymentStage::Died
             | DeploymentStage::Measure
             | DeploymentStage::Stop,
@@ -328,7 +344,7 @@ pub(crate) fn failure(found: &DeploymentFailure, how: &DeploymentSpec, log: &Pat
 
 #[cfg(test)]
 mod tests {
-    use inferometer_model::deployment::LikelyCause;
+    use inferometer_model::deployment::{CommandsSpec, LikelyCause};
 
     use super::*;
 
@@ -350,6 +366,23 @@ mod tests {
             assert!(told.contains(words), "{told}");
         }
         assert!(!told.contains("nonexistent"), "a log that is not there is not named: {told}");
+    }
+
+    #[test]
+    fn hints_about_commands_speak_of_commands() {
+        let words = || "true".to_owned();
+        let (up, url, down) = (words(), words(), words());
+        let how = DeploymentHow::Commands(CommandsSpec { up, url, logs: None, down });
+        let how = DeploymentSpec::new(how);
+        let told = |stage, cause| {
+            let found = DeploymentFailure { stage, what: words(), cause, log: Vec::new() };
+            format!("{:?}", failure(&found, &how, Path::new("/nonexistent/log")))
+        };
+        let late = told(DeploymentStage::Ready, None);
+        assert!(late.contains("`url`") && !late.contains("{port}"), "{late}");
+        assert!(told(DeploymentStage::Start, None).contains("run `up` by hand"));
+        let unset = told(DeploymentStage::Start, Some(LikelyCause::VariableNotSet));
+        assert!(unset.contains("{env:NAME} has no value here"), "{unset}");
     }
 
     #[test]

@@ -179,6 +179,9 @@ pub enum LikelyCause {
     Permission,
     /// The model cannot be divided among so many GPUs.
     CannotSpread,
+    NoSuchProgram,
+    /// One that `{env:NAME}` names.
+    VariableNotSet,
 }
 
 impl LikelyCause {
@@ -213,6 +216,10 @@ impl LikelyCause {
             Self::CannotSpread => {
                 "the model cannot be divided among so many GPUs: take another number, or the other \
                  strategy"
+            }
+            Self::NoSuchProgram => "is the program installed, and is its name right?",
+            Self::VariableNotSet => {
+                "a variable of {env:NAME} has no value here: export it before you start, or correct its name"
             }
         }
     }

@@ -26,8 +26,11 @@ use inferometer_model::deployment::{
     DeploymentStage, LikelyCause,
 };
 
+use self::gpu_memory::Turn;
 use self::log::Log;
+use self::port::GivenPort;
 use self::process::Exit;
+pub use self::server::says_port;
 use self::server::{Presence, Server};
 pub use self::shell::{fill_shell, fill_shell_planned, shell_quoted};
 use self::stopwatch::{Stopwatch, until};
@@ -47,6 +50,9 @@ pub struct Deployment {
     was_ready: bool,
     gpu_memory_before: Option<u64>,
     is_down: bool,
+    _turn: Turn,
+    /// Nobody else gets it while this is there.
+    _port: Option<GivenPort>,
 }
 
 /// What a server answered to a request for one token.
@@ -59,6 +65,10 @@ pub enum Probe {
     /// It answers, and cannot generate, in these words.
     Unable(String),
 }
+
+/// Whether the answer to a question is not waited for any more: its server has ended, or its time is
+/// over.
+pub type IsOver<'a> = &'a dyn Fn() -> bool;
 
 /// How waiting for a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +83,11 @@ pub enum Waited {
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY_LATER: Duration = Duration::from_millis(500);
 const LATER: Duration = Duration::from_secs(20);
+/// A look that is cut short tells nothing, so the last one has this long.
+const LOOK_MIN: Duration = Duration::from_secs(1);
 const LINES_SHOWN: usize = 15;
+/// Where the end of a server that has served is explained: what it said long before has passed.
+const LINES_OF_DEATH: usize = 100;
 /// A port of a process that has ended is free at once; proxies of containers take a moment.
 const PORT_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -93,19 +107,23 @@ impl Deployment {
         server::start(spec, log, Some(port))
     }
 
-    /// Asks again and again until it has generated a token. `pause` lets time pass and says whether
-    /// to stop. Nothing that listens there but is not ours is ever asked.
+    /// Asks again and again until it has generated a token. `probe` has to return soon when its time
+    /// is over. `pause` lets time pass and says whether to stop. Nothing that listens there but is
+    /// not ours is ever asked.
     pub fn wait(
         &mut self,
-        probe: &mut dyn FnMut(&BaseUrl) -> Probe,
+        probe: &mut dyn FnMut(&BaseUrl, IsOver<'_>) -> Probe,
         pause: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Waited, DeploymentFailure> {
         loop {
             if let Some(failure) = self.ended() {
                 return Err(failure);
             }
-            let last = match self.server.presence(&mut self.base) {
-                Presence::Ready => probe(&self.base),
+            let left = self.time_left().max(LOOK_MIN);
+            let last = match self.server.presence(&mut self.base, left) {
+                Presence::Ready => probe(&self.base, &|| {
+                    self.time_left().is_zero() || self.server.ended().is_some()
+                }),
                 Presence::NotYet(why) => Probe::NotYet(why),
                 Presence::Failed(stage, what) => return Err(self.failure(stage, what)),
             };
@@ -114,18 +132,23 @@ impl Deployment {
                 self.server.look_around();
                 return Ok(Waited::Ready(self.since.passed()));
             }
-            let passed = self.since.passed();
-            if self.ready_timeout <= passed {
-                return Err(self.late(&last));
-            }
-            let pause_for = if passed < LATER { LOOK_EVERY } else { LOOK_EVERY_LATER };
-            if pause(pause_for.min(self.ready_timeout.saturating_sub(passed))) {
+            let left = self.time_left();
+            let pause_for = if self.since.passed() < LATER { LOOK_EVERY } else { LOOK_EVERY_LATER };
+            // Also when no time is left: who was told to stop has not failed.
+            if pause(pause_for.min(left)) {
                 return Ok(Waited::Stopped);
+            }
+            if left.is_zero() {
+                return Err(self.ended().unwrap_or_else(|| self.late(&last)));
             }
         }
     }
 
-    fn late(&self, last: &Probe) -> DeploymentFailure {
+    fn time_left(&self) -> Duration {
+        self.ready_timeout.saturating_sub(self.since.passed())
+    }
+
+    fn late(&mut self, last: &Probe) -> DeploymentFailure {
         let seconds = self.ready_timeout.as_secs_f64();
         match last {
             Probe::Unable(words) => self.failure(
@@ -168,13 +191,21 @@ impl Deployment {
     }
 
     /// A failure with what it said last and what that looks like.
-    pub fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
-        DeploymentFailure {
-            stage,
-            what,
-            cause: cause::likely(&self.log.text()),
-            log: self.log.last_lines(LINES_SHOWN),
+    pub fn failure(&mut self, stage: DeploymentStage, what: String) -> DeploymentFailure {
+        if self.server.hear_out() {
+            self.log.settle();
         }
+        let said = self.log.text();
+        let cause = match stage {
+            DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => {
+                cause::likely(cause::end_of(&said, LINES_OF_DEATH))
+            }
+            DeploymentStage::Start
+            | DeploymentStage::Ended
+            | DeploymentStage::Ready
+            | DeploymentStage::Generate => cause::likely(&said),
+        };
+        DeploymentFailure { stage, what, cause, log: self.log.last_lines(LINES_SHOWN) }
     }
 
     pub fn facts(&self, ready_after: Duration, restarts: u32) -> DeploymentFacts {
@@ -204,9 +235,8 @@ impl Deployment {
             gone.troubles.push(format!("something still listens on {}{hint}", self.base));
         }
         let took = since.passed();
-        port::give_back(self.base.port);
-        let gpu_memory = gpu_memory::given_back(self.gpu_memory_before);
-        gone.troubles.extend(gpu_memory.and_then(gpu_memory::trouble));
+        let (gpu_memory, kept) = gpu_memory::given_back(self.gpu_memory_before);
+        gone.troubles.extend(kept);
         gone.troubles.extend(self.log.close());
         Departure {
             ending: gone.ending,

@@ -6,7 +6,7 @@ use inferometer_model::deployment::{
     CommandsSpec, ContainerSpec, DeploymentHow, DeploymentSpec, EnvironmentSpec, ProcessSpec,
 };
 
-use inferometer_target::deploy::{placeholder, secret};
+use inferometer_target::deploy::{placeholder, says_port, secret};
 
 use super::plain;
 use crate::arguments::{DeployKind, DeployTable, Grammar};
@@ -99,7 +99,9 @@ fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure>
     for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
         if let Some(key) = keys.iter().find(|key| says(said, key)) {
             let (own, other) = (kind.write(), other.write());
-            return Err(refuse.at(key, &format!("is of kind {other}, and the server is a {own}")));
+            return Err(
+                refuse.at(key, &format!("is of kind {other}, and this server is of kind {own}"))
+            );
         }
     }
     Ok(kind)
@@ -110,7 +112,10 @@ fn how(said: DeployTable, refuse: &Refusal<'_>) -> Result<DeploymentHow, Failure
     let whole = |key: &str, text: Option<String>| match text {
         Some(text) if !text.trim().is_empty() => Ok(text),
         Some(_) => Err(refuse.at(key, "is empty")),
-        None => Err(refuse.at(key, &format!("is missing: a {} needs it", kind.write()))),
+        None => {
+            let kind = kind.write();
+            Err(refuse.at(key, &format!("is missing: a server of kind {kind} needs it")))
+        }
     };
     Ok(match kind {
         DeployKind::Process => {
@@ -179,10 +184,10 @@ fn check_port(
     environment: &EnvironmentSpec,
     refuse: &Refusal<'_>,
 ) -> Result<(), Failure> {
-    let DeploymentHow::Process(ProcessSpec { command, .. }) = how else { return Ok(()) };
-    let mut texts = command.iter().chain(environment.set.values());
-    if texts.any(|text| text.contains("{port}")) {
-        return Ok(());
+    match says_port(how, environment) {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
+        Err(error) => return Err(refuse.at("command", &format!("cannot be filled: {error}"))),
     }
     Err(refuse
         .at("command", "does not say {port}, so the server would not listen where it is awaited")
@@ -223,10 +228,15 @@ fn check_secrets(
 /// All that is said of a server, by its keys.
 fn texts(how: &DeploymentHow) -> Vec<(&'static str, Vec<String>)> {
     match how {
-        DeploymentHow::Process(process) => vec![("command", process.command.clone())],
-        DeploymentHow::Container(container) => {
-            vec![("options", container.options.clone()), ("arguments", container.arguments.clone())]
+        DeploymentHow::Process(ProcessSpec { command, folder }) => {
+            vec![("command", command.clone()), ("folder", folder.iter().cloned().collect())]
         }
+        DeploymentHow::Container(ContainerSpec { engine, image, options, arguments, .. }) => vec![
+            ("engine", vec![engine.clone()]),
+            ("image", vec![image.clone()]),
+            ("options", options.clone()),
+            ("arguments", arguments.clone()),
+        ],
         DeploymentHow::Commands(CommandsSpec { up, url, logs, down }) => vec![
             ("up", vec![up.clone()]),
             ("url", vec![url.clone()]),
@@ -285,9 +295,12 @@ mod tests {
         assert_refused(json!({ "command": "s {port}", "image": "i" }), "second way");
         assert_refused(json!({ "command": "s {port}", "options": ["a"] }), "is of kind container");
         assert_refused(json!({ "kind": "container" }), "`deploy.image` is missing");
-        assert_refused(json!({ "up": "u", "url": "l" }), "`deploy.down` is missing");
+        let half = json!({ "up": "u", "url": "l" });
+        assert_refused(half, "`deploy.down` is missing: a server of kind commands needs it");
         assert_refused(json!({ "command": [] }), "--serve is empty");
         assert_refused(json!({ "command": "vllm serve m" }), "does not say {port}");
+        assert_refused(json!({ "command": "vllm serve m {{port}" }), "does not say {port}");
+        assert_refused(json!({ "command": "vllm serve m {port" }), "is not closed");
         assert!(drafted(json!({ "command": "s", "environment": { "PORT": "{port}" } })).is_ok());
         assert_refused(json!({ "command": "s {port}", "ready_timeout": "0s" }), "--ready-timeout");
         assert_refused(
@@ -297,12 +310,28 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_fills_is_refused_wherever_it_stands() {
+        for (table, key) in [
+            (json!({ "command": "s {port}", "folder": "{nmae}" }), "deploy.folder"),
+            (json!({ "image": "{imgae}" }), "deploy.image"),
+            (json!({ "image": "i", "engine": "{engine}" }), "deploy.engine"),
+        ] {
+            let spec = drafted(table).unwrap();
+            let refused = check_placeholders(&spec, &Origins::default()).unwrap_err();
+            assert!(format!("{refused:?}").contains(key), "{refused:?}");
+        }
+    }
+
+    #[test]
     fn keys_are_refused_with_the_way_out_and_not_repeated() {
         for table in [
             json!({ "command": "s --port {port} --api-key sesame-12" }),
             json!({ "command": "env HF_TOKEN=sesame-12 s {port}" }),
             json!({ "command": "s {port} hf_sesame-12sesameSESAME" }),
+            json!({ "command": "s {port}", "folder": "/x/hf_sesame-12sesame=hf_sesame-12sesame" }),
             json!({ "image": "i", "options": ["-e", "HF_TOKEN=sesame-12"] }),
+            json!({ "image": "http://me:sesame-12@registry/i" }),
+            json!({ "image": "i", "engine": "http://me:sesame-12@docker" }),
             json!({ "up": "HF_TOKEN=sesame-12 helm up", "url": "l", "down": "d" }),
         ] {
             let refused = drafted(table).unwrap_err();
@@ -315,6 +344,9 @@ mod tests {
         for named in [
             json!({ "command": "s --port {port} --api-key {env:KEY} --max-num-batched-tokens 9" }),
             json!({ "command": "s {port}", "environment": { "HF_TOKEN": "{env:MINE}" } }),
+            json!({ "command": "vllm serve --api-key {env:K} my/model --port {port}" }),
+            json!({ "command": "vllm serve --api-key={env:K} my/model --port {port}" }),
+            json!({ "up": "helm up --set imagePullSecrets=regcred", "url": "l", "down": "d" }),
             json!({ "up": "helm up --set token=$T", "url": "l", "down": "d" }),
         ] {
             assert!(drafted(named.clone()).is_ok(), "{named}");

@@ -20,7 +20,8 @@ const PHRASES: &[(LikelyCause, &[&str])] = &[
             "pull access denied",
             "repository does not exist or may require",
             "manifest unknown",
-            "unable to find image",
+            "requested access to the resource is denied",
+            "failed to resolve reference",
             "no such image",
             "error: initializing source docker://",
             "short-name resolution enforced",
@@ -160,6 +161,12 @@ const PHRASES: &[(LikelyCause, &[&str])] = &[
     ),
 ];
 
+/// The last lines of a text.
+pub(super) fn end_of(said: &str, lines: usize) -> &str {
+    let begins = said.trim_end().rmatch_indices('\n').nth(lines.saturating_sub(1));
+    begins.map_or(said, |(at, _)| &said[at + 1..])
+}
+
 /// What the first of them that is found says.
 pub(super) fn likely(said: &str) -> Option<LikelyCause> {
     let said = said.to_lowercase();
@@ -205,5 +212,21 @@ mod tests {
         }
         assert_eq!(likely("INFO: Application startup complete."), None);
         assert_eq!(likely(""), None);
+    }
+
+    #[test]
+    fn an_image_that_is_pulled_is_not_an_image_that_is_missing() {
+        let pulled =
+            "Unable to find image 'example/server:1' locally\n1: Pulling from example/server\n";
+        assert_eq!(likely(pulled), None);
+        let then = format!("{pulled}torch.OutOfMemoryError: CUDA out of memory.");
+        assert_eq!(likely(&then), Some(LikelyCause::OutOfMemory));
+    }
+
+    #[test]
+    fn the_end_is_so_many_lines() {
+        assert_eq!(end_of("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(end_of("a\nb", 2), "a\nb");
+        assert_eq!(end_of("", 2), "");
     }
 }

@@ -26,6 +26,10 @@ const URL_MAX: Duration = Duration::from_secs(20);
 const URL_EVERY: Duration = Duration::from_secs(1);
 /// For the command that takes it down, if the grace is not longer: that of a cloud takes its time.
 const DOWN_MIN: Duration = Duration::from_mins(2);
+/// For the command that prints what it said, if it does not follow it.
+const LOGS_MAX: Duration = Duration::from_secs(10);
+/// What it said is not asked for again so soon: a failure is told, and then it is taken down.
+const LOGS_EVERY: Duration = Duration::from_secs(30);
 /// For commands of ours that are in the way.
 const COMMAND_GRACE: Duration = Duration::from_secs(2);
 const URL_WORDS_MAX: usize = 200;
@@ -35,6 +39,7 @@ pub(super) struct Commands {
     /// Stays after its end: what it left running is found through it.
     up: Process,
     follower: Option<Process>,
+    last_heard: Option<Stopwatch>,
     scripts: Scripts,
     mark: String,
     variables: BTreeMap<String, OsString>,
@@ -81,6 +86,7 @@ impl Beginning<'_> {
         let commands = Commands {
             up,
             follower: None,
+            last_heard: None,
             scripts,
             mark: self.mark.clone(),
             variables,
@@ -118,7 +124,7 @@ fn shell(script: &str) -> Vec<String> {
 
 impl Commands {
     /// Puts it up, learns where it is, listens to what it says: one step at a look.
-    pub(super) fn presence(&mut self, base: &mut BaseUrl) -> Presence {
+    pub(super) fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence {
         if self.is_known {
             return Presence::Ready;
         }
@@ -134,7 +140,7 @@ impl Commands {
                 return Presence::Failed(DeploymentStage::Start, what);
             }
         }
-        let found = match self.ask_url() {
+        let found = match self.ask_url(URL_MAX.min(within)) {
             Ok(found) => found,
             Err(words) => return Presence::NotYet(words),
         };
@@ -153,7 +159,7 @@ impl Commands {
 
     /// A server of another machine may have no address for a while, so this is asked again, and not
     /// too often.
-    fn ask_url(&mut self) -> Result<BaseUrl, String> {
+    fn ask_url(&mut self, within: Duration) -> Result<BaseUrl, String> {
         if let Some((asked, words)) = &self.last_asked
             && asked.passed() < URL_EVERY
         {
@@ -161,7 +167,7 @@ impl Commands {
         }
         let mut command = Command::new("sh");
         command.args(["-c", &self.scripts.url]).env_clear().envs(&self.variables);
-        let told = output(command, URL_MAX).map_err(|error| format!("the command `url`: {error}"));
+        let told = output(command, within).map_err(|error| format!("the command `url`: {error}"));
         let found = told.and_then(|told| {
             let last = told.lines().map(str::trim).rfind(|line| !line.is_empty());
             let last: String = last.unwrap_or_default().chars().take(URL_WORDS_MAX).collect();
@@ -201,9 +207,28 @@ impl Commands {
         Process::start(&shell(script), start)
     }
 
+    /// Asks once more for what it said, before that cannot be asked any more. Not where it is
+    /// followed all the time.
+    pub(super) fn hear_out(&mut self) -> bool {
+        let is_followed = self.follower.as_ref().is_some_and(|logs| logs.ended().is_none());
+        let is_fresh = self.last_heard.is_some_and(|heard| heard.passed() < LOGS_EVERY);
+        if is_followed || is_fresh {
+            return false;
+        }
+        self.last_heard = Some(Stopwatch::start());
+        let Some(logs) = &self.scripts.logs else { return false };
+        let Ok(mut logs) = self.run(logs, "logs-again") else { return false };
+        until(LOGS_MAX, || logs.ended().is_some());
+        logs.end(COMMAND_GRACE);
+        true
+    }
+
     pub(super) fn end(&mut self, grace: Duration) -> Taken {
         // What it was about to do must not come after what takes it down.
         let interrupted = self.up.ended().is_none().then(|| self.up.end(COMMAND_GRACE));
+        if interrupted.is_none() {
+            self.hear_out();
+        }
         let down = self.take_down(grace.max(DOWN_MIN));
         if let Some(mut follower) = self.follower.take() {
             follower.end(COMMAND_GRACE);

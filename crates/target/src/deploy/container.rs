@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use inferometer_model::Redactor;
 use inferometer_model::deployment::{ContainerSpec, DepartureEnding};
 
 use super::Taken;
@@ -14,7 +15,7 @@ use super::at_start::FillError;
 use super::environment::Environment;
 use super::process::{Exit, Process, Start};
 use super::secret;
-use super::server::{Beginning, Begun, Server, StartError, not_started, taken};
+use super::server::{Beginning, Begun, Presence, Server, StartError, not_started, taken};
 use super::stopwatch::until;
 use crate::system::tool::{ToolError, output};
 
@@ -29,8 +30,14 @@ const KILLED: i32 = 137;
 pub(super) struct Container {
     client: Process,
     engine: String,
+    /// As it may be told.
+    engine_told: String,
     name: String,
+    /// The engine has said so once: when it runs no more its client ends.
+    is_running: bool,
     asked_image: String,
+    /// Strikes out what variables put into the name of the image.
+    redactor: Redactor,
     /// By its digest, when the engine has told it.
     image: Option<String>,
     variables: BTreeMap<String, OsString>,
@@ -49,15 +56,18 @@ impl Beginning<'_> {
             all(&how.arguments)?,
         ]
         .concat();
+        let engine_told = self.start.told(&how.engine);
         let told = |words: &[String]| words.iter().map(|word| self.start.told(word)).collect();
         let told: Vec<String> = [
-            self.run_words(&engine, how, true),
+            self.run_words(&engine_told, how, true),
             told(&how.options),
-            vec![image.clone()],
+            vec![self.start.told(&how.image)],
             told(&how.arguments),
         ]
         .concat();
-        let named: Vec<String> = [how.options.clone(), how.arguments.clone()].concat();
+        let single = [&how.engine, &how.image];
+        let named = single.into_iter().chain(&how.options).chain(&how.arguments);
+        let named: Vec<String> = named.cloned().collect();
         let (log, writer) = self.log(log, &named)?;
         let variables = engine_variables(&self.environment);
         let name = self.start.name.clone();
@@ -70,9 +80,18 @@ impl Beginning<'_> {
             grace: self.spec.grace,
             farewell: &farewell,
         };
-        let client = Process::start(&words, start).map_err(|error| not_started(&words, error))?;
-        let container =
-            Container { client, engine, name, asked_image: image, image: None, variables };
+        let client = Process::start(&words, start).map_err(|error| not_started(&told, error))?;
+        let container = Container {
+            client,
+            engine,
+            engine_told,
+            name,
+            is_running: false,
+            asked_image: image,
+            redactor: Redactor::new(&self.start.keys(&how.image)),
+            image: None,
+            variables,
+        };
         Ok(Begun {
             server: Server::Container(container),
             log,
@@ -143,7 +162,25 @@ impl Container {
                 .map(|answer| answer.trim().to_owned())
                 .filter(|answer| !answer.is_empty())
         };
-        self.image = asked("{{index .RepoDigests 0}}").or_else(|| asked("{{.Id}}"));
+        let image = asked("{{index .RepoDigests 0}}").or_else(|| asked("{{.Id}}"));
+        self.image = image.map(|image| self.redactor.redact(&image));
+    }
+
+    /// Nobody listened on its port before, and an engine that cannot have the port ends. But while
+    /// an image is pulled somebody else may listen there.
+    pub(super) fn presence(&mut self, within: Duration) -> Presence {
+        if self.is_running {
+            return Presence::Ready;
+        }
+        let asked = ["inspect", "--format", "{{.State.Running}}", &self.name];
+        match self.ask(&asked, ANSWER.min(within)) {
+            Ok(answer) if answer.trim() == "true" => {
+                self.is_running = true;
+                Presence::Ready
+            }
+            Ok(_) => Presence::NotYet("its container does not run yet".to_owned()),
+            Err(error) => Presence::NotYet(format!("its container is not there yet: {error}")),
+        }
     }
 
     pub(super) fn end(&mut self, grace: Duration) -> Taken {
@@ -152,7 +189,8 @@ impl Container {
         if !was_gone {
             let seconds = grace.as_secs().max(1).to_string();
             let stopped = self.ask(&["stop", "-t", &seconds, &self.name], grace + ANSWER);
-            troubles.extend(stopped.err().map(|error| format!("`{} stop`: {error}", self.engine)));
+            troubles
+                .extend(stopped.err().map(|error| format!("`{} stop`: {error}", self.engine_told)));
             // It ends by itself with the status of the server, which tells whether that was killed.
             until(CLIENT_GRACE, || self.client.ended().is_some());
         }
@@ -174,7 +212,7 @@ impl Container {
             Ok(false) => {}
             Err(error) => troubles.push(format!(
                 "`{}` did not say whether the container {} is gone: {error}",
-                self.engine, self.name
+                self.engine_told, self.name
             )),
         }
         taken.troubles.extend(troubles);

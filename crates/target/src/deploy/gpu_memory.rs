@@ -1,5 +1,6 @@
 //! How much memory of the GPUs of this machine is in use, to see that a server has given its back.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -22,19 +23,51 @@ pub(super) fn in_use() -> Option<u64> {
     })
 }
 
-/// Before and after, the latter when it is as before or has had its time.
-pub(super) fn given_back(before: Option<u64>) -> Option<(u64, u64)> {
-    let before = before?;
-    let mut after = None;
-    until(PATIENCE, || {
-        after = in_use();
-        after.is_none_or(|after| after <= before.saturating_add(TOLERANCE))
-    });
-    Some((before, after?))
+/// Servers of this process, from before their start until they are gone.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// The time of one of them.
+#[derive(Debug)]
+pub(super) struct Turn(());
+
+impl Turn {
+    pub(super) fn begin() -> Self {
+        TURNS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
 }
 
-/// What to say when it did not come back.
-pub(super) fn trouble((before, after): (u64, u64)) -> Option<String> {
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// In use before and after, and what to say when it did not come back. To be asked while the turn of
+/// the server lasts.
+pub(super) fn given_back(before: Option<u64>) -> (Option<(u64, u64)>, Option<String>) {
+    let Some(before) = before else { return (None, None) };
+    let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
+    compared(before, is_alone, &mut in_use)
+}
+
+/// The latter when it is as before or has had its time. While another server of ours is up it may be
+/// that one's: it is neither waited for nor missed.
+fn compared(
+    before: u64,
+    is_alone: bool,
+    look: &mut dyn FnMut() -> Option<u64>,
+) -> (Option<(u64, u64)>, Option<String>) {
+    let mut after = None;
+    until(if is_alone { PATIENCE } else { Duration::ZERO }, || {
+        after = look();
+        after.is_none_or(|after| after <= before.saturating_add(TOLERANCE))
+    });
+    let figures = after.map(|after| (before, after));
+    (figures, figures.filter(|_| is_alone).and_then(trouble))
+}
+
+fn trouble((before, after): (u64, u64)) -> Option<String> {
     let kept = after.checked_sub(before).filter(|kept| TOLERANCE < *kept)?;
     let mebibytes = kept >> 20;
     Some(format!(
@@ -75,6 +108,22 @@ mod tests {
         assert_eq!(rocm_smi("no GPU"), None);
         assert_eq!(trouble((1 << 30, (1 << 30) + 5)), None);
         assert!(trouble((0, 1 << 30)).unwrap().starts_with("1024 MiB"));
-        assert_eq!(given_back(None), None);
+    }
+
+    #[test]
+    fn what_another_server_of_ours_has_is_not_missed() {
+        let mut looks = 0;
+        let other = compared(0, false, &mut || {
+            looks += 1;
+            Some(1 << 30)
+        });
+        assert_eq!((other, looks), ((Some((0, 1 << 30)), None), 1));
+        let mut looks = 0;
+        let late = compared(0, true, &mut || {
+            looks += 1;
+            Some(if looks < 3 { 1 << 30 } else { 5 })
+        });
+        assert_eq!((late, looks), ((Some((0, 5)), None), 3));
+        assert_eq!(compared(0, true, &mut || None), (None, None));
     }
 }

@@ -21,21 +21,33 @@ pub(super) enum Listener {
     Stranger(Option<(u32, String)>),
 }
 
+/// One of them; another may have it when this is dropped.
+#[derive(Debug)]
+pub(super) struct GivenPort(u16);
+
 /// A port of this machine that nobody listens on.
-pub(super) fn free() -> io::Result<u16> {
+pub(super) fn free() -> io::Result<GivenPort> {
     for _ in 0..TRIES {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let is_new = GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(port);
-        if is_new && !listener::is_heard(port) {
-            return Ok(port);
+        let given = is_new.then(|| GivenPort(port));
+        if let Some(given) = given.filter(|_| !listener::is_heard(port)) {
+            return Ok(given);
         }
     }
     Err(io::Error::other("no free port was found"))
 }
 
-/// When its server is gone another may have it.
-pub(super) fn give_back(port: u16) {
-    GIVEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&port);
+impl GivenPort {
+    pub(super) const fn number(&self) -> u16 {
+        self.0
+    }
+}
+
+impl Drop for GivenPort {
+    fn drop(&mut self) {
+        GIVEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
 }
 
 pub(super) fn is_free(port: u16) -> bool {
@@ -58,5 +70,23 @@ pub(super) fn listener(port: u16, members: &mut dyn FnMut() -> Vec<Member>) -> L
     match sockets.iter().find(|socket| !is_ours(socket)) {
         None => Listener::Ours,
         Some(foreign) => Listener::Stranger(listener::owner(foreign)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_given(port: u16) -> bool {
+        GIVEN.lock().unwrap().contains(&port)
+    }
+
+    #[test]
+    fn a_port_is_given_back_when_nobody_keeps_it() {
+        let given = free().unwrap();
+        let port = given.number();
+        assert!(is_given(port));
+        drop(given);
+        assert!(!is_given(port));
     }
 }

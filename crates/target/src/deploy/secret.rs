@@ -9,6 +9,9 @@ const FOUND_BYTES_MIN: usize = 4;
 const OF_THE_MODEL: [&str; 9] =
     ["audio", "bos", "eos", "image", "mask", "pad", "stop", "unk", "video"];
 
+/// What names a secret that a cluster keeps, and does not tell it.
+const OF_A_CLUSTER: [&str; 4] = ["pullsecrets", "existingsecret", "secretname", "secretref"];
+
 /// The same words, fit to be shown.
 pub fn hidden(words: &[String]) -> Vec<String> {
     hide(words, &mut Vec::new())
@@ -31,7 +34,10 @@ pub fn without(values: &[String], text: &str) -> String {
 /// are not.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    if ["secret", "password", "passphrase"].iter().any(|word| name.contains(word)) {
+    let joined = name.replace(['-', '_', '.'], "");
+    let is_of_a_cluster = OF_A_CLUSTER.iter().any(|word| joined.contains(word));
+    let is_password = ["password", "passphrase"].iter().any(|word| name.contains(word));
+    if is_password || name.contains("secret") && !is_of_a_cluster {
         return true;
     }
     let is_word = |part: &&str| !part.bytes().all(|byte| byte.is_ascii_digit());
@@ -79,6 +85,9 @@ fn hide(words: &[String], found: &mut Vec<String>) -> Vec<String> {
         let is_flag = 1 < word.len() && word.starts_with('-');
         if !is_flag {
             shown.push(hide_value(word, behind, found));
+            if behind == Behind::Key && is_named_elsewhere(word) {
+                behind = Behind::Other;
+            }
             continue;
         }
         let (flag, value) =
@@ -88,10 +97,20 @@ fn hide(words: &[String], found: &mut Vec<String>) -> Vec<String> {
             name if is_secret(name) => Behind::Key,
             _ => Behind::Other,
         };
-        let value = value.map(|value| format!("={}", hide_value(value, behind, found)));
-        shown.push(format!("{flag}{}", value.unwrap_or_default()));
+        let Some(value) = value else {
+            shown.push(flag.to_owned());
+            continue;
+        };
+        shown.push(format!("{flag}={}", hide_value(value, behind, found)));
+        // It has its value, and takes no second.
+        behind = Behind::Other;
     }
     shown
+}
+
+/// Who names one key does not write a second one out behind it: that is the next argument.
+fn is_named_elsewhere(word: &str) -> bool {
+    word.starts_with("{env:") && word.ends_with('}')
 }
 
 fn hide_value(value: &str, behind: Behind, found: &mut Vec<String>) -> String {
@@ -181,6 +200,21 @@ mod tests {
         let command = shlex::split("--header A=Bearer\\ sk-12345").unwrap();
         let values = values(&command);
         assert_eq!(without(&values, "key sk-12345 refused"), "key *** refused");
+    }
+
+    #[test]
+    fn what_follows_a_key_that_has_its_value_is_shown() {
+        for (typed, expected) in [
+            ("vllm serve --api-key {env:K} my/model", "vllm serve --api-key *** my/model"),
+            ("vllm serve --api-key=sk-1 my/model", "vllm serve --api-key=*** my/model"),
+            ("--set imagePullSecrets[0].name=regcred", "--set imagePullSecrets[0].name=regcred"),
+            ("--set auth.existingSecret=mine", "--set auth.existingSecret=mine"),
+            ("--set auth.secret=mine", "--set auth.secret=***"),
+            ("--set existingSecret.password=mine", "--set existingSecret.password=***"),
+            ("--set secretName.token=mine", "--set secretName.token=***"),
+        ] {
+            assert_eq!(shown(typed), expected);
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use inferometer_model::deployment::{
-    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, LikelyCause, ProcessSpec,
+    DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,
+    LikelyCause, ProcessSpec,
 };
 use inferometer_model::{BaseUrl, Redactor, Secret};
 
@@ -17,8 +18,10 @@ use super::at_start::{AtStart, FillError};
 use super::commands::Commands;
 use super::container::Container;
 use super::environment::Environment;
+use super::gpu_memory::Turn;
 use super::log::Log;
-use super::port::{self, Listener};
+use super::placeholder::PlaceholderError;
+use super::port::{self, GivenPort, Listener};
 use super::process::{Exit, Gone, Process, Start};
 use super::stopwatch::Stopwatch;
 use super::{Deployment, Taken, cause, gpu_memory, placeholder, secret};
@@ -70,7 +73,7 @@ pub(super) enum StartError {
     Log { path: String, error: io::Error },
     #[error("`{0}` was not found; check its spelling and PATH")]
     NotFound(String),
-    #[error("the folder `{0}` is not there")]
+    #[error("the folder `{0}` is not there; make it, or correct its name")]
     Folder(String),
     #[error("`{program}` could not be started: {error}")]
     Spawn { program: String, error: io::Error },
@@ -86,11 +89,12 @@ pub(super) fn start(
         what: error.to_string(),
         cause: match error {
             StartError::Taken(_) => Some(LikelyCause::PortInUse),
+            StartError::Fill(FillError::NotSet(_)) => Some(LikelyCause::VariableNotSet),
+            StartError::NotFound(_) => Some(LikelyCause::NoSuchProgram),
             StartError::Log { .. } | StartError::Spawn { .. } => cause::likely(&error.to_string()),
-            StartError::Fill(_)
+            StartError::Fill(FillError::Placeholder(_))
             | StartError::NoPort
             | StartError::Port(_)
-            | StartError::NotFound(_)
             | StartError::Folder(_) => None,
         },
         log: Vec::new(),
@@ -98,14 +102,16 @@ pub(super) fn start(
 }
 
 fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deployment, StartError> {
-    let port = match port {
+    let given = match port {
         Some(port) if !port::is_free(port) => return Err(StartError::Taken(port)),
-        Some(port) => port,
-        None => {
-            check_port_is_named(spec)?;
-            port::free().map_err(StartError::Port)?
+        Some(_) => None,
+        None if !says_port(&spec.how, &spec.environment).map_err(FillError::from)? => {
+            return Err(StartError::NoPort);
         }
+        None => Some(port::free().map_err(StartError::Port)?),
     };
+    let port = port.or_else(|| given.as_ref().map(GivenPort::number)).unwrap_or_default();
+    let turn = Turn::begin();
     let gpu_memory_before = gpu_memory::in_use();
     let since = Stopwatch::start();
     let mark = unique();
@@ -130,19 +136,24 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
         was_ready: false,
         gpu_memory_before,
         is_down: false,
+        _turn: turn,
+        _port: given,
     })
 }
 
-/// A program that does not know its port would listen where we do not look.
-fn check_port_is_named(spec: &DeploymentSpec) -> Result<(), StartError> {
-    let DeploymentHow::Process(process) = &spec.how else { return Ok(()) };
-    let words = process.command.iter().chain(spec.environment.set.values());
-    for word in words {
-        if placeholder::names(word).map_err(FillError::from)?.iter().any(|name| name == "port") {
-            return Ok(());
+/// Whether it is told where to listen: a program that does not know its port would listen where we
+/// do not look. Containers and commands know theirs.
+pub fn says_port(
+    how: &DeploymentHow,
+    environment: &EnvironmentSpec,
+) -> Result<bool, PlaceholderError> {
+    let DeploymentHow::Process(process) = how else { return Ok(true) };
+    for word in process.command.iter().chain(environment.set.values()) {
+        if placeholder::names(word)?.iter().any(|name| name == "port") {
+            return Ok(true);
         }
     }
-    Err(StartError::NoPort)
+    Ok(false)
 }
 
 impl Beginning<'_> {
@@ -150,11 +161,13 @@ impl Beginning<'_> {
         let fill = |words: &String| self.start.fill(words);
         let words = how.command.iter().map(fill).collect::<Result<Vec<String>, FillError>>()?;
         let folder = how.folder.as_ref().map(fill).transpose()?;
-        if let Some(folder) = folder.as_ref().filter(|folder| !Path::new(folder).is_dir()) {
-            return Err(StartError::Folder(folder.clone()));
+        if folder.as_ref().is_some_and(|folder| !Path::new(folder).is_dir()) {
+            let told = how.folder.as_ref().map(|folder| self.start.told(folder));
+            return Err(StartError::Folder(told.unwrap_or_default()));
         }
         let told: Vec<String> = how.command.iter().map(|word| self.start.told(word)).collect();
-        let (log, writer) = self.log(log, &how.command)?;
+        let named: Vec<String> = how.command.iter().chain(&how.folder).cloned().collect();
+        let (log, writer) = self.log(log, &named)?;
         let start = Start {
             mark: &self.mark,
             variables: &self.environment.variables(),
@@ -163,7 +176,7 @@ impl Beginning<'_> {
             grace: self.spec.grace,
             farewell: &[],
         };
-        let process = Process::start(&words, start).map_err(|error| not_started(&words, error))?;
+        let process = Process::start(&words, start).map_err(|error| not_started(&told, error))?;
         Ok(Begun {
             server: Server::Process(process),
             log,
@@ -187,6 +200,7 @@ impl Beginning<'_> {
     }
 }
 
+/// By the words as they may be told.
 pub(super) fn not_started(words: &[String], error: io::Error) -> StartError {
     let program = words.first().cloned().unwrap_or_default();
     if error.kind() == io::ErrorKind::NotFound {
@@ -241,12 +255,20 @@ impl Server {
         }
     }
 
-    pub(super) fn presence(&mut self, base: &mut BaseUrl) -> Presence {
+    /// Found out within a time.
+    pub(super) fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence {
         match self {
             Self::Process(process) => process_presence(process, base.port),
-            // Nobody listened there before, and an engine that could not have the port ends.
-            Self::Container(_) => Presence::Ready,
-            Self::Commands(commands) => commands.presence(base),
+            Self::Container(container) => container.presence(within),
+            Self::Commands(commands) => commands.presence(base, within),
+        }
+    }
+
+    /// Lets whoever keeps its words say the last of them. Whether there were any to wait for.
+    pub(super) fn hear_out(&mut self) -> bool {
+        match self {
+            Self::Process(_) | Self::Container(_) => false,
+            Self::Commands(commands) => commands.hear_out(),
         }
     }
 

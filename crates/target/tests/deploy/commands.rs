@@ -76,6 +76,39 @@ fn what_was_put_up_in_part_is_taken_down() {
 }
 
 #[test]
+fn what_it_said_is_asked_for_when_it_fails_and_before_it_is_taken_down() {
+    let folder = Folder::new();
+    let with_logs = |mut spec: DeploymentSpec| {
+        if let DeploymentHow::Commands(how) = &mut spec.how {
+            let pid = folder.file("logs").display().to_string();
+            how.logs = Some(format!("echo CUDA out of memory; echo $$ > {pid}"));
+        }
+        spec
+    };
+    let failing = with_logs(commands("false", "echo", "echo taken down"));
+    let mut deployment = Deployment::start(&failing, &folder.log()).unwrap();
+    let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
+    assert_eq!(failure.cause, Some(LikelyCause::OutOfMemory), "{failure:?}");
+    assert_eq!(failure.log, ["CUDA out of memory"]);
+    deployment.stop();
+    assert_eq!(folder.said(), "CUDA out of memory\ntaken down\n", "it is asked for once");
+    fs::remove_file(folder.file("logs")).unwrap();
+    let url = "echo http://127.0.0.1:{port}";
+    let serving = with_logs(commands(&up(&folder), url, &down(&folder)));
+    let mut deployment = Deployment::start(&serving, &folder.log()).unwrap();
+    ready(&mut deployment);
+    let logs = folder.told("logs");
+    assert!((0..1_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !is_alive(&logs)
+    }));
+    deployment.stop();
+    let said = folder.said();
+    assert!(said.ends_with("CUDA out of memory\ntaken down\n"), "{said}");
+    assert_eq!(said.matches("CUDA").count(), 2, "when it is found and before it goes: {said}");
+}
+
+#[test]
 fn one_that_is_interrupted_while_it_is_put_up_is_taken_down_after_that() {
     let folder = Folder::new();
     let (began, ended) = (folder.file("began"), folder.file("ended"));

@@ -1,13 +1,14 @@
 //! Containers, by a stand-in that takes the words of docker and keeps its containers in a folder.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use inferometer_model::deployment::{
     ContainerSpec, DepartureEnding, DeploymentHow, DeploymentSpec, DeploymentStage, LikelyCause,
 };
-use inferometer_target::deploy::Deployment;
+use inferometer_target::deploy::{Deployment, IsOver, Probe};
 
 use crate::stand_in::{Folder, ask, executable, is_alive, patiently, ready};
 
@@ -25,7 +26,9 @@ run)
     *) break ;;
   esac; done
   [ "$1" = example/absent ] && { echo 'docker: Error response from daemon: pull access denied for example/absent' >&2; exit 125; }
+  while [ -e $state/pulling ]; do sleep 0.1; done
   echo "key is $API_KEY, colour is $COLOUR"
+  case "$1" in */*/*) echo "image is $1" ;; esac
   STAND_IN_PORT=$port setsid EXE --exact stand_in::serve --nocapture &
   echo $! > $state/$name.container
   trap 'kill $!' TERM
@@ -34,7 +37,7 @@ run)
 stop) [ -e $state/stubborn ] || kill "$(cat $state/$4.container)" ;;
 rm) [ -e $state/immortal ] || { kill -9 "$(cat $state/$3.container)"; rm -f $state/$3.container; } ;;
 ps) for one in $state/*.container; do one=${one##*/}; echo "${one%.container}"; done; echo unrelated ;;
-inspect) cat $state/$4.container ;;
+inspect) cat $state/$4.container > $state/pid || exit 1; case "$3" in *Running*) echo true ;; *) cat $state/pid ;; esac ;;
 image) case "$4" in *RepoDigests*) [ "$5" = example/built-here ] && exit 1; echo "$5@sha256:abcd" ;; *) echo sha256:ef01 ;; esac ;;
 esac
 "#;
@@ -84,6 +87,48 @@ fn a_container_is_put_up_known_by_its_digest_and_removed() {
         folder.said(),
         format!("key is [redacted], colour is blue {port}\n\nrunning 1 test\n")
     );
+}
+
+#[test]
+fn nobody_is_asked_while_the_image_is_pulled() {
+    let folder = Folder::new();
+    fs::write(folder.file("pulling"), "").unwrap();
+    let mut spec = container(&folder, "example/server");
+    spec.ready_timeout = Duration::from_secs(1);
+    let mut deployment = Deployment::start(&spec, &folder.log()).unwrap();
+    let _stranger = TcpListener::bind(("127.0.0.1", deployment.base().port)).unwrap();
+    let mut asked = 0;
+    let mut count = |_: &_, _: IsOver<'_>| {
+        asked += 1;
+        Probe::Generated
+    };
+    let failure = deployment.wait(&mut count, &mut patiently).unwrap_err();
+    assert_eq!((failure.stage, asked), (DeploymentStage::Ready, 0), "{failure:?}");
+    assert!(failure.what.contains("its container is not there yet"), "{failure:?}");
+}
+
+#[test]
+fn what_variables_put_into_the_name_of_an_image_is_not_told() {
+    let folder = Folder::new();
+    // One that is set wherever tests run.
+    let value = std::env::var("PATH").unwrap();
+    let mut spec = container(&folder, "example/{env:PATH}/server");
+    if let DeploymentHow::Container(how) = &mut spec.how {
+        how.arguments = vec!["{env:PATH}".to_owned()];
+    }
+    let mut deployment = Deployment::start(&spec, &folder.log()).unwrap();
+    let after = ready(&mut deployment);
+    let facts = deployment.facts(after, 0);
+    assert!(facts.command.contains(&"example/{env:PATH}/server".to_owned()), "{facts:?}");
+    assert_eq!(facts.image.as_deref(), Some("example/[redacted]/server@sha256:abcd"));
+    assert!(!format!("{facts:?}").contains(&value), "{facts:?}");
+    deployment.stop();
+    assert!(folder.said().contains("image is example/[redacted]/server"), "{}", folder.said());
+    if let DeploymentHow::Container(how) = &mut spec.how {
+        how.engine = "{env:PATH}/docker".to_owned();
+    }
+    let refused = Deployment::start(&spec, &folder.log()).unwrap_err();
+    assert!(refused.what.contains("`{env:PATH}/docker` was not found"), "{refused:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use inferometer_model::deployment::{DepartureEnding, DeploymentStage, LikelyCause};
-use inferometer_target::deploy::{Deployment, Waited};
+use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
 use crate::stand_in::{
     Folder, answering, ask, executable, is_alive, patiently, ready, scripted, serving, spec,
@@ -41,7 +41,10 @@ fn what_cannot_be_started_is_told_with_the_reason() {
     assert_eq!(unknown.stage, DeploymentStage::Start);
     assert!(unknown.what.contains("`a-server-that-nobody-has` was not found"), "{unknown:?}");
     assert!(start(&["sh", "{prot}"]).what.contains("`{port}`"));
-    assert!(start(&["sh", "{env:NOBODY_SETS_THIS}"]).what.contains("NOBODY_SETS_THIS"));
+    assert_eq!(unknown.cause, Some(LikelyCause::NoSuchProgram));
+    let unset = start(&["sh", "{env:NOBODY_SETS_THIS}"]);
+    assert!(unset.what.contains("NOBODY_SETS_THIS"), "{unset:?}");
+    assert_eq!(unset.cause, Some(LikelyCause::VariableNotSet));
     assert!(start(&[]).what.contains("empty"));
     let mut without_port = serving();
     without_port.environment.set.clear();
@@ -91,6 +94,42 @@ fn whoever_waits_can_be_stopped() {
     let folder = Folder::new();
     let mut deployment = Deployment::start(&scripted("exec sleep 600"), &folder.log()).unwrap();
     assert_eq!(deployment.wait(&mut ask, &mut |_| true), Ok(Waited::Stopped));
+    let mut late = scripted("exec sleep 600");
+    late.ready_timeout = Duration::ZERO;
+    let mut deployment = Deployment::start(&late, &folder.log()).unwrap();
+    assert_eq!(deployment.wait(&mut ask, &mut |_| true), Ok(Waited::Stopped));
+}
+
+/// Waits for an answer that never comes; whether it was told that it is over.
+fn hangs(is_over: IsOver<'_>) -> bool {
+    (0..2_000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        is_over()
+    })
+}
+
+#[test]
+fn a_question_that_hangs_is_not_waited_for_longer_than_the_server() {
+    let folder = Folder::new();
+    let mut told = false;
+    let mut probe = |_: &_, is_over: IsOver<'_>| {
+        told = hangs(is_over);
+        Probe::NotYet("no answer".to_owned())
+    };
+    let mut ending = Deployment::start(&scripted("server & sleep 1; exit 3"), &folder.log());
+    let failure = ending.as_mut().unwrap().wait(&mut probe, &mut patiently).unwrap_err();
+    assert_eq!((failure.stage, told), (DeploymentStage::Ended, true), "{failure:?}");
+    assert_eq!(failure.what, "it ended with status 3");
+    told = false;
+    let mut probe = |_: &_, is_over: IsOver<'_>| {
+        told = hangs(is_over);
+        Probe::NotYet("no answer".to_owned())
+    };
+    let mut mute = serving();
+    mute.ready_timeout = Duration::from_secs(3);
+    let mut mute = Deployment::start(&mute, &folder.log()).unwrap();
+    let failure = mute.wait(&mut probe, &mut patiently).unwrap_err();
+    assert_eq!((failure.stage, told), (DeploymentStage::Ready, true), "{failure:?}");
 }
 
 #[test]
@@ -108,6 +147,19 @@ fn one_that_dies_later_is_told() {
     assert_eq!(died.stage, DeploymentStage::Died);
     assert_eq!(died.cause, Some(LikelyCause::OutOfMemory));
     assert!(deployment.stop().left.is_empty());
+}
+
+#[test]
+fn what_it_said_long_ago_does_not_explain_its_death() {
+    let folder = Folder::new();
+    let script = "echo 'ModuleNotFoundError: No module named flash'; yes well | head -n 200; \
+                  server & sleep 1000";
+    let mut deployment = Deployment::start(&scripted(script), &folder.log()).unwrap();
+    ready(&mut deployment);
+    let words = || "gone".to_owned();
+    assert_eq!(deployment.failure(DeploymentStage::Died, words()).cause, None);
+    let early = deployment.failure(DeploymentStage::Ended, words());
+    assert_eq!(early.cause, Some(LikelyCause::MissingLibrary));
 }
 
 #[test]
@@ -183,9 +235,9 @@ fn nobody_else_is_ever_asked() {
     let port = deployment.base().port;
     let _stranger = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let mut asked = 0;
-    let mut count = |_: &_| {
+    let mut count = |_: &_, _: IsOver<'_>| {
         asked += 1;
-        inferometer_target::deploy::Probe::Generated
+        Probe::Generated
     };
     let failure = deployment.wait(&mut count, &mut patiently).unwrap_err();
     assert_eq!(failure.stage, DeploymentStage::Start);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{DeploymentHow, DeploymentSpec, ProcessSpec};
-use inferometer_target::deploy::{Deployment, Probe, Waited};
+use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
 /// The port, when this executable is to be a server, and what it answers.
 const PORT: &str = "STAND_IN_PORT";
@@ -59,7 +59,7 @@ pub(crate) fn answering(mut spec: DeploymentSpec, answer: &str) -> DeploymentSpe
 }
 
 /// What the stand-in answers decides what is made of it.
-pub(crate) fn ask(base: &BaseUrl) -> Probe {
+pub(crate) fn ask(base: &BaseUrl, _: IsOver<'_>) -> Probe {
     let Ok(mut stream) = TcpStream::connect((base.host.as_str(), base.port)) else {
         return Probe::NotYet("no connection".to_owned());
     };

@@ -270,6 +270,8 @@ pub(crate) const fn cause_name(cause: LikelyCause) -> &'static str {
         LikelyCause::NoContainerDaemon => "no container daemon",
         LikelyCause::Permission => "not permitted",
         LikelyCause::CannotSpread => "cannot be divided so",
+        LikelyCause::NoSuchProgram => "no such program",
+        LikelyCause::VariableNotSet => "variable not set",
     }
 }
 
