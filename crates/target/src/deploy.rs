@@ -167,14 +167,11 @@ impl Deployment {
         Some(failure)
     }
 
-    /// A failure with what it said last and what that looks like.
+    /// A failure with what it said last and what that looks like. What it answered is surer than
+    /// what stands in its log.
     pub fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
-        DeploymentFailure {
-            stage,
-            what,
-            cause: cause::likely(&self.log.text()),
-            log: self.log.last_lines(LINES_SHOWN),
-        }
+        let cause = cause::likely(&what).or_else(|| cause::likely(&self.log.text()));
+        DeploymentFailure { stage, what, cause, log: self.log.last_lines(LINES_SHOWN) }
     }
 
     pub fn facts(&self, ready_after: Duration, restarts: u32) -> DeploymentFacts {
