@@ -49,12 +49,22 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// Whether a server that is still starting fails so.
     passing: bool,
+    /// What a server that answered was not content with.
+    refusal: Option<Refusal>,
+}
+
+/// Why a server answers, and will not do what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Key,
+    /// It says that it has no such model.
+    Model,
 }
 
 impl Failure {
     fn new(exit: Exit, message: impl Into<String>) -> Self {
         let (message, shown) = (message.into(), Vec::new());
-        Self { exit, message, shown, hint: None, passing: false }
+        Self { exit, message, shown, hint: None, passing: false, refusal: None }
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -104,6 +114,16 @@ impl Failure {
     /// Whether it may pass by itself: the server may only be starting.
     pub(crate) fn is_passing(&self) -> bool {
         self.passing
+    }
+
+    /// The same, for what the server refused.
+    pub(crate) fn refused(mut self, refusal: Option<Refusal>) -> Self {
+        self.refusal = refusal;
+        self
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.refusal
     }
 
     /// Whether something is wrong with this program or its machine, and with nothing else.

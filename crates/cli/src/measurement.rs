@@ -22,6 +22,7 @@ use crate::live::Session;
 use crate::output;
 use crate::place::Place;
 use crate::preflight::Found;
+use crate::signals::Sending;
 use crate::telemetry::{self, Listening};
 use crate::warm_up::Tally;
 use crate::watch::Watch;
@@ -55,11 +56,13 @@ impl Measurement {
         server: ServerFacts,
         session: &Session,
     ) -> Result<Result<Measured, Exit>, Failure> {
+        let has_warm_up = self.warm_up.is_some();
         let warmed_up =
             self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), session));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
         if let Some(exit) = session.interruption.exit() {
-            output::talk("stopped in the warm-up: nothing was measured, and nothing is stored");
+            let when = if has_warm_up { "in the warm-up" } else { "before the run began" };
+            output::talk(&format!("stopped {when}: nothing was measured, and nothing is stored"));
             return Ok(Err(exit));
         }
         let warmed_up = warmed_up.transpose()?;
@@ -88,7 +91,11 @@ impl Measurement {
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();
-        session.interruption.remember(directory.remedy());
+        // What a set remembers goes on with this run, too.
+        if place.set().is_none() {
+            session.interruption.remember(directory.remedy());
+        }
+        let _sending = session.interruption.sending(Sending::Stored);
         let of_run = || format!("inferometer-{}", directory.id().replace('/', "-"));
         let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(of_run);
         let target = Target { request_id_prefix, ..found.target };
@@ -107,6 +114,7 @@ impl Measurement {
         target: Target,
         session: &Session,
     ) -> Result<WarmUpFacts, Failure> {
+        let _sending = session.interruption.sending(Sending::Unstored);
         let clock = SystemClock::new();
         let bounds = plan.bounds();
         let requests = bounds.requests.unwrap_or_default();

@@ -1,24 +1,32 @@
 //! Where a run is kept: by itself, or as a point of a set.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use inferometer_model::{BaseUrl, Spec};
 use inferometer_store::{NewRun, RunStore, RunWriter, SetDirectory, StoreError};
+
+use crate::deployed;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// What was sent before is looked for here.
     store: &'a RunStore,
     point: Option<(&'a SetDirectory, u32)>,
+    /// What the server of this run alone says: it goes where the run is.
+    server_log: Option<&'a Path>,
 }
 
 impl<'a> Place<'a> {
     pub(crate) fn alone(store: &'a RunStore) -> Self {
-        Self { store, point: None }
+        Self { store, point: None, server_log: None }
     }
 
     pub(crate) fn point(store: &'a RunStore, set: &'a SetDirectory, number: u32) -> Self {
-        Self { store, point: Some((set, number)) }
+        Self { store, point: Some((set, number)), server_log: None }
+    }
+
+    pub(crate) fn with_server_log(self, log: &'a Path) -> Self {
+        Self { server_log: Some(log), ..self }
     }
 
     /// Where the words of a restart go, in a set.
@@ -50,10 +58,15 @@ impl<'a> Place<'a> {
     }
 
     pub(crate) fn create(self, new: NewRun) -> Result<RunWriter, StoreError> {
-        match self.point {
-            Some((set, number)) => set.create_point(number, new),
-            None => self.store.create(new),
+        let writer = match self.point {
+            Some((set, number)) => set.create_point(number, new)?,
+            None => self.store.create(new)?,
+        };
+        if let Some(log) = self.server_log {
+            // At once: a run that is killed has its server's words, too.
+            deployed::keep_log(log, writer.directory().path());
         }
+        Ok(writer)
     }
 
     pub(crate) fn sent_before(

@@ -1,9 +1,11 @@
 //! What is known of the server before a run: what it says itself, what we are told, and whether it
 //! runs on this machine.
 
+use std::net::SocketAddr;
+
 use inferometer_engine::profile::Profile;
 use inferometer_model::Spec;
-use inferometer_model::deployment::DeploymentFacts;
+use inferometer_model::deployment::{DeploymentFacts, DeploymentHow};
 use inferometer_model::spec::{EngineSpec, TargetSpec};
 use inferometer_model::system::{KnownBy, ServerFacts};
 use inferometer_target::system;
@@ -33,10 +35,7 @@ pub(crate) fn find(
             .map_err(|error| Failure::usage(error.to_string()).hint(HOW_TO_TELL))?
             .over(said),
     };
-    // A tunnel listens here, too: only a server that says what it is, and that we see, is here.
-    let is_here = facts.software.is_some() && system::serves_here(found.endpoint.address);
-    let is_here = is_here || deployment.is_some_and(DeploymentFacts::is_here);
-    if facts.machine.is_none() && is_here {
+    if facts.machine.is_none() && is_here(spec, found.endpoint.address, &facts) {
         facts.machine = Some(own.clone());
         facts.known_by = Some(KnownBy::Loopback);
     }
@@ -47,6 +46,19 @@ pub(crate) fn find(
         facts.deployment = Some(deployment.clone());
     }
     Ok(facts)
+}
+
+/// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
+pub(crate) fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) -> bool {
+    let is_ours = match &spec.target {
+        TargetSpec::Embedded => true,
+        // Commands may put it up anywhere.
+        TargetSpec::Deployed(deployment) => !matches!(deployment.how, DeploymentHow::Commands(_)),
+        TargetSpec::Url(_) => false,
+    };
+    // A tunnel listens here, too: only a server that says what it is, and that we see, is here.
+    let is_seen = || server.software.is_some() && system::serves_here(address);
+    is_ours || spec.server_info.as_deref() == Some("local") || is_seen()
 }
 
 /// As it was written, with its placeholders: the port of this once would make every server another.
@@ -79,5 +91,39 @@ fn pretended(profile: &Profile) -> String {
     match profile.gpus() {
         1 => format!("{} with {}", gpu.title, model.title),
         several => format!("{several}× {} with {}", gpu.title, model.title),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::SpecDraft;
+    use inferometer_model::deployment::{CommandsSpec, DeploymentSpec, ProcessSpec};
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_here_that_we_put_up_or_that_we_are_told_of() {
+        let address = SocketAddr::from(([192, 0, 2, 1], 9));
+        let of = |target: TargetSpec, server_info: Option<&str>| {
+            let spec = SpecDraft::default().resolve().unwrap();
+            let spec = Spec { target, server_info: server_info.map(str::to_owned), ..spec };
+            is_here(&spec, address, &ServerFacts::default())
+        };
+        let url = || TargetSpec::Url("http://192.0.2.1:9".parse().unwrap());
+        let deployed = |how| TargetSpec::Deployed(Box::new(DeploymentSpec::new(how)));
+        let word = String::new;
+        let commands = || {
+            deployed(DeploymentHow::Commands(CommandsSpec {
+                up: word(),
+                url: word(),
+                logs: None,
+                down: word(),
+            }))
+        };
+        let process = ProcessSpec { command: Vec::new(), folder: None };
+        assert!(of(deployed(DeploymentHow::Process(process)), None));
+        assert!(!of(commands(), None), "they may have put it up anywhere");
+        assert!(of(commands(), Some("local")) && of(url(), Some("local")));
+        assert!(!of(url(), None) && !of(url(), Some("server.toml")));
     }
 }

@@ -25,6 +25,16 @@ struct Shared {
     remedy: Mutex<Option<String>>,
     /// Groups of processes that end with this one.
     companions: Mutex<Vec<Pid>>,
+    /// What is being sent, by each that sends.
+    sending: Mutex<Vec<Sending>>,
+}
+
+/// Whose requests are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sending {
+    /// Of a warm-up: nothing of them is kept.
+    Unstored,
+    Stored,
 }
 
 impl Interruption {
@@ -65,6 +75,29 @@ impl Interruption {
         self.accompanied_by(i32::try_from(child.id()).ok())
     }
 
+    /// Until it is dropped, requests of this kind are in flight: a signal is answered accordingly.
+    pub(crate) fn sending(&self, sending: Sending) -> Sender {
+        locked(&self.0.sending).push(sending);
+        Sender { shared: self.0.clone(), sending }
+    }
+
+    /// What the next signal does, to those who are told.
+    fn words(&self, before: Stop) -> Option<&'static str> {
+        let sending = locked(&self.0.sending).iter().max().copied();
+        match (before, sending) {
+            (Stop::Run, None) => Some("\nstopping: nothing more is begun"),
+            (Stop::Run, Some(_)) => Some(
+                "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
+            ),
+            (Stop::Drain, None) => Some("\nstill stopping; Ctrl-C again leaves at once"),
+            (Stop::Drain, Some(Sending::Unstored)) => Some("\ncutting the requests in flight"),
+            (Stop::Drain, Some(Sending::Stored)) => {
+                Some("\ncutting the requests in flight; what was measured is being saved")
+            }
+            (Stop::Cut, _) => None,
+        }
+    }
+
     fn remedy(&self) -> Option<String> {
         locked(&self.0.remedy).clone()
     }
@@ -91,6 +124,21 @@ pub(crate) struct Companion {
 impl Drop for Companion {
     fn drop(&mut self) {
         locked(&self.shared.companions).retain(|group| Some(*group) != self.group);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    shared: Arc<Shared>,
+    sending: Sending,
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut sending = locked(&self.shared.sending);
+        if let Some(place) = sending.iter().position(|one| *one == self.sending) {
+            sending.swap_remove(place);
+        }
     }
 }
 
@@ -152,16 +200,40 @@ async fn obey(
         };
         noted.note(kind);
         grace_ends = kind != SignalKind::interrupt();
-        match control.stop_harder() {
-            Stop::Run => talk(
-                "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
-            ),
-            Stop::Drain => {
-                talk("\ncutting the requests in flight; what was measured is being saved");
-            }
-            Stop::Cut => leave(kind, noted),
+        match noted.words(control.stop_harder()) {
+            Some(words) => talk(words),
+            None => leave(kind, noted),
         }
     }
+}
+
+/// For a server that we are: the first signal that asks for the end calls `end`, the second leaves
+/// at once. As the first process of a container we would be deaf to them otherwise.
+pub(crate) fn end_with(end: impl FnOnce() + Send + 'static) -> Result<Interruption, Failure> {
+    let interruption = Interruption::default();
+    let noted = interruption.clone();
+    let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let entered = runtime.enter();
+    // Not hanging up: `nohup` means it.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    drop(entered);
+    std::thread::spawn(move || {
+        let mut next = || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => SignalKind::interrupt(),
+                    _ = terminate.recv() => SignalKind::terminate(),
+                }
+            })
+        };
+        noted.note(next());
+        end();
+        leave(next(), &noted);
+    });
+    Ok(interruption)
 }
 
 /// Asked a third time: something hangs, a disk perhaps. The journal can be recovered.
@@ -197,6 +269,23 @@ mod tests {
         interruption.note(SignalKind::interrupt());
         assert_eq!(interruption.next(1, Duration::from_hours(1)), Some(2));
         assert_eq!(interruption.exit(), Some(Exit::Terminated), "the first names the code");
+    }
+
+    #[test]
+    fn a_signal_is_answered_by_what_it_does() {
+        let interruption = Interruption::default();
+        let said = |before| interruption.words(before).unwrap_or_default();
+        assert!(!said(Stop::Run).contains("in flight"), "a server may still be starting");
+        assert!(!said(Stop::Drain).contains("saved"), "there is nothing to save");
+        let warm_up = interruption.sending(Sending::Unstored);
+        assert!(said(Stop::Run).contains("in flight may finish"));
+        assert!(said(Stop::Drain).contains("cutting") && !said(Stop::Drain).contains("saved"));
+        let run = interruption.sending(Sending::Stored);
+        drop(warm_up);
+        assert!(said(Stop::Drain).contains("saved"));
+        drop(run);
+        assert!(!said(Stop::Drain).contains("cutting"));
+        assert_eq!(interruption.words(Stop::Cut), None);
     }
 
     #[test]

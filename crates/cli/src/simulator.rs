@@ -25,6 +25,7 @@ use crate::measurement::Measured;
 use crate::output;
 use crate::place::Place;
 use crate::server_facts;
+use crate::signals::Sending;
 use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
 use crate::warm_up;
 
@@ -110,7 +111,11 @@ impl Simulator<'_> {
     ) -> Result<Simulated, Failure> {
         let writer = place.create(self.new_run(&ready)?)?;
         let directory = writer.directory().clone();
-        self.session.interruption.remember(directory.remedy());
+        // What a set remembers goes on with this run, too.
+        if place.set().is_none() {
+            self.session.interruption.remember(directory.remedy());
+        }
+        let _sending = self.session.interruption.sending(Sending::Stored);
         let (writer, kv_usage_max) = self.play(ready.spec, ready.plan, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
         let measured = Measured { directory, summary };
@@ -120,6 +125,7 @@ impl Simulator<'_> {
 
     /// Plays it and keeps a few sums.
     pub(crate) fn tell(&mut self, ready: Ready<'_>) -> Result<Told, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
         let Ready { spec, plan, .. } = ready;
         let mut tally = Tally::new(spec.workload.streaming);
         let player = Player::new(plan, rules(spec), &mut self.engine, &mut tally);
@@ -130,6 +136,7 @@ impl Simulator<'_> {
 
     /// Plays what is not counted; the engine's cache keeps it.
     fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
         let mut tally = warm_up::Tally::default();
         let write = |entry| {
             tally.add(entry);

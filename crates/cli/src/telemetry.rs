@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{HttpFetch, SystemClock, Target};
-use inferometer_model::deployment::DeploymentHow;
 use inferometer_model::observations::{Endpoint, HttpVersion};
-use inferometer_model::spec::{ClientSpec, DevicesAsked, TargetSpec};
+use inferometer_model::spec::{ClientSpec, DevicesAsked};
 use inferometer_model::system::ServerFacts;
 use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
 use inferometer_model::{BaseUrl, Spec};
 use inferometer_store::{RunDirectory, StoreError, TelemetryWriter};
 use inferometer_target::machines::{Devices, Opening, Sampler, Sampling};
-use inferometer_target::{Poller, Polling, system};
+use inferometer_target::{Poller, Polling};
 
 use crate::output;
 use crate::preflight;
+use crate::server_facts;
 
 /// A poller and a sampler at work, or none where nobody asked for them.
 #[derive(Default)]
@@ -104,7 +104,9 @@ pub(crate) fn devices(
     let absence = match asked {
         DevicesAsked::Dcgm(base) => return exporter(spec, base, clock),
         DevicesAsked::Auto if endpoint.embedded => DevicesAbsence::Pretended,
-        DevicesAsked::Auto if !is_here(spec, endpoint, server) => DevicesAbsence::Elsewhere,
+        DevicesAsked::Auto if !server_facts::is_here(spec, endpoint.address, server) => {
+            DevicesAbsence::Elsewhere
+        }
         DevicesAsked::Auto
         | DevicesAsked::Off
         | DevicesAsked::Nvml
@@ -116,19 +118,6 @@ pub(crate) fn devices(
         Some(opening) => Devices::Asked(opening),
         None => Devices::Absent(absence),
     }
-}
-
-/// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
-fn is_here(spec: &Spec, endpoint: &Endpoint, server: &ServerFacts) -> bool {
-    let is_ours = match &spec.target {
-        TargetSpec::Deployed(deployment) => {
-            // Commands may put it up anywhere.
-            !matches!(deployment.how, DeploymentHow::Commands(_))
-        }
-        TargetSpec::Embedded | TargetSpec::Url(_) => false,
-    };
-    let is_seen = server.software.is_some() && system::serves_here(endpoint.address);
-    is_ours || is_seen || spec.server_info.as_deref() == Some("local")
 }
 
 /// Keys are for the server, and not for whoever counts its GPUs.

@@ -240,6 +240,49 @@ fn servers_that_cannot_be_measured_are_told_with_their_last_words() {
 }
 
 #[test]
+fn a_server_finds_all_of_our_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let telling = "sh -c 'test \"$HF_TOKEN\" = hf_sesame123456 && echo it is there; exit 9'";
+    let ran = inferometer()
+        .args(["bench", "sweep", "serve", "--serve-cmd", &format!("{telling} --port {port}")])
+        .args(["--bench-cmd", &bench(port), "-e", "e"])
+        .env("HF_TOKEN", "hf_sesame123456")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = text(&ran.stderr);
+    assert!(said.contains("  it is there") && !said.contains("hf_sesame"), "{said}");
+}
+
+#[test]
+fn somebody_who_listens_in_the_place_of_the_server_is_not_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let port = free_port();
+    let serve = format!("sh -c 'touch started; exec sleep 1000' --port {port}");
+    let sweep = inferometer()
+        .args(["bench", "sweep", "serve", "--serve-cmd", &serve, "--bench-cmd", &bench(port)])
+        .args(["-e", "e"])
+        .current_dir(path)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let clock = SystemClock::new();
+    while !path.join("started").exists() {
+        assert!(clock.now().as_nanos() < 60_000_000_000, "the server never started");
+        std::thread::yield_now();
+    }
+    let stranger = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let ran = sweep.wait_with_output().unwrap();
+    let said = text(&ran.stderr);
+    assert!(ran.status.code() == Some(3) && said.contains("was not started by us"), "{said}");
+    stranger.set_nonblocking(true).unwrap();
+    assert!(stranger.accept().is_err(), "nobody asked the stranger");
+}
+
+#[test]
 fn wrong_input_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

@@ -275,11 +275,6 @@ impl DeploymentHow {
 }
 
 impl DeploymentFacts {
-    /// Whether the server runs on this machine: commands may have put it up anywhere.
-    pub fn is_here(&self) -> bool {
-        self.kind != "commands"
-    }
-
     /// The command in one line, with quotes where a shell would need them.
     pub fn command_line(&self) -> String {
         line(&self.command)

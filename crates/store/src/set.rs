@@ -214,16 +214,23 @@ impl SetDirectory {
         self.path.join(DEPLOYMENTS).join(format!("{condition}-{repetition}.log"))
     }
 
-    /// Notes what became of a server that was put up.
+    /// Notes what became of a server that was put up, under the name of its log: a cell that had
+    /// several servers has a note of each.
     pub fn write_deployment(&self, record: &DeploymentRecord) -> Result<(), StoreError> {
-        let name = format!("{}-{}.json", record.condition, record.repetition);
+        let log = self.deployment_log(record.condition, record.repetition);
+        let log = record.log.as_ref().map_or(log, PathBuf::from).with_extension("json");
+        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.write_beside(DEPLOYMENTS, &name, record)
     }
 
-    /// In the order of cells and repetitions.
+    /// In the order of cells and repetitions, and then in which they were put up.
     pub fn deployments(&self) -> Result<Vec<DeploymentRecord>, StoreError> {
         let mut records: Vec<DeploymentRecord> = self.read_beside(DEPLOYMENTS)?;
-        records.sort_by_key(|record| (record.condition, record.repetition));
+        records.sort_by_key(|record| {
+            let log = record.log.clone().unwrap_or_default();
+            // Numbers in the names grow longer.
+            (record.condition, record.repetition, log.len(), log)
+        });
         Ok(records)
     }
 

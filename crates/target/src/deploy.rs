@@ -190,13 +190,14 @@ impl Deployment {
         Some(failure)
     }
 
-    /// A failure with what it said last and what that looks like.
+    /// A failure with what it said last and what that looks like. What it answered is surer than
+    /// what stands in its log.
     pub fn failure(&mut self, stage: DeploymentStage, what: String) -> DeploymentFailure {
         if self.server.hear_out() {
             self.log.settle();
         }
         let said = self.log.text();
-        let cause = match stage {
+        let in_log = || match stage {
             DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => {
                 cause::likely(cause::end_of(&said, LINES_OF_DEATH))
             }
@@ -205,6 +206,7 @@ impl Deployment {
             | DeploymentStage::Ready
             | DeploymentStage::Generate => cause::likely(&said),
         };
+        let cause = cause::likely(&what).or_else(in_log);
         DeploymentFailure { stage, what, cause, log: self.log.last_lines(LINES_SHOWN) }
     }
 

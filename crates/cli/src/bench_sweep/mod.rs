@@ -100,8 +100,9 @@ impl Sweep<'_> {
             let base = command::address(&words)?;
             output::talk(&format!("starting: {}", shown(&words)));
             let log = self.plan.experiment.server_log(server);
-            let mut started = Server::start(&words, base, log, self.interruption)?;
-            let exit = started.wait(self.plan.asked.ready_timeout, self.interruption)?;
+            let timeout = self.plan.asked.ready_timeout;
+            let mut started = Server::start(&words, base, log, timeout, self.interruption)?;
+            let exit = started.wait(self.interruption)?;
             if exit.is_some() {
                 return Ok(exit);
             }

@@ -4,23 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use inferometer_load::Target;
 use inferometer_load::resolve::resolve;
 use inferometer_load::target::Credentials;
-use inferometer_load::{SystemClock, Target};
 use inferometer_model::deployment::{
     DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,
     ProcessSpec, Renewal,
 };
 use inferometer_model::fetch::{FetchRequest, Post, PostRequest};
-use inferometer_model::{BaseUrl, Clock, Fetch, SpecDraft};
-use inferometer_target::deploy::{Deployment, placeholder};
+use inferometer_model::{BaseUrl, Fetch, SpecDraft};
+use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder};
 
 use super::secret;
 use crate::failure::{Exit, Failure};
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};
 
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 const CONNECT: Duration = Duration::from_secs(2);
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// A server that was told to end has this long before it is killed.
@@ -45,6 +44,7 @@ impl Server {
         words: &[String],
         base: BaseUrl,
         log: PathBuf,
+        timeout: Duration,
         interruption: &Interruption,
     ) -> Result<Self, Failure> {
         if resolve(&base, CONNECT).is_ok() {
@@ -56,7 +56,7 @@ impl Server {
         if let Some(folder) = log.parent() {
             std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         }
-        let deployment = Deployment::start_at(&spec(words), base.port, &log)
+        let deployment = Deployment::start_at(&spec(words, timeout), base.port, &log)
             .map_err(|found| failed(found.what))?;
         let (keys, companion) =
             (secret::values(words), interruption.accompanied_by(deployment.group()));
@@ -64,30 +64,28 @@ impl Server {
     }
 
     /// Until it says that it is well. `Some` is a signal that came meanwhile.
-    pub(super) fn wait(
-        &mut self,
-        timeout: Duration,
-        interruption: &Interruption,
-    ) -> Result<Option<Exit>, Failure> {
-        let clock = SystemClock::new();
-        loop {
-            if let Some(found) = self.deployment.ended() {
-                return Err(self.failure("ended before it was ready", found));
-            }
-            if self.is_ready() {
-                return Ok(None);
-            }
-            if timeout <= Duration::from_nanos(clock.now().as_nanos()) {
-                let why = format!("was not ready within {} s", timeout.as_secs());
-                let found = self.deployment.failure(DeploymentStage::Ready, String::new());
-                return Err(self
-                    .failure(&why, found)
-                    .hint("give it longer with --server-ready-timeout"));
-            }
-            if let Some(exit) = interruption.wait(LOOK_EVERY) {
-                return Ok(Some(exit));
-            }
-        }
+    pub(super) fn wait(&mut self, interruption: &Interruption) -> Result<Option<Exit>, Failure> {
+        let base = self.base.clone();
+        let waited = self
+            .deployment
+            .wait(&mut |_| health(&base), &mut |time| interruption.wait(time).is_some());
+        let found = match waited {
+            Ok(Waited::Ready(_)) => return Ok(None),
+            Ok(Waited::Stopped) => return Ok(interruption.exit()),
+            Err(found) => found,
+        };
+        Err(match found.stage {
+            DeploymentStage::Ready | DeploymentStage::Generate => self
+                .failure("was not ready in time", found)
+                .hint("give it longer with --server-ready-timeout"),
+            DeploymentStage::Start => self
+                .failure("is not measured", found)
+                .hint("--serve-cmd must listen itself, on its --port"),
+            DeploymentStage::Ended
+            | DeploymentStage::Died
+            | DeploymentStage::Measure
+            | DeploymentStage::Stop => self.failure("ended before it was ready", found),
+        })
     }
 
     /// Why it is not there any more, and what it said last.
@@ -106,15 +104,6 @@ impl Server {
             Some(cause) => failure.hint(cause.remedy()),
             None => failure,
         }
-    }
-
-    fn is_ready(&self) -> bool {
-        let Some(target) = plain_target(&self.base) else { return false };
-        let asked = fetching(&target, async |fetch| {
-            let well = FetchRequest { path: "/health", body_limit: BODY_BYTES_MAX };
-            fetch.fetch(well).await
-        });
-        matches!(asked, Ok(Ok(reply)) if reply.status == 200)
     }
 
     /// Makes it forget the prompts that it has seen, so that the next run finds it as this one did.
@@ -143,13 +132,33 @@ impl Server {
     }
 }
 
+/// Whether it says that it is well, which is what a sweep of vLLM waits for.
+fn health(base: &BaseUrl) -> Probe {
+    let Some(target) = plain_target(base) else {
+        return Probe::NotYet("nobody answers".to_owned());
+    };
+    let asked = fetching(&target, async |fetch| {
+        let well = FetchRequest { path: "/health", body_limit: BODY_BYTES_MAX };
+        fetch.fetch(well).await
+    });
+    match asked {
+        Ok(Ok(reply)) if reply.status == 200 => Probe::Generated,
+        Ok(Ok(reply)) => Probe::NotYet(format!("/health is answered with HTTP {}", reply.status)),
+        Ok(Err(error)) => Probe::NotYet(error.to_string()),
+        Err(failure) => Probe::NotYet(failure.message().to_owned()),
+    }
+}
+
 /// The command as it was typed: braces in it are its own. As with vLLM's sweep it finds all of our
 /// environment.
-fn spec(words: &[String]) -> DeploymentSpec {
+fn spec(words: &[String], ready_timeout: Duration) -> DeploymentSpec {
     let command = words.iter().map(|word| placeholder::escaped(word)).collect();
     let set = BTreeMap::from([("VLLM_SERVER_DEV_MODE".to_owned(), "1".to_owned())]);
+    // By their whole names: a pattern does not mean what sounds like a key.
+    let pass = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     DeploymentSpec {
-        environment: EnvironmentSpec { pass: vec!["*".to_owned()], set },
+        ready_timeout,
+        environment: EnvironmentSpec { pass, set },
         grace: GRACE,
         renewal: Renewal::Never,
         ..DeploymentSpec::new(DeploymentHow::Process(ProcessSpec { command, folder: None }))

@@ -47,8 +47,8 @@ fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Result<Server, 
     let session = Session::begin(0, quiet)?;
     let log = deployed::log_in(&std::env::temp_dir());
     match Deployed::put_up(spec, secrets, &log, &session) {
-        Ok(up) => Ok(up.map(|deployed| Server::Deployed(Box::new(deployed)))),
-        Err(found) => Err(deployed::failure(&found, how, &log)),
+        Ok(deployed) => Ok(Ok(Server::Deployed(Box::new(deployed)))),
+        Err(not_up) => not_up.told(how, &log).map(Err),
     }
 }
 

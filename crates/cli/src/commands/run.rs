@@ -111,9 +111,8 @@ impl Order<'_> {
         let (spec, Visit { how, store, session }) = (self.spec, *visit);
         let log = deployed::log_in(store.path());
         let deployed = match Deployed::put_up(spec, self.secrets, &log, session) {
-            Ok(Ok(deployed)) => deployed,
-            Ok(Err(interrupted)) => return Ok(interrupted.into()),
-            Err(found) => return Err(deployed::failure(&found, how, &log)),
+            Ok(deployed) => deployed,
+            Err(not_up) => return not_up.told(how, &log).map(ExitCode::from),
         };
         let server = Arc::new(Server::Deployed(Box::new(deployed)));
         let reached = Arc::clone(&server);
@@ -121,7 +120,8 @@ impl Order<'_> {
             Live::reach(reached, spec, self.secrets, &ingredients, planned.plan.as_ref()).and_then(
                 |live| {
                     session.talk(&live.opening(spec));
-                    live.measure(spec, ingredients, Place::alone(store), session)
+                    let place = Place::alone(store).with_server_log(&log);
+                    live.measure(spec, ingredients, place, session)
                 },
             );
         let stop = match &measured {

@@ -9,7 +9,7 @@ use inferometer_model::observations::HttpVersion;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::spec::Limits;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Refusal};
 use crate::secrets::Secrets;
 
 pub(super) const IS_IT_HTTP2: &str =
@@ -29,6 +29,7 @@ pub(super) fn probe_failure(target: &Target, secrets: &Secrets, record: &Request
         Some(status) => super::is_of_starting(status),
         None => !matches!(outcome, Outcome::TlsError | Outcome::ProtocolError),
     });
+    let failure = failure.refused(refusal(status, ending.message.as_deref()));
     match (status, ending.cause) {
         (Some(401 | 403), _) if secrets.has_key => {
             failure.hint("the server refused the key that was sent; is it the right one?")
@@ -64,6 +65,18 @@ pub(super) fn probe_failure(target: &Target, secrets: &Secrets, record: &Request
     }
 }
 
+/// What an answer is about, where that is plain.
+fn refusal(status: Option<u16>, said: Option<&str>) -> Option<Refusal> {
+    match status {
+        Some(401 | 403) => Some(Refusal::Key),
+        // A path that is not there is answered so, too, and speaks of no model.
+        Some(404) if said.is_some_and(|said| said.to_lowercase().contains("model")) => {
+            Some(Refusal::Model)
+        }
+        Some(_) | None => None,
+    }
+}
+
 /// The flag that sets the limit which was met, and its value.
 fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duration)> {
     match outcome {
@@ -82,5 +95,21 @@ fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duratio
         | Outcome::DnsError
         | Outcome::Cancelled
         | Outcome::NotSent => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_not_served_is_told_from_a_path_that_is_not_there() {
+        let said = Some("The model `x` does not exist.");
+        assert_eq!(refusal(Some(404), said), Some(Refusal::Model));
+        assert_eq!(refusal(Some(404), Some("Not Found")), None);
+        assert_eq!(refusal(Some(404), None), None);
+        assert_eq!(refusal(Some(500), said), None);
+        assert_eq!(refusal(Some(401), None), Some(Refusal::Key));
+        assert_eq!(refusal(None, said), None);
     }
 }

@@ -19,7 +19,7 @@ use inferometer_model::{BaseUrl, Content, RequestRecord, Spec};
 use inferometer_target::{DiscoveryError, ListedModel, list_models};
 
 use self::explain::{IS_IT_HTTP2, probe_failure};
-use crate::failure::Failure;
+use crate::failure::{Failure, Refusal};
 use crate::secrets::Secrets;
 
 /// The server as found, ready to be driven.
@@ -132,6 +132,8 @@ pub(crate) fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedMo
             | DiscoveryError::Empty => false,
         };
         let failure = Failure::target(format!("{}: {error}", target.base)).passing_if(passing);
+        let is_of_key = matches!(error, DiscoveryError::Unauthorized { .. });
+        let failure = failure.refused(is_of_key.then_some(Refusal::Key));
         if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
             return failure
                 .hint("a key was sent and refused; is it the right one for this server?");

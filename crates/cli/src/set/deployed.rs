@@ -69,9 +69,15 @@ impl<'session> Keeper<'session> {
         let (condition, repetition) = (asked.point.condition, asked.point.repetition);
         let log = deployed::free(&place.deployment_log(condition, repetition));
         let deployed = match Deployed::put_up(&asked.spec, secrets, &log, self.session) {
-            Ok(Ok(deployed)) => deployed,
-            Ok(Err(exit)) => return Ok(Some(exit)),
-            Err(found) => return Err(deployed::failure(&found, how, &log)),
+            Ok(deployed) => deployed,
+            Err(not_up) => {
+                if let (Some(set), Some(record)) =
+                    (place.set(), not_up.record(condition, repetition, &log))
+                {
+                    note(set, &record);
+                }
+                return not_up.told(how, &log).map(Some);
+            }
         };
         self.up = Some(Up {
             server: Arc::new(Server::Deployed(Box::new(deployed))),
@@ -101,16 +107,21 @@ impl<'session> Keeper<'session> {
         let Some(deployed) = up.server.deployed() else { return };
         let departure = deployed.take_down(self.session);
         let Some(set) = up.set else { return };
-        let written = set.write_deployment(&DeploymentRecord {
+        let record = DeploymentRecord {
             condition: up.condition,
             repetition: up.repetition,
             facts: Some(deployed.facts().clone()),
             departure,
             drained_after_s: None,
-        });
-        if let Err(error) = written {
-            output::talk(&format!("warning: what became of the server is not stored: {error}"));
-        }
+            log: deployed::name_of(&up.log),
+        };
+        note(&set, &record);
+    }
+}
+
+fn note(set: &SetDirectory, record: &DeploymentRecord) {
+    if let Err(error) = set.write_deployment(record) {
+        output::talk(&format!("warning: what became of the server is not stored: {error}"));
     }
 }
 

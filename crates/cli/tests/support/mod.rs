@@ -2,6 +2,7 @@
 
 #![expect(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and may panic")]
 
+pub(crate) mod deployments;
 pub(crate) mod matrices;
 pub(crate) mod suites;
 

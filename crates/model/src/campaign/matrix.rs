@@ -92,6 +92,9 @@ pub struct DeploymentRecord {
     pub departure: Option<Departure>,
     /// From the end of the last run until the server was idle; `None` where it does not say.
     pub drained_after_s: Option<f64>,
+    /// The file beside this that has its words; `None` where nobody listened.
+    #[serde(default)]
+    pub log: Option<String>,
 }
 
 impl Strategy {

@@ -565,5 +565,6 @@ fn record(row: &MatrixRow, repetition: u32, place: usize) -> DeploymentRecord {
             troubles: Vec::new(),
         }),
         drained_after_s: Some(0.4),
+        log: None,
     }
 }

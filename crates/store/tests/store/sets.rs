@@ -4,7 +4,9 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use inferometer_model::campaign::{CampaignSpec, Condition, Order, Question, Repetition};
+use inferometer_model::campaign::{
+    CampaignSpec, Condition, DeploymentRecord, Order, Question, Repetition,
+};
 use inferometer_model::observations::ClockAnchor;
 use inferometer_store::{
     NewRun, NewSet, RunDirectory, RunState, RunStore, RunWriter, SetDirectory, SetListing,
@@ -208,4 +210,29 @@ fn a_set_without_its_file_is_listed_all_the_same() {
         panic!("{listed:?}");
     };
     assert!(reason.contains("set.json is missing"), "{reason}");
+}
+
+#[test]
+fn every_server_of_a_cell_has_a_note() {
+    let (_place, _, set) = set();
+    let record = |repetition, log: Option<&str>| DeploymentRecord {
+        condition: 0,
+        repetition,
+        facts: None,
+        departure: None,
+        drained_after_s: None,
+        log: log.map(str::to_owned),
+    };
+    let logs = [Some("0-0.log"), Some("0-0.2.log"), Some("0-0.10.log")];
+    let mut records: Vec<DeploymentRecord> = logs.map(|log| record(0, log)).to_vec();
+    records.push(record(1, None));
+    for record in records.iter().rev() {
+        set.write_deployment(record).unwrap();
+    }
+    assert_eq!(set.deployments().unwrap(), records);
+    assert!(set.deployment_log(0, 0).with_file_name("0-0.2.json").exists());
+    let old =
+        r#"{"condition":7,"repetition":0,"facts":null,"departure":null,"drained_after_s":null}"#;
+    fs::write(set.deployment_log(7, 0).with_extension("json"), old).unwrap();
+    assert_eq!(set.deployments().unwrap().last().unwrap().log, None);
 }

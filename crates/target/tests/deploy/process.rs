@@ -87,6 +87,9 @@ fn one_that_answers_and_cannot_generate_is_told_apart() {
     let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
     assert_eq!(failure.stage, DeploymentStage::Generate);
     assert!(failure.what.ends_with("no such model"), "{failure:?}");
+    let answered = "HTTP 500: CUDA out of memory".to_owned();
+    let failure = deployment.failure(DeploymentStage::Generate, answered);
+    assert_eq!(failure.cause, Some(LikelyCause::OutOfMemory), "its log says nothing of it");
 }
 
 #[test]

@@ -248,6 +248,7 @@ fn a_server_that_leaves_something_behind_degrades_the_matrix() {
             facts: None,
             departure: Some(departure),
             drained_after_s: None,
+            log: None,
         };
         SetSummary::of_matrix(&made.manifest(), &made.results, &[], &[record]).verdict
     };

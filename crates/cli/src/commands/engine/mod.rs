@@ -14,6 +14,7 @@ use inferometer_target::process::ANNOUNCEMENT;
 use crate::arguments::EngineArguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::signals;
 
 pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
     modes::check(arguments)?;
@@ -33,13 +34,15 @@ pub(crate) fn run(arguments: &EngineArguments) -> Result<ExitCode, Failure> {
             handle.stop();
         });
     }
+    let handle = stop.handle();
+    let interruption = signals::end_with(move || handle.stop())?;
     introduce(&options);
     serve(options, stop, |address| {
         // Whoever started us and does not listen has left; its closed pipe ends us.
         let _ = output::result(&format!("{ANNOUNCEMENT}http://{address}\n"));
     })
     .map_err(failure)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(interruption.exit().map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
 /// Says what is served, as a real server does when it starts.

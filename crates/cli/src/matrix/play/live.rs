@@ -14,7 +14,7 @@ use inferometer_workload::{Ingredients, make_plan};
 use super::cell::{Cell, not_measured};
 use super::drain::{self, Drained};
 use super::unfit;
-use crate::deployed::{self, Deployed};
+use crate::deployed::{self, Deployed, Reason};
 use crate::failure::{Exit, Failure};
 use crate::live::{Live, Server};
 use crate::secrets::Secrets;
@@ -63,8 +63,17 @@ fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Fail
         TargetSpec::Deployed(_) => {
             let Deployment { condition, repetition, .. } = *cell.deployment;
             let log = deployed::free(&cell.hall.set.deployment_log(condition, repetition));
-            let up = Deployed::put_up(spec, secrets, &log, cell.hall.measuring);
-            Ok(up.map(|up| up.map(|up| Server::Deployed(Box::new(up)))))
+            let not_up = match Deployed::put_up(spec, secrets, &log, cell.hall.measuring) {
+                Ok(up) => return Ok(Ok(Ok(Server::Deployed(Box::new(up))))),
+                Err(not_up) => *not_up,
+            };
+            if let Some(record) = not_up.record(condition, repetition, &log) {
+                cell.hall.set.write_deployment(&record)?;
+            }
+            Ok(match not_up.reason {
+                Reason::Stopped(exit) => Ok(Err(exit)),
+                Reason::Failed { found, .. } => Err(found),
+            })
         }
         TargetSpec::Url(_) => Server::of(spec).map(|server| Ok(Ok(server))),
         TargetSpec::Embedded => {
@@ -190,6 +199,7 @@ impl Up<'_> {
             facts: deployed.map(|deployed| deployed.facts().clone()),
             departure,
             drained_after_s,
+            log: deployed.and_then(|deployed| deployed::name_of(deployed.log())),
         })?)
     }
 }
