@@ -47,7 +47,7 @@ pub struct MatrixSummary {
     pub deployments: Vec<DeploymentRecord>,
 }
 
-/// Table that differ in their presets alone.
+/// Rows that differ in their presets alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixSection {
     pub context: Option<u32>,
@@ -59,11 +59,13 @@ pub struct MatrixSection {
     pub level: inferometer_model::campaign::Level,
     /// Places of the rows, in the order of the presets.
     pub rows: Vec<u32>,
-    /// The best rows without errors, one for each figure that has one.
+    /// The best rows without errors, one for each figure that has one. A row of pipeline parallel that
+    /// is put up as its tensor twin is, as on one GPU, spreads nothing and is not the best of its kind:
+    /// the twin stands for both.
     pub highest: Vec<Highest>,
-    /// Table with failed requests, with their number.
+    /// Rows with failed requests, with their number.
     pub errors: Vec<(u32, u64)>,
-    /// Table that came to nothing.
+    /// Rows that came to nothing.
     pub failed: Vec<u32>,
 }
 
@@ -102,7 +104,7 @@ pub struct StrategyRow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     pub share: f64,
-    /// 95 %; null of one run a side.
+    /// 95 %; null where a side has one run, and where runs have no spread.
     pub interval: Option<Interval>,
 }
 
@@ -127,7 +129,7 @@ pub struct Winner {
     pub level: inferometer_model::campaign::Level,
     pub row: u32,
     pub value: f64,
-    /// The best of the other deployments; null where there is none.
+    /// The best of the other deployments that have the figure; null where there is none.
     pub runner_up: Option<u32>,
     /// How far ahead, as a share of the runner-up.
     pub ahead: Option<Speedup>,
@@ -141,12 +143,13 @@ pub enum Certainty {
     Certain,
     /// The runs lie too close together.
     Undecided,
-    /// One run a side: what a restart changes is not known.
+    /// A side has one run: what a restart changes is not known.
     OneRun,
-    /// Nothing else could be compared.
+    /// No run differs from another by more than rounding, as in a simulation without noise: nothing
+    /// says how far chance reaches.
+    NoSpread,
+    /// No other deployment could be compared.
     Alone,
-    /// The others are the same deployment.
-    Same,
 }
 
 impl MatrixSummary {

@@ -208,7 +208,7 @@ struct Named {
 
 impl ConditionSummary {
     fn of(name: &str, results: &[&PointResult], campaign: &CampaignSpec) -> Self {
-        let levels: Vec<LevelSummary> = by_level(results)
+        let mut levels: Vec<LevelSummary> = by_level(results)
             .into_iter()
             .map(|(level, own)| LevelSummary::of(level, &own, &campaign.repetition))
             .collect();
@@ -219,6 +219,9 @@ impl ConditionSummary {
                 Some(Findings::of(&levels))
             }
         };
+        if matches!(campaign.question, Question::Matrix(_)) {
+            levels.iter_mut().for_each(LevelSummary::shorten);
+        }
         Self {
             name: name.to_owned(),
             subject: results.first().map(|result| Subject::of(&result.summary)),

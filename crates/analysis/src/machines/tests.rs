@@ -36,7 +36,7 @@ fn look(at: Moment, devices: Vec<DeviceReading>) -> DevicesSample {
 /// A look every second from 0 s to 5 s.
 fn looked(mut of: impl FnMut(u64) -> Vec<DeviceReading>) -> Observations {
     let devices = (0..=5).map(|second| look(ms(1_000 * second), of(second))).collect();
-    with(Machines { devices, devices_absence: None, client: Vec::new() })
+    with(Machines { devices, devices_absence: None, ..Machines::default() })
 }
 
 fn with(machines: Machines) -> Observations {
@@ -100,7 +100,7 @@ fn looks_that_miss_much_of_the_run_make_no_energy() {
     let some = |kept: std::ops::Range<usize>| Machines {
         devices: all[kept].to_vec(),
         devices_absence: None,
-        client: Vec::new(),
+        ..Machines::default()
     };
     assert!(gpus(&with(some(0..5))).energy_j.is_some(), "the last 20 ms are like the rest");
     let run = with(some(0..3));

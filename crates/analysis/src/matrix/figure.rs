@@ -92,13 +92,24 @@ impl MatrixFigure {
     }
 }
 
+/// Runs of a simulation without noise differ by rounding alone.
+const ROUNDING_SHARE: f64 = 1e-12;
+
+/// Whether its runs differ by rounding at most. So does a single one, which says nothing of others.
+pub(super) fn is_still(across: &Across) -> bool {
+    across.extremes().is_none_or(|(low, high)| high - low <= ROUNDING_SHARE * high.abs())
+}
+
 /// The values of the runs that have one.
 pub(super) fn values(across: &Across) -> Vec<f64> {
     across.values.iter().flatten().copied().collect()
 }
 
-/// How many times `base` the other is, with its 95 % interval where both have several runs.
+/// How many times `base` the other is, with its 95 % interval where both have several runs and not all
+/// of them are equal.
 pub(super) fn times(base: &Across, other: &Across) -> Option<(f64, Option<RatioEstimate>)> {
     let (below, above) = (base.mean?, other.mean?);
-    (0.0 < below).then(|| (above / below, ratio::unpaired(&values(base), &values(other), UPPER)))
+    let found = || ratio::unpaired(&values(base), &values(other), UPPER);
+    let found = || found().filter(|_| !(is_still(base) && is_still(other)));
+    (0.0 < below).then(|| (above / below, found()))
 }

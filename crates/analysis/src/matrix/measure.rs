@@ -1,5 +1,7 @@
 //! What the runs of a row say of one figure each.
 
+use inferometer_model::Outcome;
+
 use crate::estimate::{Estimate, Interval};
 use crate::machines::{DeviceFigures, GpuFigures};
 use crate::metric::Unit;
@@ -30,6 +32,7 @@ pub(super) const GENERATION: Counted = Counted {
 /// run's doubt is that of the client's throughput, which is of the same tokens, in proportion.
 pub(super) fn server_tps(runs: &[&Summary], of: Counted) -> Across {
     across(runs, Unit::TokensPerSecond, |run| {
+        answered(run)?;
         let missing = || run.server_missing.clone().unwrap_or_else(|| "it says nothing".to_owned());
         let server = run.server.as_ref().ok_or_else(missing)?;
         let per_s = (of.server)(server)
@@ -45,8 +48,20 @@ pub(super) fn server_tps(runs: &[&Summary], of: Counted) -> Across {
     })
 }
 
-pub(super) fn quantity(runs: &[&Summary], name: &str) -> Across {
-    across(runs, Unit::TokensPerSecond, |run| named(run, name))
+/// The same by what the client saw.
+pub(super) fn client_tps(runs: &[&Summary], of: Counted) -> Across {
+    across(runs, Unit::TokensPerSecond, |run| {
+        answered(run)?;
+        named(run, of.client)
+    })
+}
+
+/// A server that failed every request has no speed, and not one of zero.
+fn answered(run: &Summary) -> Result<(), String> {
+    match run.count(Outcome::Ok) {
+        0 => Err("no request ended well".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 /// Of a latency, which summaries have in milliseconds.

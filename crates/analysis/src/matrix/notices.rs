@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::campaign::{CampaignSpec, DeploymentRecord};
-use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
+use inferometer_model::deployment::DeploymentFailure;
 use inferometer_model::spec::Source;
 
+use super::row::Unfit;
 use super::{MatrixRow, MatrixSummary};
 use crate::set::PointResult;
 use crate::verdict::Severity;
@@ -26,7 +27,8 @@ pub(crate) fn found(
     let about = About { matrix, campaign };
     [
         about.failed(),
-        about.unfit(),
+        about.too_large(),
+        about.not_divided(),
         about.missing(),
         about.with_errors(),
         about.left_behind(),
@@ -66,7 +68,7 @@ struct About<'a> {
 
 impl About<'_> {
     fn failed(&self) -> Option<Notice> {
-        let cells = self.cells(|row| row.ending.failure().is_some_and(|it| !is_unfit(it)));
+        let cells = self.cells(|row| row.ending.failure().is_some() && row.unfit().is_none());
         let text = format!(
             "{} came to nothing, in whole or in part: {}",
             self.of_all(cells.len()),
@@ -78,8 +80,8 @@ impl About<'_> {
     }
 
     /// That a model does not fit is an answer, and no fault of the measurement.
-    fn unfit(&self) -> Option<Notice> {
-        let cells = self.cells(|row| row.ending.failure().is_some_and(is_unfit));
+    fn too_large(&self) -> Option<Notice> {
+        let cells = self.cells(|row| row.unfit() == Some(Unfit::Memory));
         let text = format!(
             "{} could not be put up for want of memory: {}",
             self.of_all(cells.len()),
@@ -88,6 +90,18 @@ impl About<'_> {
         let remedy = "they are results; for figures there ask for a shorter context, more GPUs or a \
                       narrower data type";
         some(&cells, "cells-unfit", Severity::Note, text, remedy)
+    }
+
+    fn not_divided(&self) -> Option<Notice> {
+        let cells = self.cells(|row| row.unfit() == Some(Unfit::Spread));
+        let text = format!(
+            "{} could not be put up since their model cannot be divided among so many GPUs: {}",
+            self.of_all(cells.len()),
+            self.listed(&cells, |_| None)
+        );
+        let remedy = "they are results; for figures there ask for a number of GPUs that divides the \
+                      model's attention heads, or for pipeline parallel";
+        some(&cells, "cells-not-divided", Severity::Note, text, remedy)
     }
 
     fn missing(&self) -> Option<Notice> {
@@ -111,7 +125,7 @@ impl About<'_> {
             self.listed(&cells, |row| Some(format!("{} of {}", row.errors, row.requests)))
         );
         let remedy = "look at the failures on the pages of their runs, mend the cause, and measure \
-                      these cells again (--only)";
+                      them again (inferometer matrix --resume SET --retry-failed)";
         some(&cells, "cells-with-errors", Severity::Degraded, text, remedy)
     }
 
@@ -212,18 +226,6 @@ impl About<'_> {
         }
         parts.join(", ")
     }
-}
-
-/// It was not put up because it is too large, and nothing else went wrong.
-fn is_unfit(failure: &DeploymentFailure) -> bool {
-    let is_before = match failure.stage {
-        DeploymentStage::Start
-        | DeploymentStage::Ended
-        | DeploymentStage::Ready
-        | DeploymentStage::Generate => true,
-        DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => false,
-    };
-    is_before && failure.cause == Some(LikelyCause::OutOfMemory)
 }
 
 fn why(failure: &DeploymentFailure) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
-use inferometer_model::deployment::DeploymentFailure;
+use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
 use serde::{Deserialize, Serialize};
 
 use super::measure;
@@ -72,12 +72,36 @@ pub enum RowEnding {
     Clean,
     /// Every run was measured so far; some requests did not end well.
     WithErrors,
-    /// Some runs were measured, and others came to nothing.
+    /// Some runs were measured, and others came to nothing: the first that is a fault, else the first.
     Partly { failure: DeploymentFailure },
-    /// No run was measured.
+    /// No run was measured; the failure is chosen likewise.
     Failed { failure: DeploymentFailure },
     /// Not measured yet.
     Missing,
+}
+
+/// How a model does not fit the deployment that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    Memory,
+    /// It cannot be divided among so many GPUs.
+    Spread,
+}
+
+/// Of a server that was never up.
+fn unfit(failure: &DeploymentFailure) -> Option<Unfit> {
+    let is_before = match failure.stage {
+        DeploymentStage::Start
+        | DeploymentStage::Ended
+        | DeploymentStage::Ready
+        | DeploymentStage::Generate => true,
+        DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => false,
+    };
+    match failure.cause {
+        Some(LikelyCause::OutOfMemory) if is_before => Some(Unfit::Memory),
+        Some(LikelyCause::CannotSpread) if is_before => Some(Unfit::Spread),
+        _ => None,
+    }
 }
 
 /// In the order of the cells, and of the levels within each.
@@ -146,8 +170,8 @@ impl MatrixRow {
             errors,
             prompt_tps: measure::server_tps(runs, measure::PROMPT),
             generation_tps: measure::server_tps(runs, measure::GENERATION),
-            client_prompt_tps: measure::quantity(runs, "input_throughput"),
-            client_generation_tps: measure::quantity(runs, "output_throughput"),
+            client_prompt_tps: measure::client_tps(runs, measure::PROMPT),
+            client_generation_tps: measure::client_tps(runs, measure::GENERATION),
             latency_s: measure::seconds(runs, "e2e.mean"),
             ttft_s: measure::seconds(runs, "ttft.mean"),
             tpot_s: measure::seconds(runs, "tpot.mean"),
@@ -176,6 +200,12 @@ impl MatrixRow {
         matches!(self.ending, RowEnding::Failed { .. })
     }
 
+    /// How its model does not fit, where nothing else kept any of its runs from being measured: that is
+    /// an answer, and no fault of the measurement.
+    pub(super) fn unfit(&self) -> Option<Unfit> {
+        self.ending.failure().filter(|_| self.is_failed()).and_then(unfit)
+    }
+
     /// Whether both were put up alike, whatever their strategy is called: on one GPU there is nothing
     /// to spread.
     pub fn is_same_deployment(&self, other: &Self, presets: &[Preset]) -> bool {
@@ -196,10 +226,12 @@ impl MatrixRow {
 
 impl RowEnding {
     fn of(measured: usize, errors: u64, failed: &[&PointFailure]) -> Self {
-        match (measured, failed.first()) {
+        let failures = || failed.iter().map(|failed| &failed.failure);
+        let told = failures().find(|failure| unfit(failure).is_none());
+        match (measured, told.or_else(|| failures().next())) {
             (0, None) => Self::Missing,
-            (0, Some(first)) => Self::Failed { failure: first.failure.clone() },
-            (_, Some(first)) => Self::Partly { failure: first.failure.clone() },
+            (0, Some(told)) => Self::Failed { failure: told.clone() },
+            (_, Some(told)) => Self::Partly { failure: told.clone() },
             (_, None) if 0 < errors => Self::WithErrors,
             (_, None) => Self::Clean,
         }

@@ -36,8 +36,9 @@ impl<'a> Table<'a> {
     fn section(self, places: Vec<u32>) -> Option<MatrixSection> {
         let first = self.row(*places.first()?)?;
         let own = || places.iter().filter_map(|place| Some((*place, self.row(*place)?)));
+        let stands = |(_, row): &(u32, &MatrixRow)| !self.has_tensor_twin(row);
         let highest = MatrixFigure::ALL.into_iter().filter_map(|figure| {
-            let (row, value) = figure.best(own(), self.tps_by)?;
+            let (row, value) = figure.best(own().filter(stands), self.tps_by)?;
             Some(Highest { figure, row, value })
         });
         Some(MatrixSection {
@@ -152,6 +153,18 @@ impl<'a> Table<'a> {
             places.sort_by_key(|place| self.row(*place).map(|row| row.preset));
         }
         groups
+    }
+
+    /// Whether it is called pipeline parallel and put up as a tensor parallel row of the matrix is,
+    /// which then stands for both: which of two equal servers is ahead is chance, and neither spreads a
+    /// pipeline.
+    pub(super) fn has_tensor_twin(self, row: &MatrixRow) -> bool {
+        let is_twin = |other: &MatrixRow| {
+            other.strategy == Some(Strategy::Tensor)
+                && other.level == row.level
+                && other.is_same_deployment(row, self.presets)
+        };
+        row.strategy == Some(Strategy::Pipeline) && self.rows.iter().any(is_twin)
     }
 
     pub(super) fn row(self, place: u32) -> Option<&'a MatrixRow> {

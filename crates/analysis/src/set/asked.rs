@@ -19,7 +19,8 @@ pub struct Asked {
     pub runs: u32,
     pub order: Order,
     pub cool_down_s: f64,
-    /// Whether the server was restarted before each run.
+    /// Whether the server was restarted before each run. Every cell and repetition of a matrix has a
+    /// server of its own.
     pub restarted: bool,
     pub stop_at: Option<StopAt>,
 }
@@ -73,7 +74,8 @@ impl Asked {
             runs: campaign.repetition.runs.get(),
             order: campaign.order,
             cool_down_s: campaign.repetition.cool_down.as_secs_f64(),
-            restarted: campaign.repetition.restart.is_some(),
+            restarted: campaign.repetition.restart.is_some()
+                || matches!(campaign.question, Question::Matrix(_)),
             stop_at: campaign.repetition.stop_at.clone(),
         }
     }

@@ -69,6 +69,10 @@ const STATISTICS: [Statistic; 7] = [
     Statistic::Max,
 ];
 
+/// What a cell of a matrix keeps of them.
+const KEPT_OF_CELL: [&str; 6] = ["ttft", "ttft_schedule", "tpot", "itl", "e2e", "e2e_schedule"];
+const KEPT_STATISTICS: [&str; 3] = ["mean", "p50", "p99"];
+
 impl LevelSummary {
     /// Of the results of one level, in the order of the set.
     pub(super) fn of(level: Level, results: &[&PointResult], repetition: &Repetition) -> Self {
@@ -119,6 +123,17 @@ impl LevelSummary {
 
     pub fn quantity(&self, name: &str) -> Option<&Across> {
         self.quantities.get(name)
+    }
+
+    /// As a cell of a matrix has it, of which there are hundreds: single numbers, and of the times that
+    /// a user waits a few statistics, where they have a value. The summaries of its runs have the rest.
+    pub(super) fn shorten(&mut self) {
+        let is_kept = |name: &str| {
+            name.split_once('.').is_none_or(|(metric, statistic)| {
+                KEPT_OF_CELL.contains(&metric) && KEPT_STATISTICS.contains(&statistic)
+            })
+        };
+        self.quantities.retain(|name, across| across.mean.is_some() && is_kept(name));
     }
 
     /// Whether its figures are of all its requests, and not of those that ended before a limit did.

@@ -51,7 +51,7 @@ fn a_narrow_lead_that_convinces_alone_is_not_enough_among_many_questions() {
 }
 
 #[test]
-fn one_run_and_runs_without_spread_say_nothing_of_certainty() {
+fn one_run_and_runs_without_spread_are_told_apart_and_neither_is_certain() {
     let mut made = Made::new();
     made.measured("gpu-small", Strategy::Tensor, &[600.0]);
     made.measured("gpu-medium", Strategy::Tensor, &[300.0, 301.0]);
@@ -59,7 +59,30 @@ fn one_run_and_runs_without_spread_say_nothing_of_certainty() {
     let mut made = Made::new();
     made.measured("gpu-small", Strategy::Tensor, &[600.0, 600.0]);
     made.measured("gpu-medium", Strategy::Tensor, &[300.0, 300.0]);
+    let matrix = made.summary();
+    for found in &matrix.winners {
+        assert_eq!(found.certainty, Certainty::NoSpread, "{found:?}");
+        assert!(found.ahead.as_ref().is_none_or(|it| it.interval.is_none()), "{found:?}");
+    }
+    // Rounding in the last digit is no spread.
+    let mut made = Made::new();
+    let last = 600.0_f64.next_up();
+    made.measured("gpu-small", Strategy::Tensor, &[600.0, last, 600.0]);
+    made.measured("gpu-medium", Strategy::Tensor, &[600.0, 600.0, 600.0]);
+    made.measured("gpu-large", Strategy::Tensor, &[300.0, 300.0_f64.next_up(), 300.0]);
+    assert_eq!(certainty(&made), Certainty::NoSpread);
+    // A third that was measured once leaves more open.
+    made.measured("gpu-xlarge", Strategy::Tensor, &[100.0]);
     assert_eq!(certainty(&made), Certainty::OneRun);
+}
+
+#[test]
+fn strategies_of_runs_without_spread_have_no_interval() {
+    let mut made = Made::new();
+    made.measured("H100X2", Strategy::Tensor, &[500.0, 500.0]);
+    made.measured("H100X2", Strategy::Pipeline, &[400.0, 400.0]);
+    let found = made.summary().strategies[0].rows[0].generation_speedup.clone().unwrap();
+    assert_eq!((found.share, found.interval), (0.25, None));
 }
 
 #[test]
@@ -67,10 +90,12 @@ fn strategies_on_one_gpu_are_the_same_deployment() {
     let mut made = Made::new();
     made.measured("gpu-small", Strategy::Tensor, &[600.0, 601.0]);
     assert_eq!(certainty(&made), Certainty::Alone);
-    made.measured("gpu-small", Strategy::Pipeline, &[500.0, 501.0]);
-    assert_eq!(certainty(&made), Certainty::Same);
+    made.measured("gpu-small", Strategy::Pipeline, &[700.0, 701.0]);
     let matrix = made.summary();
-    assert_eq!(winner(&matrix, MatrixFigure::GenerationTps).runner_up, None);
+    let found = winner(&matrix, MatrixFigure::GenerationTps);
+    // The tensor row stands for both, though the other was faster by chance.
+    assert_eq!((found.row, found.runner_up, &found.ahead), (0, None, &None));
+    assert_eq!(found.certainty, Certainty::Alone);
     assert!(matrix.strategies[0].rows[0].same_deployment);
     // On two they are two.
     made.measured("gpu-medium", Strategy::Tensor, &[400.0, 402.0]);
@@ -79,6 +104,59 @@ fn strategies_on_one_gpu_are_the_same_deployment() {
     let found = winner(&matrix, MatrixFigure::GenerationTps);
     assert_eq!(found.runner_up, Some(3));
     assert!(!matrix.strategies[0].rows[1].same_deployment);
+}
+
+#[test]
+fn one_gpu_is_not_the_best_of_pipeline_parallel_where_its_tensor_twin_is_there() {
+    let mut made = Made::new();
+    made.measured("gpu-small", Strategy::Pipeline, &[900.0]);
+    made.measured("H100X2", Strategy::Pipeline, &[400.0]);
+    let best = |made: &Made, strategy: Strategy| {
+        let matrix = made.summary();
+        let section = matrix.sections.iter().find(|it| it.strategy == Some(strategy)).unwrap();
+        let is_it = |found: &&Highest| found.figure == MatrixFigure::GenerationTps;
+        let highest = section.highest.iter().find(is_it).unwrap();
+        assert_eq!(section.rows.len(), 2, "every row stays in its section");
+        preset_of(&matrix, highest.row).to_owned()
+    };
+    assert_eq!(best(&made, Strategy::Pipeline), "gpu-small");
+    made.measured("gpu-small", Strategy::Tensor, &[890.0]);
+    made.measured("H100X2", Strategy::Tensor, &[500.0]);
+    assert_eq!(best(&made, Strategy::Pipeline), "H100X2");
+    assert_eq!(best(&made, Strategy::Tensor), "gpu-small");
+    let matrix = made.summary();
+    let found = winner(&matrix, MatrixFigure::GenerationTps);
+    assert_eq!((found.row, found.value, found.runner_up), (2, 890.0, Some(3)));
+}
+
+#[test]
+fn one_price_among_others_without_is_no_contest() {
+    let mut made = Made::new();
+    made.matrix.presets[0].price_per_hour = Some(36.0);
+    made.measured("gpu-small", Strategy::Tensor, &[100.0, 101.0, 99.0]);
+    made.measured("gpu-small", Strategy::Pipeline, &[102.0, 101.0, 103.0]);
+    made.measured("gpu-medium", Strategy::Tensor, &[300.0, 301.0, 302.0]);
+    let matrix = made.summary();
+    let cost = winner(&matrix, MatrixFigure::Cost);
+    assert_eq!((cost.certainty, cost.runner_up), (Certainty::Alone, None));
+    assert_eq!((preset_of(&matrix, cost.row), &cost.ahead), ("gpu-small", &None));
+    assert_eq!(certainty(&made), Certainty::Certain);
+}
+
+#[test]
+fn a_row_that_failed_every_request_has_no_speed_and_says_why() {
+    let mut made = Made::new();
+    let cell = made.cell("gpu-small", 0, 2_048, Strategy::Tensor);
+    made.ran(cell, at_once(10), run([0.0, 0.0, 7.0, 60.0, 5.0], 100));
+    let matrix = made.summary();
+    let row = &matrix.rows[0];
+    assert_eq!(row.ending, RowEnding::WithErrors);
+    let speeds =
+        [&row.prompt_tps, &row.generation_tps, &row.client_prompt_tps, &row.client_generation_tps];
+    for found in speeds {
+        assert_eq!((found.mean, found.n), (None, 0));
+        assert_eq!(found.reason.as_deref(), Some("no request ended well"));
+    }
 }
 
 /// Eight equal presets, five runs each, twelve questions: how often a matrix calls any of them best.
@@ -165,6 +243,62 @@ fn a_cell_that_does_not_fit_is_a_result_and_other_failures_are_reservations() {
 }
 
 #[test]
+fn a_model_that_cannot_be_divided_so_is_a_result_too() {
+    let mut made = Made::new();
+    made.measured("gpu-small", Strategy::Tensor, &[600.0]);
+    let undivided = made.cell("gpu-xlarge", 0, 2_048, Strategy::Tensor);
+    made.failed(undivided, DeploymentStage::Start, Some(LikelyCause::CannotSpread));
+    let set = made.set();
+    assert_eq!(keys(&set), [("cells-not-divided", Severity::Note), ("one-run", Severity::Note)]);
+    assert_eq!(set.verdict, Verdict::Valid, "{:?}", set.warnings);
+}
+
+#[test]
+fn a_cell_that_fits_at_times_is_a_reservation() {
+    let mut made = Made::new();
+    made.runs = 3;
+    let partly = made.measured("gpu-small", Strategy::Tensor, &[600.0, 601.0]);
+    made.failed(partly, DeploymentStage::Start, Some(LikelyCause::OutOfMemory));
+    assert_eq!(keys(&made.set()), [("cells-failed", Severity::Degraded)]);
+    // One that ran out of memory and was lost by something else too.
+    let mut made = Made::new();
+    made.runs = 2;
+    made.measured("gpu-small", Strategy::Tensor, &[600.0, 601.0]);
+    let lost = made.cell("gpu-medium", 0, 2_048, Strategy::Tensor);
+    made.failed(lost, DeploymentStage::Start, Some(LikelyCause::OutOfMemory));
+    made.failed(lost, DeploymentStage::Ready, None);
+    assert_eq!(keys(&made.set()), [("cells-failed", Severity::Degraded)]);
+    let stage = made.summary().rows[1].ending.failure().map(|failure| failure.stage);
+    assert_eq!(stage, Some(DeploymentStage::Ready));
+}
+
+#[test]
+fn a_matrix_says_that_each_server_is_new_and_keeps_few_quantities_of_a_cell() {
+    let mut made = Made::new();
+    made.measured("gpu-small", Strategy::Tensor, &[600.0]);
+    let set = made.set();
+    assert!(set.asked.restarted);
+    let quantities = &set.conditions[0].levels[0].quantities;
+    assert!(quantities.contains_key("output_throughput"));
+    assert!(quantities.values().all(|across| across.mean.is_some()));
+    // No goal was set, and a matrix does not say so once more for each cell.
+    let kept = ["e2e.p99", "e2e.max", "send_lag.mean", "attainment"];
+    assert_eq!(kept.map(|name| quantities.contains_key(name)), [true, false, false, false]);
+    let bytes = serde_json::to_vec_pretty(&set.conditions[0]).unwrap().len();
+    assert!(bytes < 15_000, "{bytes} bytes for each cell");
+}
+
+#[test]
+fn a_matrix_on_the_embedded_engine_says_so_and_how_fast_it_was_run() {
+    let mut made = Made::new();
+    made.measured("gpu-small", Strategy::Tensor, &[600.0]);
+    let run = &mut made.results[0].summary.run;
+    (run.embedded, run.engine_speed) = (true, Some(20.0));
+    let subject = made.set().conditions[0].subject.clone().unwrap();
+    assert_eq!((subject.embedded, subject.engine_speed), (true, Some(20.0)));
+}
+
+#[test]
 fn a_matrix_in_which_everything_failed_is_invalid() {
     let mut made = Made::new();
     for (preset, _) in PRESETS {
@@ -197,6 +331,8 @@ fn errors_and_missing_cells_are_told_once_however_many() {
     assert_eq!(set.verdict, Verdict::Degraded);
     assert!(set.warnings.len() < 12, "{:?}", set.warnings);
     assert!(set.warnings.iter().all(|notice| !notice.remedy.is_empty()));
+    let errors = set.warnings.iter().find(|it| it.key == "cells-with-errors").unwrap();
+    assert!(errors.remedy.contains("matrix --resume SET --retry-failed"), "{}", errors.remedy);
     let again = SetSummary::from_json_bytes(&set.to_json_bytes()).unwrap();
     assert_eq!(again.matrix, set.matrix);
 }

@@ -34,7 +34,7 @@ fn looked(first: usize, odd: &DeviceReading) -> Observations {
         devices: vec![if (1..=first).contains(&place) { odd.clone() } else { reading() }],
     };
     let devices = (0..40).map(sample).collect();
-    let machines = Machines { devices, devices_absence: None, client: Vec::new() };
+    let machines = Machines { devices, devices_absence: None, ..Machines::default() };
     Observations { machines, ..calm() }
 }
 

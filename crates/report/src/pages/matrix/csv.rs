@@ -174,8 +174,8 @@ fn best_at(matrix: &MatrixSummary, row: u32) -> String {
             Certainty::Certain => "certain",
             Certainty::Undecided => "undecided",
             Certainty::OneRun => "one run",
+            Certainty::NoSpread => "runs without spread",
             Certainty::Alone => "alone",
-            Certainty::Same => "same deployment",
         };
         format!("{figure} ({surely})")
     });

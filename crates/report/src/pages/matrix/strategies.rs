@@ -63,7 +63,9 @@ pub(super) fn sentence(view: View<'_>) -> Option<Text> {
     let faster = known(|found| found.interval.is_some_and(|interval| 0.0 < interval.low));
     let slower = known(|found| found.interval.is_some_and(|interval| interval.high < 0.0));
     let surely = if all().all(|found| found.interval.is_none()) {
-        winners::ONE_RUN.to_owned()
+        let mut rows = view.matrix.strategies.iter().flat_map(|table| &table.rows);
+        let pair = rows.find(|row| !row.same_deployment && row.generation_speedup.is_some());
+        pair.map_or(winners::ONE_RUN, |pair| unknown(view, pair)).to_owned()
     } else {
         format!(
             "by intervals of their own, tensor is faster in {faster}, pipeline in {slower}, and the rest is open"
@@ -99,8 +101,8 @@ fn table(view: View<'_>, table: &StrategyTable, place: usize) -> Table {
             of(row.tensor, MatrixFigure::PromptTps),
             of(row.pipeline, MatrixFigure::GenerationTps),
             of(row.tensor, MatrixFigure::GenerationTps),
-            speedup(row, row.prompt_speedup.as_ref()),
-            speedup(row, row.generation_speedup.as_ref()),
+            speedup(view, row, row.prompt_speedup.as_ref()),
+            speedup(view, row, row.generation_speedup.as_ref()),
         ]
     };
     Table {
@@ -114,9 +116,16 @@ fn table(view: View<'_>, table: &StrategyTable, place: usize) -> Table {
 
 const SAME: &str = "one GPU: both are the same deployment, and what differs is chance";
 
-fn speedup(row: &StrategyRow, found: Option<&Speedup>) -> Cell {
+/// Why a pair has no interval.
+fn unknown(view: View<'_>, row: &StrategyRow) -> &'static str {
+    let runs = [row.tensor, row.pipeline].map(|side| view.row(side?).map(|row| row.points.len()));
+    let is_repeated = runs.into_iter().flatten().all(|runs| 1 < runs);
+    if is_repeated { winners::NO_SPREAD } else { winners::ONE_RUN }
+}
+
+fn speedup(view: View<'_>, row: &StrategyRow, found: Option<&Speedup>) -> Cell {
     let Some(found) = found else { return missing("one side has errors or no result") };
-    let reason = if row.same_deployment { SAME } else { winners::ONE_RUN };
+    let reason = if row.same_deployment { SAME } else { unknown(view, row) };
     winners::share(found, row.same_deployment || found.interval.is_none(), reason)
 }
 
@@ -151,7 +160,7 @@ fn chart(view: View<'_>, table: &StrategyTable, place: usize) -> Option<Chart> {
             "The thin bars are 95 %; one that crosses zero leaves open which is faster. Outlines: one \
              GPU, where both are the same deployment."
         } else {
-            "One run a side: no interval is known. Outlines: one GPU, where both are the same \
+            "No interval is known. Outlines: one GPU, where both are the same \
              deployment."
         }
         .to_owned(),

@@ -280,7 +280,7 @@ pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
         Certainty::Certain => "certain",
         Certainty::Undecided => "undecided",
         Certainty::OneRun => "not known: one run",
+        Certainty::NoSpread => "not known: runs without spread",
         Certainty::Alone => "alone",
-        Certainty::Same => "the same deployment",
     }
 }

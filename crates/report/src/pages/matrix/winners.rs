@@ -134,13 +134,14 @@ const fn certainty_reason(certainty: Certainty) -> &'static str {
         Certainty::Certain => "",
         Certainty::Undecided => "the runs lie too close together to tell which is ahead",
         Certainty::OneRun => ONE_RUN,
+        Certainty::NoSpread => NO_SPREAD,
         Certainty::Alone => "nothing else could be compared",
-        Certainty::Same => "both are the same deployment, and what differs is chance",
     }
 }
 
 pub(super) const ONE_RUN: &str =
     "one run a side: what another start of the server changes is not known";
+pub(super) const NO_SPREAD: &str = "runs without spread: nothing says how far chance reaches";
 
 /// Why the best of a figure is not known to be the best.
 pub(super) fn reservation_of(
@@ -150,7 +151,8 @@ pub(super) fn reservation_of(
 ) -> Option<String> {
     let winner = asked(view, row, figure, None).or_else(|| asked(view, row, figure, row.context));
     let certainty = winner.map(|winner| winner.certainty)?;
-    let is_open = matches!(certainty, Certainty::Undecided | Certainty::OneRun);
+    let is_open =
+        matches!(certainty, Certainty::Undecided | Certainty::OneRun | Certainty::NoSpread);
     is_open.then(|| certainty_reason(certainty).to_owned())
 }
 
@@ -223,7 +225,7 @@ fn told(view: View<'_>, winner: &Winner) -> Option<Text> {
         // Said once for all.
         Certainty::OneRun => String::new(),
         Certainty::Certain => "; repeated runs say so".to_owned(),
-        other @ (Certainty::Undecided | Certainty::Alone | Certainty::Same) => {
+        other @ (Certainty::Undecided | Certainty::NoSpread | Certainty::Alone) => {
             format!("; {}", certainty_reason(other))
         }
     };

@@ -102,7 +102,7 @@ fn best(view: View<'_>) -> Option<Table> {
 const fn surely(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::OneRun => "one run",
-        Certainty::Same => "the same",
+        Certainty::NoSpread => "runs without spread",
         Certainty::Certain | Certainty::Undecided | Certainty::Alone => {
             view::certainty_word(certainty)
         }
