@@ -83,11 +83,20 @@ fn drawn(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) ->
 /// Charts of the other figures and what the servers said, one fold away. Of many rows all of them
 /// would make the page too large to send.
 fn further(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
-    const FIRST: [MatrixFigure; 2] = [MatrixFigure::PromptTps, MatrixFigure::Latency];
-    const OTHERS: [MatrixFigure; 3] =
-        [MatrixFigure::Ttft, MatrixFigure::Cost, MatrixFigure::Energy];
-    let others = OTHERS.into_iter().filter(|_| !view.is_large());
-    let figures = FIRST.into_iter().chain(others);
+    const FIGURES: [MatrixFigure; 5] = [
+        MatrixFigure::PromptTps,
+        MatrixFigure::Latency,
+        MatrixFigure::Ttft,
+        MatrixFigure::Cost,
+        MatrixFigure::Energy,
+    ];
+    const ROWS_OF_TWO_MAX: usize = 300;
+    let drawn_max = match view.matrix.rows.len() {
+        rows if ROWS_OF_TWO_MAX < rows => 1,
+        _ if view.is_large() => 2,
+        _ => FIGURES.len(),
+    };
+    let figures = FIGURES.into_iter().take(drawn_max);
     let mut charts: Vec<Block> = figures.flat_map(|figure| drawn(view, figure, id, rows)).collect();
     let said = table::of_servers(view, format!("{id}-server"), rows).map(Block::Table);
     if view.is_large() {

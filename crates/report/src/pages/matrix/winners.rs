@@ -72,7 +72,7 @@ fn table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -> Table 
     columns.extend(has_model.then(|| Column::left("Model")));
     columns.extend(has_context.then(|| Column::right("Context")));
     columns.extend(has_level.then(|| Column::left("Load")));
-    columns.extend([Column::left("Best"), Column::right("Value"), Column::right("Ahead by")]);
+    columns.extend([Column::right("Value"), Column::left("Best"), Column::right("Ahead by")]);
     columns.extend(["How surely", "Next"].map(Column::left));
     let row = |winner: &&Winner| {
         let mut cells = Vec::new();
@@ -83,8 +83,8 @@ fn table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -> Table 
             None => missing("the matrix file does not say"),
         }));
         cells.extend(has_level.then(|| Cell::text(view.level(winner.level).unwrap_or_default())));
-        cells.push(named(view, Some(winner.row)));
         cells.push(value(view, winner));
+        cells.push(named(view, Some(winner.row)));
         cells.push(ahead(winner));
         cells.push(Cell::text(view::certainty_word(winner.certainty)));
         cells.push(named(view, winner.runner_up));

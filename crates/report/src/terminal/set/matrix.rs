@@ -27,7 +27,7 @@ const DEPLOYMENT_CHARS_MAX: usize = 24;
 const MODEL_CHARS_MAX: usize = 12;
 /// More questions than these are told of generating alone.
 const QUESTIONS_MAX: usize = 12;
-const ANSWERS_MAX: usize = 24;
+const ANSWERS_MAX: usize = 16;
 const TARGETS_MAX: usize = 3;
 /// Enough for the sentence of a server that says what is wrong.
 const WORDS_CHARS_MAX: usize = 200;
