@@ -6,6 +6,7 @@
 
 mod figure;
 mod measure;
+mod method;
 pub(crate) mod notices;
 mod row;
 mod tables;
@@ -19,6 +20,7 @@ use inferometer_model::campaign::{
 use serde::{Deserialize, Serialize};
 
 pub use self::figure::{MatrixFigure, TpsBy};
+pub use self::method::MatrixMethod;
 pub use self::row::{MatrixRow, RowEnding};
 use self::tables::Table;
 use crate::estimate::Interval;
@@ -45,6 +47,9 @@ pub struct MatrixSummary {
     /// What became of each deployment.
     #[serde(default)]
     pub deployments: Vec<DeploymentRecord>,
+    /// How the cells were asked.
+    #[serde(default)]
+    pub method: MatrixMethod,
 }
 
 /// Rows that differ in their presets alone.
@@ -171,6 +176,7 @@ impl MatrixSummary {
         }
         let (levels, presets) = (&matrix.levels, &matrix.presets);
         let all = Table { rows: &rows, levels, presets, tps_by };
+        let specs: Vec<_> = manifest.campaign.conditions.iter().map(|one| &one.spec).collect();
         Some(Self {
             name: matrix.name.clone(),
             title: matrix.title.clone(),
@@ -182,6 +188,7 @@ impl MatrixSummary {
             loads: all.loads(),
             winners: winners::winners(all),
             deployments: deployments.to_vec(),
+            method: MatrixMethod::of(matrix, &specs),
             rows,
         })
     }

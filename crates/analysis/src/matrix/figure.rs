@@ -69,7 +69,7 @@ impl MatrixFigure {
     }
 
     /// The best of these rows that may win, with its value; the first of equals.
-    pub(super) fn best<'a>(
+    pub fn best<'a>(
         self,
         rows: impl IntoIterator<Item = (u32, &'a MatrixRow)>,
         tps_by: TpsBy,

@@ -26,7 +26,7 @@ use super::words::counted;
 use super::{SuiteInput, belief, set};
 use crate::document::{Block, Card, Document, Section, Text, plain};
 use crate::narrative::Narrative;
-use crate::number::{count, figure, percent};
+use crate::number::{count, percent};
 use crate::pages::words::doubt;
 
 /// More tables than these of a kind are folded away, each with what it shows.
@@ -158,7 +158,7 @@ fn best_card<'a>(
     rows: impl IntoIterator<Item = &'a MatrixRow>,
     of: MatrixFigure,
 ) -> Option<Card> {
-    let (row, value) = view::best(view, rows, of)?;
+    let (row, value) = view.best(rows, of)?;
     let across = view.figure(row, of);
     let known = across.doubt().is_some().then(|| doubt(across));
     let mut detail = vec![view.deployment(row)];
@@ -172,7 +172,7 @@ fn best_card<'a>(
             view::best_word(of).to_lowercase(),
             view::figure_word(of)
         ),
-        value: figure(Some(value)),
+        value: view::digits(value),
         unit: view.unit(of),
         detail: detail.join("; "),
         doubt: winners::reservation_of(view, row, of),
@@ -184,7 +184,8 @@ fn summary(view: View<'_>) -> Vec<Block> {
     let mut lines = winners::sentences(view);
     lines.extend(strategies::sentence(view));
     lines.extend(failed::sentence(view));
-    if lines.is_empty() {
+    lines.extend(setup::short_prompts(view));
+    if view.matrix.winners.is_empty() {
         lines.push(plain("No cell was measured without errors, so nothing can be compared."));
     }
     vec![Block::List(lines)]

@@ -92,10 +92,11 @@ fn simulated(set: &SetSummary, style: Style) -> String {
     let more = profiles.len().saturating_sub(PROFILES_MAX);
     profiles.truncate(PROFILES_MAX);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let words = format!(
-        "SIMULATED in virtual time: no server was measured. Profile {}{more}",
-        profiles.join(", ")
-    );
+    let mut words = "SIMULATED in virtual time: no server was measured.".to_owned();
+    // Where no run has ended, nothing is known of them.
+    if !profiles.is_empty() {
+        let _ = write!(words, " Profile {}{more}", profiles.join(", "));
+    }
     style.paint(Ink::of_verdict(Verdict::Degraded), hanging("", 0, &words).trim_end()) + "\n"
 }
 
@@ -111,7 +112,7 @@ fn head(set: &SetSummary, style: Style) -> String {
         return text + &suite::head(set, suite) + &hanging("", 0, &manner(&set.asked, set.seed));
     }
     if let Some(matrix) = &set.matrix {
-        return text + &matrix::head(matrix) + &hanging("", 0, &manner(&set.asked, set.seed));
+        return text + &matrix::head(set, matrix) + &hanging("", 0, &manner(&set.asked, set.seed));
     }
     text += &hanging("", 0, &question(set));
     text += &hanging("", 0, &manner(&set.asked, set.seed));
@@ -208,15 +209,19 @@ fn subject(subject: &Subject) -> String {
 
 /// The server alone.
 fn subject_of(subject: &Subject) -> String {
-    let target = match (subject.embedded, &subject.simulated, subject.engine_speed) {
+    let (api, model) = (subject.api, terminal_line(&subject.model, 60));
+    format!("{api} of `{model}` at {}", target(subject))
+}
+
+fn target(subject: &Subject) -> String {
+    match (subject.embedded, &subject.simulated, subject.engine_speed) {
         (_, Some(engine), _) => format!("the simulated engine: {}", terminal(&engine.engine)),
         (true, None, None) => "the embedded engine".to_owned(),
         (true, None, Some(speed)) => {
             format!("the embedded engine, SPED UP {speed} times: all times are shorter")
         }
         (false, None, _) => terminal(&subject.target),
-    };
-    format!("{} of `{}` at {target}", subject.api, terminal_line(&subject.model, 60))
+    }
 }
 
 fn length(lengths: &Lengths) -> String {

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_analysis::matrix::{
-    Certainty, Highest, LoadTable, MatrixFigure, MatrixRow, MatrixSection, MatrixSummary,
-    RowEnding, Speedup, StrategyRow, StrategyTable, Winner,
+    Certainty, Highest, LoadTable, MatrixFigure, MatrixMethod, MatrixRow, MatrixSection,
+    MatrixSummary, RowEnding, Speedup, StrategyRow, StrategyTable, Winner,
 };
 use inferometer_analysis::set::{
     Across, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
@@ -17,6 +17,7 @@ use inferometer_model::campaign::{DeploymentRecord, Level, MatrixModel, Order, P
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentStage, LikelyCause,
 };
+use inferometer_model::spec::Lengths;
 use serde_json::json;
 
 /// Name, GPUs, type, memory of one in GB, price for an hour, speed of one.
@@ -167,7 +168,24 @@ fn matrix(plan: &Plan) -> MatrixSummary {
         loads: loads(plan, &rows),
         winners: winners(plan, &rows),
         deployments: deployments(&rows, plan.runs),
+        method: method(plan),
         rows,
+    }
+}
+
+fn method(plan: &Plan) -> MatrixMethod {
+    let output = |context: &Option<u32>| {
+        let tokens = if *context == Some(2_048) { 512 } else { 2_048 };
+        (*context, Lengths::Fixed(tokens))
+    };
+    MatrixMethod {
+        prompt: Some("Compare a few ways to <cut> a web shop into services".to_owned()),
+        prompt_words: Some(10),
+        prompt_tokens_max: Some(52),
+        fields: json!({ "temperature": 0.7 }).as_object().unwrap().clone(),
+        engine: BTreeMap::from([("dtype".to_owned(), json!("half"))]),
+        output_tokens: plan.contexts.iter().map(output).collect(),
+        hardware: PRESETS[..plan.presets].iter().map(|it| Some(it.0.to_owned())).collect(),
     }
 }
 
@@ -482,14 +500,11 @@ fn loads(plan: &Plan, rows: &[MatrixRow]) -> Vec<LoadTable> {
 
 fn winners(plan: &Plan, rows: &[MatrixRow]) -> Vec<Winner> {
     let mut winners = Vec::new();
-    let contexts: Vec<Option<u32>> = [None].into_iter().chain(plan.contexts.clone()).collect();
     for model in 0..u32::try_from(plan.models).unwrap() {
         for level in levels(plan) {
-            for context in &contexts {
+            for context in &plan.contexts {
                 let own = places(rows, |row| {
-                    row.model == model
-                        && row.level == level
-                        && (context.is_none() || row.context == *context)
+                    row.model == model && row.level == level && row.context == *context
                 });
                 winners.extend(FIGURES.into_iter().filter_map(|figure| {
                     winner(plan, &ranked(rows, &own, figure), (figure, *context, model, level))

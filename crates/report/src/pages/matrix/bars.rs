@@ -6,7 +6,7 @@ use inferometer_analysis::matrix::{MatrixFigure, MatrixRow};
 use super::view::{self, View};
 use super::winners;
 use crate::chart::{Bar, BarGroup, Bars, Chart, Measure, Plot, ScaleKind};
-use crate::number::{count, figure as written};
+use crate::number::count;
 use crate::pages::words::counted;
 
 /// `None` where no row has the figure.
@@ -16,7 +16,7 @@ pub(super) fn of_rows(
     (id, of): (&str, &str),
     rows: &[&MatrixRow],
 ) -> Option<Chart> {
-    if rows.iter().all(|row| view.figure(row, figure).mean.is_none()) {
+    if rows.iter().all(|row| view.mean(row, figure).is_none()) {
         return None;
     }
     let name = view::figure_name(figure);
@@ -38,7 +38,7 @@ pub(super) fn of_rows(
         id: id.to_owned(),
         title: format!("{name}: {of}"),
         finding: finding(view, figure, rows),
-        n: behind(rows),
+        n: behind(view, figure, rows),
         plot: Plot::Bars(Bars {
             y: Measure {
                 label: name.to_owned(),
@@ -54,21 +54,20 @@ fn bar(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Bar {
     let across = view.figure(row, figure);
     let nothing = view::nothing(row);
     let reservation = view::reservation(row);
-    let is_failed = nothing.is_some() && !row.failed_points.is_empty();
     let unknown = across.mean.is_none().then(|| across.reason.clone()).flatten();
     Bar {
         series: view::variant(row).unwrap_or_else(|| "all".to_owned()),
-        value: across.mean,
+        value: view.mean(row, figure),
         interval: across.doubt().map(|interval| (interval.low, interval.high)),
         hollow: reservation.is_some(),
-        failed: is_failed,
+        failed: view::is_lost(row),
         note: nothing.or(reservation).or(unknown),
     }
 }
 
 /// The best, how surely it is ahead, and how many cannot be compared.
 fn finding(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
-    let best = view::best(view, rows.iter().copied(), figure);
+    let best = view.best(rows.iter().copied(), figure);
     let mut sentences = vec![best.map_or_else(
         || "No row is without errors, so none is the best.".to_owned(),
         |(row, value)| {
@@ -78,12 +77,13 @@ fn finding(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String 
                 "{}: {} with {} {}{certainty}.",
                 view::best_word(figure),
                 view.deployment(row),
-                written(Some(value)),
+                view::digits(value),
                 view.unit(figure)
             )
         },
     )];
-    let outlines = rows.iter().filter(|row| view::reservation(row).is_some()).count();
+    let is_hollow = |row: &&&MatrixRow| view::reservation(row).is_some() && !view::is_lost(row);
+    let outlines = rows.iter().filter(is_hollow).count();
     let crosses = rows.iter().filter(|row| view::nothing(row).is_some()).count();
     if 0 < outlines {
         sentences.push(format!("Outlines: {} with failures.", counted(outlines as u64, "row")));
@@ -101,7 +101,7 @@ fn lead_of(
     (best, rows): (&MatrixRow, &[&MatrixRow]),
 ) -> &'static str {
     let others = rows.iter().copied().filter(|row| !std::ptr::eq(*row, best));
-    let Some((next, _)) = view::best(view, others, figure) else { return " (alone)" };
+    let Some((next, _)) = view.best(others, figure) else { return " (alone)" };
     let ends = |row: &MatrixRow| view.figure(row, figure).interval;
     match (ends(best), ends(next)) {
         (Some(one), Some(other)) if one.high < other.low || other.high < one.low => "",
@@ -111,7 +111,7 @@ fn lead_of(
 }
 
 /// Requests and runs that each bar is made of.
-fn behind(rows: &[&MatrixRow]) -> String {
+fn behind(view: View<'_>, figure: MatrixFigure, rows: &[&MatrixRow]) -> String {
     let measured: Vec<&&MatrixRow> = rows.iter().filter(|row| !row.points.is_empty()).collect();
     let span = |of: fn(&MatrixRow) -> u64| {
         let values = measured.iter().map(|row| of(row));
@@ -123,10 +123,14 @@ fn behind(rows: &[&MatrixRow]) -> String {
         None => format!("no {one}"),
     };
     let runs = span(|row| row.points.len() as u64);
-    let doubt = if runs.is_some_and(|(low, _)| 1 < low) {
-        "the thin bars are 95 % between runs"
-    } else {
-        "what another start of the server changes is not known of one run; thin bars are 95 % within it"
+    let has_interval = measured.iter().any(|row| view.figure(row, figure).doubt().is_some());
+    let doubt = match runs {
+        _ if !has_interval => "one run each, and no interval is known within it",
+        Some((low, _)) if 1 < low => "the thin bars are 95 % between runs",
+        _ => {
+            "what another start of the server changes is not known of one run; thin bars are 95 % \
+             within it"
+        }
     };
     let requests = words(span(|row| row.requests), "request");
     format!("{requests} and {} each; {doubt}.", words(runs, "run"))

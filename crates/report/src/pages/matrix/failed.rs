@@ -22,7 +22,7 @@ type Kind = (DeploymentStage, Option<LikelyCause>);
 pub(super) fn section(view: View<'_>) -> Option<Section> {
     let mut kinds: BTreeMap<Kind, Vec<(&MatrixRow, &DeploymentFailure)>> = BTreeMap::new();
     for row in &view.matrix.rows {
-        if let Some(failure) = view::failure(row) {
+        if let Some(failure) = row.ending.failure() {
             kinds.entry((failure.stage, failure.cause)).or_default().push((row, failure));
         }
     }
@@ -119,7 +119,7 @@ fn logs<'a>(
 /// For the summary.
 pub(super) fn sentence(view: View<'_>) -> Option<Text> {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for row in view.matrix.rows.iter().filter(|row| view::failure(row).is_some()) {
+    for row in view.matrix.rows.iter().filter(|row| row.ending.failure().is_some()) {
         *kinds.entry(view::short(row)).or_default() += 1;
     }
     let all: usize = kinds.values().sum();

@@ -1,19 +1,20 @@
 //! What the numbers of the page mean, and what they do not know.
 
-use inferometer_analysis::matrix::MatrixFigure;
+use inferometer_analysis::matrix::{MatrixFigure, TpsBy};
 
-use super::view::{CountedBy, View};
+use super::view::View;
 use crate::document::{Block, Section, Span, Text};
 use crate::pages::frame;
 
 pub(super) fn section(view: View<'_>) -> Section {
-    let by = match view.counted_by() {
-        CountedBy::Server => {
+    let by = match view.tps_by() {
+        TpsBy::Server => {
             "tokens by the server's counters, over the time from before the load until the server was \
-             idle again; where there are no counters, there is a dash"
+             idle again"
         }
-        CountedBy::Client => {
-            "tokens by what the client saw, because no server of this matrix has counters"
+        TpsBy::Client => {
+            "tokens by what the client saw, for all rows: not every row that was measured has the server's \
+             counters, and the two are not mixed"
         }
     };
     let mut lines = vec![

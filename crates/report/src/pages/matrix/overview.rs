@@ -8,7 +8,7 @@ use super::folded;
 use super::view::{self, View};
 use crate::chart::{Chart, Measure, Plot, ScaleKind, Tile, TileRow, Tiles};
 use crate::document::{Block, Section, plain};
-use crate::number::{count, figure as written};
+use crate::number::count;
 use crate::pages::charts;
 use crate::pages::frame;
 use crate::pages::words::{counted, level_name};
@@ -87,11 +87,11 @@ fn chart(view: View<'_>, figure: MatrixFigure, (model, level): (u32, Level)) -> 
         own.iter().find(of).map(|row| self::tile(view, figure, row))
     };
     let rows = labels.iter().map(|label| TileRow {
-        label: label.clone(),
+        label: labelled(view, &own, label),
         tiles: contexts.iter().map(|context| tile(label, *context)).collect(),
     });
     let rows: Vec<TileRow> = rows.collect();
-    let (best, value) = view::best(view, own.iter().copied(), figure)?;
+    let (best, value) = view.best(own.iter().copied(), figure)?;
     let load = view.level(level).map_or_else(String::new, |_| format!(", {}", level_name(level)));
     let place = levels(&view.matrix.rows).iter().position(|known| *known == level)?;
     let cost = if figure == MatrixFigure::Cost { "cost-" } else { "" };
@@ -103,10 +103,10 @@ fn chart(view: View<'_>, figure: MatrixFigure, (model, level): (u32, Level)) -> 
             view::best_word(figure),
             view.deployment(best),
             best.context.map(view::context_words).unwrap_or_default(),
-            written(Some(value)),
+            view::digits(value),
             view.unit(figure)
         ),
-        n: behind(&own, all),
+        n: behind(view, &own, all),
         plot: Plot::Tiles(Tiles {
             value: Measure {
                 label: view::figure_name(figure).to_owned(),
@@ -120,6 +120,16 @@ fn chart(view: View<'_>, figure: MatrixFigure, (model, level): (u32, Level)) -> 
     })
 }
 
+/// Says of a row that shows the same servers twice that it does.
+fn labelled(view: View<'_>, rows: &[&MatrixRow], label: &str) -> String {
+    let mut own = rows.iter().filter(|row| view.deployment(row) == label);
+    if own.all(|row| view.is_as_tensor(row)) {
+        format!("{label} (as tensor)")
+    } else {
+        label.to_owned()
+    }
+}
+
 fn tile(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Tile {
     let across = view.figure(row, figure);
     let nothing = view::nothing(row);
@@ -127,24 +137,27 @@ fn tile(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Tile {
     let interval = across.doubt().map(|_| crate::pages::words::doubt(across));
     let unknown = across.mean.is_none().then(|| across.reason.clone()).flatten();
     Tile {
-        value: across.mean,
+        value: view.mean(row, figure),
         hollow: reservation.is_some(),
-        failed: nothing.is_some() && !row.failed_points.is_empty(),
+        failed: view::is_lost(row),
         note: nothing.or(reservation).or(unknown).or(interval),
     }
 }
 
 /// What tiles that are not shaded are, as many as there are.
-fn behind(rows: &[&MatrixRow], labels: usize) -> String {
-    let hollow = rows.iter().filter(|row| view::reservation(row).is_some()).count();
-    let failed = rows.iter().filter(|row| !row.failed_points.is_empty());
-    let failed = failed.filter(|row| view::nothing(row).is_some()).count();
+fn behind(view: View<'_>, rows: &[&MatrixRow], labels: usize) -> String {
+    let is_hollow = |row: &&&MatrixRow| view::reservation(row).is_some() && !view::is_lost(row);
+    let hollow = rows.iter().filter(is_hollow).count();
+    let failed = rows.iter().filter(|row| view::is_lost(row)).count();
     let mut parts = vec!["Darker is more on light ground, brighter on dark".to_owned()];
     if 0 < hollow {
         parts.push(format!("outlines have failures ({})", counted(hollow as u64, "cell")));
     }
     if 0 < failed {
         parts.push(format!("crosses came to nothing ({})", counted(failed as u64, "cell")));
+    }
+    if rows.iter().any(|row| view.is_as_tensor(row)) {
+        parts.push("as tensor: on one GPU a pipeline is the same server".to_owned());
     }
     if ROWS_MAX < labels {
         parts.push(format!("the first {ROWS_MAX} of {labels} deployments are drawn"));

@@ -6,7 +6,6 @@ use inferometer_model::campaign::Level;
 use super::view::{self, View};
 use super::{bars, folded, table};
 use crate::document::{Block, Section, Span, Text};
-use crate::number::figure as written;
 use crate::pages::words::{level_name, listed};
 use crate::pages::{charts, frame};
 
@@ -51,7 +50,8 @@ fn of_model(view: View<'_>, (context, model): (&str, u32), own: &[&MatrixSection
         let caption = caption(view, one);
         let rows = view.rows_at(&one.rows);
         let id = format!("{id}-table-{place}");
-        inner.push(Block::Table(table::of_rows(view, id, caption, &rows)));
+        let lines = table::Lines::Presets;
+        inner.push(Block::Table(table::of_rows(view, (id, caption), lines, &rows)));
     }
     inner.extend(further(view, &id, &rows));
     let measured = rows.iter().filter(|row| !row.points.is_empty()).count();
@@ -80,27 +80,36 @@ fn drawn(view: View<'_>, figure: MatrixFigure, id: &str, rows: &[&MatrixRow]) ->
     levels.iter().enumerate().filter_map(chart).collect()
 }
 
-/// Charts of the other figures and what the servers said, one fold away. Of many rows they would make
-/// the page too large to send.
+/// Charts of the other figures and what the servers said, one fold away. Of many rows all of them
+/// would make the page too large to send.
 fn further(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
-    const OTHERS: [MatrixFigure; 5] = [
+    const FIGURES: [MatrixFigure; 5] = [
         MatrixFigure::PromptTps,
         MatrixFigure::Latency,
         MatrixFigure::Ttft,
         MatrixFigure::Cost,
         MatrixFigure::Energy,
     ];
+    const ROWS_OF_TWO_MAX: usize = 300;
+    let drawn_max = match view.matrix.rows.len() {
+        rows if ROWS_OF_TWO_MAX < rows => 1,
+        _ if view.is_large() => 2,
+        _ => FIGURES.len(),
+    };
+    let figures = FIGURES.into_iter().take(drawn_max);
+    let mut charts: Vec<Block> = figures.flat_map(|figure| drawn(view, figure, id, rows)).collect();
+    let said = table::of_servers(view, format!("{id}-server"), rows).map(Block::Table);
     if view.is_large() {
-        return drawn(view, MatrixFigure::Latency, id, rows);
+        let summary = "What the servers said: running, waiting and cache".to_owned();
+        charts.extend(said.map(|table| Block::Details { summary, blocks: vec![table] }));
+        return charts;
     }
-    let mut blocks: Vec<Block> =
-        OTHERS.into_iter().flat_map(|figure| drawn(view, figure, id, rows)).collect();
-    blocks.extend(table::of_servers(view, format!("{id}-server"), rows).map(Block::Table));
+    charts.extend(said);
     let summary = "Other figures as charts, and what the servers said".to_owned();
-    if blocks.is_empty() { blocks } else { vec![Block::Details { summary, blocks }] }
+    if charts.is_empty() { charts } else { vec![Block::Details { summary, blocks: charts }] }
 }
 
-const fn slug(figure: MatrixFigure) -> &'static str {
+pub(super) const fn slug(figure: MatrixFigure) -> &'static str {
     match figure {
         MatrixFigure::PromptTps => "prompt",
         MatrixFigure::GenerationTps => "generation",
@@ -136,11 +145,13 @@ fn lines(view: View<'_>, section: &MatrixSection, several: bool) -> Vec<Text> {
         .highest
         .iter()
         .filter_map(|found| {
-            let preset = view.preset(view.row(found.row)?.preset);
-            let value = written(Some(found.value));
+            let row = view.row(found.row)?;
+            let same = if view.is_as_tensor(row) { " (the same server as tensor)" } else { "" };
+            let preset = view.preset(row.preset);
+            let value = view::digits(found.value);
             let name = view::figure_word(found.figure);
             let word = view::best_word(found.figure).to_lowercase();
-            Some(format!("{word} {name} {preset} with {value} {}", view.unit(found.figure)))
+            Some(format!("{word} {name} {preset}{same} with {value} {}", view.unit(found.figure)))
         })
         .collect();
     if !highest.is_empty() {

@@ -5,17 +5,20 @@ use std::collections::BTreeSet;
 use inferometer_analysis::set::Subject;
 use inferometer_model::campaign::Preset;
 use inferometer_model::spec::SourceKind;
+use serde_json::Value;
 
-use super::view::View;
+use super::view::{NAME_CHARS_MAX, View};
 use crate::document::{Block, Cell, Column, Section, Span, Table, Text, plain};
 use crate::escape::terminal_line;
-use crate::number::count;
+use crate::number::{NOTHING, count};
 use crate::pages::cells::missing;
 use crate::pages::frame;
-use crate::pages::words::{level_name, listed, trimmed};
+use crate::pages::words::{counted, level_name, listed, trimmed};
 
 /// A command of a server may be a page long.
 const COMMAND_CHARS_MAX: usize = 1_000;
+const PROMPT_CHARS_MAX: usize = 400;
+const OUTPUTS_MAX: usize = 8;
 
 pub(super) fn section(view: View<'_>) -> Section {
     let mut blocks = vec![Block::Table(presets(view)), Block::Table(models(view))];
@@ -30,28 +33,42 @@ fn presets(view: View<'_>) -> Table {
         Some(value) => Cell::number(trimmed(value), value),
         None => missing(NOT_SAID),
     };
-    let row = |(place, preset): (u32, &Preset)| {
-        vec![
-            Cell::text(view.preset(place)),
-            preset
-                .gpu_type
-                .as_deref()
-                .map_or_else(|| missing(NOT_SAID), |words| Cell::text(terminal_line(words, 80))),
+    let words = |words: Option<&str>, reason: &str| match words {
+        Some(words) => Cell::text(terminal_line(words, 80)),
+        None => missing(reason),
+    };
+    // What plays a preset is not what its owner calls it.
+    let played = &view.matrix.method.hardware;
+    let is_played = played.iter().any(Option::is_some);
+    let has_price = view.matrix.presets.iter().any(|preset| preset.price_per_hour.is_some());
+    let row = |(place, preset): (usize, &Preset)| {
+        let mut cells = vec![
+            Cell::text(terminal_line(&preset.name, NAME_CHARS_MAX)),
+            words(preset.gpu_type.as_deref(), NOT_SAID),
+        ];
+        let by = played.get(place).and_then(Option::as_deref);
+        cells.extend(is_played.then(|| words(by, "no embedded engine, or several")));
+        cells.extend([
             amount(preset.gpus.map(f64::from)),
             amount(preset.vram_gb),
             amount(preset.vcpus),
             amount(preset.memory_gb),
-            amount(preset.price_per_hour),
-        ]
+        ]);
+        cells.extend(has_price.then(|| amount(preset.price_per_hour)));
+        cells
     };
     let mut columns = vec![Column::left("Preset"), Column::left("GPU type")];
+    columns.extend(is_played.then(|| Column::left("Played by the embedded engine as")));
     columns.extend(["GPUs", "VRAM (GB)", "vCPUs", "Memory (GB)"].map(Column::right));
-    columns.push(Column::right(format!("Price per hour ({})", view.currency())));
+    columns.extend(has_price.then(|| {
+        let currency = view.currency().map_or_else(String::new, |words| format!(" ({words})"));
+        Column::right(format!("Price per hour{currency}"))
+    }));
     Table {
         id: "presets".to_owned(),
         caption: "Presets, as the matrix file describes them".to_owned(),
         columns,
-        rows: (0_u32..).zip(&view.matrix.presets).map(row).collect(),
+        rows: view.matrix.presets.iter().enumerate().map(row).collect(),
         notes: Vec::new(),
     }
 }
@@ -82,7 +99,7 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
     let requests = match (requests.first(), requests.last()) {
         (Some(least), Some(most)) if least == most => count(*most),
         (Some(least), Some(most)) => format!("{} to {}", count(*least), count(*most)),
-        _ => crate::number::NOTHING.to_owned(),
+        _ => NOTHING.to_owned(),
     };
     let subjects = || view.set.conditions.iter().filter_map(|one| one.subject.as_ref());
     let mut facts = vec![
@@ -94,14 +111,77 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
         facts.push(("API".to_owned(), plain(subject.api.to_string())));
         facts.push(("Prompts".to_owned(), plain(prompts(subject))));
     }
-    let outputs: BTreeSet<String> = subjects()
-        .filter_map(|subject| subject.output_tokens.as_ref().map(ToString::to_string))
-        .collect();
-    if !outputs.is_empty() {
-        let outputs: Vec<String> = outputs.into_iter().take(8).collect();
-        facts.push(("Output tokens".to_owned(), plain(listed(&outputs))));
+    facts.extend(asked(view));
+    facts
+}
+
+/// What the plan says of every request.
+fn asked(view: View<'_>) -> Vec<(String, Text)> {
+    let method = &view.matrix.method;
+    let mut facts = Vec::new();
+    if let Some(prompt) = &method.prompt {
+        let text = terminal_line(prompt, PROMPT_CHARS_MAX);
+        facts.push(("Prompt".to_owned(), vec![Span::Code(text)]));
+    }
+    facts.extend(outputs(view).map(|words| ("Output tokens".to_owned(), plain(words))));
+    let settings = [
+        ("Fields of every body", settings(&method.fields)),
+        ("Engine settings in common", settings(&method.engine)),
+    ];
+    for (name, text) in settings {
+        facts.extend(text.map(|text| (name.to_owned(), vec![Span::Code(text)])));
     }
     facts
+}
+
+/// `512 at 2,048 tokens; 2,048 at 8,192 and 16,384 tokens`; without contexts where all are alike.
+fn outputs(view: View<'_>) -> Option<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (context, lengths) in &view.matrix.method.output_tokens {
+        let words = lengths.fixed().map_or_else(|| lengths.to_string(), |it| count(it.into()));
+        let context = context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into()));
+        match groups.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, contexts)) => contexts.push(context),
+            None => groups.push((words, vec![context])),
+        }
+    }
+    groups.truncate(OUTPUTS_MAX);
+    match groups.as_slice() {
+        [] => None,
+        [(words, _)] => Some(words.clone()),
+        several => {
+            let told = several.iter();
+            let told = told.map(|(words, at)| format!("{words} at {} of context", listed(at)));
+            Some(told.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+fn settings<'a>(all: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Option<String> {
+    let told: Vec<String> =
+        all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!told.is_empty()).then(|| terminal_line(&told.join(" "), COMMAND_CHARS_MAX))
+}
+
+/// A context that no prompt comes near is a setting, and not a load.
+pub(super) fn short_prompts(view: View<'_>) -> Option<Text> {
+    const FAR: u64 = 4;
+    let method = &view.matrix.method;
+    let longest = method.prompt_tokens_max?;
+    let context = view.matrix.rows.iter().filter_map(|row| row.context).max()?;
+    if u64::from(context) < FAR * longest {
+        return None;
+    }
+    let long = method.prompt_words.map_or_else(
+        || format!("{} at most", counted(longest, "token")),
+        |words| counted(words, "word"),
+    );
+    Some(vec![
+        Span::Strong("Context lengths".to_owned()),
+        Span::Plain(format!(
+            " are what the servers were started for, and not the length of the prompts ({long})."
+        )),
+    ])
 }
 
 fn prompts(subject: &Subject) -> String {

@@ -92,7 +92,7 @@ fn table(view: View<'_>, table: &StrategyTable, place: usize) -> Table {
     ];
     let row = |row: &StrategyRow| {
         let of = |side: Option<u32>, figure| match side.and_then(|side| view.row(side)) {
-            Some(found) => self::table::repeated(found, view.figure(found, figure), 2),
+            Some(found) => self::table::repeated(found, view.figure(found, figure)),
             None => missing("not in the matrix"),
         };
         vec![

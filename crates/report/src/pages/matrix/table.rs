@@ -1,27 +1,29 @@
 //! Rows of the matrix as tables: numbers with their doubt, and a dash with its reason.
 
-use inferometer_analysis::matrix::{MatrixFigure, MatrixRow};
+use inferometer_analysis::matrix::{MatrixFigure, MatrixRow, TpsBy};
 use inferometer_analysis::set::Across;
 
-use super::view::{self, CountedBy, View};
+use super::view::{self, View};
 use crate::document::{Cell, Column, Table, plain};
 use crate::number::{count, fixed, percent};
 use crate::pages::cells::{Behind, missing, of_across};
+use crate::pages::words::level_name;
 
 /// A number of a row, marked where the row is.
-pub(super) fn number(row: &MatrixRow, across: &Across, places: usize) -> Cell {
+pub(super) fn number(row: &MatrixRow, across: &Across) -> Cell {
     if let Some(reason) = view::nothing(row) {
         return missing(&reason);
     }
-    let cell = of_across(across, Behind::default(), places);
+    let cell = of_across(across, Behind::default(), 0);
+    let text = across.mean.map_or_else(|| cell.text.clone(), view::digits);
     // Rows are sorted by what is printed: further digits would be half of a large page.
-    let number = cell.number.and_then(|_| cell.text.parse().ok());
-    reserved(row, Cell { number, ..cell })
+    let number = cell.number.and_then(|_| text.replace(',', "").parse().ok());
+    reserved(row, Cell { number, text, ..cell })
 }
 
 /// The same where another table has its interval.
-pub(super) fn repeated(row: &MatrixRow, across: &Across, places: usize) -> Cell {
-    let cell = number(row, across, places);
+pub(super) fn repeated(row: &MatrixRow, across: &Across) -> Cell {
+    let cell = number(row, across);
     if cell.doubtful || cell.number.is_none() { cell } else { Cell { detail: None, ..cell } }
 }
 
@@ -36,42 +38,41 @@ fn reserved(row: &MatrixRow, cell: Cell) -> Cell {
     Cell { detail: Some(detail.join("; ")), doubtful: true, reason: Some(reason), ..cell }
 }
 
-/// The rows of one section: a line for each preset.
-pub(super) fn of_rows(view: View<'_>, id: String, caption: String, rows: &[&MatrixRow]) -> Table {
-    let by = match view.counted_by() {
-        CountedBy::Server => "",
-        CountedBy::Client => " by the client",
-    };
+/// What a line of a table is called by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// A line for each preset.
+    Presets,
+    /// A line for each preset and load.
+    Loads,
+}
+
+/// The rows of one section, or of one comparison of loads.
+pub(super) fn of_rows(
+    view: View<'_>,
+    (id, caption): (String, String),
+    lines: Lines,
+    rows: &[&MatrixRow],
+) -> Table {
+    let has_load = lines == Lines::Loads;
+    let further = further(view);
     let mut columns = vec![Column::left("Preset")];
-    let heads = [
-        format!("Prompt TPS{by}"),
-        format!("Generation TPS{by}"),
-        "Mean latency (s)".to_owned(),
-        "Mean TTFT (s)".to_owned(),
-        "Generation TPS of a request".to_owned(),
-        "Prompt TPS of a request".to_owned(),
-    ];
-    columns.extend(heads.map(Column::right));
-    let further: Vec<(MatrixFigure, String)> = [
-        (MatrixFigure::Cost, format!("Cost ({} per million)", view.currency())),
-        (MatrixFigure::Energy, "Energy (J per token)".to_owned()),
-    ]
-    .into_iter()
-    .filter(|(figure, _)| view.has(*figure))
-    .collect();
+    columns.extend(has_load.then(|| Column::left("Load")));
+    columns.extend(heads(view).map(Column::right));
     columns.extend(further.iter().map(|(_, head)| Column::right(head.clone())));
     columns.push(Column::right("Errors"));
     let cells = |row: &&MatrixRow| {
-        let of = |figure| number(row, view.figure(row, figure), 2);
-        let mut cells = vec![
-            Cell::text(view.preset(row.preset)),
+        let of = |figure| number(row, view.figure(row, figure));
+        let mut cells = vec![Cell::text(view.preset(row.preset))];
+        cells.extend(has_load.then(|| Cell::text(level_name(row.level))));
+        cells.extend([
             of(MatrixFigure::PromptTps),
             of(MatrixFigure::GenerationTps),
             of(MatrixFigure::Latency),
-            number(row, &row.ttft_s, 3),
-            number(row, &row.request_generation_tps, 2),
-            number(row, &row.request_prompt_tps, 2),
-        ];
+            of(MatrixFigure::Ttft),
+            number(row, &row.request_generation_tps),
+            number(row, &row.request_prompt_tps),
+        ]);
         cells.extend(further.iter().map(|(figure, _)| of(*figure)));
         cells.push(errors(row));
         cells
@@ -79,8 +80,34 @@ pub(super) fn of_rows(view: View<'_>, id: String, caption: String, rows: &[&Matr
     Table { id, caption, columns, rows: rows.iter().map(cells).collect(), notes: Vec::new() }
 }
 
+fn heads(view: View<'_>) -> [String; 6] {
+    let by = match view.tps_by() {
+        TpsBy::Server => "",
+        TpsBy::Client => " by the client",
+    };
+    [
+        format!("Prompt TPS{by}"),
+        format!("Generation TPS{by}"),
+        "Mean latency (s)".to_owned(),
+        "Mean TTFT (s)".to_owned(),
+        "Generation TPS of a request".to_owned(),
+        "Prompt TPS of a request".to_owned(),
+    ]
+}
+
+/// Columns that only some matrices have.
+fn further(view: View<'_>) -> Vec<(MatrixFigure, String)> {
+    let cost = view.currency().map_or_else(
+        || "Cost per million (in the prices' unit)".to_owned(),
+        |currency| format!("Cost ({currency} per million)"),
+    );
+    let columns =
+        [(MatrixFigure::Cost, cost), (MatrixFigure::Energy, "Energy (J per token)".to_owned())];
+    columns.into_iter().filter(|(figure, _)| view.has(*figure)).collect()
+}
+
 fn errors(row: &MatrixRow) -> Cell {
-    match view::nothing(row) {
+    match view::nothing(row).filter(|_| row.points.is_empty()) {
         Some(reason) => missing(&reason),
         None => Cell {
             detail: (0 < row.errors).then(|| format!("of {} requests", count(row.requests))),
@@ -113,9 +140,9 @@ pub(super) fn of_servers(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Opt
     let heads = told.iter().map(|gauge| Column::right(gauge.0));
     let cells = |row: &&MatrixRow| {
         let of = |gauge: &&Gauge| match (gauge.1(row), view::nothing(row)) {
-            (_, Some(reason)) => missing(&reason),
+            (None, Some(reason)) => missing(&reason),
             (None, None) => missing("the server does not say"),
-            (Some(value), None) => Cell::number(gauge.2(value), value),
+            (Some(value), _) => Cell::number(gauge.2(value), value),
         };
         [Cell::text(view.deployment(row))].into_iter().chain(told.iter().map(of)).collect()
     };

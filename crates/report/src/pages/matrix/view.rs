@@ -2,31 +2,27 @@
 
 use std::collections::BTreeMap;
 
+use inferometer_analysis::Better;
 use inferometer_analysis::Verdict;
-use inferometer_analysis::matrix::{Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding};
+use inferometer_analysis::matrix::{
+    Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, TpsBy,
+};
 use inferometer_analysis::set::{Across, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
 use crate::escape::terminal_line;
-use crate::number::{NOTHING, count};
+use crate::number::{NOTHING, count, figure as few_digits};
 use crate::pages::words::{counted, level_name};
 
 /// Presets and flags are named in a file, and names of servers are no shorter.
-const NAME_CHARS_MAX: usize = 60;
+pub(crate) const NAME_CHARS_MAX: usize = 60;
 const REASON_CHARS_MAX: usize = 300;
 
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) set: &'a SetSummary,
     pub(crate) matrix: &'a MatrixSummary,
-}
-
-/// Whose count of tokens the rates are made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CountedBy {
-    Server,
-    Client,
 }
 
 impl<'a> View<'a> {
@@ -91,48 +87,78 @@ impl<'a> View<'a> {
         ROWS_MAX < self.matrix.rows.len()
     }
 
-    /// The server's, unless no server of the matrix has counters.
-    pub(crate) fn counted_by(&self) -> CountedBy {
-        let by_server = |row: &MatrixRow| row.generation_tps.mean.is_some();
-        let by_client = |row: &MatrixRow| row.client_generation_tps.mean.is_some();
-        if !self.matrix.rows.iter().any(by_server) && self.matrix.rows.iter().any(by_client) {
-            CountedBy::Client
-        } else {
-            CountedBy::Server
-        }
+    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r Across {
+        figure.of(row, self.tps_by())
     }
 
-    pub(crate) fn figure<'r>(&self, row: &'r MatrixRow, figure: MatrixFigure) -> &'r Across {
-        match (figure, self.counted_by()) {
-            (MatrixFigure::PromptTps, CountedBy::Server) => &row.prompt_tps,
-            (MatrixFigure::PromptTps, CountedBy::Client) => &row.client_prompt_tps,
-            (MatrixFigure::GenerationTps, CountedBy::Server) => &row.generation_tps,
-            (MatrixFigure::GenerationTps, CountedBy::Client) => &row.client_generation_tps,
-            (MatrixFigure::Latency, _) => &row.latency_s,
-            (MatrixFigure::Ttft, _) => &row.ttft_s,
-            (MatrixFigure::Cost, _) => &row.cost_per_million,
-            (MatrixFigure::Energy, _) => &row.energy_per_token_j,
-        }
+    /// Whose count of tokens the rates of all rows are made from.
+    pub(crate) fn tps_by(&self) -> TpsBy {
+        self.matrix.tps_by()
+    }
+
+    /// Nothing where every request failed, whatever counters say of it.
+    pub(crate) fn mean(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
+        self.figure(row, figure).mean.filter(|_| nothing(row).is_none())
+    }
+
+    /// The best of rows that may be compared.
+    pub(crate) fn best<'r>(
+        &self,
+        rows: impl IntoIterator<Item = &'r MatrixRow>,
+        figure: MatrixFigure,
+    ) -> Option<(&'r MatrixRow, f64)> {
+        let rows: Vec<&MatrixRow> = rows.into_iter().collect();
+        let (place, value) = figure.best((0_u32..).zip(rows.iter().copied()), self.tps_by())?;
+        Some((rows.get(usize::try_from(place).ok()?)?, value))
+    }
+
+    /// On one GPU a pipeline is the server that tensor parallel is, by another name.
+    pub(crate) fn is_as_tensor(&self, row: &MatrixRow) -> bool {
+        let is_twin = |other: &MatrixRow| {
+            other.strategy == Some(Strategy::Tensor)
+                && other.level == row.level
+                && row.is_same_deployment(other, &self.matrix.presets)
+        };
+        row.strategy == Some(Strategy::Pipeline) && self.matrix.rows.iter().any(is_twin)
+    }
+
+    /// How much faster than their profiles embedded engines answered, where one did.
+    pub(crate) fn sped_up(&self) -> Option<f64> {
+        let subjects = self.set.conditions.iter().filter_map(|one| one.subject.as_ref());
+        subjects.filter_map(|subject| subject.engine_speed).reduce(f64::max)
     }
 
     /// Whether any row has it; what none has needs no column of dashes.
     pub(crate) fn has(&self, figure: MatrixFigure) -> bool {
-        self.matrix.rows.iter().any(|row| self.figure(row, figure).mean.is_some())
+        self.matrix.rows.iter().any(|row| self.mean(row, figure).is_some())
     }
 
     pub(crate) fn unit(&self, figure: MatrixFigure) -> String {
         match figure {
             MatrixFigure::PromptTps | MatrixFigure::GenerationTps => "tok/s".to_owned(),
             MatrixFigure::Latency | MatrixFigure::Ttft => "s".to_owned(),
-            MatrixFigure::Cost => format!("{} per million generated tokens", self.currency()),
+            MatrixFigure::Cost => match self.currency() {
+                Some(currency) => format!("{currency} per million generated tokens"),
+                None => "per million generated tokens (in the prices' unit)".to_owned(),
+            },
             MatrixFigure::Energy => "J per generated token".to_owned(),
         }
     }
 
-    pub(crate) fn currency(&self) -> String {
+    /// `None` where the matrix file does not say.
+    pub(crate) fn currency(&self) -> Option<String> {
         let told = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
-        told.map_or_else(|| "money".to_owned(), |currency| terminal_line(currency, 12))
+        told.map(|currency| terminal_line(currency, 12))
     }
+}
+
+/// As digits on the page: small ones keep three that mean something.
+pub(crate) fn digits(value: f64) -> String {
+    if value == 0.0 || 0.1 <= value.abs() || !value.is_finite() {
+        return few_digits(Some(value));
+    }
+    let places = (3..9).find(|places| 10_f64.powi(-places + 2) <= value.abs()).unwrap_or(9);
+    format!("{value:.*}", usize::try_from(places).unwrap_or(9))
 }
 
 pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {
@@ -159,11 +185,10 @@ pub(crate) const fn figure_word(figure: MatrixFigure) -> &'static str {
 }
 
 pub(crate) const fn best_word(figure: MatrixFigure) -> &'static str {
-    if is_more_better(figure) { "Highest" } else { "Lowest" }
-}
-
-pub(crate) const fn is_more_better(figure: MatrixFigure) -> bool {
-    matches!(figure, MatrixFigure::PromptTps | MatrixFigure::GenerationTps)
+    match figure.better() {
+        Better::Higher => "Highest",
+        Better::Lower | Better::Neither => "Lowest",
+    }
 }
 
 pub(crate) const fn strategy_name(strategy: Strategy) -> &'static str {
@@ -214,8 +239,20 @@ pub(crate) fn nothing(row: &MatrixRow) -> Option<String> {
     match &row.ending {
         RowEnding::Failed { failure } => Some(reason(failure)),
         RowEnding::Missing => Some("not measured yet".to_owned()),
+        RowEnding::WithErrors if has_only_errors(row) => {
+            Some(format!("all of {} failed", counted(row.requests, "request")))
+        }
         RowEnding::Clean | RowEnding::WithErrors | RowEnding::Partly { .. } => None,
     }
+}
+
+const fn has_only_errors(row: &MatrixRow) -> bool {
+    0 < row.requests && row.requests <= row.errors
+}
+
+/// Whether it was tried and has no numbers.
+pub(crate) fn is_lost(row: &MatrixRow) -> bool {
+    nothing(row).is_some() && row.ending != RowEnding::Missing
 }
 
 /// In one line; servers may say anything.
@@ -224,35 +261,12 @@ pub(crate) fn reason(failure: &DeploymentFailure) -> String {
     if what.is_empty() { failure.stage.to_string() } else { format!("{}: {what}", failure.stage) }
 }
 
-/// May be compared: everything was measured, and everything ended well.
-pub(crate) fn is_clean(row: &MatrixRow) -> bool {
-    row.ending == RowEnding::Clean && row.verdict != Some(Verdict::Invalid)
-}
-
-/// The best of rows that may be compared.
-pub(crate) fn best<'a>(
-    view: View<'_>,
-    rows: impl IntoIterator<Item = &'a MatrixRow>,
-    figure: MatrixFigure,
-) -> Option<(&'a MatrixRow, f64)> {
-    let clean = rows.into_iter().filter(|row| is_clean(row));
-    let known = clean.filter_map(|row| Some((row, view.figure(row, figure).mean?)));
-    known.reduce(|best, other| {
-        let ahead = if is_more_better(figure) { best.1 < other.1 } else { other.1 < best.1 };
-        if ahead { other } else { best }
-    })
-}
-
-pub(crate) const fn failure(row: &MatrixRow) -> Option<&DeploymentFailure> {
-    match &row.ending {
-        RowEnding::Failed { failure } | RowEnding::Partly { failure } => Some(failure),
-        RowEnding::Clean | RowEnding::WithErrors | RowEnding::Missing => None,
-    }
-}
-
 /// In two or three words.
 pub(crate) fn short(row: &MatrixRow) -> String {
-    let Some(failure) = failure(row) else { return "not measured yet".to_owned() };
+    let Some(failure) = row.ending.failure() else {
+        let word = if has_only_errors(row) { "every request failed" } else { "not measured yet" };
+        return word.to_owned();
+    };
     failure.cause.map_or_else(|| failure.stage.to_string(), |cause| cause_name(cause).to_owned())
 }
 

@@ -2,15 +2,25 @@
 
 use inferometer_analysis::matrix::{Certainty, MatrixFigure, MatrixRow, Speedup, Winner};
 
+use super::results::slug;
 use super::view::{self, View};
 use super::{folded, signed_percent};
 use crate::document::{Block, Cell, Column, Section, Span, Table, Text, plain};
-use crate::number::{count, figure as written};
+use crate::number::count;
 use crate::pages::cells::missing;
 use crate::pages::frame;
 
 /// Questions that a table answers without being folded away.
 const OPEN_ROWS_MAX: usize = 24;
+/// What people come for first.
+const ORDER: [MatrixFigure; 6] = [
+    MatrixFigure::GenerationTps,
+    MatrixFigure::PromptTps,
+    MatrixFigure::Latency,
+    MatrixFigure::Ttft,
+    MatrixFigure::Cost,
+    MatrixFigure::Energy,
+];
 /// Statements of the summary.
 const SENTENCES_MAX: usize = 8;
 
@@ -19,68 +29,65 @@ pub(super) fn section(view: View<'_>) -> Option<Section> {
     if winners.is_empty() {
         return None;
     }
-    let (overall, mut each): (Vec<&Winner>, Vec<&Winner>) =
-        winners.iter().partition(|winner| winner.context.is_none());
-    if !overall.is_empty() && !view.has_contexts() {
-        // Of one context length they are the same questions again.
-        each.clear();
-    }
     let mut blocks = vec![Block::Paragraph(plain(
         "A row with failed requests, failed runs or an invalid verdict wins nothing. How surely the \
          best is ahead takes into account how many questions this page asks at once.",
     ))];
-    if !overall.is_empty() {
-        let caption = if view.has_contexts() { "Over all context lengths" } else { "" };
-        blocks.push(Block::Table(table(view, "winners-overall", caption, &overall)));
-    }
-    for (place, _) in (0_u32..).zip(&view.matrix.models) {
-        let own: Vec<&Winner> =
-            each.iter().filter(|winner| winner.model == place).copied().collect();
-        if own.is_empty() {
-            continue;
-        }
-        let model = view.model(place);
-        let id = format!("winners-model-{place}");
-        let table = Block::Table(table(view, &id, &format!("{model}: each context length"), &own));
-        let fold = OPEN_ROWS_MAX < each.len();
-        let summary = format!("{model}: the best at each context length ({} questions)", own.len());
-        blocks.extend(folded(fold, summary, vec![table]));
+    if winners.len() <= OPEN_ROWS_MAX {
+        let all: Vec<&Winner> = winners.iter().collect();
+        blocks.push(Block::Table(table(view, "winners-all", "", &all)));
+    } else {
+        blocks.extend(ORDER.into_iter().flat_map(|figure| of_figure(view, figure)));
     }
     Some(frame::section("winners", "Winners", blocks))
 }
 
+/// What people come for stands open; the other questions are one click away.
+fn of_figure(view: View<'_>, figure: MatrixFigure) -> Vec<Block> {
+    let own: Vec<&Winner> =
+        view.matrix.winners.iter().filter(|winner| winner.figure == figure).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let question = question(view, figure);
+    let id = format!("winners-{}", slug(figure));
+    let table = Block::Table(table(view, &id, &question, &own));
+    let summary = format!("{question}: {} questions", count(own.len() as u64));
+    folded(figure != ORDER[0], summary, vec![table])
+}
+
+fn question(view: View<'_>, figure: MatrixFigure) -> String {
+    let (best, word) = (view::best_word(figure), view::figure_word(figure));
+    format!("{best} {word} ({})", view.unit(figure))
+}
+
+/// The number stands as near to its name as it can: on a small screen the rest is scrolled.
 fn table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -> Table {
-    let has_context = winners.iter().any(|winner| winner.context.is_some());
-    let has_model = winners.iter().any(|winner| winner.model != winners[0].model);
+    let has_figure = winners.iter().any(|winner| winner.figure != winners[0].figure);
+    let has_model = 1 < view.matrix.models.len();
+    let has_context = winners.iter().any(|winner| winner.context.is_some()) && view.has_contexts();
     let has_level = winners.iter().any(|winner| view.level(winner.level).is_some());
-    let mut columns = vec![Column::left("Question")];
+    let mut columns = Vec::new();
+    columns.extend(has_figure.then(|| Column::left("Question")));
     columns.extend(has_model.then(|| Column::left("Model")));
     columns.extend(has_context.then(|| Column::right("Context")));
     columns.extend(has_level.then(|| Column::left("Load")));
-    columns.extend(["Best", "Next"].map(Column::left));
-    columns.extend(["Value", "Ahead by"].map(Column::right));
-    columns.push(Column::left("How surely"));
+    columns.extend([Column::right("Value"), Column::left("Best"), Column::right("Ahead by")]);
+    columns.extend(["How surely", "Next"].map(Column::left));
     let row = |winner: &&Winner| {
-        let figure = winner.figure;
-        let question = format!(
-            "{} {} ({})",
-            view::best_word(figure),
-            view::figure_word(figure),
-            view.unit(figure)
-        );
-        let mut cells = vec![Cell::text(question)];
+        let mut cells = Vec::new();
+        cells.extend(has_figure.then(|| Cell::text(question(view, winner.figure))));
         cells.extend(has_model.then(|| Cell::text(view.model(winner.model))));
-        cells.extend(has_context.then(|| {
-            let tokens = winner.context.unwrap_or_default();
-            Cell::number(count(tokens.into()), tokens.into())
+        cells.extend(has_context.then(|| match winner.context {
+            Some(tokens) => Cell::number(count(tokens.into()), tokens.into()),
+            None => missing("the matrix file does not say"),
         }));
         cells.extend(has_level.then(|| Cell::text(view.level(winner.level).unwrap_or_default())));
-        cells.push(named(view, Some(winner.row), winner.context.is_none(), ""));
-        let alone = "nothing else could be compared";
-        cells.push(named(view, winner.runner_up, winner.context.is_none(), alone));
         cells.push(value(view, winner));
+        cells.push(named(view, Some(winner.row)));
         cells.push(ahead(winner));
         cells.push(Cell::text(view::certainty_word(winner.certainty)));
+        cells.push(named(view, winner.runner_up));
         cells
     };
     Table {
@@ -92,17 +99,16 @@ fn table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -> Table 
     }
 }
 
-/// A deployment, with its context where the question is about all of them.
-fn named(view: View<'_>, row: Option<u32>, with_context: bool, reason: &str) -> Cell {
-    let Some(row) = row.and_then(|row| view.row(row)) else { return missing(reason) };
-    let context = row.context.filter(|_| with_context && view.has_contexts());
-    let context = context.map(view::context_words);
-    let parts: Vec<String> = [view.deployment(row)].into_iter().chain(context).collect();
-    Cell::text(parts.join(" · "))
+fn named(view: View<'_>, row: Option<u32>) -> Cell {
+    let row = row.and_then(|row| view.row(row));
+    row.map_or_else(
+        || missing("nothing else could be compared"),
+        |row| Cell::text(view.deployment(row)),
+    )
 }
 
 fn value(view: View<'_>, winner: &Winner) -> Cell {
-    let text = written(Some(winner.value));
+    let text = view::digits(winner.value);
     let across = view.row(winner.row).map(|row| view.figure(row, winner.figure));
     let doubt = across.map(crate::pages::words::doubt).filter(|words| !words.is_empty());
     Cell { number: Some(winner.value), detail: doubt, ..Cell::text(text) }
@@ -149,8 +155,7 @@ pub(super) fn reservation_of(
     row: &MatrixRow,
     figure: MatrixFigure,
 ) -> Option<String> {
-    let winner = asked(view, row, figure, None).or_else(|| asked(view, row, figure, row.context));
-    let certainty = winner.map(|winner| winner.certainty)?;
+    let certainty = asked(view, row, figure)?.certainty;
     let is_open =
         matches!(certainty, Certainty::Undecided | Certainty::OneRun | Certainty::NoSpread);
     is_open.then(|| certainty_reason(certainty).to_owned())
@@ -162,7 +167,7 @@ pub(super) fn ahead_of_section(
     row: &MatrixRow,
     figure: MatrixFigure,
 ) -> Option<String> {
-    let winner = asked(view, row, figure, row.context)?;
+    let winner = asked(view, row, figure)?;
     let next = winner.runner_up.and_then(|next| view.row(next)).map(|next| view.deployment(next));
     Some(match (next, &winner.ahead) {
         (Some(next), Some(ahead)) => format!(
@@ -174,27 +179,25 @@ pub(super) fn ahead_of_section(
     })
 }
 
-fn asked<'a>(
-    view: View<'a>,
-    row: &MatrixRow,
-    figure: MatrixFigure,
-    context: Option<u32>,
-) -> Option<&'a Winner> {
+/// The question that this row is the answer of.
+fn asked<'a>(view: View<'a>, row: &MatrixRow, figure: MatrixFigure) -> Option<&'a Winner> {
     view.matrix.winners.iter().find(|winner| {
         let own = view.row(winner.row).is_some_and(|found| std::ptr::eq(found, row));
-        own && winner.figure == figure && winner.context == context
+        own && winner.figure == figure
     })
 }
 
-/// The best of each model at generating, and at the cost of it.
+/// The best of each model at generating, and at the cost of it, over all loads and context lengths:
+/// what the cards show.
 pub(super) fn sentences(view: View<'_>) -> Vec<Text> {
     let mut lines = Vec::new();
     for figure in [MatrixFigure::GenerationTps, MatrixFigure::Cost] {
         for (place, _) in (0_u32..).zip(&view.matrix.models) {
             let own = view.matrix.winners.iter();
             let own = own.filter(|winner| winner.model == place && winner.figure == figure);
-            let overall = own.clone().find(|winner| winner.context.is_none());
-            lines.extend(overall.or_else(|| own.clone().next()).and_then(|it| told(view, it)));
+            let rows = own.filter_map(|winner| view.row(winner.row));
+            let best = view.best(rows, figure).and_then(|(row, _)| asked(view, row, figure));
+            lines.extend(best.and_then(|winner| told(view, winner)));
         }
     }
     lines.truncate(SENTENCES_MAX);
@@ -213,6 +216,8 @@ fn told(view: View<'_>, winner: &Winner) -> Option<Text> {
     let context = context.map_or_else(String::new, |tokens| {
         format!(" at {} of context", view::context_words(tokens))
     });
+    let load = view.level(winner.level).map_or_else(String::new, |load| format!(" and {load}"));
+    let load = if context.is_empty() { load.replacen(" and", " at", 1) } else { load };
     let next = winner.runner_up.and_then(|next| view.row(next)).map(|next| view.deployment(next));
     let ahead = match (&winner.ahead, next) {
         (Some(ahead), Some(next)) => {
@@ -232,11 +237,11 @@ fn told(view: View<'_>, winner: &Winner) -> Option<Text> {
     Some(vec![
         Span::Strong(format!("{}:", view.model(winner.model))),
         Span::Plain(format!(
-            " {} {} with {}, {} {}{context}{ahead}{surely}.",
+            " {} {} with {}, {} {}{context}{load}{ahead}{surely}.",
             view::best_word(winner.figure).to_lowercase(),
             view::figure_word(winner.figure),
             view.deployment(row),
-            written(Some(winner.value)),
+            view::digits(winner.value),
             view.unit(winner.figure),
         )),
     ])

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::matrix::{
-    Certainty, MatrixFigure, MatrixRow, MatrixSummary, Speedup, Winner,
+    Certainty, MatrixFigure, MatrixRow, MatrixSummary, Speedup, TpsBy, Winner,
 };
 use inferometer_analysis::set::SetSummary;
+use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
+use super::target;
 use super::words::across;
 use crate::escape::{terminal, terminal_line};
 use crate::lines::hanging;
-use crate::number::count;
+use crate::number::{NOTHING, count};
 use crate::pages::matrix::tally::Tally;
 use crate::pages::matrix::view::{self, View};
 use crate::table::Table;
@@ -21,11 +23,17 @@ use crate::terminal::style::Ink;
 const ROWS_MAX: usize = 40;
 /// A cell is named by up to five words.
 const CELL_CHARS_MAX: usize = 46;
-const DEPLOYMENT_CHARS_MAX: usize = 26;
-const MODEL_CHARS_MAX: usize = 14;
+const DEPLOYMENT_CHARS_MAX: usize = 24;
+const MODEL_CHARS_MAX: usize = 12;
+/// More questions than these are told of generating alone.
+const QUESTIONS_MAX: usize = 12;
+const ANSWERS_MAX: usize = 16;
+const TARGETS_MAX: usize = 3;
+/// Enough for the sentence of a server that says what is wrong.
+const WORDS_CHARS_MAX: usize = 200;
 
 /// What was compared.
-pub(super) fn head(matrix: &MatrixSummary) -> String {
+pub(super) fn head(set: &SetSummary, matrix: &MatrixSummary) -> String {
     let title = matrix.title.trim();
     let title =
         if title.is_empty() { String::new() } else { format!(" ({})", terminal_line(title, 60)) };
@@ -40,7 +48,17 @@ pub(super) fn head(matrix: &MatrixSummary) -> String {
         counted(matrix.models.len(), "model"),
         counted(matrix.rows.len(), "row"),
     );
-    hanging("", 0, &words)
+    let mut text = hanging("", 0, &words);
+    let mut targets: Vec<String> = Vec::new();
+    for subject in set.conditions.iter().filter_map(|one| one.subject.as_ref()) {
+        // Of a simulation the first line of the page speaks.
+        let target = (subject.embedded && subject.simulated.is_none()).then(|| target(subject));
+        targets.extend(target.filter(|target| !targets.contains(target)));
+    }
+    for target in targets.iter().take(TARGETS_MAX) {
+        text += &hanging("", 0, &format!("at {target}"));
+    }
+    text
 }
 
 pub(super) fn parts(set: &SetSummary, matrix: &MatrixSummary, style: Style) -> Vec<String> {
@@ -61,41 +79,78 @@ fn measured(view: View<'_>) -> String {
     hanging("", 0, &format!("{} of {all} rows measured{more}", count(tally.measured() as u64)))
 }
 
-/// Over all context lengths, or of each where nobody asked for all.
+/// The answers to each question where they are few, else to the first alone.
 fn best(view: View<'_>) -> Option<Table> {
     const FIGURES: [MatrixFigure; 3] =
         [MatrixFigure::GenerationTps, MatrixFigure::Latency, MatrixFigure::Cost];
-    let asked = || view.matrix.winners.iter().filter(|one| FIGURES.contains(&one.figure));
-    let mut shown: Vec<&Winner> = asked().filter(|one| one.context.is_none()).collect();
-    if shown.is_empty() {
-        shown = asked().collect();
+    let all = &view.matrix.winners;
+    let mut shown: Vec<&Winner> = all.iter().filter(|one| FIGURES.contains(&one.figure)).collect();
+    let is_short = shown.len() <= QUESTIONS_MAX;
+    if !is_short {
+        shown.retain(|one| one.figure == FIGURES[0]);
     }
-    let more = shown.len().saturating_sub(ROWS_MAX);
-    shown.truncate(ROWS_MAX);
-    let row = |winner: &&Winner| {
-        let row = view.row(winner.row);
-        vec![
-            terminal_line(&view.model(winner.model), MODEL_CHARS_MAX),
-            view::figure_word(winner.figure).to_owned(),
-            row.map(|row| deployment(view, row)).unwrap_or_default(),
-            across(row.map(|row| view.figure(row, winner.figure))),
-            winner.ahead.as_ref().map_or_else(|| "alone".to_owned(), ahead),
-            surely(winner.certainty).to_owned(),
-        ]
+    shown.truncate(ANSWERS_MAX);
+    let more = all.len() - shown.len();
+    let mut table = Table {
+        title: if is_short {
+            "best of each model (TPS in tok/s, latency in s)".to_owned()
+        } else {
+            "highest generation TPS of each model (tok/s)".to_owned()
+        },
+        heads: vec!["model", "at", "context", "load", "deployment", "value", "ahead", "how surely"],
+        rows: shown.iter().map(|winner| answer(view, winner)).collect(),
+        remarks: remarks(view, &shown, more),
     };
-    let mut remarks = vec!["a row with failures wins nothing".to_owned()];
-    if view.has(MatrixFigure::Cost) {
-        remarks.push(format!("cost in {}", view.unit(MatrixFigure::Cost)));
+    let has_level = shown.iter().any(|one| view.level(one.level).is_some());
+    for (head, is_told) in [("at", is_short), ("context", view.has_contexts()), ("load", has_level)]
+    {
+        if !is_told {
+            table.remove_column(head);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn answer(view: View<'_>, winner: &Winner) -> Vec<String> {
+    let row = view.row(winner.row);
+    let at = match winner.figure {
+        MatrixFigure::GenerationTps => "gen. TPS",
+        MatrixFigure::Latency => "latency",
+        other => view::figure_word(other),
+    };
+    let deployment = row.map(|row| terminal_line(&view.deployment(row), DEPLOYMENT_CHARS_MAX));
+    vec![
+        terminal_line(&view.model(winner.model), MODEL_CHARS_MAX),
+        at.to_owned(),
+        winner.context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into())),
+        view.level(winner.level).unwrap_or_default(),
+        deployment.unwrap_or_default(),
+        across(row.map(|row| view.figure(row, winner.figure))),
+        winner.ahead.as_ref().map_or_else(|| "alone".to_owned(), ahead),
+        surely(winner.certainty).to_owned(),
+    ]
+}
+
+/// Whose numbers these are, and what they leave out.
+fn remarks(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<String> {
+    let by = match view.tps_by() {
+        TpsBy::Server => "tokens by the server's counters, until it was idle again",
+        TpsBy::Client => "tokens by what the client saw: not every row has the server's counters",
+    };
+    let mut remarks = vec![by.to_owned(), "a row with failures wins nothing".to_owned()];
+    if shown.iter().any(|one| one.figure == MatrixFigure::Cost) {
+        let unit = view.unit(MatrixFigure::Cost);
+        remarks.push(match view.sped_up() {
+            Some(_) => {
+                format!("cost {unit}, of engines that were SPED UP: no server costs so little")
+            }
+            None => format!("cost {unit}"),
+        });
     }
     if 0 < more {
-        remarks.push(format!("{more} more questions are on the page"));
+        remarks.push(format!("{} more questions are on the page", count(more as u64)));
     }
-    (!shown.is_empty()).then(|| Table {
-        title: "best of each model (TPS in tok/s, latency in s)".to_owned(),
-        heads: vec!["model", "at", "deployment", "value", "ahead", "how surely"],
-        rows: shown.iter().map(row).collect(),
-        remarks,
-    })
+    remarks
 }
 
 /// As short as a line needs it.
@@ -107,14 +162,6 @@ const fn surely(certainty: Certainty) -> &'static str {
             view::certainty_word(certainty)
         }
     }
-}
-
-fn deployment(view: View<'_>, row: &MatrixRow) -> String {
-    let context = row.context.filter(|_| view.has_contexts()).map(|tokens| count(tokens.into()));
-    let level = view.level(row.level);
-    let parts: Vec<String> =
-        [view.deployment(row)].into_iter().chain(context).chain(level).collect();
-    terminal_line(&parts.join(" · "), DEPLOYMENT_CHARS_MAX)
 }
 
 fn ahead(found: &Speedup) -> String {
@@ -137,10 +184,12 @@ fn rows(view: View<'_>) -> Option<Table> {
         return None;
     }
     let row = |row: &MatrixRow| {
-        let of = |figure| across(Some(view.figure(row, figure)));
+        let of = |figure| {
+            across(Some(view.figure(row, figure)).filter(|_| view::nothing(row).is_none()))
+        };
         let marks = view::nothing(row).map(|_| view::short(row));
         let marks = marks.or_else(|| (0 < row.errors).then(|| format!("{} failed", row.errors)));
-        let partly = view::failure(row).map(|_| format!("partly {}", view::short(row)));
+        let partly = row.ending.failure().map(|_| format!("partly {}", view::short(row)));
         vec![
             cell(view, row),
             of(MatrixFigure::GenerationTps),
@@ -156,20 +205,25 @@ fn rows(view: View<'_>) -> Option<Table> {
     })
 }
 
-/// Failures that look alike, with what to do about them.
+/// Failures that look alike: one of them with its own words, and what to do.
 fn failed(view: View<'_>, style: Style) -> String {
-    let mut kinds: BTreeMap<String, (u64, Option<&'static str>, String)> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, (u64, &MatrixRow, &DeploymentFailure)> = BTreeMap::new();
     for row in &view.matrix.rows {
-        let Some(failure) = view::failure(row) else { continue };
-        let remedy = failure.cause.map(inferometer_model::deployment::LikelyCause::remedy);
-        let known = kinds.entry(view::short(row));
-        known.or_insert_with(|| (0, remedy, view.cell(row))).0 += 1;
+        let Some(failure) = row.ending.failure() else { continue };
+        kinds.entry(view::short(row)).or_insert((0, row, failure)).0 += 1;
     }
     let mut text = String::new();
-    for (kind, (number, remedy, first)) in kinds {
+    for (kind, (number, first, failure)) in kinds {
         let rows = if number == 1 { "row" } else { "rows" };
-        let words = format!("{} {rows} {kind}, first {}", count(number), terminal(&first));
-        text += &hanging(&format!("{}  ", style.paint(Ink::Bad, "failed")), 8, &words);
+        let words = format!("{} {rows} {kind}, first {}", count(number), view.cell(first));
+        text += &hanging(&format!("{}  ", style.paint(Ink::Bad, "failed")), 8, &terminal(&words));
+        text += &hanging("        ", 8, &terminal_line(&view::reason(failure), WORDS_CHARS_MAX));
+        let last = failure.log.iter().rev().find(|line| !line.trim().is_empty());
+        if let Some(last) = last.filter(|last| !failure.what.contains(last.trim())) {
+            let last = terminal_line(last.trim(), WORDS_CHARS_MAX);
+            text += &hanging("        ", 8, &format!("last line of its log: {last}"));
+        }
+        let remedy = failure.cause.map(LikelyCause::remedy);
         let remedy = remedy.unwrap_or("the page has the last lines of its log");
         text += &hanging("  → ", 4, &terminal(remedy));
     }
