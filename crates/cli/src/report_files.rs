@@ -17,6 +17,8 @@ use crate::narrator::{self, Subject};
 
 pub(crate) const HTML: &str = "report.html";
 pub(crate) const MARKDOWN: &str = "report.md";
+/// A row for each cell and load of a matrix.
+pub(crate) const MATRIX_CSV: &str = "matrix.csv";
 /// The folder of a fragment of a static site.
 pub(crate) const SITE: &str = "site";
 /// Of an earlier page, which is read for the charts that it shows.

@@ -316,9 +316,23 @@ fn some_cells_are_gone_on_with_and_the_others_later() {
     assert_eq!(names(&set, "points"), ["4", "5"]);
     assert_eq!(names(&set, "failures"), Vec::<String>::new());
     assert!(said.contains("2 of 6 runs are measured") && said.contains("go on with"), "{said}");
+    assert!(said.contains("4 are left") && said.contains(" ms, by the client"), "{said}");
     assert!(!set.join("summary.json").exists(), "it is not finished");
-    done(&output(&RESUME, folder.path()));
+    let page = text(&ran.stdout);
+    assert!(page.contains("A small matrix") && page.contains("matrix.csv"), "{page}");
+    assert!(!page.contains("summary.json"), "what is not there is not listed: {page}");
+    let again = output(&[&some[..], &["--json", "-q"]].concat(), folder.path());
+    let rows = done(&again)["matrix"]["rows"].as_array().unwrap().clone();
+    let missing = rows.iter().filter(|row| row["ending"]["kind"] == "missing").count();
+    assert_eq!((rows.len(), missing), (6, 4));
+    let load = ["--only", "preset=v100-pcie-16gb,concurrency=4"];
+    done(&output(&[&RESUME[..], &load].concat(), folder.path()));
+    assert_eq!(names(&set, "points"), ["1", "4", "5"], "the other load is still to come");
+    let files = done(&output(&RESUME, folder.path()))["files"].clone();
     assert_eq!(names(&set, "points"), ["0", "1", "4", "5"]);
+    for (key, file) in [("table", "matrix.csv"), ("markdown", "report.md")] {
+        assert!(files[key].as_str().unwrap().ends_with(file), "{files}");
+    }
     let wrong = output(&["matrix", "--resume", "latest", "--only", "preset=h200"], folder.path());
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("h200"), "{}", text(&wrong.stderr));

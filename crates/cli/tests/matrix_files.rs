@@ -74,15 +74,60 @@ fn a_dry_run_tells_time_and_cost_and_what_cannot_be() {
     let whole = found["cost"].as_f64().unwrap();
     assert!((whole - 2.0 * cost).abs() < 1e-9, "{whole}");
     let reason = cells[1]["cannot_be"][0].as_str().unwrap();
-    assert!(reason.contains("does not fit"), "{reason}");
+    assert!(reason.contains("does not fit") && reason.contains("GiB are needed"), "{reason}");
     assert_eq!((&cells[1]["time_s"], &cells[1]["cost"]), (&Value::Null, &Value::Null));
     let page = output(&["matrix", "small.toml", "--dry-run"], folder.path());
     let page = text(&page.stdout);
     let parts =
-        ["Small and large", "one · 3B", "cannot be: ", "EUR", "2 cells (1 of", "--repeat 5"];
+        ["Small and large", "one · 3B", "may be used", "EUR", "2 cells (1 of", "--repeat 5"];
     for part in parts {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+#[test]
+fn servers_rest_between_each_other_and_not_between_their_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    let rests = SMALL.replace("concurrency = [2]", "concurrency = [1, 2]\ncool_down = \"100s\"");
+    fs::write(folder.path().join("rests.toml"), rests).unwrap();
+    let found = dry_run(&["rests.toml", "--repeat", "3"], folder.path());
+    assert_eq!(found["runs"], 6);
+    let once = found["cells"][0]["time_s"].as_f64().unwrap();
+    let rest = found["time_s"].as_f64().unwrap() - 3.0 * once;
+    assert!((rest - 200.0).abs() < 1e-3, "three servers have two rests: {rest}");
+}
+
+#[test]
+fn the_plan_is_told_first_and_runs_with_failed_requests_are_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    // Some prompts have no room.
+    let tight = SMALL.replace("concurrency = [2]", "concurrency = [2]\ncontexts = [128]");
+    let tight = tight.replace("input_tokens = 32", "input_tokens = \"uniform:118..140\"");
+    fs::write(folder.path().join("tight.toml"), tight).unwrap();
+    let only = ["matrix", "tight.toml", "--virtual", "--only", "model=3B"];
+    let ran = output(&only, folder.path());
+    let said = text(&ran.stderr);
+    let (plan, cell) = (said.find("plan: 1 cell, 1 run, 6 requests"), said.find("cell 1 of 1"));
+    assert!(plan.is_some() && plan < cell, "{said}");
+    let resume = ["matrix", "--resume", "latest"];
+    let left = output(&resume, folder.path());
+    assert!(text(&left.stderr).contains("nothing is left"), "{}", text(&left.stderr));
+    let again = output(&[&resume[..], &["--retry-failed"]].concat(), folder.path());
+    let said = text(&again.stderr);
+    assert!(said.contains("requests that failed") && said.contains("measured again"), "{said}");
+    let set = fs::read_dir(folder.path().join("runs")).unwrap().next().unwrap().unwrap().path();
+    assert!(set.join("abandoned/0-0").is_dir() && set.join("points/0").is_dir());
+    assert!(set.join("summary.json").is_file());
+}
+
+#[test]
+fn what_is_always_refused_is_not_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = text(&output(&["matrix", "--help"], folder.path()).stdout);
+    for word in ["--require", "--undecided", "--junit", "--step-summary", "vllm"] {
+        assert!(!help.contains(word), "{word}: {help}");
+    }
+    assert!(help.contains("--format") && help.contains("requests failed"), "{help}");
 }
 
 #[test]
@@ -98,7 +143,7 @@ fn built_in_matrices_are_listed_shown_and_the_same_from_a_file() {
         .collect();
     assert_eq!(found, [(&json!("r3"), &json!(256)), (&json!("r3-concurrency"), &json!(1))]);
     let page = text(&output(&["matrix", "--list"], folder.path()).stdout);
-    assert!(page.contains("r3-concurrency") && page.contains("256"), "{page}");
+    assert!(page.contains("r3-concurrency") && page.contains("cannot be put up"), "{page}");
     let shown = output(&["matrix", "--show", "r3"], folder.path());
     fs::write(folder.path().join("r3.toml"), &shown.stdout).unwrap();
     // A few short requests, so that this is quick.

@@ -21,8 +21,8 @@ use self::made::{
 fn page(set: &SetSummary) -> String {
     let files = SetFiles {
         set: "runs/20260102-030405-set1".to_owned(),
-        summary: "runs/20260102-030405-set1/summary.json".to_owned(),
-        report: None,
+        summary: Some("runs/20260102-030405-set1/summary.json".to_owned()),
+        ..SetFiles::default()
     };
     let page = render(set, &files, Style::Plain);
     for line in page.lines() {
@@ -160,8 +160,8 @@ fn a_server_cannot_steer_the_terminal_and_colour_changes_nothing_but_colour() {
     assert!(!plain.contains('\u{1b}') && plain.contains("tuned\\u{1b}[2J"));
     let files = SetFiles {
         set: "runs/20260102-030405-set1".to_owned(),
-        summary: "runs/20260102-030405-set1/summary.json".to_owned(),
-        report: None,
+        summary: Some("runs/20260102-030405-set1/summary.json".to_owned()),
+        ..SetFiles::default()
     };
     let coloured = render(&set, &files, Style::Coloured);
     let mut bare = String::new();
@@ -192,8 +192,16 @@ fn a_target_that_was_missed_is_told_with_what_to_do() {
 #[test]
 fn the_document_is_the_summary_of_the_set_and_its_files() {
     let set = search();
-    let (folder, summary) = ("runs/s".to_owned(), "runs/s/summary.json".to_owned());
-    let files = SetFiles { set: folder, summary, report: Some("runs/s/report.html".to_owned()) };
+    let file = |name: &str| Some(format!("runs/s/{name}"));
+    let files = SetFiles {
+        set: "runs/s".to_owned(),
+        summary: file("summary.json"),
+        report: file("report.html"),
+        table: file("matrix.csv"),
+        markdown: None,
+    };
+    let page = render(&set, &files, Style::Plain);
+    assert!(page.ends_with("runs/s/report.html\n       runs/s/matrix.csv\n"), "{page}");
     let document: Value = serde_json::from_str(&json::render_set(&set, &files, &[])).unwrap();
     let stored: Value = serde_json::from_slice(&set.to_json_bytes()).unwrap();
     for (key, value) in stored.as_object().unwrap() {

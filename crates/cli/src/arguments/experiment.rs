@@ -24,8 +24,9 @@ pub(crate) struct ExperimentArguments {
     /// or without /v1), or an experiment file; without it the embedded engine is measured
     #[arg(value_name = "URL|FILE")]
     pub(crate) place: Option<String>,
-    /// Experiment file, in TOML, whose values the other flags override; see `inferometer schema`
-    #[arg(short, long, value_name = "FILE")]
+    /// Experiment file, in TOML, whose values the other flags override; see `inferometer schema`. Or
+    /// the name of a built-in one: r3, the load of the matrix r3
+    #[arg(short, long, value_name = "FILE|NAME")]
     pub(crate) experiment: Option<PathBuf>,
     /// Value of the experiment file to override, such as workload.mix.0.weight=2; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]

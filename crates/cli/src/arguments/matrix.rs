@@ -5,6 +5,17 @@ use clap::Args;
 use super::ResultArguments;
 
 #[derive(Args, Debug, Default)]
+// A set of cells has no one result that could be required, nor a block of one run: what is refused
+// is not offered.
+#[command(
+    mut_arg("limits", |argument| argument.hide(true)),
+    mut_arg("undecided", |argument| argument.hide(true)),
+    mut_arg("junit", |argument| argument.hide(true)),
+    mut_arg("step_summary", |argument| argument.hide(true)),
+    mut_arg("format", |argument| argument
+        .hide_possible_values(true)
+        .help("What to print: page or json [default: page]")),
+)]
 pub(crate) struct MatrixArguments {
     /// Matrix to measure: a name that --list shows, or a file of your own [default: r3]
     #[arg(value_name = "NAME|FILE")]
@@ -15,10 +26,12 @@ pub(crate) struct MatrixArguments {
     /// Go on with a matrix that was stopped
     #[arg(long, value_name = "SET")]
     pub(crate) resume: Option<String>,
-    /// Only the cells that fit, such as `preset=H100X1,model=Llama-8B`; may be given several times
+    /// Only the cells that are so, such as `preset=H100X1,model=Llama-8B`, and with `concurrency=10`
+    /// only at this load; may be given several times
     #[arg(long, value_name = "FILTER")]
     pub(crate) only: Vec<String>,
-    /// With --resume: measure the cells again that came to nothing
+    /// With --resume: measure the cells again that came to nothing, and the runs in which requests
+    /// failed
     #[arg(long, requires = "resume")]
     pub(crate) retry_failed: bool,
     /// List the matrices that are built in

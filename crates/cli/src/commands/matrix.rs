@@ -1,6 +1,5 @@
 //! `inferometer matrix`: deployments that are put up, measured and taken down.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 
@@ -11,7 +10,7 @@ use super::store;
 use super::sweep::{beside_resume, check_headers};
 use crate::arguments::{MatrixArguments, ResultArguments};
 use crate::failure::Failure;
-use crate::matrix::{self, MatrixPlan, Selection, Way, Wish, listed, outline, plan, shown};
+use crate::matrix::{self, Only, Selection, Way, Wish, listed, outline, plan, shown};
 use crate::output;
 use crate::secrets::Secrets;
 use crate::set::way_on;
@@ -39,11 +38,7 @@ pub(crate) fn run(arguments: &MatrixArguments) -> Result<ExitCode, Failure> {
             Err(exit) => Ok(exit.into()),
         };
     }
-    let MatrixPlan { campaign, notes, warnings, .. } = plan;
-    let notes = notes.iter().map(|note| format!("note: {note}"));
-    let warnings = warnings.iter().map(|warning| format!("warning: {warning}"));
-    notes.chain(warnings).filter(|_| !results.quiet).for_each(|line| output::talk(&line));
-    matrix::begin(campaign, &way, results)
+    matrix::begin(plan, &way, results)
 }
 
 fn resume(arguments: &MatrixArguments, name: &str) -> Result<ExitCode, Failure> {
@@ -79,14 +74,18 @@ fn resume(arguments: &MatrixArguments, name: &str) -> Result<ExitCode, Failure> 
     matrix::resume(&store, &set, &way, &wish, results)
 }
 
-/// The cells that were asked for, by their places; `None`: all.
-fn chosen(only: &[String], matrix: &Matrix) -> Result<Option<BTreeSet<u32>>, Failure> {
+/// The cells and loads that were asked for; `None`: all.
+fn chosen(only: &[String], matrix: &Matrix) -> Result<Option<Only>, Failure> {
     if only.is_empty() {
         return Ok(None);
     }
     let selection = Selection::read(only, matrix)?;
     let cells = (0_u32..).zip(&matrix.cells).filter(|(_, cell)| selection.takes(cell));
-    Ok(Some(cells.map(|(place, _)| place).collect()))
+    let levels = matrix.levels.iter().filter(|level| selection.takes_load(level));
+    Ok(Some(Only {
+        cells: cells.map(|(place, _)| place).collect(),
+        levels: levels.copied().collect(),
+    }))
 }
 
 /// Keys and the values of headers are stored nowhere, so they are read again.

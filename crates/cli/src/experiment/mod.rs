@@ -4,6 +4,7 @@
 //! are trees of the same shape, the one that the schema describes, so that whatever a file can say
 //! a flag can change.
 
+mod builtin;
 mod check;
 pub(crate) mod file;
 mod layer;
@@ -42,7 +43,7 @@ pub(crate) fn said(
 ) -> Result<Layer, Failure> {
     let Places { file, url } = places(arguments)?;
     let mut said = match file {
-        Some(path) => file::read(&path)?,
+        Some(path) => builtin::read(&path)?,
         None => Layer::default(),
     };
     if let Some(path) = server {

@@ -209,6 +209,9 @@ fn the_examples_are_what_they_say() {
     let Source::Synthetic(prompts) = &suite.workload.source else { panic!("another source") };
     assert_eq!(prompts.input.to_string(), "2048±50%");
     let completions = spec(&[&example_file("r3-matrix-cell.toml")]);
+    let built_in = spec(&["--experiment", "r3"]);
+    assert_eq!(built_in.workload, completions.workload, "the load of a matrix has one form");
+    assert_eq!((built_in.api, &built_in.load), (completions.api, &completions.load));
     assert_eq!(completions.workload.body.fields["temperature"], 0.7);
     assert_eq!(completions.api.name(), "completions");
     let methodology = drafted(&[&example_file("r4-methodology.toml")]);

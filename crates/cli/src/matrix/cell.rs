@@ -5,7 +5,8 @@ use inferometer_model::campaign::{Cell, Level};
 use inferometer_model::spec::EngineSpec;
 use serde_json::{Map, Value, json};
 
-use super::file::MatrixFile;
+use super::axes;
+use super::file::{MatrixFile, Owned};
 use super::play::unfit;
 use super::template;
 use crate::arguments::{EngineTable, ExperimentArguments};
@@ -111,7 +112,7 @@ fn engine_key(flag: &str) -> Result<String, Failure> {
         .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
     let known: Vec<&str> =
         known.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    let key = flag.trim_start_matches('-').replace('-', "_");
+    let key = axes::engine_key(flag);
     if known.contains(&key.as_str()) {
         return Ok(key);
     }
@@ -129,8 +130,35 @@ fn typed(value: &str) -> Value {
 }
 
 /// Why an embedded engine cannot be so, in its own words, line by line; `None` where it can.
-/// What would be wrong with every cell is the file's mistake.
-pub(super) fn foreseen(engine: &EngineSpec) -> Result<Option<Vec<String>>, Failure> {
-    let failure = unfit::reason(engine)?;
+/// What would be wrong with every cell is the file's mistake, and told where it stands.
+pub(super) fn foreseen(
+    file: &MatrixFile,
+    cell: &Cell,
+    engine: &EngineSpec,
+) -> Result<Option<Vec<String>>, Failure> {
+    let failure = unfit::reason(engine).map_err(|failure| placed(file, cell, engine, failure))?;
     Ok(failure.map(|failure| [vec![failure.what], failure.log].concat()))
+}
+
+fn placed(file: &MatrixFile, cell: &Cell, engine: &EngineSpec, failure: Failure) -> Failure {
+    let says =
+        [("hardware", &engine.hardware), ("profile", &engine.profile), ("model", &engine.model)];
+    let is_named = |name: &Option<String>| {
+        name.as_ref().is_some_and(|name| failure.message().contains(&format!("`{name}`")))
+    };
+    let Some((key, _)) = says.into_iter().find(|(_, name)| is_named(name)) else {
+        return failure.of(&format!("cell `{}`", name(file, cell)));
+    };
+    let owns = |owned: Option<&Owned>| owned.is_some_and(|owned| owned.engine.contains_key(key));
+    let place = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+    let preset = file.presets.get(place(cell.preset)).map(|it| &it.owned);
+    let model = file.models.get(place(cell.model)).map(|it| &it.owned);
+    let shared = file.experiment.tree.pointer(&format!("/engine/{key}"));
+    let at = match key {
+        _ if owns(preset) => format!("preset.{}.engine.{key}", cell.preset),
+        _ if owns(model) => format!("model.{}.engine.{key}", cell.model),
+        "model" if shared.is_none() => format!("model.{}.name", cell.model),
+        _ => format!("engine.{key}"),
+    };
+    file.origins.failure(&at, failure.message())
 }

@@ -5,14 +5,15 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
-use inferometer_model::campaign::{Level, MatrixModel, Order, Preset, Strategy};
+use inferometer_model::campaign::{Level, MatrixModel, Order, Preset};
 use serde_json::{Map, Value};
 
+use super::axes::{axes, refuse_strange_numbers};
 use super::builtin;
 use super::rule::{Axes, Openness, Rule};
 use super::schema::{self, SHARED};
-use super::tables::{MatrixTable, ModelTable, Plain, PresetTable, RuleTable, Values};
-use crate::experiment::{self, Layer, Lists};
+use super::tables::{MatrixTable, ModelTable, Plain, PresetTable, RuleTable};
+use crate::experiment::{self, Layer, Lists, Origins};
 use crate::failure::Failure;
 
 /// What a table of results has room for.
@@ -41,6 +42,8 @@ pub(super) struct MatrixFile {
     pub(super) experiment: Layer,
     /// Keys of the workload that are others at a context length.
     pub(super) by_context: BTreeMap<u32, Value>,
+    /// Where all of it was written.
+    pub(super) origins: Origins,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +91,7 @@ impl MatrixFile {
         let schema = schema::document();
         let mut whole = experiment::file::parse(path, text)?;
         refuse_strangers(&whole)?;
+        refuse_strange_numbers(&whole)?;
         whole.check_by(&schema, Lists::InOrder)?;
         whole.find_files_beside(path);
         whole.lay(experiment::set::read_by(over.sets, &schema)?)?;
@@ -109,10 +113,10 @@ impl MatrixFile {
     fn of(whole: &Layer, stem: &str) -> Result<Self, Failure> {
         let table: MatrixTable = whole.table("matrix")?;
         check_load(whole, &table)?;
-        let name = table.name.unwrap_or_else(|| stem.trim_end_matches(".toml").to_owned());
         let presets = presets(whole)?;
         let models = models(whole)?;
-        let axes = axes(whole, &presets, &models, &table.contexts, &table.strategies)?;
+        let axes = axes(whole, &presets, &models, &table)?;
+        let name = table.name.unwrap_or_else(|| stem.trim_end_matches(".toml").to_owned());
         let includes = rules(whole, "include", &axes, Openness::MayBeNew)?;
         let added = includes.iter().flat_map(|rule| rule.contexts.iter().flatten());
         let contexts: Vec<u32> = once(axes.contexts.iter().chain(added).copied());
@@ -140,6 +144,7 @@ impl MatrixFile {
             axes,
             experiment,
             by_context,
+            origins: whole.origins.clone(),
         })
     }
 
@@ -274,41 +279,6 @@ fn check_name(whole: &Layer, at: &str, kind: &str, name: &str) -> Result<(), Fai
     }
     let what = format!("a {kind} is one line of at most {NAME_CHARS_MAX} characters");
     Err(whole.origins.failure(at, &what))
-}
-
-fn axes(
-    whole: &Layer,
-    presets: &[PresetFile],
-    models: &[ModelFile],
-    contexts: &[u32],
-    strategies: &[crate::arguments::Written<Strategy>],
-) -> Result<Axes, Failure> {
-    let flags: BTreeMap<String, Values> = whole.table("flags")?;
-    for (name, values) in &flags {
-        let at = format!("flags.{name}");
-        if Axes::FIXED.contains(&name.as_str()) {
-            let what = format!("`{name}` is the name of an axis; a flag needs another");
-            return Err(whole.origins.failure(&at, &what));
-        }
-        if values.0.is_empty() {
-            let what = format!("the flag `{name}` has no values; leave it out, or name some");
-            return Err(whole.origins.failure(&at, &what));
-        }
-    }
-    let strategies: Vec<Strategy> = once(strategies.iter().map(|written| written.0));
-    let needs_gpus = presets.iter().position(|it| it.preset.gpus.is_none());
-    if let Some(place) = needs_gpus.filter(|_| !strategies.is_empty()) {
-        let name = &presets[place].preset.name;
-        let what = format!("`{name}` has no `gpus`, and strategies spread a model over them");
-        return Err(whole.origins.failure(&format!("preset.{place}"), &what));
-    }
-    Ok(Axes {
-        presets: presets.iter().map(|it| it.preset.name.clone()).collect(),
-        models: models.iter().map(|it| it.model.clone()).collect(),
-        contexts: once(contexts.iter().copied()),
-        strategies,
-        flags: flags.into_iter().map(|(name, values)| (name, once(values.0))).collect(),
-    })
 }
 
 /// Each value where it stands first.

@@ -41,14 +41,14 @@ impl Listed {
 
 fn page(matrices: &[Listed]) -> String {
     let mut text = format!(
-        "{:<16}{:>8}{:>8}{:>7}{:>15}\n",
-        "matrix", "presets", "models", "cells", "do not fit"
+        "{:<16}{:>8}{:>8}{:>7}{:>18}\n",
+        "matrix", "presets", "models", "cells", "cannot be put up"
     );
     for listed in matrices {
         let Some(matrix) = listed.matrix() else { continue };
         let _ = writeln!(
             text,
-            "{:<16}{:>8}{:>8}{:>7}{:>15}  {}",
+            "{:<16}{:>8}{:>8}{:>7}{:>18}  {}",
             matrix.name,
             matrix.presets.len(),
             matrix.models.len(),

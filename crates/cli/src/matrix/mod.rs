@@ -4,6 +4,7 @@
 //! A file is read by its schema (`file`), multiplied out (`expand`), narrowed (`only`), and each
 //! cell becomes a whole spec (`cell`, `template`). Only `play` puts servers up.
 
+mod axes;
 mod builtin;
 mod cell;
 mod expand;
@@ -14,6 +15,7 @@ mod outline;
 mod plan;
 mod play;
 mod rule;
+mod sameness;
 pub(crate) mod schema;
 mod tables;
 mod template;
@@ -24,5 +26,5 @@ pub(crate) use builtin::shown;
 pub(crate) use list::listed;
 pub(crate) use only::Selection;
 pub(crate) use outline::outline;
-pub(crate) use plan::{MatrixPlan, plan};
-pub(crate) use play::{Way, Wish, begin, check, resume};
+pub(crate) use plan::plan;
+pub(crate) use play::{Only, Way, Wish, begin, check, resume};

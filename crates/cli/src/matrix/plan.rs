@@ -1,20 +1,28 @@
 //! From what was typed to what is asked: every cell as a whole spec, all checked before the first
 //! server is put up.
 
+use std::num::NonZeroU32;
+
 use inferometer_model::campaign::{
     CampaignSpec, Cell, Condition, Matrix, MatrixModel, Preset, Question, Repetition, Strategy,
 };
 use inferometer_model::spec::TargetSpec;
 use serde_json::{Map, Value};
 
+use super::axes::engine_key;
 use super::builtin;
 use super::cell::{self, CellSpecs};
 use super::expand::{Expanded, expand};
 use super::file::{MatrixFile, Over};
 use super::only::Selection;
+use super::sameness;
 use crate::arguments::MatrixArguments;
 use crate::failure::Failure;
 use crate::secrets::Secrets;
+
+/// Cells times loads, and those times repetitions, of one set.
+const ROWS_MAX: usize = 4_096;
+const RUNS_MAX: usize = 20_000;
 
 /// A matrix, ready to be measured.
 #[derive(Debug)]
@@ -66,20 +74,22 @@ pub(super) fn planned(
 ) -> Result<MatrixPlan, Failure> {
     let expanded = expand(file)?;
     let mut notes = notes(file, &expanded);
-    let all = matrix(file, expanded.cells);
+    let mut all = matrix(file, expanded.cells);
     let selection = Selection::read(only, &all)?;
     let (total, cells) = (all.cells.len(), all.cells.iter().filter(|cell| selection.takes(cell)));
     let cells: Vec<Cell> = cells.cloned().collect();
     if cells.len() < total {
         notes.push(format!("{} of {total} cells were asked for", cells.len()));
     }
+    all.levels.retain(|level| selection.takes_load(level));
+    check_runs(&all, cells.len(), file.runs)?;
     let mut secrets = None;
     let mut conditions = Vec::new();
     let mut foreseen = Vec::new();
     for (condition, cell) in cells.iter().enumerate() {
         let CellSpecs { drafted, first: spec } = CellSpecs::of(file, cell, headers, simulated)?;
         if spec.target == TargetSpec::Embedded
-            && let Some(reason) = cell::foreseen(&spec.engine)?
+            && let Some(reason) = cell::foreseen(file, cell, &spec.engine)?
         {
             foreseen.push(Foreseen { condition, reason });
         }
@@ -88,12 +98,32 @@ pub(super) fn planned(
     }
     let secrets = secrets.ok_or_else(|| Failure::internal("a matrix without cells"))?;
     let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
-    let question = Question::Matrix(pruned(all, cells));
+    let matrix = pruned(all, cells);
+    notes.extend(notes_on_cells(&matrix, simulated));
+    let question = Question::Matrix(matrix.clone());
     let repetition =
         Repetition { runs: file.runs, cool_down: file.cool_down, restart: None, stop_at: None };
     let campaign = CampaignSpec { question, conditions, repetition, order: file.order, seed };
-    let warnings = warnings(file, &campaign, &foreseen);
+    let warnings = warnings(&matrix, &campaign, &foreseen);
     Ok(MatrixPlan { campaign, secrets, notes, warnings, foreseen })
+}
+
+/// The summary of a set has every cell at every load, and must stay small enough to be read.
+fn check_runs(matrix: &Matrix, cells: usize, runs: NonZeroU32) -> Result<(), Failure> {
+    let loads = matrix.levels.len();
+    let rows = cells.saturating_mul(loads);
+    let points = rows.saturating_mul(usize::try_from(runs.get()).unwrap_or(usize::MAX));
+    if rows <= ROWS_MAX && points <= RUNS_MAX {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "`{}` has {cells} cells at {loads} load{}, {runs} time{} each: {points} runs, and a set has \
+         at most {ROWS_MAX} cells and loads and {RUNS_MAX} runs",
+        matrix.name,
+        if loads == 1 { "" } else { "s" },
+        if runs.get() == 1 { "" } else { "s" },
+    ))
+    .hint("measure it in parts with --only, at fewer loads, or less often"))
 }
 
 fn matrix(file: &MatrixFile, cells: Vec<Cell>) -> Matrix {
@@ -154,38 +184,53 @@ fn notes(file: &MatrixFile, expanded: &Expanded) -> Vec<String> {
             notes.push(format!("[[{kind}]] {} changes nothing", idle.join(", ")));
         }
     }
-    let single = (0_u32..).zip(&file.presets).filter(|(place, it)| {
+    notes
+}
+
+/// Of the cells that were asked for.
+fn notes_on_cells(matrix: &Matrix, simulated: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let single = (0_u32..).zip(&matrix.presets).filter(|(place, preset)| {
         let has = |strategy| {
             let is_so = |cell: &Cell| cell.preset == *place && cell.strategy == Some(strategy);
-            expanded.cells.iter().any(is_so)
+            matrix.cells.iter().any(is_so)
         };
-        it.preset.gpus == Some(1) && has(Strategy::Tensor) && has(Strategy::Pipeline)
+        preset.gpus == Some(1) && has(Strategy::Tensor) && has(Strategy::Pipeline)
     });
-    let single: Vec<&str> = single.map(|(_, it)| it.preset.name.as_str()).collect();
+    let single: Vec<&str> = single.map(|(_, preset)| preset.name.as_str()).collect();
     if !single.is_empty() {
         notes.push(format!(
             "on one GPU both strategies are the same server, measured twice: {}",
             single.join(", ")
         ));
     }
-    let (lanes, presets) = (file.lanes.get(), file.presets.len());
+    let (lanes, presets) = (matrix.lanes.get(), matrix.presets.len());
     if usize::try_from(lanes).is_ok_and(|lanes| presets < lanes) {
         notes.push(format!("{lanes} lanes, and no more than {presets} presets to be in them"));
+    }
+    let has_speed = |cell: &Cell| cell.flags.keys().any(|flag| engine_key(flag) == "speed");
+    if simulated && matrix.cells.iter().any(has_speed) {
+        notes.push(
+            "virtual time has no speed: cells that differ by `speed` come to the same".to_owned(),
+        );
     }
     notes
 }
 
-fn warnings(file: &MatrixFile, campaign: &CampaignSpec, foreseen: &[Foreseen]) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warnings(matrix: &Matrix, campaign: &CampaignSpec, foreseen: &[Foreseen]) -> Vec<String> {
+    let mut warnings: Vec<String> =
+        [sameness::warning(campaign, matrix), sameness::too_short(campaign, matrix)]
+            .into_iter()
+            .flatten()
+            .collect();
     if campaign.repetition.runs.get() == 1 {
         warnings.push(
             "each cell is measured once, so that no difference has an interval; add --repeat 5"
                 .to_owned(),
         );
     }
-    let is_priced = |price: Option<f64>| price.is_some();
-    let priced = file.presets.iter().filter(|it| is_priced(it.preset.price_per_hour)).count();
-    if 0 < priced && priced < file.presets.len() {
+    let priced = matrix.presets.iter().filter(|it| it.price_per_hour.is_some()).count();
+    if 0 < priced && priced < matrix.presets.len() {
         warnings.push(
             "not all presets have a price, so that costs cannot be compared; write price_per_hour \
              into each"

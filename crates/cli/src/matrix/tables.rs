@@ -50,7 +50,7 @@ pub(super) struct MatrixTable {
     /// How often each cell is put up and measured [default: 1]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) repeat: Option<u32>,
-    /// Rest between runs, such as 60s [default: not at all]
+    /// Rest between two servers, such as 60s [default: not at all]
     pub(super) cool_down: Option<Written<Duration>>,
     /// Presets that are measured at once [default: 1]
     #[schemars(range(min = 1, max = 64))]

@@ -1,5 +1,7 @@
 //! Matrices without the binary: what a file comes to, and what is refused.
 
+mod axes;
+
 use std::path::Path;
 
 use inferometer_model::campaign::{Level, Matrix, Question, Strategy};
@@ -109,6 +111,15 @@ fn without_strategies_all_gpus_share_every_layer() {
     let engine = &plan.campaign.conditions[7].spec.engine;
     assert_eq!((engine.tp, engine.max_model_len), (Some(2), Some(8192)));
     assert!(plan.warnings.iter().any(|warning| warning.contains("--repeat 5")));
+}
+
+#[test]
+fn the_load_of_r3_is_a_built_in_experiment_too() {
+    let text = include_str!("../experiment/builtin/r3.toml");
+    let prompt = text.lines().find(|line| line.starts_with("prompt = ")).unwrap();
+    for (name, text) in builtin::ALL {
+        assert!(text.contains(prompt), "{name} asks something else");
+    }
 }
 
 #[test]

@@ -42,9 +42,15 @@ pub(crate) fn files(set: &SetDirectory) -> SetFiles {
 
 /// The same, with the report that was just written.
 pub(crate) fn files_with(set: &SetDirectory, report: Option<PathBuf>) -> SetFiles {
+    let shown = |path: PathBuf| path.display().to_string();
+    let there = |name: &str| Some(set.path().join(name)).filter(|path| path.is_file());
+    let table = there(report_files::MATRIX_CSV);
+    let markdown = table.as_ref().and_then(|_| there(report_files::MARKDOWN));
     SetFiles {
-        set: set.path().display().to_string(),
-        summary: set.path().join("summary.json").display().to_string(),
-        report: report.map(|report| report.display().to_string()),
+        set: shown(set.path().to_owned()),
+        summary: there("summary.json").map(shown),
+        report: report.map(shown),
+        markdown: markdown.map(shown),
+        table: table.map(shown),
     }
 }

@@ -24,13 +24,20 @@ use crate::lines::hanging;
 use crate::number::{count, percent};
 
 /// Where the set is stored, so that a page can say so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SetFiles {
     pub set: String,
-    pub summary: String,
+    /// `None` while something is left to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// The HTML page, where one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// What else was made of a matrix: the same page as text, and its table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub markdown: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
 }
 
 /// A name may be a whole command line.
@@ -265,7 +272,8 @@ fn notices(notices: &[Notice], style: Style) -> String {
 
 fn files(files: &SetFiles, style: Style) -> String {
     let mut text = format!("{}  {}\n", style.paint(Ink::Bold, "files"), terminal(&files.set));
-    for file in std::iter::once(&files.summary).chain(&files.report) {
+    let SetFiles { summary, report, markdown, table, .. } = files;
+    for file in [summary, report, markdown, table].into_iter().flatten() {
         let _ = writeln!(text, "       {}", terminal(file));
     }
     text

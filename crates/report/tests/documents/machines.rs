@@ -196,7 +196,7 @@ fn a_sweep_has_power_and_energy_against_the_load() {
     ] {
         assert!(text.contains(part), "{part} is missing: {text}");
     }
-    let files = SetFiles { set: "s".to_owned(), summary: "s".to_owned(), report: None };
+    let files = SetFiles { set: "s".to_owned(), ..SetFiles::default() };
     let page = set::render(&swept.0, &files, Style::Plain);
     assert!(page.contains("GPU power and energy\n"), "{page}");
     let table = csv::of_set(&swept.0, &swept.1);

@@ -267,8 +267,8 @@ fn a_matrix_without_a_single_measured_row_is_a_page_too() {
 fn terminal(set: &SetSummary) -> String {
     let files = SetFiles {
         set: "runs/20260102-030405-set1".to_owned(),
-        summary: "runs/20260102-030405-set1/summary.json".to_owned(),
-        report: None,
+        summary: Some("runs/20260102-030405-set1/summary.json".to_owned()),
+        ..SetFiles::default()
     };
     let page = render(set, &files, Style::Plain);
     for line in page.lines() {

@@ -6,6 +6,7 @@ use inferometer_model::Spec;
 use inferometer_model::campaign::{Level, Matrix, Point, Stage};
 use inferometer_model::spec::TargetSpec;
 
+use super::Foresight;
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
 use crate::matrix::plan::MatrixPlan;
@@ -45,8 +46,13 @@ impl Estimate {
         plan: &MatrixPlan,
         matrix: &Matrix,
         session: &Session,
+        foresight: Foresight,
     ) -> Result<Result<Vec<Self>, Exit>, Failure> {
-        let mut written = 0;
+        // Where nothing is to be simulated, that much was already.
+        let mut written = match foresight {
+            Foresight::Simulated => 0,
+            Foresight::LoadAlone => u64::MAX,
+        };
         let mut estimates = Vec::new();
         for (place, _) in plan.campaign.conditions.iter().enumerate() {
             let foreseen = plan.foreseen.iter().find(|foreseen| foreseen.condition == place);

@@ -3,6 +3,7 @@
 mod estimate;
 mod page;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use inferometer_model::campaign::{CampaignSpec, Cell, Matrix, Question};
@@ -25,15 +26,45 @@ pub(crate) fn outline(
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
     let session = Session::begin(usize::MAX, results.quiet)?;
-    let estimates = match Estimate::all(plan, matrix, &session)? {
-        Ok(estimates) => estimates,
+    let outline = match Outline::of(plan, matrix, &session, Foresight::Simulated)? {
+        Ok(outline) => outline,
         Err(exit) => return Ok(Err(exit)),
     };
-    let outline = Outline { plan, matrix, estimates };
     Ok(Ok(match results.page.format() {
         PageFormat::Json => page::document(&outline),
         PageFormat::Page | PageFormat::Vllm => page::page(&outline),
     }))
+}
+
+/// Says what is about to be measured, before anything is. `Some` is a signal that came meanwhile.
+pub(super) fn announce(
+    plan: &MatrixPlan,
+    session: &Session,
+    foresight: Foresight,
+) -> Result<Option<Exit>, Failure> {
+    if session.quiet {
+        return Ok(None);
+    }
+    let Question::Matrix(matrix) = &plan.campaign.question else {
+        return Err(Failure::internal("the outline of a matrix is asked of something else"));
+    };
+    let outline = match Outline::of(plan, matrix, session, foresight)? {
+        Ok(outline) => outline,
+        Err(exit) => return Ok(Some(exit)),
+    };
+    plan.notes.iter().for_each(|note| session.talk(&format!("note: {note}")));
+    plan.warnings.iter().for_each(|warning| session.talk(&format!("warning: {warning}")));
+    session.talk(&format!("plan: {}", page::total(&outline)));
+    Ok(None)
+}
+
+/// How far cells are looked into before they are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Foresight {
+    /// The embedded engine is simulated.
+    Simulated,
+    /// In virtual time the simulation is the measurement, and nobody does it twice.
+    LoadAlone,
 }
 
 struct Outline<'a> {
@@ -41,19 +72,29 @@ struct Outline<'a> {
     matrix: &'a Matrix,
     /// One for each cell, in their order: of all levels, measured once.
     estimates: Vec<Estimate>,
+    foresight: Foresight,
 }
 
 /// Of all runs together; `None` where a cell does not know.
 struct Whole {
     runs: u64,
     requests: Option<u64>,
-    /// Of all servers together, with the rests between runs; without the time to start
-    /// them.
+    /// Of all servers together, with the rests between them; without the time to start them.
     time: Option<Duration>,
     cost: Option<f64>,
 }
 
-impl Outline<'_> {
+impl<'a> Outline<'a> {
+    fn of(
+        plan: &'a MatrixPlan,
+        matrix: &'a Matrix,
+        session: &Session,
+        foresight: Foresight,
+    ) -> Result<Result<Self, Exit>, Failure> {
+        let estimates = Estimate::all(plan, matrix, session, foresight)?;
+        Ok(estimates.map(|estimates| Self { plan, matrix, estimates, foresight }))
+    }
+
     fn campaign(&self) -> &CampaignSpec {
         &self.plan.campaign
     }
@@ -72,8 +113,7 @@ impl Outline<'_> {
             .possible()
             .try_fold(0_u64, |sum, (_, it)| Some(sum.saturating_add(it.requests?)))
             .map(|requests| requests.saturating_mul(each.into()));
-        let rests = u32::try_from(runs.saturating_sub(1)).unwrap_or(u32::MAX);
-        let rests = self.campaign().repetition.cool_down.saturating_mul(rests);
+        let rests = self.campaign().repetition.cool_down.saturating_mul(self.rests());
         let time = self
             .possible()
             .try_fold(Duration::ZERO, |sum, (_, it)| Some(sum.saturating_add(it.time?)));
@@ -81,6 +121,15 @@ impl Outline<'_> {
         let cost =
             self.possible().try_fold(0.0, |sum, (cell, it)| Some(sum + self.cost(cell, it)?));
         Whole { runs, requests, time, cost: cost.map(|cost: f64| cost * f64::from(each)) }
+    }
+
+    /// Between the servers of each lane.
+    fn rests(&self) -> u32 {
+        let presets: BTreeSet<u32> = self.possible().map(|(cell, _)| cell.preset).collect();
+        let lanes = presets.len().min(usize::try_from(self.matrix.lanes.get()).unwrap_or(1));
+        let runs = usize::try_from(self.campaign().repetition.runs.get()).unwrap_or(usize::MAX);
+        let servers = self.possible().count().saturating_mul(runs);
+        u32::try_from(servers.saturating_sub(lanes)).unwrap_or(u32::MAX)
     }
 
     /// Of a cell that is measured once: the time of its preset.

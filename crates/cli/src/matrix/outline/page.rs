@@ -12,8 +12,9 @@ use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 
 use super::estimate::{Estimate, KnownBy};
-use super::{Outline, Whole};
-use crate::sweep::{between_runs, in_words};
+use super::{Foresight, Outline, Whole};
+use crate::matrix::sameness::needed;
+use crate::sweep::in_words;
 
 /// As wide as the names of cells, within reason.
 const NAME_WIDTH_MAX: usize = 56;
@@ -50,7 +51,11 @@ fn facts(outline: &Outline<'_>) -> Vec<(&'static str, String)> {
     if 1 < matrix.lanes.get() {
         facts.push(("lanes", format!("{} presets are measured at once", matrix.lanes)));
     }
-    facts.extend(between_runs(outline.campaign()));
+    let rest = outline.campaign().repetition.cool_down;
+    if !rest.is_zero() {
+        facts.push(("rest", format!("{rest:?} between two servers")));
+    }
+    facts.push(("seed", outline.campaign().seed.to_string()));
     facts
 }
 
@@ -76,24 +81,44 @@ fn table(outline: &Outline<'_>) -> String {
         outline.campaign().conditions.iter().map(|condition| terminal(&condition.name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let width = width.clamp("cell".len(), NAME_WIDTH_MAX);
-    let has_prices = outline.has_prices();
-    let money = if has_prices { format!(" {:>9}", "cost") } else { String::new() };
+    let money = if outline.has_prices() { format!(" {:>9}", "cost") } else { String::new() };
+    let cells = &outline.matrix.cells;
+    let is_spread = cells.iter().any(|cell| cell.tp.is_some());
+    let spread = |tp: &str, pp: &str| {
+        if is_spread { format!(" {tp:>3} {pp:>3}") } else { String::new() }
+    };
     let mut text = format!(
-        "{:<width$} {:>3} {:>3} {:>9} {:>11}{money}\n",
-        "cell", "tp", "pp", "requests", "time"
+        "{:<width$}{} {:>9} {:>11}{money}\n",
+        "cell",
+        spread("tp", "pp"),
+        "requests",
+        "time"
     );
-    for ((name, cell), estimate) in names.iter().zip(&outline.matrix.cells).zip(&outline.estimates)
+    for (place, ((name, cell), estimate)) in
+        names.iter().zip(cells).zip(&outline.estimates).enumerate()
     {
         let number =
             |number: Option<u32>| number.map_or_else(|| NOTHING.to_owned(), |it| it.to_string());
-        let _ = write!(text, "{name:<width$} {:>3} {:>3} ", number(cell.tp), number(cell.pp));
-        text += &amounts(outline, cell, estimate, has_prices);
+        let _ = write!(text, "{name:<width$}{} ", spread(&number(cell.tp), &number(cell.pp)));
+        text += &amounts(outline, place, cell, estimate);
         text.push('\n');
     }
     text
 }
 
-fn amounts(outline: &Outline<'_>, cell: &Cell, estimate: &Estimate, has_prices: bool) -> String {
+/// Small amounts keep two digits that say something.
+fn money(amount: f64) -> String {
+    let (mut decimals, mut scaled) = (2, amount * 10.0);
+    while 0.0 < scaled && scaled < 1.0 && decimals < MONEY_DECIMALS_MAX {
+        scaled *= 10.0;
+        decimals += 1;
+    }
+    format!("{amount:.decimals$}")
+}
+
+const MONEY_DECIMALS_MAX: usize = 8;
+
+fn amounts(outline: &Outline<'_>, place: usize, cell: &Cell, estimate: &Estimate) -> String {
     if estimate.known_by == KnownBy::Foreseen {
         let reason = estimate.reason.first().map_or("", String::as_str);
         return format!("cannot be: {}", terminal(reason.trim_end_matches(':')));
@@ -101,17 +126,23 @@ fn amounts(outline: &Outline<'_>, cell: &Cell, estimate: &Estimate, has_prices: 
     let requests = estimate.requests.map_or_else(|| NOTHING.to_owned(), count);
     let time = estimate.time.map_or_else(|| NOTHING.to_owned(), in_words);
     let mut text = format!("{requests:>9} {time:>11}");
-    if has_prices {
-        let cost = outline.cost(cell, estimate).map(|cost| format!("{cost:.2}"));
+    if outline.has_prices() {
+        let cost = outline.cost(cell, estimate).map(money);
         let _ = write!(text, " {:>9}", cost.unwrap_or_else(|| NOTHING.to_owned()));
     }
     if 0 < estimate.failing {
         let _ = write!(text, "  {} of them would fail", count(estimate.failing));
+        let spec = outline.campaign().conditions.get(place).map(|condition| &condition.spec);
+        if let (Some(context), Some(needed)) = (cell.context, spec.and_then(needed))
+            && context < needed
+        {
+            let _ = write!(text, ": a prompt and its answer need {} tokens", count(needed.into()));
+        }
     }
     text
 }
 
-fn total(outline: &Outline<'_>) -> String {
+pub(super) fn total(outline: &Outline<'_>) -> String {
     let Whole { runs, requests, time, cost } = outline.whole();
     let cells = outline.matrix.cells.len();
     let impossible = outline.plan.foreseen.len();
@@ -125,14 +156,20 @@ fn total(outline: &Outline<'_>) -> String {
         Some(time) if outline.is_ours() => {
             format!("{} of the servers' time, simulated", in_words(time))
         }
+        None if outline.foresight == Foresight::LoadAlone && outline.is_ours() => {
+            "in virtual time, for which nobody waits".to_owned()
+        }
         Some(time) => format!("{} of load, and the time to start and stop servers", in_words(time)),
         None => "how long it takes depends on the servers".to_owned(),
     };
     let currency = outline.matrix.currency.as_deref().unwrap_or_default();
     let cost = match cost {
         Some(cost) if outline.has_prices() => {
-            format!("; it would cost {cost:.2} {}", terminal(currency)).trim_end().to_owned()
+            format!("; it would cost {} {}", money(cost), terminal(currency)).trim_end().to_owned()
                 + ", without the time in which servers start"
+        }
+        None if outline.has_prices() && outline.foresight == Foresight::LoadAlone => {
+            "; what real servers would cost says --dry-run".to_owned()
         }
         None if outline.has_prices() => "; what it would cost is not known".to_owned(),
         Some(_) | None => String::new(),
@@ -180,4 +217,14 @@ pub(super) fn document(outline: &Outline<'_>) -> String {
         "warnings": outline.plan.warnings,
     });
     format!("{document:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::money;
+
+    #[test]
+    fn small_amounts_are_not_nothing() {
+        assert_eq!([0.0, 2.5, 0.04, 0.000_42].map(money), ["0.00", "2.50", "0.040", "0.00042"]);
+    }
 }

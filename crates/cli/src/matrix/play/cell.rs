@@ -5,9 +5,9 @@ use std::time::Duration;
 use inferometer_analysis::Summary;
 use inferometer_campaign::matrix::Deployment;
 use inferometer_load::SystemClock;
-use inferometer_model::Spec;
 use inferometer_model::campaign::{Point, PointFailure};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
+use inferometer_model::{Outcome, Spec};
 
 use super::errand::{Hall, Way};
 use super::ledger::{Known, Ledger};
@@ -31,9 +31,9 @@ impl Cell<'_> {
         if let Some(exit) = session.interruption.exit() {
             return Ok(Err(exit));
         }
-        let left = self.left()?;
-        let wanted = self.hall.wish.wants(self.deployment.condition);
-        let Some(first) = left.first().filter(|_| wanted) else { return Ok(Ok(false)) };
+        let mut left = self.left()?;
+        left.retain(|point| self.hall.wish.wants(point));
+        let Some(first) = left.first() else { return Ok(Ok(false)) };
         if let (Way::Live(_), Some(exit)) = (self.hall.way, session.interruption.wait(rest)) {
             return Ok(Err(exit));
         }
@@ -94,12 +94,24 @@ impl Cell<'_> {
     }
 
     fn is_stored(&self, point: &Point) -> Result<bool, Failure> {
-        let Hall { set, session, manifest, .. } = self.hall;
+        let Hall { set, session, manifest, wish, .. } = self.hall;
         let directory = set.point(point.number);
         if !directory.path().exists() {
             return Ok(false);
         }
         let why = match find(&directory)? {
+            Found::Whole(summary) if wish.rejects(point, &summary) => {
+                // What the set came to is true no more.
+                set.unseal()?;
+                let failed = summary.attempted - summary.count(Outcome::Ok);
+                let aside = set.abandon(point.number)?;
+                session.talk(&format!(
+                    "run {} has {failed} requests that failed: it is kept in {} and measured again",
+                    point.number,
+                    aside.display()
+                ));
+                return Ok(false);
+            }
             Found::Whole(summary) => {
                 check_fits(&directory, &self.spec(point)?, manifest.simulated)?;
                 self.ledger.measured(*point, *summary, Known::Before);

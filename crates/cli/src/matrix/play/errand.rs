@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use inferometer_analysis::Verdict;
-use inferometer_analysis::set::SetSummary;
+use inferometer_analysis::set::{PointResult, SetSummary};
+use inferometer_analysis::{Summary, Verdict};
 use inferometer_campaign::Campaign;
 use inferometer_campaign::matrix::{Deployment, Queue, Sharing, deployments};
 use inferometer_load::SystemClock;
-use inferometer_model::campaign::{CampaignSpec, Condition, PointFailure, Question, SetManifest};
+use inferometer_model::Outcome;
+use inferometer_model::campaign::{
+    CampaignSpec, Condition, Level, Point, PointFailure, Question, SetManifest,
+};
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
 
@@ -20,6 +24,8 @@ use crate::arguments::ResultArguments;
 use crate::commands;
 use crate::failure::{Exit, Failure};
 use crate::live::{Session, check_ceiling};
+use crate::matrix::outline::{Foresight, announce};
+use crate::matrix::plan::MatrixPlan;
 use crate::output;
 use crate::report_files::OfSet;
 use crate::requirements::Requirements;
@@ -37,17 +43,32 @@ pub(crate) enum Way {
 /// What is wanted of a matrix that is gone on with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
-    /// Cells that came to nothing are put up again.
+    /// What came to nothing, and runs with failed requests, are measured again.
     pub(crate) retry_failed: bool,
-    /// Only these cells, by their places; `None`: all.
-    pub(crate) only: Option<BTreeSet<u32>>,
+    /// Only these cells and loads; `None`: all.
+    pub(crate) only: Option<Only>,
     /// Presets that are measured at once; `None`: as the set says.
     pub(crate) lanes: Option<NonZeroU32>,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct Only {
+    /// By their places.
+    pub(crate) cells: BTreeSet<u32>,
+    pub(crate) levels: Vec<Level>,
+}
+
 impl Wish {
-    pub(super) fn wants(&self, condition: u32) -> bool {
-        self.only.as_ref().is_none_or(|only| only.contains(&condition))
+    pub(super) fn wants(&self, point: &Point) -> bool {
+        self.only.as_ref().is_none_or(|only| {
+            only.cells.contains(&point.condition) && only.levels.contains(&point.level)
+        })
+    }
+
+    /// Whether a run is to be measured again.
+    pub(super) fn rejects(&self, point: &Point, summary: &Summary) -> bool {
+        let has_failures = summary.count(Outcome::Ok) < summary.attempted;
+        self.retry_failed && has_failures && self.wants(point)
     }
 }
 
@@ -91,14 +112,22 @@ pub(crate) fn check(
 
 /// Makes a set and plays it.
 pub(crate) fn begin(
-    campaign: CampaignSpec,
+    plan: MatrixPlan,
     way: &Way,
     results: &ResultArguments,
 ) -> Result<ExitCode, Failure> {
-    check(&campaign, way, results)?;
+    check(&plan.campaign, way, results)?;
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
-    let session = Session::begin(checked_ceiling(&campaign, way)?, results.quiet)?;
+    let session = Session::begin(checked_ceiling(&plan.campaign, way)?, results.quiet)?;
+    let foresight = match way {
+        Way::Live(_) => Foresight::Simulated,
+        Way::Virtual => Foresight::LoadAlone,
+    };
+    if let Some(exit) = announce(&plan, &session, foresight)? {
+        return Ok(exit.into());
+    }
+    let MatrixPlan { campaign, .. } = plan;
     let key_files = match way {
         Way::Live(secrets) => {
             secrets.key_file().map(|file| vec![Some(file); campaign.conditions.len()])
@@ -164,6 +193,9 @@ impl Errand<'_> {
             return Ok(exit.into());
         }
         if counts.known() < points {
+            // It is not finished, so that nothing is sealed; what there is can be read all the same.
+            let (results, summary) = self.sum_up(&manifest, ledger)?;
+            self.show(&manifest, &summary, &results)?;
             self.say_how_to_go_on(counts, points);
             return Ok(ExitCode::SUCCESS);
         }
@@ -178,8 +210,7 @@ impl Errand<'_> {
     /// what the set came to.
     fn failures(self, wish: &Wish) -> Result<Vec<PointFailure>, Failure> {
         let stored = self.set.failures().map_err(|error| Failure::usage(error.to_string()))?;
-        let is_retried =
-            |failure: &PointFailure| wish.retry_failed && wish.wants(failure.point.condition);
+        let is_retried = |failure: &PointFailure| wish.retry_failed && wish.wants(&failure.point);
         let (retried, kept): (Vec<_>, Vec<_>) = stored.into_iter().partition(is_retried);
         if !retried.is_empty() {
             self.set.unseal()?;
@@ -221,19 +252,39 @@ impl Errand<'_> {
         lane::work(&hall, ledger, Queue::new(planned, sharing), hands)
     }
 
-    /// Sums up, writes the pages, prints, and says how it went.
-    fn conclude(self, manifest: &SetManifest, ledger: Ledger) -> Result<Option<Exit>, Failure> {
+    fn sum_up(
+        self,
+        manifest: &SetManifest,
+        ledger: Ledger,
+    ) -> Result<(Vec<PointResult>, SetSummary), Failure> {
         let (results, failures) = ledger.close();
         let deployments = self.set.deployments()?;
         let summary = SetSummary::of_matrix(manifest, &results, &failures, &deployments);
-        self.set.write_summary(&summary.to_json_bytes())?;
-        let of_set = OfSet { set: self.set, manifest, summary: &summary, points: &results };
+        Ok((results, summary))
+    }
+
+    /// Writes the pages and prints. The page that was written; `None` where it could not be.
+    fn show(
+        self,
+        manifest: &SetManifest,
+        summary: &SetSummary,
+        results: &[PointResult],
+    ) -> Result<Option<PathBuf>, Failure> {
+        let of_set = OfSet { set: self.set, manifest, summary, points: results };
         let written = report::write(&of_set);
         let files = page::files_with(self.set, written.clone());
-        page::show(&summary, &files, &[], self.results.page.format())?;
+        page::show(summary, &files, &[], self.results.page.format())?;
         if let Some(page) = &written {
             self.session.talk(&format!("report: {}", page.display()));
         }
+        Ok(written)
+    }
+
+    /// Sums up, seals, shows, and says how it went.
+    fn conclude(self, manifest: &SetManifest, ledger: Ledger) -> Result<Option<Exit>, Failure> {
+        let (results, summary) = self.sum_up(manifest, ledger)?;
+        self.set.write_summary(&summary.to_json_bytes())?;
+        let written = self.show(manifest, &summary, &results)?;
         let strict = self.results.strict;
         let exit = match summary.verdict {
             // A cell that came to nothing is a result; a matrix without any other is none.
@@ -250,8 +301,9 @@ impl Errand<'_> {
     fn say_how_to_go_on(self, counts: Counts, points: usize) {
         let Counts { measured, failed, .. } = counts;
         output::talk(&format!(
-            "{measured} of {points} runs are measured and {failed} came to nothing, in {}; go on \
-             with: {}",
+            "{measured} of {points} runs are measured, {failed} came to nothing and {} are left, \
+             in {}; go on with: {}",
+            points.saturating_sub(counts.known()),
             self.set.path().display(),
             way_on(self.set)
         ));

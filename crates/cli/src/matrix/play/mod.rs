@@ -15,4 +15,4 @@ mod report;
 pub(super) mod unfit;
 mod virtual_time;
 
-pub(crate) use errand::{Way, Wish, begin, check, resume};
+pub(crate) use errand::{Only, Way, Wish, begin, check, resume};

@@ -32,9 +32,10 @@ pub(super) fn opening(campaign: &CampaignSpec, condition: u32, repetition: u32) 
     format!("{place}: {name}{}: …", round(campaign, repetition))
 }
 
-/// The line after a run. Cells may end in any order, so it names its own again.
+/// The line after a run. Cells may end in any order, so it names its own again. The page has the
+/// server's counters where there are any, which are other figures.
 pub(super) fn measured(campaign: &CampaignSpec, point: &Point, summary: &Summary) -> String {
-    format!("{} {}", of_point(campaign, point), figures(summary))
+    format!("{} {}, by the client", of_point(campaign, point), figures(summary))
 }
 
 pub(super) fn failed(

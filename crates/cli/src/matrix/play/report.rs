@@ -10,16 +10,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report_files::{self, OfSet};
 
-/// A row for each cell and load.
-const CSV: &str = "matrix.csv";
-
 /// The page that was written; `None` where it could not be. The table is written first: where the page
 /// is, all is there.
 pub(super) fn write(results: &OfSet<'_>) -> Option<PathBuf> {
     let folder = results.set.path();
     let whole = || csv::of_set(results.summary, results.points);
     let table = csv::of_matrix(results.summary).unwrap_or_else(whole);
-    let written = report_files::write_file(&folder.join(CSV), &table)
+    let written = report_files::write_file(&folder.join(report_files::MATRIX_CSV), &table)
         .and_then(|()| report_files::write_both(folder, &results.document()));
     written.inspect_err(|failure| tell(results, failure)).ok()
 }

@@ -1,6 +1,6 @@
 //! Deployments of the embedded engine that cannot be: a result, as of any server.
 
-use inferometer_engine::profile::{Profile, ProfileError};
+use inferometer_engine::profile::{Profile, ProfileError, Shortage};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
 use inferometer_model::spec::EngineSpec;
 
@@ -13,11 +13,12 @@ pub(in crate::matrix) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFa
     let Err(error) = Profile::compose(&embedded::choice(spec)?) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
+        ProfileError::TensorParallel { .. } | ProfileError::PipelineParallel { .. } => {
+            LikelyCause::CannotSpread
+        }
         ProfileError::NoBfloat16 { .. }
         | ProfileError::NoSuchType { .. }
         | ProfileError::PublishedInFp8 { .. }
-        | ProfileError::TensorParallel { .. }
-        | ProfileError::PipelineParallel { .. }
         | ProfileError::BeyondModel { .. }
         | ProfileError::TwoQuantizations
         | ProfileError::StepTooSmall { .. }
@@ -34,13 +35,41 @@ pub(in crate::matrix) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFa
     };
     let text = error.to_string();
     let mut lines = text.lines().map(str::to_owned);
+    let first = lines.next().unwrap_or_default();
+    let what = match &error {
+        ProfileError::DoesNotFit(shortage) => format!("{first} {}", deciding(shortage)),
+        _ => first,
+    };
     Ok(Some(DeploymentFailure {
         stage: DeploymentStage::Start,
-        what: lines.next().unwrap_or_default(),
+        what,
         cause: Some(cause),
         log: lines.collect(),
     }))
 }
+
+/// The numbers that decide it, of the arithmetic that follows.
+fn deciding(shortage: &Shortage) -> String {
+    let Shortage { max_model_len, memory, remedies, .. } = shortage;
+    if memory.left <= 0.0 {
+        let before_cache = memory.budget - memory.left;
+        return format!(
+            "{:.2} GiB are needed on each GPU before any KV cache, and {:.2} GiB may be used",
+            before_cache / GIB,
+            memory.budget / GIB
+        );
+    }
+    let longest = remedies.iter().find_map(|remedy| remedy.strip_prefix("--max-model-len "));
+    let enough = longest.map_or_else(String::new, |tokens| format!(", enough for {tokens} tokens"));
+    format!(
+        "{max_model_len} tokens need {:.2} GiB of KV cache on each GPU, and {:.2} GiB are \
+         left{enough}",
+        memory.needed / GIB,
+        memory.left / GIB
+    )
+}
+
+const GIB: f64 = (1_u64 << 30) as f64;
 
 #[cfg(test)]
 mod tests {
@@ -62,10 +91,21 @@ mod tests {
         assert_eq!(failure.cause, Some(LikelyCause::OutOfMemory));
         assert_eq!(failure.stage, DeploymentStage::Start);
         assert!(!failure.what.is_empty() && !failure.log.is_empty(), "{failure:?}");
+        let part = "GiB are needed on each GPU before any KV cache, and";
+        assert!(failure.what.contains(part), "{}", failure.what);
         assert_eq!(reason(&engine("h100-pcie", large)).unwrap(), None);
+        let long = EngineSpec {
+            max_model_len: Some(128_000),
+            ..engine(small, "meta-llama/Llama-3.1-8B-Instruct")
+        };
+        let long = reason(&long).unwrap().unwrap();
+        assert!(long.what.contains("128000 tokens need"), "{}", long.what);
+        assert!(long.what.contains(", enough for "), "{}", long.what);
 
         let wide = EngineSpec { tp: Some(3), ..engine("h100-pcie", large) };
-        assert_eq!(reason(&wide).unwrap().unwrap().cause, Some(LikelyCause::BadFlag));
+        let wide = reason(&wide).unwrap().unwrap();
+        assert_eq!(wide.cause, Some(LikelyCause::CannotSpread));
+        assert!(wide.what.contains("--tp 3 does not divide"), "{}", wide.what);
         let astray = format!("{:?}", reason(&engine("h100-pcy", large)).unwrap_err());
         assert!(astray.contains("unknown") && astray.contains("h100-pcie"), "{astray}");
     }
