@@ -68,7 +68,7 @@ impl Server {
         let base = self.base.clone();
         let waited = self
             .deployment
-            .wait(&mut |_| health(&base), &mut |time| interruption.wait(time).is_some());
+            .wait(&mut |_, _| health(&base), &mut |time| interruption.wait(time).is_some());
         let found = match waited {
             Ok(Waited::Ready(_)) => return Ok(None),
             Ok(Waited::Stopped) => return Ok(interruption.exit()),
