@@ -26,6 +26,7 @@ use inferometer_model::deployment::{
     DeploymentStage, LikelyCause,
 };
 
+pub use self::family::serving;
 use self::log::Log;
 use self::process::Exit;
 use self::server::{Presence, Server};
