@@ -162,6 +162,7 @@ fn levels(
         return section("runs", "Across Runs", blocks);
     }
     blocks.push(Block::Table(tables::levels(set, series)));
+    blocks.extend(tables::energy(set, series).map(Block::Table));
     blocks.extend(said(rows, narrative));
     section("levels", "Levels", blocks)
 }

@@ -167,11 +167,21 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
     rows.extend(deployment.image.clone().map(|image| line("Image", Cell::text(image))));
     // Where programs are found is of interest to nobody who reads a page.
     let told = deployment.environment.iter().filter(|(name, _)| name != "PATH");
-    let told: Vec<String> = told.map(|(name, value)| format!("{name}={value}")).collect();
+    let told: Vec<String> =
+        told.map(|(name, value)| format!("{name}={}", shortened(value))).collect();
     if !told.is_empty() {
         rows.push(line("Environment of the server", Cell::text(told.join(" "))));
     }
     rows
+}
+
+/// Images of CUDA have values of thousands of letters; the run's files have them whole.
+fn shortened(value: &str) -> String {
+    const LETTERS_MAX: usize = 120;
+    match value.char_indices().nth(LETTERS_MAX) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}…", &value[..end]),
+    }
 }
 
 #[cfg(test)]
@@ -186,7 +196,7 @@ mod tests {
             kind: "container".to_owned(),
             command: Vec::new(),
             image: Some("vllm@sha256:1".to_owned()),
-            environment: [("A", "1"), ("PATH", "/bin")]
+            environment: [("A", "1"), ("LONG", &"é".repeat(500)), ("PATH", "/bin")]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .to_vec(),
             ready_after: Duration::from_millis(41_250),
@@ -202,7 +212,7 @@ mod tests {
             ["From start to first token", "41.2 s"],
             ["Servers put up before it", "4"],
             ["Image", "vllm@sha256:1"],
-            ["Environment of the server", "A=1"],
+            ["Environment of the server", &format!("A=1 LONG={}…", "é".repeat(120))],
         ] {
             assert!(rows.contains(&wanted.map(str::to_owned)), "{wanted:?} in {rows:?}");
         }
