@@ -6,6 +6,7 @@
 mod client;
 mod energy;
 mod gpus;
+mod servers;
 mod timeline;
 
 use inferometer_model::telemetry::DeviceSource;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::client::{ClientFigures, ClientTimeline};
 pub use self::energy::EnergyFrom;
+pub use self::servers::ServersBy;
 pub use self::timeline::GpuTimeline;
 use crate::metric::Missing;
 use crate::server::GaugeFigures;
@@ -35,10 +37,16 @@ pub struct GpuFigures {
     pub source: DeviceSource,
     /// Inside the run.
     pub looks: u64,
+    /// Looks inside the run that brought nothing, or were not made because one was slow.
+    #[serde(default)]
+    pub missed: u64,
+    /// Null where it is not known which GPUs are the server's: all that are in use are counted.
+    #[serde(default)]
+    pub servers_by: Option<ServersBy>,
     pub took_ms_max: Option<f64>,
     /// In the order of their numbers.
     pub devices: Vec<DeviceFigures>,
-    /// Of all devices together that are not idle, here and below.
+    /// Of all devices together that count, here and below.
     pub power_w: Option<GaugeFigures>,
     pub memory_used_bytes: Option<GaugeFigures>,
     /// From the first request sent to the last one ended.
@@ -56,6 +64,9 @@ pub struct DeviceFigures {
     pub index: u32,
     /// Nothing ran on it and next to nothing lay in its memory: it is in no sum.
     pub idle: bool,
+    /// It is not the server's: it is in no sum either.
+    #[serde(default)]
+    pub foreign: bool,
     pub use_share: Option<GaugeFigures>,
     pub memory_used_bytes: Option<GaugeFigures>,
     pub memory_total_bytes: Option<u64>,
@@ -72,6 +83,13 @@ pub struct DeviceFigures {
     pub throttled_hardware: Option<f64>,
     /// Processes that came to it during the run.
     pub newcomers: u64,
+}
+
+impl DeviceFigures {
+    /// Whether it is in the sums: it did something, and is not known to be another's.
+    pub const fn counts(&self) -> bool {
+        !self.idle && !self.foreign
+    }
 }
 
 /// The figures, and what the metrics need of them.

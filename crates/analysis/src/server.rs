@@ -32,6 +32,9 @@ pub struct ServerSide {
     pub running: Option<GaugeFigures>,
     pub waiting: Option<GaugeFigures>,
     pub swapped: Option<GaugeFigures>,
+    /// Of the part of the cache that lies in the host's memory, as a share from 0 to 1.
+    #[serde(default)]
+    pub cpu_kv_usage: Option<GaugeFigures>,
     /// Shares from 0 to 1.
     pub kv_usage: Option<GaugeFigures>,
     pub preemptions: Option<CounterFigures>,
@@ -148,6 +151,7 @@ impl ServerSide {
             running: gauge(|gauges| gauges.running),
             waiting: gauge(|gauges| gauges.waiting),
             swapped: gauge(|gauges| gauges.swapped),
+            cpu_kv_usage: gauge(|gauges| gauges.cpu_kv_usage),
             kv_usage: gauge(|gauges| gauges.kv_usage),
             preemptions: counter(|counters| counters.preemptions),
             prompt_tokens: prompt,

@@ -8,7 +8,7 @@ use inferometer_model::Spec;
 use inferometer_model::deployment::{DeploymentFacts, DeploymentHow};
 use inferometer_model::spec::{EngineSpec, TargetSpec};
 use inferometer_model::system::{KnownBy, ServerFacts};
-use inferometer_target::system;
+use inferometer_target::{deploy, system};
 
 use crate::embedded;
 use crate::environment;
@@ -38,6 +38,11 @@ pub(crate) fn find(
     if facts.machine.is_none() && is_here(spec, found.endpoint.address, &facts) {
         facts.machine = Some(own.clone());
         facts.known_by = Some(KnownBy::Loopback);
+    }
+    // What listens for a container is not what serves in it.
+    let is_contained = deployment.is_some_and(|deployment| deployment.kind == "container");
+    if is_here && !is_contained {
+        facts.processes = deploy::serving(found.endpoint.address);
     }
     if let Some(deployment) = deployment {
         let command = start_command(spec).unwrap_or_else(|| deployment.command_line());

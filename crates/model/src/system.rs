@@ -55,6 +55,9 @@ pub struct ServerFacts {
     pub pretended: Option<String>,
     /// GPUs that the model is spread over; `None` where nobody says.
     pub gpus_used: Option<u32>,
+    /// The numbers of its processes when the run began, where they are seen on this machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<u32>,
     /// How we put it up, where we did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentFacts>,

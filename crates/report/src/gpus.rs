@@ -1,23 +1,35 @@
 //! The server's GPUs in words: what every page says of them.
 
 use inferometer_analysis::GaugeFigures;
-use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures};
+use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures, ServersBy};
 
-use crate::number::{figure, percent};
+use crate::number::{count, figure, percent};
 
-/// Those that did something; where none did, nothing is said of them together.
+/// Those that are counted; where none is, nothing is said of them together.
 pub(crate) fn used(gpus: &GpuFigures) -> impl Iterator<Item = &DeviceFigures> {
-    gpus.devices.iter().filter(|device| !device.idle)
+    gpus.devices.iter().filter(|device| device.counts())
 }
 
-/// `2 GPUs` or `2 of 8 GPUs, the others rest`.
+/// Of the ones that are counted.
+pub(crate) fn is_one(gpus: &GpuFigures) -> bool {
+    used(gpus).count() == 1
+}
+
+/// `2 GPUs`, `2 of 8 GPUs, the others rest` or `…, the others are not the server's`.
 pub(crate) fn number(gpus: &GpuFigures) -> String {
     let (all, used) = (gpus.devices.len(), used(gpus).count());
     let noun = if all == 1 { "GPU" } else { "GPUs" };
     match used {
         0 => format!("{all} {noun} that did nothing"),
         used if used == all => format!("{all} {noun}"),
-        used => format!("{used} of {all} GPUs, the others rest"),
+        used => {
+            let is_anothers = |device: &DeviceFigures| device.foreign && !device.idle;
+            let others = match gpus.devices.iter().any(is_anothers) {
+                true => "are not the server's",
+                false => "rest",
+            };
+            format!("{used} of {all} GPUs, the others {others}")
+        }
     }
 }
 
@@ -30,6 +42,27 @@ pub(crate) fn across(
     let max = told.iter().map(|one| one.max).reduce(f64::max)?;
     let mean = told.iter().map(|one| one.mean).sum::<f64>() / told.len() as f64;
     Some(GaugeFigures { mean, max, n: told.iter().map(|one| one.n).min()? })
+}
+
+/// What is in the sums over GPUs.
+pub(crate) fn counted(gpus: &GpuFigures) -> &'static str {
+    match (gpus.servers_by, is_one(gpus)) {
+        (Some(ServersBy::Processes), true) => "the GPU with a process of the server on it",
+        (Some(ServersBy::Processes), false) => "GPUs with a process of the server on them",
+        (Some(ServersBy::Environment), true) => "the GPU that the server was given",
+        (Some(ServersBy::Environment), false) => "GPUs that the server was given and used",
+        (None, true) => "the GPU that was in use",
+        (None, false) => "all GPUs that were in use, which may not all be the server's",
+    }
+}
+
+/// ` (3 were missed)`, or nothing.
+pub(crate) fn missed(gpus: &GpuFigures) -> String {
+    match gpus.missed {
+        0 => String::new(),
+        1 => " (1 was missed)".to_owned(),
+        several => format!(" ({} were missed)", count(several)),
+    }
 }
 
 /// Such as `power limit in 12 % of the looks`; `None` where nobody tells.
@@ -57,7 +90,9 @@ pub(crate) fn energy_from(gpus: &GpuFigures) -> &'static str {
     match sources.next() {
         None => "not known",
         Some(first) if sources.any(|other| other != first) => "by counters and from power",
+        Some(EnergyFrom::Counter) if is_one(gpus) => "by its counter",
         Some(EnergyFrom::Counter) => "by their counters",
+        Some(EnergyFrom::Power) if is_one(gpus) => "from its power",
         Some(EnergyFrom::Power) => "from their power",
     }
 }

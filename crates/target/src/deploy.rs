@@ -27,6 +27,7 @@ use inferometer_model::deployment::{
 };
 
 use self::gpu_memory::Turn;
+pub use self::family::serving;
 use self::log::Log;
 use self::port::GivenPort;
 use self::process::Exit;

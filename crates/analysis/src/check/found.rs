@@ -269,7 +269,7 @@ fn gpus(measured: &Measured) -> Result<&GpuFigures, String> {
 }
 
 fn gpu_speed(gpus: &GpuFigures) -> Finding {
-    let used = gpus.devices.iter().filter(|device| !device.idle);
+    let used = gpus.devices.iter().filter(|device| device.counts());
     let shares = used.flat_map(|device| [device.throttled_thermal, device.throttled_hardware]);
     let worst =
         shares.flatten().reduce(f64::max).ok_or("the GPUs do not say what holds them back")?;
@@ -281,7 +281,7 @@ fn gpu_alone(gpus: &GpuFigures, run: &Observations) -> Finding {
     if looks.filter(|reading| reading.processes.is_some()).count() < 2 {
         return Err("the GPUs do not say which processes use them".to_owned());
     }
-    let used = gpus.devices.iter().filter(|device| !device.idle);
+    let used = gpus.devices.iter().filter(|device| device.counts());
     let newcomers: u64 = used.map(|device| device.newcomers).sum();
     Ok(Found::figure(newcomers as f64, "no process came to the GPUs during the run"))
 }

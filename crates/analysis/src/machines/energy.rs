@@ -19,7 +19,7 @@ pub enum EnergyFrom {
 
 /// Looks that cover less of the window than this tell too little of the rest.
 const COVERED_SHARE: f64 = 0.9;
-/// Readings of power further apart than so many periods, and than this, are not joined.
+/// Readings further apart than so many periods, and than this, are not joined.
 const GAP_PERIODS: u32 = 3;
 const GAP: Duration = Duration::from_secs(5);
 
@@ -38,24 +38,33 @@ pub(super) fn over(
         let found = looks.iter().filter_map(|(at, reading)| Some((seconds(*at), of(reading)?)));
         found.filter(|(_, value)| value.is_finite() && 0.0 <= *value).collect()
     };
-    let counted = by_counter(window, &known(|reading| reading.energy_j));
-    let by_power = || {
-        let gap = (every * GAP_PERIODS).max(GAP);
-        under_power(window, &known(|reading| reading.power_w), gap.as_secs_f64())
-    };
+    let gap = (every * GAP_PERIODS).max(GAP).as_secs_f64();
+    let counted = by_counter(window, &known(|reading| reading.energy_j), gap);
+    let by_power = || under_power(window, &known(|reading| reading.power_w), gap);
     let counted = counted.map(|joules| (joules, EnergyFrom::Counter));
     counted.or_else(|| Some((by_power()?, EnergyFrom::Power)))
 }
 
-/// `None` for a counter that falls, or that stands still.
-fn by_counter((from, to): (f64, f64), totals: &[(f64, f64)]) -> Option<f64> {
-    let (first, last) = (totals.first()?, totals.last()?);
+/// `None` for a counter that falls, or that stands still for too much of the window.
+fn by_counter((from, to): (f64, f64), totals: &[(f64, f64)], gap: f64) -> Option<f64> {
     if totals.windows(2).any(|pair| pair[1].1 < pair[0].1) {
         return None;
     }
-    let (low, high) = (from.max(first.0), to.min(last.0));
-    let grown = at(totals, high)? - at(totals, low)?;
-    whole(grown, high - low, to - from).filter(|joules| 0.0 < *joules)
+    let fresh = fresh(totals);
+    let low = at(&fresh, from, gap).or_else(|| fresh.iter().find(|it| from <= it.0).copied())?;
+    let high = at(&fresh, to, gap).or_else(|| fresh.iter().rfind(|it| it.0 <= to).copied())?;
+    whole(high.1 - low.1, high.0 - low.0, to - from).filter(|joules| 0.0 < *joules)
+}
+
+/// Those of the looks that saw a new total. An exporter repeats an old one until it reads its GPUs
+/// again, and how old the first is nobody knows, unless no look after it saw the same twice.
+fn fresh(totals: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let grown = totals.windows(2).filter(|pair| pair[0].1 < pair[1].1).map(|pair| pair[1]);
+    let mut found: Vec<(f64, f64)> = grown.collect();
+    if found.len() + 1 == totals.len() {
+        found.insert(0, totals[0]);
+    }
+    found
 }
 
 fn under_power((from, to): (f64, f64), readings: &[(f64, f64)], gap: f64) -> Option<f64> {
@@ -77,10 +86,10 @@ fn whole(joules: f64, covered: f64, length: f64) -> Option<f64> {
     enough.then(|| joules * length / covered)
 }
 
-/// The value at a moment between the first and the last of them.
-fn at(values: &[(f64, f64)], place: f64) -> Option<f64> {
+/// The value at a moment between two that are near enough to be joined.
+fn at(values: &[(f64, f64)], place: f64, gap: f64) -> Option<(f64, f64)> {
     let pair = values.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&place))?;
-    Some(between(pair[0], pair[1], place))
+    (pair[1].0 - pair[0].0 <= gap).then(|| (place, between(pair[0], pair[1], place)))
 }
 
 fn between(before: (f64, f64), after: (f64, f64), place: f64) -> f64 {
@@ -91,4 +100,48 @@ fn between(before: (f64, f64), after: (f64, f64), place: f64) -> f64 {
 
 fn seconds(at: Moment) -> f64 {
     Duration::from_nanos(at.as_nanos()).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks every second for so long at a GPU that draws 100 W for the first half and 300 W then,
+    /// and whose counter is read anew at every so many of them.
+    fn found(length: u64, window: (u64, u64), step: u64) -> Option<(f64, EnergyFrom)> {
+        let used =
+            |second: u64| 100.0 * second as f64 + 200.0 * second.saturating_sub(length / 2) as f64;
+        let reading = |second: u64| DeviceReading {
+            // The first reading is some seconds old.
+            energy_j: Some(7_000.0 + used((second + step / 2) / step * step)),
+            power_w: Some(if second < length / 2 { 100.0 } else { 300.0 }),
+            ..DeviceReading::default()
+        };
+        let looks: Vec<(Moment, DeviceReading)> =
+            (0..=length).map(|second| (moment(second), reading(second))).collect();
+        let looks: Vec<Look<'_>> = looks.iter().map(|(at, reading)| (*at, reading)).collect();
+        over((moment(window.0), moment(window.1)), &looks, Duration::from_secs(1))
+    }
+
+    fn moment(second: u64) -> Moment {
+        Moment::ZERO + Duration::from_secs(second)
+    }
+
+    #[test]
+    fn a_counter_that_is_read_seldom_is_left_to_power() {
+        let (exact, from) = found(20, (1, 19), 1).unwrap();
+        assert_eq!((exact.round(), from), (9.0 * 100.0 + 9.0 * 300.0, EnergyFrom::Counter));
+        for step in [10, 15] {
+            let (joules, from) = found(20, (1, 19), step).unwrap();
+            assert_eq!(from, EnergyFrom::Power, "every {step} s");
+            assert!((joules / exact - 1.0).abs() < 0.05, "{joules}");
+        }
+    }
+
+    #[test]
+    fn a_long_window_may_lie_between_two_of_its_readings() {
+        let (joules, from) = found(1_000, (1, 999), 10).unwrap();
+        assert_eq!(from, EnergyFrom::Counter);
+        assert!((joules / 199_600.0 - 1.0).abs() < 0.02, "{joules}");
+    }
 }

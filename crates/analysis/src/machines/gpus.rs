@@ -8,7 +8,7 @@ use inferometer_model::{Moment, Observations};
 
 use super::energy::{self, Look};
 use super::timeline::GpuTimeline;
-use super::{DeviceFigures, GpuFigures, is_inside};
+use super::{DeviceFigures, GpuFigures, is_inside, servers};
 use crate::client::share;
 use crate::metric::Missing;
 use crate::server::GaugeFigures;
@@ -46,14 +46,19 @@ impl GpuFigures {
             return None;
         }
         let bounds = window.bounds();
+        let servers = servers::of(observations);
+        let is_foreign =
+            |index: &u32| servers.as_ref().is_some_and(|(_, own)| !own.contains(index));
         let device = |(index, looks): (&u32, &Vec<Look<'_>>)| {
             let energy = bounds.and_then(|bounds| energy::over(bounds, looks, every));
             let (energy_j, energy_from) = energy.unzip();
-            DeviceFigures { energy_j, energy_from, ..device(*index, looks, observations) }
+            let foreign = is_foreign(index);
+            let seen = device(*index, looks, observations);
+            DeviceFigures { foreign, energy_j, energy_from, ..seen }
         };
         let devices: Vec<DeviceFigures> = by_index.iter().map(device).collect();
         let counted: BTreeSet<u32> =
-            devices.iter().filter(|device| !device.idle).map(|device| device.index).collect();
+            devices.iter().filter(|device| device.counts()).map(|device| device.index).collect();
         let energy_j = energy_of(&devices, bounds.is_some());
         let inside: Vec<&DevicesSample> =
             samples.iter().filter(|sample| is_inside(observations, sample.at)).collect();
@@ -66,6 +71,8 @@ impl GpuFigures {
         let figures = Self {
             source,
             looks: inside.len() as u64,
+            missed: missed(observations),
+            servers_by: servers.as_ref().map(|(by, _)| *by),
             took_ms_max: inside.iter().map(|it| it.took.as_secs_f64() * 1e3).reduce(f64::max),
             power_w: summed(|reading| reading.power_w),
             memory_used_bytes: summed(|reading| reading.memory_used_bytes.map(|it| it as f64)),
@@ -80,9 +87,14 @@ impl GpuFigures {
     }
 }
 
-/// Of the devices that are not idle; one whose energy is not known makes the sum unknown.
+fn missed(observations: &Observations) -> u64 {
+    let looks = observations.machines.devices_missed.iter();
+    looks.filter(|look| is_inside(observations, look.at)).count() as u64
+}
+
+/// Of the devices that count; one whose energy is not known makes the sum unknown.
 fn energy_of(devices: &[DeviceFigures], has_window: bool) -> Result<f64, Missing> {
-    let mut counted = devices.iter().filter(|device| !device.idle).peekable();
+    let mut counted = devices.iter().filter(|device| device.counts()).peekable();
     if !has_window {
         return Err(NO_WINDOW);
     }
@@ -136,6 +148,7 @@ fn device(index: u32, looks: &[Look<'_>], observations: &Observations) -> Device
         temperature_c: gauge(|reading| reading.temperature_c),
         energy_j: None,
         energy_from: None,
+        foreign: false,
         throttled_power: throttled(|throttle| throttle.power),
         throttled_thermal: throttled(|throttle| throttle.thermal),
         throttled_hardware: throttled(|throttle| throttle.hardware),

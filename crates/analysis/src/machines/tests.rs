@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use inferometer_model::deployment::DeploymentFacts;
+use inferometer_model::observations::Manifest;
+use inferometer_model::system::ServerFacts;
 use inferometer_model::telemetry::{
-    ClientSample, DeviceReading, DevicesAbsence, DevicesSample, Machines,
+    ClientSample, DeviceReading, DevicesAbsence, DevicesSample, LookMiss, Machines, MissedLook,
 };
 
 use super::*;
@@ -174,6 +177,73 @@ fn who_comes_during_the_run_is_new_and_who_was_there_is_not() {
     assert_eq!(gpus(&run).devices[0].newcomers, 2);
     run.ending.began = Some(ms(1_500));
     assert_eq!(gpus(&run).devices[0].newcomers, 1, "what the last look before it shows was there");
+}
+
+fn on(index: u32, processes: &[u32]) -> DeviceReading {
+    DeviceReading { processes: Some(processes.to_vec()), ..busy(index) }
+}
+
+fn served(run: Observations, server: ServerFacts) -> Observations {
+    let manifest = Manifest { server: Some(server), ..run.manifest };
+    Observations { manifest, ..run }
+}
+
+fn counted(run: &Observations) -> (Option<ServersBy>, Vec<u32>) {
+    let found = gpus(run);
+    let indices = found.devices.iter().filter(|it| it.counts()).map(|it| it.index).collect();
+    (found.servers_by, indices)
+}
+
+/// GPU 0 is the server's; the other one is another's, who comes during the run.
+fn shared() -> Observations {
+    let other = |second: u64| if second < 2 { vec![] } else { vec![77] };
+    looked(|second| vec![on(0, &[10, 11]), on(1, &other(second))])
+}
+
+#[test]
+fn gpus_without_a_process_of_the_server_are_in_no_sum_and_nobody_is_new_there() {
+    let facts = ServerFacts { processes: vec![9, 11], ..ServerFacts::default() };
+    let run = served(shared(), facts.clone());
+    assert_eq!(counted(&run), (Some(ServersBy::Processes), vec![0]));
+    assert!(is_near(gpus(&run).energy_j, 300.0 * WINDOW_S));
+    assert_eq!(crate::fixture::raised(&run), []);
+    // Two are the server's, and only one is found: the rest of its processes is not known.
+    let spread = ServerFacts { gpus_used: Some(2), ..facts };
+    let run = served(shared(), spread);
+    assert_eq!(counted(&run), (None, vec![0, 1]));
+    assert_ne!(crate::fixture::raised(&run), []);
+}
+
+#[test]
+fn gpus_that_the_environment_names_are_the_servers() {
+    let by = |kind: &str, name: &str, value: &str| {
+        let deployment = DeploymentFacts {
+            kind: kind.to_owned(),
+            command: Vec::new(),
+            image: None,
+            environment: vec![(name.to_owned(), value.to_owned())],
+            ready_after: Duration::ZERO,
+            restarts: 0,
+        };
+        let facts = ServerFacts { deployment: Some(deployment), ..ServerFacts::default() };
+        counted(&served(shared(), facts))
+    };
+    let (named, unknown) = (Some(ServersBy::Environment), (None, vec![0, 1]));
+    assert_eq!(by("process", "CUDA_VISIBLE_DEVICES", "1"), (named, vec![1]));
+    assert_eq!(by("process", "HIP_VISIBLE_DEVICES", "0, 1"), (named, vec![0, 1]));
+    assert_eq!(by("container", "NVIDIA_VISIBLE_DEVICES", "0"), (named, vec![0]));
+    // Of a container that we are in ourselves, of a machine that we do not see, and no number.
+    assert_eq!(by("process", "NVIDIA_VISIBLE_DEVICES", "1"), unknown);
+    assert_eq!(by("process", "CUDA_VISIBLE_DEVICES", "5"), unknown);
+    assert_eq!(by("process", "CUDA_VISIBLE_DEVICES", "GPU-aa"), unknown);
+}
+
+#[test]
+fn looks_that_were_missed_inside_the_run_are_counted() {
+    let mut run = looked(|_| vec![busy(0)]);
+    let missed = |second: u64| MissedLook { at: ms(1_000 * second), reason: LookMiss::Timeout };
+    run.machines.devices_missed = vec![missed(2), missed(3), missed(9)];
+    assert_eq!(gpus(&run).missed, 2);
 }
 
 #[test]

@@ -44,14 +44,27 @@ fn a_counter_is_the_difference_over_the_run() {
 fn what_the_server_never_said_is_null_and_not_zero() {
     let found = server(generated(&[Some(1.0), Some(2.0)]));
     assert_eq!(
-        (found.running, found.kv_usage, found.waiting, found.swapped),
-        (None, None, None, None)
+        (found.running, found.kv_usage, found.waiting, found.swapped, found.cpu_kv_usage),
+        (None, None, None, None, None)
     );
     assert_eq!((found.prompt_tokens, found.preemptions, found.prefix_hits), (None, None, None));
     assert_eq!((found.prefix_hit_share, found.ttft_ms_mean), (None, None));
     assert_eq!(found.timeline.running, [None, None]);
     let written = serde_json::to_string(&found).unwrap();
     assert!(written.contains("\"running\":null") && written.contains("\"preemptions\":null"));
+}
+
+#[test]
+fn the_cache_in_the_hosts_memory_is_told_and_old_documents_do_not_know_it() {
+    let mut samples = generated(&[Some(1.0), Some(2.0)]);
+    samples[0].gauges.cpu_kv_usage = Some(0.25);
+    samples[1].gauges.cpu_kv_usage = Some(0.75);
+    let found = server(samples);
+    assert_eq!(found.cpu_kv_usage, Some(GaugeFigures { mean: 0.5, max: 0.75, n: 2 }));
+    let mut old = serde_json::to_value(&found).unwrap();
+    old.as_object_mut().unwrap().remove("cpu_kv_usage");
+    let read: ServerSide = serde_json::from_value(old).unwrap();
+    assert_eq!(read.cpu_kv_usage, None);
 }
 
 #[test]

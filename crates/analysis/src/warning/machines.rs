@@ -3,8 +3,10 @@
 
 use std::fmt;
 
+use inferometer_model::telemetry::DeviceSource;
+
 use super::Percent;
-use crate::machines::{DeviceFigures, MachineFigures};
+use crate::machines::{DeviceFigures, GpuFigures, MachineFigures};
 use crate::verdict::Severity;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub enum MachineWarning {
     GpuHot {
         gpu: u32,
         celsius: f64,
+        /// From here on it is noted.
+        limit: f64,
     },
     /// So much of a GPU's memory was in use.
     GpuMemoryFull {
@@ -51,8 +55,11 @@ pub enum ThrottledBy {
 /// The share of looks from which on a GPU that is too hot, or braked, is another machine than the one
 /// that was bought.
 pub(crate) const THROTTLED_SHARE: f64 = 0.05;
-/// Servers slow down a few degrees above.
-pub(crate) const HOT_C: f64 = 85.0;
+/// GPUs slow down a few degrees above.
+const HOT_C: f64 = 85.0;
+/// AMD's tools tell of the hottest place of the chip, which is 15 °C and more above its edge under a
+/// load that is meant; it slows down from 100 °C on.
+const HOT_JUNCTION_C: f64 = 95.0;
 /// Servers that take what there is leave some; below this much there is no room for a spike.
 pub(crate) const MEMORY_FULL_SHARE: f64 = 0.98;
 /// Above it, threads of the client wait for a processor.
@@ -62,7 +69,7 @@ const MEMORY_LOW_BYTES: u64 = 512 << 20;
 
 impl MachineWarning {
     pub(super) fn found(machines: &MachineFigures) -> Vec<Self> {
-        let mut found = machines.gpus.as_ref().map_or_else(Vec::new, |gpus| of_gpus(&gpus.devices));
+        let mut found = machines.gpus.as_ref().map_or_else(Vec::new, of_gpus);
         let client = machines.client.as_ref();
         let cpu = client.and_then(|client| client.cpu_share).map(|cpu| cpu.mean);
         let full = cpu.filter(|share| CPU_FULL_SHARE < *share);
@@ -137,10 +144,12 @@ impl MachineWarning {
     }
 }
 
-fn of_gpus(devices: &[DeviceFigures]) -> Vec<MachineWarning> {
-    let used = || devices.iter().filter(|device| !device.idle);
-    if !devices.is_empty() && used().next().is_none() {
-        return vec![MachineWarning::GpusIdle { gpus: devices.len() as u64 }];
+fn of_gpus(gpus: &GpuFigures) -> Vec<MachineWarning> {
+    let devices = &gpus.devices;
+    let used = || devices.iter().filter(|device| device.counts());
+    let own = devices.iter().filter(|device| !device.foreign).count() as u64;
+    if 0 < own && used().next().is_none() {
+        return vec![MachineWarning::GpusIdle { gpus: own }];
     }
     let worst = |of: &dyn Fn(&DeviceFigures) -> Option<f64>| {
         let told = used().filter_map(|device| Some((device.index, of(device)?)));
@@ -156,15 +165,23 @@ fn of_gpus(devices: &[DeviceFigures]) -> Vec<MachineWarning> {
         Some(device.memory_used_bytes?.max / total)
     });
     let processes = used().map(|device| device.newcomers).sum();
-    let hot = hottest.filter(|(_, celsius)| HOT_C <= *celsius);
+    let limit = hot_from(gpus.source);
+    let hot = hottest.filter(|(_, celsius)| limit <= *celsius);
     let full = fullest.filter(|(_, share)| MEMORY_FULL_SHARE <= *share);
     ThrottledBy::ALL
         .into_iter()
         .filter_map(throttled)
-        .chain(hot.map(|(gpu, celsius)| MachineWarning::GpuHot { gpu, celsius }))
+        .chain(hot.map(|(gpu, celsius)| MachineWarning::GpuHot { gpu, celsius, limit }))
         .chain(full.map(|(gpu, share)| MachineWarning::GpuMemoryFull { gpu, share }))
         .chain((0 < processes).then_some(MachineWarning::GpuNewcomers { processes }))
         .collect()
+}
+
+const fn hot_from(source: DeviceSource) -> f64 {
+    match source {
+        DeviceSource::AmdSmi | DeviceSource::RocmSmi => HOT_JUNCTION_C,
+        DeviceSource::Nvml | DeviceSource::NvidiaSmi | DeviceSource::Dcgm => HOT_C,
+    }
 }
 
 impl ThrottledBy {
@@ -199,8 +216,8 @@ impl fmt::Display for MachineWarning {
                     Percent(*share)
                 )
             }
-            Self::GpuHot { gpu, celsius } => {
-                write!(f, "GPU {gpu} was {celsius:.0} °C hot (noted from {HOT_C} °C on)")
+            Self::GpuHot { gpu, celsius, limit } => {
+                write!(f, "GPU {gpu} was {celsius:.0} °C hot (noted from {limit} °C on)")
             }
             Self::GpuMemoryFull { gpu, share } => {
                 write!(f, "{} of the memory of GPU {gpu} was in use", Percent(*share))

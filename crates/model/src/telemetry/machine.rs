@@ -138,13 +138,12 @@ impl Machines {
     /// What a journal's entries come to.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a TelemetryEntry>) -> Self {
         let mut machines = Self::default();
+        let mut absence = None;
         for entry in entries {
             match entry {
                 TelemetryEntry::Devices(sample) => machines.devices.push(sample.clone()),
                 TelemetryEntry::Client(sample) => machines.client.push(*sample),
-                TelemetryEntry::DevicesAbsent(absence) => {
-                    machines.devices_absence = Some(absence.clone());
-                }
+                TelemetryEntry::DevicesAbsent(reason) => absence = Some(reason.clone()),
                 TelemetryEntry::DevicesMissed(look) => machines.devices_missed.push(*look),
                 TelemetryEntry::Sample(_)
                 | TelemetryEntry::Missed(_)
@@ -152,9 +151,12 @@ impl Machines {
                 | TelemetryEntry::Skipped(_) => {}
             }
         }
-        if !machines.devices.is_empty() {
-            machines.devices_absence = None;
-        }
+        // Who was asked and never answered was asked for all the same.
+        let unanswered = (!machines.devices_missed.is_empty()).then(DevicesAbsence::unanswered);
+        machines.devices_absence = match machines.devices.is_empty() {
+            true => absence.or(unanswered).or(machines.devices_absence),
+            false => None,
+        };
         machines.devices.sort_by_key(|sample| sample.at);
         machines.client.sort_by_key(|sample| sample.at);
         machines
@@ -173,6 +175,12 @@ impl DeviceSource {
     }
 }
 
+impl DevicesAbsence {
+    fn unanswered() -> Self {
+        Self::Failed("no look was answered in time".to_owned())
+    }
+}
+
 impl fmt::Display for DevicesAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -182,5 +190,24 @@ impl fmt::Display for DevicesAbsence {
             Self::Pretended => f.write_str("the engine is ours and only pretends to have GPUs"),
             Self::Failed(why) => write!(f, "the GPUs could not be read: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gpus_that_were_asked_and_never_answered_are_not_called_unasked() {
+        let missed = |reason| {
+            TelemetryEntry::DevicesMissed(MissedLook { at: Moment::from_nanos(1), reason })
+        };
+        let hung = [missed(LookMiss::Timeout), missed(LookMiss::BackedOff)];
+        let found = Machines::of(&hung);
+        assert_eq!(found.devices_absence, Some(DevicesAbsence::unanswered()));
+        let told = TelemetryEntry::DevicesAbsent(DevicesAbsence::NoneFound);
+        let found = Machines::of(&[told, missed(LookMiss::Failed)]);
+        assert_eq!(found.devices_absence, Some(DevicesAbsence::NoneFound));
+        assert_eq!(Machines::of(&[]).devices_absence, Some(DevicesAbsence::NotAsked));
     }
 }

@@ -164,6 +164,7 @@ fn levels(
     }
     blocks.push(Block::Table(tables::levels(set, series)));
     blocks.extend(gpus::table(series).map(Block::Table));
+    blocks.extend(tables::energy(set, series).map(Block::Table));
     blocks.extend(said(rows, narrative));
     section("levels", "Levels", blocks)
 }

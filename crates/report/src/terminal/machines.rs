@@ -33,7 +33,8 @@ fn gpu_lines(found: &GpuFigures) -> String {
         Some(format!("{} on average, at most {}", shown(gauge.mean), shown(gauge.max)))
     };
     let looks = count(found.looks);
-    let by = format!("{}, {looks} looks by {}", gpus::number(found), found.source.title());
+    let (number, source) = (gpus::number(found), found.source.title());
+    let by = format!("{number}, {looks} looks by {source}{}", gpus::missed(found));
     let held: Vec<String> = gpus::used(found)
         .filter_map(|device| {
             let words = gpus::held_back(device).filter(|words| words != "never")?;
@@ -76,7 +77,11 @@ fn energy(found: &GpuFigures) -> String {
     if let Some(kwh) = found.energy_per_million_tokens_kwh {
         parts.push(format!("{} kWh for a million", figure(Some(kwh))));
     }
-    format!("{}; {}", parts.join(", "), gpus::energy_from(found))
+    let whose = match (found.servers_by, gpus::is_one(found)) {
+        (None, false) => "; these GPUs may not all be the server's",
+        (Some(_), _) | (None, true) => "",
+    };
+    format!("{}; {}{whose}", parts.join(", "), gpus::energy_from(found))
 }
 
 fn client_lines(client: &ClientFigures) -> String {

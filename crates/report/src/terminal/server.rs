@@ -40,6 +40,7 @@ fn figures(server: &ServerSide, summary: &Summary) -> String {
         ("waiting", requests(server.waiting)),
         ("swapped", requests(server.swapped)),
         ("KV use", shares(server.kv_usage)),
+        ("host KV", shares(server.cpu_kv_usage)),
         ("prefix", prefix(server)),
         ("preempts", server.preemptions.map(|counter| whole(Some(counter.total)))),
         ("tokens", tokens(server, heard)),

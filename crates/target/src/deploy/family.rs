@@ -2,11 +2,14 @@
 //! children of both. Servers rename their workers by writing over their environment, so a process
 //! that was seen once is known again by its number and the moment of its start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::SocketAddr;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
+
+use crate::system::listener;
 
 /// What every process of a deployment finds in its environment.
 pub(super) const MARK: &str = "INFEROMETER_DEPLOYMENT";
@@ -92,6 +95,34 @@ impl Family {
     }
 }
 
+/// The processes of whoever listens there, by number: its group, its children, and all that bear the
+/// mark that we gave it. None of a listener that is not seen, or that passes on what it hears.
+pub fn serving(address: SocketAddr) -> Vec<u32> {
+    const PASSERS_ON: [&str; 4] = ["docker", "rootlessport", "conmon", "ssh"];
+    let owners = listener::sockets_at(address).into_iter().filter_map(|it| listener::owner(&it));
+    let mut found = BTreeSet::new();
+    for (pid, name) in owners {
+        let seen = i32::try_from(pid).ok().and_then(process);
+        let Some(seen) = seen.filter(|_| !PASSERS_ON.iter().any(|one| name.starts_with(one)))
+        else {
+            continue;
+        };
+        let mut family = Family { leader: seen.group, mark: mark(seen.pid), seen: BTreeMap::new() };
+        found.extend(family.members().into_iter().map(|member| member.pid));
+    }
+    // We may be of its group, where a script started us both.
+    found.remove(&std::process::id());
+    found.into_iter().collect()
+}
+
+/// As it stands in the environment of a process; one that nobody has where it has none.
+fn mark(pid: i32) -> String {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let begin = format!("{MARK}=");
+    let own = environment.split(|byte| *byte == 0).find(|it| it.starts_with(begin.as_bytes()));
+    own.map_or(begin, |mark| String::from_utf8_lossy(mark).into_owned())
+}
+
 fn is_marked(pid: i32, mark: &str) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
         environment.split(|byte| *byte == 0).any(|one| one == mark.as_bytes())
@@ -127,6 +158,9 @@ fn parsed(pid: i32, stat: &str) -> Option<Seen> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -137,5 +171,18 @@ mod tests {
         assert_eq!((read.name.as_str(), read.is_dead), ("a) b (c", false));
         assert!(parsed(71, &stat.replace(" S ", " Z ")).unwrap().is_dead);
         assert_eq!(parsed(71, "71 (a"), None);
+    }
+
+    #[test]
+    fn children_of_who_listens_are_of_the_server_and_whoever_asks_is_not() {
+        let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let found = serving(listening.local_addr().unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");
+        let unheard = listening.local_addr().unwrap();
+        drop(listening);
+        assert!(serving(unheard).is_empty());
     }
 }

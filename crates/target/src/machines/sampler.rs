@@ -259,13 +259,14 @@ impl<C: Clock, J, E> Rounds<C, J, E> {
         watcher.state = State::Resting(ended + took);
         let at = began + took / 2;
         match devices {
-            // It was counted when it was given up.
-            _ if was_late && self.sampling.look_limit < took => Ok(()),
+            // What comes late is as good: it says when it was looked at, and how long that took.
             Some(mut devices) => {
                 devices.truncate(DEVICES_MAX as usize);
                 devices.sort_by_key(|device| device.index);
                 self.write(&TelemetryEntry::Devices(DevicesSample { at, took, source, devices }))
             }
+            // It was counted when it was given up.
+            None if was_late => Ok(()),
             None => self.miss(at, LookMiss::Failed),
         }
     }

@@ -11,5 +11,5 @@ mod poller;
 mod reading;
 pub(crate) mod text;
 
-pub use poller::{Poller, PollerError, Polling};
+pub use poller::{BODY_BYTES_MAX, Poller, PollerError, Polling, other_path, read_reply};
 pub use reading::{Reading, read};

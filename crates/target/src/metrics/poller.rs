@@ -14,7 +14,7 @@ use inferometer_model::telemetry::{
     Absence, MissReason, MissedScrape, SkippedScrapes, TelemetryEntry, TelemetrySample,
 };
 
-use super::reading::read;
+use super::reading::{Reading, read};
 use crate::grid::Grid;
 
 /// What is asked for, and how often.
@@ -43,7 +43,8 @@ pub struct Poller<J, E> {
     thread: JoinHandle<Result<J, E>>,
 }
 
-const BODY_BYTES_MAX: usize = 16 << 20;
+/// An answer may have so many.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
 const PATH_USUAL: &str = "/metrics";
 /// TensorRT-LLM has statistics of another form at the usual one.
 const PATH_OTHER: &str = "/prometheus/metrics";
@@ -170,10 +171,9 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
     /// Where the usual place has nothing, the other one is tried; what is found there is asked on.
     fn first_scrape(&mut self) -> (TelemetryEntry, Duration) {
         let first = self.scrape();
-        if self.path != PATH_USUAL || !is_elsewhere(&first.0) {
-            return first;
-        }
-        PATH_OTHER.clone_into(&mut self.path);
+        let TelemetryEntry::Missed(MissedScrape { reason, .. }) = first.0 else { return first };
+        let Some(other) = other_path(&self.path, reason) else { return first };
+        other.clone_into(&mut self.path);
         let second = self.scrape();
         if matches!(second.0, TelemetryEntry::Sample(_)) { second } else { first }
     }
@@ -183,11 +183,7 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
         let answer = (self.ask)(&self.path);
         let took = self.clock.now().since(asked).unwrap_or_default();
         let at = asked + took / 2;
-        let found = answer.and_then(|reply| match reply.status {
-            200..=299 => read(&reply.body),
-            status => Err(MissReason::Status(status)),
-        });
-        let entry = match found {
+        let entry = match answer.and_then(|reply| read_reply(&reply)) {
             Ok(reading) => TelemetryEntry::Sample(TelemetrySample {
                 at,
                 took,
@@ -204,10 +200,18 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
     }
 }
 
-/// Whether there is something else, or nothing, where metrics usually are.
-fn is_elsewhere(first: &TelemetryEntry) -> bool {
-    let TelemetryEntry::Missed(MissedScrape { reason, .. }) = first else { return false };
-    matches!(reason, MissReason::Status(404 | 405) | MissReason::NotPrometheus)
+/// What a whole answer says.
+pub fn read_reply(reply: &FetchReply) -> Result<Reading, MissReason> {
+    match reply.status {
+        200..=299 => read(&reply.body),
+        status => Err(MissReason::Status(status)),
+    }
+}
+
+/// Where to ask next, if there is something else, or nothing, where metrics usually are.
+pub fn other_path(asked: &str, missed: MissReason) -> Option<&'static str> {
+    let is_elsewhere = matches!(missed, MissReason::Status(404 | 405) | MissReason::NotPrometheus);
+    (asked == PATH_USUAL && is_elsewhere).then_some(PATH_OTHER)
 }
 
 /// Whether the first scrape shows that there is nothing to ask for. A server that is slow or out of

@@ -86,6 +86,13 @@ fn heat_and_brakes_degrade_where_they_last_and_a_power_limit_is_noted() {
 fn heat_full_memory_and_rest_are_noted() {
     let hot = DeviceReading { temperature_c: Some(91.0), ..reading() };
     assert_eq!(raised(&looked(1, &hot)), [("gpu-hot", Severity::Note)]);
+    let mut junction = looked(1, &hot);
+    for sample in &mut junction.machines.devices {
+        sample.source = DeviceSource::AmdSmi;
+    }
+    assert_eq!(raised(&junction), [], "the hottest place of a chip may be so hot");
+    junction.machines.devices[1].devices[0].temperature_c = Some(97.0);
+    assert_eq!(raised(&junction), [("gpu-hot", Severity::Note)]);
     let full = DeviceReading { memory_used_bytes: Some(99), ..reading() };
     assert_eq!(raised(&looked(1, &full)), [("gpu-memory-full", Severity::Note)]);
     let mut idle = looked(0, &reading());

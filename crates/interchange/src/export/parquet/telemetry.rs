@@ -50,6 +50,7 @@ fn server_columns() -> Vec<Column<TelemetryRow>> {
         ("waiting_requests", Cell::Real(|row| row.gauges()?.waiting)),
         ("swapped_requests", Cell::Real(|row| row.gauges()?.swapped)),
         ("kv_usage_share", Cell::Real(|row| row.gauges()?.kv_usage)),
+        ("cpu_kv_usage_share", Cell::Real(|row| row.gauges()?.cpu_kv_usage)),
         ("prefix_queries_total_tokens", Cell::Real(|row| row.counters()?.prefix_queries)),
         ("prefix_hits_total_tokens", Cell::Real(|row| row.counters()?.prefix_hits)),
         ("preemptions_total", Cell::Real(|row| row.counters()?.preemptions)),

@@ -44,7 +44,7 @@ pub(in crate::pages) fn gpus(summary: &Summary, of: &str) -> Option<Chart> {
     let plot = timeline((line.from_ms, line.step_ms), &wanted)?;
     Some(Chart {
         id: id(of, "gpus-over-time"),
-        title: "The GPUs over time".to_owned(),
+        title: (if several { "The GPUs over time" } else { "The GPU over time" }).to_owned(),
         finding: finding(found),
         n: format!(
             "{} by {} inside the run, {}",
@@ -93,14 +93,17 @@ pub(in crate::pages) fn client_machine(summary: &Summary, of: &str) -> Option<Ch
 
 /// `None` where nothing is known of any step. Panels without a value are left out.
 fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Timeline> {
-    let steps = wanted.iter().flat_map(|(_, _, lines)| lines).map(|(_, values, _)| values.len());
-    let joined = steps.max()?.div_ceil(STEPS_MAX).max(1);
+    let lines = || wanted.iter().flat_map(|(_, _, lines)| lines).map(|(_, values, _)| *values);
+    // The first look has none before it, and so tells no rate.
+    let unknown = lines().filter_map(|values| values.iter().position(Option::is_some)).min()?;
+    let joined =
+        lines().map(|it| it.len().saturating_sub(unknown)).max()?.div_ceil(STEPS_MAX).max(1);
     let panel = |(heading, unit, lines): &Wanted<'_>| {
         let told = lines.iter().filter(|(_, values, _)| values.iter().any(Option::is_some));
         let series: Vec<TimelineSeries> = told
             .map(|(name, values, times)| TimelineSeries {
                 name: (*name).to_owned(),
-                values: coarse(values, joined, *times),
+                values: coarse(values.get(unknown..).unwrap_or_default(), joined, *times),
             })
             .collect();
         let y = measure("", unit, ScaleKind::Linear);
@@ -109,7 +112,7 @@ fn timeline((from_ms, step_ms): (f64, f64), wanted: &[Wanted<'_>]) -> Option<Tim
     let panels: Vec<TimelinePanel> = wanted.iter().filter_map(panel).collect();
     let seconds = step_ms / 1e3 * joined as f64;
     (!panels.is_empty() && 0.0 < seconds).then(|| Timeline {
-        from_s: from_ms / 1e3,
+        from_s: (from_ms + step_ms * unknown as f64) / 1e3,
         step_s: seconds,
         panels,
     })
@@ -125,14 +128,18 @@ fn coarse(values: &[Option<f64>], joined: usize, times: f64) -> Vec<Option<f64>>
 }
 
 fn finding(found: &GpuFigures) -> String {
+    let (all, they) = match gpus::is_one(found) {
+        true => ("The GPU", "it"),
+        false => ("The GPUs", "they"),
+    };
     let mut parts = Vec::new();
     if let Some(power) = found.power_w {
         let [mean, max] = [power.mean, power.max].map(|it| figure(Some(it)));
-        parts.push(format!("The GPUs drew {mean} W on average and {max} W at most"));
+        parts.push(format!("{all} drew {mean} W on average and {max} W at most"));
     }
     if let Some(memory) = found.memory_used_bytes {
         let most = figure(Some(gibibytes(memory.max)));
-        let who = if parts.is_empty() { "The GPUs" } else { "they" };
+        let who = if parts.is_empty() { all } else { they };
         parts.push(format!("{who} held {most} GiB at most"));
     }
     if let Some(joules) = found.energy_per_output_token_j {
@@ -168,5 +175,9 @@ mod tests {
         assert_eq!(panels, Some((1, 84)));
         assert!(found.is_some_and(|it| (it.step_s - 3.0).abs() < 1e-9));
         assert!(timeline((0.0, 1_000.0), &wanted[1..]).is_none());
+        let late = [None, None, Some(1.0), None];
+        let found = timeline((500.0, 1_000.0), &[("Network", "B", vec![("sent", &late, 1.0)])]);
+        let found = found.map(|it| (it.from_s, it.panels[0].series[0].values.clone()));
+        assert_eq!(found, Some((2.5, vec![Some(1.0), None])), "begins where something is known");
     }
 }

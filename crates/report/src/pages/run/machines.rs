@@ -50,10 +50,11 @@ fn devices(found: &GpuFigures) -> Table {
     Table {
         id: "gpus".to_owned(),
         caption: format!(
-            "{}; means of {} by {} inside the run",
+            "{}; means of {} by {} inside the run{}",
             gpus::number(found),
             counted(found.looks, "look"),
-            found.source.title()
+            found.source.title(),
+            gpus::missed(found)
         ),
         columns: [Column::left("GPU")].into_iter().chain(columns.map(Column::right)).collect(),
         rows: found.devices.iter().map(device).collect(),
@@ -73,12 +74,16 @@ fn device(device: &DeviceFigures) -> Vec<Cell> {
             .map(|total| format!("of {}", crate::machine::gibibytes(total))),
         ..shown(max(device.memory_used_bytes).map(gpus::gibibytes), |it| figure(Some(it)))
     };
-    let rests = "it did nothing, and is in no sum".to_owned();
+    let left_out = match (device.idle, device.foreign) {
+        (true, _) => Some("it did nothing, and is in no sum".to_owned()),
+        (false, true) => Some("it is not the server's, and is in no sum".to_owned()),
+        (false, false) => None,
+    };
     vec![
         Cell {
             number: Some(f64::from(device.index)),
-            detail: device.idle.then_some(rests),
-            doubtful: device.idle,
+            doubtful: left_out.is_some(),
+            detail: left_out,
             ..Cell::text(device.index.to_string())
         },
         shown(mean(device.use_share), |share| percent(Some(share))),
@@ -120,9 +125,10 @@ fn energy(found: &GpuFigures) -> Vec<(String, Vec<crate::document::Span>)> {
         ),
         (
             "In it",
-            "GPUs that were in use; prompts and failed requests are paid for too, the rest of the \
-             machine is not"
-                .to_owned(),
+            format!(
+                "{}; prompts and failed requests are paid for too, the rest of the machine is not",
+                gpus::counted(found)
+            ),
         ),
     ];
     facts.map(|(key, value)| (key.to_owned(), plain(value))).into()

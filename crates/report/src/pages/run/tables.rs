@@ -120,6 +120,10 @@ pub(super) fn server(summary: &Summary) -> Option<Block> {
         line("Waiting requests", gauge(server.waiting, false)),
         line("KV use", gauge(server.kv_usage, true)),
     ];
+    // Few servers have one.
+    if server.cpu_kv_usage.is_some() {
+        rows.push(line("KV use, host memory", gauge(server.cpu_kv_usage, true)));
+    }
     let once = |name: &str, value: Option<String>| {
         value.map(|text| vec![Cell::text(name), Cell::text(text), Cell::text("")])
     };

@@ -35,8 +35,6 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
         ]
         .map(Column::right),
     );
-    let energy = energy_columns(series);
-    columns.extend(energy.iter().map(|(title, _)| Column::right(*title)));
     let second = if is_rate { "request_throughput" } else { "per_user_throughput" };
     let quantities = [
         "output_throughput".to_owned(),
@@ -53,7 +51,6 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
         }
         cells.extend(head(row));
         cells.extend(quantities.iter().map(|quantity| number(row, quantity, 2)));
-        cells.extend(energy.iter().map(|(_, quantity)| number(row, quantity, 3)));
         cells
     };
     Table {
@@ -69,15 +66,44 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
     }
 }
 
-/// Titles and quantities; none where no GPU told its power.
-fn energy_columns(series: &[Series<'_>]) -> &'static [(&'static str, &'static str)] {
-    const COLUMNS: &[(&str, &str)] = &[
-        ("GPU Power (W)", "gpu_power"),
-        ("Energy (J/tok)", "energy_per_output_token"),
-        ("Output tokens per joule", "output_tokens_per_joule"),
+/// What each level takes in power and energy; `None` where no GPU told its power. A table of its own:
+/// beside throughput and latency it lies beyond the edge of a page.
+pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
+    const QUANTITIES: [(&str, &str, usize); 3] = [
+        ("GPU Power (W)", "gpu_power", 1),
+        ("Energy (J/tok)", "energy_per_output_token", 3),
+        ("Output tokens per joule", "output_tokens_per_joule", 3),
     ];
-    let mut rows = series.iter().flat_map(|one| &one.rows);
-    if rows.any(|row| row.value("gpu_power").is_some()) { COLUMNS } else { &[] }
+    let is_told = |row: &Row<'_>| row.value("gpu_power").is_some();
+    if !series.iter().flat_map(|one| &one.rows).any(is_told) {
+        return None;
+    }
+    let is_rate = set.asked.dimension == Some(Dimension::Rate);
+    let level = if is_rate { "Asked rate (req/s)" } else { "Concurrency" };
+    let several = 1 < series.len();
+    let server = several.then(|| Column::left("Server"));
+    let titles = QUANTITIES.map(|(title, _, _)| title);
+    let row = |one: &Series<'_>, row: &Row<'_>| -> Vec<Cell> {
+        let server = several.then(|| Cell::text(one.name.clone()));
+        let told = QUANTITIES.iter().map(|(_, name, decimals)| number(row, name, *decimals));
+        server.into_iter().chain(head(row).into_iter().take(1)).chain(told).collect()
+    };
+    let row = &row;
+    Some(Table {
+        id: "set-energy".to_owned(),
+        caption: "Power and energy at every level".to_owned(),
+        columns: server
+            .into_iter()
+            .chain([level].into_iter().chain(titles).map(Column::right))
+            .collect(),
+        rows: series
+            .iter()
+            .flat_map(|one| one.rows.iter().map(move |each| row(one, each)))
+            .collect(),
+        notes: vec![plain(
+            "Output tokens of ok requests; the GPUs that were in use, and nothing else.",
+        )],
+    })
 }
 
 /// Level, runs and requests.

@@ -97,6 +97,39 @@ fn a_look_that_hangs_is_given_up_and_the_client_is_seen_all_the_same() {
 }
 
 #[test]
+fn a_look_that_comes_late_is_written_down_and_missed_once() {
+    let (free, hang) = mpsc::channel::<()>();
+    let hang = Mutex::new(hang);
+    let mut looks = 0;
+    let opening = Opening::of_looks(move || {
+        looks += 1;
+        if looks == 2 {
+            let _ = hang.lock().map(|hang| hang.recv());
+        }
+        vec![gpu(0)]
+    });
+    let (journal, entries) = mpsc::channel();
+    let devices = Devices::Asked(opening);
+    let sampler = Sampler::start(quick(), RealClock::start(), devices, journal, append).unwrap();
+    let mut heard: Vec<TelemetryEntry> = Vec::new();
+    let mut hear_until = |enough: &dyn Fn(&TelemetryEntry) -> bool| {
+        while !heard.last().is_some_and(enough) {
+            heard.push(entries.recv_timeout(Duration::from_mins(1)).unwrap());
+        }
+    };
+    hear_until(&|entry| is_missed(entry, LookMiss::Timeout));
+    drop(free);
+    let is_look = |entry: &TelemetryEntry| matches!(entry, TelemetryEntry::Devices(_));
+    hear_until(&is_look);
+    drop(sampler.stop().unwrap().unwrap());
+    let machines = Machines::of(&heard);
+    let [first, late] = machines.devices.try_into().unwrap();
+    assert!(first.took < quick().look_limit && quick().look_limit < late.took, "{late:?}");
+    let is_given_up = |look: &&MissedLook| look.reason != LookMiss::BackedOff;
+    assert_eq!(machines.devices_missed.iter().filter(is_given_up).count(), 1);
+}
+
+#[test]
 fn a_driver_that_hangs_from_the_start_does_not_keep_a_run_from_its_beginning() {
     let (free, hang) = mpsc::channel::<()>();
     let opening = Opening::of(move || {
@@ -106,6 +139,8 @@ fn a_driver_that_hangs_from_the_start_does_not_keep_a_run_from_its_beginning() {
     let machines = sampled(Devices::Asked(opening), |entry| is_missed(entry, LookMiss::Timeout));
     drop(free);
     assert!(machines.devices.is_empty());
+    let why = machines.devices_absence.map(|absence| absence.to_string());
+    assert_eq!(why.as_deref(), Some("the GPUs could not be read: no look was answered in time"));
 }
 
 #[test]
