@@ -90,15 +90,18 @@ fn further(view: View<'_>, id: &str, rows: &[&MatrixRow]) -> Vec<Block> {
         MatrixFigure::Cost,
         MatrixFigure::Energy,
     ];
-    const ROWS_OF_TWO_MAX: usize = 300;
-    let drawn_max = match view.matrix.rows.len() {
-        rows if ROWS_OF_TWO_MAX < rows => 1,
-        _ if view.is_large() => 2,
-        _ => FIGURES.len(),
+    const ROWS_MAX: usize = 300;
+    let is_huge = ROWS_MAX < view.matrix.rows.len();
+    let drawn_max = match (is_huge, view.is_large()) {
+        (true, _) => 1,
+        (false, true) => 2,
+        (false, false) => FIGURES.len(),
     };
     let figures = FIGURES.into_iter().take(drawn_max);
     let mut charts: Vec<Block> = figures.flat_map(|figure| drawn(view, figure, id, rows)).collect();
-    let said = table::of_servers(view, format!("{id}-server"), rows).map(Block::Table);
+    // The CSV has it as well.
+    let said = table::of_servers(view, format!("{id}-server"), rows).filter(|_| !is_huge);
+    let said = said.map(Block::Table);
     if view.is_large() {
         let summary = "What the servers said: running, waiting and cache".to_owned();
         charts.extend(said.map(|table| Block::Details { summary, blocks: vec![table] }));

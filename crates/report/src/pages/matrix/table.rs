@@ -142,7 +142,8 @@ pub(super) fn of_servers(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Opt
         let of = |gauge: &&Gauge| match (gauge.1(row), view::nothing(row)) {
             (None, Some(reason)) => missing(&reason),
             (None, None) => missing("the server does not say"),
-            (Some(value), _) => Cell::number(gauge.2(value), value),
+            // To three digits: all of them, of many rows, would be too much to send.
+            (Some(value), _) => Cell::number(gauge.2(value), (value * 1e3).round() / 1e3),
         };
         [Cell::text(view.deployment(row))].into_iter().chain(told.iter().map(of)).collect()
     };
