@@ -71,9 +71,8 @@ fn parts(filter: &str, axes: &Axes, matrix: &Matrix) -> Result<(Rule, Vec<Level>
 }
 
 fn level(text: &str, matrix: &Matrix) -> Result<Level, String> {
-    let number = |level: &Level| match level {
-        Level::Concurrency(users) => Some(users.to_string()),
-        _ => None,
+    let number = |level: &Level| {
+        if let Level::Concurrency(users) = level { Some(users.to_string()) } else { None }
     };
     let known: Vec<String> = matrix.levels.iter().filter_map(number).collect();
     let found = matrix.levels.iter().find(|level| number(level).as_deref() == Some(text));

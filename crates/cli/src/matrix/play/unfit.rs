@@ -36,9 +36,10 @@ pub(in crate::matrix) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFa
     let text = error.to_string();
     let mut lines = text.lines().map(str::to_owned);
     let first = lines.next().unwrap_or_default();
-    let what = match &error {
-        ProfileError::DoesNotFit(shortage) => format!("{first} {}", deciding(shortage)),
-        _ => first,
+    let what = if let ProfileError::DoesNotFit(shortage) = &error {
+        format!("{first} {}", deciding(shortage))
+    } else {
+        first
     };
     Ok(Some(DeploymentFailure {
         stage: DeploymentStage::Start,
