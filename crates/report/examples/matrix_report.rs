@@ -55,7 +55,13 @@ fn write(folder: &Path, set: &SetSummary) -> io::Result<()> {
     fs::create_dir_all(folder.join("charts"))?;
     fs::write(folder.join("report.html"), html::render(&document))?;
     let path = folder.display().to_string();
-    let files = SetFiles { set: path.clone(), summary: Some(path), report: None, markdown: None, table: None };
+    let files = SetFiles {
+        set: path.clone(),
+        summary: Some(path),
+        report: None,
+        markdown: None,
+        table: None,
+    };
     fs::write(folder.join("report.txt"), render(set, &files, Style::Plain))?;
     let page = markdown::render(&document);
     fs::write(folder.join("report.md"), page.text)?;

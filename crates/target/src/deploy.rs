@@ -26,8 +26,8 @@ use inferometer_model::deployment::{
     DeploymentStage, LikelyCause,
 };
 
-use self::gpu_memory::Turn;
 pub use self::family::serving;
+use self::gpu_memory::Turn;
 use self::log::Log;
 use self::port::GivenPort;
 use self::process::Exit;

@@ -181,7 +181,7 @@ impl MatrixRow {
             waiting: measure::gauge(runs, |server| server.waiting),
             swapped: measure::gauge(runs, |server| server.swapped),
             kv_usage: measure::gauge(runs, |server| server.kv_usage),
-            cpu_cache_usage: None,
+            cpu_cache_usage: measure::gauge(runs, |server| server.cpu_kv_usage),
             power_w: measure::of_devices(runs, |device| device.power_w),
             gpu_memory_bytes: measure::of_devices(runs, |device| device.memory_used_bytes),
             energy_per_token_j: measure::energy_per_token(runs),

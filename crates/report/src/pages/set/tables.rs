@@ -75,7 +75,7 @@ pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
         ("Output tokens per joule", "output_tokens_per_joule", 3),
     ];
     let is_told = |row: &Row<'_>| row.value("gpu_power").is_some();
-    if !series.iter().flat_map(|one| &one.rows).any(is_told) {
+    if !series.iter().flat_map(|one| &one.rows).any(|row| is_told(row)) {
         return None;
     }
     let is_rate = set.asked.dimension == Some(Dimension::Rate);
