@@ -24,10 +24,8 @@ pub(crate) fn number(gpus: &GpuFigures) -> String {
         used if used == all => format!("{all} {noun}"),
         used => {
             let is_anothers = |device: &DeviceFigures| device.foreign && !device.idle;
-            let others = match gpus.devices.iter().any(is_anothers) {
-                true => "are not the server's",
-                false => "rest",
-            };
+            let others =
+                if gpus.devices.iter().any(is_anothers) { "are not the server's" } else { "rest" };
             format!("{used} of {all} GPUs, the others {others}")
         }
     }

@@ -169,7 +169,6 @@ fn who_comes_during_the_run_is_new_and_who_was_there_is_not() {
     let with_processes =
         |processes: Vec<u32>| DeviceReading { processes: Some(processes), ..busy(0) };
     let mut run = looked(|second| match second {
-        0 => vec![with_processes(vec![10])],
         1 | 5 => vec![with_processes(vec![10, 11])],
         2 => vec![with_processes(vec![10, 12])],
         _ => vec![with_processes(vec![10])],

@@ -153,9 +153,10 @@ impl Machines {
         }
         // Who was asked and never answered was asked for all the same.
         let unanswered = (!machines.devices_missed.is_empty()).then(DevicesAbsence::unanswered);
-        machines.devices_absence = match machines.devices.is_empty() {
-            true => absence.or(unanswered).or(machines.devices_absence),
-            false => None,
+        machines.devices_absence = if machines.devices.is_empty() {
+            absence.or(unanswered).or(machines.devices_absence)
+        } else {
+            None
         };
         machines.devices.sort_by_key(|sample| sample.at);
         machines.client.sort_by_key(|sample| sample.at);

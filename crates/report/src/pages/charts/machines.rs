@@ -128,10 +128,7 @@ fn coarse(values: &[Option<f64>], joined: usize, times: f64) -> Vec<Option<f64>>
 }
 
 fn finding(found: &GpuFigures) -> String {
-    let (all, they) = match gpus::is_one(found) {
-        true => ("The GPU", "it"),
-        false => ("The GPUs", "they"),
-    };
+    let (all, they) = if gpus::is_one(found) { ("The GPU", "it") } else { ("The GPUs", "they") };
     let mut parts = Vec::new();
     if let Some(power) = found.power_w {
         let [mean, max] = [power.mean, power.max].map(|it| figure(Some(it)));

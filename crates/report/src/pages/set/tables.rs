@@ -74,8 +74,8 @@ pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
         ("Energy (J/tok)", "energy_per_output_token", 3),
         ("Output tokens per joule", "output_tokens_per_joule", 3),
     ];
-    let is_told = |row: &Row<'_>| row.value("gpu_power").is_some();
-    if !series.iter().flat_map(|one| &one.rows).any(|row| is_told(row)) {
+    let mut rows = series.iter().flat_map(|one| &one.rows);
+    if !rows.any(|row| row.value("gpu_power").is_some()) {
         return None;
     }
     let is_rate = set.asked.dimension == Some(Dimension::Rate);
