@@ -65,10 +65,7 @@ fn common<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
 }
 
 fn fixed_prompt(spec: &Spec) -> Option<&str> {
-    match &spec.workload.source {
-        Source::Fixed(fixed) => Some(&fixed.prompt),
-        _ => None,
-    }
+    if let Source::Fixed(fixed) = &spec.workload.source { Some(&fixed.prompt) } else { None }
 }
 
 fn hardware(spec: &Spec) -> Option<&str> {
@@ -83,7 +80,11 @@ fn longest(specs: &[&Spec]) -> Option<u64> {
         source @ (Source::Synthetic(_) | Source::VllmRandom(_)) => {
             asked_lengths(source).0.map(|lengths| lengths.most().into())
         }
-        _ => None,
+        Source::Dataset(_)
+        | Source::Trace(_)
+        | Source::Conversations(_)
+        | Source::Mix(_)
+        | Source::Saved { .. } => None,
     };
     specs.iter().map(most).collect::<Option<Vec<u64>>>()?.into_iter().max()
 }

@@ -8,8 +8,9 @@ use super::*;
 
 fn words(text: &[Span]) -> String {
     let word = |span: &Span| match span {
-        Span::Plain(text) | Span::Strong(text) | Span::Code(text) => text.clone(),
-        Span::Link { text, .. } => text.clone(),
+        Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => {
+            text.clone()
+        }
     };
     text.iter().map(word).collect()
 }
@@ -20,15 +21,13 @@ fn summary(page: &Document) -> String {
 }
 
 fn facts(page: &Document) -> String {
-    let mut told = String::new();
+    let mut told = Vec::new();
     for block in blocks(page) {
         if let Block::Facts(facts) = block {
-            for (key, text) in facts {
-                told += &format!("{key}: {}\n", words(text));
-            }
+            told.extend(facts.iter().map(|(key, text)| format!("{key}: {}", words(text))));
         }
     }
-    told
+    told.join("\n")
 }
 
 /// Far fewer tokens than the client saw, as of a server that is slow to become idle.
@@ -75,10 +74,10 @@ fn the_summary_names_what_the_cards_show() {
 #[test]
 fn the_main_question_needs_no_click_however_many_rows_there_are() {
     let page = page(&made::large());
-    let open = page.sections[1].blocks.iter().find_map(|block| match block {
-        Block::Table(table) => Some(table),
-        _ => None,
-    });
+    let open = page.sections[1]
+        .blocks
+        .iter()
+        .find_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
     let open = open.unwrap();
     assert_eq!((open.id.as_str(), open.rows.len()), ("winners-generation", 24));
     let heads: Vec<&str> = open.columns.iter().map(|column| column.title.as_str()).collect();

@@ -18,7 +18,7 @@ pub(super) fn number(row: &MatrixRow, across: &Across) -> Cell {
     let text = across.mean.map_or_else(|| cell.text.clone(), view::digits);
     // Rows are sorted by what is printed: further digits would be half of a large page.
     let number = cell.number.and_then(|_| text.replace(',', "").parse().ok());
-    reserved(row, Cell { number, text, ..cell })
+    reserved(row, Cell { text, number, ..cell })
 }
 
 /// The same where another table has its interval.

@@ -116,7 +116,10 @@ fn answer(view: View<'_>, winner: &Winner) -> Vec<String> {
     let at = match winner.figure {
         MatrixFigure::GenerationTps => "gen. TPS",
         MatrixFigure::Latency => "latency",
-        other => view::figure_word(other),
+        other @ (MatrixFigure::PromptTps
+        | MatrixFigure::Ttft
+        | MatrixFigure::Cost
+        | MatrixFigure::Energy) => view::figure_word(other),
     };
     let deployment = row.map(|row| terminal_line(&view.deployment(row), DEPLOYMENT_CHARS_MAX));
     vec![
