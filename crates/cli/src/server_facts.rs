@@ -35,7 +35,8 @@ pub(crate) fn find(
             .map_err(|error| Failure::usage(error.to_string()).hint(HOW_TO_TELL))?
             .over(said),
     };
-    if facts.machine.is_none() && is_here(spec, found.endpoint.address, &facts) {
+    let is_here = is_here(spec, found.endpoint.address, &facts);
+    if facts.machine.is_none() && is_here {
         facts.machine = Some(own.clone());
         facts.known_by = Some(KnownBy::Loopback);
     }
