@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A signal is heard between two looks, and nobody likes to wait for it.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 /// A server that finishes its work answers late, or not at once.
-const MISSES_MAX: u32 = 3;
+const LOST_MAX: u32 = 3;
 
 /// `path` is where the server has its metrics; `None` where nobody asked for them.
 pub(super) fn until_idle(
@@ -55,20 +55,20 @@ fn wait(
     mut rest: impl FnMut(Duration) -> Option<Exit>,
 ) -> Drained {
     let mut path = path;
-    let mut misses = 0;
+    let mut lost = 0;
     loop {
         let found = look(path);
         let waited = waited();
         match found.map(is_at_work) {
             Ok(None) => return Drained::Unsaid,
             Ok(Some(false)) => return Drained::Idle(waited.as_secs_f64()),
-            Ok(Some(true)) => misses = 0,
+            Ok(Some(true)) => lost = 0,
             Err(missed) => match metrics::other_path(path, missed) {
                 Some(other) => path = other,
-                None => misses += 1,
+                None => lost += 1,
             },
         }
-        if misses == MISSES_MAX {
+        if lost == LOST_MAX {
             return Drained::Unsaid;
         }
         if PATIENCE <= waited {
