@@ -44,7 +44,7 @@ fn dry_run(arguments: &[&str], folder: &Path) -> Value {
     let ran = output(&arguments, folder);
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     assert!(!folder.join("runs").exists(), "nothing was made");
-    serde_json::from_slice(&ran.stdout).unwrap()
+    serde_json::from_slice(&ran.stdout).expect("a document")
 }
 
 #[track_caller]

@@ -55,15 +55,15 @@ fn parts(filter: &str, axes: &Axes, matrix: &Matrix) -> Result<(Rule, Vec<Level>
     let mut table = RuleTable::new();
     let mut levels = Vec::new();
     for part in filter.split(',') {
-        let (axis, value) = part.split_once('=').ok_or_else(|| {
+        let (name, value) = part.split_once('=').ok_or_else(|| {
             wrong("there is no `=`").hint("write it as preset=H100X1,model=Llama-8B")
         })?;
-        let (axis, value) = (axis.trim(), value.trim());
-        if axis == LOAD && !axes.flags.contains_key(LOAD) {
+        let (name, value) = (name.trim(), value.trim());
+        if name == LOAD && !axes.flags.contains_key(LOAD) {
             levels.push(level(value, matrix).map_err(|what| wrong(&what))?);
             continue;
         }
-        let Values(values) = table.entry(axis.to_owned()).or_default();
+        let Values(values) = table.entry(name.to_owned()).or_default();
         values.push(value.to_owned());
     }
     let rule = Rule::read(&table, axes, Openness::Known).map_err(|error| wrong(&error.what))?;

@@ -91,19 +91,19 @@ impl Rule {
 
     fn narrow(
         &mut self,
-        axis: &str,
+        name: &str,
         Values(values): &Values,
         axes: &Axes,
         open: Openness,
     ) -> Result<(), String> {
         let may_be_new = open == Openness::MayBeNew;
-        match axis {
+        match name {
             "preset" => self.presets = Some(each(values, |name| preset(name, axes))?),
             "model" => self.models = Some(each(values, |name| model(name, axes))?),
-            "context" if may_be_new || axes.varies(axis) => {
+            "context" if may_be_new || axes.varies(name) => {
                 self.contexts = Some(each(values, |text| context(text, axes, open))?);
             }
-            "strategy" if axes.varies(axis) => {
+            "strategy" if axes.varies(name) => {
                 self.strategies = Some(each(values, |text| strategy(text, axes))?);
             }
             flag => {

@@ -73,7 +73,7 @@ pub(super) struct PresetTable {
     /// How many GPUs a server has there
     #[schemars(range(min = 1, max = 1024))]
     pub(super) gpus: Option<u32>,
-    /// In words, such as "NVIDIA V100 (PCIe 16GB)"
+    /// In words, such as `NVIDIA V100 (PCIe 16GB)`
     pub(super) gpu_type: Option<String>,
     /// Memory of all GPUs together
     #[schemars(range(min = 0))]
@@ -134,10 +134,8 @@ impl<'de> Deserialize<'de> for Plain {
 
 impl<'de> Deserialize<'de> for Values {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let values = match Value::deserialize(deserializer)? {
-            Value::Array(items) => items,
-            one => vec![one],
-        };
+        let value = Value::deserialize(deserializer)?;
+        let values = if let Value::Array(items) = value { items } else { vec![value] };
         let texts: Option<Vec<String>> = values.iter().map(plain).collect();
         texts.map(Self).ok_or_else(|| D::Error::custom("must be texts or numbers"))
     }

@@ -63,7 +63,12 @@ pub(super) fn filled(
             Value::String(text) if SHELL.contains(&key.as_str()) => {
                 meanings.fill(text, Reader::Shell).map(Value::String)
             }
-            other => meanings.fill_value(other),
+            Value::String(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => meanings.fill_value(value),
         };
         let wrong = |why: String| (format!("deploy.{key}"), format!("`deploy.{key}`: {why}"));
         full.insert(key.clone(), value.map_err(wrong)?);

@@ -78,9 +78,10 @@ fn r3_is_all_of_its_cells_and_some_do_not_fit() {
     assert_eq!((matrix.cells.len(), plan.campaign.conditions.len()), (256, 256));
     assert_eq!(matrix.levels, [Level::Concurrency(10.try_into().unwrap())]);
     assert_eq!(names(&plan)[0], "gpu-small · Qwen-1.5B · 2048 · tensor");
-    let output = |place: usize| match &plan.campaign.conditions[place].spec.workload.source {
-        Source::Fixed(prompt) => prompt.output.clone(),
-        other => panic!("{other:?}"),
+    let output = |place: usize| {
+        let source = &plan.campaign.conditions[place].spec.workload.source;
+        let Source::Fixed(prompt) = source else { panic!("{source:?}") };
+        prompt.output.clone()
     };
     assert_eq!((output(0), output(2)), (Lengths::Fixed(512), Lengths::Fixed(2048)));
     let xlarge = plan.campaign.conditions.iter().find(|it| it.name.contains("xlarge")).unwrap();
@@ -204,9 +205,10 @@ fn loads_answers_and_numbers_are_said_over_the_file() {
     assert_eq!(matrix(&plan).levels, [level(2), level(4)]);
     assert_eq!(matrix(&plan).presets[0].price_per_hour, Some(2.5));
     assert!(matrix(&plan).title.contains("load.requests=9"), "a changed matrix says so");
-    let output = |place: usize| match &campaign.conditions[place].spec.workload.source {
-        Source::Synthetic(synthetic) => synthetic.output.clone(),
-        other => panic!("{other:?}"),
+    let output = |place: usize| {
+        let source = &campaign.conditions[place].spec.workload.source;
+        let Source::Synthetic(synthetic) = source else { panic!("{source:?}") };
+        synthetic.output.clone()
     };
     assert_eq!(output(0), Lengths::Fixed(7));
     assert_ne!(output(1), Lengths::Fixed(7));
@@ -224,10 +226,9 @@ fn deployed(how: &str) -> String {
 
 fn how(text: &str, place: usize) -> DeploymentHow {
     let plan = plan_of(text, &[]).unwrap();
-    match &plan.campaign.conditions[place].spec.target {
-        TargetSpec::Deployed(deployment) => deployment.how.clone(),
-        other => panic!("{other:?}"),
-    }
+    let target = &plan.campaign.conditions[place].spec.target;
+    let TargetSpec::Deployed(deployment) = target else { panic!("{target:?}") };
+    deployment.how.clone()
 }
 
 #[test]
@@ -333,7 +334,7 @@ fn what_is_no_matrix_is_refused_by_its_place() {
     assert_refused(&spread.replace("gpus = 1\n", ""), &[], &["`one` has no `gpus`"]);
     let two = SMALL.replace("contexts", "concurrency = 4\ncontexts");
     assert_refused(&two.replace("requests = 4", "rate = 4"), &[], &["two loads"]);
-    let many: String = (0..5000).map(|number| format!("{number},")).collect();
+    let many = (0..5000).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
     assert_refused(&format!("{SMALL}[flags]\nseed = [{many}]\n"), &[], &["more than 4096"]);
 }
 

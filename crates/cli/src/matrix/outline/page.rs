@@ -71,7 +71,7 @@ fn servers(outline: &Outline<'_>) -> String {
         DeploymentHow::Container(container) => {
             format!("{} {}", container.image, said(&container.arguments))
         }
-        DeploymentHow::Commands(commands) => said(&[commands.up.clone()]),
+        DeploymentHow::Commands(commands) => said(std::slice::from_ref(&commands.up)),
     };
     format!("{}, the first by: {how}", deployment.how.kind())
 }
