@@ -1,6 +1,7 @@
 //! What pages say of GPUs and of the client's machine, and that they say nothing where nobody looked.
 
 use inferometer_analysis::Summary;
+use inferometer_analysis::machines::ServersBy;
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_model::campaign::{Dimension, Question, Sweep};
 use inferometer_report::document::{Document, markdown};
@@ -177,6 +178,23 @@ fn energy_that_is_not_known_has_its_reason() {
     gpus.energy_missing = Some("their power is told too seldom".to_owned());
     assert!(run_page(&summary).contains("– (their power is told too seldom)"));
     assert!(terminal_page(&summary).contains("energy   – their power is told too seldom"));
+}
+
+#[test]
+fn gpus_whose_owner_is_not_known_are_doubted_and_those_of_others_left_out() {
+    let mut summary = told(&results(|_| 0)[2].summary, 300.0);
+    let gpus = summary.machines.gpus.as_mut().unwrap();
+    gpus.missed = 3;
+    gpus.devices[1].idle = false;
+    let (page, lines) = (run_page(&summary), terminal_page(&summary));
+    assert!(page.contains("inside the run (3 were missed)"), "{page}");
+    assert!(page.contains("all GPUs that were in use, which may not all be the server's"));
+    assert!(lines.contains("may not all be the server's"), "{lines}");
+    let gpus = summary.machines.gpus.as_mut().unwrap();
+    (gpus.servers_by, gpus.devices[1].foreign) = (Some(ServersBy::Processes), true);
+    let page = run_page(&summary);
+    assert!(page.contains("1 of 2 GPUs, the others are not the server's"), "{page}");
+    assert!(page.contains("the GPU with a process of the server on it"));
 }
 
 #[test]

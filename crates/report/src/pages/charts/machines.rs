@@ -44,7 +44,7 @@ pub(in crate::pages) fn gpus(summary: &Summary, of: &str) -> Option<Chart> {
     let plot = timeline((line.from_ms, line.step_ms), &wanted)?;
     Some(Chart {
         id: id(of, "gpus-over-time"),
-        title: (if several { "The GPUs over time" } else { "The GPU over time" }).to_owned(),
+        title: "The GPUs over time".to_owned(),
         finding: finding(found),
         n: format!(
             "{} by {} inside the run, {}",
