@@ -1,7 +1,5 @@
 //! Servers that are put up for a measurement: our own engine as the command, and what goes wrong.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 mod support;
 
 use std::fs;

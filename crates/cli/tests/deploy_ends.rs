@@ -1,7 +1,5 @@
 //! How servers end that were put up for a measurement: never ready, dying, told to by a signal.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
-
 mod support;
 
 use std::fs;

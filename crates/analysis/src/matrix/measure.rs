@@ -121,8 +121,9 @@ pub(super) fn of_devices(
     of: fn(&DeviceFigures) -> Option<GaugeFigures>,
 ) -> Option<f64> {
     let all = |gpus: &GpuFigures| -> Option<f64> {
-        let each = gpus.devices.iter().map(|device| of(device).map(|figures| figures.mean));
-        each.sum::<Option<f64>>().filter(|_| !gpus.devices.is_empty())
+        let mut own = gpus.devices.iter().filter(|device| device.counts()).peekable();
+        own.peek()?;
+        own.map(|device| of(device).map(|figures| figures.mean)).sum()
     };
     mean_of(runs, |run| all(run.machines.gpus.as_ref()?))
 }

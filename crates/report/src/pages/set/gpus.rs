@@ -77,7 +77,7 @@ fn values(runs: &[&Summary], of: fn(&DeviceFigures) -> Option<f64>) -> Vec<f64> 
 
 fn devices<'a>(runs: &'a [&Summary]) -> impl Iterator<Item = &'a DeviceFigures> {
     let known = runs.iter().filter_map(|run| run.machines.gpus.as_ref());
-    known.flat_map(|gpus| &gpus.devices).filter(|device| !device.idle)
+    known.flat_map(|gpus| &gpus.devices).filter(|device| device.counts())
 }
 
 fn means(gauges: &[GaugeFigures]) -> Vec<f64> {
