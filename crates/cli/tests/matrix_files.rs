@@ -21,7 +21,7 @@ concurrency = [2]
 name = "one"
 gpus = 1
 price_per_hour = 3600
-engine = { hardware = "v100-pcie-16gb", dtype = "half" }
+engine = { hardware = "v100-pcie-16gb", dtype = "half", max_model_len = 2048 }
 
 [[model]]
 name = "meta-llama/Llama-3.2-3B-Instruct"

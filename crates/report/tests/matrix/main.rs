@@ -192,7 +192,7 @@ fn a_speed_up_has_its_sign_and_its_doubt() {
     (found.share, found.interval) = (-0.031, None);
     let slower = table_of(&set).rows[1].last().unwrap().clone();
     assert_eq!(slower.text, "−3.1 %");
-    assert!(slower.doubtful && slower.reason.unwrap().contains("one run a side"));
+    assert!(slower.doubtful && slower.reason.unwrap().contains("spread"), "its runs are several");
 }
 
 #[test]
