@@ -1,6 +1,9 @@
 //! What follows from the rows of a made-up matrix: sections, comparisons, loads, winners.
 
-use super::*;
+use super::{
+    Certainty, Highest, Interval, Level, LoadTable, MatrixFigure, MatrixRow, MatrixSection,
+    NonZeroU32, PRESETS, Plan, RowEnding, Speedup, Strategy, StrategyRow, StrategyTable, Winner,
+};
 
 fn mean(row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
     match figure {
