@@ -69,7 +69,7 @@ pub(super) struct Owned {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over<'a> {
     pub(super) sets: &'a [String],
-    /// Keys of [matrix].
+    /// Keys of `[matrix]`.
     pub(super) flags: &'a Map<String, Value>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct MatrixDocument {
     preset: Vec<PresetTable>,
     model: Vec<ModelTable>,
     /// Options of the server that are varied: each name with the list of its values. Of the
-    /// embedded engine they are keys of [engine]; elsewhere {flag:NAME} and {flags} stand for them.
+    /// embedded engine they are keys of `[engine]`; elsewhere {flag:NAME} and {flags} stand for them.
     flags: BTreeMap<String, Values>,
     include: Vec<RuleTable>,
     exclude: Vec<RuleTable>,
@@ -45,7 +45,7 @@ pub(super) struct MatrixTable {
     /// each GPU some of them [default: not varied; all GPUs share every layer]
     pub(super) strategies: Vec<Written<Strategy>>,
     /// Requests in flight, one number or several; every cell is measured at each of them, on the
-    /// same server [default: as [load] says]
+    /// same server [default: as `[load]` says]
     pub(super) concurrency: Option<Written<ConcurrencyLevels>>,
     /// How often each cell is put up and measured [default: 1]
     #[schemars(range(min = 1, max = 1000))]
@@ -85,7 +85,7 @@ pub(super) struct PresetTable {
     /// Of the whole preset
     #[schemars(range(min = 0))]
     pub(super) price_per_hour: Option<f64>,
-    /// Of the embedded engine: keys of [engine] that hold for this preset, such as its hardware
+    /// Of the embedded engine: keys of `[engine]` that hold for this preset, such as its hardware
     pub(super) engine: BTreeMap<String, Value>,
     /// What else commands need to know of it; {value:NAME} stands for each
     pub(super) values: BTreeMap<String, Plain>,
@@ -99,7 +99,7 @@ pub(super) struct ModelTable {
     pub(super) name: Option<String>,
     /// As pages call it [default: the last part of its name]
     pub(super) label: Option<String>,
-    /// Of the embedded engine: keys of [engine] that hold for this model
+    /// Of the embedded engine: keys of `[engine]` that hold for this model
     pub(super) engine: BTreeMap<String, Value>,
     /// What else commands need to know of it; {value:NAME} stands for each
     pub(super) values: BTreeMap<String, Plain>,

@@ -1,4 +1,4 @@
-//! Placeholders of [deploy] that a cell gives a meaning to. Those that are known only when a server
+//! Placeholders of `[deploy]` that a cell gives a meaning to. Those that are known only when a server
 //! starts stay as they are.
 
 use std::cell::RefCell;
