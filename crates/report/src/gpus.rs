@@ -47,6 +47,7 @@ pub(crate) fn counted(gpus: &GpuFigures) -> &'static str {
     match (gpus.servers_by, is_one(gpus)) {
         (Some(ServersBy::Processes), true) => "the GPU with a process of the server on it",
         (Some(ServersBy::Processes), false) => "GPUs with a process of the server on them",
+        (Some(ServersBy::OnlyOne), _) => "the only GPU of the machine",
         (Some(ServersBy::Environment), true) => "the GPU that the server was given",
         (Some(ServersBy::Environment), false) => "GPUs that the server was given and used",
         (None, true) => "the GPU that was in use",

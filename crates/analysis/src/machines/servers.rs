@@ -1,4 +1,5 @@
-//! Which GPUs are the server's: those that hold one of its processes, else those that it was given.
+//! Which GPUs are the server's: those that hold one of its processes, else those that it was given,
+//! else the one that there is.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,8 @@ pub enum ServersBy {
     Processes,
     /// Its environment names them.
     Environment,
+    /// Its machine has no other.
+    OnlyOne,
 }
 
 /// `None` where it cannot be told; then all that are in use are taken for the server's.
@@ -24,7 +27,8 @@ pub(super) fn of(observations: &Observations) -> Option<(ServersBy, BTreeSet<u32
     let samples = &observations.machines.devices;
     let by_processes = || Some((ServersBy::Processes, by_processes(server, samples)?));
     let by_name = || Some((ServersBy::Environment, named(server.deployment.as_ref()?, samples)?));
-    by_processes().or_else(by_name)
+    let only = || Some((ServersBy::OnlyOne, only(samples)?));
+    by_processes().or_else(by_name).or_else(only)
 }
 
 /// Fewer than the model is spread over are not all: some of its processes are not known to us.
@@ -55,7 +59,14 @@ fn named(deployment: &DeploymentFacts, samples: &[DevicesSample]) -> Option<BTre
     };
     let numbers: BTreeSet<u32> =
         list.split(',').map(|number| number.trim().parse().ok()).collect::<Option<_>>()?;
-    let seen: BTreeSet<u32> =
-        samples.iter().flat_map(|sample| &sample.devices).map(|reading| reading.index).collect();
-    numbers.is_subset(&seen).then_some(numbers)
+    numbers.is_subset(&seen(samples)).then_some(numbers)
+}
+
+/// In a container the processes on a GPU have numbers of the host, or are not told at all.
+fn only(samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
+    Some(seen(samples)).filter(|seen| seen.len() == 1)
+}
+
+fn seen(samples: &[DevicesSample]) -> BTreeSet<u32> {
+    samples.iter().flat_map(|sample| &sample.devices).map(|reading| reading.index).collect()
 }

@@ -238,6 +238,12 @@ fn gpus_that_the_environment_names_are_the_servers() {
 }
 
 #[test]
+fn the_only_gpu_of_the_machine_is_the_servers() {
+    let run = served(looked(|_| vec![on(4, &[77])]), ServerFacts::default());
+    assert_eq!(counted(&run), (Some(ServersBy::OnlyOne), vec![4]));
+}
+
+#[test]
 fn looks_that_were_missed_inside_the_run_are_counted() {
     let mut run = looked(|_| vec![busy(0)]);
     let missed = |second: u64| MissedLook { at: ms(1_000 * second), reason: LookMiss::Timeout };

@@ -99,9 +99,19 @@ fn engine(file: &MatrixFile, cell: &Cell) -> Result<Map<String, Value>, Failure>
     for (flag, value) in &cell.flags {
         engine.insert(engine_key(flag)?, typed(value));
     }
-    let decided = [("tp", cell.tp), ("pp", cell.pp), ("max_model_len", cell.context)];
-    for (key, value) in decided {
-        engine.extend(value.map(|value| (key.to_owned(), value.into())));
+    let decided = [
+        ("tp", cell.tp, "the preset's `gpus` and the strategy make"),
+        ("pp", cell.pp, "the preset's `gpus` and the strategy make"),
+        ("max_model_len", cell.context, "`contexts` make"),
+    ];
+    for (key, value, by) in decided {
+        let Some(value) = value.map(Value::from) else { continue };
+        let said = engine.get(key).or_else(|| shared?.get(key));
+        if let Some(said) = said.filter(|said| **said != value) {
+            let what = format!("`{key}` is {said} here, and {by} it {value}; leave one out");
+            return Err(file.origins.failure(&says_where(file, cell, key), &what));
+        }
+        engine.insert(key.to_owned(), value);
     }
     Ok(engine)
 }
@@ -149,16 +159,20 @@ fn placed(file: &MatrixFile, cell: &Cell, engine: &EngineSpec, failure: Failure)
     let Some((key, _)) = says.into_iter().find(|(_, name)| is_named(name)) else {
         return failure.of(&format!("cell `{}`", name(file, cell)));
     };
+    file.origins.failure(&says_where(file, cell, key), failure.message())
+}
+
+/// Where the file says this of the engine of a cell.
+fn says_where(file: &MatrixFile, cell: &Cell, key: &str) -> String {
     let owns = |owned: Option<&Owned>| owned.is_some_and(|owned| owned.engine.contains_key(key));
     let place = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
     let preset = file.presets.get(place(cell.preset)).map(|it| &it.owned);
     let model = file.models.get(place(cell.model)).map(|it| &it.owned);
     let shared = file.experiment.tree.pointer(&format!("/engine/{key}"));
-    let at = match key {
+    match key {
         _ if owns(preset) => format!("preset.{}.engine.{key}", cell.preset),
         _ if owns(model) => format!("model.{}.engine.{key}", cell.model),
         "model" if shared.is_none() => format!("model.{}.name", cell.model),
         _ => format!("engine.{key}"),
-    };
-    file.origins.failure(&at, failure.message())
+    }
 }

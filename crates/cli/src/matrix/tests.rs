@@ -327,6 +327,11 @@ fn what_is_no_matrix_is_refused_by_its_place() {
         ("[workload.by_context]\n2048 = { output_token = 7 }\n", &["`output_tokens`"]),
         ("[[preset]]\nname = \"x\"\ngpus = 1\n", &["preset `x`", "which hardware"]),
         ("[[preset]]\nname = \"x\"\nengine = { hardware = \"h1000\" }\n", &["`h1000`"]),
+        ("[engine]\nmax_model_len = 4096\n", &["test.toml:", "is 4096 here", "make it 2048"]),
+        (
+            "[[preset]]\nname = \"x\"\ngpus = 2\nengine = { hardware = \"h100\", tp = 1 }\n",
+            &["`tp` is 1 here", "make it 2"],
+        ),
     ] {
         assert_refused(&format!("{SMALL}{more}"), &[], words);
     }

@@ -118,11 +118,15 @@ pub(super) fn divided(text: &str) -> (String, Vec<Text>) {
 pub(super) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(char::to_uppercase);
-    let mut sentence: String = first.into_iter().flatten().chain(characters).collect();
-    if !sentence.ends_with(['.', '!', '?']) {
-        sentence.push('.');
+    ended(first.into_iter().flatten().chain(characters).collect())
+}
+
+/// With a stop, and the first letter as it is: it may be that of a name.
+pub(super) fn ended(mut text: String) -> String {
+    if !text.ends_with(['.', '!', '?']) {
+        text.push('.');
     }
-    sentence
+    text
 }
 
 /// Who wrote the sentences of the page, and how they were checked.

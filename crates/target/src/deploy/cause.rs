@@ -71,6 +71,16 @@ const PHRASES: &[(LikelyCause, &[&str])] = &[
         ],
     ),
     (
+        LikelyCause::CannotSpread,
+        &[
+            "must be divisible by tensor parallel size",
+            "must be divisible by `num_shards`",
+            "is not divisible by",
+            "assert numerator % denominator == 0",
+            "pipeline parallelism is not supported",
+        ],
+    ),
+    (
         LikelyCause::BadFlag,
         &[
             "unrecognized arguments",
@@ -195,6 +205,11 @@ mod tests {
                 C::PortInUse,
             ),
             ("OSError: You are trying to access a gated repo.", C::GatedModel),
+            (
+                "Total number of attention heads (28) must be divisible by tensor parallel size (8).",
+                C::CannotSpread,
+            ),
+            ("AssertionError: 25 is not divisible by 4", C::CannotSpread),
             ("api_server.py: error: unrecognized arguments: --max-model", C::BadFlag),
             ("gguf_init_from_file: failed to open GGUF file 'x.gguf'", C::NoSuchModel),
             ("RuntimeError: Found no NVIDIA driver on your system.", C::NoGpu),

@@ -96,10 +96,7 @@ mod tests {
         assert!(failure.what.contains(part), "{}", failure.what);
         let short = EngineSpec { max_model_len: Some(2048), ..engine("h100-pcie", large) };
         assert_eq!(reason(&short).unwrap(), None);
-        let long = EngineSpec {
-            max_model_len: Some(128_000),
-            ..engine(small, "meta-llama/Llama-3.1-8B-Instruct")
-        };
+        let long = EngineSpec { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
         let long = reason(&long).unwrap().unwrap();
         assert!(long.what.contains("128000 tokens need"), "{}", long.what);
         assert!(long.what.contains(", enough for "), "{}", long.what);

@@ -3,7 +3,7 @@
 use inferometer_analysis::{Check, CheckState, Notice};
 
 use crate::document::{Block, Cell, Column, Table, Text, plain};
-use crate::pages::frame::{notice, notice_of, sentence, state_word};
+use crate::pages::frame::{ended, notice, notice_of, state_word};
 use crate::pages::rows::Row;
 use crate::pages::words::{counted, listed};
 
@@ -60,7 +60,7 @@ fn grouped(group: &Group<'_>) -> Block {
         return notice(&Notice { text, ..group.worst.clone() });
     }
     let own: Vec<Text> =
-        group.said.iter().map(|(row, text)| plain(sentence(&format!("{row}: {text}")))).collect();
+        group.said.iter().map(|(row, text)| plain(ended(format!("{row}: {text}")))).collect();
     let head = format!("The same warning {} times, each with its own number:", own.len());
     notice_of(group.worst, head, own)
 }

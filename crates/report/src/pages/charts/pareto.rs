@@ -1,6 +1,6 @@
 //! What all users together get against what each of them gets.
 
-use inferometer_analysis::Interval;
+use inferometer_analysis::{Interval, Summary};
 
 use super::{measure, pair};
 use crate::chart::{Chart, Pareto, ParetoPoint, Plot, ScaleKind};
@@ -46,9 +46,17 @@ pub(in crate::pages) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
 /// GPUs of a server, where all rows know the same number of them.
 fn gpus(series: &[Series<'_>]) -> Option<u32> {
     let rows = series.iter().flat_map(|one| &one.rows);
-    let mut known = rows.filter_map(|row| row.drawn()).map(|run| run.system.gpus_used());
+    let mut known = rows.filter_map(|row| row.drawn()).map(|run| gpus_used(run));
     let first = known.next()??;
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
+}
+
+/// As the server's facts say, else as the GPUs do on which its processes were seen.
+fn gpus_used(run: &Summary) -> Option<u32> {
+    run.system.gpus_used().or_else(|| {
+        let gpus = run.machines.gpus.as_ref().filter(|gpus| gpus.servers_by.is_some())?;
+        u32::try_from(gpus.devices.iter().filter(|device| device.counts()).count()).ok()
+    })
 }
 
 fn point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {

@@ -1,4 +1,5 @@
 //! The GPUs at each level of a set: how busy, how full, how fast, how hot, and what held them back.
+//! Their mean power stands with the energy, from the same moments.
 
 use inferometer_analysis::machines::DeviceFigures;
 use inferometer_analysis::{GaugeFigures, Summary};
@@ -28,7 +29,6 @@ pub(super) fn table(series: &[Series<'_>]) -> Option<Table> {
         "Load",
         "Use",
         "Memory, highest (GiB)",
-        "Power (W)",
         "Power, highest (W)",
         "Core clock (MHz)",
         "Temperature, highest (°C)",
@@ -57,7 +57,6 @@ fn level(row: &Row<'_>) -> Vec<Cell> {
         },
         mean(&means(&gauge(|it| it.use_share)), |it| percent(Some(it))),
         highest(&gauge(|it| it.memory_used_bytes), |it| figure(Some(gibibytes(it)))),
-        mean(&means(&gauge(|it| it.power_w)), |it| figure(Some(it))),
         highest(&gauge(|it| it.power_w), |it| figure(Some(it))),
         mean(&means(&gauge(|it| it.core_clock_mhz)), |it| whole(Some(it))),
         highest(&gauge(|it| it.temperature_c), |it| whole(Some(it))),
