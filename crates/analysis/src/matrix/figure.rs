@@ -17,6 +17,7 @@ pub enum MatrixFigure {
     GenerationTps,
     /// Seconds.
     Latency,
+    /// Milliseconds.
     Ttft,
     /// Money per million generated tokens.
     Cost,
@@ -55,7 +56,7 @@ impl MatrixFigure {
             (Self::GenerationTps, TpsBy::Server) => &row.generation_tps,
             (Self::GenerationTps, TpsBy::Client) => &row.client_generation_tps,
             (Self::Latency, _) => &row.latency_s,
-            (Self::Ttft, _) => &row.ttft_s,
+            (Self::Ttft, _) => &row.ttft_ms,
             (Self::Cost, _) => &row.cost_per_million,
             (Self::Energy, _) => &row.energy_per_token_j,
         }

@@ -73,6 +73,10 @@ pub(super) fn seconds(runs: &[&Summary], name: &str) -> Across {
     })
 }
 
+pub(super) fn milliseconds(runs: &[&Summary], name: &str) -> Across {
+    across(runs, Unit::Milliseconds, |run| named(run, name))
+}
+
 pub(super) fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> Across {
     across(runs, Unit::TokensPerSecond, |run| {
         of(&run.request_rates).ok_or_else(|| "no request ended well with output".to_owned())

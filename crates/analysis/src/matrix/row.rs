@@ -43,8 +43,8 @@ pub struct MatrixRow {
     pub client_generation_tps: Across,
     /// Mean over requests that ended well.
     pub latency_s: Across,
-    pub ttft_s: Across,
-    pub tpot_s: Across,
+    pub ttft_ms: Across,
+    pub tpot_ms: Across,
     /// A request's tokens over its own time, mean over requests.
     pub request_generation_tps: Across,
     pub request_prompt_tps: Across,
@@ -173,8 +173,8 @@ impl MatrixRow {
             client_prompt_tps: measure::client_tps(runs, measure::PROMPT),
             client_generation_tps: measure::client_tps(runs, measure::GENERATION),
             latency_s: measure::seconds(runs, "e2e.mean"),
-            ttft_s: measure::seconds(runs, "ttft.mean"),
-            tpot_s: measure::seconds(runs, "tpot.mean"),
+            ttft_ms: measure::milliseconds(runs, "ttft.mean"),
+            tpot_ms: measure::milliseconds(runs, "tpot.mean"),
             request_generation_tps: measure::request_tps(runs, |rates| rates.generation_tps),
             request_prompt_tps: measure::request_tps(runs, |rates| rates.prompt_tps),
             running: measure::gauge(runs, |server| server.running),

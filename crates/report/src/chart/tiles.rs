@@ -163,7 +163,7 @@ fn draw_tile(
     }
     let is_dark = shade.is_some_and(|shade| SHADES.len() / 2 <= shade);
     let paint = if is_dark { Paint::Surface } else { Paint::Ink };
-    let text = tile.known().map_or_else(|| number::NOTHING.to_owned(), words::value);
+    let text = number::figure(tile.known());
     let letters = TICK.painted(paint);
     let short = letters.shortened(&text, width - 2.0 * GAP);
     drawing.text(Place { y: middle.y + 4.0, ..middle }, letters, &short);

@@ -47,8 +47,8 @@ const FIGURES: [FigureColumn; 11] = [
     ("request prompt TPS (tokens/s)", |row| &row.request_prompt_tps),
     ("prompt TPS by the client (tokens/s)", |row| &row.client_prompt_tps),
     ("generation TPS by the client (tokens/s)", |row| &row.client_generation_tps),
-    ("mean TTFT (s)", |row| &row.ttft_s),
-    ("mean TPOT (s)", |row| &row.tpot_s),
+    ("mean TTFT (ms)", |row| &row.ttft_ms),
+    ("mean TPOT (ms)", |row| &row.tpot_ms),
     ("energy per generated token (J)", |row| &row.energy_per_token_j),
     ("cost per million generated tokens", |row| &row.cost_per_million),
 ];

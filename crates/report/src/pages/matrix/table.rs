@@ -89,7 +89,7 @@ fn heads(view: View<'_>) -> [String; 6] {
         format!("Prompt TPS{by}"),
         format!("Generation TPS{by}"),
         "Mean latency (s)".to_owned(),
-        "Mean TTFT (s)".to_owned(),
+        "Mean TTFT (ms)".to_owned(),
         "Generation TPS of a request".to_owned(),
         "Prompt TPS of a request".to_owned(),
     ]

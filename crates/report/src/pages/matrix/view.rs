@@ -136,7 +136,8 @@ impl<'a> View<'a> {
     pub(crate) fn unit(&self, figure: MatrixFigure) -> String {
         match figure {
             MatrixFigure::PromptTps | MatrixFigure::GenerationTps => "tok/s".to_owned(),
-            MatrixFigure::Latency | MatrixFigure::Ttft => "s".to_owned(),
+            MatrixFigure::Latency => "s".to_owned(),
+            MatrixFigure::Ttft => "ms".to_owned(),
             MatrixFigure::Cost => match self.currency() {
                 Some(currency) => format!("{currency} per million generated tokens"),
                 None => "per million generated tokens (in the prices' unit)".to_owned(),

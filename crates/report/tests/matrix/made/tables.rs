@@ -10,7 +10,7 @@ fn mean(row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
         MatrixFigure::PromptTps => row.prompt_tps.mean,
         MatrixFigure::GenerationTps => row.generation_tps.mean,
         MatrixFigure::Latency => row.latency_s.mean,
-        MatrixFigure::Ttft => row.ttft_s.mean,
+        MatrixFigure::Ttft => row.ttft_ms.mean,
         MatrixFigure::Cost => row.cost_per_million.mean,
         MatrixFigure::Energy => row.energy_per_token_j.mean,
     }
