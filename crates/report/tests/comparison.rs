@@ -29,7 +29,7 @@ fn run(seed: u64, concurrency: u32, throughput: f64) -> Summary {
 }
 
 fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs, suite: None }
+    Side { name: name.to_owned(), source: format!("set-{name}"), runs, rows: None, suite: None }
 }
 
 /// Five runs about a throughput, with seeds of their own.

@@ -143,8 +143,13 @@ mod tests {
     }
 
     fn found(base: &Summary, other: &Summary) -> Vec<(String, Weight, String)> {
-        let side =
-            Side { name: "B".to_owned(), source: "run".to_owned(), runs: Vec::new(), suite: None };
+        let side = Side {
+            name: "B".to_owned(),
+            source: "run".to_owned(),
+            runs: Vec::new(),
+            rows: None,
+            suite: None,
+        };
         let told = hardware(base, &side, other).into_iter();
         told.map(|objection| (objection.key, objection.weight, objection.text)).collect()
     }

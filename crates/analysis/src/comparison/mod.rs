@@ -34,6 +34,8 @@ pub use self::sheets::SheetSide;
 
 pub(crate) use self::change::{Scale, Values, upper_among};
 
+use std::collections::BTreeSet;
+
 use self::change::{mean_ratio, overall};
 use self::level::{Group, groups, level_of};
 use self::quantities::Asked;
@@ -49,7 +51,9 @@ pub struct Side {
     /// The run or set that it comes from.
     pub source: String,
     pub runs: Vec<Summary>,
-    /// Of a suite: its runs are of several workloads, and stand against those of the same scenario.
+    /// Of a suite or a matrix: the row of each run, in their order, such as `Concurrency Scaling
+    /// (c=4)`. They are of several workloads or servers, and stand against those of the same row.
+    pub rows: Option<Vec<String>>,
     pub suite: Option<SuiteSide>,
 }
 
@@ -59,8 +63,6 @@ pub struct SuiteSide {
     pub name: String,
     /// Equal for suites that ask the same.
     pub hash: String,
-    /// The row of each run, in their order, such as `Concurrency Scaling (c=4)`.
-    pub rows: Vec<String>,
 }
 
 /// What is asked about the sides.
@@ -154,10 +156,8 @@ fn concluded(
 
 impl SideFacts {
     fn of(side: &Side) -> Self {
-        let first = side.runs.first();
-        let fact =
-            |of: fn(&Summary) -> &String| first.map(|run| of(run).clone()).unwrap_or_default();
-        let simulated = first.and_then(|run| run.run.simulated.as_ref());
+        let all =
+            |noun, of: fn(&Summary) -> Option<&str>| told(noun, side.runs.iter().filter_map(of));
         let runs = side.runs.iter().enumerate().map(|(place, run)| SideRun {
             scenario: side.row_of(place).map(str::to_owned),
             id: run.run.id.clone(),
@@ -169,9 +169,9 @@ impl SideFacts {
         Self {
             name: side.name.clone(),
             source: side.source.clone(),
-            model: fact(|run| &run.run.model),
-            target: fact(|run| &run.run.target),
-            simulated: simulated.map(|simulated| simulated.profile.clone()),
+            model: all("models", |run| Some(run.run.model.as_str())).unwrap_or_default(),
+            target: all("servers", |run| Some(run.run.target.as_str())).unwrap_or_default(),
+            simulated: all("profiles", |run| Some(run.run.simulated.as_ref()?.profile.as_str())),
             tool: None,
             runs: runs.collect(),
             left_out: u32::try_from(left_out(side)).unwrap_or(u32::MAX),
@@ -185,9 +185,19 @@ impl Side {
         LayoutSide { name: &self.name, tensor_parallel: None }
     }
 
-    /// The row of a suite that one of its runs is of.
+    /// The row that one of its runs is of.
     fn row_of(&self, run: usize) -> Option<&str> {
-        self.suite.as_ref()?.rows.get(run).map(String::as_str)
+        self.rows.as_ref()?.get(run).map(String::as_str)
+    }
+}
+
+/// The one that all share, or how many there are: the rows of a matrix are of many.
+fn told<'a>(noun: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
+    let distinct: BTreeSet<&str> = all.collect();
+    match distinct.len() {
+        0 => None,
+        1 => distinct.first().map(|one| (*one).to_owned()),
+        several => Some(format!("{several} {noun}")),
     }
 }
 

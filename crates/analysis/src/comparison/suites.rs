@@ -63,8 +63,8 @@ mod tests {
             all.extend(runs(seed, throughputs).into_iter().map(|run| at(*concurrency, run)));
             names.extend(throughputs.map(|_| (*row).to_owned()));
         }
-        let suite = SuiteSide { name: "standard".to_owned(), hash: hash.to_owned(), rows: names };
-        Side { suite: Some(suite), ..side(name, all) }
+        let suite = SuiteSide { name: "standard".to_owned(), hash: hash.to_owned() };
+        Side { suite: Some(suite), rows: Some(names), ..side(name, all) }
     }
 
     const SHORT: (&str, u32, [f64; 3]) = ("Short", 8, [100.0, 101.0, 99.0]);

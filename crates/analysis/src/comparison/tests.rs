@@ -43,7 +43,7 @@ pub(super) fn at(concurrency: u32, mut summary: Summary) -> Summary {
 }
 
 pub(super) fn side(name: &str, runs: Vec<Summary>) -> Side {
-    Side { name: name.to_owned(), source: format!("set-{name}"), runs, suite: None }
+    Side { name: name.to_owned(), source: format!("set-{name}"), runs, rows: None, suite: None }
 }
 
 pub(super) fn runs(seed: u64, throughputs: &[f64]) -> Vec<Summary> {

@@ -13,12 +13,19 @@ use crate::terminal::Ink;
 /// What the speed-up table is about: prompts and answers.
 const SPEED_UPS: [&str; 2] = ["input_throughput", "output_throughput"];
 
+/// More levels than these are told by what decides alone: two matrices would be pages of tables.
+const LEVELS_MAX: usize = 16;
+
 /// Every table of the comparison, in the order of the page.
 pub(super) fn all(comparison: &Comparison, names: &Names) -> Vec<Grid> {
     let mut grids = Vec::new();
-    for level in &comparison.levels {
-        let of_side = |side| quantities(comparison, names, level, side);
-        grids.extend(level.against.iter().map(of_side));
+    if LEVELS_MAX < comparison.levels.len() {
+        grids.push(deciding(comparison, names));
+    } else {
+        for level in &comparison.levels {
+            let of_side = |side| quantities(comparison, names, level, side);
+            grids.extend(level.against.iter().map(of_side));
+        }
     }
     // With one level and one side it would only repeat the table above it.
     if 1 < comparison.levels.len() || 1 < comparison.outcomes.len() {
@@ -54,17 +61,57 @@ fn quantities(
     }
 }
 
+/// What decides at every level, a line for each.
+fn deciding(comparison: &Comparison, names: &Names) -> Grid {
+    let several = 1 < comparison.outcomes.len();
+    let mut title = words::title(&comparison.primary);
+    let mut rows = Vec::new();
+    for level in &comparison.levels {
+        for side in &level.against {
+            let Some(found) = side.quantities.iter().find(|found| found.primary) else { continue };
+            title = titled(found);
+            let of = if several { format!(", {}", names.of(&side.side)) } else { String::new() };
+            let place = Cell::plain(format!("{}{of}", names.place(&level.told())));
+            rows.push([vec![place], figures(found)].concat());
+        }
+    }
+    let other = comparison.outcomes.first().filter(|_| !several);
+    let other = other.map_or("other", |outcome| names.of(&outcome.side));
+    let heads = ["", names.base(), other, "change", "95 % interval", "verdict"];
+    let folded = "of so many rows only what decides is told: --primary takes another quantity, and \
+                  --json has them all";
+    Grid {
+        title: Some(title),
+        heads: heads.map(str::to_owned).to_vec(),
+        rows,
+        remarks: words::other_confidence(comparison)
+            .into_iter()
+            .chain([folded.to_owned()])
+            .collect(),
+    }
+}
+
 fn quantity(found: &QuantityComparison) -> Vec<Cell> {
+    let title = titled(found);
+    let title = if found.primary { Cell::painted(title, Ink::Bold) } else { Cell::plain(title) };
+    [vec![title], figures(found)].concat()
+}
+
+/// With its unit.
+fn titled(found: &QuantityComparison) -> String {
     let name = &found.quantity;
     let unit = if words::is_share(name) { String::new() } else { format!(" ({})", found.unit) };
-    let title = format!("{}{unit}", words::title(name));
+    format!("{}{unit}", words::title(name))
+}
+
+/// Both sides, the change and what is thought of it.
+fn figures(found: &QuantityComparison) -> Vec<Cell> {
     let value = |side: &inferometer_analysis::comparison::SideValue| {
         let mark = if side.certified || side.mean.is_none() { "" } else { "~" };
-        Cell::plain(format!("{mark}{}", words::value(name, side.mean)))
+        Cell::plain(format!("{mark}{}", words::value(&found.quantity, side.mean)))
     };
     let verdict = found.judgement.key();
     vec![
-        if found.primary { Cell::painted(title, Ink::Bold) } else { Cell::plain(title) },
         value(&found.base),
         value(&found.other),
         Cell::plain(words::either(found.change, found.bare_ratio)),

@@ -59,6 +59,7 @@ fn check_names(names: &[&str]) -> Result<(), Failure> {
 
 fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failure> {
     let alone = typed.len() == 1;
+    let is_matrices = !alone && are_matrices(&typed);
     let mut sides: Vec<Side> = Vec::new();
     for (name, found) in typed {
         match found {
@@ -66,6 +67,7 @@ fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failur
                 name: name.map_or_else(|| letter(sides.len()), str::to_owned),
                 source: run.id().to_owned(),
                 runs: vec![summary(&run)?],
+                rows: None,
                 suite: None,
             }),
             Stored::Import(import, _) => {
@@ -74,16 +76,21 @@ fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failur
             }
             Stored::Set(set) => {
                 let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+                let whole = || name.map_or_else(|| letter(sides.len()), str::to_owned);
                 if let Question::Suite(suite) = &manifest.campaign.question {
-                    let name = name.map_or_else(|| letter(sides.len()), str::to_owned);
-                    sides.push(suite_side(name, &set, &manifest, suite, talk)?);
+                    sides.push(suite_side(whole(), &set, &manifest, suite, talk)?);
+                    continue;
+                }
+                if is_matrices {
+                    sides.push(matrix_side(whole(), &set, &manifest, talk)?);
                     continue;
                 }
                 let conditions = conditions(&set, manifest, talk)?;
                 let several = 1 < conditions.len();
                 for (condition, runs) in conditions {
                     let name = part_name(sides.len(), name, several.then_some(condition), alone);
-                    sides.push(Side { name, source: set.id().to_owned(), runs, suite: None });
+                    let source = set.id().to_owned();
+                    sides.push(Side { name, source, runs, rows: None, suite: None });
                 }
             }
         }
@@ -154,9 +161,45 @@ fn suite_side(
         row.map_or_else(String::new, |row| row.name.clone())
     };
     let rows = results.iter().map(row_of).collect();
-    let suite = SuiteSide { name: suite.name.clone(), hash: suite.hash.clone(), rows };
+    let suite = SuiteSide { name: suite.name.clone(), hash: suite.hash.clone() };
     let runs = results.into_iter().map(|result| result.summary).collect();
-    Ok(Side { name, source: set.id().to_owned(), runs, suite: Some(suite) })
+    Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: Some(suite) })
+}
+
+/// Cells of one matrix stand against each other; of several, each against the cell of its name.
+fn are_matrices(typed: &[Typed<'_>]) -> bool {
+    typed.iter().all(|(_, found)| match found {
+        Stored::Set(set) => set
+            .manifest()
+            .is_ok_and(|manifest| matches!(manifest.campaign.question, Question::Matrix(_))),
+        Stored::Run(_) | Stored::Import(..) => false,
+    })
+}
+
+/// A matrix is one side, whose runs are known by their cells, and by their loads where there are
+/// several.
+fn matrix_side(
+    name: String,
+    set: &SetDirectory,
+    manifest: &SetManifest,
+    talk: &impl Fn(&str),
+) -> Result<Side, Failure> {
+    let results = results(set, manifest, talk)?;
+    if results.is_empty() {
+        return Err(Failure::usage(format!("no cell of matrix {} has a finished run", set.id()))
+            .hint("its report says why: inferometer report"));
+    }
+    let campaign = &manifest.campaign;
+    let several = matches!(&campaign.question, Question::Matrix(it) if 1 < it.levels.len());
+    let row_of = |result: &PointResult| {
+        let place = usize::try_from(result.point.condition).ok();
+        let cell = place.and_then(|place| campaign.conditions.get(place));
+        let cell = cell.map_or_else(String::new, |condition| condition.name.clone());
+        if several { format!("{cell} · {}", result.point.level) } else { cell }
+    };
+    let rows = results.iter().map(row_of).collect();
+    let runs = results.into_iter().map(|result| result.summary).collect();
+    Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: None })
 }
 
 /// The runs of a set by its conditions, in their order.
