@@ -191,7 +191,7 @@ impl Simulator<'_> {
         let directory = writer.directory();
         let telemetry =
             spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
-        let mut watching = Watching::new(telemetry);
+        let mut watching = Watching::new(telemetry, self.engine.config().generation);
         let write = |entry| Ok(writer.append(&entry)?);
         let watch = |sample: &Sample| watching.note(sample);
         let mut journal = Journal::new(spec.workload.streaming, write, watch);

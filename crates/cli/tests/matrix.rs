@@ -102,6 +102,28 @@ fn cells_that_do_not_fit_are_results_and_the_others_are_measured() {
 }
 
 #[test]
+fn two_matrices_are_compared_cell_by_cell() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        three().make(folder.path());
+        done(&output(&RESUME, folder.path()));
+    }
+    let listed = json_of(&output(&["runs", "--json"], folder.path()).stdout);
+    let id = |place: usize| listed["sets"][place]["id"].as_str().unwrap().to_owned();
+    let compared = output(&["compare", &id(0), &id(1), "--json"], folder.path());
+    let document = done(&compared);
+    let rows: Vec<&str> = document["levels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|level| level["scenario"].as_str().unwrap())
+        .collect();
+    assert_eq!(rows.len(), 4, "two cells of three fit, at two loads each: {rows:?}");
+    assert!(rows[0].ends_with(" · 4 at once") || rows[0].ends_with(" · 1 at once"), "{rows:?}");
+    assert_eq!(document["outcomes"][0]["judgement"], "same");
+}
+
+#[test]
 fn a_matrix_in_which_nothing_fits_is_no_result() {
     let folder = tempfile::tempdir().unwrap();
     Asked { cells: &THREE[1..2], ..three() }.make(folder.path());

@@ -92,6 +92,23 @@ fn pages_are_at_most_a_hundred_columns_wide_and_steer_no_terminal() {
 }
 
 #[test]
+fn of_many_rows_only_what_decides_is_told() {
+    let matrix = |name: &str, seed: u64, throughput: f64| {
+        let cells = 1..=20_u32;
+        let rows = cells.clone().map(|cell| format!("preset {cell} · model")).collect();
+        let runs = cells.map(|cell| run(seed, 8, throughput * f64::from(cell))).collect();
+        Side { rows: Some(rows), ..side(name, runs) }
+    };
+    let found = Comparison::of(&[matrix("old", 1, 100.0), matrix("new", 2, 110.0)], &terms());
+    let page = comparison::terminal(&found.unwrap(), Style::Plain);
+    let told = page.lines().filter(|line| line.contains("preset 7 · model")).count();
+    assert_eq!(told, 2, "with its judgement, and among the speed-ups: {page}");
+    assert!(page.contains("Output throughput (tok/s)\n"), "{page}");
+    assert!(page.contains("of so many rows only what decides is told"), "{page}");
+    assert!(!page.contains("TTFT mean"), "{page}");
+}
+
+#[test]
 fn sides_of_like_names_are_told_apart() {
     let page = |one: &str, other: &str| {
         let sides = [side(one, five(1, 8, 1_000.0)), side(other, five(11, 8, 900.0))];

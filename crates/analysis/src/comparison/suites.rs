@@ -114,6 +114,23 @@ mod tests {
     }
 
     #[test]
+    fn matrices_are_compared_cell_by_cell_although_all_have_one_load() {
+        let matrix = |name: &str, cells: &[(&str, u32, [f64; 3])]| Side {
+            suite: None,
+            ..suite(name, "none", cells)
+        };
+        let (old, new) =
+            (("h100 · 8B", 8, [50.0, 51.0, 49.0]), ("h100 · 8B", 8, [60.0, 61.0, 59.0]));
+        let other = ("mi210 · 8B", 8, [30.0, 31.0, 29.0]);
+        let found = compare(&[matrix("A", &[other, old]), matrix("B", &[new])]);
+        let rows: Vec<String> = found.levels.iter().map(LevelComparison::told).collect();
+        assert_eq!(rows, ["h100 · 8B"]);
+        let change = found.levels[0].quantity(0, "output_throughput").unwrap().change.unwrap();
+        assert!((change.value() - 1.2).abs() < 0.01, "{change:?}");
+        assert_eq!(found.unmatched[0].told(), "mi210 · 8B");
+    }
+
+    #[test]
     fn a_suite_and_a_run_have_nothing_in_common() {
         let base = suite("A", "aa", &[SHORT]);
         let problem = Comparison::of(&[base, side("B", runs(1, &[100.0]))], &terms());

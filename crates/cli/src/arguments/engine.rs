@@ -143,7 +143,7 @@ pub(crate) struct ServeArguments {
     /// How many times faster than the real server [default: 1]
     #[arg(long, value_name = "TIMES")]
     pub(crate) speed: Option<f64>,
-    /// Whose names /metrics has [default: vllm-v1]
+    /// Whose names /metrics has [default: vLLM's of its --generation]
     #[arg(long, value_enum, value_name = "NAMES")]
     pub(crate) metrics_names: Option<MetricsNames>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]

@@ -65,6 +65,7 @@ static COEFFICIENTS: &[Coefficient] = coefficients! {
     "host.per_step_s" SECONDS host.per_step_s;
     "layer_s" SECONDS_EACH layer_s;
     "eta_link" SHARE eta_link;
+    "launch_s" SECONDS_EACH launch_s;
 };
 
 /// Rows that one free coefficient takes.

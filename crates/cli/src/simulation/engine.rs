@@ -105,7 +105,7 @@ impl VirtualEngine {
         }
     }
 
-    pub(super) fn config(&self) -> &SchedulerConfig {
+    pub(crate) fn config(&self) -> &SchedulerConfig {
         self.scheduler.config()
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use inferometer_engine::scheduler::Generation;
 use inferometer_model::telemetry::{
     Counters, DevicesAbsence, Dialect, Gauges, TelemetryEntry, TelemetrySample, Timings,
 };
@@ -16,18 +17,19 @@ pub(crate) struct Watching {
     writer: Option<TelemetryWriter>,
     failed: Option<StoreError>,
     pub(crate) kv_usage_max: f64,
+    generation: Generation,
 }
 
 impl Watching {
-    pub(crate) fn new(writer: Option<TelemetryWriter>) -> Self {
-        let mut watching = Self { writer, failed: None, kv_usage_max: 0.0 };
+    pub(crate) fn new(writer: Option<TelemetryWriter>, generation: Generation) -> Self {
+        let mut watching = Self { writer, failed: None, kv_usage_max: 0.0, generation };
         watching.write(&TelemetryEntry::DevicesAbsent(DevicesAbsence::Pretended));
         watching
     }
 
     pub(crate) fn note(&mut self, sample: &Sample) {
         self.kv_usage_max = self.kv_usage_max.max(sample.gauges.kv_usage);
-        self.write(&entry(sample));
+        self.write(&entry(sample, self.generation));
     }
 
     fn write(&mut self, entry: &TelemetryEntry) {
@@ -48,24 +50,28 @@ impl Watching {
     }
 }
 
-/// A sample that took no time to take.
-fn entry(sample: &Sample) -> TelemetryEntry {
+/// A sample that took no time to take. The older generation tells of blocks in host memory, of which
+/// there are never any here, and of its prefix cache no more than a rate.
+fn entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
     let (gauges, counters) = (sample.gauges, sample.counters);
+    let is_older = generation != Generation::V1;
+    let of_older = is_older.then_some(0.0);
+    let of_newer = |count: u64| (!is_older).then_some(count as f64);
     TelemetryEntry::Sample(TelemetrySample {
         at: sample.at,
         took: Duration::ZERO,
-        dialect: Dialect::VllmV1,
+        dialect: if is_older { Dialect::VllmV0 } else { Dialect::VllmV1 },
         process_start_s: None,
         gauges: Gauges {
             running: Some(gauges.running.into()),
             waiting: Some(gauges.waiting.into()),
-            swapped: None,
+            swapped: of_older,
             kv_usage: Some(gauges.kv_usage),
-            cpu_kv_usage: None,
+            cpu_kv_usage: of_older,
         },
         counters: Counters {
-            prefix_queries: Some(counters.prefix_queries as f64),
-            prefix_hits: Some(counters.prefix_hits as f64),
+            prefix_queries: of_newer(counters.prefix_queries),
+            prefix_hits: of_newer(counters.prefix_hits),
             preemptions: Some(counters.preemptions as f64),
             prompt_tokens: Some(counters.prompt_tokens as f64),
             generation_tokens: Some(counters.generation_tokens as f64),

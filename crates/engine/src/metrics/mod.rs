@@ -27,7 +27,7 @@ mod vllm;
 use self::observed::Observed;
 use self::pace::Pace;
 use self::requests::{Requests, Tracked};
-use crate::scheduler::{Counters, Gauges, Listener, RequestEnd, RequestFacts, Step};
+use crate::scheduler::{Counters, Gauges, Generation, Listener, RequestEnd, RequestFacts, Step};
 
 /// The `content-type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=1.0.0; charset=utf-8";
@@ -39,6 +39,16 @@ pub enum MetricNames {
     VllmV1,
     VllmV0,
     Sglang,
+}
+
+impl MetricNames {
+    /// Those of the servers that put their steps together so.
+    pub const fn of(generation: Generation) -> Self {
+        match generation {
+            Generation::V1 => Self::VllmV1,
+            Generation::V0 { .. } => Self::VllmV0,
+        }
+    }
 }
 
 /// What does not change while an engine runs.

@@ -28,6 +28,8 @@ pub struct StepParts {
     pub communication: f64,
     /// What does not depend on the batch.
     pub fixed: f64,
+    /// Launching kernels one by one, while the GPUs work on those before; zero where graphs do it.
+    pub launch: f64,
     pub host: f64,
 }
 
@@ -38,6 +40,11 @@ impl StepParts {
             + self.attention_decode
             + self.communication
             + self.fixed
+    }
+
+    /// Until the GPUs are through: they do not run ahead of their launches.
+    pub fn launched(&self) -> f64 {
+        self.gpu().max(self.launch)
     }
 }
 
@@ -113,6 +120,7 @@ impl PhysicsStep {
             communication: machine.communication_s(tokens, latency, coefficients.eta_link)
                 + machine.handover_s(tokens, latency, coefficients.eta_link),
             fixed: self.fixed_s(small),
+            launch: self.launch_s(),
             host: self.host_s(shape),
         }
     }
@@ -164,6 +172,15 @@ impl PhysicsStep {
             + large
     }
 
+    /// A layer has about twelve kernels, and two all-reduces where GPUs share it.
+    fn launch_s(&self) -> f64 {
+        if self.machine.graphs_max > 0 {
+            return 0.0;
+        }
+        let shared = if self.machine.tensor_parallel > 1 { 14.0 / 12.0 } else { 1.0 };
+        self.coefficients.launch_s * f64::from(self.machine.layers) * shared
+    }
+
     fn host_s(&self, shape: &StepShape) -> f64 {
         let host = &self.coefficients.host;
         let requests = f64::from(shape.prefills) + f64::from(shape.decodes);
@@ -187,9 +204,9 @@ impl StepTime for PhysicsStep {
     fn step_ns(&mut self, shape: &StepShape) -> u64 {
         let parts = self.parts(shape);
         let step = if self.machine.async_scheduling {
-            parts.gpu().max(parts.host)
+            parts.launched().max(parts.host)
         } else {
-            parts.gpu() + parts.host
+            parts.launched() + parts.host
         };
         // Noise shortens a step, but not below what the hardware can do.
         ceil_ns(step * self.noise_factor()).max(self.bound_ns(shape))

@@ -256,8 +256,23 @@ fn decode_only_steps_are_padded_and_others_are_not() {
     assert!((padded / (head + layers) - 1.0).abs() < 1e-9);
     let mixed = StepShape { prefills: 1, prefill_tokens: 1, ..nine.clone() };
     assert!(step.parts(&mixed).compute < padded);
-    let eager = Machine { graphs_max: 0, ..step.machine().clone() };
-    assert!(physics(eager).step_ns(&nine) < step.step_ns(&nine));
+    let eager = physics(Machine { graphs_max: 0, ..step.machine().clone() });
+    assert!(eager.parts(&nine).compute < padded);
+}
+
+#[test]
+fn without_graphs_the_gpus_wait_for_their_launches() {
+    let recorded = machine("h100-llama-3.1-8b");
+    let eager =
+        |tensor_parallel| physics(Machine { graphs_max: 0, tensor_parallel, ..recorded.clone() });
+    let (one, several) = (decodes(1, 1000), decodes(8_000, 1000));
+    let launches = 32.0 * 4.8e-4;
+    assert_eq!(physics(recorded.clone()).parts(&one).launch, 0.0);
+    assert!((eager(1).parts(&one).launched() - launches).abs() < 1e-12, "a small step waits");
+    let large = eager(1).parts(&several);
+    assert!(launches < large.gpu() && large.launched() == large.gpu(), "a large one does not");
+    assert!((eager(2).parts(&one).launch / launches - 14.0 / 12.0).abs() < 1e-12);
+    assert!(physics(recorded.clone()).step_ns(&one) < eager(1).step_ns(&one));
 }
 
 #[test]

@@ -62,15 +62,17 @@ fn serve(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
     let profile = Profile::compose(&choice(typed)).map_err(|error| embedded::refusal(&error))?;
     let flags = &typed.serve;
     let default = ServeOptions::default();
+    let metric_names = match flags.metrics_names {
+        None => MetricNames::of(profile.scheduler.generation),
+        Some(MetricsNames::VllmV1) => MetricNames::VllmV1,
+        Some(MetricsNames::VllmV0) => MetricNames::VllmV0,
+        Some(MetricsNames::Sglang) => MetricNames::Sglang,
+    };
     Ok(ServeOptions {
         profile,
         step: flags.step,
         speed: flags.speed.unwrap_or(default.speed),
-        metric_names: match flags.metrics_names {
-            None | Some(MetricsNames::VllmV1) => MetricNames::VllmV1,
-            Some(MetricsNames::VllmV0) => MetricNames::VllmV0,
-            Some(MetricsNames::Sglang) => MetricNames::Sglang,
-        },
+        metric_names,
         api_key: api_key(flags.api_key_file.as_deref())?,
         log_steps: flags.log_steps,
     })
