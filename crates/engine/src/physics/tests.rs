@@ -246,7 +246,7 @@ fn a_batch_of_many_tokens_meets_all_experts() {
 
 #[test]
 fn decode_only_steps_are_padded_and_others_are_not() {
-    let mut step = physics(machine("h100-llama-3.1-8b"));
+    let step = physics(machine("h100-llama-3.1-8b"));
     let with = |count| step.clone().parts(&decodes(count, 1000)).weights;
     assert!((with(9) - with(16)).abs() < 1e-12);
     let nine = decodes(9, 1000);
@@ -267,10 +267,10 @@ fn without_graphs_the_gpus_wait_for_their_launches() {
         |tensor_parallel| physics(Machine { graphs_max: 0, tensor_parallel, ..recorded.clone() });
     let (one, several) = (decodes(1, 1000), decodes(8_000, 1000));
     let launches = 32.0 * 4.8e-4;
-    assert_eq!(physics(recorded.clone()).parts(&one).launch, 0.0);
+    assert!(physics(recorded.clone()).parts(&one).launch.abs() < 1e-12);
     assert!((eager(1).parts(&one).launched() - launches).abs() < 1e-12, "a small step waits");
     let large = eager(1).parts(&several);
-    assert!(launches < large.gpu() && large.launched() == large.gpu(), "a large one does not");
+    assert!(launches < large.gpu() && large.launched() <= large.gpu(), "a large one does not");
     assert!((eager(2).parts(&one).launch / launches - 14.0 / 12.0).abs() < 1e-12);
     assert!(physics(recorded.clone()).step_ns(&one) < eager(1).step_ns(&one));
 }

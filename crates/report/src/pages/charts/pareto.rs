@@ -46,7 +46,7 @@ pub(in crate::pages) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
 /// GPUs of a server, where all rows know the same number of them.
 fn gpus(series: &[Series<'_>]) -> Option<u32> {
     let rows = series.iter().flat_map(|one| &one.rows);
-    let mut known = rows.filter_map(|row| row.drawn()).map(|run| gpus_used(run));
+    let mut known = rows.filter_map(|row| row.drawn()).map(gpus_used);
     let first = known.next()??;
     (0 < first && known.all(|other| other == Some(first))).then_some(first)
 }
