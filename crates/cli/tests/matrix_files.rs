@@ -102,6 +102,7 @@ fn the_plan_is_told_first_and_runs_with_failed_requests_are_measured_again() {
     let folder = tempfile::tempdir().unwrap();
     // Some prompts have no room.
     let tight = SMALL.replace("concurrency = [2]", "concurrency = [2]\ncontexts = [128]");
+    let tight = tight.replace(", max_model_len = 2048", "");
     let tight = tight.replace("input_tokens = 32", "input_tokens = \"uniform:118..140\"");
     fs::write(folder.path().join("tight.toml"), tight).unwrap();
     let only = ["matrix", "tight.toml", "--virtual", "--only", "model=3B"];

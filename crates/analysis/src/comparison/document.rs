@@ -33,7 +33,7 @@ pub struct Comparison {
     pub primary_confidence: f64,
     /// What it decides, for each side but the base; empty when no runs are left to compare.
     pub outcomes: Vec<SideOutcome>,
-    /// From the lowest to the highest; the rows of suites in their order.
+    /// From the lowest to the highest; rows in their order.
     pub levels: Vec<LevelComparison>,
     /// Levels that not all sides have.
     pub unmatched: Vec<UnmatchedLevel>,
@@ -63,7 +63,7 @@ pub struct SideFacts {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideRun {
-    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub id: String,
@@ -100,7 +100,7 @@ pub struct SideOutcome {
 /// A level at which the primary quantity has no change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelWithout {
-    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub level: Level,
@@ -109,7 +109,7 @@ pub struct LevelWithout {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelComparison {
-    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub level: Level,
@@ -179,7 +179,7 @@ pub struct PermutationTest {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnmatchedLevel {
-    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub level: Level,
@@ -220,7 +220,7 @@ const fn one_side() -> f64 {
     2.0 * UPPER - 1.0
 }
 
-/// A row of a suite by its name, which has its level; a level of anything else by itself.
+/// A row by its name, which has its level; a level of anything else by itself.
 pub(super) fn told(scenario: Option<&String>, level: Level) -> String {
     scenario.map_or_else(|| level.to_string(), Clone::clone)
 }

@@ -35,7 +35,7 @@ pub enum LayoutProblem {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutFigures {
-    /// Of a suite: its row, such as `Concurrency Scaling (c=4)`.
+    /// Of a suite or a matrix: its row, such as `Concurrency Scaling (c=4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     pub level: Level,

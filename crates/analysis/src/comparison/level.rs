@@ -1,4 +1,4 @@
-//! Which runs stand against which: those at the same level, and of suites those of the same row.
+//! Which runs stand against which: those at the same level, and of suites and matrices those of the same row.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 /// The runs of every side at one level, in the order of the sides. None is empty.
 #[derive(Debug)]
 pub(super) struct Group<'a, R> {
-    /// The row of a suite.
+    /// The row of a suite or a matrix.
     pub(super) scenario: Option<&'a str>,
     pub(super) level: Level,
     pub(super) runs: Vec<Vec<&'a R>>,
@@ -34,7 +34,7 @@ pub(super) fn level_of(summary: &Summary) -> Level {
     }
 }
 
-/// A run that may be compared, its level, and the row of a suite that it is of.
+/// A run that may be compared, its level, and the row that it is of.
 #[derive(Debug)]
 struct Placed<'a, R> {
     scenario: Option<&'a str>,
@@ -67,7 +67,7 @@ pub(super) fn sheet_groups(sides: &[SheetSide]) -> Matched<'_, Sheet> {
 }
 
 /// Matches levels. Sides of one level each stand against each other whatever it is: whether they
-/// may is for the objections to say. Rows of suites have names, and only the same are matched.
+/// may is for the objections to say. Rows have names, and only the same are matched.
 fn matched<'a, R>(names: &[&str], valid: &[Vec<Placed<'a, R>>]) -> Matched<'a, R> {
     let has_one_each = valid.iter().all(|runs| {
         let mut found = runs.iter().map(Placed::place);
@@ -112,7 +112,7 @@ fn sheets_compared(side: &SheetSide) -> Vec<Placed<'_, Sheet>> {
     side.compared().map(placed).collect()
 }
 
-/// From the lowest to the highest, rates and concurrencies apart; rows of suites in their order.
+/// From the lowest to the highest, rates and concurrencies apart; rows in their order.
 fn places<'a, R>(sides: &[Vec<Placed<'a, R>>]) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
     for place in sides.iter().flatten().map(Placed::place) {

@@ -51,10 +51,19 @@ pub struct Side {
     /// The run or set that it comes from.
     pub source: String,
     pub runs: Vec<Summary>,
-    /// Of a suite or a matrix: the row of each run, in their order, such as `Concurrency Scaling
-    /// (c=4)`. They are of several workloads or servers, and stand against those of the same row.
-    pub rows: Option<Vec<String>>,
+    /// Of a suite or a matrix, whose runs are of several workloads or servers, and stand against those
+    /// of the same row.
+    pub rows: Option<Rows>,
     pub suite: Option<SuiteSide>,
+}
+
+/// The rows of a side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// That of each run, in their order, such as `Concurrency Scaling (c=4)`.
+    pub of_runs: Vec<String>,
+    /// Those that came to nothing, and why.
+    pub failed: Vec<(String, String)>,
 }
 
 /// What a side that is a suite was asked.
@@ -156,8 +165,12 @@ fn concluded(
 
 impl SideFacts {
     fn of(side: &Side) -> Self {
-        let all =
-            |noun, of: fn(&Summary) -> Option<&str>| told(noun, side.runs.iter().filter_map(of));
+        // Rows of a suite, and repeated runs, are of one server, which may have another port each time.
+        let is_matrix = side.rows.is_some() && side.suite.is_none();
+        let all = |noun, of: fn(&Summary) -> Option<&str>| {
+            let runs = if is_matrix { side.runs.as_slice() } else { side.runs.get(..1)? };
+            told(noun, runs.iter().filter_map(of))
+        };
         let runs = side.runs.iter().enumerate().map(|(place, run)| SideRun {
             scenario: side.row_of(place).map(str::to_owned),
             id: run.run.id.clone(),
@@ -187,7 +200,7 @@ impl Side {
 
     /// The row that one of its runs is of.
     fn row_of(&self, run: usize) -> Option<&str> {
-        self.rows.as_ref()?.get(run).map(String::as_str)
+        self.rows.as_ref()?.of_runs.get(run).map(String::as_str)
     }
 }
 

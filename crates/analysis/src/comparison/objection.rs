@@ -47,11 +47,15 @@ pub(super) const PROMISES: &str = "promises";
 pub(super) fn objections(sides: &[Side], groups: &[Group<'_, Summary>]) -> Vec<Objection> {
     let mut found: Vec<Objection> = sides.iter().flat_map(of_side).collect();
     found.extend(run_twice(sides));
+    found.extend(sides.iter().flat_map(|side| failed_rows(side, sides)));
     found.extend(suites::differences(sides, groups));
     for group in groups {
         let [base, others @ ..] = group.runs.as_slice() else { continue };
         for (runs, side) in others.iter().zip(&sides[1..]) {
-            for objection in between(base, runs, side) {
+            for mut objection in between(base, runs, side) {
+                if let Some(row) = group.scenario {
+                    objection.text = format!("{} (first at {row})", objection.text);
+                }
                 let is_same =
                     |known: &&Objection| known.key == objection.key && known.side == objection.side;
                 if found.iter().find(is_same).is_none() {
@@ -112,6 +116,39 @@ fn of_side(side: &Side) -> Vec<Objection> {
         }
     }
     found
+}
+
+/// A cell that fitted before and fails now is a change, and no figure says so.
+fn failed_rows(side: &Side, sides: &[Side]) -> Vec<Objection> {
+    const TOLD_MAX: usize = 4;
+    let failed = side.rows.iter().flat_map(|rows| &rows.failed);
+    let is_elsewhere = |(row, _): &&(String, String)| {
+        let others = sides.iter().filter(|other| other.name != side.name);
+        others.flat_map(|other| &other.rows).any(|rows| rows.of_runs.contains(row))
+    };
+    let (lost, nowhere): (Vec<_>, Vec<_>) = failed.partition(is_elsewhere);
+    let told = |(key, weight, rows, which): (&str, Weight, Vec<&(String, String)>, &str)| {
+        let count = rows.len();
+        let mut names: Vec<String> =
+            rows.iter().take(TOLD_MAX).map(|(row, why)| format!("{row} ({why})")).collect();
+        if TOLD_MAX < count {
+            names.push(format!("and {} more", count - TOLD_MAX));
+        }
+        let noun = if count == 1 { "row" } else { "rows" };
+        let text = format!(
+            "{count} {noun} of {} came to nothing, and {which}: {}",
+            side.name,
+            names.join(", ")
+        );
+        let remedy = "its report says why, and what to do: inferometer report";
+        let remedy = format!("{remedy} {}", side.source);
+        (0 < count).then(|| objection(key, weight, side, text, &remedy))
+    };
+    let found = [
+        ("failed_rows", Weight::Warning, lost, "another side has it"),
+        ("rows_of_nobody", Weight::Note, nowhere, "no other side has it"),
+    ];
+    found.into_iter().filter_map(told).collect()
 }
 
 fn run_twice(sides: &[Side]) -> Option<Objection> {

@@ -54,7 +54,7 @@ fn between(
 mod tests {
     use super::*;
     use crate::comparison::tests::{at, compare, runs, side, terms};
-    use crate::comparison::{Comparison, ComparisonProblem, LevelComparison};
+    use crate::comparison::{Comparison, ComparisonProblem, LevelComparison, Rows};
 
     /// Three runs of each of these rows: a name, a concurrency, and what each run gave.
     fn suite(name: &str, hash: &str, rows: &[(&str, u32, [f64; 3])]) -> Side {
@@ -64,7 +64,11 @@ mod tests {
             names.extend(throughputs.map(|_| (*row).to_owned()));
         }
         let suite = SuiteSide { name: "standard".to_owned(), hash: hash.to_owned() };
-        Side { suite: Some(suite), rows: Some(names), ..side(name, all) }
+        Side {
+            suite: Some(suite),
+            rows: Some(Rows { of_runs: names, failed: Vec::new() }),
+            ..side(name, all)
+        }
     }
 
     const SHORT: (&str, u32, [f64; 3]) = ("Short", 8, [100.0, 101.0, 99.0]);
@@ -128,6 +132,33 @@ mod tests {
         let change = found.levels[0].quantity(0, "output_throughput").unwrap().change.unwrap();
         assert!((change.value() - 1.2).abs() < 0.01, "{change:?}");
         assert_eq!(found.unmatched[0].told(), "mi210 · 8B");
+    }
+
+    #[test]
+    fn cells_that_came_to_nothing_are_told_with_their_reasons() {
+        let failing = |name: &str, failed: &[&str]| {
+            let mut side = Side { suite: None, ..suite(name, "none", &[SHORT]) };
+            let reason = |row: &&str| ((*row).to_owned(), "out of memory".to_owned());
+            side.rows.as_mut().unwrap().failed = failed.iter().map(reason).collect();
+            side
+        };
+        let whole = Side { suite: None, ..suite("A", "none", &[SHORT, LONG]) };
+        let found = compare(&[whole, failing("B", &["Long", "Vast"])]);
+        let told = |key: &str| found.objections.iter().find(|it| it.key == key).cloned();
+        let lost = told("failed_rows").unwrap();
+        assert_eq!((lost.weight, lost.side.as_str()), (Weight::Warning, "B"));
+        assert_eq!(
+            lost.text,
+            "1 row of B came to nothing, and another side has it: Long (out of memory)"
+        );
+        let nowhere = told("rows_of_nobody").unwrap();
+        assert_eq!(
+            (nowhere.weight, nowhere.text.as_str()),
+            (
+                Weight::Note,
+                "1 row of B came to nothing, and no other side has it: Vast (out of memory)"
+            )
+        );
     }
 
     #[test]

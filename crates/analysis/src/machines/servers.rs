@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use inferometer_model::Observations;
 use inferometer_model::deployment::DeploymentFacts;
-use inferometer_model::system::ServerFacts;
+use inferometer_model::system::{KnownBy, ServerFacts};
 use inferometer_model::telemetry::DevicesSample;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub(super) fn of(observations: &Observations) -> Option<(ServersBy, BTreeSet<u32
     let samples = &observations.machines.devices;
     let by_processes = || Some((ServersBy::Processes, by_processes(server, samples)?));
     let by_name = || Some((ServersBy::Environment, named(server.deployment.as_ref()?, samples)?));
-    let only = || Some((ServersBy::OnlyOne, only(samples)?));
+    let only = || Some((ServersBy::OnlyOne, only(server, samples)?));
     by_processes().or_else(by_name).or_else(only)
 }
 
@@ -43,18 +43,10 @@ fn by_processes(server: &ServerFacts, samples: &[DevicesSample]) -> Option<BTree
 
 /// Names other than numbers (`GPU-…`, `all`) say nothing here: looks have only numbers.
 fn named(deployment: &DeploymentFacts, samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
-    let value = |name: &str| {
-        let found = deployment.environment.iter().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str())
-    };
-    let of_program = || {
-        let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"];
-        names.into_iter().find_map(value)
-    };
     let list = match deployment.kind.as_str() {
-        "process" => of_program()?,
+        "process" => given(deployment)?,
         // Only the engine of containers heeds this one, and inside they are numbered anew.
-        "container" if of_program().is_none() => value("NVIDIA_VISIBLE_DEVICES")?,
+        "container" if given(deployment).is_none() => value(deployment, "NVIDIA_VISIBLE_DEVICES")?,
         _ => return None,
     };
     let numbers: BTreeSet<u32> =
@@ -62,9 +54,25 @@ fn named(deployment: &DeploymentFacts, samples: &[DevicesSample]) -> Option<BTre
     numbers.is_subset(&seen(samples)).then_some(numbers)
 }
 
-/// In a container the processes on a GPU have numbers of the host, or are not told at all.
-fn only(samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
-    Some(seen(samples)).filter(|seen| seen.len() == 1)
+/// What the environment of the program lets it see, in its own words.
+fn given(deployment: &DeploymentFacts) -> Option<&str> {
+    let names = ["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"];
+    names.into_iter().find_map(|name| value(deployment, name))
+}
+
+fn value<'a>(deployment: &'a DeploymentFacts, name: &str) -> Option<&'a str> {
+    let found = deployment.environment.iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// In a container the processes on a GPU have numbers of the host, or are not told at all. A server
+/// of another machine has other GPUs, and one that was given devices by name may have none.
+fn only(server: &ServerFacts, samples: &[DevicesSample]) -> Option<BTreeSet<u32>> {
+    let is_here = server.known_by == Some(KnownBy::Loopback);
+    let is_open = server.deployment.as_ref().is_none_or(|it| given(it).is_none());
+    let is_one = server.gpus_used.unwrap_or(1) <= 1;
+    let seen = Some(seen(samples)).filter(|seen| seen.len() == 1)?;
+    (is_here && is_open && is_one).then_some(seen)
 }
 
 fn seen(samples: &[DevicesSample]) -> BTreeSet<u32> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use inferometer_model::deployment::DeploymentFacts;
 use inferometer_model::observations::Manifest;
-use inferometer_model::system::ServerFacts;
+use inferometer_model::system::{KnownBy, ServerFacts};
 use inferometer_model::telemetry::{
     ClientSample, DeviceReading, DevicesAbsence, DevicesSample, LookMiss, Machines, MissedLook,
 };
@@ -213,18 +213,22 @@ fn gpus_without_a_process_of_the_server_are_in_no_sum_and_nobody_is_new_there() 
     assert_ne!(crate::fixture::raised(&run), []);
 }
 
+fn deployed(kind: &str, name: &str, value: &str) -> DeploymentFacts {
+    DeploymentFacts {
+        kind: kind.to_owned(),
+        command: Vec::new(),
+        image: None,
+        environment: vec![(name.to_owned(), value.to_owned())],
+        ready_after: Duration::ZERO,
+        restarts: 0,
+    }
+}
+
 #[test]
 fn gpus_that_the_environment_names_are_the_servers() {
     let by = |kind: &str, name: &str, value: &str| {
-        let deployment = DeploymentFacts {
-            kind: kind.to_owned(),
-            command: Vec::new(),
-            image: None,
-            environment: vec![(name.to_owned(), value.to_owned())],
-            ready_after: Duration::ZERO,
-            restarts: 0,
-        };
-        let facts = ServerFacts { deployment: Some(deployment), ..ServerFacts::default() };
+        let deployment = Some(deployed(kind, name, value));
+        let facts = ServerFacts { deployment, ..ServerFacts::default() };
         counted(&served(shared(), facts))
     };
     let (named, unknown) = (Some(ServersBy::Environment), (None, vec![0, 1]));
@@ -239,8 +243,14 @@ fn gpus_that_the_environment_names_are_the_servers() {
 
 #[test]
 fn the_only_gpu_of_the_machine_is_the_servers() {
-    let run = served(looked(|_| vec![on(4, &[77])]), ServerFacts::default());
-    assert_eq!(counted(&run), (Some(ServersBy::OnlyOne), vec![4]));
+    let by = |facts: ServerFacts| counted(&served(looked(|_| vec![on(4, &[77])]), facts));
+    let here = ServerFacts { known_by: Some(KnownBy::Loopback), ..ServerFacts::default() };
+    assert_eq!(by(here.clone()), (Some(ServersBy::OnlyOne), vec![4]));
+    let unknown = (None, vec![4]);
+    assert_eq!(by(ServerFacts::default()), unknown, "it may be elsewhere");
+    assert_eq!(by(ServerFacts { gpus_used: Some(2), ..here.clone() }), unknown);
+    let blind = deployed("process", "CUDA_VISIBLE_DEVICES", "-1");
+    assert_eq!(by(ServerFacts { deployment: Some(blind), ..here }), unknown, "it has no GPU");
 }
 
 #[test]

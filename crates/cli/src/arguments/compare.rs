@@ -8,7 +8,8 @@ use super::StoreArguments;
 pub(crate) struct CompareArguments {
     /// Runs, sets or imports: ids, beginnings of one, `latest`, folders, SET/N or IMPORT/N;
     /// `NAME=RUN` names a side. The first is the base. A set of several servers and an import of
-    /// several configurations are one side for each of them
+    /// several configurations are one side for each of them; suites, and matrices where there are
+    /// several, are one side and compared row by row
     #[arg(value_name = "SIDE", required = true)]
     pub(crate) sides: Vec<String>,
     #[command(flatten)]

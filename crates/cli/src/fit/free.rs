@@ -66,6 +66,7 @@ static COEFFICIENTS: &[Coefficient] = coefficients! {
     "layer_s" SECONDS_EACH layer_s;
     "eta_link" SHARE eta_link;
     "launch_s" SECONDS_EACH launch_s;
+    "launch_stage_s" SECONDS_EACH launch_stage_s;
 };
 
 /// Rows that one free coefficient takes.

@@ -80,3 +80,32 @@ fn entry(sample: &Sample, generation: Generation) -> TelemetryEntry {
         dropped: 0,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use inferometer_engine::scheduler::{self, Gauges as EngineGauges};
+    use inferometer_model::Moment;
+
+    use super::*;
+
+    fn told(generation: Generation) -> TelemetrySample {
+        let gauges = EngineGauges { running: 3, waiting: 1, kv_usage: 0.5 };
+        let counters = scheduler::Counters { prefix_queries: 32, ..<_>::default() };
+        let sample = Sample { at: Moment::from_nanos(7), stands_for: 1, gauges, counters };
+        let TelemetryEntry::Sample(sample) = entry(&sample, generation) else {
+            panic!("no sample")
+        };
+        sample
+    }
+
+    #[test]
+    fn each_generation_tells_what_its_servers_do() {
+        let newer = told(Generation::V1);
+        assert_eq!((newer.dialect, newer.gauges.swapped), (Dialect::VllmV1, None));
+        assert_eq!(newer.counters.prefix_queries, Some(32.0));
+        let older = told(Generation::V0 { scheduler_steps: 1 });
+        assert_eq!((older.dialect, older.gauges.swapped), (Dialect::VllmV0, Some(0.0)));
+        assert_eq!((older.gauges.cpu_kv_usage, older.counters.prefix_queries), (Some(0.0), None));
+        assert_eq!(older.gauges.running, Some(3.0));
+    }
+}

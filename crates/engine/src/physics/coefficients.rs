@@ -29,10 +29,12 @@ pub struct Coefficients {
     pub p_norm: f64,
     /// Fixed GPU time of a step, per pipeline stage.
     pub step_s: f64,
-    /// Fixed GPU time per layer: kernel launches, norms, activations.
+    /// Fixed GPU time per layer: gaps between kernels, norms, activations.
     pub layer_s: f64,
     /// Time in which the host launches the kernels of one layer, where no graph was recorded.
     pub launch_s: f64,
+    /// Time until the host of the next pipeline stage has what it launches on, likewise.
+    pub launch_stage_s: f64,
     pub host: HostCost,
     /// How much the longest context holds up the others of its batch: 0 is not at all, 1 as if all
     /// were as long.
@@ -57,12 +59,12 @@ pub struct HostCost {
     pub per_finished_s: f64,
 }
 
-/// The generic set, for systems that nobody has measured here. It is no fit and was held against no
-/// measurement: it takes large matrix multiplications to reach about half of the peak FLOP/s, reads
+/// The generic set, for systems that nobody has measured here. But for launches it is no fit and was
+/// held against no measurement: it takes large matrix multiplications to reach about half of the peak FLOP/s, reads
 /// of weights three quarters of the bandwidth, and the host to be one Python process. It is likely
-/// too kind to models with many experts, whose kernels are many and small. Only the launches have a
-/// source: in a published matrix of servers without graphs, steps took 0.48 ms for each layer, on a
-/// V100 as on an H100.
+/// too kind to models with many experts, whose kernels are many and small. Launches are as in a
+/// published matrix of servers without graphs: steps took 0.48 ms for each layer, on a V100 as on an
+/// H100, and a second pipeline stage took 5 ms more.
 impl Default for Coefficients {
     fn default() -> Self {
         Self {
@@ -78,6 +80,7 @@ impl Default for Coefficients {
             step_s: 5e-4,
             layer_s: 5e-6,
             launch_s: 4.8e-4,
+            launch_stage_s: 5.2e-3,
             host: HostCost::default(),
             kv_skew: 0.1,
             cuda_graphs: true,
@@ -154,6 +157,7 @@ impl Coefficients {
             ("step_s", self.step_s),
             ("layer_s", self.layer_s),
             ("launch_s", self.launch_s),
+            ("launch_stage_s", self.launch_stage_s),
             ("host.per_step_s", self.host.per_step_s),
             ("host.per_request_s", self.host.per_request_s),
             ("host.per_finished_s", self.host.per_finished_s),

@@ -14,6 +14,12 @@ pub struct PhysicsStep {
     noise: Draws,
 }
 
+/// Kernels of a layer of a Llama: two norms, four matrices, rotation, writing and reading the cache,
+/// activation, and what stands between them.
+const LAYER_KERNELS: f64 = 12.0;
+/// What comes to them where GPUs share the layer.
+const ALL_REDUCES: f64 = 2.0;
+
 /// Where the time of a step goes, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepParts {
@@ -172,13 +178,15 @@ impl PhysicsStep {
             + large
     }
 
-    /// A layer has about twelve kernels, and two all-reduces where GPUs share it.
     fn launch_s(&self) -> f64 {
         if self.machine.graphs_max > 0 {
             return 0.0;
         }
-        let shared = if self.machine.tensor_parallel > 1 { 14.0 / 12.0 } else { 1.0 };
-        self.coefficients.launch_s * f64::from(self.machine.layers) * shared
+        let (machine, coefficients) = (&self.machine, &self.coefficients);
+        let reduced = if machine.tensor_parallel > 1 { ALL_REDUCES / LAYER_KERNELS } else { 0.0 };
+        let layers = f64::from(machine.layers) * (1.0 + reduced);
+        let handovers = f64::from(machine.pipeline_parallel.max(1) - 1);
+        coefficients.launch_s * layers + coefficients.launch_stage_s * handovers
     }
 
     fn host_s(&self, shape: &StepShape) -> f64 {

@@ -272,6 +272,9 @@ fn without_graphs_the_gpus_wait_for_their_launches() {
     let large = eager(1).parts(&several);
     assert!(launches < large.gpu() && large.launched() <= large.gpu(), "a large one does not");
     assert!((eager(2).parts(&one).launch / launches - 14.0 / 12.0).abs() < 1e-12);
+    let staged = Machine { graphs_max: 0, pipeline_parallel: 3, ..recorded.clone() };
+    let handovers = physics(staged).parts(&one).launch - launches;
+    assert!((handovers - 2.0 * 5.2e-3).abs() < 1e-12);
     assert!(physics(recorded.clone()).step_ns(&one) < eager(1).step_ns(&one));
 }
 

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::comparison::Comparison;
+use inferometer_analysis::comparison::{Comparison, LevelComparison};
 
 use crate::escape::{terminal, terminal_line};
 
 /// Columns for the name of a side.
 const SIDE_WIDTH: usize = 12;
-/// The same for a level, or the row of a suite.
+/// The same for a level, or the row of a suite or a matrix.
 const PLACE_WIDTH: usize = 40;
+/// The same where there are many columns beside it.
+const NARROW_WIDTH: usize = 26;
+/// What stands between the axes of a cell of a matrix.
+const BETWEEN: &str = " · ";
 
 /// The names of a page.
 pub(super) struct Names {
@@ -17,7 +21,16 @@ pub(super) struct Names {
     sides: Vec<(String, String)>,
     /// Whether the tables have letters, which a key must explain.
     pub(super) are_letters: bool,
-    place_width: usize,
+    /// Each level or row with what tables call it; none on a page that is as wide as it needs.
+    places: Vec<Place>,
+    /// What all rows have in common, and none of them says.
+    pub(super) shared: Option<String>,
+}
+
+struct Place {
+    told: String,
+    shown: String,
+    narrow: String,
 }
 
 impl Names {
@@ -25,20 +38,20 @@ impl Names {
     pub(super) fn whole(comparison: &Comparison) -> Self {
         let sides = of_sides(comparison);
         let sides = sides.map(|name| (name.to_owned(), name.to_owned())).collect();
-        Self { sides, are_letters: false, place_width: usize::MAX }
+        Self { sides, are_letters: false, places: Vec::new(), shared: None }
     }
 
     /// Cut for a terminal where that leaves them apart: at the end, else in the middle, else at the
     /// beginning. Where it does not, they are letters.
     pub(super) fn short(comparison: &Comparison) -> Self {
         let names: Vec<&str> = of_sides(comparison).collect();
-        let cuts: [fn(&str) -> String; 3] =
-            [|name| terminal_line(name, SIDE_WIDTH), without_middle, without_beginning];
-        let found = cuts.iter().find_map(|cut| apart(names.iter().map(|name| cut(name)).collect()));
+        let found = cut_apart(&names, SIDE_WIDTH);
         let are_letters = found.is_none();
         let shown = found.unwrap_or_else(|| (0..names.len()).map(letter).collect());
         let sides = names.into_iter().map(str::to_owned).zip(shown).collect();
-        Self { sides, are_letters, place_width: PLACE_WIDTH }
+        let told = comparison.levels.iter().map(LevelComparison::told).collect();
+        let (places, shared) = places(told);
+        Self { sides, are_letters, places, shared }
     }
 
     pub(super) fn of(&self, side: &str) -> &str {
@@ -57,8 +70,59 @@ impl Names {
 
     /// What a level is called.
     pub(super) fn place(&self, told: &str) -> String {
-        terminal_line(told, self.place_width)
+        self.placed(told).map_or_else(|| told.to_owned(), |place| place.shown.clone())
     }
+
+    /// The same where there is still less room.
+    pub(super) fn narrow_place(&self, told: &str) -> String {
+        self.placed(told).map_or_else(|| told.to_owned(), |place| place.narrow.clone())
+    }
+
+    fn placed(&self, told: &str) -> Option<&Place> {
+        self.places.iter().find(|place| place.told == told)
+    }
+}
+
+/// Cut to a width where that leaves them apart: at the end, else in the middle, else at the beginning.
+fn cut_apart(names: &[&str], width: usize) -> Option<Vec<String>> {
+    let cuts: [fn(&str, usize) -> String; 3] = [terminal_line, without_middle, without_beginning];
+    cuts.iter().find_map(|cut| apart(names.iter().map(|name| cut(name, width)).collect()))
+}
+
+/// Rows of a matrix are long: what all of them say is said once, and the rest is cut.
+fn places(told: Vec<String>) -> (Vec<Place>, Option<String>) {
+    let (own, shared) = without_shared(&told);
+    let shown = |width: usize| {
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let numbered = || {
+            let number = |(number, name): (usize, &&str)| format!("{number}. {name}");
+            (1..).zip(&own).map(number).map(|name| terminal_line(&name, width)).collect()
+        };
+        cut_apart(&own, width).unwrap_or_else(numbered)
+    };
+    let named = told.into_iter().zip(shown(PLACE_WIDTH)).zip(shown(NARROW_WIDTH));
+    let place = |((told, shown), narrow)| Place { told, shown, narrow };
+    (named.map(place).collect(), shared)
+}
+
+/// Each without the parts that all have in the same place, and these parts.
+fn without_shared(told: &[String]) -> (Vec<String>, Option<String>) {
+    let parts: Vec<Vec<&str>> = told.iter().map(|told| told.split(BETWEEN).collect()).collect();
+    let Some((first, others)) = parts.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return (told.to_vec(), None);
+    };
+    let is_shared = |place: &usize| others.iter().all(|own| own.get(*place) == first.get(*place));
+    let shared: Vec<usize> = (0..first.len()).filter(is_shared).collect();
+    let is_table = others.iter().all(|own| own.len() == first.len());
+    if !is_table || shared.is_empty() || shared.len() == first.len() {
+        return (told.to_vec(), None);
+    }
+    let own = |parts: &Vec<&str>| {
+        let kept = parts.iter().enumerate().filter(|(place, _)| !shared.contains(place));
+        kept.map(|(_, part)| *part).collect::<Vec<_>>().join(BETWEEN)
+    };
+    let said: Vec<&str> = shared.iter().map(|place| first[*place]).collect();
+    (parts.iter().map(own).collect(), Some(said.join(BETWEEN)))
 }
 
 fn of_sides(comparison: &Comparison) -> impl Iterator<Item = &str> {
@@ -71,21 +135,21 @@ fn apart(shown: Vec<String>) -> Option<Vec<String>> {
     (distinct.len() == shown.len()).then_some(shown)
 }
 
-fn without_middle(name: &str) -> String {
-    cut(name, SIDE_WIDTH / 2 - 1)
+fn without_middle(name: &str, width: usize) -> String {
+    cut(name, width, width / 2 - 1)
 }
 
-fn without_beginning(name: &str) -> String {
-    cut(name, 0)
+fn without_beginning(name: &str, width: usize) -> String {
+    cut(name, width, 0)
 }
 
 /// So many letters of the beginning, and of the end what there is room for.
-fn cut(name: &str, kept: usize) -> String {
+fn cut(name: &str, width: usize, kept: usize) -> String {
     let letters: Vec<char> = terminal(name).chars().collect();
-    if letters.len() <= SIDE_WIDTH {
+    if letters.len() <= width {
         return letters.into_iter().collect();
     }
-    let end = letters.len() - (SIDE_WIDTH - 1 - kept);
+    let end = letters.len() - (width - 1 - kept);
     letters[..kept].iter().chain(&['…']).chain(&letters[end..]).collect()
 }
 
@@ -104,10 +168,31 @@ mod tests {
 
     #[test]
     fn names_are_cut_where_they_are_alike() {
-        assert_eq!(without_middle("configuration 2"), "confi…tion 2");
-        assert_eq!(without_beginning("configuration 2, min rate"), "…2, min rate");
-        assert_eq!(without_middle("tp8"), "tp8");
+        assert_eq!(without_middle("configuration 2", SIDE_WIDTH), "confi…tion 2");
+        assert_eq!(without_beginning("configuration 2, min rate", SIDE_WIDTH), "…2, min rate");
+        assert_eq!(without_middle("tp8", SIDE_WIDTH), "tp8");
         assert_eq!(apart(vec!["a".to_owned(), "a".to_owned()]), None);
         assert_eq!((letter(0), letter(25), letter(26)), ("A".into(), "Z".into(), "27".into()));
+    }
+
+    #[test]
+    fn rows_of_a_matrix_say_once_what_all_say_and_stay_apart() {
+        let row = |preset: &str, context: u32, load: u32| {
+            format!("{preset} · DeepSeek-R1-Distill-Qwen-32B · {context} · tensor · {load} at once")
+        };
+        let told: Vec<String> = [2048, 128_000]
+            .into_iter()
+            .flat_map(|context| [1, 10].map(|load| row("a preset of a long name", context, load)))
+            .chain([row("another", 2048, 1)])
+            .collect();
+        let (found, shared) = places(told);
+        assert_eq!(shared.unwrap(), "DeepSeek-R1-Distill-Qwen-32B · tensor");
+        assert_eq!(found[1].shown, "a preset of a long name · 2048 · 10 at …");
+        assert_eq!(found[3].shown, "a preset of a long name · 128000 · 10 a…");
+        let distinct: BTreeSet<&String> = found.iter().map(|place| &place.narrow).collect();
+        assert_eq!(distinct.len(), 5, "{distinct:?}");
+        assert!(distinct.iter().all(|name| name.chars().count() <= NARROW_WIDTH), "{distinct:?}");
+        let (alone, nothing) = places(vec!["c=4".to_owned(), "c=8".to_owned()]);
+        assert_eq!((alone[1].shown.as_str(), nothing), ("c=8", None));
     }
 }

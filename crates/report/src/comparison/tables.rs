@@ -27,8 +27,9 @@ pub(super) fn all(comparison: &Comparison, names: &Names) -> Vec<Grid> {
             grids.extend(level.against.iter().map(of_side));
         }
     }
-    // With one level and one side it would only repeat the table above it.
-    if 1 < comparison.levels.len() || 1 < comparison.outcomes.len() {
+    // With one level and one side it would only repeat the table above it, and of many rows too.
+    let several = 1 < comparison.levels.len() || 1 < comparison.outcomes.len();
+    if several && comparison.levels.len() <= LEVELS_MAX {
         grids.extend(speed_ups(comparison, names));
     }
     grids.extend(layouts(comparison, names));
@@ -65,7 +66,7 @@ fn quantities(
 fn deciding(comparison: &Comparison, names: &Names) -> Grid {
     let several = 1 < comparison.outcomes.len();
     let mut title = words::title(&comparison.primary);
-    let mut rows = Vec::new();
+    let (mut rows, mut reasons) = (Vec::new(), Vec::new());
     for level in &comparison.levels {
         for side in &level.against {
             let Some(found) = side.quantities.iter().find(|found| found.primary) else { continue };
@@ -73,6 +74,7 @@ fn deciding(comparison: &Comparison, names: &Names) -> Grid {
             let of = if several { format!(", {}", names.of(&side.side)) } else { String::new() };
             let place = Cell::plain(format!("{}{of}", names.place(&level.told())));
             rows.push([vec![place], figures(found)].concat());
+            reasons.extend(words::reason_of(found).filter(|reason| !reasons.contains(reason)));
         }
     }
     let other = comparison.outcomes.first().filter(|_| !several);
@@ -86,6 +88,8 @@ fn deciding(comparison: &Comparison, names: &Names) -> Grid {
         rows,
         remarks: words::other_confidence(comparison)
             .into_iter()
+            .chain(names.shared.as_ref().map(|shared| format!("every row: {shared}")))
+            .chain(reasons)
             .chain([folded.to_owned()])
             .collect(),
     }
@@ -141,7 +145,11 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Grid> {
                 )
             };
             let [prompt, answers] = found;
-            let label = format!("{}, {}", names.place(&level.told()), names.of(&side.side));
+            let place = names.narrow_place(&level.told());
+            let label = match comparison.outcomes.len() {
+                1 => place,
+                _ => format!("{place}, {}", names.of(&side.side)),
+            };
             rows.push(vec![
                 Cell::plain(label),
                 mean(prompt, true),

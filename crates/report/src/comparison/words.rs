@@ -313,6 +313,11 @@ fn other_tests(
     lines
 }
 
+/// Why one quantity is not judged.
+pub(super) fn reason_of(found: &QuantityComparison) -> Option<String> {
+    found.reason.as_deref().map(|reason| format!("{NOTHING} {reason}"))
+}
+
 /// Why quantities are not judged, each reason once.
 pub(super) fn reasons(side: &SideComparison) -> Vec<String> {
     let mut told: Vec<(&str, Vec<String>)> = Vec::new();

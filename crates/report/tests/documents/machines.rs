@@ -198,6 +198,21 @@ fn gpus_whose_owner_is_not_known_are_doubted_and_those_of_others_left_out() {
 }
 
 #[test]
+fn throughput_is_that_of_a_gpu_where_it_is_known_which_are_the_servers() {
+    let page = |servers_by| {
+        let swept = sweep(|it| {
+            let mut summary = told(&it.summary, 300.0);
+            summary.machines.gpus.as_mut().unwrap().servers_by = servers_by;
+            summary
+        });
+        markdown::render(&set_page(&swept)).text
+    };
+    assert!(page(None).contains("how many GPUs answered is not known"));
+    let known = page(Some(ServersBy::Processes));
+    assert!(known.contains("Output throughput per GPU against speed for each user"), "{known}");
+}
+
+#[test]
 fn a_sweep_has_power_and_energy_against_the_load() {
     let watts = |it: &PointResult| 200.0 + 10.0 * f64::from(it.point.number);
     let swept = sweep(|it| told(&it.summary, watts(it)));

@@ -75,7 +75,6 @@ const PHRASES: &[(LikelyCause, &[&str])] = &[
         &[
             "must be divisible by tensor parallel size",
             "must be divisible by `num_shards`",
-            "is not divisible by",
             "assert numerator % denominator == 0",
             "pipeline parallelism is not supported",
         ],
@@ -134,6 +133,8 @@ const PHRASES: &[(LikelyCause, &[&str])] = &[
             "out of memory",
         ],
     ),
+    // Others complain of sizes in these words, and go on.
+    (LikelyCause::CannotSpread, &["is not divisible by"]),
     (
         LikelyCause::NoGpu,
         &[
@@ -209,7 +210,11 @@ mod tests {
                 "Total number of attention heads (28) must be divisible by tensor parallel size (8).",
                 C::CannotSpread,
             ),
+            ("ValueError: `num_heads` must be divisible by `num_shards`", C::CannotSpread),
+            ("    assert numerator % denominator == 0", C::CannotSpread),
+            ("Pipeline parallelism is not supported for this model.", C::CannotSpread),
             ("AssertionError: 25 is not divisible by 4", C::CannotSpread),
+            ("WARN 100 is not divisible by 16\nCUDA out of memory.", C::OutOfMemory),
             ("api_server.py: error: unrecognized arguments: --max-model", C::BadFlag),
             ("gguf_init_from_file: failed to open GGUF file 'x.gguf'", C::NoSuchModel),
             ("RuntimeError: Found no NVIDIA driver on your system.", C::NoGpu),

@@ -2,10 +2,10 @@
 
 mod imported;
 
-use inferometer_analysis::comparison::{SheetSide, Side, SuiteSide};
+use inferometer_analysis::comparison::{Rows, SheetSide, Side, SuiteSide};
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
-use inferometer_model::campaign::{Question, SetManifest, Suite};
+use inferometer_model::campaign::{Point, Question, SetManifest, Suite};
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ fn check_names(names: &[&str]) -> Result<(), Failure> {
 
 fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failure> {
     let alone = typed.len() == 1;
-    let is_matrices = !alone && are_matrices(&typed);
+    let of_matrices = !alone && are_matrices(&typed);
     let mut sides: Vec<Side> = Vec::new();
     for (name, found) in typed {
         match found {
@@ -81,7 +81,7 @@ fn runs(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<Side>, Failur
                     sides.push(suite_side(whole(), &set, &manifest, suite, talk)?);
                     continue;
                 }
-                if is_matrices {
+                if of_matrices {
                     sides.push(matrix_side(whole(), &set, &manifest, talk)?);
                     continue;
                 }
@@ -160,7 +160,8 @@ fn suite_side(
         let row = known.iter().flatten().find(|row| (row.condition, row.level) == place);
         row.map_or_else(String::new, |row| row.name.clone())
     };
-    let rows = results.iter().map(row_of).collect();
+    let of_runs = results.iter().map(row_of).collect();
+    let rows = Rows { of_runs, failed: Vec::new() };
     let suite = SuiteSide { name: suite.name.clone(), hash: suite.hash.clone() };
     let runs = results.into_iter().map(|result| result.summary).collect();
     Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: Some(suite) })
@@ -176,8 +177,7 @@ fn are_matrices(typed: &[Typed<'_>]) -> bool {
     })
 }
 
-/// A matrix is one side, whose runs are known by their cells, and by their loads where there are
-/// several.
+/// A matrix is one side, whose runs are known by their cells and loads.
 fn matrix_side(
     name: String,
     set: &SetDirectory,
@@ -187,17 +187,18 @@ fn matrix_side(
     let results = results(set, manifest, talk)?;
     if results.is_empty() {
         return Err(Failure::usage(format!("no cell of matrix {} has a finished run", set.id()))
-            .hint("its report says why: inferometer report"));
+            .hint(format!("its report says why: inferometer report {}", set.id())));
     }
-    let campaign = &manifest.campaign;
-    let several = matches!(&campaign.question, Question::Matrix(it) if 1 < it.levels.len());
-    let row_of = |result: &PointResult| {
-        let place = usize::try_from(result.point.condition).ok();
-        let cell = place.and_then(|place| campaign.conditions.get(place));
+    let row_of = |point: &Point| {
+        let place = usize::try_from(point.condition).ok();
+        let cell = place.and_then(|place| manifest.campaign.conditions.get(place));
         let cell = cell.map_or_else(String::new, |condition| condition.name.clone());
-        if several { format!("{cell} · {}", result.point.level) } else { cell }
+        format!("{cell} · {}", point.level)
     };
-    let rows = results.iter().map(row_of).collect();
+    let failures = set.failures().map_err(|error| Failure::usage(error.to_string()))?;
+    let failed = failures.iter().map(|it| (row_of(&it.point), it.failure.what.clone())).collect();
+    let of_runs = results.iter().map(|result| row_of(&result.point)).collect();
+    let rows = Rows { of_runs, failed };
     let runs = results.into_iter().map(|result| result.summary).collect();
     Ok(Side { name, source: set.id().to_owned(), runs, rows: Some(rows), suite: None })
 }

@@ -120,3 +120,25 @@ fn api_key(file: Option<&Path>) -> Result<Option<ApiKey>, Failure> {
     };
     Ok(key.and_then(|key| ApiKey::new(&key)))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    #[test]
+    fn metrics_have_the_names_of_the_generation_unless_others_are_asked_for() {
+        let names = |words: &[&str]| {
+            let typed = Arguments::try_parse_from([&["inferometer", "engine"], words].concat());
+            let Some(Command::Engine(typed)) = typed.unwrap().command else { panic!("no engine") };
+            serve(&typed).unwrap().metric_names
+        };
+        let older = ["--profile", "mi300x4-llama-70b"];
+        assert_eq!(names(&[]), MetricNames::VllmV1);
+        assert_eq!(names(&older), MetricNames::VllmV0);
+        let other = [older[0], older[1], "--metrics-names", "sglang"];
+        assert_eq!(names(&other), MetricNames::Sglang);
+    }
+}
