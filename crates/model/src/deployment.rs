@@ -144,6 +144,13 @@ pub struct DeploymentFailure {
     pub log: Vec<String>,
 }
 
+impl DeploymentFailure {
+    /// Its cause where that is known, else how far it came.
+    pub fn in_short(&self) -> String {
+        self.cause.map_or_else(|| self.stage.to_string(), |cause| cause.words().to_owned())
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeploymentStage {
@@ -185,6 +192,26 @@ pub enum LikelyCause {
 }
 
 impl LikelyCause {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out of memory",
+            Self::PortInUse => "port in use",
+            Self::GatedModel => "gated model",
+            Self::NoSuchModel => "no such model",
+            Self::BadFlag => "bad flag",
+            Self::NoGpu => "no GPU",
+            Self::MissingLibrary => "missing library",
+            Self::DiskFull => "disk full",
+            Self::NoSuchImage => "no such image",
+            Self::NoContainerDaemon => "no container daemon",
+            Self::Permission => "not permitted",
+            Self::CannotSpread => "cannot be divided so",
+            Self::NoSuchProgram => "no such program",
+            Self::VariableNotSet => "variable not set",
+        }
+    }
+
     /// What it is, and what to do about it.
     pub const fn remedy(self) -> &'static str {
         match self {

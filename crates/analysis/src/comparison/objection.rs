@@ -120,35 +120,30 @@ fn of_side(side: &Side) -> Vec<Objection> {
 
 /// A cell that fitted before and fails now is a change, and no figure says so.
 fn failed_rows(side: &Side, sides: &[Side]) -> Vec<Objection> {
-    const TOLD_MAX: usize = 4;
     let failed = side.rows.iter().flat_map(|rows| &rows.failed);
     let is_elsewhere = |(row, _): &&(String, String)| {
         let others = sides.iter().filter(|other| other.name != side.name);
         others.flat_map(|other| &other.rows).any(|rows| rows.of_runs.contains(row))
     };
     let (lost, nowhere): (Vec<_>, Vec<_>) = failed.partition(is_elsewhere);
-    let told = |(key, weight, rows, which): (&str, Weight, Vec<&(String, String)>, &str)| {
-        let count = rows.len();
+    let told = |key: &str, weight, rows: &[&(String, String)], (which, most): (&str, usize)| {
+        let (first, _) = rows.split_at(most.min(rows.len()));
         let mut names: Vec<String> =
-            rows.iter().take(TOLD_MAX).map(|(row, why)| format!("{row} ({why})")).collect();
-        if TOLD_MAX < count {
-            names.push(format!("and {} more", count - TOLD_MAX));
+            first.iter().map(|(row, why)| format!("{row} ({why})")).collect();
+        if first.len() < rows.len() {
+            names.push(format!("and {} more", rows.len() - first.len()));
         }
-        let noun = if count == 1 { "row" } else { "rows" };
-        let text = format!(
-            "{count} {noun} of {} came to nothing, and {which}: {}",
-            side.name,
-            names.join(", ")
-        );
-        let remedy = "its report says why, and what to do: inferometer report";
-        let remedy = format!("{remedy} {}", side.source);
-        (0 < count).then(|| objection(key, weight, side, text, &remedy))
+        let count =
+            if rows.len() == 1 { "1 row".to_owned() } else { format!("{} rows", rows.len()) };
+        let (name, names) = (&side.name, names.join(", "));
+        let text = format!("{count} of {name} came to nothing, {which}: {names}");
+        let remedy =
+            format!("its report says why, and what to do: inferometer report {}", side.source);
+        (!rows.is_empty()).then(|| objection(key, weight, side, text, &remedy))
     };
-    let found = [
-        ("failed_rows", Weight::Warning, lost, "another side has it"),
-        ("rows_of_nobody", Weight::Note, nowhere, "no other side has it"),
-    ];
-    found.into_iter().filter_map(told).collect()
+    let lost = told("failed_rows", Weight::Warning, &lost, ("but not everywhere", 6));
+    let nowhere = told("rows_of_nobody", Weight::Note, &nowhere, ("as everywhere", 1));
+    lost.into_iter().chain(nowhere).collect()
 }
 
 fn run_twice(sides: &[Side]) -> Option<Objection> {

@@ -149,15 +149,12 @@ mod tests {
         assert_eq!((lost.weight, lost.side.as_str()), (Weight::Warning, "B"));
         assert_eq!(
             lost.text,
-            "1 row of B came to nothing, and another side has it: Long (out of memory)"
+            "1 row of B came to nothing, but not everywhere: Long (out of memory)"
         );
         let nowhere = told("rows_of_nobody").unwrap();
         assert_eq!(
             (nowhere.weight, nowhere.text.as_str()),
-            (
-                Weight::Note,
-                "1 row of B came to nothing, and no other side has it: Vast (out of memory)"
-            )
+            (Weight::Note, "1 row of B came to nothing, as everywhere: Vast (out of memory)")
         );
     }
 

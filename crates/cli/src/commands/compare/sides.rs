@@ -196,7 +196,7 @@ fn matrix_side(
         format!("{cell} · {}", point.level)
     };
     let failures = set.failures().map_err(|error| Failure::usage(error.to_string()))?;
-    let failed = failures.iter().map(|it| (row_of(&it.point), it.failure.what.clone())).collect();
+    let failed = failures.iter().map(|it| (row_of(&it.point), it.failure.in_short())).collect();
     let of_runs = results.iter().map(|result| row_of(&result.point)).collect();
     let rows = Rows { of_runs, failed };
     let runs = results.into_iter().map(|result| result.summary).collect();

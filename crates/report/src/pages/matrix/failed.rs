@@ -44,7 +44,7 @@ fn notice((stage, cause): Kind, rows: usize) -> Block {
     let rows = counted(rows as u64, "row");
     let (words, remedy) = match cause {
         Some(cause) => (
-            format!("{rows} {stage}; by its words: {}.", view::cause_name(cause)),
+            format!("{rows} {stage}; by its words: {}.", cause.words()),
             frame::sentence(cause.remedy()),
         ),
         None => (

@@ -9,7 +9,7 @@ use inferometer_analysis::matrix::{
 };
 use inferometer_analysis::set::{Across, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
-use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
+use inferometer_model::deployment::DeploymentFailure;
 
 use crate::escape::terminal_line;
 use crate::number::{NOTHING, count, figure as few_digits};
@@ -268,26 +268,7 @@ pub(crate) fn short(row: &MatrixRow) -> String {
         let word = if has_only_errors(row) { "every request failed" } else { "not measured yet" };
         return word.to_owned();
     };
-    failure.cause.map_or_else(|| failure.stage.to_string(), |cause| cause_name(cause).to_owned())
-}
-
-pub(crate) const fn cause_name(cause: LikelyCause) -> &'static str {
-    match cause {
-        LikelyCause::OutOfMemory => "out of memory",
-        LikelyCause::PortInUse => "port in use",
-        LikelyCause::GatedModel => "gated model",
-        LikelyCause::NoSuchModel => "no such model",
-        LikelyCause::BadFlag => "bad flag",
-        LikelyCause::NoGpu => "no GPU",
-        LikelyCause::MissingLibrary => "missing library",
-        LikelyCause::DiskFull => "disk full",
-        LikelyCause::NoSuchImage => "no such image",
-        LikelyCause::NoContainerDaemon => "no container daemon",
-        LikelyCause::Permission => "not permitted",
-        LikelyCause::CannotSpread => "cannot be divided so",
-        LikelyCause::NoSuchProgram => "no such program",
-        LikelyCause::VariableNotSet => "variable not set",
-    }
+    failure.in_short()
 }
 
 pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
