@@ -72,6 +72,18 @@ fn the_summary_names_what_the_cards_show() {
 }
 
 #[test]
+fn a_lead_of_nothing_is_even() {
+    let mut set = made::small();
+    for winner in &mut set.matrix.as_mut().unwrap().winners {
+        let ahead = winner.ahead.as_mut();
+        ahead.into_iter().for_each(|ahead| ahead.share = 0.0004);
+    }
+    let lines = summary(&page(&set));
+    assert!(lines.contains(", even with ") && !lines.contains(" ahead of "), "{lines}");
+    assert!(terminal(&set).contains("even"), "{}", terminal(&set));
+}
+
+#[test]
 fn the_main_question_needs_no_click_however_many_rows_there_are() {
     let page = page(&made::large());
     let open = page.sections[1]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inferometer_analysis::Better;
 use inferometer_analysis::Verdict;
 use inferometer_analysis::matrix::{
-    Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, TpsBy,
+    Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, Speedup, TpsBy,
 };
 use inferometer_analysis::set::{Across, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
@@ -269,6 +269,11 @@ pub(crate) fn short(row: &MatrixRow) -> String {
         return word.to_owned();
     };
     failure.in_short()
+}
+
+/// Whether the lead is less than pages show of one, so that the first is the first by chance.
+pub(crate) fn is_even(ahead: &Speedup) -> bool {
+    ahead.share.abs() < 0.001
 }
 
 pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {

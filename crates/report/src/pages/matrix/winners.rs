@@ -116,7 +116,9 @@ fn value(view: View<'_>, winner: &Winner) -> Cell {
 
 fn ahead(winner: &Winner) -> Cell {
     let Some(ahead) = &winner.ahead else { return missing("nothing else could be compared") };
-    share(ahead, winner.certainty != Certainty::Certain, certainty_reason(winner.certainty))
+    let cell =
+        share(ahead, winner.certainty != Certainty::Certain, certainty_reason(winner.certainty));
+    if view::is_even(ahead) { Cell { text: "even".to_owned(), ..cell } } else { cell }
 }
 
 /// A share with its interval behind it.
@@ -220,6 +222,7 @@ fn told(view: View<'_>, winner: &Winner) -> Option<Text> {
     let load = if context.is_empty() { load.replacen(" and", " at", 1) } else { load };
     let next = winner.runner_up.and_then(|next| view.row(next)).map(|next| view.deployment(next));
     let ahead = match (&winner.ahead, next) {
+        (Some(ahead), Some(next)) if view::is_even(ahead) => format!(", even with {next}"),
         (Some(ahead), Some(next)) => {
             let far = signed_percent(ahead.share);
             format!(", {} ahead of {next}", far.trim_start_matches('+'))

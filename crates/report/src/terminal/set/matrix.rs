@@ -168,6 +168,9 @@ const fn surely(certainty: Certainty) -> &'static str {
 }
 
 fn ahead(found: &Speedup) -> String {
+    if view::is_even(found) {
+        return "even".to_owned();
+    }
     format!("{:.1} %", found.share * 100.0)
 }
 
