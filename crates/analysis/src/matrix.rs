@@ -146,7 +146,7 @@ pub struct Winner {
 pub enum Certainty {
     /// Repeated runs say so, whatever else was compared.
     Certain,
-    /// The runs lie too close together.
+    /// The runs scatter too much for their distance.
     Undecided,
     /// A side has one run: what a restart changes is not known.
     OneRun,

@@ -29,6 +29,22 @@ pub fn terminal_line(text: &str, limit: usize) -> String {
     cut
 }
 
+/// The same, with the beginning and the end kept: for names that differ at their ends.
+pub fn terminal_ends(text: &str, limit: usize) -> String {
+    terminal_cut(text, limit, limit.saturating_sub(1) / 2)
+}
+
+/// The same with `kept` characters of the beginning, and of the end what there is room for.
+pub fn terminal_cut(text: &str, limit: usize, kept: usize) -> String {
+    let letters: Vec<char> = terminal(text).chars().collect();
+    if letters.len() <= limit {
+        return letters.into_iter().collect();
+    }
+    let kept = kept.min(limit.saturating_sub(1));
+    let end = letters.len() - (limit.saturating_sub(1) - kept);
+    letters[..kept].iter().chain(&['…']).chain(&letters[end..]).collect()
+}
+
 /// For XML and HTML, in text and in quoted attributes. Characters that XML forbids are shown as the
 /// terminal shows them.
 pub fn xml(text: &str) -> String {

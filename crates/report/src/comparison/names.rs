@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use inferometer_analysis::comparison::{Comparison, LevelComparison};
 
-use crate::escape::{terminal, terminal_line};
+use crate::escape::{terminal_cut, terminal_ends, terminal_line};
 
 /// Columns for the name of a side.
 const SIDE_WIDTH: usize = 12;
@@ -85,7 +85,7 @@ impl Names {
 
 /// Cut to a width where that leaves them apart: at the end, else in the middle, else at the beginning.
 fn cut_apart(names: &[&str], width: usize) -> Option<Vec<String>> {
-    let cuts: [fn(&str, usize) -> String; 3] = [terminal_line, without_middle, without_beginning];
+    let cuts: [fn(&str, usize) -> String; 3] = [terminal_line, terminal_ends, without_beginning];
     cuts.iter().find_map(|cut| apart(names.iter().map(|name| cut(name, width)).collect()))
 }
 
@@ -135,22 +135,8 @@ fn apart(shown: Vec<String>) -> Option<Vec<String>> {
     (distinct.len() == shown.len()).then_some(shown)
 }
 
-fn without_middle(name: &str, width: usize) -> String {
-    cut(name, width, width / 2 - 1)
-}
-
 fn without_beginning(name: &str, width: usize) -> String {
-    cut(name, width, 0)
-}
-
-/// So many letters of the beginning, and of the end what there is room for.
-fn cut(name: &str, width: usize, kept: usize) -> String {
-    let letters: Vec<char> = terminal(name).chars().collect();
-    if letters.len() <= width {
-        return letters.into_iter().collect();
-    }
-    let end = letters.len() - (width - 1 - kept);
-    letters[..kept].iter().chain(&['…']).chain(&letters[end..]).collect()
+    terminal_cut(name, width, 0)
 }
 
 /// `A` to `Z`, and numbers after them.
@@ -168,9 +154,9 @@ mod tests {
 
     #[test]
     fn names_are_cut_where_they_are_alike() {
-        assert_eq!(without_middle("configuration 2", SIDE_WIDTH), "confi…tion 2");
+        assert_eq!(terminal_ends("configuration 2", SIDE_WIDTH), "confi…tion 2");
         assert_eq!(without_beginning("configuration 2, min rate", SIDE_WIDTH), "…2, min rate");
-        assert_eq!(without_middle("tp8", SIDE_WIDTH), "tp8");
+        assert_eq!(terminal_ends("tp8", SIDE_WIDTH), "tp8");
         assert_eq!(apart(vec!["a".to_owned(), "a".to_owned()]), None);
         assert_eq!((letter(0), letter(25), letter(26)), ("A".into(), "Z".into(), "27".into()));
     }

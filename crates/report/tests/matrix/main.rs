@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use inferometer_analysis::matrix::{MatrixRow, RowEnding};
 use inferometer_analysis::set::SetSummary;
+use inferometer_model::deployment::DepartureEnding;
 use inferometer_report::chart::{Chart, Plot};
 use inferometer_report::document::{Block, Document, Section, Table, html, markdown};
 use inferometer_report::narrative::Narrative;
@@ -243,6 +244,20 @@ fn servers_that_left_something_behind_are_told_with_a_remedy() {
     });
     let told = told.unwrap();
     assert!(told.contains("vllm <worker> (4711) is still there"), "{told}");
+}
+
+#[test]
+fn gpu_memory_is_said_to_be_free_where_a_tool_told_so_of_every_server() {
+    let told = |set: &SetSummary| format!("{:?}", blocks(&page(set)));
+    let mut set = made::tiny();
+    assert!(!told(&set).contains("GPU memory free again"), "one of them is still there");
+    for record in &mut set.matrix.as_mut().unwrap().deployments {
+        let departure = record.departure.as_mut().unwrap();
+        (departure.ending, departure.left) = (DepartureEnding::Told, Vec::new());
+    }
+    assert!(told(&set).contains("no process left, GPU memory free again."));
+    set.matrix.as_mut().unwrap().deployments[0].departure.as_mut().unwrap().gpu_memory = None;
+    assert!(!told(&set).contains("GPU memory free again"), "nobody told of this one");
 }
 
 #[test]

@@ -41,7 +41,9 @@ fn words(records: &[DeploymentRecord]) -> String {
     ready.sort_by(f64::total_cmp);
     let gone = records.iter().filter_map(|record| record.departure.as_ref());
     let clean = gone.clone().filter(|departure| is_clean(departure)).count();
-    let all = gone.count();
+    let all = gone.clone().count();
+    let memory = |departure: &Departure| departure.gpu_memory.is_some() && is_clean(departure);
+    let memory = if 0 < all && gone.clone().all(memory) { ", GPU memory free again" } else { "" };
     let time = match (ready.first(), ready.get(ready.len() / 2), ready.last()) {
         (Some(first), Some(middle), Some(last)) => format!(
             " The first token came {} to {} s after the start (in the middle {} s).",
@@ -52,7 +54,7 @@ fn words(records: &[DeploymentRecord]) -> String {
         _ => " None of them generated a token.".to_owned(),
     };
     format!(
-        "{} put up.{time} {clean} of {all} went without a trace: told to end, port closed, no process left.",
+        "{} put up.{time} {clean} of {all} went without a trace: told to end, port closed, no process left{memory}.",
         counted(records.len() as u64, "server")
     )
 }

@@ -140,7 +140,7 @@ pub(super) fn share(found: &Speedup, doubtful: bool, reason: &str) -> Cell {
 const fn certainty_reason(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Certain => "",
-        Certainty::Undecided => "the runs lie too close together to tell which is ahead",
+        Certainty::Undecided => "the runs scatter too much to tell which is ahead",
         Certainty::OneRun => ONE_RUN,
         Certainty::NoSpread => NO_SPREAD,
         Certainty::Alone => "nothing else could be compared",

@@ -10,7 +10,7 @@ use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
 use super::target;
 use super::words::across;
-use crate::escape::{terminal, terminal_line};
+use crate::escape::{terminal, terminal_ends, terminal_line};
 use crate::lines::hanging;
 use crate::number::{NOTHING, count};
 use crate::pages::matrix::tally::Tally;
@@ -121,7 +121,7 @@ fn answer(view: View<'_>, winner: &Winner) -> Vec<String> {
         | MatrixFigure::Cost
         | MatrixFigure::Energy) => view::figure_word(other),
     };
-    let deployment = row.map(|row| terminal_line(&view.deployment(row), DEPLOYMENT_CHARS_MAX));
+    let deployment = row.map(|row| terminal_ends(&view.deployment(row), DEPLOYMENT_CHARS_MAX));
     vec![
         terminal_line(&view.model(winner.model), MODEL_CHARS_MAX),
         at.to_owned(),
@@ -180,7 +180,7 @@ fn cell(view: View<'_>, row: &MatrixRow) -> String {
     let context = row.context.filter(|_| view.has_contexts()).map(|tokens| count(tokens.into()));
     let level = view.level(row.level);
     let parts = [view.deployment(row)].into_iter().chain(model).chain(context).chain(level);
-    terminal_line(&parts.collect::<Vec<_>>().join(" · "), CELL_CHARS_MAX)
+    terminal_ends(&parts.collect::<Vec<_>>().join(" · "), CELL_CHARS_MAX)
 }
 
 /// Every row, where a terminal holds them.
