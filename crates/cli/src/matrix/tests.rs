@@ -275,6 +275,10 @@ fn the_examples_can_be_planned() {
     let DeploymentHow::Commands(first) = how(commands, 0) else { panic!("no commands") };
     assert!(first.up.contains("model=meta-llama/Llama-3.2-3B-Instruct "), "{}", first.up);
     assert!(first.url.contains("http://{{.status"), "a brace is read again: {}", first.url);
+    let transformers = include_str!("../../../../examples/matrix-transformers.toml");
+    let DeploymentHow::Process(first) = how(transformers, 0) else { panic!("no process") };
+    assert_eq!(first.command.last().unwrap(), "--cb-use-cuda-graph");
+    assert_eq!(plan_of(transformers, &[]).unwrap().campaign.conditions.len(), 4);
 }
 
 #[test]
