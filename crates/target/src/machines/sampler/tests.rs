@@ -101,12 +101,12 @@ fn a_look_that_comes_late_is_written_down_and_missed_once() {
     let (free, hang) = mpsc::channel::<()>();
     let hang = Mutex::new(hang);
     let clock = RealClock::start();
-    let (begin, began) = mpsc::channel();
+    let (tell, second_look) = mpsc::channel();
     let mut looks = 0;
     let opening = Opening::of_looks(move || {
         looks += 1;
         if looks == 2 {
-            let _ = begin.send(clock.now());
+            let _ = tell.send(clock.now());
             let _ = hang.lock().map(|hang| hang.recv());
         }
         vec![gpu(0)]
@@ -123,14 +123,14 @@ fn a_look_that_comes_late_is_written_down_and_missed_once() {
         }
     };
     hear_until(&|entry| is_missed(entry, LookMiss::Timeout));
-    let hung = clock.now().since(began.recv().unwrap()).unwrap();
+    let waited = clock.now().since(second_look.recv().unwrap()).unwrap();
     drop(free);
     let is_look = |entry: &TelemetryEntry| matches!(entry, TelemetryEntry::Devices(_));
     hear_until(&is_look);
     drop(sampler.stop().unwrap().unwrap());
     let machines = Machines::of(&heard);
     let [first, late] = machines.devices.try_into().unwrap();
-    assert!(first.took < patient.look_limit && hung <= late.took, "{late:?} hung for {hung:?}");
+    assert!(first.took < patient.look_limit && waited <= late.took, "{late:?} in {waited:?}");
     let is_given_up = |look: &&MissedLook| look.reason != LookMiss::BackedOff;
     assert_eq!(machines.devices_missed.iter().filter(is_given_up).count(), 1);
 }
