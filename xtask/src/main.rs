@@ -90,7 +90,7 @@ fn real_server(url: &str) -> bool {
 
 /// What is drawn at random and searched, and how many of it in the chore's own size.
 const ENGINES: [(&str, &str, &str, u32); 2] = [
-    ("limits of queues, by theory", "inferometer-campaign", "known_limits", 400),
+    ("limits of queues, by theory", "inferometer-study", "known_limits", 400),
     ("knees and limits of the embedded engine", "inferometer-cli", "sweep_truth", 40),
 ];
 

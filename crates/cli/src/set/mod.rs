@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use inferometer_campaign::{Campaign, CampaignError};
+use inferometer_study::{Campaign, CampaignError};
 use inferometer_load::SystemClock;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{

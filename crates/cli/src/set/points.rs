@@ -2,8 +2,8 @@
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
-use inferometer_campaign::Campaign;
-use inferometer_campaign::matrix::deployments;
+use inferometer_study::Campaign;
+use inferometer_study::matrix::deployments;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;

@@ -2,7 +2,7 @@
 
 use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Quantity, Summary, Zero};
-use inferometer_campaign::{Campaign, Progress};
+use inferometer_study::{Campaign, Progress};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use inferometer_analysis::Summary;
-use inferometer_campaign::Campaign;
+use inferometer_study::Campaign;
 use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};

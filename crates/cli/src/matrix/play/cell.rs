@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use inferometer_analysis::Summary;
-use inferometer_campaign::matrix::Deployment;
+use inferometer_study::matrix::Deployment;
 use inferometer_load::SystemClock;
 use inferometer_model::campaign::{Point, PointFailure};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};

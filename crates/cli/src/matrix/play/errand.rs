@@ -8,8 +8,8 @@ use std::thread;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_campaign::Campaign;
-use inferometer_campaign::matrix::{Deployment, Queue, Sharing, deployments};
+use inferometer_study::Campaign;
+use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
 use inferometer_load::SystemClock;
 use inferometer_model::Outcome;
 use inferometer_model::campaign::{

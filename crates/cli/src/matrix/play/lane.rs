@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use inferometer_campaign::matrix::{Deployment, Next, Queue};
+use inferometer_study::matrix::{Deployment, Next, Queue};
 
 use super::cell::Cell;
 use super::errand::Hall;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use inferometer_analysis::Summary;
-use inferometer_campaign::matrix::Deployment;
+use inferometer_study::matrix::Deployment;
 use inferometer_model::campaign::{DeploymentRecord, Point};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
 use inferometer_model::journal::RunStop;

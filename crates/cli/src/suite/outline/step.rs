@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use inferometer_campaign::{Campaign, Told};
+use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Suite};
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};

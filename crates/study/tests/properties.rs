@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_campaign::{Campaign, Told};
+use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Fine, Level, Order, Point, Question, StopAt, Sweep,
 };

@@ -3,7 +3,7 @@
 mod support;
 
 use inferometer_analysis::{Notice, Severity, Summary, Verdict};
-use inferometer_campaign::Campaign;
+use inferometer_study::Campaign;
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
 };

@@ -8,7 +8,7 @@ mod support;
 
 use std::sync::LazyLock;
 
-use inferometer_campaign::{Campaign, Told};
+use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::CampaignSpec;
 use support::queue::Queue;
 use support::{campaign, rates, search};

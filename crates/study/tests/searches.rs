@@ -5,7 +5,7 @@
 mod support;
 
 use inferometer_analysis::set::FoundLimit;
-use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Point, Question, Search, Stage, Sweep,
 };

@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Scenario, Suite,
 };

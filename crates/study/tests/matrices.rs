@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_campaign::matrix::{Deployment, Next, Queue, Sharing, deployments};
-use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_study::matrix::{Deployment, Next, Queue, Sharing, deployments};
+use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question,
     StopAt,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use inferometer_campaign::{Campaign, CampaignError, Told};
+use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
 use support::{campaign, conditions, rates};
 

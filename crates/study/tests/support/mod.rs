@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_analysis::{Estimate, Interval};
-use inferometer_campaign::Told;
+use inferometer_study::Told;
 use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
