@@ -8,8 +8,8 @@ mod support;
 
 use std::sync::LazyLock;
 
-use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::CampaignSpec;
+use inferometer_study::{Campaign, Told};
 use support::queue::Queue;
 use support::{campaign, rates, search};
 

@@ -4,12 +4,12 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_study::matrix::{Deployment, Next, Queue, Sharing, deployments};
-use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Point, Preset, Question,
     StopAt,
 };
+use inferometer_study::matrix::{Deployment, Next, Queue, Sharing, deployments};
+use inferometer_study::{Campaign, CampaignError, Told};
 use support::{campaign, conditions, number};
 
 /// Cells by the places of their presets, in the order of the plan.

@@ -4,10 +4,10 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Fine, Level, Order, Point, Question, StopAt, Sweep,
 };
+use inferometer_study::{Campaign, Told};
 use proptest::prelude::*;
 use support::{campaign, conditions, latency, number, search};
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
+use inferometer_study::{Campaign, CampaignError, Told};
 use support::{campaign, conditions, rates};
 
 fn value(value: f64) -> Told {

@@ -5,10 +5,10 @@
 mod support;
 
 use inferometer_analysis::set::FoundLimit;
-use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Point, Question, Search, Stage, Sweep,
 };
+use inferometer_study::{Campaign, CampaignError, Told};
 use support::{campaign, conditions, latency, number, rates, search};
 
 fn played(spec: CampaignSpec, told: impl Fn(&Point) -> Told) -> (Vec<Point>, Vec<FoundLimit>) {

@@ -6,10 +6,10 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use inferometer_study::{Campaign, CampaignError, Told};
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Scenario, Suite,
 };
+use inferometer_study::{Campaign, CampaignError, Told};
 use support::{campaign, conditions, number};
 
 const SCALING: &str = "Concurrency Scaling";

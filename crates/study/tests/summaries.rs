@@ -3,10 +3,10 @@
 mod support;
 
 use inferometer_analysis::{Notice, Severity, Summary, Verdict};
-use inferometer_study::Campaign;
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
 };
+use inferometer_study::Campaign;
 use support::{campaign, number, search};
 
 /// Valid, on a closed loop, 60 requests: TTFT p50 75.9 ± 3.5 ms from the send and 76.6 ± 3.5 ms from

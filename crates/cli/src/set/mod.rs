@@ -19,7 +19,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use inferometer_study::{Campaign, CampaignError};
 use inferometer_load::SystemClock;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{
@@ -27,6 +26,7 @@ use inferometer_model::campaign::{
 };
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
+use inferometer_study::{Campaign, CampaignError};
 
 use self::bench::Bench;
 use self::live::{LiveBench, Side, ask_all};

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_study::Campaign;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
+use inferometer_study::Campaign;
 
 use super::bench::{Asked, Bench};
 use super::points::Found;

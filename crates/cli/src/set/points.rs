@@ -2,13 +2,13 @@
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, summarize};
-use inferometer_study::Campaign;
-use inferometer_study::matrix::deployments;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::{Outcome, Spec};
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError};
+use inferometer_study::Campaign;
+use inferometer_study::matrix::deployments;
 use inferometer_workload::{Ingredients, make_plan};
 
 use crate::commands::seal_summary;

@@ -2,10 +2,10 @@
 
 use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Quantity, Summary, Zero};
-use inferometer_study::{Campaign, Progress};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;
+use inferometer_study::{Campaign, Progress};
 
 /// `[7/21]`; without an end where it is not known yet.
 fn place(campaign: &Campaign) -> String {

@@ -8,11 +8,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_analysis::{Estimate, Interval};
-use inferometer_study::Told;
 use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
 };
+use inferometer_study::Told;
 
 pub(crate) fn number(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap()

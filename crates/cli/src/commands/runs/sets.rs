@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use inferometer_analysis::Summary;
-use inferometer_study::Campaign;
 use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};
+use inferometer_study::Campaign;
 use serde_json::{Value, json};
 
 use crate::set::{name_of, was_cut};

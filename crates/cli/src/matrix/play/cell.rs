@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use inferometer_analysis::Summary;
-use inferometer_study::matrix::Deployment;
 use inferometer_load::SystemClock;
 use inferometer_model::campaign::{Point, PointFailure};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
 use inferometer_model::{Outcome, Spec};
+use inferometer_study::matrix::Deployment;
 
 use super::errand::{Hall, Way};
 use super::ledger::{Known, Ledger};

@@ -8,8 +8,6 @@ use std::thread;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 use inferometer_analysis::{Summary, Verdict};
-use inferometer_study::Campaign;
-use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
 use inferometer_load::SystemClock;
 use inferometer_model::Outcome;
 use inferometer_model::campaign::{
@@ -17,6 +15,8 @@ use inferometer_model::campaign::{
 };
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
+use inferometer_study::Campaign;
+use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
 
 use super::ledger::{Counts, Ledger};
 use super::{lane, report, unfit};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use inferometer_analysis::Summary;
-use inferometer_study::matrix::Deployment;
 use inferometer_model::campaign::{DeploymentRecord, Point};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage};
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Outcome, Spec};
+use inferometer_study::matrix::Deployment;
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::cell::{Cell, not_measured};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use inferometer_study::{Campaign, Told};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Suite};
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};
+use inferometer_study::{Campaign, Told};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::budget::{Budget, PLANNED_REQUESTS_MAX, Work};
