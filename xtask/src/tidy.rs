@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),
     ("study", &["analysis", "model"]),
+    ("runner", &["analysis", "engine", "load", "model", "store", "target", "workload"]),
     ("interchange", &["analysis", "model"]),
     (
         "cli",
@@ -24,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "load",
             "model",
             "report",
+            "runner",
             "store",
             "study",
             "target",

@@ -3,48 +3,38 @@
 mod arguments;
 mod bench;
 mod bench_sweep;
-mod calibration;
-mod check;
 mod commands;
 mod cores;
-mod deployed;
 mod draft;
 mod duration;
-mod embedded;
-mod environment;
 mod experiment;
-mod failure;
 mod fit;
 mod imports;
-mod live;
-mod log_tail;
 mod matrix;
-mod measurement;
 mod narrator;
 mod output;
-mod place;
-mod preflight;
 mod rates;
 mod report_files;
 mod requirements;
-mod secrets;
-mod server_facts;
 mod set;
 mod sheets;
 mod signals;
-mod simulation;
-mod simulator;
+mod simulation_page;
 mod suite;
 mod sweep;
-mod telemetry;
-mod warm_up;
-mod watch;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use arguments::{Arguments, Command};
+// The measuring library under the names that commands use.
+use inferometer_runner::{
+    calibration, check, deployed, embedded, environment, failure, live, log_tail, measurement,
+    place, preflight, secrets, simulation, simulator,
+};
+
 use failure::Failure;
 
 /// Requests allocate on the measuring path; this allocator is the fastest we measured there.
@@ -55,7 +45,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse_from(bench::with_dashes(std::env::args_os()));
     match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,
-        Err(failure) => failure.report(),
+        Err(failure) => output::report(&failure),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The only place that writes to the terminal: results to standard output, talk to standard error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
+
+use inferometer_report::escape;
 
 use crate::failure::Failure;
 
@@ -19,6 +22,19 @@ pub(crate) fn result(text: &str) -> Result<(), Failure> {
 pub(crate) fn talk(line: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "{line}");
+}
+
+/// Prints a failure to standard error and returns the code to exit with.
+pub(crate) fn report(failure: &Failure) -> ExitCode {
+    // The message may quote a server: its control characters must not reach the terminal.
+    talk(&format!("error: {}", escape::terminal(failure.message())));
+    for line in failure.shown_lines() {
+        talk(&escape::terminal(line));
+    }
+    if let Some(hint) = failure.hint_text() {
+        talk(&format!("hint: {}", escape::terminal(hint)));
+    }
+    failure.exit().into()
 }
 
 /// Whether to colour results: a terminal, and nobody asked for none.

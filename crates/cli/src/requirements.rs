@@ -127,7 +127,7 @@ impl Requirements {
         });
         let told = [junit, summary].into_iter().flatten();
         told.filter_map(Result::err).fold(None, |_, failure| {
-            let _ = failure.report();
+            let _ = crate::output::report(&failure);
             Some(Exit::Internal)
         })
     }

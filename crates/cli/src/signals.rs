@@ -1,166 +1,28 @@
-//! Ctrl-C once drains and saves, twice cuts and saves. Being told to terminate drains for a while.
+//! Ctrl-C once drains and saves, twice cuts and saves. SIGTERM drains for a while.
 
-use std::process::Child;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use inferometer_load::{Control, Stop};
-use nix::sys::signal::{Signal as Sent, killpg};
-use nix::unistd::Pid;
+use inferometer_load::Control;
+pub(crate) use inferometer_runner::interruption::{Companion, Interruption};
+use inferometer_runner::{Event, Observer, Session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::{output, terminal};
 
-/// Which signal ended the run, if one did.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Interruption(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// In the order in which they came.
-    signals: Mutex<Vec<i32>>,
-    came: Condvar,
-    /// The command that finishes what was begun.
-    remedy: Mutex<Option<String>>,
-    /// Groups of processes that end with this one.
-    companions: Mutex<Vec<Pid>>,
-    /// What is being sent, by each that sends.
-    sending: Mutex<Vec<Sending>>,
-}
-
-/// Whose requests are in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Sending {
-    /// Of a warm-up: nothing of them is kept.
-    Unstored,
-    Stored,
-}
-
-impl Interruption {
-    /// The first signal names the exit code.
-    pub(crate) fn exit(&self) -> Option<Exit> {
-        self.wait(Duration::ZERO)
-    }
-
-    /// Waits for this long, or until a signal comes. Returns at once where one came before.
-    pub(crate) fn wait(&self, time: Duration) -> Option<Exit> {
-        self.next(0, time).map(exit_of)
-    }
-
-    /// Waits for this long for a signal after so many that are known.
-    pub(crate) fn next(&self, known: usize, time: Duration) -> Option<i32> {
-        let Shared { signals, came, .. } = &*self.0;
-        let (signals, _) = came
-            .wait_timeout_while(locked(signals), time, |signals| signals.len() <= known)
-            .unwrap_or_else(PoisonError::into_inner);
-        signals.get(known).copied()
-    }
-
-    /// How to finish what was begun, for a user who will not wait.
-    pub(crate) fn remember(&self, remedy: String) {
-        *locked(&self.0.remedy) = Some(remedy);
-    }
-
-    /// A group of processes of ours. A user who will not wait for its end does not have it left
-    /// behind.
-    pub(crate) fn accompanied_by(&self, group: Option<i32>) -> Companion {
-        let group = group.map(Pid::from_raw);
-        locked(&self.0.companions).extend(group);
-        Companion { shared: self.0.clone(), group }
-    }
-
-    /// The same of a child that leads a group.
-    pub(crate) fn accompanied_by_child(&self, child: &Child) -> Companion {
-        self.accompanied_by(i32::try_from(child.id()).ok())
-    }
-
-    /// Until it is dropped, requests of this kind are in flight: a signal is answered accordingly.
-    pub(crate) fn sending(&self, sending: Sending) -> Sender {
-        locked(&self.0.sending).push(sending);
-        Sender { shared: self.0.clone(), sending }
-    }
-
-    /// What the next signal does, to those who are told.
-    fn words(&self, before: Stop) -> Option<&'static str> {
-        let sending = locked(&self.0.sending).iter().max().copied();
-        match (before, sending) {
-            (Stop::Run, None) => Some("\nstopping: nothing more is begun"),
-            (Stop::Run, Some(_)) => Some(
-                "\nstopping: nothing more is sent\nrequests in flight may finish; Ctrl-C again cuts them",
-            ),
-            (Stop::Drain, None) => Some("\nstill stopping; Ctrl-C again leaves at once"),
-            (Stop::Drain, Some(Sending::Unstored)) => Some("\ncutting the requests in flight"),
-            (Stop::Drain, Some(Sending::Stored)) => {
-                Some("\ncutting the requests in flight; what was measured is being saved")
-            }
-            (Stop::Cut, _) => None,
-        }
-    }
-
-    fn remedy(&self) -> Option<String> {
-        locked(&self.0.remedy).clone()
-    }
-
-    fn end_companions(&self) {
-        for group in &*locked(&self.0.companions) {
-            let _ = killpg(*group, Sent::SIGKILL);
-        }
-    }
-
-    fn note(&self, kind: SignalKind) {
-        locked(&self.0.signals).push(kind.as_raw_value());
-        self.0.came.notify_all();
-    }
-}
-
-/// Until it is dropped its group ends with this process, if that leaves at once.
-#[derive(Debug)]
-pub(crate) struct Companion {
-    shared: Arc<Shared>,
-    group: Option<Pid>,
-}
-
-impl Drop for Companion {
-    fn drop(&mut self) {
-        locked(&self.shared.companions).retain(|group| Some(*group) != self.group);
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Sender {
-    shared: Arc<Shared>,
-    sending: Sending,
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        let mut sending = locked(&self.shared.sending);
-        if let Some(place) = sending.iter().position(|one| *one == self.sending) {
-            sending.swap_remove(place);
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn exit_of(signal: i32) -> Exit {
-    if signal == SignalKind::interrupt().as_raw_value() {
-        Exit::Interrupted
-    } else {
-        Exit::Terminated
-    }
+/// A session that writes events to the terminal and obeys signals from now on.
+pub(crate) fn begin_session(ceiling: usize, quiet: bool) -> Result<Session, Failure> {
+    let session = Session::new(ceiling, terminal::observer());
+    let session = if quiet { session.only_warnings() } else { session };
+    listen(session.control.clone(), session.interruption.clone(), session.observer().clone())?;
+    Ok(session)
 }
 
 /// Whoever sends SIGTERM will send SIGKILL soon after.
 const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 
 /// Listens until the process ends.
-pub(crate) fn listen(control: Control, quiet: bool) -> Result<Interruption, Failure> {
-    let interruption = Interruption::default();
-    let noted = interruption.clone();
+fn listen(control: Control, noted: Interruption, observer: Observer) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -170,14 +32,10 @@ pub(crate) fn listen(control: Control, quiet: bool) -> Result<Interruption, Fail
     let hang_up = signal(SignalKind::hangup()).map_err(failed)?;
     drop(entered);
     std::thread::spawn(move || {
-        let talk = |line: &str| {
-            if !quiet {
-                output::talk(line);
-            }
-        };
+        let talk = |line: &str| observer(Event::Notice(line.to_owned()));
         runtime.block_on(obey(&control, &noted, talk, [interrupt, terminate, hang_up]));
     });
-    Ok(interruption)
+    Ok(())
 }
 
 async fn obey(
@@ -198,7 +56,7 @@ async fn obey(
                 continue;
             }
         };
-        noted.note(kind);
+        noted.note(kind.as_raw_value());
         grace_ends = kind != SignalKind::interrupt();
         match noted.words(control.stop_harder()) {
             Some(words) => talk(words),
@@ -229,7 +87,7 @@ pub(crate) fn end_with(end: impl FnOnce() + Send + 'static) -> Result<Interrupti
                 }
             })
         };
-        noted.note(next());
+        noted.note(next().as_raw_value());
         end();
         leave(next(), &noted);
     });
@@ -243,64 +101,10 @@ fn leave(kind: SignalKind, noted: &Interruption) {
     let remedy = noted.remedy().map(|remedy| format!("; finish it later with: {remedy}"));
     let later = remedy.unwrap_or_default();
     output::talk(&format!("leaving at once{later}"));
-    std::process::exit(exit_of(kind.as_raw_value()) as i32);
+    std::process::exit(Exit::from_signal(kind.as_raw_value()) as i32);
 }
 
 #[expect(clippy::disallowed_methods, reason = "a grace period is no pacing")]
 async fn grace() {
     tokio::time::sleep(TERMINATION_GRACE).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use inferometer_load::SystemClock;
-    use inferometer_model::Clock;
-
-    use super::*;
-
-    #[test]
-    fn a_signal_that_is_known_does_not_end_the_waiting_for_the_next() {
-        let interruption = Interruption::default();
-        interruption.note(SignalKind::terminate());
-        assert_eq!(interruption.next(0, Duration::from_hours(1)), Some(15));
-        let (clock, time) = (SystemClock::new(), Duration::from_millis(30));
-        assert_eq!(interruption.next(1, time), None);
-        assert!(time <= Duration::from_nanos(clock.now().as_nanos()), "it is waited, not spun");
-        interruption.note(SignalKind::interrupt());
-        assert_eq!(interruption.next(1, Duration::from_hours(1)), Some(2));
-        assert_eq!(interruption.exit(), Some(Exit::Terminated), "the first names the code");
-    }
-
-    #[test]
-    fn a_signal_is_answered_by_what_it_does() {
-        let interruption = Interruption::default();
-        let said = |before| interruption.words(before).unwrap_or_default();
-        assert!(!said(Stop::Run).contains("in flight"), "a server may still be starting");
-        assert!(!said(Stop::Drain).contains("saved"), "there is nothing to save");
-        let warm_up = interruption.sending(Sending::Unstored);
-        assert!(said(Stop::Run).contains("in flight may finish"));
-        assert!(said(Stop::Drain).contains("cutting") && !said(Stop::Drain).contains("saved"));
-        let run = interruption.sending(Sending::Stored);
-        drop(warm_up);
-        assert!(said(Stop::Drain).contains("saved"));
-        drop(run);
-        assert!(!said(Stop::Drain).contains("cutting"));
-        assert_eq!(interruption.words(Stop::Cut), None);
-    }
-
-    #[test]
-    fn companions_end_unless_they_ended_before() {
-        use std::os::unix::process::{CommandExt, ExitStatusExt};
-        let start = || std::process::Command::new("sleep").arg("1000").process_group(0).spawn();
-        let interruption = Interruption::default();
-        let (mut left, mut kept) = (start().unwrap(), start().unwrap());
-        drop(interruption.accompanied_by_child(&kept));
-        let companion = interruption.accompanied_by_child(&left);
-        interruption.end_companions();
-        assert_eq!(left.wait().unwrap().signal(), Some(9));
-        assert_eq!(kept.try_wait().unwrap(), None);
-        kept.kill().unwrap();
-        kept.wait().unwrap();
-        drop(companion);
-    }
 }

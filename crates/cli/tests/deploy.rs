@@ -19,7 +19,7 @@ fn a_server_is_put_up_measured_and_taken_down() {
     let ran = run(folder.path(), &engine(), &["--serve-env", "SOME_TOKEN"]);
     let said = text(&ran.stderr);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{said}");
-    assert!(said.contains("it generates") && said.contains("it went"), "{said}");
+    assert!(said.contains("generated a token") && said.contains("the server stopped"), "{said}");
     let directory = latest_run(folder.path());
     let manifest = manifest(&directory);
     let server = manifest.server.clone().unwrap();
@@ -170,7 +170,7 @@ fn a_set_whose_server_died_goes_on_with_a_new_one() {
         ["--duration", "2s", "--concurrency", "1", "--output-tokens", "8", "--repeat", "2"];
     let words = [&["run", "--serve", &serve][..], &repeat].concat();
     let (status, said) =
-        begun(path, &words, "it generates", |_| fs::write(path.join("die"), "").unwrap());
+        begun(path, &words, "generated a token", |_| fs::write(path.join("die"), "").unwrap());
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains("--resume"), "{said}");
     let set = the_set(path);

@@ -44,7 +44,9 @@ fn a_wrong_name_is_given_up_soon_and_called_so() {
     let ran = run(folder.path(), &engine(), &["--model", "no-such-name"]);
     let said = text(&ran.stderr);
     assert_eq!(ran.status.code(), Some(3), "{said}");
-    for words in ["could not generate", "no-such-name", "the model was not found", "it went"] {
+    for words in
+        ["could not generate", "no-such-name", "the model was not found", "the server stopped"]
+    {
         assert!(said.contains(words), "{words} in {said}");
     }
     assert!(!said.contains("waiting for the server"), "that is said after a while: {said}");
@@ -111,12 +113,12 @@ fn a_signal_while_a_server_starts_takes_it_down() {
     let path = folder.path();
     let serve = by_shell("echo $$ > pid; exec sleep 1000");
     let words = [&["run", "--serve", &serve][..], &LONG].concat();
-    let (status, said) = begun(path, &words, "putting up", |us| {
+    let (status, said) = begun(path, &words, "deploying", |us| {
         number_in(&path.join("pid"));
         kill(us, Signal::SIGINT).unwrap();
     });
     assert_eq!(status.code(), Some(130), "{said}");
-    assert!(said.contains("taking the server down") && said.contains("it went"), "{said}");
+    assert!(said.contains("stopping the server") && said.contains("the server stopped"), "{said}");
     assert!(said.contains("nothing more is begun") && !said.contains("in flight"), "{said}");
     assert!(is_gone(number_in(&path.join("pid"))), "{said}");
 }

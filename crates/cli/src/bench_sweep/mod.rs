@@ -27,9 +27,8 @@ use self::plan::{Plan, shown};
 use self::run::Run;
 use self::server::Server;
 use crate::failure::{Exit, Failure};
-use crate::live::Session;
 use crate::output;
-use crate::signals::Interruption;
+use crate::signals::{Interruption, begin_session};
 
 /// Where a result says what our checks think of it.
 const VERDICT: &str = "inferometer_verdict";
@@ -40,7 +39,7 @@ pub(crate) fn play(asked: &Asked<'_>) -> Result<ExitCode, Failure> {
         output::result(&plan.outline()?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let session = Session::begin(0, false)?;
+    let session = begin_session(0, false)?;
     let mut sweep = Sweep {
         plan: &plan,
         interruption: &session.interruption,

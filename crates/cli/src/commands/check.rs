@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use inferometer_model::Spec;
 use inferometer_model::spec::TargetSpec;
+use inferometer_report::escape::terminal_line;
+use inferometer_report::lines::hanging;
 use inferometer_workload::Ingredients;
 
 use crate::arguments::CheckArguments;
@@ -11,10 +13,11 @@ use crate::check::{Finding, State, examine};
 use crate::deployed::{self, Deployed};
 use crate::draft::draft;
 use crate::failure::{Exit, Failure};
-use crate::live::{Server, Session};
+use crate::live::Server;
 use crate::output;
 use crate::preflight::preflight;
 use crate::secrets::Secrets;
+use crate::signals::begin_session;
 
 pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
@@ -44,7 +47,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
 /// The server that is there, or one that is put up for this; it goes with the command.
 fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Result<Server, Exit>, Failure> {
     let TargetSpec::Deployed(how) = &spec.target else { return Server::of(spec).map(Ok) };
-    let session = Session::begin(0, quiet)?;
+    let session = begin_session(0, quiet)?;
     let log = deployed::log_in(&std::env::temp_dir());
     match Deployed::put_up(spec, secrets, &log, &session) {
         Ok(deployed) => Ok(Ok(Server::Deployed(Box::new(deployed)))),
@@ -62,7 +65,7 @@ fn json(findings: &[Finding]) -> String {
 }
 
 fn page(findings: &[Finding]) -> String {
-    let lines: Vec<String> = findings.iter().map(Finding::lines).collect();
+    let lines: Vec<String> = findings.iter().map(lines).collect();
     let end = match problems(findings) {
         0 => "usable: nothing that a measurement would suffer from".to_owned(),
         1 => "usable, with one problem".to_owned(),
@@ -71,6 +74,38 @@ fn page(findings: &[Finding]) -> String {
     format!("{}\n{end}\n", lines.concat())
 }
 
+/// The finding, and below it what to do. Words may be a server's.
+fn lines(finding: &Finding) -> String {
+    let mark = match finding.state {
+        State::Good => "ok     ",
+        State::Note => "note   ",
+        State::Problem => "PROBLEM",
+    };
+    let head = format!("{mark}  {:<15} ", finding.subject);
+    let line = hanging(&head, HEAD_WIDTH, &terminal_line(&finding.words, 300));
+    let remedy = finding.remedy.as_ref().map_or_else(String::new, |remedy| {
+        let head = format!("{:<HEAD_WIDTH$}→ ", "");
+        hanging(&head, HEAD_WIDTH + 2, &terminal_line(remedy, 300))
+    });
+    line + &remedy
+}
+
+/// Columns before the words.
+const HEAD_WIDTH: usize = 25;
+
 fn problems(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.state == State::Problem).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_on_the_page() {
+        let words = "words that go on ".repeat(12);
+        for line in lines(&Finding::problem("prompt length", words.clone(), words)).lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> Result<ExitCode, Failure> {
             }
             // The other files are as good without it.
             Err(failure) => {
-                exit = failure.report();
+                exit = output::report(&failure);
                 failed.push(
                     json!({ "file": path.display().to_string(), "reason": failure.message() }),
                 );

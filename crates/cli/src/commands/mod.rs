@@ -25,13 +25,14 @@ pub(crate) mod verify;
 
 use std::path::PathBuf;
 
-use inferometer_analysis::{RequirementOutcome, Summary, summarize};
+use inferometer_analysis::{RequirementOutcome, Summary};
 use inferometer_report::Files;
 use inferometer_report::terminal::Style;
-use inferometer_store::{RunDirectory, RunStore, StoredRun};
+use inferometer_store::{RunDirectory, RunStore};
 
 use crate::arguments::{PageFormat, StoreArguments};
 use crate::failure::Failure;
+pub(crate) use crate::measurement::seal_summary;
 use crate::output;
 
 /// The folder of stored runs: as typed, as the environment says, or `./runs`.
@@ -44,16 +45,6 @@ pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
         })
         .unwrap_or_else(|| PathBuf::from("runs"));
     RunStore::open(folder).map_err(|error| Failure::usage(error.to_string()))
-}
-
-/// Computes the summary of a run and stores it beside the journal.
-pub(crate) fn seal_summary(
-    directory: &RunDirectory,
-    stored: &StoredRun,
-) -> Result<Summary, Failure> {
-    let summary = summarize(&stored.observations);
-    directory.write_summary(&summary.to_json_bytes())?;
-    Ok(summary)
 }
 
 /// Prints a summary as the user wants it.

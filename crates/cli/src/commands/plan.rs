@@ -85,7 +85,7 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredien
         Ok(Some(correction)) => ingredients.correct(correction),
         Ok(None) => output::talk("it does not say; lengths stay estimates by words"),
         Err(failure) => {
-            failure.report();
+            output::report(&failure);
             output::talk("lengths stay estimates by words");
         }
     }

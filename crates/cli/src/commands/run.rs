@@ -23,6 +23,7 @@ use crate::place::Place;
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::set::{self, How};
+use crate::signals::begin_session;
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(simulated) = arguments.simulated() {
@@ -82,7 +83,7 @@ impl Order<'_> {
         let store = store(&results.store)?;
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
         if let TargetSpec::Deployed(how) = &spec.target {
-            let session = Session::begin(ceiling, results.quiet)?;
+            let session = begin_session(ceiling, results.quiet)?;
             let visit = Visit { how, store: &store, session: &session };
             return self.put_up(&visit, ingredients, planned);
         }
@@ -91,8 +92,8 @@ impl Order<'_> {
             output::talk(&format!("asking {} what it serves …", server.base()));
         }
         let live = Live::reach(server, spec, secrets, &ingredients, planned.plan.as_ref())?;
-        let session = Session::begin(ceiling, results.quiet)?;
-        session.talk(&live.opening(spec));
+        let session = begin_session(ceiling, results.quiet)?;
+        session.emit(live.opening(spec));
         let exit = match live.measure(spec, ingredients, Place::alone(&store), &session)? {
             Ok(measured) => self.show(measured, &session)?,
             // Stopped before anything was measured: there is nothing to save.
@@ -119,7 +120,7 @@ impl Order<'_> {
         let measured =
             Live::reach(reached, spec, self.secrets, &ingredients, planned.plan.as_ref()).and_then(
                 |live| {
-                    session.talk(&live.opening(spec));
+                    session.emit(live.opening(spec));
                     let place = Place::alone(store).with_server_log(&log);
                     live.measure(spec, ingredients, place, session)
                 },
@@ -147,7 +148,7 @@ impl Order<'_> {
                 let exit = self.show(measured, session)?;
                 let told = died.filter(|_| session.interruption.exit().is_none());
                 let code = exit.map_or(ExitCode::SUCCESS, ExitCode::from);
-                Ok(told.map_or(code, |failure| failure.report()))
+                Ok(told.map_or(code, |failure| output::report(&failure)))
             }
             (Ok(Err(interrupted)), _) => Ok(interrupted.into()),
             (Err(_), Some(died)) => Err(died),

@@ -5,8 +5,9 @@
 
 use std::process::ExitCode;
 
-use inferometer_model::Spec;
-use inferometer_model::spec::EngineSpec;
+use inferometer_analysis::check_slos;
+use inferometer_model::spec::{ClientDraft, EngineSpec};
+use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::RunStore;
 use inferometer_workload::{Ingredients, make_plan};
 
@@ -15,16 +16,17 @@ use super::{page, store};
 use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, VirtualArguments,
 };
-use crate::draft::{Repeat, draft};
+use crate::draft::{Drafted, Repeat, draft};
 use crate::failure::{Exit, Failure};
-use crate::live::Session;
 use crate::measurement::Measured;
 use crate::output;
 use crate::place::Place;
 use crate::requirements::{Judged, Requirements};
 use crate::set::{self, How};
+use crate::signals::begin_session;
 use crate::simulation::{Told, VirtualEngine};
-use crate::simulator::{Simulator, virtual_spec};
+use crate::simulation_page;
+use crate::simulator::Simulator;
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let mut experiments = experiments(typed)?;
@@ -50,7 +52,7 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     }
     let engine = VirtualEngine::of(&experiments[0].spec.engine)?;
-    let session = Session::begin(usize::MAX, typed.results.quiet)?;
+    let session = begin_session(usize::MAX, typed.results.quiet)?;
     let simulator = Simulator { engine, session: &session };
     let results = typed.results;
     let requirements = Requirements::new(results.require.limits.clone(), &results.require.gate);
@@ -63,6 +65,26 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     simulations.print_documents()?;
     let told = simulations.requirements.tell(&simulations.judged);
     Ok(simulated?.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The experiment as it is simulated: whose URL it is, and how it would be reached, does not
+/// matter.
+pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, Failure> {
+    let draft = SpecDraft {
+        url: None,
+        deployment: None,
+        connections: None,
+        client: ClientDraft::default(),
+        ..draft
+    };
+    let spec = drafted.resolve_as(draft)?;
+    check_slos(&spec.slos, spec.workload.streaming)
+        .map_err(|problem| Failure::usage(problem.to_string()))?;
+    if !spec.api.generates() {
+        return Err(Failure::usage(format!("{} generates no tokens to simulate", spec.api))
+            .hint("simulate an API that generates text, such as --api chat"));
+    }
+    Ok(spec)
 }
 
 struct Experiment {
@@ -190,7 +212,7 @@ impl Simulations<'_> {
         };
         let Some(store) = self.store.clone() else {
             let told = self.simulator.tell(ready)?;
-            self.show(&told.page(), || told.json())?;
+            self.show(&simulation_page::page(&told), || told.json())?;
             return Ok(self.exit_without_records(&told));
         };
         let simulated = self.simulator.record(ready, Place::alone(&store))?;

@@ -7,9 +7,7 @@ use inferometer_report::escape;
 use inferometer_report::number::figure;
 use serde_json::{Value, json};
 
-use super::knee::{Knee, knees};
-use super::outcome::{Fit, Fitting, Part, TOLERANCES};
-use super::row::{Figures, Row};
+use inferometer_runner::fit::{Figures, Fit, Fitting, Knee, Part, Row, TOLERANCES, knees};
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 

@@ -9,11 +9,9 @@ use inferometer_model::Segment;
 use inferometer_model::import::ImportReading;
 use inferometer_store::{ImportDirectory, RunStore, Stored, read_at_most};
 
-use super::own_run;
-use super::plan::Draws;
-use super::row::{Figures, Row, RowLoad, RowRequest};
 use crate::failure::Failure;
 use crate::imports;
+use inferometer_runner::fit::{Draws, Figures, Row, RowLoad, RowRequest, own_run, own_seed};
 
 /// How lengths scatter where a result says only their sums: standard deviation over mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -244,9 +242,4 @@ fn whole(tokens: f64) -> u32 {
     )]
     let tokens = tokens.round() as u32;
     tokens.max(1)
-}
-
-/// The seed of a prompt that no other row has.
-pub(super) fn own_seed(row: usize, index: u64) -> u64 {
-    ((row as u64 + 1) << 40) | index
 }

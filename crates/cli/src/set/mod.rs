@@ -43,6 +43,7 @@ use crate::live::{Session, ceiling, check_ceiling};
 use crate::narrator::Writer;
 use crate::requirements::Requirements;
 use crate::secrets::Secrets;
+use crate::signals::begin_session;
 use crate::simulation::VirtualEngine;
 
 /// How the points of a set are measured.
@@ -206,7 +207,7 @@ fn start(
     // A server that cannot be used leaves no set behind. Until all have answered a signal ends
     // the program at once: there is nothing to save.
     let servers = Servers::ask(how, &campaign, results.quiet)?;
-    let session = Session::begin(ceiling, results.quiet)?;
+    let session = begin_session(ceiling, results.quiet)?;
     let mut bench = servers.bench(&campaign, &session);
     if let Some(exit) = session.interruption.exit() {
         return Ok(exit.into());
@@ -239,7 +240,7 @@ pub(crate) fn resume(
         }
         Some(_) | None => Writer::Rules,
     };
-    let session = Session::begin(checked_ceiling(&campaign, &how)?, results.quiet)?;
+    let session = begin_session(checked_ceiling(&campaign, &how)?, results.quiet)?;
     let mut bench = Servers::unasked(how).bench(&campaign, &session);
     let errand = Errand { store, set, session: &session, results, writer };
     errand.carry_out(bench.as_mut(), Begun::Before)

@@ -14,11 +14,11 @@ use inferometer_model::{Spec, SpecDraft};
 use super::levels::{Bound, Rising, whole};
 use super::targets;
 use crate::arguments::{ExperimentArguments, SweepArguments, SweepTable, Written};
+use crate::commands::simulate::virtual_spec;
 use crate::draft::{Drafted, Repeat, draft_sweep};
 use crate::failure::Failure;
 use crate::secrets::Secrets;
 use crate::set;
-use crate::simulator::virtual_spec;
 
 /// A sweep, ready to be measured.
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use crate::measurement::Measured;
 use crate::output;
 use crate::place::Place;
 use crate::secrets::Secrets;
+use crate::signals::begin_session;
 
 pub(crate) fn run(arguments: &ServeBenchArguments) -> Result<ExitCode, Failure> {
     let bench = Bench::of(arguments)?;
@@ -94,8 +95,8 @@ impl Serve<'_> {
         if self.prints_block() {
             output::result(&traffic_lines(&said.load, bench.recorded))?;
         }
-        let session = Session::begin(ceiling, said.report.disable_tqdm)?;
-        session.talk(&live.opening(&spec));
+        let session = begin_session(ceiling, said.report.disable_tqdm)?;
+        session.emit(live.opening(&spec));
         let profiler = said.report.profile.then(|| Profiler::start(live.target())).transpose()?;
         let measured = live.measure(&spec, ingredients, Place::alone(&store), &session);
         // A server is not left profiling, whatever became of the run.

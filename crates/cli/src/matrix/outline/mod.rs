@@ -14,6 +14,7 @@ use super::plan::MatrixPlan;
 use crate::arguments::{PageFormat, ResultArguments};
 use crate::failure::{Exit, Failure};
 use crate::live::Session;
+use crate::signals::begin_session;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
@@ -25,7 +26,7 @@ pub(crate) fn outline(
     let Question::Matrix(matrix) = &plan.campaign.question else {
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
-    let session = Session::begin(usize::MAX, results.quiet)?;
+    let session = begin_session(usize::MAX, results.quiet)?;
     let outline = match Outline::of(plan, matrix, &session, Foresight::Simulated)? {
         Ok(outline) => outline,
         Err(exit) => return Ok(Err(exit)),
@@ -42,7 +43,7 @@ pub(super) fn announce(
     session: &Session,
     foresight: Foresight,
 ) -> Result<Option<Exit>, Failure> {
-    if session.quiet {
+    if session.is_quiet() {
         return Ok(None);
     }
     let Question::Matrix(matrix) = &plan.campaign.question else {

@@ -31,6 +31,7 @@ use crate::report_files::OfSet;
 use crate::requirements::Requirements;
 use crate::secrets::Secrets;
 use crate::set::{check_format, known_specs, live_ceiling, page, way_on};
+use crate::signals::begin_session;
 
 /// How cells are measured.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ pub(crate) fn begin(
     check(&plan.campaign, way, results)?;
     let store = commands::store(&results.store)?;
     store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
-    let session = Session::begin(checked_ceiling(&plan.campaign, way)?, results.quiet)?;
+    let session = begin_session(checked_ceiling(&plan.campaign, way)?, results.quiet)?;
     let foresight = match way {
         Way::Live(_) => Foresight::Simulated,
         Way::Virtual => Foresight::LoadAlone,
@@ -154,7 +155,7 @@ pub(crate) fn resume(
 ) -> Result<ExitCode, Failure> {
     let campaign = set.manifest().map_err(|error| Failure::usage(error.to_string()))?.campaign;
     check(&campaign, way, results)?;
-    let session = Session::begin(checked_ceiling(&campaign, way)?, results.quiet)?;
+    let session = begin_session(checked_ceiling(&campaign, way)?, results.quiet)?;
     Errand { store, set, session: &session, results, way }.carry_out(wish)
 }
 
@@ -229,13 +230,9 @@ impl Errand<'_> {
         wish: &Wish,
     ) -> Result<Option<Exit>, Failure> {
         let hands = hands(&manifest.campaign, self.way, wish.lanes, planned.len());
-        let Session { ceiling, control, interruption, quiet } = self.session;
-        let hushed = Session {
-            ceiling: ceiling / hands,
-            control: control.clone(),
-            interruption: interruption.clone(),
-            quiet: *quiet || 1 < hands,
-        };
+        let mut hushed =
+            if 1 < hands { self.session.only_warnings() } else { self.session.clone() };
+        hushed.ceiling /= hands;
         let hall = Hall {
             store: self.store,
             set: self.set,

@@ -14,7 +14,7 @@ use self::step::{KnownBy, Step};
 use super::price::{Cost, Price};
 use crate::arguments::{PageFormat, ResultArguments};
 use crate::failure::{Exit, Failure};
-use crate::live::Session;
+use crate::signals::begin_session;
 
 /// The page or document, or the signal that came before it was whole.
 pub(crate) fn outline(
@@ -26,7 +26,7 @@ pub(crate) fn outline(
     let Question::Suite(suite) = &campaign.question else {
         return Err(Failure::internal("the outline of a suite is asked of something else"));
     };
-    let session = Session::begin(usize::MAX, results.quiet)?;
+    let session = begin_session(usize::MAX, results.quiet)?;
     let steps = match Step::all(campaign, suite, &session)? {
         Ok(steps) => steps,
         Err(exit) => return Ok(Err(exit)),

@@ -1,0 +1,89 @@
+//! Events as terminal lines: a progress bar on a terminal, a line now and then elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use inferometer_model::plan::Bounds;
+use inferometer_report::escape;
+use inferometer_runner::{Event, Observer, ProgressTick};
+
+use crate::output;
+
+/// Without a terminal, progress is printed once in this many ticks.
+const TICKS_PER_LINE: u32 = 40;
+
+/// The observer of every command: writes events to standard error.
+pub(crate) fn observer() -> Observer {
+    let progress = Mutex::new(Shown::default());
+    Arc::new(move |event| match event {
+        Event::Progress(tick) => locked(&progress).update(&tick),
+        Event::ProgressEnded => *locked(&progress) = Shown::default(),
+        // A notice may have several lines; the others may quote a server.
+        Event::Notice(text) => {
+            text.split('\n').for_each(|line| output::talk(&escape::terminal(line)))
+        }
+        other => output::talk(&escape::terminal(&other.to_string())),
+    })
+}
+
+fn locked(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is shown of the progress of one warm-up or run.
+#[derive(Default)]
+struct Shown {
+    bar: Option<ProgressBar>,
+    ticks: u32,
+}
+
+impl Shown {
+    fn update(&mut self, tick: &ProgressTick) {
+        self.ticks += 1;
+        if std::io::stderr().is_terminal() {
+            draw(self.bar.get_or_insert_with(|| bar(tick.bounds)), tick);
+        } else if self.ticks.is_multiple_of(TICKS_PER_LINE) {
+            output::talk(&Event::Progress(*tick).to_string());
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn bar(bounds: Bounds) -> ProgressBar {
+    let length = match (bounds.requests, bounds.release_before) {
+        (Some(requests), _) => requests,
+        (None, Some(end)) => end.as_nanos() / 1_000_000,
+        (None, None) => 0,
+    };
+    let style = ProgressStyle::with_template("{bar:24} {percent:>3}%  {elapsed}  {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸─");
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
+    bar.set_style(style);
+    bar
+}
+
+fn draw(bar: &ProgressBar, tick: &ProgressTick) {
+    let length = bar.length().unwrap_or(u64::MAX);
+    let ended = tick.counts.ended();
+    let position = if tick.bounds.requests.is_some() {
+        ended
+    } else {
+        // Where a minimum number of requests must be reached too, the slower of the two counts.
+        let by_number = match tick.bounds.requests_min {
+            0 => length,
+            least => length.saturating_mul(ended.min(least)) / least,
+        };
+        by_number.min(u64::try_from(tick.elapsed.as_millis()).unwrap_or(u64::MAX))
+    };
+    bar.set_position(position.min(length));
+    bar.set_message(Event::Progress(*tick).to_string());
+}

@@ -1,0 +1,182 @@
+//! Errors as part of the interface: what happened, to which input, what to do, and the exit code.
+
+use std::process::ExitCode;
+
+use nix::sys::signal::Signal;
+
+/// The exit codes that scripts may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    Internal = 1,
+    Usage = 2,
+    TargetNotUsable = 3,
+    RunInvalid = 4,
+    /// A comparison found a side worse than its base.
+    Regression = 10,
+    PromiseMissed = 99,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl Exit {
+    /// The code of a process that this signal stopped.
+    pub fn from_signal(signal: i32) -> Self {
+        if signal == Signal::SIGINT as i32 { Self::Interrupted } else { Self::Terminated }
+    }
+
+    /// Of several runs: a signal goes first, then a run that cannot be trusted, as its promises say
+    /// nothing either way.
+    pub fn gravest(exits: impl IntoIterator<Item = Self>) -> Option<Self> {
+        exits.into_iter().max_by_key(|exit| match exit {
+            Self::PromiseMissed => 0,
+            Self::Regression => 1,
+            Self::RunInvalid => 2,
+            Self::TargetNotUsable => 3,
+            Self::Usage => 4,
+            Self::Internal => 5,
+            Self::Interrupted | Self::Terminated => 6,
+        })
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    message: String,
+    /// Lines of the input that it is about.
+    shown: Vec<String>,
+    hint: Option<String>,
+    /// Whether a server that is still starting fails so.
+    passing: bool,
+    /// What a server that answered was not content with.
+    refusal: Option<Refusal>,
+}
+
+/// Why a server answers, and will not do what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Key,
+    /// It says that it has no such model.
+    Model,
+}
+
+impl Failure {
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        let (message, shown) = (message.into(), Vec::new());
+        Self { exit, message, shown, hint: None, passing: false, refusal: None }
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub fn target(message: impl Into<String>) -> Self {
+        Self::new(Exit::TargetNotUsable, message)
+    }
+
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Exit::RunInvalid, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Exit::Internal, message)
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same, with what it is about before it.
+    pub fn of(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// The same, with its message and its hint in other words.
+    pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
+        self.message = reword(&self.message);
+        self.hint = self.hint.as_deref().map(reword);
+        self
+    }
+
+    /// The same, as one that may pass by itself.
+    pub fn passing_if(mut self, passing: bool) -> Self {
+        self.passing = passing;
+        self
+    }
+
+    /// Whether it may pass by itself: the server may only be starting.
+    pub fn is_passing(&self) -> bool {
+        self.passing
+    }
+
+    /// The same, for what the server refused.
+    pub fn refused(mut self, refusal: Option<Refusal>) -> Self {
+        self.refusal = refusal;
+        self
+    }
+
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.refusal
+    }
+
+    /// Whether something is wrong with this program or its machine, and with nothing else.
+    pub fn is_internal(&self) -> bool {
+        self.exit == Exit::Internal
+    }
+
+    /// What is shown below the message.
+    pub fn lines(&self) -> Vec<String> {
+        self.shown.iter().chain(&self.hint).cloned().collect()
+    }
+
+    /// Lines of the input, to be shown below the message.
+    pub fn shown(mut self, lines: Vec<String>) -> Self {
+        self.shown = lines;
+        self
+    }
+
+    /// What to do about it, if that is known.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Lines of the input that it is about.
+    pub fn shown_lines(&self) -> &[String] {
+        &self.shown
+    }
+
+    /// The code to exit with.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl From<inferometer_model::spec::SpecError> for Failure {
+    fn from(error: inferometer_model::spec::SpecError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<inferometer_workload::WorkloadError> for Failure {
+    fn from(error: inferometer_workload::WorkloadError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<inferometer_store::StoreError> for Failure {
+    fn from(error: inferometer_store::StoreError) -> Self {
+        Self::internal(error.to_string())
+    }
+}

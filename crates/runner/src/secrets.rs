@@ -1,0 +1,99 @@
+//! Keys and headers: read here, sent by the driver, stored nowhere.
+
+use std::path::{Path, PathBuf};
+
+use inferometer_load::target::Credentials;
+use inferometer_model::Secret;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    pub credentials: Credentials,
+    pub has_key: bool,
+    header_names: Vec<String>,
+    /// Where the key was read, as the whole path; `None`: in the environment, or nowhere.
+    key_file: Option<PathBuf>,
+}
+
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+const KEY_BYTES_MAX: u64 = 64 << 10;
+
+impl Secrets {
+    pub fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
+        let (key, source) = match key_file {
+            Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
+            None => (key_in_environment(KEY_VARIABLE)?, KEY_VARIABLE.to_owned()),
+        };
+        let key = key.map(Secret::new);
+        Credentials::new(key.as_ref(), &[]).map_err(|_| {
+            Failure::usage(format!("{source}: the key holds characters that no key can have"))
+        })?;
+        let headers: Vec<(String, Secret)> =
+            headers.iter().map(|header| header_of(header)).collect::<Result<_, _>>()?;
+        let credentials = Credentials::new(key.as_ref(), &headers)
+            .map_err(|error| Failure::usage(format!("--header: {error}")))?;
+        let header_names = headers.into_iter().map(|(name, _)| name).collect();
+        let key_file =
+            key_file.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into()));
+        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
+    }
+
+    /// The key in the file that a flag names now, and none from anywhere else.
+    pub fn typed(flag: &str, key_file: Option<&Path>) -> Result<Self, Failure> {
+        let key = key_file.map(|path| key_by(flag, path)).transpose()?.map(Secret::new);
+        let credentials = Credentials::new(key.as_ref(), &[]).map_err(|_| {
+            Failure::usage(format!("{flag}: the key holds characters that no key can have"))
+        })?;
+        let (header_names, key_file) = (Vec::new(), None);
+        Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
+    }
+
+    pub fn key_file(&self) -> Option<PathBuf> {
+        self.key_file.clone()
+    }
+
+    pub fn header_names(&self) -> Vec<String> {
+        self.header_names.clone()
+    }
+}
+
+/// A key out of an environment variable; one that is unset or empty holds none.
+pub fn key_in_environment(variable: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(variable) {
+        Ok(key) => Ok(Some(key.trim().to_owned()).filter(|key| !key.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => {
+            Err(Failure::usage(format!("{variable} is not text")))
+        }
+    }
+}
+
+/// The key that `--api-key-file` names.
+pub fn key_in(path: &Path) -> Result<String, Failure> {
+    key_by("--api-key-file", path)
+}
+
+/// The key in the file that a flag names.
+pub fn key_by(flag: &str, path: &Path) -> Result<String, Failure> {
+    let unusable = |reason: String| Failure::usage(format!("{flag} {}: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| unusable(error.to_string()))?.len();
+    if KEY_BYTES_MAX < size {
+        return Err(unusable("is too large to be a key".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    match text.trim() {
+        "" => Err(unusable("is empty".to_owned())),
+        key => Ok(key.to_owned()),
+    }
+}
+
+/// The value is not repeated in the message: it may be a key.
+fn header_of(typed: &str) -> Result<(String, Secret), Failure> {
+    match typed.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), Secret::new(value.trim())))
+        }
+        _ => Err(Failure::usage("--header must be of the form \"Name: value\"")),
+    }
+}

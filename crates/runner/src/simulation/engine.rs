@@ -1,0 +1,267 @@
+//! The engine of a simulation: its scheduler, the API process before it, and its clock. It goes on
+//! from run to run, and keeps its prefix cache.
+
+use std::time::Duration;
+
+use inferometer_engine::physics::{Front as FrontCosts, PhysicsStep};
+use inferometer_engine::profile::Profile;
+use inferometer_engine::scheduler::{
+    ConstantStep, Counters, Generation, Listener, Refusal, RequestFacts, Scheduler,
+    SchedulerConfig, SchedulerRequest, StepShape, StepTime,
+};
+use inferometer_model::observations::Simulated;
+use inferometer_model::spec::EngineSpec;
+use inferometer_model::{Moment, RequestId};
+
+use super::front::{Front, Waiting};
+use super::observer::{Observer, Sample};
+use crate::embedded;
+use crate::failure::Failure;
+
+/// Hears what the engine sends, on the run's clock.
+pub(super) trait Client {
+    fn token(&mut self, id: u64, at: Moment);
+    fn ended(&mut self, facts: &RequestFacts);
+}
+
+pub struct VirtualEngine {
+    scheduler: Scheduler<Timing>,
+    front: Front,
+    /// The run's zero on the engine's clock.
+    origin_ns: u64,
+    /// What had been counted by then.
+    counted: Counters,
+    next_sample: Moment,
+    /// How far apart samples are.
+    pub sample_every: Duration,
+    pub facts: Simulated,
+    pub model: String,
+}
+
+/// How long steps take.
+enum Timing {
+    Constant(ConstantStep),
+    Physics(Box<PhysicsStep>),
+}
+
+impl StepTime for Timing {
+    fn step_ns(&mut self, shape: &StepShape) -> u64 {
+        match self {
+            Self::Constant(step) => step.step_ns(shape),
+            Self::Physics(step) => step.step_ns(shape),
+        }
+    }
+}
+
+impl VirtualEngine {
+    pub fn of(spec: &EngineSpec) -> Result<Self, Failure> {
+        let profile = embedded::profile(spec)?;
+        Ok(match spec.step {
+            Some(step) => Self::stepping(profile.scheduler, step, profile.model.title),
+            // Each run draws the noise anew.
+            None => Self::of_profile(&profile, 0),
+        })
+    }
+
+    pub fn of_profile(profile: &Profile, seed: u64) -> Self {
+        let timing = Timing::Physics(Box::new(profile.step_time(seed)));
+        let facts = Simulated { profile: profile.name.clone(), engine: in_one_line(profile) };
+        let names = (facts, profile.model.title.clone());
+        Self::new(profile.scheduler.clone(), timing, profile.front, names)
+    }
+
+    /// The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
+    fn stepping(config: SchedulerConfig, step: Duration, model: String) -> Self {
+        let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
+        let profile = format!("constant step of {step:?}");
+        let facts = Simulated { profile, engine: words(&config) };
+        let timing = Timing::Constant(ConstantStep(step_ns));
+        Self::new(config, timing, FrontCosts::IMMEDIATE, (facts, model))
+    }
+
+    fn new(
+        config: SchedulerConfig,
+        timing: Timing,
+        costs: FrontCosts,
+        (facts, model): (Simulated, String),
+    ) -> Self {
+        Self {
+            scheduler: Scheduler::new(config, timing),
+            front: Front::new(costs),
+            origin_ns: 0,
+            counted: Counters::default(),
+            next_sample: Moment::ZERO,
+            sample_every: SAMPLE_EVERY,
+            facts,
+            model,
+        }
+    }
+
+    /// The steps of a run differ from those of the next: their noise is of the run's own seed.
+    pub fn draw_noise_from(&mut self, seed: u64) {
+        match self.scheduler.step_time_mut() {
+            Timing::Physics(step) => step.reseed(seed),
+            Timing::Constant(_) => {}
+        }
+    }
+
+    pub fn config(&self) -> &SchedulerConfig {
+        self.scheduler.config()
+    }
+
+    /// A run begins: its zero is now.
+    pub(super) fn begin(&mut self) {
+        self.counted = self.scheduler.counters();
+        self.next_sample = Moment::ZERO;
+    }
+
+    /// The run is over: the next begins here.
+    pub(super) fn end(&mut self, at: Moment) {
+        self.origin_ns = self.on_engine(at);
+    }
+
+    /// Lets time pass between runs.
+    pub fn rest(&mut self, time: Duration) {
+        self.end(Moment::ZERO + time);
+    }
+
+    /// What has been counted in this run.
+    pub fn counters(&self) -> Counters {
+        let (now, before) = (self.scheduler.counters(), self.counted);
+        Counters {
+            steps: now.steps - before.steps,
+            preemptions: now.preemptions - before.preemptions,
+            prefix_queries: now.prefix_queries - before.prefix_queries,
+            prefix_hits: now.prefix_hits - before.prefix_hits,
+            prefix_queries_preempted: now.prefix_queries_preempted
+                - before.prefix_queries_preempted,
+            prefix_hits_preempted: now.prefix_hits_preempted - before.prefix_hits_preempted,
+            prompt_tokens: now.prompt_tokens - before.prompt_tokens,
+            generation_tokens: now.generation_tokens - before.generation_tokens,
+        }
+    }
+
+    /// Shows itself at even steps up to `now`, as it stands before what happens then. Nothing
+    /// changes between events, so of a long rest only the beginning and the end are shown.
+    pub(super) fn sample_before(&mut self, now: Moment, observer: &mut impl Observer) {
+        for _ in 0..SAMPLES_OF_A_REST {
+            if now < self.next_sample {
+                return;
+            }
+            observer.sampled(&self.sample(self.next_sample));
+            self.next_sample = self.next_sample + self.sample_every;
+        }
+        let Some(rest) = now.since(self.next_sample) else { return };
+        let steps = rest.as_nanos() / self.sample_every.as_nanos().max(1);
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
+        let every_ns = u64::try_from(self.sample_every.as_nanos()).unwrap_or(u64::MAX);
+        let at = self.next_sample + Duration::from_nanos(every_ns.saturating_mul(steps));
+        observer.sampled(&Sample { stands_for: steps.saturating_add(1), ..self.sample(at) });
+        self.next_sample = at + self.sample_every;
+    }
+
+    /// Itself, as it stands.
+    pub(super) fn sample(&self, at: Moment) -> Sample {
+        let (gauges, counters) = (self.scheduler.gauges(), self.scheduler.counters());
+        Sample { at, stands_for: 1, gauges, counters }
+    }
+
+    pub(super) fn next_moment(&self) -> Option<Moment> {
+        let events = [self.scheduler.next_event(), self.front.next_ns()];
+        let next_ns = events.into_iter().flatten().min()?;
+        Some(Moment::from_nanos(next_ns.saturating_sub(self.origin_ns)))
+    }
+
+    pub(super) fn take_in(&mut self, now: Moment, place: usize, id: RequestId, tokens: u32) {
+        self.front.take_in(self.on_engine(now), place, id, tokens);
+    }
+
+    /// A request that the API process has read by now.
+    pub(super) fn pass_on(&mut self, now: Moment) -> Option<Waiting> {
+        self.front.pass_on(self.on_engine(now))
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        now: Moment,
+        request: SchedulerRequest,
+        client: &mut impl Client,
+    ) -> Result<(), Refusal> {
+        let now_ns = self.on_engine(now);
+        let (scheduler, mut wire) = self.over(client);
+        scheduler.submit(now_ns, request, &mut wire)
+    }
+
+    pub(super) fn advance(&mut self, now: Moment, client: &mut impl Client) {
+        let now_ns = self.on_engine(now);
+        let (scheduler, mut wire) = self.over(client);
+        scheduler.advance(now_ns, &mut wire);
+    }
+
+    pub(super) fn abort(&mut self, now: Moment, id: u64, client: &mut impl Client) {
+        let now_ns = self.on_engine(now);
+        let (scheduler, mut wire) = self.over(client);
+        scheduler.abort(now_ns, id, &mut wire);
+    }
+
+    fn on_engine(&self, moment: Moment) -> u64 {
+        self.origin_ns.saturating_add(moment.as_nanos())
+    }
+
+    fn over<'a, C: Client>(
+        &'a mut self,
+        client: &'a mut C,
+    ) -> (&'a mut Scheduler<Timing>, Wire<'a, C>) {
+        let Self { scheduler, front, origin_ns, .. } = self;
+        (scheduler, Wire { front, origin_ns: *origin_ns, client })
+    }
+}
+
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+const SAMPLES_OF_A_REST: u32 = 60;
+
+/// From the scheduler through the API process to the client.
+struct Wire<'a, C> {
+    front: &'a mut Front,
+    origin_ns: u64,
+    client: &'a mut C,
+}
+
+impl<C: Client> Listener for Wire<'_, C> {
+    fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
+        let seen_ns = self.front.hand_out(at_ns);
+        self.client.token(id, Moment::from_nanos(seen_ns.saturating_sub(self.origin_ns)));
+    }
+
+    fn ended(&mut self, facts: &RequestFacts) {
+        self.client.ended(facts);
+    }
+}
+
+/// What the profile says of itself first and last: what is served on what, and where the step times
+/// come from.
+fn in_one_line(profile: &Profile) -> String {
+    let text = profile.describe();
+    let name = format!("{}: ", profile.name);
+    let mut lines = text.strip_prefix(&name).unwrap_or(&text).lines();
+    let (first, last) = (lines.next(), lines.next_back());
+    first.into_iter().chain(last).collect::<Vec<_>>().join("; ")
+}
+
+/// What the reader of a result needs to know of the settings.
+fn words(config: &SchedulerConfig) -> String {
+    let generation = match config.generation {
+        Generation::V1 => "v1".to_owned(),
+        Generation::V0 { scheduler_steps } => format!("v0 ({scheduler_steps} scheduler steps)"),
+    };
+    let caching = if config.prefix_caching { "on" } else { "off" };
+    format!(
+        "{generation} scheduler, {} KV blocks of {} tokens, max_num_seqs {}, \
+         max_num_batched_tokens {}, max_model_len {}, prefix caching {caching}",
+        config.blocks,
+        config.block_size,
+        config.max_num_seqs,
+        config.max_num_batched_tokens,
+        config.max_model_len,
+    )
+}

@@ -1,0 +1,201 @@
+//! One run in virtual time: plan, warm up, play, and either keep every record or only tell.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use inferometer_load::SystemClock;
+use inferometer_model::observations::{
+    Connections, Endpoint, InputLength, Materials, PinnedOutput, UsageAsk, WarmUpFacts,
+};
+use inferometer_model::plan::Fingerprints;
+use inferometer_model::{BaseUrl, Clock, JournalEntry, Plan, Spec};
+use inferometer_store::{NewRun, RunWriter};
+use inferometer_workload::{Ingredients, make_plan, make_warm_up};
+
+use crate::embedded;
+use crate::environment;
+use crate::failure::{Exit, Failure};
+use crate::interruption::Sending;
+use crate::live::check_sends_something;
+use crate::measurement::{Measured, seal_summary};
+use crate::place::Place;
+use crate::server_facts;
+use crate::session::Session;
+use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
+use crate::warm_up;
+
+/// An engine, and what plays on it.
+pub struct Simulator<'session> {
+    pub engine: VirtualEngine,
+    pub session: &'session Session,
+}
+
+/// A run that is planned and warmed up.
+pub struct Ready<'spec> {
+    spec: &'spec Spec,
+    plan: Arc<dyn Plan>,
+    fingerprints: Fingerprints,
+    materials: Materials,
+    warmed_up: Option<WarmUpFacts>,
+    clock: SystemClock,
+}
+
+impl Ready<'_> {
+    /// How long its warm-up took, in virtual time.
+    pub fn warm_up_took(&self) -> Duration {
+        self.warmed_up.map_or(Duration::ZERO, |facts| facts.took)
+    }
+}
+
+/// A run that was played.
+pub struct Simulated {
+    pub measured: Measured,
+    /// How much faster than real time, in words.
+    pub speed: String,
+}
+
+impl Simulator<'_> {
+    /// Up to the first request, or to the signal that stopped it before.
+    pub fn make_ready<'spec>(
+        &mut self,
+        spec: &'spec Spec,
+    ) -> Result<Result<Ready<'spec>, Exit>, Failure> {
+        let clock = SystemClock::new();
+        let ingredients = Ingredients::gather_without_words(spec)?;
+        let (plan, fingerprints) = make_plan(spec, &ingredients);
+        check_sends_something(plan.as_ref())?;
+        let warm_up = make_warm_up(spec, &ingredients);
+        self.engine.draw_noise_from(embedded::noise_seed(spec));
+        self.engine.sample_every = spec.telemetry.as_ref().map_or(SAMPLE_EVERY, |it| it.every);
+        let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan));
+        // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
+        if let Some(exit) = self.session.interruption.exit() {
+            self.session.warn("stopped before the run began: nothing was simulated or stored");
+            return Ok(Err(exit));
+        }
+        let warmed_up = warmed_up.transpose()?;
+        let materials = ingredients.materials().clone();
+        Ok(Ok(Ready { spec, plan, fingerprints, materials, warmed_up, clock }))
+    }
+
+    /// Plays it and keeps every record.
+    pub fn record(&mut self, ready: Ready<'_>, place: Place<'_>) -> Result<Simulated, Failure> {
+        let writer = place.create(self.new_run(&ready)?)?;
+        let directory = writer.directory().clone();
+        // What a set remembers goes on with this run, too.
+        if place.set().is_none() {
+            self.session.interruption.remember(directory.remedy());
+        }
+        let _sending = self.session.interruption.sending(Sending::Stored);
+        let (writer, kv_usage_max) = self.play(ready.spec, ready.plan, writer)?;
+        let summary = seal_summary(&directory, &writer.seal()?)?;
+        let measured = Measured { directory, summary };
+        let speed = speed(&measured, kv_usage_max, ready.clock);
+        Ok(Simulated { measured, speed })
+    }
+
+    /// Plays it and keeps a few sums.
+    pub fn tell(&mut self, ready: Ready<'_>) -> Result<Told, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
+        let Ready { spec, plan, .. } = ready;
+        let mut tally = Tally::new(spec.workload.streaming);
+        let player = Player::new(plan, rules(spec), &mut self.engine, &mut tally);
+        let ending = player.heeding(self.session.control.clone()).play()?;
+        let facts = self.engine.facts.clone();
+        Ok(tally.tell(&ending, facts, spec.seed, &self.engine.counters()))
+    }
+
+    /// Plays what is not counted; the engine's cache keeps it.
+    fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
+        let mut tally = warm_up::Tally::default();
+        let write = |entry| {
+            tally.add(entry);
+            Ok(())
+        };
+        let mut journal = Journal::new(spec.workload.streaming, write, |_: &Sample| {});
+        let rules = Rules { seed: spec.seed ^ WARM_UP, ..rules(spec) };
+        let player = Player::new(plan, rules, &mut self.engine, &mut journal);
+        let ending = player.heeding(self.session.control.clone()).play()?;
+        tally.facts(&ending)
+    }
+
+    fn new_run(&self, ready: &Ready<'_>) -> Result<NewRun, Failure> {
+        Ok(NewRun {
+            spec: ready.spec.clone(),
+            bounds: ready.plan.bounds(),
+            fingerprints: ready.fingerprints.clone(),
+            // A word is a token of the engine, so nothing is an estimate.
+            materials: Materials { input_length: InputLength::Exact, ..ready.materials.clone() },
+            endpoint: self.endpoint()?,
+            warm_up: ready.warmed_up,
+            seen_before: None,
+            calibration: None,
+            // No request leaves this program, so no proxy could have had a hand in it.
+            environment: environment::capture_host(),
+            server: Some(server_facts::of_engine(&ready.spec.engine)?),
+            simulated: Some(self.engine.facts.clone()),
+            clock: ready.clock.anchor(),
+        })
+    }
+
+    fn endpoint(&self) -> Result<Endpoint, Failure> {
+        let nowhere: BaseUrl =
+            NOWHERE.parse().map_err(|error| Failure::internal(format!("{NOWHERE}: {error}")))?;
+        Ok(Endpoint {
+            base: nowhere,
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+            model: self.engine.model.clone(),
+            usage: UsageAsk::Continuous,
+            connections: Connections::Reuse,
+            pinned: PinnedOutput { ignore_eos: true, min_tokens: false },
+            embedded: true,
+        })
+    }
+
+    fn play(
+        &mut self,
+        spec: &Spec,
+        plan: Arc<dyn Plan>,
+        mut writer: RunWriter,
+    ) -> Result<(RunWriter, f64), Failure> {
+        let directory = writer.directory();
+        let telemetry =
+            spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
+        let mut watching = Watching::new(telemetry, self.engine.config().generation);
+        let write = |entry| Ok(writer.append(&entry)?);
+        let watch = |sample: &Sample| watching.note(sample);
+        let mut journal = Journal::new(spec.workload.streaming, write, watch);
+        let player = Player::new(plan, rules(spec), &mut self.engine, &mut journal);
+        let ending = player.heeding(self.session.control.clone()).play()?;
+        if let Err(error) = watching.finish() {
+            self.session.warn(format!("the engine's metrics are not all stored: {error}"));
+        }
+        writer.append(&JournalEntry::RunEnded(ending))?;
+        writer.flush()?;
+        Ok((writer, watching.kv_usage_max))
+    }
+}
+
+fn speed(measured: &Measured, kv_usage_max: f64, clock: SystemClock) -> String {
+    let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
+    let real_s = Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
+    format!(
+        "simulated {virtual_s:.1} s in {real_s:.2} s, {:.0} times faster than real time; KV blocks \
+         in use: {:.0} % at most",
+        virtual_s / real_s.max(1e-9),
+        kv_usage_max * 100.0
+    )
+}
+
+/// Of the engine's state, where no telemetry is asked for.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// Keeps the answers of a warm-up apart from those of the run.
+const WARM_UP: u64 = 0x5761_726d_2d75_7021;
+/// An address that cannot be reached, by its very name.
+const NOWHERE: &str = "http://simulated.invalid";
+
+fn rules(spec: &Spec) -> Rules {
+    Rules { limits: spec.limits, streaming: spec.workload.streaming, seed: spec.seed }
+}
