@@ -6,9 +6,8 @@
 use inferometer_analysis::set::kneedle;
 use inferometer_model::campaign::{CampaignSpec, Dimension, Fine, Level, Point, Stage, Sweep};
 
-use crate::history::History;
-use crate::ladder;
-use crate::reading::Told;
+use crate::history::{History, Reading};
+use crate::search::{level_at, round_level};
 
 /// The new levels, from the lowest to the highest; empty where no condition has a knee.
 pub(crate) fn levels(
@@ -27,14 +26,14 @@ pub(crate) fn levels(
     places.dedup();
     let exists = |place: &f64| sweep.levels.iter().any(|level| level.place() == Some(*place));
     let new = places.into_iter().filter(|place| !exists(place));
-    new.filter_map(|place| ladder::level(sweep.dimension, place)).collect()
+    new.filter_map(|place| level_at(sweep.dimension, place)).collect()
 }
 
-/// Of output tokens; where nothing generates any, of requests: as the set's own knee is found.
+/// Throughput in output tokens; in requests where nothing is generated, as for the knee of the set.
 fn curve(history: &History, condition: u32) -> Vec<(f64, f64)> {
-    let tokens = curve_of(history, condition, |told| told.output_throughput);
+    let tokens = curve_of(history, condition, |reading| reading.output_throughput);
     if tokens.is_empty() {
-        return curve_of(history, condition, |told| told.request_throughput);
+        return curve_of(history, condition, |reading| reading.request_throughput);
     }
     tokens
 }
@@ -43,16 +42,17 @@ fn curve(history: &History, condition: u32) -> Vec<(f64, f64)> {
 fn curve_of(
     history: &History,
     condition: u32,
-    throughput: fn(&Told) -> Option<f64>,
+    throughput: fn(&Reading) -> Option<f64>,
 ) -> Vec<(f64, f64)> {
-    let counts = |point: &Point, told: &Told| {
-        point.stage == Stage::Planned && point.condition == condition && told.is_valid
+    let counts = |point: &Point, reading: &Reading| {
+        point.stage == Stage::Planned && point.condition == condition && reading.is_valid
     };
-    let runs = || history.runs().filter(|(point, told)| counts(point, told));
-    let is_whole = |level: Level| !runs().any(|(point, told)| point.level == level && told.is_cut);
+    let runs = || history.runs().filter(|(point, reading)| counts(point, reading));
+    let is_whole =
+        |level: Level| !runs().any(|(point, reading)| point.level == level && reading.is_cut);
     let mut values: Vec<(f64, f64)> = runs()
         .filter(|(point, _)| is_whole(point.level))
-        .filter_map(|(point, told)| Some((point.level.place()?, throughput(told)?)))
+        .filter_map(|(point, reading)| Some((point.level.place()?, throughput(reading)?)))
         .filter(|(place, _)| place.is_finite())
         .collect();
     values.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -71,7 +71,7 @@ fn around_knee(curve: &[(f64, f64)], dimension: Dimension, fine: Fine) -> Vec<f6
     let steps = fine.steps.get();
     let step = (high - low) / f64::from(steps);
     (1..steps)
-        .map(|number| ladder::round(dimension, low + step * f64::from(number)))
+        .map(|number| round_level(dimension, low + step * f64::from(number)))
         // Rounded, a step may be one of the two ends or beyond it.
         .filter(|place| low < *place && *place < high)
         .collect()

@@ -1,16 +1,28 @@
-//! Levels, conditions and repetitions that are laid out beforehand, and which of them comes next.
+//! Runs that are laid out in advance: every level and condition so many times, in which order and
+//! with which seed, and when repeated runs are enough.
+//!
+//! A server drifts: it heats up, its caches fill, somebody else uses the machine. Measured level by
+//! level, that would look like an effect of the level. Therefore every round has an order of its own,
+//! and conditions change places from run to run: A B, B A.
+//!
+//! Servers that are compared are paired by their seeds, so a seed never depends on the condition. The
+//! scenarios of a suite are not compared with each other and share no seed unless that is requested.
 
-use inferometer_model::campaign::{CampaignSpec, Level, Order, Question, Stage, Suite};
+use std::collections::BTreeSet;
 
-use crate::history::{History, Slot};
-use crate::precision::Rule;
-use crate::{order, seeds};
+use inferometer_analysis::statistics::draws::Draws;
+use inferometer_analysis::statistics::runs::half_width_over_looks;
+use inferometer_model::campaign::{
+    CampaignSpec, Level, Order, Point, Prompts, Question, Stage, Suite,
+};
+
+use crate::history::{History, Reading, Slot};
 
 /// Every place, so many times.
 #[derive(Clone, Debug)]
-pub(crate) struct Grid<'campaign> {
-    pub(crate) spec: &'campaign CampaignSpec,
-    pub(crate) history: &'campaign History,
+pub(crate) struct Grid<'study> {
+    pub(crate) spec: &'study CampaignSpec,
+    pub(crate) history: &'study History,
     pub(crate) places: Vec<Place>,
     /// With a rule, the most that there will be.
     pub(crate) runs: u32,
@@ -61,11 +73,10 @@ impl Grid<'_> {
         let is_suite = matches!(self.spec.question, Question::Suite(_));
         match self.spec.order {
             Order::Interleaved => Box::new((0..self.runs).flat_map(|round| {
-                let draws = seeds::order(self.spec.seed, self.stage, round);
-                self.round(round, order::shuffled(self.places.len(), draws))
+                let draws = round_draws(self.spec.seed, self.stage, round);
+                self.round(round, shuffled(self.places.len(), draws))
             })),
-            // A suite is played as a whole: drift from one round to the next is no difference
-            // between its scenarios.
+            // A suite is measured round by round, so that drift is no difference between scenarios.
             Order::Listed if is_suite => Box::new(
                 (0..self.runs)
                     .flat_map(|round| self.round(round, (0..self.places.len()).collect())),
@@ -82,7 +93,7 @@ impl Grid<'_> {
     fn round(&self, round: u32, places: Vec<usize>) -> impl Iterator<Item = Slot> {
         places.into_iter().filter(move |&place| self.is_open(place, round)).flat_map(move |place| {
             let conditions = self.places[place].conditions.clone();
-            self.at(place, round, order::alternating(conditions, place, round))
+            self.at(place, round, alternating(conditions, place, round))
         })
     }
 
@@ -103,5 +114,188 @@ impl Grid<'_> {
         let reached =
             |condition: &u32| rule.reached_within(self.history, *condition, *level, round);
         !conditions.iter().all(reached)
+    }
+}
+
+/// The numbers below `count`, shuffled.
+pub(crate) fn shuffled(count: usize, mut draws: Draws) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        places.swap(last, draws.below(last + 1));
+    }
+    places
+}
+
+/// The conditions, each in every place equally often: at one level over the repetitions, and in
+/// one repetition over the levels.
+pub(crate) fn alternating(mut conditions: Vec<u32>, level: usize, repetition: u32) -> Vec<u32> {
+    let turns = (level + repetition as usize) % conditions.len().max(1);
+    conditions.rotate_left(turns);
+    conditions
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rule {
+    /// As a share of the mean.
+    pub(crate) half_width: f64,
+    pub(crate) runs_at_most: u32,
+}
+
+impl Rule {
+    /// Whether the runs before this round were enough.
+    pub(crate) fn reached_within(
+        &self,
+        history: &History,
+        condition: u32,
+        level: Level,
+        round: u32,
+    ) -> bool {
+        let values = values(history, condition, level, round);
+        self.share(&values).is_some_and(|share| share <= self.half_width)
+    }
+
+    fn share(&self, values: &[f64]) -> Option<f64> {
+        half_width_over_looks(values, self.runs_at_most)
+    }
+}
+
+/// The values of the valid runs.
+fn values(history: &History, condition: u32, level: Level, before: u32) -> Vec<f64> {
+    let counts = |point: &Point| {
+        point.stage == Stage::Planned
+            && point.condition == condition
+            && point.level == level
+            && point.repetition < before
+    };
+    let value = |reading: &Reading| reading.repeated.filter(|_| reading.is_valid);
+    history
+        .runs()
+        .filter(|(point, _)| counts(point))
+        .filter_map(|(_, reading)| value(reading))
+        .collect()
+}
+
+/// Repeated runs count on from the seed that was asked for, so that any of them can be run alone.
+pub(crate) fn repeated_seed(seed: u64, repetition: u32) -> u64 {
+    seed.wrapping_add(repetition.into())
+}
+
+/// Runs of a sweep share nothing with each other, whatever their levels: a mix, cut to 32 bits so
+/// that it can be read and typed.
+pub(crate) fn swept_seed(seed: u64, level: Level, stage: Stage, repetition: u32) -> u64 {
+    let parts = [bits(level), class(stage), repetition.into()];
+    cut(parts.into_iter().fold(seed, |state, part| Draws::new(state, part).bits()))
+}
+
+/// The seed of a run of a suite.
+pub(crate) fn suite_seed(spec: &CampaignSpec, suite: &Suite, slot: &Slot) -> u64 {
+    match suite.prompts {
+        Prompts::Same => repeated_seed(spec.seed, slot.repetition),
+        Prompts::Fresh => fresh_seed(spec, suite, slot),
+    }
+}
+
+/// A mix of the scenario's name and the level, so that a scenario alone sends what it sends within
+/// its suite. Where two mixes meet, the later one is mixed again: no run may find its prompts in the
+/// cache of another.
+fn fresh_seed(spec: &CampaignSpec, suite: &Suite, slot: &Slot) -> u64 {
+    let places = in_turn(suite);
+    let mut taken = BTreeSet::new();
+    for repetition in 0..=slot.repetition {
+        for place in &places {
+            for &condition in &place.conditions {
+                let name = spec.conditions.get(condition as usize).map_or("", |it| &it.name);
+                let mut seed = scenario_seed(spec.seed, name, place.level, repetition);
+                while !taken.insert(seed) {
+                    seed = cut(Draws::new(seed, 0).bits());
+                }
+                if (condition, place.level, repetition)
+                    == (slot.condition, slot.level, slot.repetition)
+                {
+                    return seed;
+                }
+            }
+        }
+    }
+    spec.seed
+}
+
+fn scenario_seed(seed: u64, name: &str, level: Level, repetition: u32) -> u64 {
+    let named = name.bytes().fold(seed, |state, byte| Draws::new(state, byte.into()).bits());
+    let parts = [bits(level), repetition.into()];
+    cut(parts.into_iter().fold(named, |state, part| Draws::new(state, part).bits()))
+}
+
+fn cut(mixed: u64) -> u64 {
+    mixed & u64::from(u32::MAX)
+}
+
+/// The stream that shuffles the levels of one round.
+pub(crate) fn round_draws(seed: u64, stage: Stage, round: u32) -> Draws {
+    const ORDER: u64 = u64::from_be_bytes(*b"order\0\0\0");
+    let named = Draws::new(seed, ORDER).bits();
+    Draws::new(named ^ class(stage), round.into())
+}
+
+fn bits(level: Level) -> u64 {
+    match level {
+        Level::AsAsked => 0,
+        Level::Rate(per_s) => per_s.to_bits(),
+        Level::Unlimited => f64::INFINITY.to_bits(),
+        Level::Concurrency(requests) => requests.get().into(),
+    }
+}
+
+fn class(stage: Stage) -> u64 {
+    match stage {
+        Stage::Planned => 1,
+        Stage::Fine => 2,
+        Stage::Probe => 3,
+        Stage::Confirmation => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_conditions_alternate_and_more_rotate() {
+        let two = || vec![0, 1];
+        let orders: Vec<Vec<u32>> = (0..4).map(|round| alternating(two(), 0, round)).collect();
+        assert_eq!(orders, [[0, 1], [1, 0], [0, 1], [1, 0]]);
+        assert_eq!(alternating(two(), 1, 0), [1, 0]);
+        assert_eq!(alternating(vec![0, 1, 2], 1, 1), [2, 0, 1]);
+        assert_eq!(alternating(vec![7], 5, 3), [7]);
+    }
+
+    #[test]
+    fn a_shuffle_keeps_every_level_and_rounds_differ() {
+        let round = |number| shuffled(8, Draws::new(1, number));
+        let mut sorted = round(0);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+        assert_ne!(round(0), round(1));
+        assert_eq!(round(0), round(0));
+    }
+
+    #[test]
+    fn looking_often_needs_a_narrower_spread() {
+        let values = [100.0, 101.0, 99.0];
+        // SciPy: t.ppf(0.975, 2) / sqrt(3) and t.ppf(1 - 0.025 / 8, 2) / sqrt(3), of s = 1.
+        let once = Rule { half_width: 0.02, runs_at_most: 3 }.share(&values).unwrap();
+        let often = Rule { half_width: 0.02, runs_at_most: 10 }.share(&values).unwrap();
+        assert!((once - 0.024_841_377_117_503_15).abs() < 1e-9, "{once}");
+        assert!(2.7 < often / once && often / once < 3.0, "{often}");
+        assert_eq!(Rule { half_width: 0.02, runs_at_most: 3 }.share(&values[..2]), None);
+    }
+
+    #[test]
+    fn seeds_are_golden() {
+        // Stored sets are resumed by these: a change makes them measure something else.
+        assert_eq!(repeated_seed(u64::MAX, 2), 1);
+        assert_eq!(swept_seed(1, Level::Rate(1.5), Stage::Planned, 0), 2_812_275_241);
+        assert_eq!(swept_seed(1, Level::Unlimited, Stage::Probe, 3), 1_194_033_033);
+        assert_eq!(scenario_seed(1, "Decode Stress Test", Level::AsAsked, 0), 3_637_656_606);
     }
 }

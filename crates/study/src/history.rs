@@ -1,11 +1,15 @@
-//! What was measured so far: all that a campaign remembers.
+//! What was measured so far, which is all that a study remembers, and the few numbers of a run that
+//! it looks at.
 
-use inferometer_model::campaign::{Level, Point, Stage};
+use inferometer_analysis::set::{is_cut, piles_up};
+use inferometer_analysis::{Estimate, Quantity, Summary, Verdict, Zero};
+use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Point, Question, Stage};
 
-use crate::reading::Told;
+use crate::error::StudyError;
+use crate::judgement::Goal;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History(Vec<(Point, Told)>);
+pub(crate) struct History(Vec<(Point, Reading)>);
 
 /// A run before it has its number and its seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +21,12 @@ pub(crate) struct Slot {
 }
 
 impl History {
-    pub(crate) fn add(&mut self, point: Point, told: Told) {
-        self.0.push((point, told));
+    pub(crate) fn add(&mut self, point: Point, reading: Reading) {
+        self.0.push((point, reading));
     }
 
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (&Point, &Told)> {
-        self.0.iter().map(|(point, told)| (point, told))
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&Point, &Reading)> {
+        self.0.iter().map(|(point, reading)| (point, reading))
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -46,4 +50,78 @@ impl History {
 /// A set has far fewer runs than there are numbers for them.
 fn count(runs: impl IntoIterator) -> u32 {
     u32::try_from(runs.into_iter().count()).unwrap_or(u32::MAX)
+}
+
+/// The few numbers of a run that decide what is measured next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// `false` when its numbers are not about the server; then they count for nothing.
+    pub is_valid: bool,
+    /// Whether requests in flight grew for as long as they came: a rate that cannot be kept up, however
+    /// good the first answers are.
+    pub piles_up: bool,
+    /// Whether a limit of time ended it before its requests had ended; then it has no part in the knee.
+    pub is_cut: bool,
+    /// Tokens per second, for the knee.
+    pub output_throughput: Option<f64>,
+    /// The same of requests, for servers that generate nothing.
+    pub request_throughput: Option<f64>,
+    /// The quantity whose confidence interval may end the repetitions.
+    pub repeated: Option<f64>,
+    /// One for each goal of the search, in their order; `None` of what has no value.
+    pub goals: Vec<Option<Estimate>>,
+}
+
+/// The quantities that a study looks at, resolved by name once.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantities {
+    output_throughput: Option<Quantity>,
+    request_throughput: Option<Quantity>,
+    /// By condition: a bare latency begins where the load of the condition says.
+    repeated: Vec<Option<Quantity>>,
+    pub(crate) goals: Vec<Goal>,
+}
+
+impl Quantities {
+    pub(crate) fn new(spec: &CampaignSpec) -> Result<Self, StudyError> {
+        let repeated = |zero: Zero| match &spec.repetition.stop_at {
+            Some(stop_at) => Quantity::named(&stop_at.quantity, zero).map(Some),
+            None => Ok(None),
+        };
+        let of_condition = |open| repeated(Zero::of(open)).map_err(StudyError::StopAtQuantity);
+        let (repeated, goals) = match &spec.question {
+            Question::Repeat | Question::Suite(_) | Question::Matrix(_) => {
+                let opens = spec.conditions.iter().map(|condition| condition.spec.is_open_loop());
+                (opens.map(of_condition).collect::<Result<_, _>>()?, Vec::new())
+            }
+            Question::Sweep(sweep) => {
+                let open = sweep.dimension == Dimension::Rate;
+                let goals = sweep.find.iter().flat_map(|find| &find.goals);
+                let goals =
+                    goals.map(|slo| Goal::of(slo, Zero::of(open))).collect::<Result<_, _>>()?;
+                (vec![of_condition(open)?; spec.conditions.len()], goals)
+            }
+        };
+        let throughput = |name: &str| Quantity::named(name, Zero::Sent).ok();
+        Ok(Self {
+            output_throughput: throughput("output_throughput"),
+            request_throughput: throughput("request_throughput"),
+            repeated,
+            goals,
+        })
+    }
+
+    pub(crate) fn read(&self, condition: u32, summary: &Summary) -> Reading {
+        let value = |quantity: &Quantity| quantity.of(summary).ok().map(|found| found.value);
+        let repeated = self.repeated.get(condition as usize).and_then(Option::as_ref);
+        Reading {
+            is_valid: summary.verdict != Verdict::Invalid,
+            piles_up: piles_up(summary),
+            is_cut: is_cut(summary),
+            output_throughput: self.output_throughput.as_ref().and_then(value),
+            request_throughput: self.request_throughput.as_ref().and_then(value),
+            repeated: repeated.and_then(value),
+            goals: self.goals.iter().map(|goal| goal.quantity().of(summary).ok()).collect(),
+        }
+    }
 }

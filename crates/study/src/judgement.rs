@@ -6,36 +6,85 @@
 //!   long as the runs lie no farther apart than those explain. Runs that do (a restart, a neighbour
 //!   on the machine) are judged by Student's interval of their values, from the third on.
 //!   Shares are pooled: the requests of all runs have one interval, by Wilson.
-//! - **Values without a doubt of their own** (no interval, a percentile whose effective n is too small)
+//! - **Values without an interval of their own** (or a percentile whose effective n is too small)
 //!   decide between runs only, whose spread shows how far requests hang together: by Student's
 //!   interval from the third on, or when five and more all lie on one side.
 //! - **Percentiles of too few requests** lie too low, and their spread does not show it. They may show
 //!   that a limit from above is missed, and never that one is met.
 //! - **A rate at which requests pile up** in most runs is missed, however good the first answers are.
-//! - A run that is invalid or has no value decides nothing. The second of them settles the level:
-//!   nobody can serve users at a load under which nothing can be measured.
+//! - A run that is invalid or has no value decides nothing. The second of them settles the level: a
+//!   load at which nothing can be measured is no load to serve users at.
 //!
 //! The interval is looked at after every run, so that a level on the very edge is called met or
-//! missed by luck more often than one time in twenty. The search stands by no such call: its answer
-//! is measured again on fresh seeds.
+//! missed by chance more often than one time in twenty. The search does not rely on such a call: its
+//! answer is measured again on fresh seeds.
 
 use inferometer_analysis::statistics::runs::RunStatistics;
 use inferometer_analysis::statistics::{UPPER, normal, student};
-use inferometer_analysis::{Estimate, Interval, share_pooled};
+use inferometer_analysis::{
+    Estimate, Interval, Quantity, Statistic, Threshold, Unit, Zero, share_pooled,
+};
+use inferometer_model::spec::{Limit, Relation, Slo};
 
-use crate::goal::Goal;
-use crate::reading::Told;
+use crate::error::StudyError;
+use crate::history::Reading;
 
-/// What is known of a level. Only `Met` counts as meeting the goals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Goal(Threshold);
+
+impl Goal {
+    pub(crate) fn of(slo: &Slo, zero: Zero) -> Result<Self, StudyError> {
+        let name = match &slo.statistic {
+            Some(statistic) => format!("{}.{statistic}", slo.metric),
+            None => slo.metric.clone(),
+        };
+        let quantity = Quantity::named(&name, zero)
+            .map_err(|problem| StudyError::GoalQuantity { goal: slo.to_string(), problem })?;
+        let (Limit::Milliseconds(limit) | Limit::Share(limit) | Limit::Plain(limit)) = slo.limit;
+        Ok(Self(Threshold { quantity, relation: slo.relation, limit }))
+    }
+
+    pub(crate) const fn quantity(&self) -> Quantity {
+        self.0.quantity
+    }
+
+    pub(crate) fn is_met_by(&self, value: f64) -> bool {
+        self.0.is_kept_by(value)
+    }
+
+    /// `None` when the limit lies inside.
+    pub(crate) fn decided_by(&self, interval: Interval) -> Option<bool> {
+        let (low, high) = (self.is_met_by(interval.low), self.is_met_by(interval.high));
+        (low == high).then_some(low)
+    }
+
+    /// Whether a run has so few values that this percentile of them is hardly more than the largest:
+    /// such a percentile lies below the true one far more often than above it.
+    pub(crate) fn is_too_few(&self, run: &Estimate) -> bool {
+        run.n < self.0.quantity.statistic().map_or(1, Statistic::certified_from)
+    }
+
+    /// Whether a value that lies too low can only err on the good side.
+    pub(crate) const fn is_from_above(&self) -> bool {
+        matches!(self.0.relation, Relation::Below)
+    }
+
+    /// A share counts requests, so runs weigh as many as they have.
+    pub(crate) fn is_share(&self) -> bool {
+        self.0.quantity.metric().unit == Unit::Share
+    }
+}
+
+/// Whether a level meets its goals. Only `Met` counts as meeting them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum LevelVerdict {
     Met,
     Missed,
     /// Requests in flight grow for as long as they come.
     PilesUp,
     /// Another run may settle it.
     Open,
-    /// All runs that it may take left a goal's limit inside the doubt.
+    /// After the most runs that are allowed, a goal's limit is still inside the confidence interval.
     Undecided,
     /// Too few requests for a goal's percentile: no number of such runs can show that it is met.
     TooFewRequests,
@@ -43,7 +92,7 @@ pub(crate) enum Standing {
     NoNumbers,
 }
 
-impl Standing {
+impl LevelVerdict {
     pub(crate) fn is_not_met(self) -> bool {
         !matches!(self, Self::Met | Self::Open)
     }
@@ -62,39 +111,39 @@ const SURE: f64 = 0.95;
 /// Fewer lie all on one side of their median by luck more often than one time in twenty.
 const AGREEING_MIN: usize = 5;
 
-pub(crate) fn standing(runs: &[&Told], goals: &[Goal], runs_at_most: u32) -> Standing {
+pub(crate) fn verdict(runs: &[&Reading], goals: &[Goal], runs_at_most: u32) -> LevelVerdict {
     if pile_up(runs) {
-        return Standing::PilesUp;
+        return LevelVerdict::PilesUp;
     }
     let of_goal = |(place, goal): (usize, &Goal)| decided(goal, &estimates(runs, place));
     let judged: Vec<Option<bool>> = goals.iter().enumerate().map(of_goal).collect();
     if judged.contains(&Some(false)) {
-        return Standing::Missed;
+        return LevelVerdict::Missed;
     }
     if judged.iter().all(|goal| *goal == Some(true)) {
-        return Standing::Met;
+        return LevelVerdict::Met;
     }
     let seeing = (0..goals.len()).map(|place| estimates(runs, place).len()).min().unwrap_or(0);
     if runs.len() - seeing >= BLIND_MAX {
-        return Standing::NoNumbers;
+        return LevelVerdict::NoNumbers;
     }
     let too_few = |(place, goal): (usize, &Goal)| {
         judged[place].is_none() && estimates(runs, place).iter().any(|run| goal.is_too_few(run))
     };
     if goals.iter().enumerate().any(too_few) {
         // Missed or undecided, it counts as not met: further runs would change no answer.
-        return Standing::TooFewRequests;
+        return LevelVerdict::TooFewRequests;
     }
-    if seeing < runs_at_most as usize { Standing::Open } else { Standing::Undecided }
+    if seeing < runs_at_most as usize { LevelVerdict::Open } else { LevelVerdict::Undecided }
 }
 
 /// Whether requests pile up in most of the runs that count.
-fn pile_up(runs: &[&Told]) -> bool {
-    let valid = || runs.iter().filter(|told| told.is_valid);
-    valid().count() < 2 * valid().filter(|told| told.piles_up).count()
+fn pile_up(runs: &[&Reading]) -> bool {
+    let valid = || runs.iter().filter(|reading| reading.is_valid);
+    valid().count() < 2 * valid().filter(|reading| reading.piles_up).count()
 }
 
-/// Whether the goal is met; `None` while nobody can say.
+/// Whether the goal is met; `None` while it is undecided.
 fn decided(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
     let too_few = runs.iter().any(|run| goal.is_too_few(run));
     let met = decided_by_values(goal, runs)?;
@@ -122,13 +171,13 @@ fn decided_by_values(goal: &Goal, runs: &[Estimate]) -> Option<bool> {
     [(0, false), (runs.len(), true)].into_iter().find(|(all, _)| *all == met).map(|(_, met)| met)
 }
 
-fn estimates(runs: &[&Told], place: usize) -> Vec<Estimate> {
-    let valid = runs.iter().filter(|told| told.is_valid);
-    valid.filter_map(|told| told.goals.get(place).copied().flatten()).collect()
+fn estimates(runs: &[&Reading], place: usize) -> Vec<Estimate> {
+    let valid = runs.iter().filter(|reading| reading.is_valid);
+    valid.filter_map(|reading| reading.goals.get(place).copied().flatten()).collect()
 }
 
-/// Whether the runs lie on the good side of every goal, whatever their doubt.
-pub(crate) fn leans_to_met(runs: &[&Told], goals: &[Goal]) -> bool {
+/// Whether the runs lie on the good side of every goal, whatever their uncertainty.
+pub(crate) fn leans_to_met(runs: &[&Reading], goals: &[Goal]) -> bool {
     goals.iter().enumerate().all(|(place, goal)| {
         let estimates = estimates(runs, place);
         let whole: f64 = estimates.iter().map(|run| weight(goal, run)).sum();

@@ -1,95 +1,86 @@
 //! Many runs as one question: repeat, sweep, search, suite, matrix. Pure state machines.
 //!
-//! A [`Campaign`] is told what each run came to and answers which is next. It is a function of its
-//! spec and of what it was told, so a set is resumed by telling it again what is already stored.
-//! Nothing is remembered but that history: every answer is worked out from it anew.
+//! A [`Study`] receives the summary of each run and answers which run is next. It is a function of
+//! its spec and of these summaries, so a set is resumed by passing it again what is already stored.
+//! It remembers nothing but that history: every answer is computed from it anew.
 //!
-//! - A **repeat** measures every condition `runs` times, or until the doubt is small (`precision`).
-//! - A **sweep** measures every level so (`grid`, in the order of `order`), then levels around the
-//!   knee (`fine`), then those that a search asks for (`search`).
+//! - A **repeat** measures every condition `runs` times, or until the confidence interval is narrow.
+//! - A **sweep** measures every level in this way (`grid`), then levels around the knee (`fine`), then
+//!   the levels that a search needs (`search`).
 //! - A **suite** measures the levels of one scenario after those of the other, round by round.
-//! - A **matrix** puts up one server after the other and measures each at all its loads (`matrix`);
-//!   nothing that it finds changes what is asked, so its points may come in any order.
-//! - `seeds` says which seed a run has; conditions share them, so that they are paired.
+//! - A **matrix** deploys one server after the other and measures each at all its loads (`matrix`); no
+//!   result changes what is measured, so its points may come in any order.
 
 mod error;
 mod fine;
-mod goal;
 mod grid;
 mod history;
 mod judgement;
-mod ladder;
 pub mod matrix;
-mod order;
-mod precision;
-mod reading;
 mod search;
-mod seeds;
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question, Stage};
 
-pub use self::error::CampaignError;
-use self::grid::Grid;
-use self::history::{History, Slot};
-use self::precision::Rule;
-use self::reading::Reading;
-pub use self::reading::Told;
+pub use self::error::StudyError;
+use self::grid::{Grid, Rule};
+pub use self::history::Reading;
+use self::history::{History, Quantities, Slot};
 use self::search::Searches;
 
-/// What to measure next, and why, until there is nothing left to ask.
+/// Decides what to measure next, and why, until the question is answered.
 #[derive(Clone, Debug)]
-pub struct Campaign {
+pub struct Study {
     spec: CampaignSpec,
-    reading: Reading,
+    quantities: Quantities,
     history: History,
 }
 
-/// Runs that are over, and all that there will be; `None` when that depends on what they show.
+/// How many runs are done and how many there will be; `None` when that depends on their results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub done: u32,
     pub expected: Option<u32>,
 }
 
-impl Campaign {
-    pub fn new(spec: CampaignSpec) -> Result<Self, CampaignError> {
+impl Study {
+    pub fn new(spec: CampaignSpec) -> Result<Self, StudyError> {
         error::check(&spec)?;
-        let reading = Reading::by(&spec)?;
-        Ok(Self { spec, reading, history: History::default() })
+        let quantities = Quantities::new(&spec)?;
+        Ok(Self { spec, quantities, history: History::default() })
     }
 
-    /// The next run; the same until [`Self::finished`] is told of it. `None` when all is asked.
+    /// The next run; the same until [`Self::finished`] is called. `None` when all runs are done.
     pub fn next(&self) -> Option<Point> {
         let slot = self.slot()?;
         let Slot { condition, level, repetition, stage } = slot;
         let seed = match &self.spec.question {
-            Question::Repeat => seeds::repeated(self.spec.seed, repetition),
-            Question::Suite(suite) => seeds::of_suite(&self.spec, suite, &slot),
+            Question::Repeat => grid::repeated_seed(self.spec.seed, repetition),
+            Question::Suite(suite) => grid::suite_seed(&self.spec, suite, &slot),
             Question::Sweep(_) | Question::Matrix(_) => {
-                seeds::swept(self.spec.seed, level, stage, repetition)
+                grid::swept_seed(self.spec.seed, level, stage, repetition)
             }
         };
         Some(Point { number: self.history.count(), condition, level, repetition, seed, stage })
     }
 
-    /// What the run that [`Self::next`] named came to. Says nothing when there was none.
+    /// Adds the result of the run that [`Self::next`] returned. Does nothing when there was none.
     pub fn finished(&mut self, summary: &Summary) {
         if let Some(point) = self.next() {
-            let told = self.reading.read(point.condition, summary);
-            self.history.add(point, told);
+            let reading = self.quantities.read(point.condition, summary);
+            self.history.add(point, reading);
         }
     }
 
-    /// The same as [`Self::finished`], with only the numbers that the campaign looks at.
-    pub fn told(&mut self, told: Told) {
+    /// The same as [`Self::finished`], with only the numbers that the study looks at.
+    pub fn record(&mut self, reading: Reading) {
         if let Some(point) = self.next() {
-            self.history.add(point, told);
+            self.history.add(point, reading);
         }
     }
 
-    /// Why the next run is asked for, in a few words.
+    /// Why the next run is measured, in a few words.
     pub fn why(&self) -> Option<String> {
         let slot = self.slot()?;
         if matches!(self.spec.question, Question::Suite(_)) {
@@ -111,7 +102,7 @@ impl Campaign {
         })
     }
 
-    /// Which scenario of a suite it is, and in which round.
+    /// The scenario of a suite and its round, in words.
     fn scenario(&self, slot: &Slot) -> Option<String> {
         let mut words = self.spec.conditions.get(slot.condition as usize)?.name.clone();
         if slot.level != Level::AsAsked {
@@ -139,7 +130,7 @@ impl Campaign {
         Progress { done, expected }
     }
 
-    /// What the search came to, of each condition whose search is over.
+    /// The result of the search for each condition whose search is over.
     pub fn limits(&self) -> Vec<FoundLimit> {
         self.searches().map(|searches| searches.found()).unwrap_or_default()
     }
@@ -158,7 +149,7 @@ impl Campaign {
         Some(Slot { condition, level, repetition, stage })
     }
 
-    /// What is laid out before anything is known.
+    /// The runs that are known in advance.
     fn planned(&self) -> Grid<'_> {
         let repetition = &self.spec.repetition;
         let runs = repetition.runs.get();
@@ -177,7 +168,7 @@ impl Campaign {
         Grid { spec, history, places, runs, rule, stage: Stage::Planned }
     }
 
-    /// Around the knee. Which levels these are is known when the planned ones are measured.
+    /// The runs around the knee, which is known once the planned levels are measured.
     fn fine(&self) -> Option<Grid<'_>> {
         let Question::Sweep(sweep) = &self.spec.question else { return None };
         let fine = sweep.fine?;
@@ -190,7 +181,7 @@ impl Campaign {
     fn searches(&self) -> Option<Searches<'_>> {
         let Question::Sweep(sweep) = &self.spec.question else { return None };
         let find = sweep.find.as_ref()?;
-        let (spec, goals, history) = (&self.spec, &self.reading.goals, &self.history);
+        let (spec, goals, history) = (&self.spec, &self.quantities.goals, &self.history);
         Some(Searches { spec, sweep, find, goals, history })
     }
 }

@@ -1,29 +1,28 @@
-//! The points of a matrix, all of which are known beforehand: which there are, which share a server,
-//! and which server comes next where several presets are measured at once.
+//! The points of a matrix, all of which are known in advance: which there are, which share a server,
+//! and which server is next when several presets are measured at the same time.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Order, Point, Question, Stage};
 
-use crate::error::CampaignError;
-use crate::{order, seeds};
+use crate::grid;
 
-/// A server that is put up once, and the points that are measured on it, one after the other.
+/// A server that is deployed once, and the points that are measured on it one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deployment {
-    /// Its cell, by its place.
+    /// Index of its cell.
     pub condition: u32,
     pub repetition: u32,
-    /// The place of what it is put up on.
+    /// Index of the preset that it runs on.
     pub preset: u32,
     /// In the order of their numbers; at least one.
     pub points: Vec<Point>,
 }
 
-/// The servers of a matrix in the order in which they are put up. Empty where none is asked for.
+/// The servers of a matrix in the order in which they are deployed. Empty for any other question.
 ///
-/// Listed, a cell has all its repetitions before the next; interleaved, every repetition goes through
-/// all cells in an order of its own. The loads of a cell are never apart: they share its server.
+/// Listed, a cell has all its repetitions before the next; interleaved, every repetition visits all
+/// cells in an order of its own. The loads of a cell are never separated: they share its server.
 pub fn deployments(spec: &CampaignSpec) -> Vec<Deployment> {
     let Question::Matrix(matrix) = &spec.question else { return Vec::new() };
     let mut number = 0..;
@@ -33,7 +32,7 @@ pub fn deployments(spec: &CampaignSpec) -> Vec<Deployment> {
             condition,
             level,
             repetition,
-            seed: seeds::swept(spec.seed, level, Stage::Planned, repetition),
+            seed: grid::swept_seed(spec.seed, level, Stage::Planned, repetition),
             stage: Stage::Planned,
         };
         let points = matrix.levels.iter().map(point).collect();
@@ -52,8 +51,8 @@ fn in_order(spec: &CampaignSpec) -> Vec<(u32, u32)> {
         }
         Order::Interleaved => (0..runs)
             .flat_map(|round| {
-                let draws = seeds::order(spec.seed, Stage::Planned, round);
-                let shuffled = order::shuffled(spec.conditions.len(), draws);
+                let draws = grid::round_draws(spec.seed, Stage::Planned, round);
+                let shuffled = grid::shuffled(spec.conditions.len(), draws);
                 let cells = shuffled.into_iter().filter_map(|cell| u32::try_from(cell).ok());
                 cells.map(move |cell| (cell, round))
             })
@@ -66,16 +65,16 @@ fn preset_of(matrix: &Matrix, condition: u32) -> u32 {
     cell.map_or(0, |cell| cell.preset)
 }
 
-/// Whether a preset can serve several at once.
+/// Whether a preset can run several servers at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Servers on the same hardware would disturb each other.
     OneAtATime,
-    /// In virtual time nobody disturbs anybody.
+    /// In virtual time servers do not disturb each other.
     Free,
 }
 
-/// What is left to put up, for several hands.
+/// The deployments that are left, shared by several lanes.
 #[derive(Clone, Debug)]
 pub struct Queue {
     left: VecDeque<Deployment>,
@@ -97,7 +96,7 @@ impl Queue {
         Self { left: left.into(), busy: BTreeSet::new(), sharing }
     }
 
-    /// The first whose preset is free. It is busy until [`Self::finished`] is told of it.
+    /// The first deployment whose preset is free. The preset is busy until [`Self::finished`].
     pub fn take(&mut self) -> Next {
         let is_free = |it: &Deployment| !self.busy.contains(&it.preset);
         let place = match self.sharing {
@@ -118,40 +117,8 @@ impl Queue {
         self.busy.remove(&preset);
     }
 
-    /// Nothing more is put up.
+    /// Deploys nothing more.
     pub fn give_up(&mut self) {
         self.left.clear();
     }
-}
-
-pub(crate) fn check(spec: &CampaignSpec, matrix: &Matrix) -> Result<(), CampaignError> {
-    let (cells, conditions) = (matrix.cells.len(), spec.conditions.len());
-    if cells != conditions {
-        return Err(CampaignError::Cells { cells, conditions });
-    }
-    if matrix.levels.is_empty() {
-        return Err(CampaignError::NoLoad);
-    }
-    for (place, level) in matrix.levels.iter().enumerate() {
-        if matrix.levels[..place].contains(level) {
-            return Err(CampaignError::TwiceTheLevel(*level));
-        }
-    }
-    if spec.repetition.stop_at.is_some() {
-        return Err(CampaignError::StopAtOfMatrix);
-    }
-    let mut names = BTreeSet::new();
-    for (condition, cell) in spec.conditions.iter().zip(&matrix.cells) {
-        let name = || condition.name.clone();
-        if !names.insert(&condition.name) {
-            return Err(CampaignError::TwiceTheCell(name()));
-        }
-        let is_listed = |place: u32, list: usize| (place as usize) < list;
-        if !is_listed(cell.preset, matrix.presets.len())
-            || !is_listed(cell.model, matrix.models.len())
-        {
-            return Err(CampaignError::CellOfNothing(name()));
-        }
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ mod support;
 use std::sync::LazyLock;
 
 use inferometer_model::campaign::CampaignSpec;
-use inferometer_study::{Campaign, Told};
+use inferometer_study::{Reading, Study};
 use support::queue::Queue;
 use support::{campaign, rates, search};
 
@@ -42,10 +42,14 @@ struct Searched {
 
 fn found(number: u64, levels: &[f64]) -> Searched {
     let (queue, truth, spec) = spec(number, levels);
-    let mut campaign = Campaign::new(spec).unwrap();
+    let mut campaign = Study::new(spec).unwrap();
     while let Some(point) = campaign.next() {
         let estimate = queue.measured(point.level.place().unwrap(), point.seed);
-        campaign.told(Told { is_valid: true, goals: vec![Some(estimate)], ..Told::default() });
+        campaign.record(Reading {
+            is_valid: true,
+            goals: vec![Some(estimate)],
+            ..Reading::default()
+        });
     }
     let [limit] = campaign.limits().try_into().unwrap();
     Searched { error: steps_above(limit.level.unwrap(), truth), runs: limit.runs }

@@ -9,7 +9,7 @@ use inferometer_model::campaign::{
     StopAt,
 };
 use inferometer_study::matrix::{Deployment, Next, Queue, Sharing, deployments};
-use inferometer_study::{Campaign, CampaignError, Told};
+use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, number};
 
 /// Cells by the places of their presets, in the order of the plan.
@@ -79,11 +79,11 @@ fn loads_share_a_server_and_cells_share_their_seeds() {
         let seeds: BTreeSet<u64> = points.iter().map(|point| point.seed).collect();
         assert_eq!(seeds.len(), 6, "each load and repetition has its own");
 
-        let mut campaign = Campaign::new(spec).unwrap();
+        let mut campaign = Study::new(spec).unwrap();
         assert_eq!(campaign.progress().expected, Some(12));
         for point in points {
             assert_eq!(campaign.next(), Some(point), "the same from both sides");
-            campaign.told(Told::default());
+            campaign.record(Reading::default());
         }
         assert_eq!(campaign.next(), None);
     }
@@ -124,22 +124,25 @@ fn what_is_no_matrix_is_refused() {
         let Question::Matrix(mut matrix) = spec.question.clone() else { unreachable!() };
         change(&mut spec, &mut matrix);
         spec.question = Question::Matrix(matrix);
-        Campaign::new(spec).map(|_| ()).unwrap_err()
+        Study::new(spec).map(|_| ()).unwrap_err()
     };
-    assert_eq!(Campaign::new(sound.clone()).map(|_| ()), Ok(()));
+    assert_eq!(Study::new(sound.clone()).map(|_| ()), Ok(()));
     let ten = Level::Concurrency(number(10));
-    assert_eq!(refused(|_, matrix| matrix.levels.clear()), CampaignError::NoLoad);
+    assert_eq!(refused(|_, matrix| matrix.levels.clear()), StudyError::NoLoad);
     let twice = refused(|_, matrix| matrix.levels.push(matrix.levels[1]));
-    assert_eq!(twice, CampaignError::TwiceTheLevel(ten));
+    assert_eq!(twice, StudyError::DuplicateLevel(ten));
     let short = refused(|spec, _| drop(spec.conditions.pop()));
-    assert_eq!(short, CampaignError::Cells { cells: 2, conditions: 1 });
+    assert_eq!(
+        short,
+        StudyError::Conditions { kind: "matrix", parts: "cells", described: 2, conditions: 1 }
+    );
     let named = refused(|spec, _| spec.conditions[1].name = "cell 0".to_owned());
-    assert_eq!(named, CampaignError::TwiceTheCell("cell 0".to_owned()));
+    assert_eq!(named, StudyError::DuplicateName { parts: "cells", name: "cell 0".to_owned() });
     let astray = refused(|_, matrix| matrix.cells[1].preset = 2);
-    assert_eq!(astray, CampaignError::CellOfNothing("cell 1".to_owned()));
+    assert_eq!(astray, StudyError::UnlistedCell("cell 1".to_owned()));
     let stopping = refused(|spec, _| {
         let quantity = "output_throughput".to_owned();
         spec.repetition.stop_at = Some(StopAt { quantity, half_width: 0.02 });
     });
-    assert_eq!(stopping, CampaignError::StopAtOfMatrix);
+    assert_eq!(stopping, StudyError::StopAtOfMatrix);
 }

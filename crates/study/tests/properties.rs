@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Fine, Level, Order, Point, Question, StopAt, Sweep,
 };
-use inferometer_study::{Campaign, Told};
+use inferometer_study::{Reading, Study};
 use proptest::prelude::*;
 use support::{campaign, conditions, latency, number, search};
 
 /// What a run says, drawn without regard to its point.
-fn answer() -> impl Strategy<Value = Told> {
+fn answer() -> impl Strategy<Value = Reading> {
     (prop::bool::weighted(0.9), 1.0..200.0_f64, 0.0..60.0_f64, prop::option::weighted(0.9, 1..900))
-        .prop_map(|(is_valid, value, reach, throughput)| Told {
+        .prop_map(|(is_valid, value, reach, throughput)| Reading {
             is_valid,
             output_throughput: throughput.map(f64::from),
             repeated: throughput.map(|throughput| 1_000.0 + f64::from(throughput) / 100.0),
@@ -58,10 +58,10 @@ fn spec() -> impl Strategy<Value = CampaignSpec> {
 /// More runs than any of these campaigns may ask for.
 const RUNS_MAX: usize = 2_000;
 
-fn played(spec: &CampaignSpec, answers: &[Told]) -> Vec<Point> {
-    let mut campaign = Campaign::new(spec.clone()).expect("only good specs are drawn");
+fn played(spec: &CampaignSpec, answers: &[Reading]) -> Vec<Point> {
+    let mut campaign = Study::new(spec.clone()).expect("only good specs are drawn");
     let mut points = Vec::new();
-    for told in answers.iter().cycle().take(RUNS_MAX) {
+    for reading in answers.iter().cycle().take(RUNS_MAX) {
         let Some(point) = campaign.next() else { break };
         assert_eq!(campaign.next(), Some(point), "asking changes nothing");
         assert!(campaign.why().is_some());
@@ -69,7 +69,7 @@ fn played(spec: &CampaignSpec, answers: &[Told]) -> Vec<Point> {
         assert_eq!(progress.done as usize, points.len());
         assert!(progress.expected.is_none_or(|all| progress.done < all));
         points.push(point);
-        campaign.told(told.clone());
+        campaign.record(reading.clone());
     }
     let progress = campaign.progress();
     assert_eq!(progress.expected, Some(progress.done), "it is over");

@@ -3,17 +3,17 @@
 mod support;
 
 use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
-use inferometer_study::{Campaign, CampaignError, Told};
+use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, rates};
 
-fn value(value: f64) -> Told {
-    Told { is_valid: true, repeated: Some(value), ..Told::default() }
+fn value(value: f64) -> Reading {
+    Reading { is_valid: true, repeated: Some(value), ..Reading::default() }
 }
 
-fn played(campaign: &mut Campaign, told: impl Fn(&Point) -> Told) -> Vec<Point> {
+fn played(campaign: &mut Study, reading: impl Fn(&Point) -> Reading) -> Vec<Point> {
     let mut points = Vec::new();
     while let Some(point) = campaign.next() {
-        campaign.told(told(&point));
+        campaign.record(reading(&point));
         points.push(point);
     }
     points
@@ -29,7 +29,7 @@ fn stopping(half_width: f64, runs: u32) -> CampaignSpec {
 #[test]
 fn repeats_count_their_seeds_on_and_conditions_alternate() {
     let spec = CampaignSpec { conditions: conditions(2), ..campaign(Question::Repeat, 3) };
-    let mut campaign = Campaign::new(spec).unwrap();
+    let mut campaign = Study::new(spec).unwrap();
     assert_eq!(campaign.why().as_deref(), Some("run 1 of 3"));
     assert_eq!(campaign.progress().expected, Some(6));
     let points = played(&mut campaign, |_| value(1.0));
@@ -43,7 +43,7 @@ fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_n
     let levels = [1.0, 2.0, 4.0, 8.0];
     let order = |order| {
         let mut campaign =
-            Campaign::new(CampaignSpec { order, ..campaign(rates(&levels, None), 2) }).unwrap();
+            Study::new(CampaignSpec { order, ..campaign(rates(&levels, None), 2) }).unwrap();
         let points = played(&mut campaign, |_| value(1.0));
         points.iter().map(|point| point.level.place().unwrap()).collect::<Vec<f64>>()
     };
@@ -59,48 +59,48 @@ fn a_listed_sweep_finishes_a_level_before_the_next_and_an_interleaved_one_does_n
 
 #[test]
 fn calm_runs_stop_early_and_restless_ones_hit_the_cap() {
-    let mut calm = Campaign::new(stopping(0.02, 10)).unwrap();
+    let mut calm = Study::new(stopping(0.02, 10)).unwrap();
     assert_eq!(calm.progress().expected, None);
     let points = played(&mut calm, |point| value(100.0 + f64::from(point.repetition) * 0.1));
     assert_eq!(points.len(), 3);
 
-    let mut restless = Campaign::new(stopping(0.02, 10)).unwrap();
+    let mut restless = Study::new(stopping(0.02, 10)).unwrap();
     let swing = |point: &Point| value(100.0 + 20.0 * f64::from(point.repetition % 2));
     assert_eq!(played(&mut restless, swing).len(), 10);
 }
 
 #[test]
 fn an_invalid_run_makes_nothing_narrower() {
-    let mut campaign = Campaign::new(stopping(0.02, 5)).unwrap();
-    let told = |point: &Point| Told { is_valid: point.repetition != 1, ..value(100.0) };
-    assert_eq!(played(&mut campaign, told).len(), 4);
+    let mut campaign = Study::new(stopping(0.02, 5)).unwrap();
+    let reading = |point: &Point| Reading { is_valid: point.repetition != 1, ..value(100.0) };
+    assert_eq!(played(&mut campaign, reading).len(), 4);
 }
 
 #[test]
 fn conditions_stop_together() {
     let spec = CampaignSpec { conditions: conditions(2), ..stopping(0.02, 6) };
-    let mut campaign = Campaign::new(spec).unwrap();
-    let told = |point: &Point| {
+    let mut campaign = Study::new(spec).unwrap();
+    let reading = |point: &Point| {
         let swing = f64::from(point.condition) * 30.0 * f64::from(point.repetition % 2);
         value(100.0 + swing)
     };
-    assert_eq!(played(&mut campaign, told).len(), 12);
+    assert_eq!(played(&mut campaign, reading).len(), 12);
 }
 
 #[test]
 fn what_cannot_be_asked_is_refused() {
-    let refused = |spec| Campaign::new(spec).unwrap_err();
+    let refused = |spec| Study::new(spec).unwrap_err();
     let empty = CampaignSpec { conditions: Vec::new(), ..campaign(Question::Repeat, 1) };
-    assert_eq!(refused(empty), CampaignError::NoCondition);
-    assert_eq!(refused(campaign(rates(&[], None), 1)), CampaignError::NoLevel);
+    assert_eq!(refused(empty), StudyError::NoCondition);
+    assert_eq!(refused(campaign(rates(&[], None), 1)), StudyError::NoLevel);
     let twice = refused(campaign(rates(&[2.0, 2.0], None), 1));
-    assert_eq!(twice, CampaignError::TwiceTheLevel(Level::Rate(2.0)));
+    assert_eq!(twice, StudyError::DuplicateLevel(Level::Rate(2.0)));
     assert!(matches!(
         refused(campaign(rates(&[f64::NAN], None), 1)),
-        CampaignError::NotALevel { dimension: "rate", .. }
+        StudyError::NotALevel { dimension: "rate", .. }
     ));
-    assert_eq!(refused(stopping(0.0, 5)), CampaignError::StopAtShare(0.0));
+    assert_eq!(refused(stopping(0.0, 5)), StudyError::StopAtShare(0.0));
     let mut unknown = stopping(0.1, 5);
     unknown.repetition.stop_at.as_mut().unwrap().quantity = "thruput".to_owned();
-    assert!(matches!(refused(unknown), CampaignError::StopAtQuantity(_)));
+    assert!(matches!(refused(unknown), StudyError::StopAtQuantity(_)));
 }

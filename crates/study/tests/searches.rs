@@ -8,28 +8,31 @@ use inferometer_analysis::set::FoundLimit;
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Point, Question, Search, Stage, Sweep,
 };
-use inferometer_study::{Campaign, CampaignError, Told};
+use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, latency, number, rates, search};
 
-fn played(spec: CampaignSpec, told: impl Fn(&Point) -> Told) -> (Vec<Point>, Vec<FoundLimit>) {
-    let mut campaign = Campaign::new(spec).unwrap();
+fn played(
+    spec: CampaignSpec,
+    reading: impl Fn(&Point) -> Reading,
+) -> (Vec<Point>, Vec<FoundLimit>) {
+    let mut campaign = Study::new(spec).unwrap();
     let mut points = Vec::new();
     while let Some(point) = campaign.next() {
-        campaign.told(told(&point));
+        campaign.record(reading(&point));
         points.push(point);
         assert!(points.len() < 500);
     }
     (points, campaign.limits())
 }
 
-fn searched(find: Search, told: impl Fn(&Point) -> Told) -> (Vec<Point>, FoundLimit) {
-    let (points, limits) = played(campaign(rates(&[], Some(find)), 1), told);
+fn searched(find: Search, reading: impl Fn(&Point) -> Reading) -> (Vec<Point>, FoundLimit) {
+    let (points, limits) = played(campaign(rates(&[], Some(find)), 1), reading);
     let [limit] = limits.try_into().unwrap();
     (points, limit)
 }
 
 /// A server that takes so many milliseconds per request per second, without any noise.
-fn exact(ms: f64) -> impl Fn(&Point) -> Told {
+fn exact(ms: f64) -> impl Fn(&Point) -> Reading {
     move |point| latency(point.level.place().unwrap() * ms, 1e-6)
 }
 
@@ -115,7 +118,7 @@ fn a_level_on_the_edge_takes_all_its_runs_and_counts_as_missed() {
     assert!(limit.undecided.contains(&16.0));
     assert!(limit.confirmed && limit.level.unwrap() < 10.0);
     assert!(
-        limit.words.ends_with("the limit lies inside the doubt of its runs"),
+        limit.words.ends_with("the limit is inside the confidence interval"),
         "{}",
         limit.words
     );
@@ -123,11 +126,11 @@ fn a_level_on_the_edge_takes_all_its_runs_and_counts_as_missed() {
 
 #[test]
 fn two_invalid_runs_count_as_missed() {
-    let told = |point: &Point| {
+    let reading = |point: &Point| {
         let place = point.level.place().unwrap();
-        Told { is_valid: place < 10.0, ..latency(50.0, 10.0) }
+        Reading { is_valid: place < 10.0, ..latency(50.0, 10.0) }
     };
-    let (points, limit) = searched(search(100.0, 8.0, 1_000.0), told);
+    let (points, limit) = searched(search(100.0, 8.0, 1_000.0), reading);
     let sixteen = points.iter().filter(|point| point.level == Level::Rate(16.0)).count();
     assert_eq!(sixteen, 2);
     assert!((9.5..10.0).contains(&limit.level.unwrap()), "{limit:?}");
@@ -136,12 +139,12 @@ fn two_invalid_runs_count_as_missed() {
 
 #[test]
 fn an_answer_that_fresh_runs_do_not_repeat_is_lowered() {
-    let told = |point: &Point| {
+    let reading = |point: &Point| {
         let place = point.level.place().unwrap();
         let limit = if point.stage == Stage::Confirmation { 9.5 } else { 10.0 };
         latency(if place < limit { 50.0 } else { 150.0 }, 10.0)
     };
-    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), reading);
     assert!(limit.confirmed);
     assert!((9.2..9.5).contains(&limit.level.unwrap()), "{limit:?}");
     assert!((9.5..9.8).contains(&limit.lowest_missed.unwrap()), "{limit:?}");
@@ -150,11 +153,11 @@ fn an_answer_that_fresh_runs_do_not_repeat_is_lowered() {
 
 #[test]
 fn a_search_gives_up_when_nothing_is_confirmed() {
-    let told = |point: &Point| {
+    let reading = |point: &Point| {
         let good = point.stage != Stage::Confirmation && point.level.place().unwrap() < 10.0;
         latency(if good { 50.0 } else { 150.0 }, 10.0)
     };
-    let (points, limit) = searched(search(100.0, 9.0, 1_000.0), told);
+    let (points, limit) = searched(search(100.0, 9.0, 1_000.0), reading);
     let fresh = points.iter().filter(|point| point.stage == Stage::Confirmation).count();
     assert_eq!(fresh, 6);
     assert!(!limit.confirmed);
@@ -163,11 +166,11 @@ fn a_search_gives_up_when_nothing_is_confirmed() {
 
 #[test]
 fn a_level_that_was_not_confirmed_is_not_said_to_meet_its_goals() {
-    let told = |point: &Point| {
+    let reading = |point: &Point| {
         let good = point.stage != Stage::Confirmation && point.level.place().unwrap() < 10.0;
         latency(if good { 50.0 } else { 150.0 }, 10.0)
     };
-    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), reading);
     assert!(limit.level.is_some() && !limit.confirmed, "{limit:?}");
     assert!(limit.words.contains("at first and is not confirmed"), "{}", limit.words);
     assert!(!limit.words.contains("meets"), "{}", limit.words);
@@ -176,10 +179,10 @@ fn a_level_that_was_not_confirmed_is_not_said_to_meet_its_goals() {
 #[test]
 fn runs_of_too_few_requests_end_soon_and_say_what_to_do() {
     let few = |point: &Point| {
-        let mut told = latency(point.level.place().unwrap(), 1.0);
-        let estimate = told.goals[0].as_mut().unwrap();
+        let mut reading = latency(point.level.place().unwrap(), 1.0);
+        let estimate = reading.goals[0].as_mut().unwrap();
         (estimate.n, estimate.interval, estimate.certified) = (100, None, false);
-        told
+        reading
     };
     let (points, limit) = searched(search(100.0, 8.0, 64.0), few);
     assert_eq!(limit.level, None);
@@ -189,11 +192,11 @@ fn runs_of_too_few_requests_end_soon_and_say_what_to_do() {
 
 #[test]
 fn a_rate_that_piles_up_is_missed_however_good_its_answers() {
-    let told = |point: &Point| Told {
+    let reading = |point: &Point| Reading {
         piles_up: 10.0 <= point.level.place().unwrap(),
         ..latency(50.0, 1.0)
     };
-    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), told);
+    let (_, limit) = searched(search(100.0, 2.0, 1_000.0), reading);
     assert!((9.6..10.0).contains(&limit.level.unwrap()), "{limit:?}");
     assert!(limit.words.ends_with("does not: requests pile up"), "{}", limit.words);
 }
@@ -203,11 +206,11 @@ fn conditions_share_their_seeds_however_often_each_was_at_a_level_before() {
     let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
     spec.conditions = conditions(2);
     // The second one needs more than one run of every level, and both have the same limit.
-    let told = |point: &Point| {
+    let reading = |point: &Point| {
         let reach = if point.condition == 0 { 1e-6 } else { 1.0 };
         latency(if point.level.place().unwrap() < 10.0 { 99.2 } else { 100.8 }, reach)
     };
-    let (points, limits) = played(spec, told);
+    let (points, limits) = played(spec, reading);
     assert_eq!(limits[0].level, limits[1].level);
     let fresh = |condition: u32| {
         let fresh = points.iter().filter(|point| point.stage == Stage::Confirmation);
@@ -229,8 +232,8 @@ fn a_sweep_leaves_little_to_search() {
 fn every_condition_has_a_limit_of_its_own_and_they_take_turns() {
     let mut spec = campaign(rates(&[], Some(search(100.0, 2.0, 1_000.0))), 1);
     spec.conditions = conditions(2);
-    let told = |point: &Point| exact(if point.condition == 0 { 10.0 } else { 30.0 })(point);
-    let (points, limits) = played(spec, told);
+    let reading = |point: &Point| exact(if point.condition == 0 { 10.0 } else { 30.0 })(point);
+    let (points, limits) = played(spec, reading);
     let turns: Vec<u32> = points.iter().take(6).map(|point| point.condition).collect();
     assert_eq!(turns, [0, 1, 0, 1, 0, 1]);
     assert_eq!(points[0].seed, points[1].seed);
@@ -241,12 +244,12 @@ fn every_condition_has_a_limit_of_its_own_and_they_take_turns() {
 #[test]
 fn the_live_view_is_told_why() {
     let mut campaign =
-        Campaign::new(campaign(rates(&[], Some(search(100.0, 8.0, 100.0))), 1)).unwrap();
+        Study::new(campaign(rates(&[], Some(search(100.0, 8.0, 100.0))), 1)).unwrap();
     let mut why = Vec::new();
     while let Some(point) = campaign.next() {
         why.push(campaign.why().unwrap());
         assert_eq!(campaign.progress().expected, None);
-        campaign.told(exact(10.0)(&point));
+        campaign.record(exact(10.0)(&point));
     }
     assert_eq!(why[0], "searches the limit: the first level");
     assert_eq!(why[1], "searches the limit: above 8/s");
@@ -256,14 +259,14 @@ fn the_live_view_is_told_why() {
 
 #[test]
 fn a_search_that_means_nothing_is_refused() {
-    let refused = |find: Search| Campaign::new(campaign(rates(&[], Some(find)), 1)).unwrap_err();
+    let refused = |find: Search| Study::new(campaign(rates(&[], Some(find)), 1)).unwrap_err();
     let good = || search(100.0, 2.0, 64.0);
     let goal = |goal: &str| Search { goals: vec![goal.parse().unwrap()], ..good() };
-    assert_eq!(refused(Search { goals: Vec::new(), ..good() }), CampaignError::NoGoal);
-    assert!(matches!(refused(goal("ttft.p99>100ms")), CampaignError::Goal(_)));
-    assert!(matches!(refused(goal("attainment>95%")), CampaignError::Goal(_)));
-    assert!(matches!(refused(goal("ttft<100ms")), CampaignError::GoalQuantity { .. }));
-    assert_eq!(refused(Search { resolution: 0.0, ..good() }), CampaignError::Resolution(0.0));
-    let range = CampaignError::Range { from: 100.0, at_most: 64.0 };
+    assert_eq!(refused(Search { goals: Vec::new(), ..good() }), StudyError::NoGoal);
+    assert!(matches!(refused(goal("ttft.p99>100ms")), StudyError::Goal(_)));
+    assert!(matches!(refused(goal("attainment>95%")), StudyError::Goal(_)));
+    assert!(matches!(refused(goal("ttft<100ms")), StudyError::GoalQuantity { .. }));
+    assert_eq!(refused(Search { resolution: 0.0, ..good() }), StudyError::Resolution(0.0));
+    let range = StudyError::Range { from: 100.0, at_most: 64.0 };
     assert_eq!(refused(Search { from: 100.0, ..good() }), range);
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Scenario, Suite,
 };
-use inferometer_study::{Campaign, CampaignError, Told};
+use inferometer_study::{Reading, Study, StudyError};
 use support::{campaign, conditions, number};
 
 const SCALING: &str = "Concurrency Scaling";
@@ -53,10 +53,10 @@ fn three(prompts: Prompts, runs: u32) -> CampaignSpec {
 }
 
 fn played(spec: CampaignSpec) -> Vec<Point> {
-    let mut campaign = Campaign::new(spec).unwrap();
+    let mut campaign = Study::new(spec).unwrap();
     let mut points = Vec::new();
     while let Some(point) = campaign.next() {
-        campaign.told(Told { is_valid: true, ..Told::default() });
+        campaign.record(Reading { is_valid: true, ..Reading::default() });
         points.push(point);
     }
     points
@@ -87,14 +87,14 @@ fn a_suite_is_played_scenario_by_scenario_and_round_by_round() {
 
 #[test]
 fn a_suite_says_which_scenario_is_next() {
-    let mut campaign = Campaign::new(three(Prompts::Fresh, 1)).unwrap();
+    let mut campaign = Study::new(three(Prompts::Fresh, 1)).unwrap();
     assert_eq!(campaign.progress().expected, Some(5));
     assert_eq!(campaign.why().as_deref(), Some("Single User"));
     for _ in 0..3 {
-        campaign.told(Told { is_valid: true, ..Told::default() });
+        campaign.record(Reading { is_valid: true, ..Reading::default() });
     }
     assert_eq!(campaign.why().as_deref(), Some("Concurrency Scaling, 4 at once"));
-    let twice = Campaign::new(three(Prompts::Fresh, 2)).unwrap();
+    let twice = Study::new(three(Prompts::Fresh, 2)).unwrap();
     assert_eq!(twice.why().as_deref(), Some("Single User, round 1 of 2"));
 }
 
@@ -119,25 +119,28 @@ fn a_scenario_alone_sends_what_it_sends_within_its_suite() {
 
 #[test]
 fn what_is_no_suite_is_refused() {
-    let refused = |spec| Campaign::new(spec).unwrap_err();
+    let refused = |spec| Study::new(spec).unwrap_err();
     let mut short = three(Prompts::Fresh, 1);
     short.conditions.pop();
-    assert_eq!(refused(short), CampaignError::Scenarios { scenarios: 3, conditions: 2 });
+    assert_eq!(
+        refused(short),
+        StudyError::Conditions { kind: "suite", parts: "scenarios", described: 3, conditions: 2 }
+    );
     let one = |levels: &[Level]| suite(Prompts::Fresh, &[(SCALING, levels)], 1);
     let scenario = SCALING.to_owned();
-    assert_eq!(refused(one(&[])), CampaignError::NoLevelOf(scenario.clone()));
+    assert_eq!(refused(one(&[])), StudyError::NoLevelOf(scenario.clone()));
     let level = Level::Rate(2.0);
-    let wrong = CampaignError::NotALevelOf { scenario: scenario.clone(), level };
+    let wrong = StudyError::NotALevelOf { scenario: scenario.clone(), level };
     assert_eq!(refused(one(&[level])), wrong);
     let level = Level::AsAsked;
-    let wrong = CampaignError::NotALevelOf { scenario: scenario.clone(), level };
+    let wrong = StudyError::NotALevelOf { scenario: scenario.clone(), level };
     assert_eq!(refused(one(&[at_once(2), level])), wrong);
-    let wrong = CampaignError::TwiceTheLevelOf { scenario: scenario.clone(), level: at_once(2) };
+    let wrong = StudyError::DuplicateLevel(at_once(2));
     assert_eq!(refused(one(&[at_once(2), at_once(2)])), wrong);
     let asked: &[Level] = &[Level::AsAsked];
     let double = suite(Prompts::Fresh, &[(SCALING, asked), (SCALING, asked)], 1);
-    assert_eq!(refused(double), CampaignError::TwiceTheName(scenario));
+    assert_eq!(refused(double), StudyError::DuplicateName { parts: "scenarios", name: scenario });
     let mut apart = three(Prompts::Fresh, 1);
     apart.conditions[1].spec.engine.tp = Some(2);
-    assert!(matches!(refused(apart), CampaignError::TwoServers(..)));
+    assert!(matches!(refused(apart), StudyError::TwoServers(..)));
 }

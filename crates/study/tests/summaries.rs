@@ -6,7 +6,7 @@ use inferometer_analysis::{Notice, Severity, Summary, Verdict};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
 };
-use inferometer_study::Campaign;
+use inferometer_study::Study;
 use support::{campaign, number, search};
 
 /// Valid, on a closed loop, 60 requests: TTFT p50 75.9 ± 3.5 ms from the send and 76.6 ± 3.5 ms from
@@ -28,7 +28,7 @@ fn found_of(dimension: Dimension, goal: &str, summary: &Summary) -> Option<f64> 
         Dimension::Concurrency => Level::Concurrency(number(8)),
     };
     let sweep = Sweep { dimension, levels: vec![level], waves: None, fine: None, find: Some(find) };
-    let mut campaign = Campaign::new(campaign(Question::Sweep(sweep), 3)).expect("it can be asked");
+    let mut campaign = Study::new(campaign(Question::Sweep(sweep), 3)).expect("it can be asked");
     while campaign.next().is_some() {
         campaign.finished(summary);
     }
@@ -68,7 +68,7 @@ fn an_invalid_summary_counts_for_nothing() {
     let stopping = |runs| {
         let mut spec: CampaignSpec = campaign(Question::Repeat, runs);
         spec.repetition.stop_at = Some(StopAt { quantity: quantity.clone(), half_width: 0.1 });
-        Campaign::new(spec).unwrap()
+        Study::new(spec).unwrap()
     };
     let runs = |verdict| {
         let mut campaign = stopping(9);

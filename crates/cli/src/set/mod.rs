@@ -26,7 +26,7 @@ use inferometer_model::campaign::{
 };
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
-use inferometer_study::{Campaign, CampaignError};
+use inferometer_study::{Study, StudyError};
 
 use self::bench::Bench;
 use self::live::{LiveBench, Side, ask_all};
@@ -159,7 +159,7 @@ pub(crate) fn check(
     results: &ResultArguments,
 ) -> Result<(), Failure> {
     check_format(results)?;
-    Campaign::new(campaign.clone()).map_err(|error| refused(&error))?;
+    Study::new(campaign.clone()).map_err(|error| refused(&error))?;
     check_restart(campaign, how)?;
     Requirements::of_set(&results.require, campaign)?;
     for Condition { spec, .. } in &campaign.conditions {
@@ -261,14 +261,14 @@ impl Errand<'_> {
     fn carry_out(self, bench: &mut dyn Bench, begun: Begun) -> Result<ExitCode, Failure> {
         let _lock = self.set.lock().map_err(|error| Failure::usage(error.to_string()))?;
         let manifest = self.set.manifest()?;
-        let campaign = Campaign::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
+        let campaign = Study::new(manifest.campaign.clone()).map_err(|error| refused(&error))?;
         self.session.interruption.remember(way_on(self.set));
         let exit = Play::new(self, &manifest, campaign, begun)?.finish(bench)?;
         Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
     }
 }
 
-fn refused(error: &CampaignError) -> Failure {
+fn refused(error: &StudyError) -> Failure {
     Failure::usage(error.to_string())
 }
 

@@ -7,7 +7,7 @@ use inferometer_analysis::{Summary, Verdict};
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Point, Question, SetManifest};
 use inferometer_model::journal::RunStop;
-use inferometer_study::Campaign;
+use inferometer_study::Study;
 
 use super::bench::{Asked, Bench};
 use super::points::Found;
@@ -23,7 +23,7 @@ use crate::requirements::{Judged, Requirements};
 pub(super) struct Play<'a> {
     errand: Errand<'a>,
     manifest: &'a SetManifest,
-    campaign: Campaign,
+    campaign: Study,
     requirements: Requirements,
     results: Vec<PointResult>,
     /// Runs that this process has measured.
@@ -43,7 +43,7 @@ impl<'a> Play<'a> {
     pub(super) fn new(
         errand: Errand<'a>,
         manifest: &'a SetManifest,
-        campaign: Campaign,
+        campaign: Study,
         begun: Begun,
     ) -> Result<Self, Failure> {
         let requirements = Requirements::of_set(&errand.results.require, &manifest.campaign)?;

@@ -7,7 +7,7 @@ use inferometer_model::journal::RunStop;
 use inferometer_model::observations::InputLength;
 use inferometer_model::{Outcome, Spec};
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError};
-use inferometer_study::Campaign;
+use inferometer_study::Study;
 use inferometer_study::matrix::deployments;
 use inferometer_workload::{Ingredients, make_plan};
 
@@ -166,7 +166,7 @@ pub(crate) struct Replay {
 pub(super) fn sum_up(
     manifest: &SetManifest,
     results: &[PointResult],
-    campaign: &Campaign,
+    campaign: &Study,
 ) -> SetSummary {
     SetSummary::of(manifest, results).with_limits(campaign.limits())
 }
@@ -178,8 +178,8 @@ pub(crate) fn replay(
     manifest: &SetManifest,
     mut read: impl FnMut(&Point, &RunDirectory) -> Result<Option<Summary>, Failure>,
 ) -> Result<Replay, Failure> {
-    let mut campaign = Campaign::new(manifest.campaign.clone())
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let mut campaign =
+        Study::new(manifest.campaign.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     if let Question::Matrix(_) = manifest.campaign.question {
         return replay_matrix(set, manifest, read);
     }

@@ -5,10 +5,10 @@ use inferometer_analysis::{Quantity, Summary, Zero};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
 use inferometer_report::number::figure;
-use inferometer_study::{Campaign, Progress};
+use inferometer_study::{Progress, Study};
 
 /// `[7/21]`; without an end where it is not known yet.
-fn place(campaign: &Campaign) -> String {
+fn place(campaign: &Study) -> String {
     let Progress { done, expected } = campaign.progress();
     match expected {
         Some(expected) => format!("[{}/{expected}]", done + 1),
@@ -23,7 +23,7 @@ fn named(spec: &CampaignSpec, condition: u32) -> Option<String> {
 }
 
 /// The line before a run. A suite says which scenario it is by why it is played.
-pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -> String {
+pub(super) fn opening(spec: &CampaignSpec, campaign: &Study, point: &Point) -> String {
     let is_suite = matches!(spec.question, Question::Suite(_));
     let server = named(spec, point.condition)
         .filter(|_| !is_suite)
@@ -33,7 +33,7 @@ pub(super) fn opening(spec: &CampaignSpec, campaign: &Campaign, point: &Point) -
 }
 
 /// The line after it, before the campaign is told of it.
-pub(super) fn headline(campaign: &Campaign, summary: &Summary) -> String {
+pub(super) fn headline(campaign: &Study, summary: &Summary) -> String {
     format!("{} {}", place(campaign), figures(summary))
 }
 

@@ -8,7 +8,7 @@ use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{Condition, Order, Question, Repetition};
 
 use super::*;
-use crate::Campaign;
+use crate::Study;
 
 fn sweep(conditions: usize, steps: u32, seed: u64) -> CampaignSpec {
     let spec =
@@ -38,15 +38,16 @@ fn sweep(conditions: usize, steps: u32, seed: u64) -> CampaignSpec {
 }
 
 /// Each engine serves so many at once and no more; runs scatter by half a per cent.
-fn measured(campaign: &mut Campaign, slots: &[f64]) -> Vec<(Point, f64)> {
+fn measured(campaign: &mut Study, slots: &[f64]) -> Vec<(Point, f64)> {
     let mut runs = Vec::new();
     while let Some(point) = campaign.next() {
         let served = point.level.place().unwrap().min(slots[point.condition as usize]);
         let scatter = 1.0 + 0.005 * Draws::new(point.seed, point.condition.into()).normal();
         let throughput = served * 40.0 * scatter;
         runs.push((point, throughput));
-        let told = Told { is_valid: true, output_throughput: Some(throughput), ..Told::default() };
-        campaign.told(told);
+        let reading =
+            Reading { is_valid: true, output_throughput: Some(throughput), ..Reading::default() };
+        campaign.record(reading);
     }
     runs
 }
@@ -68,7 +69,7 @@ fn the_knee_is_found_within_one_step_on_engines_drawn_at_random() {
     for number in 0..60 {
         // Lower knees are narrower than what such a scatter leaves of the curve over 256 levels.
         let slots = (16 + Draws::new(number, 0).below(140)) as f64;
-        let mut campaign = Campaign::new(sweep(1, STEPS, number)).unwrap();
+        let mut campaign = Study::new(sweep(1, STEPS, number)).unwrap();
         let runs = measured(&mut campaign, &[slots]);
         let fine = runs.iter().filter(|(point, _)| point.stage == Stage::Fine);
         let places: Vec<f64> = fine.map(|(point, _)| point.level.place().unwrap()).collect();
@@ -93,46 +94,46 @@ fn the_stretch_around_the_knee_is_cut_into_steps_that_are_new() {
     assert_eq!(around_knee(&curve[..2], Dimension::Rate, fine), [0.0; 0]);
 }
 
-/// Told of planned runs at powers of two, served up to 16 at once.
-fn told_of(told: impl Fn(f64) -> Told) -> Vec<f64> {
-    let mut campaign = Campaign::new(sweep(1, 4, 1)).unwrap();
+/// Reading of planned runs at powers of two, served up to 16 at once.
+fn told_of(reading: impl Fn(f64) -> Reading) -> Vec<f64> {
+    let mut campaign = Study::new(sweep(1, 4, 1)).unwrap();
     let mut fine = Vec::new();
     while let Some(point) = campaign.next() {
         let place = point.level.place().unwrap();
         if point.stage == Stage::Fine {
             fine.push(place);
         }
-        campaign.told(told(place));
+        campaign.record(reading(place));
     }
     fine
 }
 
 #[test]
 fn where_nothing_is_generated_the_knee_is_that_of_requests() {
-    let of_requests = |place: f64| Told {
+    let of_requests = |place: f64| Reading {
         is_valid: true,
         request_throughput: Some(place.min(16.0)),
-        ..Told::default()
+        ..Reading::default()
     };
     assert!(!told_of(of_requests).is_empty());
-    let of_both = |place: f64| Told { output_throughput: Some(place), ..of_requests(place) };
+    let of_both = |place: f64| Reading { output_throughput: Some(place), ..of_requests(place) };
     assert!(told_of(of_both).is_empty(), "tokens rise evenly, and they count first");
 }
 
 #[test]
 fn a_level_that_was_cut_bends_no_curve() {
-    let is_cut = |place: f64| Told {
+    let is_cut = |place: f64| Reading {
         is_valid: true,
         is_cut: 16.0 < place,
         output_throughput: Some(place.min(16.0)),
-        ..Told::default()
+        ..Reading::default()
     };
     assert!(told_of(is_cut).is_empty());
 }
 
 #[test]
 fn conditions_are_measured_at_the_levels_of_all_knees() {
-    let mut campaign = Campaign::new(sweep(2, 4, 1)).unwrap();
+    let mut campaign = Study::new(sweep(2, 4, 1)).unwrap();
     let runs = measured(&mut campaign, &[12.0, 100.0]);
     let levels = |condition: u32| {
         let fine = runs.iter().map(|(point, _)| point);

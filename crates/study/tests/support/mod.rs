@@ -12,7 +12,7 @@ use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Question, Repetition, Search, Sweep,
 };
-use inferometer_study::Told;
+use inferometer_study::Reading;
 
 pub(crate) fn number(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap()
@@ -56,8 +56,8 @@ pub(crate) fn search(limit: f64, from: f64, at_most: f64) -> Search {
 }
 
 /// A run whose p99 lies within so many milliseconds of its value.
-pub(crate) fn latency(value: f64, reach: f64) -> Told {
+pub(crate) fn latency(value: f64, reach: f64) -> Reading {
     let interval = Interval::new(value - reach, value + reach);
     let estimate = Estimate { value, interval, n: 2_000, effective_n: None, certified: true };
-    Told { is_valid: true, goals: vec![Some(estimate)], ..Told::default() }
+    Reading { is_valid: true, goals: vec![Some(estimate)], ..Reading::default() }
 }

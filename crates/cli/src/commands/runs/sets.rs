@@ -6,7 +6,7 @@ use inferometer_analysis::Summary;
 use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, Sweep};
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};
-use inferometer_study::Campaign;
+use inferometer_study::Study;
 use serde_json::{Value, json};
 
 use crate::set::{name_of, was_cut};
@@ -80,7 +80,7 @@ fn verdict(listing: &SetListing) -> Option<String> {
 
 /// All runs that there will be; `None` where that depends on what they show.
 fn expected(campaign: &CampaignSpec) -> Option<u32> {
-    Campaign::new(campaign.clone()).ok()?.progress().expected
+    Study::new(campaign.clone()).ok()?.progress().expected
 }
 
 /// Cut from the front: the end of an address tells servers apart.

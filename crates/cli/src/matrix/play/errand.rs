@@ -15,7 +15,7 @@ use inferometer_model::campaign::{
 };
 use inferometer_model::spec::TargetSpec;
 use inferometer_store::{NewSet, RunStore, SetDirectory};
-use inferometer_study::Campaign;
+use inferometer_study::Study;
 use inferometer_study::matrix::{Deployment, Queue, Sharing, deployments};
 
 use super::ledger::{Counts, Ledger};
@@ -93,7 +93,7 @@ pub(crate) fn check(
     results: &ResultArguments,
 ) -> Result<(), Failure> {
     check_format(results)?;
-    Campaign::new(campaign.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+    Study::new(campaign.clone()).map_err(|error| Failure::usage(error.to_string()))?;
     Requirements::of_set(&results.require, campaign)?;
     for Condition { name, spec } in &campaign.conditions {
         match (way, &spec.target) {

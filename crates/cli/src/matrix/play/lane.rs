@@ -35,7 +35,7 @@ pub(super) fn work(
 
 struct Desk {
     queue: Mutex<Queue>,
-    /// Told whenever a preset is free again.
+    /// Reading whenever a preset is free again.
     freed: Condvar,
 }
 

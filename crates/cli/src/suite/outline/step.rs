@@ -6,7 +6,7 @@ use std::time::Duration;
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Suite};
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};
-use inferometer_study::{Campaign, Told};
+use inferometer_study::{Reading, Study};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::budget::{Budget, PLANNED_REQUESTS_MAX, Work};
@@ -145,12 +145,12 @@ impl Step {
 /// The runs of the first round with the seeds that they will have, in the order in which scenarios
 /// and levels are written.
 fn first_round(campaign: &CampaignSpec, suite: &Suite) -> Result<Vec<Point>, Failure> {
-    let asked = Campaign::new(campaign.clone());
+    let asked = Study::new(campaign.clone());
     let mut asked = asked.map_err(|error| Failure::usage(error.to_string()))?;
     let mut points = Vec::new();
     while let Some(point) = asked.next().filter(|point| point.repetition == 0) {
         points.push(point);
-        asked.told(Told { is_valid: true, ..Told::default() });
+        asked.record(Reading { is_valid: true, ..Reading::default() });
     }
     let place = |point: &Point| {
         let scenario = usize::try_from(point.condition).unwrap_or(usize::MAX);
