@@ -26,6 +26,10 @@ pub(crate) fn talk(line: &str) {
 
 /// Prints a failure to standard error and returns the code to exit with.
 pub(crate) fn report(failure: &Failure) -> ExitCode {
+    // Whoever sent the signal knows why it ended.
+    if failure.is_interruption() {
+        return failure.exit().into();
+    }
     // The message may quote a server: its control characters must not reach the terminal.
     talk(&format!("error: {}", escape::terminal(failure.message())));
     for line in failure.shown_lines() {

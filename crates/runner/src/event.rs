@@ -68,6 +68,11 @@ pub enum Event {
     StoppingServer,
     /// The deployed server has stopped.
     ServerStopped(Departure),
+    /// A signal stopped the work before anything was measured. It should be read even in quiet mode.
+    Interrupted {
+        /// What was going on.
+        when: &'static str,
+    },
     /// A line for people who follow the benchmark.
     Notice(String),
     /// Something that should be read even in quiet mode. The benchmark continues.
@@ -88,7 +93,7 @@ pub struct ProgressTick {
 impl Event {
     /// Whether a quiet consumer should still show it.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Warning(_))
+        matches!(self, Self::Warning(_) | Self::Interrupted { .. })
     }
 }
 
@@ -127,6 +132,9 @@ impl fmt::Display for Event {
                     DepartureEnding::Killed => "the server had to be killed",
                 };
                 write!(f, "{how}, {:.1} s", departure.took.as_secs_f64())
+            }
+            Self::Interrupted { when } => {
+                write!(f, "stopped {when}: nothing was measured, and nothing is stored")
             }
             Self::Notice(line) => f.write_str(line),
             Self::Warning(line) => write!(f, "warning: {line}"),

@@ -92,6 +92,16 @@ impl Failure {
         Self::new(Exit::Internal, message)
     }
 
+    /// A signal stopped the work. There is nothing to explain: the user asked for it.
+    pub fn interrupted(exit: Exit) -> Self {
+        Self::new(exit, String::new())
+    }
+
+    /// Whether a signal stopped the work.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self.exit, Exit::Interrupted | Exit::Terminated)
+    }
+
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -131,9 +141,10 @@ impl Failure {
         self.refusal
     }
 
-    /// Whether something is wrong with this program or its machine, and with nothing else.
-    pub fn is_internal(&self) -> bool {
-        self.exit == Exit::Internal
+    /// Whether the server is not to blame: a signal came, or something is wrong with this program
+    /// or its machine.
+    pub fn is_our_own(&self) -> bool {
+        self.exit == Exit::Internal || self.is_interruption()
     }
 
     /// What is shown below the message.

@@ -8,7 +8,7 @@ use inferometer_load::Stop;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 
 /// Which signal ended the run, if one did.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,16 @@ impl Interruption {
     /// The first signal names the exit code.
     pub fn exit(&self) -> Option<Exit> {
         self.wait(Duration::ZERO)
+    }
+
+    /// Fails if a signal was received.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.rest(Duration::ZERO)
+    }
+
+    /// Waits for this long; fails as soon as a signal was received.
+    pub fn rest(&self, time: Duration) -> Result<(), Failure> {
+        self.wait(time).map_or(Ok(()), |exit| Err(Failure::interrupted(exit)))
     }
 
     /// Waits for this long, or until a signal comes. Returns at once where one came before.

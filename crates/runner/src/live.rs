@@ -13,7 +13,7 @@ use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 use crate::deployed::Deployed;
 use crate::embedded;
 use crate::event::Event;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::measurement::{Measured, Measurement};
 use crate::place::Place;
 use crate::preflight::{Found, carrying, counting, preflight};
@@ -74,14 +74,14 @@ impl Live {
         Event::Measuring { api: spec.api, model, base }
     }
 
-    /// Measures, or says by which signal it was stopped before it began.
+    /// Measures. A signal before the first request is a failure, and nothing is stored.
     pub fn measure(
         &self,
         spec: &Spec,
         mut ingredients: Ingredients,
         place: Place<'_>,
         session: &Session,
-    ) -> Result<Result<Measured, Exit>, Failure> {
+    ) -> Result<Measured, Failure> {
         if let Some(correction) = self.correction {
             ingredients.correct(correction);
         }

@@ -17,7 +17,7 @@ use inferometer_store::{NewRun, RunDirectory, RunWriter, StoredRun, spawn_writer
 use crate::calibration;
 use crate::environment;
 use crate::event::Event;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::interruption::Sending;
 use crate::place::Place;
 use crate::preflight::Found;
@@ -47,23 +47,22 @@ pub struct Measured {
 }
 
 impl Measurement {
-    /// Measures, or says by which signal it was stopped before it began.
+    /// Measures. A signal before the first request is a failure, and nothing is stored.
     pub fn make(
         mut self,
         place: Place<'_>,
         found: Found,
         server: ServerFacts,
         session: &Session,
-    ) -> Result<Result<Measured, Exit>, Failure> {
+    ) -> Result<Measured, Failure> {
         let has_warm_up = self.warm_up.is_some();
         let warmed_up =
             self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), session));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
-        if let Some(exit) = session.interruption.exit() {
+        session.interruption.check().inspect_err(|_| {
             let when = if has_warm_up { "in the warm-up" } else { "before the run began" };
-            session.warn(format!("stopped {when}: nothing was measured, and nothing is stored"));
-            return Ok(Err(exit));
-        }
+            session.emit(Event::Interrupted { when });
+        })?;
         let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
         let devices = telemetry::devices(&self.spec, &found.endpoint, &server, clock);
@@ -104,7 +103,7 @@ impl Measurement {
         let stored = writer.seal()?;
         let summary = seal_summary(&directory, &stored)?;
         session.emit(Event::Finished { directory: directory.path().to_owned() });
-        Ok(Ok(Measured { directory, summary }))
+        Ok(Measured { directory, summary })
     }
 
     /// Sends what is not counted. Its records go nowhere but into a few facts.

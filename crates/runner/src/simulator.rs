@@ -15,7 +15,8 @@ use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
 use crate::embedded;
 use crate::environment;
-use crate::failure::{Exit, Failure};
+use crate::event::Event;
+use crate::failure::Failure;
 use crate::interruption::Sending;
 use crate::live::check_sends_something;
 use crate::measurement::{Measured, seal_summary};
@@ -56,11 +57,8 @@ pub struct Simulated {
 }
 
 impl Simulator<'_> {
-    /// Up to the first request, or to the signal that stopped it before.
-    pub fn make_ready<'spec>(
-        &mut self,
-        spec: &'spec Spec,
-    ) -> Result<Result<Ready<'spec>, Exit>, Failure> {
+    /// Up to the first request. A signal before that is a failure.
+    pub fn make_ready<'spec>(&mut self, spec: &'spec Spec) -> Result<Ready<'spec>, Failure> {
         let clock = SystemClock::new();
         let ingredients = Ingredients::gather_without_words(spec)?;
         let (plan, fingerprints) = make_plan(spec, &ingredients);
@@ -70,13 +68,12 @@ impl Simulator<'_> {
         self.engine.sample_every = spec.telemetry.as_ref().map_or(SAMPLE_EVERY, |it| it.every);
         let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan));
         // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
-        if let Some(exit) = self.session.interruption.exit() {
-            self.session.warn("stopped before the run began: nothing was simulated or stored");
-            return Ok(Err(exit));
-        }
+        self.session.interruption.check().inspect_err(|_| {
+            self.session.emit(Event::Interrupted { when: "before the run began" });
+        })?;
         let warmed_up = warmed_up.transpose()?;
         let materials = ingredients.materials().clone();
-        Ok(Ok(Ready { spec, plan, fingerprints, materials, warmed_up, clock }))
+        Ok(Ready { spec, plan, fingerprints, materials, warmed_up, clock })
     }
 
     /// Plays it and keeps every record.

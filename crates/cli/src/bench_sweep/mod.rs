@@ -48,8 +48,13 @@ pub(crate) fn play(asked: &Asked<'_>) -> Result<ExitCode, Failure> {
         failed: 0,
         warned: false,
     };
-    let stopped = sweep.play()?;
-    sweep.conclude(stopped)
+    match sweep.play() {
+        Err(failure) if failure.is_interruption() => {
+            sweep.say_how_to_resume();
+            Err(failure)
+        }
+        played => played.and_then(|()| sweep.conclude()),
+    }
 }
 
 struct Sweep<'a> {
@@ -62,34 +67,29 @@ struct Sweep<'a> {
     warned: bool,
 }
 
-/// Whether to go on, or the signal that ended it.
-type Went = Result<Option<Exit>, Failure>;
-
 impl Sweep<'_> {
-    fn play(&mut self) -> Went {
+    fn play(&mut self) -> Result<(), Failure> {
         for server in &self.plan.servers {
-            if let Some(exit) = self.interruption.exit() {
-                return Ok(Some(exit));
-            }
-            let went = match self.play_server(server) {
-                Err(failure) if self.plan.asked.continue_on_error => {
+            self.interruption.check()?;
+            match self.play_server(server) {
+                Err(failure) if self.goes_on_after(&failure) => {
                     self.note_failure(&self.server_failure_file(server), server, None, &failure)?;
-                    None
                 }
-                went => went?,
-            };
-            if went.is_some() {
-                return Ok(went);
+                played => played?,
             }
         }
-        Ok(None)
+        Ok(())
+    }
+
+    fn goes_on_after(&self, failure: &Failure) -> bool {
+        self.plan.asked.continue_on_error && !failure.is_interruption()
     }
 
     fn server_failure_file(&self, server: &Combination) -> PathBuf {
         self.plan.experiment.server_log(server).with_extension("failure.json")
     }
 
-    fn play_server(&mut self, server: &Combination) -> Went {
+    fn play_server(&mut self, server: &Combination) -> Result<(), Failure> {
         let loads = self.plan.loads_of(server);
         let pairs: Vec<PathBuf> =
             loads.iter().map(|load| self.plan.experiment.of_pair(server, load)).collect();
@@ -101,20 +101,14 @@ impl Sweep<'_> {
             let log = self.plan.experiment.server_log(server);
             let timeout = self.plan.asked.ready_timeout;
             let mut started = Server::start(&words, base, log, timeout, self.interruption)?;
-            let exit = started.wait(self.interruption)?;
-            if exit.is_some() {
-                return Ok(exit);
-            }
+            started.wait(self.interruption)?;
             remove(&self.server_failure_file(server));
             running = Some(started);
         }
         for (load, pair) in loads.into_iter().zip(pairs) {
-            let exit = self.play_pair(running.as_mut(), server, load, &pair)?;
-            if exit.is_some() {
-                return Ok(exit);
-            }
+            self.play_pair(running.as_mut(), server, load, &pair)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     fn play_pair(
@@ -123,7 +117,7 @@ impl Sweep<'_> {
         server: &Combination,
         load: &Combination,
         pair: &Path,
-    ) -> Went {
+    ) -> Result<(), Failure> {
         let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
         let name = name.display().to_string();
         let run = |load, number, file| Run { server, load, number, file };
@@ -136,9 +130,8 @@ impl Sweep<'_> {
         let mut kept = Vec::new();
         for run in warm_up.into_iter().chain(measured) {
             match self.play_run(running.as_deref_mut(), &run) {
-                Ok(Ok(data)) => kept.extend(run.number.map(|_| data)),
-                Ok(Err(exit)) => return Ok(Some(exit)),
-                Err(failure) if self.plan.asked.continue_on_error => {
+                Ok(data) => kept.extend(run.number.map(|_| data)),
+                Err(failure) if self.goes_on_after(&failure) => {
                     self.note_failure(&run.failure_file(), server, Some(&run), &failure)?;
                 }
                 Err(failure) => return Err(failure),
@@ -149,39 +142,32 @@ impl Sweep<'_> {
         }
         self.invalid += kept.iter().filter(|data| is_invalid(data)).count();
         self.results.extend(kept.into_iter().map(|data| (name.clone(), data)));
-        Ok(None)
+        Ok(())
     }
 
-    /// The result that is there, or a new one; a signal that came meanwhile.
+    /// The result that is there, or a new one.
     fn play_run(
         &mut self,
         running: Option<&mut Server>,
         run: &Run<'_>,
-    ) -> Result<Result<RunData, Exit>, Failure> {
+    ) -> Result<RunData, Failure> {
         if let Some(data) = run.read()? {
-            return Ok(Ok(data));
+            return Ok(data);
         }
-        if let Some(exit) = self.interruption.exit() {
-            return Ok(Err(exit));
-        }
+        self.interruption.check()?;
         let Some(server) = running else {
             return Err(Failure::usage(format!("{} is gone", run.file.display()))
                 .hint("give the same command again with --resume: the run is made again"));
         };
-        let data = match run.measure(self.plan, self.interruption)? {
-            Ok(data) => data,
-            Err(exit) => return Ok(Err(exit)),
-        };
+        let data = run.measure(self.plan, self.interruption)?;
         if let Some(failure) = server.died() {
             return Err(failure);
         }
         experiment::write(&run.file, &data)?;
         remove(&run.failure_file());
-        if let Some(exit) = self.interruption.exit() {
-            return Ok(Err(exit));
-        }
+        self.interruption.check()?;
         self.after_run(server)?;
-        Ok(Ok(data))
+        Ok(data)
     }
 
     /// The server forgets, or the user's command makes it.
@@ -232,18 +218,17 @@ impl Sweep<'_> {
         experiment::write(file, &document)
     }
 
-    fn conclude(self, stopped: Option<Exit>) -> Result<ExitCode, Failure> {
+    fn say_how_to_resume(&self) {
         let folder = self.plan.experiment.folder();
-        let shown_path = |path: &Path| terminal(&path.display().to_string());
-        if let Some(exit) = stopped {
-            output::talk(&format!(
-                "stopped; go on with the same command and --resume --output-dir {} \
-                 --experiment-name {}",
-                shown_path(folder.parent().unwrap_or(folder)),
-                shown_path(Path::new(folder.file_name().unwrap_or_default()))
-            ));
-            return Ok(exit.into());
-        }
+        output::talk(&format!(
+            "stopped; resume with the same command and --resume --output-dir {} --experiment-name {}",
+            shown_path(folder.parent().unwrap_or(folder)),
+            shown_path(Path::new(folder.file_name().unwrap_or_default()))
+        ));
+    }
+
+    fn conclude(self) -> Result<ExitCode, Failure> {
+        let folder = self.plan.experiment.folder();
         let runs: Vec<RunData> = self.results.iter().map(|(_, run)| run.clone()).collect();
         let csv = folder.join("summary.csv");
         inferometer_store::write_atomically(&csv, table::csv(&runs).as_bytes())?;
@@ -262,6 +247,10 @@ impl Sweep<'_> {
         };
         Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
     }
+}
+
+fn shown_path(path: &Path) -> String {
+    terminal(&path.display().to_string())
 }
 
 /// Of a result that was read back, too.

@@ -30,12 +30,12 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The result of a run that came to its end, or the signal that stopped it.
+    /// The result of a run that completed.
     pub(super) fn measure(
         &self,
         plan: &Plan<'_>,
         interruption: &Interruption,
-    ) -> Result<Result<RunData, Exit>, Failure> {
+    ) -> Result<RunData, Failure> {
         let failed = |error: io::Error| Failure::internal(format!("bench serve: {error}"));
         let part = Part::beside(&self.file);
         let words = plan.bench_words(self.load, &part.0);
@@ -58,8 +58,8 @@ impl Run<'_> {
             _ => None,
         };
         match (data, interruption.exit()) {
-            (Some(data), _) => Ok(Ok(self.with_parameters(data))),
-            (None, Some(exit)) => Ok(Err(exit)),
+            (Some(data), _) => Ok(self.with_parameters(data)),
+            (None, Some(exit)) => Err(Failure::interrupted(exit)),
             (None, None) => {
                 Err(Failure::target(format!("bench serve ended with {status} and no result")))
             }

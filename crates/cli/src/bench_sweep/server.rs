@@ -16,7 +16,7 @@ use inferometer_model::{BaseUrl, Fetch, SpecDraft};
 use inferometer_target::deploy::{Deployment, Probe, Waited, placeholder};
 
 use super::secret;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::preflight::{bare_target, fetching};
 use crate::signals::{Companion, Interruption};
 
@@ -63,15 +63,15 @@ impl Server {
         Ok(Self { deployment, base, program, log, keys, _companion: companion })
     }
 
-    /// Until it says that it is well. `Some` is a signal that came meanwhile.
-    pub(super) fn wait(&mut self, interruption: &Interruption) -> Result<Option<Exit>, Failure> {
+    /// Waits until it answers that it is healthy.
+    pub(super) fn wait(&mut self, interruption: &Interruption) -> Result<(), Failure> {
         let base = self.base.clone();
         let waited = self
             .deployment
             .wait(&mut |_, _| health(&base), &mut |time| interruption.wait(time).is_some());
         let found = match waited {
-            Ok(Waited::Ready(_)) => return Ok(None),
-            Ok(Waited::Stopped) => return Ok(interruption.exit()),
+            Ok(Waited::Ready(_)) => return Ok(()),
+            Ok(Waited::Stopped) => return interruption.check(),
             Err(found) => found,
         };
         Err(match found.stage {

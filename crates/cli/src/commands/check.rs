@@ -12,7 +12,7 @@ use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
 use crate::deployed::{self, Deployed};
 use crate::draft::draft;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::Server;
 use crate::output;
 use crate::preflight::preflight;
@@ -24,10 +24,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let spec = drafted.resolve()?;
     let ingredients = Ingredients::gather(&spec)?;
     let quiet = arguments.quiet || arguments.json;
-    let server = match server(&spec, &drafted.secrets, quiet)? {
-        Ok(server) => server,
-        Err(interrupted) => return Ok(interrupted.into()),
-    };
+    let server = server(&spec, &drafted.secrets, quiet)?;
     let talk = |words: &str| {
         if !quiet {
             output::talk(words);
@@ -45,14 +42,13 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
 }
 
 /// The server that is there, or one that is put up for this; it goes with the command.
-fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Result<Server, Exit>, Failure> {
-    let TargetSpec::Deployed(how) = &spec.target else { return Server::of(spec).map(Ok) };
+fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server, Failure> {
+    let TargetSpec::Deployed(how) = &spec.target else { return Server::of(spec) };
     let session = begin_session(0, quiet)?;
     let log = deployed::log_in(&std::env::temp_dir());
-    match Deployed::put_up(spec, secrets, &log, &session) {
-        Ok(deployed) => Ok(Ok(Server::Deployed(Box::new(deployed)))),
-        Err(not_up) => not_up.told(how, &log).map(Err),
-    }
+    Deployed::put_up(spec, secrets, &log, &session)
+        .map(|deployed| Server::Deployed(Box::new(deployed)))
+        .map_err(|not_up| not_up.failure(how, &log))
 }
 
 fn json(findings: &[Finding]) -> String {

@@ -94,11 +94,8 @@ impl Order<'_> {
         let live = Live::reach(server, spec, secrets, &ingredients, planned.plan.as_ref())?;
         let session = begin_session(ceiling, results.quiet)?;
         session.emit(live.opening(spec));
-        let exit = match live.measure(spec, ingredients, Place::alone(&store), &session)? {
-            Ok(measured) => self.show(measured, &session)?,
-            // Stopped before anything was measured: there is nothing to save.
-            Err(interrupted) => Some(interrupted),
-        };
+        let measured = live.measure(spec, ingredients, Place::alone(&store), &session)?;
+        let exit = self.show(measured, &session)?;
         Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
     }
 
@@ -111,10 +108,8 @@ impl Order<'_> {
     ) -> Result<ExitCode, Failure> {
         let (spec, Visit { how, store, session }) = (self.spec, *visit);
         let log = deployed::log_in(store.path());
-        let deployed = match Deployed::put_up(spec, self.secrets, &log, session) {
-            Ok(deployed) => deployed,
-            Err(not_up) => return not_up.told(how, &log).map(ExitCode::from),
-        };
+        let deployed = Deployed::put_up(spec, self.secrets, &log, session)
+            .map_err(|not_up| not_up.failure(how, &log))?;
         let server = Arc::new(Server::Deployed(Box::new(deployed)));
         let reached = Arc::clone(&server);
         let measured =
@@ -125,10 +120,7 @@ impl Order<'_> {
                     live.measure(spec, ingredients, place, session)
                 },
             );
-        let stop = match &measured {
-            Ok(Ok(measured)) => Some(measured.summary.run.stop),
-            Ok(Err(_)) | Err(_) => None,
-        };
+        let stop = measured.as_ref().ok().map(|measured| measured.summary.run.stop);
         let died = server.deployed().and_then(|deployed| deployed.lost(stop));
         // What the server says of a refusal is worth more than the refusal.
         let measured = measured.map_err(|failure| match server.deployed() {
@@ -139,20 +131,19 @@ impl Order<'_> {
             deployed.take_down(session);
         }
         let log = match &measured {
-            Ok(Ok(measured)) => deployed::keep_log(&log, measured.directory.path()),
-            Ok(Err(_)) | Err(_) => log,
+            Ok(measured) => deployed::keep_log(&log, measured.directory.path()),
+            Err(_) => log,
         };
         let died = died.map(|found| deployed::failure(&found, how, &log));
         match (measured, died) {
-            (Ok(Ok(measured)), died) => {
+            (Ok(measured), died) => {
                 let exit = self.show(measured, session)?;
                 let told = died.filter(|_| session.interruption.exit().is_none());
                 let code = exit.map_or(ExitCode::SUCCESS, ExitCode::from);
                 Ok(told.map_or(code, |failure| output::report(&failure)))
             }
-            (Ok(Err(interrupted)), _) => Ok(interrupted.into()),
-            (Err(_), Some(died)) => Err(died),
-            (Err(failure), None) => Err(failure),
+            (Err(failure), Some(died)) if !failure.is_interruption() => Err(died),
+            (Err(failure), _) => Err(failure),
         }
     }
 

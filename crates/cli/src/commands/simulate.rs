@@ -191,9 +191,7 @@ impl Simulations<'_> {
         let Experiment { spec, repeat } = experiment;
         let mut worst = None;
         for number in 0..repeat.runs {
-            if let Some(exit) = self.simulator.session.interruption.exit() {
-                return Ok(Some(exit));
-            }
+            self.simulator.session.interruption.check()?;
             if 0 < number {
                 self.simulator.engine.rest(repeat.cool_down);
             }
@@ -206,10 +204,7 @@ impl Simulations<'_> {
     }
 
     fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {
-        let ready = match self.simulator.make_ready(spec)? {
-            Ok(ready) => ready,
-            Err(exit) => return Ok(Some(exit)),
-        };
+        let ready = self.simulator.make_ready(spec)?;
         let Some(store) = self.store.clone() else {
             let told = self.simulator.tell(ready)?;
             self.show(&simulation_page::page(&told), || told.json())?;

@@ -31,10 +31,8 @@ pub(crate) fn run(arguments: &SuiteArguments) -> Result<ExitCode, Failure> {
         if arguments.virtual_time { How::Virtual } else { How::Live { secrets, restart_timeout } };
     if results.dry_run {
         set::check(&campaign, &how, results)?;
-        return match outline(&campaign, &notes, arguments.price, results)? {
-            Ok(text) => output::result(&text).map(|()| ExitCode::SUCCESS),
-            Err(exit) => Ok(exit.into()),
-        };
+        output::result(&outline(&campaign, &notes, arguments.price, results)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     for note in notes.iter().filter(|_| !results.quiet) {
         output::talk(&format!("note: {note}"));

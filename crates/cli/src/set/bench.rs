@@ -5,7 +5,7 @@ use std::time::Duration;
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Condition, Point};
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::measurement::Measured;
 use crate::place::Place;
 
@@ -24,16 +24,12 @@ pub(super) struct Asked<'a> {
 }
 
 pub(super) trait Bench {
-    /// Measures a point, or says by which signal it was stopped before it began.
-    fn measure(
-        &mut self,
-        asked: &Asked<'_>,
-        place: Place<'_>,
-    ) -> Result<Result<Measured, Exit>, Failure>;
+    /// Measures a point.
+    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure>;
 
     /// There are no more points: what is only needed to measure may end.
     fn finish(&mut self) {}
 
-    /// Lets time pass between two runs, unless a signal came or comes.
-    fn rest(&mut self, time: Duration) -> Option<Exit>;
+    /// Lets time pass between two runs; a signal is a failure.
+    fn rest(&mut self, time: Duration) -> Result<(), Failure>;
 }

@@ -11,7 +11,7 @@ use inferometer_store::SetDirectory;
 
 use super::bench::Asked;
 use crate::deployed::{self, Deployed};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::{Server, Session};
 use crate::output;
 use crate::place::Place;
@@ -50,20 +50,19 @@ impl<'session> Keeper<'session> {
         Self { session, up: None }
     }
 
-    /// Sees to it that the server of a point is up, if it is one of ours. `Some` is a signal that
-    /// came first.
+    /// Sees to it that the server of a point is up, if it is one of ours.
     pub(super) fn provide(
         &mut self,
         asked: &Asked<'_>,
         secrets: &Secrets,
         place: Place<'_>,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Result<(), Failure> {
         let TargetSpec::Deployed(how) = &asked.spec.target else {
             self.take_down();
-            return Ok(None);
+            return Ok(());
         };
         if self.up.as_ref().is_some_and(|up| up.serves(asked, how)) {
-            return Ok(None);
+            return Ok(());
         }
         self.take_down();
         let (condition, repetition) = (asked.point.condition, asked.point.repetition);
@@ -76,7 +75,7 @@ impl<'session> Keeper<'session> {
                 {
                     note(set, &record);
                 }
-                return not_up.told(how, &log).map(Some);
+                return Err(not_up.failure(how, &log));
             }
         };
         self.up = Some(Up {
@@ -87,7 +86,7 @@ impl<'session> Keeper<'session> {
             log,
             set: place.set().cloned(),
         });
-        Ok(None)
+        Ok(())
     }
 
     /// The server that is up.

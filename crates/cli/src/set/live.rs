@@ -16,7 +16,7 @@ use super::bench::{Asked, Bench};
 use super::deployed::Keeper;
 use super::name_of;
 use super::restart::Restart;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::{Live, Server, Session};
 use crate::measurement::Measured;
 use crate::output;
@@ -93,22 +93,21 @@ impl<'session> LiveBench<'session> {
         Self { session, sides, engine: None, restart, keeper: Keeper::new(session) }
     }
 
-    /// A server that has answered nothing yet: a new engine, or one that was restarted. `Some` is the
-    /// signal that came first.
+    /// A server that has answered nothing yet: a new engine, or one that was restarted.
     fn renew(
         &mut self,
         asked: &Asked<'_>,
         ingredients: &Ingredients,
         place: Place<'_>,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Result<(), Failure> {
         self.engine = None;
         if is_ours(&asked.spec) {
             self.forget();
-            return Ok(None);
+            return Ok(());
         }
         match (place.restart_log(), self.restart.clone()) {
             (Some(log), Some(restart)) => self.restart(&restart, asked, ingredients, &log),
-            (None, _) | (_, None) => Ok(None),
+            (None, _) | (_, None) => Ok(()),
         }
     }
 
@@ -127,7 +126,7 @@ impl<'session> LiveBench<'session> {
         asked: &Asked<'_>,
         ingredients: &Ingredients,
         log: &Path,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Result<(), Failure> {
         if asked.kept_since.is_some() {
             self.forget();
         }
@@ -135,15 +134,13 @@ impl<'session> LiveBench<'session> {
         side.live = None;
         let interruption = &self.session.interruption;
         let deadline = restart.begin();
-        if let Some(exit) = restart.run(&deadline, asked.condition, log, interruption)? {
-            return Ok(Some(exit));
-        }
+        restart.run(&deadline, asked.condition, log, interruption)?;
         loop {
             let server = Arc::new(Server::of(&asked.spec)?);
             match reach(server, &asked.spec, &side.secrets, ingredients) {
                 Ok(live) => {
                     (side.live, side.spec) = (Some(live), Some(asked.spec.clone()));
-                    return Ok(None);
+                    return Ok(());
                 }
                 // A key that is refused now is refused later too.
                 Err(failure) if !failure.is_passing() => return Err(failure),
@@ -156,9 +153,7 @@ impl<'session> LiveBench<'session> {
                 }
                 Err(_) => {}
             }
-            if let Some(exit) = interruption.wait(ASK_AGAIN) {
-                return Ok(Some(exit));
-            }
+            interruption.rest(ASK_AGAIN)?;
         }
     }
 
@@ -242,30 +237,19 @@ fn reach(
 }
 
 impl Bench for LiveBench<'_> {
-    fn measure(
-        &mut self,
-        asked: &Asked<'_>,
-        place: Place<'_>,
-    ) -> Result<Result<Measured, Exit>, Failure> {
+    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure> {
         let ingredients = Ingredients::gather(&asked.spec)?;
-        if asked.wants_restart
-            && let Some(exit) = self.renew(asked, &ingredients, place)?
-        {
-            return Ok(Err(exit));
+        if asked.wants_restart {
+            self.renew(asked, &ingredients, place)?;
         }
         let secrets = &side(&mut self.sides, asked)?.secrets;
-        if let Some(exit) = self.keeper.provide(asked, secrets, place)? {
-            return Ok(Err(exit));
-        }
+        self.keeper.provide(asked, secrets, place)?;
         let measured = self.live(asked, &ingredients).and_then(|live| {
             let measured = live.measure(&asked.spec, ingredients, place, self.session)?;
             Ok((live, measured))
         });
         // What was measured of a server that ended meanwhile is no result of the set.
-        let stop = match &measured {
-            Ok((_, Ok(measured))) => Some(measured.summary.run.stop),
-            Ok((_, Err(_))) | Err(_) => None,
-        };
+        let stop = measured.as_ref().ok().map(|(_, measured)| measured.summary.run.stop);
         if let Some(failure) = self.keeper.lost(stop) {
             place.abandon()?;
             return Err(failure);
@@ -284,7 +268,7 @@ impl Bench for LiveBench<'_> {
         self.keeper.take_down();
     }
 
-    fn rest(&mut self, time: Duration) -> Option<Exit> {
-        self.session.interruption.wait(time)
+    fn rest(&mut self, time: Duration) -> Result<(), Failure> {
+        self.session.interruption.rest(time)
     }
 }

@@ -209,9 +209,7 @@ fn start(
     let servers = Servers::ask(how, &campaign, results.quiet)?;
     let session = begin_session(ceiling, results.quiet)?;
     let mut bench = servers.bench(&campaign, &session);
-    if let Some(exit) = session.interruption.exit() {
-        return Ok(exit.into());
-    }
+    session.interruption.check()?;
     let set = store.create_set(NewSet {
         campaign,
         simulated,

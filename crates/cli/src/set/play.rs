@@ -52,9 +52,7 @@ impl<'a> Play<'a> {
     }
 
     pub(super) fn finish(mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {
-        if let Some(exit) = self.points(bench)? {
-            return Ok(Some(exit));
-        }
+        self.points(bench)?;
         bench.finish();
         if self.begun == Begun::Before && self.measured == 0 {
             let stored = stored_runs(self.results.len());
@@ -113,30 +111,23 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Until all are there; `Some` is the signal that came before.
-    fn points(&mut self, bench: &mut dyn Bench) -> Result<Option<Exit>, Failure> {
+    /// Measures every point that is not stored yet.
+    fn points(&mut self, bench: &mut dyn Bench) -> Result<(), Failure> {
         while let Some(point) = self.campaign.next() {
             let summary = match self.stored(&point)? {
                 Some(summary) => summary,
-                None => match self.measure(&point, bench) {
-                    Ok(Ok(summary)) => summary,
-                    Ok(Err(exit)) => {
+                None => self.measure(&point, bench).inspect_err(|failure| {
+                    // A user who has just typed the command to resume knows it.
+                    let is_new = self.begun == Begun::Now || 0 < self.measured;
+                    if is_new || failure.is_interruption() {
                         self.say_how_to_go_on();
-                        return Ok(Some(exit));
                     }
-                    Err(failure) => {
-                        // Whoever has just typed it need not be told.
-                        if self.begun == Begun::Now || 0 < self.measured {
-                            self.say_how_to_go_on();
-                        }
-                        return Err(failure);
-                    }
-                },
+                })?,
             };
             self.campaign.finished(&summary);
             self.results.push(PointResult { point, summary });
         }
-        Ok(None)
+        Ok(())
     }
 
     /// What the point came to, where it is stored whole. What is not is moved aside.
@@ -189,44 +180,35 @@ impl<'a> Play<'a> {
         own.filter_map(|point| self.manifest.campaign.spec_of(point)).collect()
     }
 
-    fn measure(
-        &mut self,
-        point: &Point,
-        bench: &mut dyn Bench,
-    ) -> Result<Result<Summary, Exit>, Failure> {
+    fn measure(&mut self, point: &Point, bench: &mut dyn Bench) -> Result<Summary, Failure> {
         let campaign = &self.manifest.campaign;
         self.announce();
         let rest = if self.measured == 0 { Duration::ZERO } else { campaign.repetition.cool_down };
         if !rest.is_zero() && !self.manifest.simulated {
             self.errand.session.talk(&format!("resting for {rest:?} …"));
         }
-        if let Some(exit) = bench.rest(rest) {
-            return Ok(Err(exit));
-        }
+        bench.rest(rest)?;
         self.errand.session.talk(&progress::opening(campaign, &self.campaign, point));
         let asked = self.asked(point)?;
         let place = Place::point(self.errand.store, self.errand.set, point.number);
-        let summary = match bench.measure(&asked, place)? {
-            Ok(measured) => measured.summary,
-            Err(exit) => return Ok(Err(exit)),
-        };
+        let summary = bench.measure(&asked, place)?.summary;
         self.measured += 1;
         if points::was_cut(&summary) {
-            return match self.errand.session.interruption.exit() {
-                Some(exit) => Ok(Err(exit)),
-                None if summary.run.stop == RunStop::Unreachable => Err(Failure::target(format!(
-                    "{} could not be reached any more: this run ended early and does not count",
-                    asked.condition.name
-                ))
-                .hint(format!(
-                    "start the server again, then go on with: {}",
-                    way_on(self.errand.set)
-                ))),
-                None => Ok(Err(Exit::Interrupted)),
-            };
+            self.errand.session.interruption.check()?;
+            if summary.run.stop != RunStop::Unreachable {
+                return Err(Failure::interrupted(Exit::Interrupted));
+            }
+            return Err(Failure::target(format!(
+                "{} could not be reached any more: this run ended early and does not count",
+                asked.condition.name
+            ))
+            .hint(format!(
+                "start the server again, then go on with: {}",
+                way_on(self.errand.set)
+            )));
         }
         self.errand.session.talk(&progress::headline(&self.campaign, &summary));
-        Ok(Ok(summary))
+        Ok(summary)
     }
 
     /// Before the first run of this process.

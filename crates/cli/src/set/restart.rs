@@ -14,7 +14,7 @@ use inferometer_model::spec::TargetSpec;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::log_tail::last_lines;
 use crate::signals::Interruption;
 
@@ -48,15 +48,15 @@ impl Restart {
         Deadline { clock: SystemClock::new(), timeout: self.timeout }
     }
 
-    /// Runs the command to its end; what it says goes to the log. `Some` is a signal that came
-    /// meanwhile: then the command is ended too.
+    /// Runs the command to its end; what it says goes to the log. A signal ends the
+    /// command too, and is a failure.
     pub(super) fn run(
         &self,
         deadline: &Deadline,
         condition: &Condition,
         log: &Path,
         interruption: &Interruption,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Result<(), Failure> {
         let failed =
             |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
         let opened = OpenOptions::new().create(true).append(true).open(log);
@@ -67,7 +67,7 @@ impl Restart {
         let mut child = self.start(condition, &file).map_err(failed)?;
         loop {
             if let Some(status) = child.try_wait().map_err(failed)? {
-                return self.ended(status, log, from).map(|()| None);
+                return self.ended(status, log, from);
             }
             if deadline.is_over() {
                 end(&mut child);
@@ -77,10 +77,7 @@ impl Restart {
                            background",
                 ));
             }
-            if let Some(exit) = interruption.wait(LOOK_EVERY) {
-                end(&mut child);
-                return Ok(Some(exit));
-            }
+            interruption.rest(LOOK_EVERY).inspect_err(|_| end(&mut child))?;
         }
     }
 
@@ -131,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    fn run(command: &str, timeout: Duration) -> (Result<Option<Exit>, Failure>, String) {
+    fn run(command: &str, timeout: Duration) -> (Result<(), Failure>, String) {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("restart.log");
         let url = Some("http://127.0.0.1:9".parse().unwrap());
@@ -146,7 +143,7 @@ mod tests {
     fn a_command_knows_its_server_and_its_words_are_kept() {
         let command = "echo \"$INFEROMETER_CONDITION $INFEROMETER_URL\"; echo oops >&2";
         let (ended, log) = run(command, Duration::from_mins(1));
-        assert_eq!(ended.unwrap(), None);
+        ended.unwrap();
         assert!(log.starts_with("v1 http://127.0.0.1:9") && log.ends_with("\noops\n"), "{log}");
     }
 

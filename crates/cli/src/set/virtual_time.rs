@@ -6,7 +6,7 @@ use std::time::Duration;
 use inferometer_model::Spec;
 
 use super::bench::{Asked, Bench};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::Session;
 use crate::measurement::Measured;
 use crate::place::Place;
@@ -30,62 +30,45 @@ impl<'session> VirtualBench<'session> {
     }
 
     /// The engine for a point, in the state that it has by then.
-    fn simulator(
-        &mut self,
-        asked: &Asked<'_>,
-    ) -> Result<Result<Simulator<'session>, Exit>, Failure> {
+    fn simulator(&mut self, asked: &Asked<'_>) -> Result<Simulator<'session>, Failure> {
         let round = asked.point.repetition;
         if let Some(kept) = self.kept.take().filter(|kept| kept.round == round) {
-            return Ok(Ok(kept.simulator));
+            return Ok(kept.simulator);
         }
         let engine = VirtualEngine::of(&asked.spec.engine)?;
         let mut simulator = Simulator { engine, session: self.session };
         let before = asked.kept_since.as_deref().unwrap_or_default();
-        Ok(self.play_again(&mut simulator, before)?.map_or(Ok(simulator), Err))
+        self.play_again(&mut simulator, before)?;
+        Ok(simulator)
     }
 
-    /// Plays what is stored once more without recording it: an engine follows from what it was asked,
-    /// so that a suite which was stopped comes to the same bytes.
-    fn play_again(
-        &self,
-        simulator: &mut Simulator<'_>,
-        before: &[Spec],
-    ) -> Result<Option<Exit>, Failure> {
+    /// Plays the stored runs of this round again without recording them: the state of an engine
+    /// follows from its requests, so that a resumed suite gives the same bytes.
+    fn play_again(&self, simulator: &mut Simulator<'_>, before: &[Spec]) -> Result<(), Failure> {
         if !before.is_empty() {
             self.session
                 .talk("playing the stored runs of this round again, for the engine's cache …");
         }
         for spec in before {
-            match simulator.make_ready(spec)? {
-                Ok(ready) => drop(simulator.tell(ready)?),
-                Err(exit) => return Ok(Some(exit)),
-            }
+            let ready = simulator.make_ready(spec)?;
+            simulator.tell(ready)?;
         }
-        Ok(self.session.interruption.exit())
+        self.session.interruption.check()
     }
 }
 
 impl Bench for VirtualBench<'_> {
-    fn measure(
-        &mut self,
-        asked: &Asked<'_>,
-        place: Place<'_>,
-    ) -> Result<Result<Measured, Exit>, Failure> {
-        let mut simulator = match self.simulator(asked)? {
-            Ok(simulator) => simulator,
-            Err(exit) => return Ok(Err(exit)),
-        };
-        let measured = match simulator.make_ready(&asked.spec)? {
-            Ok(ready) => simulator.record(ready, place)?.measured,
-            Err(exit) => return Ok(Err(exit)),
-        };
+    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure> {
+        let mut simulator = self.simulator(asked)?;
+        let ready = simulator.make_ready(&asked.spec)?;
+        let measured = simulator.record(ready, place)?.measured;
         let round = asked.point.repetition;
         self.kept = asked.kept_since.as_ref().map(|_| Kept { simulator, round });
-        Ok(Ok(measured))
+        Ok(measured)
     }
 
     /// A new engine has nothing to recover from, and an idle one does not change.
-    fn rest(&mut self, _time: Duration) -> Option<Exit> {
-        self.session.interruption.exit()
+    fn rest(&mut self, _time: Duration) -> Result<(), Failure> {
+        self.session.interruption.check()
     }
 }

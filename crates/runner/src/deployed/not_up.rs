@@ -48,14 +48,14 @@ impl NotUp {
         })
     }
 
-    /// The signal that came first, or what to tell the user.
-    pub fn told(self, how: &DeploymentSpec, log: &Path) -> Result<Exit, Failure> {
+    /// What to tell the user.
+    pub fn failure(self, how: &DeploymentSpec, log: &Path) -> Failure {
         match self.reason {
-            Reason::Stopped(exit) => Ok(exit),
+            Reason::Stopped(exit) => Failure::interrupted(exit),
             Reason::Failed { found, refusal } => {
                 let failure = super::failure(&found, how, log);
                 let is_of_key = refusal == Some(Refusal::Key);
-                Err(if is_of_key { failure.hint(KEY) } else { failure })
+                if is_of_key { failure.hint(KEY) } else { failure }
             }
         }
     }
@@ -76,7 +76,7 @@ mod tests {
             let stage = DeploymentStage::Generate;
             let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
             let not_up = NotUp { reason: Reason::Failed { found, refusal }, departure: None };
-            format!("{:?}", not_up.told(&how, Path::new("/nonexistent/log")))
+            format!("{:?}", not_up.failure(&how, Path::new("/nonexistent/log")))
         };
         assert!(told(Some(Refusal::Key)).contains("--api-key-file"));
         assert!(!told(Some(Refusal::Key)).contains("does it serve that model"));

@@ -103,10 +103,7 @@ impl Serve<'_> {
         if let Some(profiler) = profiler {
             profiler.stop();
         }
-        match measured? {
-            Ok(measured) => self.show(&measured, file, &session),
-            Err(interrupted) => Ok(Some(interrupted)),
-        }
+        self.show(&measured?, file, &session)
     }
 
     /// The server, as soon as it is there.

@@ -7,7 +7,7 @@ use inferometer_model::campaign::{Level, Matrix, Point, Stage};
 use inferometer_model::spec::TargetSpec;
 
 use super::Foresight;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::Session;
 use crate::matrix::plan::MatrixPlan;
 use crate::simulation::VirtualEngine;
@@ -41,13 +41,13 @@ const REQUESTS_MAX: u64 = 100_000;
 const TOKENS_MAX: u64 = 100_000_000;
 
 impl Estimate {
-    /// In the order of the cells, or the signal that came before all were known.
+    /// In the order of the cells.
     pub(super) fn all(
         plan: &MatrixPlan,
         matrix: &Matrix,
         session: &Session,
         foresight: Foresight,
-    ) -> Result<Result<Vec<Self>, Exit>, Failure> {
+    ) -> Result<Vec<Self>, Failure> {
         // Where nothing is to be simulated, that much was already.
         let mut written = match foresight {
             Foresight::Simulated => 0,
@@ -64,18 +64,13 @@ impl Estimate {
             for level in &matrix.levels {
                 let spec = plan.campaign.spec_of(&point(place, *level, plan.campaign.seed));
                 let spec = spec.ok_or_else(|| Failure::internal("a cell that is not listed"))?;
-                match Self::of(&spec, &mut written, session)? {
-                    Ok(more) => whole = whole.and(&more),
-                    Err(exit) => return Ok(Err(exit)),
-                }
-                // What was simulated while it came is cut, and no number of it is true.
-                if let Some(exit) = session.interruption.exit() {
-                    return Ok(Err(exit));
-                }
+                whole = whole.and(&Self::of(&spec, &mut written, session)?);
+                // A simulation that a signal cut has no true numbers.
+                session.interruption.check()?;
             }
             estimates.push(whole);
         }
-        Ok(Ok(estimates))
+        Ok(estimates)
     }
 
     fn nothing() -> Self {
@@ -99,33 +94,26 @@ impl Estimate {
         }
     }
 
-    fn of(
-        spec: &Spec,
-        written: &mut u64,
-        session: &Session,
-    ) -> Result<Result<Self, Exit>, Failure> {
+    fn of(spec: &Spec, written: &mut u64, session: &Session) -> Result<Self, Failure> {
         let (requests, time) = expected(spec);
         let planned = Self { requests, time, known_by: KnownBy::Load, ..Self::nothing() };
         let is_short = requests.is_some_and(|requests| requests <= REQUESTS_MAX);
         if spec.target != TargetSpec::Embedded || !is_short || TOKENS_MAX < *written {
-            return Ok(Ok(planned));
+            return Ok(planned);
         }
         let mut simulator = Simulator { engine: VirtualEngine::of(&spec.engine)?, session };
-        let ready = match simulator.make_ready(spec)? {
-            Ok(ready) => ready,
-            Err(exit) => return Ok(Err(exit)),
-        };
+        let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warm_up_took();
         let told = simulator.tell(ready)?;
         *written = written.saturating_add(told.tokens().1);
         let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
-        Ok(Ok(Self {
+        Ok(Self {
             requests: Some(told.requests()),
             time: Duration::try_from_secs_f64(time_s).ok(),
             failing: told.requests() - told.ok(),
             known_by: KnownBy::Simulation,
             ..planned
-        }))
+        })
     }
 }
 

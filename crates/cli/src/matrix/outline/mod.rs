@@ -12,29 +12,23 @@ use inferometer_model::spec::TargetSpec;
 use self::estimate::{Estimate, KnownBy};
 use super::plan::MatrixPlan;
 use crate::arguments::{PageFormat, ResultArguments};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::Session;
 use crate::signals::begin_session;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// The page or document, or the signal that came before it was whole.
-pub(crate) fn outline(
-    plan: &MatrixPlan,
-    results: &ResultArguments,
-) -> Result<Result<String, Exit>, Failure> {
+pub(crate) fn outline(plan: &MatrixPlan, results: &ResultArguments) -> Result<String, Failure> {
     let Question::Matrix(matrix) = &plan.campaign.question else {
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
     let session = begin_session(usize::MAX, results.quiet)?;
-    let outline = match Outline::of(plan, matrix, &session, Foresight::Simulated)? {
-        Ok(outline) => outline,
-        Err(exit) => return Ok(Err(exit)),
-    };
-    Ok(Ok(match results.page.format() {
+    let outline = Outline::of(plan, matrix, &session, Foresight::Simulated)?;
+    Ok(match results.page.format() {
         PageFormat::Json => page::document(&outline),
         PageFormat::Page | PageFormat::Vllm => page::page(&outline),
-    }))
+    })
 }
 
 /// Says what is about to be measured, before anything is. `Some` is a signal that came meanwhile.
@@ -42,21 +36,18 @@ pub(super) fn announce(
     plan: &MatrixPlan,
     session: &Session,
     foresight: Foresight,
-) -> Result<Option<Exit>, Failure> {
+) -> Result<(), Failure> {
     if session.is_quiet() {
-        return Ok(None);
+        return Ok(());
     }
     let Question::Matrix(matrix) = &plan.campaign.question else {
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
-    let outline = match Outline::of(plan, matrix, session, foresight)? {
-        Ok(outline) => outline,
-        Err(exit) => return Ok(Some(exit)),
-    };
+    let outline = Outline::of(plan, matrix, session, foresight)?;
     plan.notes.iter().for_each(|note| session.talk(&format!("note: {note}")));
     plan.warnings.iter().for_each(|warning| session.talk(&format!("warning: {warning}")));
     session.talk(&format!("plan: {}", page::total(&outline)));
-    Ok(None)
+    Ok(())
 }
 
 /// How far cells are looked into before they are measured.
@@ -91,9 +82,9 @@ impl<'a> Outline<'a> {
         matrix: &'a Matrix,
         session: &Session,
         foresight: Foresight,
-    ) -> Result<Result<Self, Exit>, Failure> {
+    ) -> Result<Self, Failure> {
         let estimates = Estimate::all(plan, matrix, session, foresight)?;
-        Ok(estimates.map(|estimates| Self { plan, matrix, estimates, foresight }))
+        Ok(Self { plan, matrix, estimates, foresight })
     }
 
     fn campaign(&self) -> &CampaignSpec {

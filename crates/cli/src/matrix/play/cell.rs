@@ -12,7 +12,7 @@ use inferometer_study::matrix::Deployment;
 use super::errand::{Hall, Way};
 use super::ledger::{Known, Ledger};
 use super::{live, progress, virtual_time};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::place::Place;
 use crate::set::{Found, check_fits, find};
 
@@ -24,26 +24,24 @@ pub(super) struct Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// Plays what is not stored. Says whether that was anything, or by which signal it was stopped;
-    /// an error is never the server's.
-    pub(super) fn play(&self, rest: Duration) -> Result<Result<bool, Exit>, Failure> {
+    /// Measures what is not stored, and returns whether that was anything. An error is never the
+    /// server's.
+    pub(super) fn play(&self, rest: Duration) -> Result<bool, Failure> {
         let session = self.hall.session;
-        if let Some(exit) = session.interruption.exit() {
-            return Ok(Err(exit));
-        }
+        session.interruption.check()?;
         let mut left = self.left()?;
         left.retain(|point| self.hall.wish.wants(point));
-        let Some(first) = left.first() else { return Ok(Ok(false)) };
-        if let (Way::Live(_), Some(exit)) = (self.hall.way, session.interruption.wait(rest)) {
-            return Ok(Err(exit));
+        let Some(first) = left.first() else { return Ok(false) };
+        if let Way::Live(_) = self.hall.way {
+            session.interruption.rest(rest)?;
         }
         let (campaign, repetition) = (&self.hall.manifest.campaign, first.repetition);
         session.talk(&progress::opening(campaign, first.condition, repetition));
-        let stopped = match self.hall.way {
+        match self.hall.way {
             Way::Virtual => virtual_time::play(self, &left)?,
             Way::Live(secrets) => live::play(self, secrets, &left)?,
-        };
-        Ok(stopped.map_or(Ok(true), Err))
+        }
+        Ok(true)
     }
 
     pub(super) fn spec(&self, point: &Point) -> Result<Spec, Failure> {

@@ -125,9 +125,7 @@ pub(crate) fn begin(
         Way::Live(_) => Foresight::Simulated,
         Way::Virtual => Foresight::LoadAlone,
     };
-    if let Some(exit) = announce(&plan, &session, foresight)? {
-        return Ok(exit.into());
-    }
+    announce(&plan, &session, foresight)?;
     let MatrixPlan { campaign, .. } = plan;
     let key_files = match way {
         Way::Live(secrets) => {
@@ -187,12 +185,7 @@ impl Errand<'_> {
         let ledger = Ledger::new(self.failures(wish)?);
         let played = self.play(&manifest, &ledger, planned, wish);
         let counts = ledger.counts();
-        if !matches!(played, Ok(None)) {
-            self.say_how_to_go_on(counts, points);
-        }
-        if let Some(exit) = played? {
-            return Ok(exit.into());
-        }
+        played.inspect_err(|_| self.say_how_to_go_on(counts, points))?;
         if counts.known() < points {
             // It is not finished, so that nothing is sealed; what there is can be read all the same.
             let (results, summary) = self.sum_up(&manifest, ledger)?;
@@ -228,7 +221,7 @@ impl Errand<'_> {
         ledger: &Ledger,
         planned: Vec<Deployment>,
         wish: &Wish,
-    ) -> Result<Option<Exit>, Failure> {
+    ) -> Result<(), Failure> {
         let hands = hands(&manifest.campaign, self.way, wish.lanes, planned.len());
         let mut hushed =
             if 1 < hands { self.session.only_warnings() } else { self.session.clone() };

@@ -9,28 +9,27 @@ use inferometer_study::matrix::{Deployment, Next, Queue};
 use super::cell::Cell;
 use super::errand::Hall;
 use super::ledger::Ledger;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 
-/// Plays all that is left. `Some` is the signal that came before the end; what failed on this machine
-/// goes first.
+/// Plays all that is left. Of several failures the first that is no signal is returned.
 pub(super) fn work(
     hall: &Hall<'_>,
     ledger: &Ledger,
     queue: Queue,
     hands: usize,
-) -> Result<Option<Exit>, Failure> {
+) -> Result<(), Failure> {
     let desk = &Desk { queue: Mutex::new(queue), freed: Condvar::new() };
-    let ended: Result<Vec<Option<Exit>>, Failure> = thread::scope(|scope| {
+    let ended: Vec<Result<(), Failure>> = thread::scope(|scope| {
         let hands: Vec<_> =
             (0..hands.max(1)).map(|_| scope.spawn(|| desk.work(hall, ledger))).collect();
         let ended = hands.into_iter().map(|hand| {
             let panicked = |_| Err(Failure::internal("a lane of the matrix ended abnormally"));
             hand.join().unwrap_or_else(panicked)
         });
-        // All must have ended before the first failure is told.
-        ended.collect::<Vec<_>>().into_iter().collect()
+        ended.collect()
     });
-    ended.map(|exits| Exit::gravest(exits.into_iter().flatten()))
+    let failures = ended.into_iter().filter_map(Result::err);
+    failures.min_by_key(Failure::is_interruption).map_or(Ok(()), Err)
 }
 
 struct Desk {
@@ -41,24 +40,15 @@ struct Desk {
 
 impl Desk {
     /// One server after the other, until nothing is left or somebody must stop: then all do.
-    fn work(&self, hall: &Hall<'_>, ledger: &Ledger) -> Result<Option<Exit>, Failure> {
+    fn work(&self, hall: &Hall<'_>, ledger: &Ledger) -> Result<(), Failure> {
         let mut rest = Duration::ZERO;
         while let Some(taken) = self.take() {
             let played = Cell { hall, ledger, deployment: &taken.deployment }.play(rest);
-            match played {
-                Ok(Ok(true)) => rest = hall.manifest.campaign.repetition.cool_down,
-                Ok(Ok(false)) => {}
-                Ok(Err(exit)) => {
-                    self.queue().give_up();
-                    return Ok(Some(exit));
-                }
-                Err(failure) => {
-                    self.queue().give_up();
-                    return Err(failure);
-                }
+            if played.inspect_err(|_| self.queue().give_up())? {
+                rest = hall.manifest.campaign.repetition.cool_down;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn take(&self) -> Option<Taken<'_>> {

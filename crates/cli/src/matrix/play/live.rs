@@ -15,7 +15,7 @@ use super::cell::{Cell, not_measured};
 use super::drain::{self, Drained};
 use super::unfit;
 use crate::deployed::{self, Deployed, Reason};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::{Live, Server};
 use crate::secrets::Secrets;
 use crate::set::{found_nobody, was_cut};
@@ -26,37 +26,30 @@ enum Ended {
     Done,
     /// It is gone.
     Died(DeploymentFailure),
-    Stopped(Exit),
 }
 
-/// `Some` is the signal that stopped it. Whatever happens, the server is taken down.
-pub(super) fn play(
-    cell: &Cell<'_>,
-    secrets: &Secrets,
-    left: &[Point],
-) -> Result<Option<Exit>, Failure> {
-    let Some(first) = left.first() else { return Ok(None) };
+/// Whatever happens, the server is stopped.
+pub(super) fn play(cell: &Cell<'_>, secrets: &Secrets, left: &[Point]) -> Result<(), Failure> {
+    let Some(first) = left.first() else { return Ok(()) };
     let server = match put_up(cell, secrets, &cell.spec(first)?)? {
-        Ok(Ok(server)) => Arc::new(server),
-        Ok(Err(exit)) => return Ok(Some(exit)),
-        Err(failure) => return cell.failed(left, &failure).map(|()| None),
+        Ok(server) => Arc::new(server),
+        Err(failure) => return cell.failed(left, &failure),
     };
     let up = Up { cell, secrets, server };
     let mut drained = Drained::Unsaid;
     let ended = up.measure_all(left, &mut drained);
     up.take_down(drained)?;
     match ended? {
-        Ended::Done => Ok(None),
-        Ended::Stopped(exit) => Ok(Some(exit)),
+        Ended::Done => Ok(()),
         Ended::Died(failure) => {
             let lost: Vec<Point> = left.iter().filter(|it| !cell.is_known(it)).copied().collect();
-            cell.failed(&lost, &failure).map(|()| None)
+            cell.failed(&lost, &failure)
         }
     }
 }
 
-/// A server, a signal that came first, or why there is none.
-type PutUp = Result<Result<Server, Exit>, DeploymentFailure>;
+/// A server, or why there is none.
+type PutUp = Result<Server, DeploymentFailure>;
 
 fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Failure> {
     match &spec.target {
@@ -64,24 +57,24 @@ fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Fail
             let Deployment { condition, repetition, .. } = *cell.deployment;
             let log = deployed::free(&cell.hall.set.deployment_log(condition, repetition));
             let not_up = match Deployed::put_up(spec, secrets, &log, cell.hall.measuring) {
-                Ok(up) => return Ok(Ok(Ok(Server::Deployed(Box::new(up))))),
+                Ok(up) => return Ok(Ok(Server::Deployed(Box::new(up)))),
                 Err(not_up) => *not_up,
             };
             if let Some(record) = not_up.record(condition, repetition, &log) {
                 cell.hall.set.write_deployment(&record)?;
             }
-            Ok(match not_up.reason {
-                Reason::Stopped(exit) => Ok(Err(exit)),
-                Reason::Failed { found, .. } => Err(found),
-            })
+            match not_up.reason {
+                Reason::Stopped(exit) => Err(Failure::interrupted(exit)),
+                Reason::Failed { found, .. } => Ok(Err(found)),
+            }
         }
-        TargetSpec::Url(_) => Server::of(spec).map(|server| Ok(Ok(server))),
+        TargetSpec::Url(_) => Server::of(spec).map(Ok),
         TargetSpec::Embedded => {
             if let Some(failure) = unfit::reason(&spec.engine)? {
                 return Ok(Err(failure));
             }
             let started = Server::of(spec);
-            Ok(started.map(Ok).map_err(|failure| not_started(failure.message().to_owned())))
+            Ok(started.map_err(|failure| not_started(failure.message().to_owned())))
         }
     }
 }
@@ -103,10 +96,10 @@ impl Up<'_> {
         for point in left {
             match self.measure(point, drained)? {
                 Ended::Done => {}
-                ended @ (Ended::Died(_) | Ended::Stopped(_)) => return Ok(ended),
+                died @ Ended::Died(_) => return Ok(died),
             }
             if let Drained::Stopped(exit) = drained {
-                return Ok(Ended::Stopped(*exit));
+                return Err(Failure::interrupted(*exit));
             }
         }
         Ok(Ended::Done)
@@ -114,24 +107,20 @@ impl Up<'_> {
 
     fn measure(&self, point: &Point, drained: &mut Drained) -> Result<Ended, Failure> {
         let spec = self.cell.spec(point)?;
-        let measured = match self.try_measure(point, &spec, drained) {
-            Ok(measured) => measured,
-            Err(failure) if failure.is_internal() => return Err(failure),
+        let summary = match self.try_measure(point, &spec, drained) {
+            Ok(summary) => summary,
+            Err(failure) if failure.is_our_own() => return Err(failure),
             Err(failure) => return self.not_measured(point, &failure),
         };
-        let summary = match measured {
-            Ok(summary) => summary,
-            Err(exit) => return Ok(Ended::Stopped(exit)),
-        };
-        let signal = self.cell.hall.session.interruption.exit();
-        let died = self.died(&summary);
-        match (signal, died) {
-            (Some(exit), _) if was_cut(&summary) => Ok(Ended::Stopped(exit)),
-            (_, Some(failure)) if is_spoilt(&summary) => {
+        if was_cut(&summary) {
+            self.cell.hall.session.interruption.check()?;
+        }
+        match self.died(&summary) {
+            Some(failure) if is_spoilt(&summary) => {
                 self.cell.hall.set.abandon(point.number)?;
                 Ok(Ended::Died(failure))
             }
-            (_, died) => {
+            died => {
                 self.cell.measured(point, summary);
                 Ok(died.map_or(Ended::Done, Ended::Died))
             }
@@ -143,16 +132,17 @@ impl Up<'_> {
         point: &Point,
         spec: &Spec,
         drained: &mut Drained,
-    ) -> Result<Result<Summary, Exit>, Failure> {
+    ) -> Result<Summary, Failure> {
         let ingredients = Ingredients::gather(spec)?;
         let (plan, _) = make_plan(spec, &ingredients);
         let server = Arc::clone(&self.server);
         let live = Live::reach(server, spec, self.secrets, &ingredients, plan.as_ref())?;
         let (place, session) = (self.cell.place(point), self.cell.hall.measuring);
+        *drained = Drained::Unsaid;
         let measured = live.measure(spec, ingredients, place, session)?;
         let path = spec.telemetry.as_ref().map(|telemetry| telemetry.path.as_str());
         *drained = drain::until_idle(live.target(), path, &session.interruption);
-        Ok(measured.map(|measured| measured.summary))
+        Ok(measured.summary)
     }
 
     /// The server is to blame: it is gone, or what it answers is of no use at this load.

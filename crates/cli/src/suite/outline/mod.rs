@@ -13,29 +13,26 @@ use self::page::{document, page};
 use self::step::{KnownBy, Step};
 use super::price::{Cost, Price};
 use crate::arguments::{PageFormat, ResultArguments};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::signals::begin_session;
 
-/// The page or document, or the signal that came before it was whole.
+/// The page or document.
 pub(crate) fn outline(
     campaign: &CampaignSpec,
     notes: &[String],
     price: Option<Price>,
     results: &ResultArguments,
-) -> Result<Result<String, Exit>, Failure> {
+) -> Result<String, Failure> {
     let Question::Suite(suite) = &campaign.question else {
         return Err(Failure::internal("the outline of a suite is asked of something else"));
     };
     let session = begin_session(usize::MAX, results.quiet)?;
-    let steps = match Step::all(campaign, suite, &session)? {
-        Ok(steps) => steps,
-        Err(exit) => return Ok(Err(exit)),
-    };
+    let steps = Step::all(campaign, suite, &session)?;
     let outline = Outline { campaign, suite, notes, price, steps };
-    Ok(Ok(match results.page.format() {
+    Ok(match results.page.format() {
         PageFormat::Json => document(&outline),
         PageFormat::Page | PageFormat::Vllm => page(&outline),
-    }))
+    })
 }
 
 struct Outline<'a> {

@@ -10,7 +10,7 @@ use inferometer_study::{Reading, Study};
 use inferometer_workload::{Ingredients, make_plan};
 
 use super::budget::{Budget, PLANNED_REQUESTS_MAX, Work};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::live::Session;
 use crate::simulation::VirtualEngine;
 use crate::simulator::Simulator;
@@ -40,28 +40,22 @@ pub(super) enum KnownBy {
 }
 
 impl Step {
-    /// In the order of the scenarios and their levels, or the signal that came before all were
-    /// known.
+    /// In the order of the scenarios and their levels.
     pub(super) fn all(
         campaign: &CampaignSpec,
         suite: &Suite,
         session: &Session,
-    ) -> Result<Result<Vec<Self>, Exit>, Failure> {
+    ) -> Result<Vec<Self>, Failure> {
         let mut budget = Budget::default();
         let mut steps = Vec::new();
         for point in first_round(campaign, suite)? {
             let spec = campaign.spec_of(&point);
             let spec = spec.ok_or_else(|| Failure::internal("a scenario that is not listed"))?;
-            match Self::of(&spec, &point, &mut budget, session)? {
-                Ok(step) => steps.push(step),
-                Err(exit) => return Ok(Err(exit)),
-            }
-            // What was simulated while it came is cut, and no number of it is true.
-            if let Some(exit) = session.interruption.exit() {
-                return Ok(Err(exit));
-            }
+            steps.push(Self::of(&spec, &point, &mut budget, session)?);
+            // A simulation that a signal cut has no true numbers.
+            session.interruption.check()?;
         }
-        Ok(Ok(steps))
+        Ok(steps)
     }
 
     fn of(
@@ -69,7 +63,7 @@ impl Step {
         point: &Point,
         budget: &mut Budget,
         session: &Session,
-    ) -> Result<Result<Self, Exit>, Failure> {
+    ) -> Result<Self, Failure> {
         let (requests, time) = expected(spec);
         let step = Self {
             scenario: usize::try_from(point.condition).unwrap_or(usize::MAX),
@@ -83,11 +77,11 @@ impl Step {
         };
         let foreseen = Work::foreseen(spec);
         if PLANNED_REQUESTS_MAX < foreseen.requests {
-            return Ok(Ok(step));
+            return Ok(step);
         }
         let (planned, has_end) = step.planned(spec)?;
         if spec.target != TargetSpec::Embedded || !(has_end || planned.time.is_some()) {
-            return Ok(Ok(planned));
+            return Ok(planned);
         }
         let work = Work {
             requests: planned.requests.unwrap_or(foreseen.requests),
@@ -95,7 +89,7 @@ impl Step {
             written: planned.output_tokens.unwrap_or(foreseen.written),
         };
         if !budget.allows(work.with_warm_up(spec.load.warm_up)) {
-            return Ok(Ok(Self { known_by: KnownBy::TooLong, ..planned }));
+            return Ok(Self { known_by: KnownBy::TooLong, ..planned });
         }
         planned.simulated(spec, session)
     }
@@ -118,19 +112,16 @@ impl Step {
     }
 
     /// What comes of it on an engine that has seen nothing before.
-    fn simulated(self, spec: &Spec, session: &Session) -> Result<Result<Self, Exit>, Failure> {
+    fn simulated(self, spec: &Spec, session: &Session) -> Result<Self, Failure> {
         let mut simulator = Simulator { engine: VirtualEngine::of(&spec.engine)?, session };
-        let ready = match simulator.make_ready(spec)? {
-            Ok(ready) => ready,
-            Err(exit) => return Ok(Err(exit)),
-        };
+        let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warm_up_took();
         let told = simulator.tell(ready)?;
         let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
         let (failing, (input, output)) = (told.requests() - told.ok(), told.tokens());
         // Who fails has read nothing, but was asked to.
         let as_planned = 0 < failing;
-        Ok(Ok(Self {
+        Ok(Self {
             requests: Some(told.requests()),
             input_tokens: if as_planned { self.input_tokens } else { Some(input) },
             output_tokens: if as_planned { self.output_tokens } else { Some(output) },
@@ -138,7 +129,7 @@ impl Step {
             failing,
             known_by: KnownBy::Simulation,
             ..self
-        }))
+        })
     }
 }
 
