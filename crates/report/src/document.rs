@@ -4,11 +4,13 @@
 //! charts, and then written as Markdown or as HTML. Texts are plain here; each writer escapes what
 //! it writes, because model names and answers come from servers.
 
+mod columns;
 mod ids;
 
 pub mod html;
 pub mod markdown;
 
+pub use self::columns::Columns;
 use crate::chart::Chart;
 
 #[derive(Clone, Debug, PartialEq)]

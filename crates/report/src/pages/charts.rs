@@ -48,7 +48,7 @@ fn is_apart(one: &Across, other: &Across) -> bool {
     }
 }
 
-fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
+pub(super) fn measure(label: &str, unit: &str, scale: ScaleKind) -> Measure {
     Measure { label: label.to_owned(), unit: unit.to_owned(), scale }
 }
 
@@ -56,6 +56,6 @@ pub(super) fn figure(chart: Chart) -> Block {
     Block::Figure(Figure { chart, mermaid: None })
 }
 
-fn pair(interval: Option<inferometer_analysis::Interval>) -> Option<(f64, f64)> {
+pub(super) fn pair(interval: Option<inferometer_analysis::Interval>) -> Option<(f64, f64)> {
     interval.map(|interval| (interval.low, interval.high))
 }

@@ -57,7 +57,7 @@ fn one_row_without_counters_and_all_rows_are_by_the_client() {
     }
     let html = html::render(&page);
     assert!(html.contains("the two are not mixed"));
-    assert!(terminal(&set).contains("tokens by what the client saw"));
+    assert!(terminal(&set).contains("tokens counted by the client"));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn the_summary_names_what_the_cards_show() {
 }
 
 #[test]
-fn a_lead_of_nothing_is_even() {
+fn a_lead_too_small_to_show_is_a_tie() {
     let mut set = made::small();
     for winner in &mut set.matrix.as_mut().unwrap().winners {
         if let Some(ahead) = &mut winner.ahead {
@@ -80,8 +80,8 @@ fn a_lead_of_nothing_is_even() {
         }
     }
     let lines = summary(&page(&set));
-    assert!(lines.contains(", even with ") && !lines.contains(" ahead of "), "{lines}");
-    assert!(terminal(&set).contains("even"), "{}", terminal(&set));
+    assert!(lines.contains(", tied with ") && !lines.contains(" ahead of "), "{lines}");
+    assert!(terminal(&set).contains("tie"), "{}", terminal(&set));
 }
 
 #[test]

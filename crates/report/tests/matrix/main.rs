@@ -85,11 +85,11 @@ fn the_best_stands_first_and_each_context_has_its_models() {
             "Context of 32,768 tokens",
             "Context of 65,536 tokens",
             "Context of 131,072 tokens",
-            "Tensor against pipeline parallel",
-            "What came to nothing",
+            "Tensor vs. pipeline parallelism",
+            "Failures",
             "Deployments",
-            "How far to believe this",
-            "What the numbers mean",
+            "Validity",
+            "Method",
             "Provenance",
         ]
     );
@@ -138,7 +138,10 @@ fn a_row_with_errors_is_marked_and_one_that_failed_is_a_dash_with_its_reason() {
     let row = |preset: &str| table.rows.iter().find(|row| row[0].text == preset).unwrap();
     let marked = &row("gpu-large")[2];
     assert!(marked.doubtful, "{marked:?}");
-    assert_eq!(marked.reason.as_deref(), Some("10 of 300 requests failed, so it wins nothing"));
+    assert_eq!(
+        marked.reason.as_deref(),
+        Some("10 of 300 requests failed; excluded from the ranking")
+    );
     assert_eq!(row("gpu-large").last().unwrap().text, "10");
     let failed = &row("mi210x2")[2];
     assert_eq!(failed.text, "–");
@@ -193,7 +196,10 @@ fn a_speed_up_has_its_sign_and_its_doubt() {
     (found.share, found.interval) = (-0.031, None);
     let slower = table_of(&set).rows[1].last().unwrap().clone();
     assert_eq!(slower.text, "−3.1 %");
-    assert!(slower.doubtful && slower.reason.unwrap().contains("spread"), "its runs are several");
+    assert!(
+        slower.doubtful && slower.reason.unwrap().contains("same value"),
+        "its runs are several"
+    );
 }
 
 #[test]
@@ -201,7 +207,7 @@ fn winners_say_how_surely() {
     let page = page(&made::tiny());
     let winners = table(&page, "winners-all");
     let heads: Vec<&str> = winners.columns.iter().map(|column| column.title.as_str()).collect();
-    assert_eq!(heads, ["Question", "Value", "Best", "Ahead by", "How surely", "Next"]);
+    assert_eq!(heads, ["Comparison", "Value", "Best", "Ahead by", "Certainty", "Next"]);
     for row in &winners.rows {
         assert_eq!(row[4].text, "undecided");
         assert!(row[3].doubtful && row[1].detail.is_some(), "{row:?}");
@@ -243,14 +249,14 @@ fn servers_that_left_something_behind_are_told_with_a_remedy() {
         (!points.is_empty()).then(|| format!("{points:?}"))
     });
     let told = told.unwrap();
-    assert!(told.contains("vllm <worker> (4711) is still there"), "{told}");
+    assert!(told.contains("vllm <worker> (4711) is still running"), "{told}");
 }
 
 #[test]
 fn gpu_memory_is_said_to_be_free_where_a_tool_told_so_of_every_server() {
     let told = |set: &SetSummary| format!("{:?}", blocks(&page(set)));
     let mut set = made::tiny();
-    assert!(!told(&set).contains("GPU memory free again"), "one of them is still there");
+    assert!(!told(&set).contains("GPU memory free again"), "one of them is still running");
     for record in &mut set.matrix.as_mut().unwrap().deployments {
         let departure = record.departure.as_mut().unwrap();
         (departure.ending, departure.left) = (DepartureEnding::Told, Vec::new());

@@ -1,40 +1,16 @@
-//! A matrix as a spreadsheet reads it: one row for each cell and load, every figure with its interval,
-//! and cells that came to nothing with their reason.
+//! A matrix as CSV: one row for each cell and load, every figure with its interval, and failed cells
+//! with their reason.
 
-use inferometer_analysis::matrix::{Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding};
+use inferometer_analysis::matrix::{MatrixRow, MatrixSummary, RowEnding};
 use inferometer_analysis::set::{Across, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
 
+use super::view;
 use crate::pages::csv::{Field, line};
 use crate::pages::words::level_cell;
 
-const FACTS: [&str; 22] = [
-    "source",
-    "cell",
-    "preset",
-    "gpus",
-    "model",
-    "context (tokens)",
-    "strategy",
-    "tensor parallel",
-    "pipeline parallel",
-    "flags",
-    "load",
-    "concurrency",
-    "ending",
-    "failed at",
-    "reason",
-    "remedy",
-    "verdict",
-    "best at",
-    "runs",
-    "failed runs",
-    "requests",
-    "errors",
-];
-
-/// A column: its head, and where its value stands in a row.
+/// A column: its head, and where its value is in a row.
 type FigureColumn = (&'static str, fn(&MatrixRow) -> &Across);
 type MeanColumn = (&'static str, fn(&MatrixRow) -> Option<f64>);
 
@@ -53,7 +29,7 @@ const FIGURES: [FigureColumn; 11] = [
     ("cost per million generated tokens", |row| &row.cost_per_million),
 ];
 
-/// Means over the runs, of what servers and GPUs tell.
+/// Gauges of servers and GPUs, as means over the runs.
 const MEANS: [MeanColumn; 7] = [
     ("running requests", |row| row.running),
     ("waiting requests", |row| row.waiting),
@@ -64,88 +40,91 @@ const MEANS: [MeanColumn; 7] = [
     ("GPU memory (bytes)", |row| row.gpu_memory_bytes),
 ];
 
-/// Reasons are the words of servers, and may be of any length.
+/// Limit for reasons, which come from servers.
 const REASON_CHARS_MAX: usize = 300;
 
 /// `None` where the set is no matrix.
 pub fn of_matrix(set: &SetSummary) -> Option<String> {
     let matrix = set.matrix.as_ref()?;
-    let mut text = line(&head());
-    for (place, row) in (0_u32..).zip(&matrix.rows) {
-        text += &line(&cells(set, matrix, (place, row)));
+    let mut text = String::new();
+    for (index, row) in (0_u32..).zip(&matrix.rows) {
+        let fields = fields(set, matrix, (index, row));
+        if index == 0 {
+            let heads: Vec<Field> =
+                fields.iter().map(|(head, _)| Field::Text(head.clone())).collect();
+            text += &line(&heads);
+        }
+        text += &line(&fields.into_iter().map(|(_, field)| field).collect::<Vec<_>>());
     }
     Some(text)
 }
 
-fn head() -> Vec<Field> {
-    let text = |name: &str| Field::Text(name.to_owned());
-    let mut fields: Vec<Field> = FACTS.iter().map(|name| text(name)).collect();
-    for (name, _) in FIGURES {
-        fields.extend([text(name), text(&format!("{name} low")), text(&format!("{name} high"))]);
-    }
-    fields.push(text("currency"));
-    fields.extend(MEANS.iter().map(|(name, _)| text(name)));
-    fields
-}
-
-fn cells(set: &SetSummary, matrix: &MatrixSummary, (place, row): (u32, &MatrixRow)) -> Vec<Field> {
-    let mut fields = facts(set, matrix, (place, row));
-    for (_, of) in FIGURES {
-        let across = of(row);
-        let doubt = across.doubt();
+/// All fields of a row with their heads.
+fn fields(
+    set: &SetSummary,
+    matrix: &MatrixSummary,
+    (index, row): (u32, &MatrixRow),
+) -> Vec<(String, Field)> {
+    let mut fields: Vec<(String, Field)> = facts(set, matrix, (index, row))
+        .into_iter()
+        .map(|(head, field)| (head.to_owned(), field))
+        .collect();
+    for (head, get) in FIGURES {
+        let (across, interval) = (get(row), get(row).doubt());
         fields.extend([
-            Field::Number(across.mean),
-            Field::Number(doubt.map(|doubt| doubt.low)),
-            Field::Number(doubt.map(|doubt| doubt.high)),
+            (head.to_owned(), Field::Number(across.mean)),
+            (format!("{head} low"), Field::Number(interval.map(|interval| interval.low))),
+            (format!("{head} high"), Field::Number(interval.map(|interval| interval.high))),
         ]);
     }
     let currency = matrix.currency.clone().filter(|_| row.cost_per_million.mean.is_some());
-    fields.push(Field::Text(currency.unwrap_or_default()));
-    fields.extend(MEANS.iter().map(|(_, of)| Field::Number(of(row))));
+    fields.push(("currency".to_owned(), Field::Text(currency.unwrap_or_default())));
+    fields.extend(MEANS.iter().map(|(head, get)| ((*head).to_owned(), Field::Number(get(row)))));
     fields
 }
 
-fn facts(set: &SetSummary, matrix: &MatrixSummary, (place, row): (u32, &MatrixRow)) -> Vec<Field> {
+fn facts(
+    set: &SetSummary,
+    matrix: &MatrixSummary,
+    (index, row): (u32, &MatrixRow),
+) -> Vec<(&'static str, Field)> {
     let text = |text: Option<&str>| Field::Text(text.unwrap_or_default().to_owned());
     let number = |value: Option<u64>| Field::Number(value.map(|value| value as f64));
-    let at = |place: u32| usize::try_from(place).ok();
-    let preset = at(row.preset).and_then(|place| matrix.presets.get(place));
-    let model = at(row.model).and_then(|place| matrix.models.get(place));
-    let condition = at(row.cell).and_then(|place| set.conditions.get(place));
+    let at = |index: u32| usize::try_from(index).ok();
+    let preset = at(row.preset).and_then(|index| matrix.presets.get(index));
+    let model = at(row.model).and_then(|index| matrix.models.get(index));
+    let condition = at(row.cell).and_then(|index| set.conditions.get(index));
     let failure = row.ending.failure();
     let flags: Vec<String> =
         row.flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    vec![
-        text(Some(&set.set)),
-        text(condition.map(|condition| condition.name.as_str())),
-        text(preset.map(|preset| preset.name.as_str())),
-        number(preset.and_then(|preset| preset.gpus).map(u64::from)),
-        text(model.map(|model| model.name.as_str())),
-        number(row.context.map(u64::from)),
-        text(row.strategy.map(Strategy::word)),
-        number(row.tp.map(u64::from)),
-        number(row.pp.map(u64::from)),
-        text(Some(&flags.join("; "))),
-        text(Some(&level_cell(row.level))),
-        number(concurrency(row.level)),
-        text(Some(ending(&row.ending))),
-        text(failure.map(|failure| failure.stage.to_string()).as_deref()),
-        text(failure.map(|failure| one_line(&failure.what)).as_deref()),
-        text(failure.and_then(|failure| failure.cause).map(LikelyCause::remedy)),
-        text(row.verdict.map(|verdict| verdict.to_string()).as_deref()),
-        text(Some(&best_at(matrix, place))),
-        number(Some(row.points.len() as u64)),
-        number(Some(row.failed_points.len() as u64)),
-        number(Some(row.requests)),
-        number((!row.points.is_empty()).then_some(row.errors)),
-    ]
-}
-
-fn concurrency(level: Level) -> Option<u64> {
-    match level {
+    let concurrency = match row.level {
         Level::Concurrency(requests) => Some(requests.get().into()),
         Level::AsAsked | Level::Rate(_) | Level::Unlimited => None,
-    }
+    };
+    vec![
+        ("source", text(Some(&set.set))),
+        ("cell", text(condition.map(|condition| condition.name.as_str()))),
+        ("preset", text(preset.map(|preset| preset.name.as_str()))),
+        ("gpus", number(preset.and_then(|preset| preset.gpus).map(u64::from))),
+        ("model", text(model.map(|model| model.name.as_str()))),
+        ("context (tokens)", number(row.context.map(u64::from))),
+        ("strategy", text(row.strategy.map(Strategy::word))),
+        ("tensor parallel", number(row.tp.map(u64::from))),
+        ("pipeline parallel", number(row.pp.map(u64::from))),
+        ("flags", text(Some(&flags.join("; ")))),
+        ("load", text(Some(&level_cell(row.level)))),
+        ("concurrency", number(concurrency)),
+        ("ending", text(Some(ending(&row.ending)))),
+        ("failed at", text(failure.map(|failure| failure.stage.to_string()).as_deref())),
+        ("reason", text(failure.map(|failure| one_line(&failure.what)).as_deref())),
+        ("remedy", text(failure.and_then(|failure| failure.cause).map(LikelyCause::remedy))),
+        ("verdict", text(row.verdict.map(|verdict| verdict.to_string()).as_deref())),
+        ("best at", text(Some(&best_at(matrix, index)))),
+        ("runs", number(Some(row.points.len() as u64))),
+        ("failed runs", number(Some(row.failed_points.len() as u64))),
+        ("requests", number(Some(row.requests))),
+        ("errors", number((!row.points.is_empty()).then_some(row.errors))),
+    ]
 }
 
 const fn ending(ending: &RowEnding) -> &'static str {
@@ -158,28 +137,14 @@ const fn ending(ending: &RowEnding) -> &'static str {
     }
 }
 
-/// With how sure that is, so that nobody sorts by luck.
+/// The figures that the row wins, each with its certainty.
 fn best_at(matrix: &MatrixSummary, row: u32) -> String {
     let own = matrix.winners.iter().filter(|winner| winner.row == row);
-    let told = own.map(|winner| {
-        let figure = match winner.figure {
-            MatrixFigure::PromptTps => "prompt TPS",
-            MatrixFigure::GenerationTps => "generation TPS",
-            MatrixFigure::Latency => "latency",
-            MatrixFigure::Ttft => "TTFT",
-            MatrixFigure::Cost => "cost",
-            MatrixFigure::Energy => "energy",
-        };
-        let surely = match winner.certainty {
-            Certainty::Certain => "certain",
-            Certainty::Undecided => "undecided",
-            Certainty::OneRun => "one run",
-            Certainty::NoSpread => "runs without spread",
-            Certainty::Alone => "alone",
-        };
-        format!("{figure} ({surely})")
+    let words = own.map(|winner| {
+        let certainty = view::certainty_word(winner.certainty);
+        format!("{} ({certainty})", view::short_name(winner.figure))
     });
-    told.collect::<Vec<_>>().join("; ")
+    words.collect::<Vec<_>>().join("; ")
 }
 
 fn one_line(text: &str) -> String {

@@ -1,11 +1,9 @@
-//! What the parts of the page look things up in: rows by their places, and how everything is called.
-
-use std::collections::BTreeMap;
+//! Lookups in a matrix and the names that its pages use for rows, deployments and figures.
 
 use inferometer_analysis::Better;
 use inferometer_analysis::Verdict;
 use inferometer_analysis::matrix::{
-    Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, Speedup, TpsBy,
+    Certainty, MatrixFigure, MatrixRow, MatrixSummary, RowEnding, Speedup, TpsBy, Winner,
 };
 use inferometer_analysis::set::{Across, SetSummary};
 use inferometer_model::campaign::{Level, Strategy};
@@ -15,10 +13,11 @@ use crate::escape::terminal_line;
 use crate::number::{NOTHING, count, figure as few_digits};
 use crate::pages::words::{counted, level_name};
 
-/// Presets and flags are named in a file, and names of servers are no shorter.
+/// Limit for names of presets, models and flags.
 pub(crate) const NAME_CHARS_MAX: usize = 60;
 const REASON_CHARS_MAX: usize = 300;
 
+/// A matrix together with the set that it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) set: &'a SetSummary,
@@ -26,36 +25,39 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn row(&self, place: u32) -> Option<&'a MatrixRow> {
-        self.matrix.rows.get(usize::try_from(place).ok()?)
+    pub(crate) fn row(&self, index: u32) -> Option<&'a MatrixRow> {
+        self.matrix.rows.get(usize::try_from(index).ok()?)
     }
 
-    pub(crate) fn rows_at(&self, places: &[u32]) -> Vec<&'a MatrixRow> {
-        places.iter().filter_map(|place| self.row(*place)).collect()
+    pub(crate) fn rows_at(&self, indices: &[u32]) -> Vec<&'a MatrixRow> {
+        indices.iter().filter_map(|index| self.row(*index)).collect()
     }
 
-    pub(crate) fn preset(&self, place: u32) -> String {
-        let preset = usize::try_from(place).ok().and_then(|at| self.matrix.presets.get(at));
+    pub(crate) fn preset(&self, index: u32) -> String {
+        let preset = usize::try_from(index).ok().and_then(|index| self.matrix.presets.get(index));
         preset.map_or_else(
             || NOTHING.to_owned(),
             |preset| terminal_line(&preset.name, NAME_CHARS_MAX),
         )
     }
 
-    pub(crate) fn model(&self, place: u32) -> String {
-        let model = usize::try_from(place).ok().and_then(|at| self.matrix.models.get(at));
+    pub(crate) fn model(&self, index: u32) -> String {
+        let model = usize::try_from(index).ok().and_then(|index| self.matrix.models.get(index));
         let name =
             model.map(|model| if model.label.is_empty() { &model.name } else { &model.label });
         name.map_or_else(|| NOTHING.to_owned(), |name| terminal_line(name, NAME_CHARS_MAX))
     }
 
+    /// Names of all presets, in their order.
+    pub(crate) fn presets(&self) -> Vec<String> {
+        (0_u32..).zip(&self.matrix.presets).map(|(index, _)| self.preset(index)).collect()
+    }
+
     /// The deployment among those of the same model and context: `H100X2 · tensor`.
     pub(crate) fn deployment(&self, row: &MatrixRow) -> String {
-        let preset = self.preset(row.preset);
-        match variant(row) {
-            Some(variant) => format!("{preset} · {variant}"),
-            None => preset,
-        }
+        let mut parts = vec![self.preset(row.preset)];
+        parts.extend(variant(row));
+        parts.join(" · ")
     }
 
     /// The whole cell with its load: `H100X2 · Llama-3B · 2,048 tokens · tensor · c=10`.
@@ -67,7 +69,34 @@ impl<'a> View<'a> {
         parts.join(" · ")
     }
 
-    /// `None` where all rows have the same load, which then needs no telling.
+    /// A heading for rows that share these properties: `Llama-3B, 2,048 tokens, tensor parallel`.
+    pub(crate) fn title(
+        &self,
+        (model, context): (u32, Option<u32>),
+        strategy: Option<Strategy>,
+        flags: &[(String, String)],
+        level: Option<Level>,
+    ) -> String {
+        let mut parts = vec![self.model(model)];
+        parts.extend(context.map(context_words));
+        parts.extend(self.distinction(strategy, flags, level));
+        parts.join(", ")
+    }
+
+    /// The part of a title that differs between rows of the same model and context.
+    pub(crate) fn distinction(
+        &self,
+        strategy: Option<Strategy>,
+        flags: &[(String, String)],
+        level: Option<Level>,
+    ) -> Vec<String> {
+        let strategy = strategy.map(|strategy| format!("{} parallel", strategy.word()));
+        let flags = flags_words(flags.iter().map(|(name, value)| (name, value)));
+        let level = level.and_then(|level| self.level(level));
+        strategy.into_iter().chain(flags).chain(level).collect()
+    }
+
+    /// The name of a level; `None` where all rows have the same.
     pub(crate) fn level(&self, level: Level) -> Option<String> {
         let first = self.matrix.rows.first().map(|row| row.level);
         let several = self.matrix.rows.iter().any(|row| Some(row.level) != first);
@@ -80,8 +109,7 @@ impl<'a> View<'a> {
         self.matrix.rows.iter().any(|row| Some(row.context) != first)
     }
 
-    /// A page with more rows than fit one look shows what is best and what failed, and has the rest
-    /// folded away and without what the CSV has as well.
+    /// Whether the page shows only winners and failures, and folds the other rows.
     pub(crate) const fn is_large(&self) -> bool {
         const ROWS_MAX: usize = 48;
         ROWS_MAX < self.matrix.rows.len()
@@ -91,28 +119,41 @@ impl<'a> View<'a> {
         figure.of(row, self.tps_by())
     }
 
-    /// Whose count of tokens the rates of all rows are made from.
+    /// Whose token count the rates of all rows use.
     pub(crate) fn tps_by(&self) -> TpsBy {
         self.matrix.tps_by()
     }
 
-    /// Nothing where every request failed, whatever counters say of it.
+    /// The mean of a figure; `None` where every request of the row failed.
     pub(crate) fn mean(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<f64> {
         self.figure(row, figure).mean.filter(|_| nothing(row).is_none())
     }
 
-    /// The best of rows that may be compared.
+    /// The best of the rows that may be compared.
     pub(crate) fn best<'r>(
         &self,
         rows: impl IntoIterator<Item = &'r MatrixRow>,
         figure: MatrixFigure,
     ) -> Option<(&'r MatrixRow, f64)> {
         let rows: Vec<&MatrixRow> = rows.into_iter().collect();
-        let (place, value) = figure.best((0_u32..).zip(rows.iter().copied()), self.tps_by())?;
-        Some((rows.get(usize::try_from(place).ok()?)?, value))
+        let (index, value) = figure.best((0_u32..).zip(rows.iter().copied()), self.tps_by())?;
+        Some((rows.get(usize::try_from(index).ok()?)?, value))
     }
 
-    /// On one GPU a pipeline is the server that tensor parallel is, by another name.
+    /// The winner that this row is, for this figure.
+    pub(crate) fn winner(&self, row: &MatrixRow, figure: MatrixFigure) -> Option<&'a Winner> {
+        self.matrix.winners.iter().find(|winner| {
+            let own = self.row(winner.row).is_some_and(|found| std::ptr::eq(found, row));
+            own && winner.figure == figure
+        })
+    }
+
+    /// The runner-up of a winner.
+    pub(crate) fn runner_up(&self, winner: &Winner) -> Option<String> {
+        Some(self.deployment(self.row(winner.runner_up?)?))
+    }
+
+    /// Whether it is a pipeline on one GPU, which is the same server as with tensor parallelism.
     pub(crate) fn is_as_tensor(&self, row: &MatrixRow) -> bool {
         let is_twin = |other: &MatrixRow| {
             other.strategy == Some(Strategy::Tensor)
@@ -122,13 +163,13 @@ impl<'a> View<'a> {
         row.strategy == Some(Strategy::Pipeline) && self.matrix.rows.iter().any(is_twin)
     }
 
-    /// How much faster than their profiles embedded engines answered, where one did.
+    /// The largest speed-up of an embedded engine over its profile, where there is one.
     pub(crate) fn sped_up(&self) -> Option<f64> {
         let subjects = self.set.conditions.iter().filter_map(|one| one.subject.as_ref());
         subjects.filter_map(|subject| subject.engine_speed).reduce(f64::max)
     }
 
-    /// Whether any row has it; what none has needs no column of dashes.
+    /// Whether any row has the figure.
     pub(crate) fn has(&self, figure: MatrixFigure) -> bool {
         self.matrix.rows.iter().any(|row| self.mean(row, figure).is_some())
     }
@@ -146,14 +187,30 @@ impl<'a> View<'a> {
         }
     }
 
-    /// `None` where the matrix file does not say.
+    /// A value of a figure with its unit.
+    pub(crate) fn amount(&self, figure: MatrixFigure, value: f64) -> String {
+        format!("{} {}", digits(value), self.unit(figure))
+    }
+
+    /// The currency of the prices, where the matrix file names it.
     pub(crate) fn currency(&self) -> Option<String> {
-        let told = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
-        told.map(|currency| terminal_line(currency, 12))
+        let currency = self.matrix.currency.as_deref().filter(|currency| !currency.is_empty());
+        currency.map(|currency| terminal_line(currency, 12))
     }
 }
 
-/// As digits on the page: small ones keep three that mean something.
+/// Each value once, in the order of its first appearance.
+pub(super) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+/// A number with at least three significant digits.
 pub(crate) fn digits(value: f64) -> String {
     if value == 0.0 || 0.1 <= value.abs() || !value.is_finite() {
         return few_digits(Some(value));
@@ -173,30 +230,29 @@ pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {
     }
 }
 
-/// Inside of a sentence.
-pub(crate) const fn figure_word(figure: MatrixFigure) -> &'static str {
-    match figure {
-        MatrixFigure::PromptTps => "prompt TPS",
-        MatrixFigure::GenerationTps => "generation TPS",
-        MatrixFigure::Latency => "mean latency",
-        MatrixFigure::Ttft => "mean TTFT",
-        MatrixFigure::Cost => "cost",
-        MatrixFigure::Energy => "energy",
-    }
+/// The figure inside a sentence.
+pub(crate) fn figure_word(figure: MatrixFigure) -> String {
+    let name = figure_name(figure);
+    name[..1].to_lowercase() + &name[1..]
 }
 
-pub(crate) const fn best_word(figure: MatrixFigure) -> &'static str {
-    match figure.better() {
+/// The figure in one or two words.
+pub(crate) fn short_name(figure: MatrixFigure) -> String {
+    figure_word(figure).trim_start_matches("mean ").to_owned()
+}
+
+/// The figure in an id.
+pub(super) fn slug(figure: MatrixFigure) -> String {
+    short_name(figure).trim_end_matches(" TPS").to_lowercase()
+}
+
+/// `Highest generation TPS`.
+pub(crate) fn best_of(figure: MatrixFigure) -> String {
+    let best = match figure.better() {
         Better::Higher => "Highest",
         Better::Lower | Better::Neither => "Lowest",
-    }
-}
-
-pub(crate) const fn strategy_name(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Tensor => "tensor parallel",
-        Strategy::Pipeline => "pipeline parallel",
-    }
+    };
+    format!("{best} {}", figure_word(figure))
 }
 
 pub(crate) fn context_words(tokens: u32) -> String {
@@ -210,17 +266,20 @@ pub(crate) fn variant(row: &MatrixRow) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-pub(crate) fn flags_words(flags: &BTreeMap<String, String>) -> Option<String> {
-    let told: Vec<String> = flags.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    (!told.is_empty()).then(|| terminal_line(&told.join(" "), NAME_CHARS_MAX))
+fn flags_words<'a>(flags: impl IntoIterator<Item = (&'a String, &'a String)>) -> Option<String> {
+    let words: Vec<String> =
+        flags.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!words.is_empty()).then(|| terminal_line(&words.join(" "), NAME_CHARS_MAX))
 }
 
-/// Why the numbers of a row are not to be relied on; `None` where they are.
+/// Why the numbers of a row are not reliable; `None` where they are.
 pub(crate) fn reservation(row: &MatrixRow) -> Option<String> {
     match &row.ending {
-        RowEnding::WithErrors => Some(format!("{} failed, so it wins nothing", errors_words(row))),
+        RowEnding::WithErrors => {
+            Some(format!("{} failed; excluded from the ranking", errors_words(row)))
+        }
         RowEnding::Partly { failure } => Some(format!(
-            "{} of {} came to nothing, so it wins nothing: {}",
+            "{} of {} failed; excluded from the ranking: {}",
             row.failed_points.len(),
             counted((row.points.len() + row.failed_points.len()) as u64, "run"),
             reason(failure)
@@ -256,32 +315,58 @@ pub(crate) fn is_lost(row: &MatrixRow) -> bool {
     nothing(row).is_some() && row.ending != RowEnding::Missing
 }
 
-/// In one line; servers may say anything.
+/// A failure in one line, limited in length: the text comes from a server.
 pub(crate) fn reason(failure: &DeploymentFailure) -> String {
     let what = terminal_line(failure.what.trim(), REASON_CHARS_MAX);
     if what.is_empty() { failure.stage.to_string() } else { format!("{}: {what}", failure.stage) }
 }
 
-/// In two or three words.
+/// Why a row has no numbers, in two or three words.
 pub(crate) fn short(row: &MatrixRow) -> String {
-    let Some(failure) = row.ending.failure() else {
-        let word = if has_only_errors(row) { "every request failed" } else { "not measured yet" };
-        return word.to_owned();
-    };
-    failure.in_short()
+    row.ending.failure().map_or_else(
+        || {
+            let all = has_only_errors(row);
+            if all { "every request failed" } else { "not measured yet" }.to_owned()
+        },
+        DeploymentFailure::in_short,
+    )
 }
 
-/// Whether the lead is less than pages show of one, so that the first is the first by chance.
-pub(crate) fn is_even(ahead: &Speedup) -> bool {
+/// Whether the lead is too small to be shown.
+pub(crate) fn is_tie(ahead: &Speedup) -> bool {
     ahead.share.abs() < 0.001
 }
 
+/// Whether a winner is certain, in two or three words.
 pub(crate) const fn certainty_word(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Certain => "certain",
         Certainty::Undecided => "undecided",
-        Certainty::OneRun => "not known: one run",
-        Certainty::NoSpread => "not known: runs without spread",
+        Certainty::OneRun => "one run",
+        Certainty::NoSpread => "runs without spread",
         Certainty::Alone => "alone",
+    }
+}
+
+/// How many rows were measured, and how many of the others there are of each kind.
+pub(crate) struct Tally {
+    pub(crate) measured: usize,
+    /// Empty where every row was measured without failures.
+    pub(crate) troubles: String,
+}
+
+impl Tally {
+    pub(crate) fn new(rows: &[MatrixRow]) -> Self {
+        let number = |is: fn(&RowEnding) -> bool| rows.iter().filter(|row| is(&row.ending)).count();
+        let kinds = [
+            (number(|ending| matches!(ending, RowEnding::WithErrors)), "with failed requests"),
+            (number(|ending| matches!(ending, RowEnding::Partly { .. })), "with failed runs"),
+            (number(|ending| matches!(ending, RowEnding::Failed { .. })), "failed"),
+            (number(|ending| matches!(ending, RowEnding::Missing)), "not measured yet"),
+        ];
+        let troubles = kinds.iter().filter(|(number, _)| 0 < *number);
+        let troubles = troubles.map(|(number, kind)| format!("{} {kind}", count(*number as u64)));
+        let troubles = troubles.collect::<Vec<_>>().join(", ");
+        Self { measured: rows.len() - kinds[2].0 - kinds[3].0, troubles }
     }
 }

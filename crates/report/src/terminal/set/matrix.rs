@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use inferometer_analysis::matrix::{
-    Certainty, MatrixFigure, MatrixRow, MatrixSummary, Speedup, TpsBy, Winner,
+    MatrixFigure, MatrixRow, MatrixSummary, Speedup, TpsBy, Winner,
 };
 use inferometer_analysis::set::SetSummary;
 use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
@@ -13,8 +13,7 @@ use super::words::across;
 use crate::escape::{terminal, terminal_ends, terminal_line};
 use crate::lines::hanging;
 use crate::number::{NOTHING, count};
-use crate::pages::matrix::tally::Tally;
-use crate::pages::matrix::view::{self, View};
+use crate::pages::matrix::view::{self, Tally, View};
 use crate::table::Table;
 use crate::terminal::Style;
 use crate::terminal::style::Ink;
@@ -72,11 +71,10 @@ pub(super) fn parts(set: &SetSummary, matrix: &MatrixSummary, style: Style) -> V
 }
 
 fn measured(view: View<'_>) -> String {
-    let tally = Tally::of(&view.matrix.rows);
-    let troubles = tally.troubles();
+    let Tally { measured, troubles } = Tally::new(&view.matrix.rows);
     let more = if troubles.is_empty() { String::new() } else { format!("; {troubles}") };
     let all = count(view.matrix.rows.len() as u64);
-    hanging("", 0, &format!("{} of {all} rows measured{more}", count(tally.measured() as u64)))
+    hanging("", 0, &format!("{} of {all} rows measured{more}", count(measured as u64)))
 }
 
 /// The answers to each question where they are few, else to the first alone.
@@ -97,7 +95,7 @@ fn best(view: View<'_>) -> Option<Table> {
         } else {
             "highest generation TPS of each model (tok/s)".to_owned()
         },
-        heads: vec!["model", "at", "context", "load", "deployment", "value", "ahead", "how surely"],
+        heads: vec!["model", "at", "context", "load", "deployment", "value", "ahead", "certainty"],
         rows: shown.iter().map(|winner| answer(view, winner)).collect(),
         remarks: remarks(view, &shown, more),
     };
@@ -113,24 +111,17 @@ fn best(view: View<'_>) -> Option<Table> {
 
 fn answer(view: View<'_>, winner: &Winner) -> Vec<String> {
     let row = view.row(winner.row);
-    let at = match winner.figure {
-        MatrixFigure::GenerationTps => "gen. TPS",
-        MatrixFigure::Latency => "latency",
-        other @ (MatrixFigure::PromptTps
-        | MatrixFigure::Ttft
-        | MatrixFigure::Cost
-        | MatrixFigure::Energy) => view::figure_word(other),
-    };
+    let at = view::short_name(winner.figure).replace("generation", "gen.");
     let deployment = row.map(|row| terminal_ends(&view.deployment(row), DEPLOYMENT_CHARS_MAX));
     vec![
         terminal_line(&view.model(winner.model), MODEL_CHARS_MAX),
-        at.to_owned(),
+        at,
         winner.context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into())),
         view.level(winner.level).unwrap_or_default(),
         deployment.unwrap_or_default(),
         across(row.map(|row| view.figure(row, winner.figure))),
         winner.ahead.as_ref().map_or_else(|| "alone".to_owned(), ahead),
-        surely(winner.certainty).to_owned(),
+        view::certainty_word(winner.certainty).to_owned(),
     ]
 }
 
@@ -138,9 +129,9 @@ fn answer(view: View<'_>, winner: &Winner) -> Vec<String> {
 fn remarks(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<String> {
     let by = match view.tps_by() {
         TpsBy::Server => "tokens by the server's counters, until it was idle again",
-        TpsBy::Client => "tokens by what the client saw: not every row has the server's counters",
+        TpsBy::Client => "tokens counted by the client: not every row has the server's counters",
     };
-    let mut remarks = vec![by.to_owned(), "a row with failures wins nothing".to_owned()];
+    let mut remarks = vec![by.to_owned(), "rows with failures cannot win".to_owned()];
     if shown.iter().any(|one| one.figure == MatrixFigure::Cost) {
         let unit = view.unit(MatrixFigure::Cost);
         remarks.push(match view.sped_up() {
@@ -151,25 +142,14 @@ fn remarks(view: View<'_>, shown: &[&Winner], more: usize) -> Vec<String> {
         });
     }
     if 0 < more {
-        remarks.push(format!("{} more questions are on the page", count(more as u64)));
+        remarks.push(format!("{} more comparisons are on the page", count(more as u64)));
     }
     remarks
 }
 
-/// As short as a line needs it.
-const fn surely(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::OneRun => "one run",
-        Certainty::NoSpread => "runs without spread",
-        Certainty::Certain | Certainty::Undecided | Certainty::Alone => {
-            view::certainty_word(certainty)
-        }
-    }
-}
-
 fn ahead(found: &Speedup) -> String {
-    if view::is_even(found) {
-        return "even".to_owned();
+    if view::is_tie(found) {
+        return "tie".to_owned();
     }
     format!("{:.1} %", found.share * 100.0)
 }

@@ -1,0 +1,454 @@
+//! The servers of a matrix: what was compared, which cells failed and why, and how each server was
+//! started and stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use inferometer_analysis::matrix::MatrixRow;
+use inferometer_model::campaign::{DeploymentRecord, Preset};
+use inferometer_model::deployment::{
+    Departure, DepartureEnding, DeploymentFailure, DeploymentStage, LikelyCause,
+};
+use inferometer_model::spec::SourceKind;
+use serde_json::Value;
+
+use super::view::{self, NAME_CHARS_MAX, View, distinct};
+use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
+use crate::escape::terminal_line;
+use crate::number::{NOTHING, count, figure as written};
+use crate::pages::cells::{known, missing};
+use crate::pages::frame::{self, section};
+use crate::pages::words::{counted, level_name, listed, trimmed};
+
+/// Limit for a server's command.
+const COMMAND_CHARS_MAX: usize = 1_000;
+const PROMPT_CHARS_MAX: usize = 400;
+const OUTPUTS_MAX: usize = 8;
+/// More logs than these are only in the folder of the set.
+const LOGS_MAX: usize = 24;
+const LOG_LINES_MAX: usize = 20;
+const LOG_LINE_CHARS_MAX: usize = 300;
+/// Servers that left something behind are listed up to this number.
+const LEFTOVERS_MAX: usize = 20;
+/// Of more deployments, those that stopped cleanly are omitted first.
+const DEPLOYMENTS_MAX: usize = 100;
+
+/// Presets, models, the load, and how servers were deployed.
+pub(super) fn setup(view: View<'_>) -> Section {
+    let models = Columns::new("Model", |index: &u32| Cell::text(view.model(*index)))
+        .left("Name on the server", |index| {
+            let model = usize::try_from(*index).ok().and_then(|at| view.matrix.models.get(at));
+            Cell::text(model.map_or_else(String::new, |model| terminal_line(&model.name, 120)))
+        })
+        .table("models", "Models", (0_u32..).zip(&view.matrix.models).map(|(index, _)| index));
+    let blocks = vec![
+        Block::Table(presets(view)),
+        Block::Table(models),
+        Block::Facts(load(view)),
+        Block::Facts(deployed(view)),
+    ];
+    section("setup", "Setup", blocks)
+}
+
+fn presets(view: View<'_>) -> Table {
+    type Row<'a> = (usize, &'a Preset);
+    const NOT_SAID: &str = "not in the matrix file";
+    let amount = |get: fn(&Preset) -> Option<f64>| {
+        move |(_, preset): &Row<'_>| match get(preset) {
+            Some(value) => Cell::number(trimmed(value), value),
+            None => missing(NOT_SAID),
+        }
+    };
+    let words = |words: Option<&str>, reason: &str| {
+        known(words.map(|words| terminal_line(words, 80)).as_deref(), reason)
+    };
+    // The owner of a preset may call the hardware by another name than the profile.
+    let profiles = &view.matrix.method.hardware;
+    let currency = view.currency().map_or_else(String::new, |words| format!(" ({words})"));
+    Columns::new("Preset", |(_, preset): &Row<'_>| {
+        Cell::text(terminal_line(&preset.name, NAME_CHARS_MAX))
+    })
+    .left("GPU type", |(_, preset)| words(preset.gpu_type.as_deref(), NOT_SAID))
+    .left("Embedded engine profile", |(index, _)| {
+        let profile = profiles.get(*index).and_then(Option::as_deref);
+        words(profile, "no embedded engine, or several")
+    })
+    .only_if(profiles.iter().any(Option::is_some))
+    .right("GPUs", amount(|preset| preset.gpus.map(f64::from)))
+    .right("VRAM (GB)", amount(|preset| preset.vram_gb))
+    .right("vCPUs", amount(|preset| preset.vcpus))
+    .right("Memory (GB)", amount(|preset| preset.memory_gb))
+    .right(format!("Price per hour{currency}"), amount(|preset| preset.price_per_hour))
+    .only_if(view.matrix.presets.iter().any(|preset| preset.price_per_hour.is_some()))
+    .table(
+        "presets",
+        "Presets, as the matrix file describes them",
+        view.matrix.presets.iter().enumerate(),
+    )
+}
+
+fn load(view: View<'_>) -> Vec<(String, Text)> {
+    let method = &view.matrix.method;
+    let levels: Vec<String> = distinct(view.matrix.rows.iter().map(|row| row.level))
+        .into_iter()
+        .map(level_name)
+        .collect();
+    let measured = view.matrix.rows.iter().filter(|row| !row.points.is_empty());
+    let requests: BTreeSet<u64> =
+        measured.map(|row| row.requests / row.points.len() as u64).collect();
+    let requests = match (requests.first(), requests.last()) {
+        (Some(least), Some(most)) if least == most => count(*most),
+        (Some(least), Some(most)) => format!("{} to {}", count(*least), count(*most)),
+        _ => NOTHING.to_owned(),
+    };
+    let subject = view.set.conditions.iter().find_map(|one| one.subject.as_ref());
+    let prompts = subject.map(|subject| {
+        let is_fixed = subject.source == SourceKind::Prompt;
+        let source = if is_fixed { "one fixed prompt" } else { subject.source.name() };
+        let lengths = subject.input_tokens.as_ref();
+        lengths.map_or_else(|| source.to_owned(), |input| format!("{source}, {input} tokens"))
+    });
+    let prompt = method.prompt.as_ref().map(|prompt| terminal_line(prompt, PROMPT_CHARS_MAX));
+    let words = |text: Option<String>| text.map(plain);
+    let code = |text: Option<String>| text.map(|text| vec![Span::Code(text)]);
+    let facts = [
+        ("Load", words(Some(listed(&levels)))),
+        ("Requests in a run", words(Some(requests))),
+        ("Runs of each cell and load", words(Some(view.set.asked.runs.to_string()))),
+        ("API", words(subject.map(|subject| subject.api.to_string()))),
+        ("Prompts", words(prompts)),
+        ("Prompt", code(prompt)),
+        ("Output tokens", words(outputs(view))),
+        ("Fields of every body", code(settings(&method.fields))),
+        ("Engine settings in common", code(settings(&method.engine))),
+    ];
+    let facts = facts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?)));
+    facts.collect()
+}
+
+/// `512 at 2,048 tokens; 2,048 at 8,192 and 16,384 tokens`; without contexts where all are equal.
+fn outputs(view: View<'_>) -> Option<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (context, lengths) in &view.matrix.method.output_tokens {
+        let words = lengths.fixed().map_or_else(|| lengths.to_string(), |it| count(it.into()));
+        let context = context.map_or_else(|| NOTHING.to_owned(), |tokens| count(tokens.into()));
+        match groups.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, contexts)) => contexts.push(context),
+            None => groups.push((words, vec![context])),
+        }
+    }
+    groups.truncate(OUTPUTS_MAX);
+    if let [(words, _)] = groups.as_slice() {
+        return Some(words.clone());
+    }
+    let parts = groups.iter().map(|(words, at)| format!("{words} at {} of context", listed(at)));
+    Some(parts.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
+}
+
+fn settings<'a>(all: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Option<String> {
+    let parts: Vec<String> =
+        all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!parts.is_empty()).then(|| terminal_line(&parts.join(" "), COMMAND_CHARS_MAX))
+}
+
+/// States that the prompts are much shorter than the context, where they are.
+pub(super) fn short_prompts(view: View<'_>) -> Option<Text> {
+    /// How much longer the context must be than the longest prompt.
+    const TIMES: u64 = 4;
+    let method = &view.matrix.method;
+    let longest = method.prompt_tokens_max?;
+    let context = view.matrix.rows.iter().filter_map(|row| row.context).max()?;
+    if u64::from(context) < TIMES * longest {
+        return None;
+    }
+    let length = method.prompt_words.map_or_else(
+        || format!("{} at most", counted(longest, "token")),
+        |words| counted(words, "word"),
+    );
+    Some(vec![
+        Span::Strong("Context lengths".to_owned()),
+        Span::Plain(format!(
+            " are what the servers were started for, and not the length of the prompts ({length})."
+        )),
+    ])
+}
+
+/// How the servers were deployed, with the first command.
+fn deployed(view: View<'_>) -> Vec<(String, Text)> {
+    let facts = || view.matrix.deployments.iter().filter_map(|record| record.facts.as_ref());
+    let subjects = || view.set.conditions.iter().filter_map(|one| one.subject.as_ref());
+    let kinds: BTreeSet<&str> = facts().map(|facts| facts.kind.as_str()).collect();
+    let how = if !kinds.is_empty() {
+        let kinds: Vec<String> = kinds.into_iter().map(|kind| terminal_line(kind, 40)).collect();
+        format!("each deployed for its cell ({}) and stopped afterwards", listed(&kinds))
+    } else if subjects().any(|subject| subject.simulated.is_some()) {
+        "none: the embedded engine simulates each deployment in virtual time by its profile"
+            .to_owned()
+    } else if subjects().any(|subject| subject.embedded) {
+        "the embedded engine, started for each cell with its profile".to_owned()
+    } else {
+        "not known: there is no record of a deployment".to_owned()
+    };
+    let mut rows = vec![("Servers".to_owned(), plain(how))];
+    if let Some(facts) = facts().find(|facts| !facts.command.is_empty()) {
+        let command = terminal_line(&facts.command.join(" "), COMMAND_CHARS_MAX);
+        rows.push(("First command".to_owned(), vec![Span::Code(command)]));
+    }
+    let images = facts().filter_map(|facts| facts.image.as_deref());
+    let images: BTreeSet<String> = images.map(|image| terminal_line(image, 200)).collect();
+    if !images.is_empty() {
+        let images: Vec<String> = images.into_iter().take(8).collect();
+        rows.push(("Images".to_owned(), plain(images.join(", "))));
+    }
+    rows
+}
+
+/// A row that failed, with its failure.
+type Failed<'a> = (&'a MatrixRow, &'a DeploymentFailure);
+
+/// Failed cells by stage and cause, with remedies and the last lines of the servers' logs.
+pub(super) fn failed(view: View<'_>) -> Option<Section> {
+    let mut kinds: BTreeMap<(DeploymentStage, Option<LikelyCause>), Vec<Failed<'_>>> =
+        BTreeMap::new();
+    for row in &view.matrix.rows {
+        if let Some(failure) = row.ending.failure() {
+            kinds.entry((failure.stage, failure.cause)).or_default().push((row, failure));
+        }
+    }
+    let mut blocks = Vec::new();
+    for (index, ((stage, cause), failures)) in kinds.iter().enumerate() {
+        let rows = counted(failures.len() as u64, "row");
+        let (words, remedy) = match cause {
+            Some(cause) => (
+                format!("{rows} {stage}; likely cause: {}.", cause.words()),
+                frame::sentence(cause.remedy()),
+            ),
+            None => (
+                format!("{rows} {stage}; the cause is not known."),
+                "Read the last lines of the log below, and run the cell alone with --only."
+                    .to_owned(),
+            ),
+        };
+        blocks.push(Block::Notice {
+            mood: Mood::Bad,
+            text: plain(words),
+            points: Vec::new(),
+            remedy: Some(plain(remedy)),
+        });
+        let table = Columns::new("Cell", |(row, _): &Failed<'_>| Cell::text(view.cell(row)))
+            .left("What happened", |(_, failure)| Cell::text(view::reason(failure)))
+            .left("Points", |(row, _)| {
+                let runs: Vec<String> = row.failed_points.iter().map(ToString::to_string).collect();
+                Cell::text(terminal_line(&runs.join(", "), 40))
+            })
+            .table(format!("failed-{index}"), "", failures.iter().copied());
+        blocks.push(Block::Details {
+            summary: format!("The {rows}"),
+            blocks: vec![Block::Table(table)],
+        });
+    }
+    blocks.extend(logs(view, kinds.values().flatten()));
+    (!kinds.is_empty()).then(|| section("failed", "Failures", blocks))
+}
+
+/// Each log once, also where several rows share it.
+fn logs<'a>(view: View<'_>, failed: impl Iterator<Item = &'a Failed<'a>>) -> Vec<Block> {
+    let mut logs: Vec<(String, Vec<String>)> = Vec::new();
+    for (row, failure) in failed.filter(|(_, failure)| !failure.log.is_empty()) {
+        let from = failure.log.len().saturating_sub(LOG_LINES_MAX);
+        let lines = failure.log[from..].iter();
+        let lines: Vec<String> =
+            lines.map(|line| terminal_line(line, LOG_LINE_CHARS_MAX)).collect();
+        let text = lines.join("\n");
+        match logs.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, cells)) => cells.push(view.cell(row)),
+            None => logs.push((text, vec![view.cell(row)])),
+        }
+    }
+    let more = logs.len().saturating_sub(LOGS_MAX);
+    let block = |(text, cells): (String, Vec<String>)| {
+        let others = match cells.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {} more", counted(others as u64, "row")),
+        };
+        Block::Details {
+            summary: format!("Last lines of the log: {}{others}", cells[0]),
+            blocks: vec![Block::Code { language: "text", text }],
+        }
+    };
+    let mut blocks: Vec<Block> = logs.into_iter().take(LOGS_MAX).map(block).collect();
+    if 0 < more {
+        blocks.push(Block::Paragraph(plain(format!(
+            "Not shown: {}; the folder of the set has them.",
+            counted(more as u64, "more log")
+        ))));
+    }
+    blocks
+}
+
+/// The number of failed rows by kind, for the summary.
+pub(super) fn failed_sentence(view: View<'_>) -> Option<Text> {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for row in view.matrix.rows.iter().filter(|row| row.ending.failure().is_some()) {
+        *kinds.entry(view::short(row)).or_default() += 1;
+    }
+    let all: usize = kinds.values().sum();
+    let kinds: Vec<String> = kinds.iter().map(|(kind, rows)| format!("{rows} {kind}")).collect();
+    (0 < all).then(|| {
+        vec![
+            Span::Strong(format!("{} failed", counted(all as u64, "row"))),
+            Span::Plain(format!(" ({}): ", kinds.join(", "))),
+            Span::Link { text: "reasons and remedies".to_owned(), to: "failed".to_owned() },
+            Span::Plain(".".to_owned()),
+        ]
+    })
+}
+
+/// How long the servers took to start, and whether they stopped cleanly; `None` where none was
+/// deployed.
+pub(super) fn deployments(view: View<'_>) -> Option<Section> {
+    let records = &view.matrix.deployments;
+    if records.iter().all(|record| record.facts.is_none() && record.departure.is_none()) {
+        return None;
+    }
+    let mut blocks = vec![Block::Paragraph(plain(deployments_words(records)))];
+    blocks.extend(leftovers(view, records));
+    blocks.push(Block::Details {
+        summary: format!("All deployments ({})", records.len()),
+        blocks: vec![Block::Table(deployments_table(view, records))],
+    });
+    Some(section("deployments", "Deployments", blocks))
+}
+
+fn deployments_words(records: &[DeploymentRecord]) -> String {
+    let mut ready: Vec<f64> = records
+        .iter()
+        .filter_map(|record| Some(record.facts.as_ref()?.ready_after.as_secs_f64()))
+        .collect();
+    ready.sort_by(f64::total_cmp);
+    let stopped = || records.iter().filter_map(|record| record.departure.as_ref());
+    let clean = stopped().filter(|departure| is_clean(departure)).count();
+    let all = stopped().count();
+    let is_free = |departure: &Departure| departure.gpu_memory.is_some() && is_clean(departure);
+    let memory = if 0 < all && stopped().all(is_free) { ", GPU memory free again" } else { "" };
+    let time = match (ready.first(), ready.get(ready.len() / 2), ready.last()) {
+        (Some(first), Some(middle), Some(last)) => format!(
+            " The first token came {} to {} s after the start (median {} s).",
+            written(Some(*first)),
+            written(Some(*last)),
+            written(Some(*middle))
+        ),
+        _ => " None of them generated a token.".to_owned(),
+    };
+    format!(
+        "{} deployed.{time} {clean} of {all} stopped cleanly: on request, port closed, no process \
+         left{memory}.",
+        counted(records.len() as u64, "server")
+    )
+}
+
+fn is_clean(departure: &Departure) -> bool {
+    departure.ending == DepartureEnding::Told
+        && departure.port_closed
+        && departure.left.is_empty()
+        && departure.troubles.is_empty()
+}
+
+/// Servers that did not stop cleanly and may disturb the next.
+fn leftovers(view: View<'_>, records: &[DeploymentRecord]) -> Option<Block> {
+    let words = |record: &DeploymentRecord| {
+        let departure = record.departure.as_ref()?;
+        let left = departure.left.iter().take(4);
+        let left =
+            left.map(|(pid, name)| format!("{} ({pid}) is still running", terminal_line(name, 40)));
+        let port = (!departure.port_closed).then(|| "its port is still open".to_owned());
+        let others = departure.troubles.iter().take(4).map(|words| terminal_line(words, 200));
+        let words: Vec<String> = left.chain(port).chain(others).collect();
+        (!words.is_empty()).then(|| plain(format!("{}: {}.", name(view, record), words.join("; "))))
+    };
+    let mut points: Vec<_> = records.iter().filter_map(words).collect();
+    let all = points.len();
+    points.truncate(LEFTOVERS_MAX);
+    (0 < all).then(|| Block::Notice {
+        mood: Mood::Doubt,
+        text: plain(format!(
+            "{} did not stop cleanly, which may have disturbed later measurements.",
+            counted(all as u64, "server")
+        )),
+        points,
+        remedy: Some(plain(
+            "Stop what is left, give servers more time to stop, and measure the later cells again \
+             with --only.",
+        )),
+    })
+}
+
+fn name(view: View<'_>, record: &DeploymentRecord) -> String {
+    let index = usize::try_from(record.condition).unwrap_or(usize::MAX);
+    let condition = view.set.conditions.get(index);
+    let name = condition.map_or_else(|| format!("cell {index}"), |one| one.name.clone());
+    terminal_line(&name, 120)
+}
+
+fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
+    const NEVER: &str = "it never generated a token";
+    const NOT_SEEN: &str = "it was not seen to stop";
+    let is_plain = |record: &DeploymentRecord| {
+        record.facts.is_some() && record.departure.as_ref().is_some_and(is_clean)
+    };
+    let mut shown: Vec<&DeploymentRecord> = records.iter().collect();
+    let more = shown.len().saturating_sub(DEPLOYMENTS_MAX);
+    if 0 < more {
+        // The sort is stable: otherwise they stay in the order of deployment.
+        shown.sort_by_key(|record| is_plain(record));
+        shown.truncate(DEPLOYMENTS_MAX);
+    }
+    let amount = |value: Option<f64>, reason: &str| match value {
+        Some(value) => Cell::number(written(Some(value)), value),
+        None => missing(reason),
+    };
+    let seconds =
+        |time: Option<Duration>, reason: &str| amount(time.map(|time| time.as_secs_f64()), reason);
+    let whole = |number: u32| Cell::number(number.to_string(), number.into());
+    let table = Columns::new("Cell", |record: &&DeploymentRecord| Cell::text(name(view, record)))
+        .right("Repetition", |record| whole(record.repetition + 1))
+        .right("First token after (s)", |record| {
+            seconds(record.facts.as_ref().map(|facts| facts.ready_after), NEVER)
+        })
+        .right("Restarts", |record| {
+            record.facts.as_ref().map_or_else(|| missing(NEVER), |facts| whole(facts.restarts))
+        })
+        .right("Idle after (s)", |record| {
+            amount(record.drained_after_s, "not reported by this server")
+        })
+        .left("How it stopped", |record| {
+            let ending = record.departure.as_ref().map(|departure| match departure.ending {
+                DepartureEnding::Before => "before the request",
+                DepartureEnding::Told => "on request",
+                DepartureEnding::Killed => "killed",
+            });
+            known(ending, NOT_SEEN)
+        })
+        .right("Stopped after (s)", |record| {
+            seconds(record.departure.as_ref().map(|departure| departure.took), NOT_SEEN)
+        })
+        .left("Left behind", |record| {
+            let Some(departure) = &record.departure else { return missing(NOT_SEEN) };
+            match (departure.left.len(), departure.port_closed) {
+                (0, true) => Cell::text("nothing"),
+                (0, false) => Cell::text("an open port"),
+                (1, _) => Cell::text("1 process"),
+                (several, _) => Cell::text(format!("{} processes", count(several as u64))),
+            }
+        })
+        .right("GPU memory kept (MiB)", |record| {
+            let memory = record.departure.as_ref().and_then(|departure| departure.gpu_memory);
+            let kept =
+                memory.map(|(before, after)| after.saturating_sub(before) as f64 / 1_048_576.0);
+            amount(kept, "not reported by a tool")
+        })
+        .table("deployments-table", "", shown);
+    let note =
+        format!("{} more that stopped cleanly are in the summary of the set.", count(more as u64));
+    Table { notes: (0 < more).then(|| plain(note)).into_iter().collect(), ..table }
+}
