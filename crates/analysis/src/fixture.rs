@@ -23,9 +23,8 @@ use inferometer_model::{
     StartedRequest,
 };
 
+use crate::judge::{RunContext, Severity, run_warnings};
 use crate::measured::Measured;
-use crate::verdict::Severity;
-use crate::warning::Warning;
 
 pub(crate) fn ms(ms: u64) -> Moment {
     Moment::from_nanos(ms * 1_000_000)
@@ -214,8 +213,9 @@ pub(crate) fn sample(at: Moment) -> TelemetrySample {
 
 /// The key and severity of every warning that a run raises, the gravest first.
 pub(crate) fn raised(observations: &Observations) -> Vec<(&'static str, Severity)> {
-    let warnings = Warning::found(observations, &Measured::of(observations));
-    warnings.iter().map(|warning| (warning.key(), warning.severity())).collect()
+    let measured = Measured::of(observations);
+    let warnings = run_warnings(&RunContext::new(observations, &measured));
+    warnings.into_iter().map(|warning| (&*warning.key.leak(), warning.severity)).collect()
 }
 
 fn manifest() -> Manifest {

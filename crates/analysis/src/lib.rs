@@ -12,7 +12,6 @@ mod audit;
 pub mod calibration;
 mod cap;
 mod capacity;
-mod check;
 mod client;
 mod clustered;
 pub mod comparison;
@@ -28,6 +27,7 @@ mod figures;
 mod fixture;
 mod fluidity;
 mod groups;
+mod judge;
 mod little;
 pub mod machines;
 pub mod matrix;
@@ -62,13 +62,10 @@ mod throughput;
 mod tokens;
 mod topic;
 mod value;
-mod verdict;
-mod warning;
 
 pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
 pub use cap::HeldByCap;
 pub use capacity::{ClientCapacity, ClientError};
-pub use check::{Check, CheckKind, CheckState, Limits};
 pub use client::{ClientHealth, LoopLag};
 pub use delivered::{
     ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
@@ -78,6 +75,7 @@ pub use figures::{
     CourseFigure, DistributionFigure, GapsFigure, RequestRow, RequestsFigure, RowReason, RunFigures,
 };
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
+pub use judge::{Check, CheckKind, CheckState, Limits, Severity, Verdict, Warning};
 pub use little::LittlesLaw;
 pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};
 pub use number_lists::numbers_on_one_line;
@@ -107,8 +105,3 @@ pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
 pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
-pub use verdict::{Severity, Verdict};
-pub use warning::{
-    AnswerWarning, ClientWarning, LoadWarning, MachineWarning, NewPrompts, Notice, RunWarning,
-    ServerTokens, ServerWarning, ThrottledBy, Warning, WorkloadWarning,
-};

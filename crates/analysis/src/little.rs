@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Given, calm, ms, raised, run, sample};
-    use crate::verdict::Severity;
+    use crate::judge::Severity;
 
     fn law(observations: &Observations) -> LittlesLaw {
         LittlesLaw::of(observations, None)

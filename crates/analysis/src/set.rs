@@ -48,10 +48,10 @@ pub use self::served::{Saturation, Served, piles_up};
 pub(crate) use self::suite::cached_share;
 pub use self::suite::{Contaminated, SuiteRow, SuiteSummary};
 pub use self::sweet_spot::{Peak, SweetSpot};
+use crate::judge::Warning;
+use crate::judge::{Severity, Verdict};
 use crate::matrix::MatrixSummary;
 use crate::summary::Summary;
-use crate::verdict::{Severity, Verdict};
-use crate::warning::Notice;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SET_SCHEMA: &str = "inferometer.set/1";
@@ -78,7 +78,7 @@ pub struct SetSummary {
     /// not spoil the others.
     pub verdict: Verdict,
     /// The gravest first.
-    pub warnings: Vec<Notice>,
+    pub warnings: Vec<Warning>,
     pub conditions: Vec<ConditionSummary>,
     /// What a search came to, one for each condition; empty without one.
     pub limits: Vec<FoundLimit>,
@@ -234,7 +234,7 @@ impl ConditionSummary {
 fn verdict(
     conditions: &[ConditionSummary],
     matrix: Option<&MatrixSummary>,
-    warnings: &[Notice],
+    warnings: &[Warning],
 ) -> Verdict {
     let counts = |condition: &ConditionSummary| {
         condition.levels.iter().any(|level| !level.points.is_empty())

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Interval;
-use crate::verdict::Verdict;
+use crate::judge::Verdict;
 pub use mark::Mark;
 pub use started::Moment;
 

@@ -7,12 +7,12 @@ use inferometer_model::{Observations, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::cap::HeldByCap;
-use crate::check::{self, Check};
 use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::delivered::Delivered;
 use crate::figures::RunFigures;
 use crate::groups::{PartFigures, TurnFigures};
+use crate::judge::{Check, RunContext, Verdict, Warning, run_checks, run_warnings};
 use crate::little::LittlesLaw;
 use crate::machines::MachineFigures;
 use crate::measured::Measured;
@@ -28,8 +28,6 @@ use crate::system::SystemFacts;
 use crate::throughput::Window;
 use crate::tokens::Tokens;
 use crate::value::MetricValues;
-use crate::verdict::Verdict;
-use crate::warning::{Notice, Warning};
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SCHEMA: &str = "inferometer.summary/1";
@@ -43,7 +41,7 @@ pub struct Summary {
     #[serde(default)]
     pub checks: Vec<Check>,
     /// What the checks that did not pass have to say, the gravest first.
-    pub warnings: Vec<Notice>,
+    pub warnings: Vec<Warning>,
     pub scheduled: u64,
     pub attempted: u64,
     /// Scheduled turns that the run's end cut off: not sent, and nobody's fault.
@@ -112,15 +110,16 @@ pub enum SummaryError {
 /// bytes.
 pub fn summarize(observations: &Observations) -> Summary {
     let measured = Measured::of(observations);
-    let warnings = Warning::found(observations, &measured);
-    let checks = check::ledger(observations, &measured, &warnings);
+    let run = RunContext::new(observations, &measured);
+    let warnings = run_warnings(&run);
+    let checks = run_checks(&run, &warnings);
     let failures = Failures::of(observations);
     Summary {
         schema: SCHEMA.to_owned(),
         run: RunFacts::of(observations),
-        verdict: Verdict::of(checks.iter().map(|check| check.state)),
+        verdict: Verdict::from_states(checks.iter().map(|check| check.state)),
         checks,
-        warnings: warnings.iter().map(Warning::notice).collect(),
+        warnings,
         scheduled: observations.scheduled_count(),
         attempted: measured.attempted,
         time_over: slos::time_over(observations),
@@ -136,7 +135,7 @@ pub fn summarize(observations: &Observations) -> Summary {
             METRICS.iter().map(|metric| (metric, metric.value(&measured))).collect(),
         ),
         slos: slos::judged(observations, &measured),
-        client: ClientHealth::of(observations, &measured),
+        client: run.health,
         system: SystemFacts::of(observations),
         figures: RunFigures::of(observations, &measured),
         vllm: VllmResult::of(&measured),

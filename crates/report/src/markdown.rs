@@ -5,8 +5,8 @@ use std::fmt::Write;
 use inferometer_analysis::set::Across;
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
-    Interval, Metric, MetricValue, Notice, Percentile, Quantity, RequirementVerdict, Severity,
-    Shape, Statistic, Summary, Unit, Verdict,
+    Interval, Metric, MetricValue, Percentile, Quantity, RequirementVerdict, Severity, Shape,
+    Statistic, Summary, Unit, Verdict, Warning,
 };
 use inferometer_model::Outcome;
 
@@ -259,7 +259,7 @@ fn warnings(summary: &Summary) -> String {
     if lines.is_empty() { lines } else { lines + "\n" }
 }
 
-fn line(notice: &Notice) -> String {
+fn line(notice: &Warning) -> String {
     let word = match notice.severity {
         Severity::Note => "note",
         Severity::Degraded => "degraded",

@@ -2,7 +2,7 @@
 
 mod support;
 
-use inferometer_analysis::{Notice, Severity, Summary, Verdict};
+use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::campaign::{
     CampaignSpec, Dimension, Level, Question, Search, StopAt, Sweep,
 };
@@ -52,7 +52,7 @@ fn a_run_that_warns_of_piling_up_meets_no_goal() {
     let goal = "ttft.p50<200ms";
     let mut piling = summary();
     assert_eq!(found_of(Dimension::Rate, goal, &piling), Some(8.0));
-    piling.warnings.push(Notice {
+    piling.warnings.push(Warning {
         key: "piling-up".to_owned(),
         check: None,
         severity: Severity::Degraded,

@@ -8,9 +8,9 @@ use super::judgement::{Change, Judgement, Margins};
 use super::layout::LayoutFigures;
 use super::objection::Objection;
 use crate::estimate::Interval;
+use crate::judge::Verdict;
 use crate::sheet::Tool;
 use crate::statistics::UPPER;
-use crate::verdict::Verdict;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const COMPARISON_SCHEMA: &str = "inferometer.comparison/1";

@@ -6,10 +6,10 @@ use inferometer_model::campaign::Level;
 
 use super::document::UnmatchedLevel;
 use super::{SheetSide, Side};
+use crate::judge::Verdict;
 use crate::run::{LoadFacts, RateFacts};
 use crate::sheet::Sheet;
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 /// The runs of every side at one level, in the order of the sides. None is empty.
 #[derive(Debug)]

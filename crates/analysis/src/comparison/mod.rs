@@ -39,10 +39,10 @@ use std::collections::BTreeSet;
 use self::change::{mean_ratio, overall};
 use self::level::{Group, groups, level_of};
 use self::quantities::Asked;
+use crate::judge::Verdict;
 use crate::quantity::Quantity;
 use crate::statistics::multiplicity;
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 /// One condition: a run, or the runs of one condition of a set.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use super::Side;
 use super::hardware::hardware;
 use super::level::{Group, level_of};
 use super::suites;
+use crate::judge::Verdict;
 use crate::run::WorkloadFacts;
 use crate::summary::Summary;
 use crate::tokens::Tokens;
-use crate::verdict::Verdict;
 
 /// How much an objection weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -16,13 +16,13 @@ use super::level::{Group, sheet_groups};
 use super::quantities::{Asked, compared};
 use super::{ComparisonProblem, LayoutSide, Terms, beyond_the_base, concluded, permitted};
 use crate::estimate::Estimate;
+use crate::judge::Verdict;
 use crate::metric::{Better, Metric, Unit};
 use crate::quantity::{Quantity, Zero};
 use crate::sample::Percentile;
 use crate::sheet::{Sheet, Tool};
 use crate::statistic::Statistic;
 use crate::statistics::UPPER;
-use crate::verdict::Verdict;
 use inferometer_model::campaign::Level;
 
 /// One configuration: a result, or several of it.

@@ -9,9 +9,9 @@ use inferometer_model::{Moment, Observations, Outcome, RequestId};
 
 use super::*;
 use crate::fixture::{Given, calm, calm_of, raised, run};
+use crate::judge::Severity;
 use crate::statistics::draws::Draws;
 use crate::summarize;
-use crate::verdict::Severity;
 
 /// A calm answer to each, sent `late_ms` after the moment that was planned.
 fn played(

@@ -9,9 +9,9 @@ use inferometer_model::spec::Source;
 
 use super::row::Unfit;
 use super::{MatrixRow, MatrixSummary};
+use crate::judge::Severity;
+use crate::judge::{CACHED_SHARE, Warning};
 use crate::set::PointResult;
-use crate::verdict::Severity;
-use crate::warning::{CACHED_SHARE, Notice};
 
 /// Cells that a notice names; the others are counted.
 const NAMED_MAX: usize = 4;
@@ -23,7 +23,7 @@ pub(crate) fn found(
     matrix: &MatrixSummary,
     campaign: &CampaignSpec,
     results: &[&PointResult],
-) -> Vec<Notice> {
+) -> Vec<Warning> {
     let about = About { matrix, campaign };
     [
         about.failed(),
@@ -41,8 +41,8 @@ pub(crate) fn found(
 }
 
 /// Notices of single cells: once for each kind, however many cells have it.
-pub(crate) fn gathered(of_cells: impl IntoIterator<Item = Notice>) -> Vec<Notice> {
-    let mut kinds: BTreeMap<String, (usize, Notice)> = BTreeMap::new();
+pub(crate) fn gathered(of_cells: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+    let mut kinds: BTreeMap<String, (usize, Warning)> = BTreeMap::new();
     for notice in of_cells {
         let (cells, first) = kinds.entry(notice.key.clone()).or_insert_with(|| (0, notice.clone()));
         *cells += 1;
@@ -52,10 +52,10 @@ pub(crate) fn gathered(of_cells: impl IntoIterator<Item = Notice>) -> Vec<Notice
         .into_values()
         .map(|(cells, first)| match cells {
             1 => first,
-            2 => Notice { text: format!("{}; and another cell likewise", first.text), ..first },
+            2 => Warning { text: format!("{}; and another cell likewise", first.text), ..first },
             _ => {
                 let text = format!("{}; and {} other cells likewise", first.text, cells - 1);
-                Notice { text, ..first }
+                Warning { text, ..first }
             }
         })
         .collect()
@@ -67,7 +67,7 @@ struct About<'a> {
 }
 
 impl About<'_> {
-    fn failed(&self) -> Option<Notice> {
+    fn failed(&self) -> Option<Warning> {
         let cells = self.cells(|row| row.ending.failure().is_some() && row.unfit().is_none());
         let text = format!(
             "{} came to nothing, in whole or in part: {}",
@@ -80,7 +80,7 @@ impl About<'_> {
     }
 
     /// That a model does not fit is an answer, and no fault of the measurement.
-    fn too_large(&self) -> Option<Notice> {
+    fn too_large(&self) -> Option<Warning> {
         let cells = self.cells(|row| row.unfit() == Some(Unfit::Memory));
         let text = format!(
             "{} could not be put up for want of memory: {}",
@@ -92,7 +92,7 @@ impl About<'_> {
         some(&cells, "cells-unfit", Severity::Note, text, remedy)
     }
 
-    fn not_divided(&self) -> Option<Notice> {
+    fn not_divided(&self) -> Option<Warning> {
         let cells = self.cells(|row| row.unfit() == Some(Unfit::Spread));
         let text = format!(
             "{} could not be put up since their model cannot be divided among so many GPUs: {}",
@@ -104,7 +104,7 @@ impl About<'_> {
         some(&cells, "cells-not-divided", Severity::Note, text, remedy)
     }
 
-    fn missing(&self) -> Option<Notice> {
+    fn missing(&self) -> Option<Warning> {
         let runs = self.campaign.repetition.runs.get() as usize;
         let cells = self.cells(|row| row.points.len() + row.failed_points.len() < runs);
         let text = format!(
@@ -116,7 +116,7 @@ impl About<'_> {
         some(&cells, "cells-missing", Severity::Degraded, text, remedy)
     }
 
-    fn with_errors(&self) -> Option<Notice> {
+    fn with_errors(&self) -> Option<Warning> {
         let cells = self.cells(|row| 0 < row.errors);
         let text = format!(
             "{} have requests that did not end well: {}; their figures are of the requests that did, \
@@ -130,7 +130,7 @@ impl About<'_> {
     }
 
     /// What one server leaves is there when the next is measured.
-    fn left_behind(&self) -> Option<Notice> {
+    fn left_behind(&self) -> Option<Warning> {
         let is_unclean = |record: &&DeploymentRecord| {
             record.departure.as_ref().is_some_and(|it| {
                 let kept = it.gpu_memory.map_or(0, |(before, after)| after.saturating_sub(before));
@@ -152,7 +152,7 @@ impl About<'_> {
     }
 
     /// One prompt for all requests is in the cache from the second request on.
-    fn same_prompt(&self, results: &[&PointResult]) -> Option<Notice> {
+    fn same_prompt(&self, results: &[&PointResult]) -> Option<Warning> {
         let is_fixed = |cell: u32| {
             let condition =
                 usize::try_from(cell).ok().and_then(|it| self.campaign.conditions.get(it));
@@ -185,7 +185,7 @@ impl About<'_> {
         Some(notice("same-prompt", Severity::Note, text, remedy))
     }
 
-    fn one_run(&self) -> Option<Notice> {
+    fn one_run(&self) -> Option<Warning> {
         let cells = self.cells(|row| row.points.len() == 1);
         let text = format!(
             "{} have one run each: what a new start of the server changes is not known, and no winner \
@@ -239,10 +239,10 @@ fn some(
     severity: Severity,
     text: String,
     remedy: &str,
-) -> Option<Notice> {
+) -> Option<Warning> {
     (!cells.is_empty()).then(|| notice(key, severity, text, remedy))
 }
 
-fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Notice {
-    Notice { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
+fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Warning {
+    Warning { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
 }

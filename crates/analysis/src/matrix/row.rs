@@ -7,9 +7,9 @@ use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCa
 use serde::{Deserialize, Serialize};
 
 use super::measure;
+use crate::judge::Verdict;
 use crate::set::{Across, PointResult, Tally};
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixRow {

@@ -18,12 +18,12 @@ use self::published::{COMPARED, Line, MODELS, ONE_AT_ONCE, PRESETS, SECTIONS, TE
 use super::*;
 use crate::estimate::Estimate;
 use crate::fixture::{calm, calm_of, scraped};
+use crate::judge::Verdict;
 use crate::request_rates::RequestRates;
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
 use crate::summary::{Summary, summarize};
 use crate::value::MetricValue;
-use crate::verdict::Verdict;
 
 /// A hundred requests on a server that counts its tokens.
 static CALM: LazyLock<Summary> =

@@ -3,9 +3,9 @@
 use super::judging::Doubt;
 use super::{Requirement, RequirementOutcome};
 use crate::estimate::Estimate;
+use crate::judge::ERRORS_SHARE;
 use crate::sheet::{Sheet, SheetLatency};
 use crate::threshold::Evidence;
-use crate::warning::ERRORS_SHARE;
 
 impl Requirement {
     /// Of results of one configuration and load. One decides by its value where it has no interval;

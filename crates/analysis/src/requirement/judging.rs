@@ -1,12 +1,12 @@
 //! A requirement against what was measured.
 
 use super::{Requirement, RequirementOutcome, RequirementVerdict};
-use crate::check::{CheckKind, CheckState};
 use crate::estimate::Estimate;
+use crate::judge::{CheckKind, CheckState};
+use crate::judge::{Severity, Verdict};
 use crate::promise::is_of_goodput;
 use crate::summary::Summary;
 use crate::threshold::{Evidence, Ruling, Standing};
-use crate::verdict::{Severity, Verdict};
 
 /// Why a run's number is not simply held against the limit.
 pub(super) enum Doubt {

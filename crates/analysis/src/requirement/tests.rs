@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::check::{CheckKind, CheckState};
 use crate::fixture::calm;
+use crate::judge::Warning;
+use crate::judge::{CheckKind, CheckState};
+use crate::judge::{Severity, Verdict};
 use crate::sample::Percentile;
 use crate::summary::{Summary, summarize};
 use crate::value::{Distribution, MetricValue, MetricValues, Scalar};
-use crate::verdict::{Severity, Verdict};
-use crate::warning::Notice;
 
 fn slo(text: &str) -> Slo {
     text.parse().unwrap()
@@ -146,7 +146,7 @@ fn what_is_doubtful_is_undecided_and_says_why() {
 fn an_invalid_run_passes_nothing() {
     let mut invalid = run_with_p99(1.0, Some((1.0, 1.0)));
     invalid.verdict = Verdict::Invalid;
-    invalid.warnings = vec![Notice {
+    invalid.warnings = vec![Warning {
         key: "late".to_owned(),
         check: None,
         severity: Severity::Invalid,

@@ -13,11 +13,11 @@ use super::level::{LevelSummary, Tally};
 use super::scalability::Scalability;
 use crate::estimate::Estimate;
 use crate::fixture::calm;
+use crate::judge::Verdict;
 use crate::run::{LoadFacts, ThinkFacts};
 use crate::statistics::draws::Draws;
 use crate::summary::{Summary, summarize};
 use crate::value::{MetricValue, MetricValues};
-use crate::verdict::Verdict;
 
 /// Forty requests, all ok, on a closed loop of eight who were all there.
 pub(crate) fn summary() -> Summary {

@@ -12,12 +12,12 @@ use super::cut::Cut;
 use super::enough::{self, Enough};
 use super::reached::Reached;
 use super::served::Served;
+use crate::judge::Verdict;
 use crate::metric::{METRICS, Shape};
 use crate::quantity::Quantity;
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {

@@ -217,10 +217,10 @@ mod tests {
     fn most_runs_that_pile_up_are_saturated_whatever_their_share() {
         let calm = run(1_000, 100.0, ExtentFacts::DurationS(100.0));
         let mut piling = calm.clone();
-        piling.warnings = vec![crate::warning::Notice {
+        piling.warnings = vec![crate::judge::Warning {
             key: PILING_UP.to_owned(),
             check: None,
-            severity: crate::verdict::Severity::Degraded,
+            severity: crate::judge::Severity::Degraded,
             text: String::new(),
             remedy: String::new(),
         }];

@@ -202,7 +202,7 @@ fn what_runs_warn_of_is_told_once_for_each_kind() {
     let mut results: Vec<PointResult> =
         (0..3).map(|number| result(number, 0, at_once(4), 100.0)).collect();
     for result in &mut results[..2] {
-        result.summary.warnings = vec![Notice {
+        result.summary.warnings = vec![Warning {
             key: "client-lag".to_owned(),
             check: None,
             severity: Severity::Degraded,
@@ -264,7 +264,7 @@ fn only_runs_that_count_say_whether_a_rate_was_served_or_cut() {
     for bad in &mut results[1..] {
         bad.summary.verdict = Verdict::Invalid;
         bad.summary.outcomes.insert(inferometer_model::Outcome::Cancelled, 7);
-        bad.summary.warnings = vec![Notice {
+        bad.summary.warnings = vec![Warning {
             key: "piling-up".to_owned(),
             check: None,
             severity: Severity::Degraded,

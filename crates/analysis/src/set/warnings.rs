@@ -11,9 +11,9 @@ use super::level::LevelSummary;
 use super::reached::Reached;
 use super::suite::{self, SuiteSummary};
 use super::{ConditionSummary, PointResult};
+use crate::judge::Severity;
+use crate::judge::Warning;
 use crate::matrix::{self, MatrixSummary};
-use crate::verdict::Severity;
-use crate::warning::Notice;
 
 /// Below this many runs a level's interval is wide for want of runs alone.
 const RUNS_FEW: u32 = 3;
@@ -24,8 +24,8 @@ pub(super) fn found(
     conditions: &[ConditionSummary],
     suite: Option<&SuiteSummary>,
     results: &[&PointResult],
-) -> Vec<Notice> {
-    let mut notices: Vec<Notice> = conditions
+) -> Vec<Warning> {
+    let mut notices: Vec<Warning> = conditions
         .iter()
         .flat_map(|condition| of_condition(condition, 1 < conditions.len()))
         .chain(few_runs(asked, conditions))
@@ -50,9 +50,9 @@ pub(super) fn of_matrix(
     campaign: &CampaignSpec,
     conditions: &[ConditionSummary],
     results: &[&PointResult],
-) -> Vec<Notice> {
+) -> Vec<Warning> {
     let of_cells = conditions.iter().flat_map(|condition| of_condition(condition, true));
-    let mut notices: Vec<Notice> = matrix::notices::found(matrix, campaign, results)
+    let mut notices: Vec<Warning> = matrix::notices::found(matrix, campaign, results)
         .into_iter()
         .chain(matrix::notices::gathered(of_cells))
         .chain(identical(conditions))
@@ -62,14 +62,14 @@ pub(super) fn of_matrix(
     notices
 }
 
-fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Notice> {
+fn of_condition(condition: &ConditionSummary, named: bool) -> Vec<Warning> {
     let of = if named { format!("{}: ", condition.name) } else { String::new() };
     let levels = &condition.levels;
     let found = [invalid_runs, cut, shortened, not_reached, partial, not_enough];
     found.into_iter().filter_map(|of_levels| of_levels(&of, levels)).collect()
 }
 
-fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(|one| !one.left_out.is_empty()).collect();
     let runs: usize = bad.iter().map(|level| level.left_out.len()).sum();
     let is_empty = |level: &&LevelSummary| level.points.is_empty();
@@ -87,7 +87,7 @@ fn invalid_runs(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     })
 }
 
-fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn cut(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let (bad, ended, scheduled, limit) = cut_levels(levels, true)?;
     let text = format!(
         "{of}{ended} of {scheduled} requests ended at the levels that a limit cut{}: {limit}",
@@ -99,7 +99,7 @@ fn cut(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
 }
 
 /// Fewer requests than were allowed: all that left have ended, so nothing is missing.
-fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn shortened(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let (bad, ended, scheduled, _) = cut_levels(levels, false)?;
     let text = format!(
         "{of}the time was over at {ended} of {scheduled} requests{}; all that left have ended",
@@ -124,7 +124,7 @@ fn cut_levels(
     Some((bad, ended, scheduled, limit))
 }
 
-fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let bad = levels.iter().filter(|level| !level.is_reached());
     let bad: Vec<Reached> = bad.filter_map(|level| level.reached).collect();
     let listed = |found: &Reached| format!("{} of {}", found.most, found.asked);
@@ -142,7 +142,7 @@ fn not_reached(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     })
 }
 
-fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn partial(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let bad: Vec<&LevelSummary> = levels.iter().filter(|level| 0 < level.partial).collect();
     let runs: u32 = bad.iter().map(|level| level.partial).sum();
     (0 < runs).then(|| {
@@ -152,7 +152,7 @@ fn partial(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     })
 }
 
-fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
+fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Warning> {
     let short = |level: &&LevelSummary| level.enough.as_ref().is_some_and(|enough| !enough.reached);
     let bad: Vec<&LevelSummary> = levels.iter().filter(short).collect();
     let target = bad.first()?.enough.as_ref()?;
@@ -170,7 +170,7 @@ fn not_enough(of: &str, levels: &[LevelSummary]) -> Option<Notice> {
     ))
 }
 
-fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
+fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Warning> {
     let counts = conditions.iter().flat_map(|condition| &condition.levels);
     let fewest = counts.map(|level| u32::try_from(level.points.len()).unwrap_or(u32::MAX)).min()?;
     let remedy = match asked.question {
@@ -194,7 +194,7 @@ fn few_runs(asked: &Asked, conditions: &[ConditionSummary]) -> Option<Notice> {
 }
 
 /// Seeds differ, yet where all lengths are fixed and nothing is drawn, all runs are one.
-fn identical(conditions: &[ConditionSummary]) -> Option<Notice> {
+fn identical(conditions: &[ConditionSummary]) -> Option<Warning> {
     let levels = || {
         let simulated = conditions
             .iter()
@@ -211,7 +211,7 @@ fn identical(conditions: &[ConditionSummary]) -> Option<Notice> {
 
 /// An embedded engine that is kept through a suite has one address; a suite that was stopped and gone
 /// on with has another from there on.
-fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
+fn engine_anew(results: &[&PointResult]) -> Option<Warning> {
     let is_anew = |pair: &[&PointResult]| {
         let (before, after) = (&pair[0].summary.run, &pair[1].summary.run);
         after.embedded
@@ -230,8 +230,8 @@ fn engine_anew(results: &[&PointResult]) -> Option<Notice> {
 }
 
 /// What runs warn of themselves, once for each kind.
-fn of_runs(results: &[&PointResult], is_told: impl Fn(&Notice) -> bool) -> Vec<Notice> {
-    let mut kinds: BTreeMap<(&str, Severity), (usize, &Notice)> = BTreeMap::new();
+fn of_runs(results: &[&PointResult], is_told: impl Fn(&Warning) -> bool) -> Vec<Warning> {
+    let mut kinds: BTreeMap<(&str, Severity), (usize, &Warning)> = BTreeMap::new();
     for notice in results.iter().flat_map(|result| &result.summary.warnings) {
         if !is_told(notice) {
             continue;
@@ -240,7 +240,7 @@ fn of_runs(results: &[&PointResult], is_told: impl Fn(&Notice) -> bool) -> Vec<N
     }
     kinds
         .into_values()
-        .map(|(runs, first)| Notice {
+        .map(|(runs, first)| Warning {
             text: format!("{runs} of {} runs: {}", results.len(), first.text),
             // An invalid run is left out, so what made it invalid spoils no number that is here.
             severity: first.severity.min(Severity::Degraded),
@@ -249,8 +249,8 @@ fn of_runs(results: &[&PointResult], is_told: impl Fn(&Notice) -> bool) -> Vec<N
         .collect()
 }
 
-fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Notice {
-    Notice { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
+fn notice(key: &str, severity: Severity, text: String, remedy: &str) -> Warning {
+    Warning { key: key.to_owned(), check: None, severity, text, remedy: remedy.to_owned() }
 }
 
 fn runs_are(runs: usize) -> String {

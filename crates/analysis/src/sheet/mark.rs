@@ -4,9 +4,9 @@ use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
 use super::{Sheet, SheetRate};
+use crate::judge::Verdict;
 use crate::set::Served;
 use crate::summary::Summary;
-use crate::verdict::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -7,9 +7,9 @@ use inferometer_model::spec::{Arrivals, RampCurve, RampSegment};
 
 use super::*;
 use crate::fixture::{Given, calm, calm_of, raised, run};
+use crate::judge::{Severity, Verdict};
 use crate::statistics::draws::Draws;
 use crate::summarize;
-use crate::verdict::{Severity, Verdict};
 
 /// What one request of a queue takes.
 const SERVICE_MS: f64 = 100.0;

@@ -8,9 +8,9 @@ use inferometer_model::spec::{Arrivals, Extent, LoadShape, Rate};
 
 use super::*;
 use crate::fixture::{Given, calm, ms, run, scraped};
+use crate::judge::Severity;
 use crate::metric::Shape;
 use crate::value::{Note, Scalar};
-use crate::verdict::Severity;
 
 fn scalar<'a>(summary: &'a Summary, name: &str) -> &'a Scalar {
     summary.metrics.scalar(name).unwrap()

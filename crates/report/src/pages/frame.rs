@@ -1,6 +1,6 @@
 //! What every page begins and ends with: the header for programs, the verdict, who wrote it.
 
-use inferometer_analysis::{CheckState, Notice, Severity, Summary, Verdict};
+use inferometer_analysis::{CheckState, Severity, Summary, Verdict, Warning};
 
 use super::rows::Row;
 use super::words::{counted, day};
@@ -91,7 +91,7 @@ pub(super) fn badge(verdict: Verdict, text: Text, points: Vec<Text>) -> Badge {
 /// The gravest reason with what it rests on, or that nothing was found.
 pub(super) fn reason(
     verdict: Verdict,
-    warnings: &[Notice],
+    warnings: &[Warning],
     rows: &[Row<'_>],
 ) -> (String, Vec<Text>) {
     let grave = warnings.iter().find(|notice| notice.severity != Severity::Note);
@@ -199,13 +199,13 @@ pub(super) fn paragraph(sentences: &[Sentence]) -> Option<Block> {
     (!text.is_empty()).then_some(Block::Paragraph(text))
 }
 
-pub(super) fn notice(notice: &Notice) -> Block {
+pub(super) fn notice(notice: &Warning) -> Block {
     let (first, points) = divided(&notice.text);
     notice_of(notice, first, points)
 }
 
 /// A warning in other words, with what it rests on.
-pub(super) fn notice_of(notice: &Notice, text: String, points: Vec<Text>) -> Block {
+pub(super) fn notice_of(notice: &Warning, text: String, points: Vec<Text>) -> Block {
     let mood = match notice.severity {
         Severity::Note => Mood::Note,
         Severity::Degraded => Mood::Doubt,

@@ -13,7 +13,7 @@ mod words;
 use std::fmt::Write;
 
 use inferometer_analysis::set::{Asked, ConditionSummary, QuestionKind, SetSummary, Subject};
-use inferometer_analysis::{Notice, Verdict};
+use inferometer_analysis::{Verdict, Warning};
 use inferometer_model::campaign::{Dimension, Order};
 use inferometer_model::spec::Lengths;
 use serde::Serialize;
@@ -259,7 +259,7 @@ fn verdict(set: &SetSummary, style: Style) -> String {
     text + "\n"
 }
 
-fn notices(notices: &[Notice], style: Style) -> String {
+fn notices(notices: &[Warning], style: Style) -> String {
     let mut text = String::new();
     for notice in notices {
         let key = style.paint(Ink::of_severity(notice.severity), notice.severity.key());

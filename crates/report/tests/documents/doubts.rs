@@ -1,7 +1,7 @@
 //! What pages say of numbers that are not to be relied on.
 
 use inferometer_analysis::set::{Contaminated, PointResult, Reached, SetSummary};
-use inferometer_analysis::{LoadFacts, Notice, RateFacts, Severity, Verdict};
+use inferometer_analysis::{LoadFacts, RateFacts, Severity, Verdict, Warning};
 use inferometer_model::spec::Arrivals;
 use inferometer_model::system::ServerFacts;
 use inferometer_report::document::{Block, Document, Mood, Section, Span, Table, Text};
@@ -72,7 +72,7 @@ fn warm() -> (SetSummary, Vec<PointResult>) {
     set.suite.as_mut().unwrap().contaminated =
         vec![met(1, true, Vec::new()), met(3, false, vec![0, 1, 2]), met(4, true, vec![0, 1, 3])];
     set.verdict = Verdict::Degraded;
-    set.warnings = vec![Notice {
+    set.warnings = vec![Warning {
         key: "warm-cache".to_owned(),
         check: None,
         severity: Severity::Degraded,
@@ -185,7 +185,7 @@ fn a_scenario_at_a_rate_shows_it() {
 fn the_same_warning_of_several_rows_keeps_each_number() {
     let (set, mut points) = suite();
     for (result, requests) in points.iter_mut().zip([20, 10, 5]) {
-        result.summary.warnings = vec![Notice {
+        result.summary.warnings = vec![Warning {
             key: "few-requests".to_owned(),
             check: None,
             severity: Severity::Note,

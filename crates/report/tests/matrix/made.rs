@@ -15,7 +15,7 @@ use inferometer_analysis::matrix::{
 use inferometer_analysis::set::{
     Across, Asked, ConditionSummary, QuestionKind, SET_SCHEMA, SetSummary, Subject,
 };
-use inferometer_analysis::{Estimate, Interval, Notice, Severity, Verdict};
+use inferometer_analysis::{Estimate, Interval, Severity, Verdict, Warning};
 use inferometer_model::campaign::{DeploymentRecord, Level, MatrixModel, Order, Preset, Strategy};
 use inferometer_model::deployment::{
     Departure, DepartureEnding, DeploymentFacts, DeploymentFailure, DeploymentStage, LikelyCause,
@@ -116,7 +116,7 @@ fn set(plan: &Plan) -> SetSummary {
             stop_at: None,
         },
         verdict: Verdict::Degraded,
-        warnings: vec![Notice {
+        warnings: vec![Warning {
             key: "matrix-failed".to_owned(),
             check: None,
             severity: Severity::Degraded,

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use inferometer_analysis::set::{FoundLimit, PointResult, SetSummary};
-use inferometer_analysis::{Notice, Severity, Summary, Verdict};
+use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::SpecDraft;
 use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
@@ -296,7 +296,7 @@ pub(super) fn suite() -> SetSummary {
             if condition == 2 {
                 found.summary.workload.audit.cache.share = Some(0.98);
                 found.summary.verdict = Verdict::Degraded;
-                found.summary.warnings.push(Notice {
+                found.summary.warnings.push(Warning {
                     key: "cache-contamination".to_owned(),
                     check: None,
                     severity: Severity::Degraded,

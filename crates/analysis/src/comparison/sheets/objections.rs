@@ -5,8 +5,8 @@ use inferometer_model::campaign::Level;
 use super::{SheetSide, means_the_same, quantities};
 use crate::comparison::level::Group;
 use crate::comparison::objection::{Objection, PROMISES, TOKENIZER, Weight};
+use crate::judge::Verdict;
 use crate::sheet::{CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, Tool};
-use crate::verdict::Verdict;
 
 /// Means that differ by more are of other prompts; sampling alone does less.
 const OTHER_LENGTHS: f64 = 0.1;

@@ -4,9 +4,9 @@ use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::spec::{FixedPrompt, Lengths, Source};
 
 use super::*;
+use crate::judge::Severity;
+use crate::judge::Warning;
 use crate::statistics::draws::Draws;
-use crate::verdict::Severity;
-use crate::warning::Notice;
 
 fn certainty(made: &Made) -> Certainty {
     winner(&made.summary(), MatrixFigure::GenerationTps).certainty
@@ -220,7 +220,7 @@ fn what_failed_is_a_row_with_its_reason_and_without_figures() {
 }
 
 fn keys(set: &SetSummary) -> Vec<(&str, Severity)> {
-    let own = |notice: &&Notice| notice.key.starts_with("cells-") || notice.key == "one-run";
+    let own = |notice: &&Warning| notice.key.starts_with("cells-") || notice.key == "one-run";
     set.warnings.iter().filter(own).map(|it| (it.key.as_str(), it.severity)).collect()
 }
 

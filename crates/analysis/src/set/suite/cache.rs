@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::prefill::{self, Prefill, State};
 use super::sent;
 use super::{ConditionSummary, PointResult, SuiteRow, SuiteSummary, cached_share, of_points};
-use crate::verdict::Severity;
-use crate::warning::{CACHED_SHARE, CACHED_SHARE_GRAVE, Notice, new_prompts};
+use crate::judge::Severity;
+use crate::judge::{CACHED_SHARE, CACHED_SHARE_GRAVE, Warning, new_prompts};
 
 /// A row whose prompts were in the server's prefix cache: they were to be new, or its data had been
 /// sent before.
@@ -124,7 +124,7 @@ fn state(campaign: &CampaignSpec, row: &SuiteRow, results: &[&PointResult]) -> O
 }
 
 /// What a set says of it, once for what is known and once for what is suspected.
-pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
+pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Warning> {
     let (resent, new): (Vec<&Contaminated>, Vec<&Contaminated>) =
         suite.contaminated.iter().partition(|row| row.same_data);
     let of = |suspected: bool| {
@@ -136,7 +136,7 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
     if !known.is_empty() {
         let is_grave =
             |row: &&Contaminated| row.cached_share.is_some_and(|share| CACHED_SHARE_GRAVE < share);
-        found.push(Notice {
+        found.push(Warning {
             key: "warm-cache".to_owned(),
             check: None,
             severity: if known.iter().any(is_grave) { Severity::Degraded } else { Severity::Note },
@@ -150,7 +150,7 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
         });
     }
     if !suspected.is_empty() {
-        found.push(Notice {
+        found.push(Warning {
             key: "cache-suspected".to_owned(),
             check: None,
             severity: Severity::Note,
@@ -172,9 +172,9 @@ pub(in crate::set) fn notices(suite: &SuiteSummary) -> Vec<Notice> {
 }
 
 /// Whoever asks for the same data twice may want to see what the cache makes of it.
-fn same_data(suite: &SuiteSummary, rows: &[&Contaminated]) -> Option<Notice> {
+fn same_data(suite: &SuiteSummary, rows: &[&Contaminated]) -> Option<Warning> {
     let first = rows.first()?.sent_before.first()?;
-    Some(Notice {
+    Some(Warning {
         key: "same-data".to_owned(),
         check: None,
         severity: Severity::Note,

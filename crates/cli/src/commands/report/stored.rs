@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_analysis::{Notice, Severity, Summary, Verdict, summarize};
+use inferometer_analysis::{Severity, Summary, Verdict, Warning, summarize};
 use inferometer_report::document::Document;
 use inferometer_report::json;
 use inferometer_report::narrative::facts;
@@ -173,8 +173,8 @@ fn of_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
     Ok(Source::Set { set, summary: Box::new(summary), points })
 }
 
-fn unfinished(set: &SetDirectory, runs: usize) -> Notice {
-    Notice {
+fn unfinished(set: &SetDirectory, runs: usize) -> Warning {
+    Warning {
         key: "unfinished".to_owned(),
         check: None,
         severity: Severity::Degraded,

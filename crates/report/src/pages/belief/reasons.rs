@@ -1,6 +1,6 @@
 //! What speaks against the numbers, and what was asked of them.
 
-use inferometer_analysis::{Check, CheckState, Notice};
+use inferometer_analysis::{Check, CheckState, Warning};
 
 use crate::document::{Block, Cell, Column, Table, Text, plain};
 use crate::pages::frame::{ended, notice, notice_of, state_word};
@@ -8,7 +8,7 @@ use crate::pages::rows::Row;
 use crate::pages::words::{counted, listed};
 
 /// Reasons to doubt the whole, then those of single rows; each with what to do about it.
-pub(in crate::pages) fn reasons(warnings: &[Notice], rows: &[Row<'_>], alone: bool) -> Vec<Block> {
+pub(in crate::pages) fn reasons(warnings: &[Warning], rows: &[Row<'_>], alone: bool) -> Vec<Block> {
     let mut blocks: Vec<Block> = warnings.iter().map(notice).collect();
     // A run that stands alone has told its warnings already.
     if !alone {
@@ -22,7 +22,7 @@ pub(in crate::pages) fn reasons(warnings: &[Notice], rows: &[Row<'_>], alone: bo
 
 /// The same kind of warning at several rows.
 struct Group<'a> {
-    worst: &'a Notice,
+    worst: &'a Warning,
     /// What it says of each row.
     said: Vec<(String, &'a str)>,
 }
@@ -57,7 +57,7 @@ fn grouped(group: &Group<'_>) -> Block {
     let places: Vec<String> = group.said.iter().map(|(row, _)| row.clone()).collect();
     if is_same {
         let text = format!("{} ({})", group.worst.text, listed(&places));
-        return notice(&Notice { text, ..group.worst.clone() });
+        return notice(&Warning { text, ..group.worst.clone() });
     }
     let own: Vec<Text> =
         group.said.iter().map(|(row, text)| plain(ended(format!("{row}: {text}")))).collect();

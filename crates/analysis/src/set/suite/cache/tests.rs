@@ -11,12 +11,12 @@ use inferometer_model::spec::{Extent, Lengths, LoadShape, Source, Think, VllmRan
 
 use super::*;
 use crate::fixture::{Given, calm, run};
+use crate::judge::Verdict;
 use crate::run::{LoadFacts, ThinkFacts};
 use crate::set::SetSummary;
 use crate::set::fixture::changed_metrics;
 use crate::summary::{Summary, summarize};
 use crate::value::MetricValue;
-use crate::verdict::Verdict;
 
 mod rows;
 
@@ -175,7 +175,7 @@ fn column(set: &SetSummary, quantity: &str, decimals: usize) -> Vec<String> {
     suite.rows.iter().map(|row| format!("{:.decimals$}", figure(row).unwrap())).collect()
 }
 
-fn notice<'a>(set: &'a SetSummary, key: &str) -> Option<&'a Notice> {
+fn notice<'a>(set: &'a SetSummary, key: &str) -> Option<&'a Warning> {
     set.warnings.iter().find(|notice| notice.key == key)
 }
 
@@ -262,7 +262,7 @@ fn told(place: usize, summary: &mut Summary) {
     };
     summary.workload.audit.cache.share = Some(share);
     if 0.0 < share {
-        summary.warnings.push(Notice {
+        summary.warnings.push(Warning {
             key: CONTAMINATION.to_owned(),
             check: None,
             severity: Severity::Degraded,

@@ -113,7 +113,7 @@ fn one_warm_round_is_not_made_cold_by_the_others() {
 fn what_another_run_sent_before_the_suite_reaches_its_page() {
     let set = played(Prompts::Fresh, |place, summary| {
         if place == 3 {
-            summary.warnings.push(Notice {
+            summary.warnings.push(Warning {
                 key: SEEN_BEFORE.to_owned(),
                 check: None,
                 severity: Severity::Note,

@@ -102,16 +102,17 @@ fn prompts_that_share_a_prefix_are_meant_for_the_cache() {
 
 #[test]
 fn the_remedy_fits_the_source() {
-    let of = |source| WorkloadWarning::CacheContamination {
-        share: 0.125,
-        prompts: new_prompts(&source).unwrap(),
+    let contaminated = |source| {
+        let mut observations = with_cache(512, Some(64));
+        observations.manifest.spec.workload.source = source;
+        warning(&observations, "cache-contamination")
     };
-    assert!(of(synthetic(None)).remedy().contains("another --seed"));
-    let random = of(vllm_random(0));
-    assert!(random.remedy().contains("the same prompts in every run"));
-    assert!(!random.remedy().contains("--seed"));
+    assert!(contaminated(synthetic(None)).remedy.contains("another --seed"));
+    let random = contaminated(vllm_random(0));
+    assert!(random.remedy.contains("the same prompts in every run"));
+    assert!(!random.remedy.contains("--seed"));
     assert_eq!(
-        random.to_string(),
+        random.text,
         "every prompt was to be new, but 12.5 % of the input came from the prefix cache"
     );
 }
@@ -151,9 +152,8 @@ fn conversations_that_failures_broke_are_named_and_those_cut_by_time_are_not() {
     assert_eq!(raised(&observations), []);
     observations.not_sent = vec![part(Cause::ConversationBroken)];
     assert_eq!(raised(&observations), [("conversations-broken", Severity::Note)]);
-    let measured = Measured::of(&observations);
     assert_eq!(
-        WorkloadWarning::found(&observations, &measured)[0].to_string(),
+        warning(&observations, "conversations-broken").text,
         "3 turns were not sent because an earlier turn of their conversation failed"
     );
 }

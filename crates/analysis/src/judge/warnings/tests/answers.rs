@@ -27,13 +27,8 @@ fn the_other_model_is_named_in_bounds() {
     let mut observations = calm();
     observations.records[0].other_model = Some("z".to_owned());
     observations.records[1].other_model = Some("y".repeat(500));
-    let measured = Measured::of(&observations);
-    let expected = AnswerWarning::ModelMismatch {
-        asked: "model".to_owned(),
-        answered: "y".repeat(80),
-        requests: 2,
-    };
-    assert_eq!(AnswerWarning::found(&observations, &measured), [expected]);
+    let text = format!("`model` was asked for, but `{}` answered 2 requests", "y".repeat(80));
+    assert_eq!(warning(&observations, "model-mismatch").text, text);
 }
 
 /// Puts all events into the first read.
@@ -188,13 +183,17 @@ fn data_after_done_is_named() {
 
 #[test]
 fn texts_name_their_numbers() {
+    let mut off = calm();
+    off.records.iter_mut().take(10).for_each(|record| record.asked.output_tokens = 4);
     assert_eq!(
-        AnswerWarning::OutputLength { share: 0.25 }.to_string(),
+        warning(&off, "output-length").text,
         "25.0 % of the answers are more than 10 % longer or shorter than asked"
     );
-    let warning = AnswerWarning::InputLength { asked_mean: 512.0, reported_mean: 700.4 };
+    for record in &mut off.records {
+        record.usage.as_mut().unwrap().prompt_tokens = Some(700);
+    }
     assert_eq!(
-        warning.to_string(),
+        warning(&off, "input-length").text,
         "prompts were to have 512 tokens on average, and the server counts 700"
     );
 }

@@ -8,8 +8,8 @@ use inferometer_model::telemetry::{
 };
 
 use super::*;
-use crate::check::CheckState::{NotChecked, Passed};
 use crate::fixture::{calm, ms, raised};
+use crate::judge::CheckState::{NotChecked, Passed};
 use crate::summary::summarize;
 
 fn reading() -> DeviceReading {
@@ -75,9 +75,8 @@ fn heat_and_brakes_degrade_where_they_last_and_a_power_limit_is_noted() {
     assert_eq!(raised(&looked(8, &thermal)), [("gpu-throttled", Severity::Degraded)]);
     let power = held(Throttle { power: true, ..Throttle::default() });
     assert_eq!(raised(&looked(39, &power)), [("gpu-power-limit", Severity::Note)]);
-    let text = MachineWarning::GpuThrottled { by: ThrottledBy::Thermal, gpu: 3, share: 0.2 };
     assert_eq!(
-        text.to_string(),
+        warning(&looked(8, &thermal), "gpu-throttled").text,
         "GPU 3 was held back by its temperature in 20.0 % of the looks at it"
     );
 }
@@ -114,6 +113,6 @@ fn a_client_without_room_degrades() {
     assert_eq!(raised(&client(0.95, 0.0, 1 << 40)), [("client-cpu-full", Severity::Degraded)]);
     assert_eq!(raised(&client(0.5, 0.0, 1 << 20)), [("client-memory-low", Severity::Degraded)]);
     assert_eq!(raised(&client(0.5, 0.05, 1 << 40)), [("cpu-stolen", Severity::Degraded)]);
-    let text = MachineWarning::ClientMemoryLow { bytes: 100 << 20 }.to_string();
-    assert_eq!(text, "the client's machine had 100 MiB of memory left (needs 512 MiB)");
+    let low = warning(&client(0.5, 0.0, 100 << 20), "client-memory-low");
+    assert_eq!(low.text, "the client's machine had 100 MiB of memory left (needs 512 MiB)");
 }

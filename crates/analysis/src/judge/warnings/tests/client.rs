@@ -6,6 +6,7 @@ use inferometer_model::spec::{Arrivals, LoadShape, Rate};
 use inferometer_model::{Outcome, RequestId};
 
 use super::*;
+use crate::client::ClientHealth;
 use crate::fixture::{calm, ms, raised};
 
 fn with_sent_delay(shape: &LoadShape, delay: u64) -> Observations {
@@ -159,12 +160,18 @@ fn reads_without_a_kernel_stamp_are_noted() {
 
 #[test]
 fn texts_name_their_numbers() {
+    let (rate, arrivals) = (Rate::Steady { per_s: 10.0 }, Arrivals::Poisson);
+    let late = with_sent_delay(&LoadShape::Open { rate, arrivals, cap: None }, 12);
     assert_eq!(
-        ClientWarning::SentLate { p99_ms: 12.34 }.to_string(),
-        "1 % of requests left 12.3 ms or more after their planned moment (allowed 10 ms)"
+        warning(&late, "sent-late").text,
+        "1 % of requests left 12.0 ms or more after their planned moment (allowed 10 ms)"
     );
+    let mut unstamped = calm();
+    for record in unstamped.records.iter_mut().take(30) {
+        record.reads.iter_mut().for_each(|read| read.kernel = None);
+    }
     assert_eq!(
-        ClientWarning::NoKernelStamps { share: 0.25 }.to_string(),
+        warning(&unstamped, "no-kernel-stamps").text,
         "75.0 % of the reads have no kernel stamp; the moment of the read is used"
     );
 }

@@ -7,8 +7,8 @@ use inferometer_model::observations::Simulated;
 
 use super::*;
 use crate::fixture::{calm, calm_of, run, scraped};
+use crate::judge::Verdict;
 use crate::summarize;
-use crate::verdict::Verdict;
 
 fn state(checks: &[Check], kind: CheckKind) -> CheckState {
     checks.iter().find(|check| check.key == kind.key()).unwrap().state
@@ -85,7 +85,7 @@ fn there_is_no_client_in_virtual_time() {
     let checks = summarize(&observations).checks;
     for check in checks {
         let kind = CheckKind::all().find(|kind| kind.key() == check.key).unwrap();
-        if kind.is_of_client() {
+        if kind.is_about_client() {
             assert_eq!(check.state, CheckState::NotChecked);
             assert!(check.finding.contains("virtual time"));
         }

@@ -1,0 +1,89 @@
+//! Warnings about how the run went, raised and not raised.
+
+use inferometer_model::outcome::Cause;
+
+use super::*;
+use crate::fixture::{Given, calm, calm_of, calm_record, raised, run};
+
+/// A calm run whose first requests ended otherwise.
+fn with_failures(outcome: Outcome, count: usize) -> Observations {
+    let mut observations = calm();
+    for record in observations.records.iter_mut().take(count) {
+        record.ending.outcome = outcome;
+    }
+    observations
+}
+
+#[test]
+fn a_calm_run_raises_nothing() {
+    assert_eq!(raised(&calm()), []);
+}
+
+#[test]
+fn nothing_ok_is_invalid() {
+    let failed = vec![Given::failed(0, Outcome::HttpError).record()];
+    assert!(raised(&run(failed)).contains(&("nothing-ok", Severity::Invalid)));
+    assert!(raised(&run(vec![])).contains(&("nothing-ok", Severity::Invalid)));
+}
+
+#[test]
+fn errors_degrade_above_one_percent_and_are_noted_below() {
+    let many = with_failures(Outcome::HttpError, 1);
+    assert_eq!(raised(&many), [("errors", Severity::Degraded)]);
+    let mut few = calm_of(100);
+    few.records[0].ending.outcome = Outcome::TimeoutIdle;
+    assert_eq!(raised(&few), [("errors", Severity::Note)]);
+}
+
+#[test]
+fn what_we_cancelled_is_no_error() {
+    let mut cut = with_failures(Outcome::Cancelled, 3);
+    assert_eq!(raised(&cut), [("cut-at-limit", Severity::Degraded)]);
+    cut.ending.stop = RunStop::Cut;
+    assert_eq!(raised(&cut), [("partial", Severity::Degraded)]);
+}
+
+#[test]
+fn every_early_end_is_partial() {
+    use RunStop::{ClientExhausted, Cut, Drained, Recovered, Stalled, Unauthorized, Unreachable};
+    for (stop, severity) in [
+        (Drained, Severity::Degraded),
+        (Cut, Severity::Degraded),
+        (Recovered, Severity::Degraded),
+        (Unauthorized, Severity::Invalid),
+        (Unreachable, Severity::Invalid),
+        (ClientExhausted, Severity::Invalid),
+        (Stalled, Severity::Invalid),
+    ] {
+        let mut observations = calm();
+        observations.ending.stop = stop;
+        assert_eq!(raised(&observations), [("partial", severity)]);
+    }
+}
+
+#[test]
+fn a_stale_connection_is_named_beside_the_error() {
+    let mut observations = with_failures(Outcome::TransportError, 1);
+    observations.records[0].ending.cause = Some(Cause::StalePool);
+    assert!(raised(&observations).contains(&("stale-pool", Severity::Note)));
+}
+
+#[test]
+fn proxy_variables_are_noted() {
+    let mut observations = calm();
+    observations.manifest.environment.proxy_variables = vec!["HTTPS_PROXY".to_owned()];
+    assert_eq!(raised(&observations), [("proxy-variables", Severity::Note)]);
+}
+
+#[test]
+fn fewer_than_thirty_answers_are_few() {
+    let of = |count| raised(&run((0..count).map(calm_record).collect()));
+    assert_eq!(of(29), [("few-requests", Severity::Note)]);
+    assert_eq!(of(30), []);
+}
+
+#[test]
+fn texts_name_their_numbers() {
+    let failed = with_failures(Outcome::HttpError, 3);
+    assert_eq!(warning(&failed, "errors").text, "3 of 40 attempted requests failed (7.5 %)");
+}

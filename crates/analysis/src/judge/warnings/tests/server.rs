@@ -1,0 +1,54 @@
+//! Warnings about the server's metrics, raised and not raised.
+
+use super::*;
+use crate::fixture::{calm, raised, scraped};
+
+#[test]
+fn a_server_that_counts_as_we_do_raises_nothing() {
+    // 40 requests of 512 and 3 tokens.
+    assert_eq!(raised(&scraped(calm(), 20_480.0, 120.0)), []);
+    assert_eq!(raised(&scraped(calm(), 20_684.0, 120.0)), [], "within a hundredth");
+}
+
+#[test]
+fn work_for_others_is_named_and_much_of_it_degrades() {
+    let more = [("server-tokens-more", Severity::Note)];
+    assert_eq!(raised(&scraped(calm(), 20_480.0, 122.0)), more);
+    let grave = [("server-tokens-more", Severity::Degraded)];
+    assert_eq!(raised(&scraped(calm(), 30_000.0, 120.0)), grave);
+    let fewer = [("server-tokens-fewer", Severity::Note)];
+    assert_eq!(raised(&scraped(calm(), 20_480.0, 60.0)), fewer);
+}
+
+#[test]
+fn what_failed_may_explain_a_difference() {
+    let mut failed = scraped(calm(), 99_999.0, 999.0);
+    failed.records[0].ending.outcome = inferometer_model::Outcome::HttpError;
+    assert_eq!(raised(&failed), [("errors", Severity::Degraded)]);
+}
+
+#[test]
+fn a_restart_makes_a_run_invalid() {
+    let mut observations = scraped(calm(), 20_480.0, 120.0);
+    if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+        recording.samples[1].process_start_s = Some(2_000.0);
+    }
+    assert_eq!(raised(&observations), [("server-restarted", Severity::Invalid)]);
+}
+
+#[test]
+fn replicas_behind_one_address_are_a_note() {
+    let mut observations = scraped(calm(), 20_480.0, 120.0);
+    if let inferometer_model::Telemetry::Recorded(recording) = &mut observations.telemetry {
+        recording.samples[1].process_start_s = Some(500.0);
+    }
+    assert_eq!(raised(&observations), [("server-replicas", Severity::Note)]);
+}
+
+#[test]
+fn texts_name_their_numbers() {
+    assert_eq!(
+        warning(&scraped(calm(), 20_480.0, 135.0), "server-tokens-more").text,
+        "the server counted 12.5 % more generated tokens than the requests of this run have"
+    );
+}
