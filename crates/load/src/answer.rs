@@ -4,7 +4,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::outcome::{Cause, Outcome};
 use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, Usage};
 
-use crate::dialect::{self, ChoicePart, GrowingAnswer, Saying, SayingError};
+use crate::dialect::openai::error_body_text;
+use crate::dialect::{ChoiceDelta, Chunk, ChunkError, Dialect, GrowingAnswer};
 use crate::json_lines::JsonLines;
 use crate::sse::{SseBounds, SseDecoder, SseError, SseEvent};
 
@@ -31,7 +32,7 @@ impl Failure {
         Self { outcome, cause: Some(cause), message: None }
     }
 
-    /// Cause and words together, for a person.
+    /// Cause and message together, for a person.
     pub fn words(&self) -> String {
         match (self.cause, &self.message) {
             (Some(cause), Some(message)) => format!("{}: {message}", cause.text()),
@@ -41,7 +42,7 @@ impl Failure {
         }
     }
 
-    pub fn saying(outcome: Outcome, cause: Cause, message: impl Into<String>) -> Self {
+    pub fn with_message(outcome: Outcome, cause: Cause, message: impl Into<String>) -> Self {
         Self { outcome, cause: Some(cause), message: Some(message.into()) }
     }
 }
@@ -68,7 +69,7 @@ pub struct Texts {
 
 #[derive(Debug)]
 pub struct AnswerReader {
-    api: Api,
+    dialect: &'static Dialect,
     framing: Framing,
     decoder: SseDecoder,
     lines: JsonLines,
@@ -98,9 +99,10 @@ const NAME_CHARS_MAX: usize = 256;
 impl AnswerReader {
     pub fn new(api: Api, framing: Framing) -> Self {
         let bounds = SseBounds::default();
-        let is_growing = api == Api::SglangGenerate && framing != Framing::Whole;
+        let dialect = Dialect::for_api(api);
+        let is_growing = dialect.repeats_text && framing != Framing::Whole;
         Self {
-            api,
+            dialect,
             framing,
             decoder: SseDecoder::new(bounds),
             lines: JsonLines::new(bounds.line_bytes),
@@ -153,7 +155,11 @@ impl AnswerReader {
         match failure {
             Some(failure) => Err(failure),
             None => pushed.map_err(|error| {
-                Failure::saying(Outcome::ProtocolError, Cause::LineTooLarge, error.to_string())
+                Failure::with_message(
+                    Outcome::ProtocolError,
+                    Cause::LineTooLarge,
+                    error.to_string(),
+                )
             }),
         }
     }
@@ -190,7 +196,7 @@ impl AnswerReader {
             return Ok(());
         }
         if event.name == b"error" {
-            let words = dialect::openai::error_body_text(event.data);
+            let words = error_body_text(event.data);
             return Err(self.error_event(read, words));
         }
         self.document(event.data, read)
@@ -198,16 +204,16 @@ impl AnswerReader {
 
     /// The document of one event or line.
     fn document(&mut self, json: &[u8], read: u32) -> Result<(), Failure> {
-        let saying = match &mut self.growing {
-            None => dialect::read(self.api, json),
+        let chunk = match &mut self.growing {
+            None => (self.dialect.read)(json),
             Some(growing) => growing.read(json),
         };
-        let saying = saying.map_err(|error| unreadable(&error))?;
-        if let Some(words) = saying.error {
+        let chunk = chunk.map_err(|error| unreadable(&error))?;
+        if let Some(words) = chunk.error {
             return Err(self.error_event(read, words));
         }
-        self.take(&saying, read);
-        if saying.ends {
+        self.take(&chunk, read);
+        if chunk.ends {
             self.answer.done.seen = true;
             self.note(read, Carried::DONE);
         }
@@ -216,7 +222,7 @@ impl AnswerReader {
 
     fn error_event(&mut self, read: u32, words: String) -> Failure {
         self.note(read, Carried::ERROR);
-        Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words)
+        Failure::with_message(Outcome::StreamError, Cause::ErrorEvent, words)
     }
 
     /// An event that belongs to no choice.
@@ -224,24 +230,24 @@ impl AnswerReader {
         self.answer.events.push(Event { read, choice: 0, carried, tokens: None, text_bytes: 0 });
     }
 
-    fn take(&mut self, saying: &Saying<'_>, read: u32) {
-        if let Some(model) = &saying.model
+    fn take(&mut self, chunk: &Chunk<'_>, read: u32) {
+        if let Some(model) = &chunk.model
             && self.answer.model.is_none()
         {
             self.answer.model = Some(model.chars().take(NAME_CHARS_MAX).collect());
         }
-        for part in &saying.choices {
-            self.take_part(part, saying.usage, read);
+        for part in &chunk.choices {
+            self.take_part(part, chunk.usage, read);
         }
-        if let Some(usage) = saying.usage {
+        if let Some(usage) = chunk.usage {
             self.answer.usage = Some(completed(usage, self.answer.usage));
-            if saying.choices.is_empty() {
+            if chunk.choices.is_empty() {
                 self.note(read, Carried::USAGE);
             }
         }
     }
 
-    fn take_part(&mut self, part: &ChoicePart<'_>, usage: Option<Usage>, read: u32) {
+    fn take_part(&mut self, part: &ChoiceDelta<'_>, usage: Option<Usage>, read: u32) {
         let counted = self.usage_growth(part, usage);
         let length =
             |text: &Option<std::borrow::Cow<'_, [u8]>>| text.as_ref().map_or(0, |t| t.len());
@@ -279,7 +285,7 @@ impl AnswerReader {
     ///
     /// Usage that comes for the first time together with the finish reason is a total, not a
     /// count of this event: transformers sends it so.
-    fn usage_growth(&mut self, part: &ChoicePart<'_>, usage: Option<Usage>) -> Option<u32> {
+    fn usage_growth(&mut self, part: &ChoiceDelta<'_>, usage: Option<Usage>) -> Option<u32> {
         let state = self.choice_state(part.index);
         let total = usage?.completion_tokens?;
         if state.usage_tokens.is_none() && part.finish.is_some() {
@@ -298,7 +304,7 @@ impl AnswerReader {
         &mut self.choices[position]
     }
 
-    fn keep(&mut self, part: &ChoicePart<'_>) {
+    fn keep(&mut self, part: &ChoiceDelta<'_>) {
         let texts = &mut self.answer.texts;
         let wanted = usize::from(part.index) + 1;
         if texts.len() < wanted {
@@ -322,7 +328,7 @@ impl AnswerReader {
     }
 
     fn end_stream(&self) -> Result<(), Failure> {
-        if self.api == Api::Messages && !self.answer.done.seen {
+        if self.dialect.needs_end_event && !self.answer.done.seen {
             return Err(Failure::new(Outcome::Truncated, Cause::NoFinishReason));
         }
         self.check_finishes(Outcome::Truncated, Cause::NoFinishReason)
@@ -341,24 +347,28 @@ impl AnswerReader {
     }
 
     fn end_whole(&mut self, whole: &[u8], last_read: u32) -> Result<(), Failure> {
-        let saying = dialect::read(self.api, whole).map_err(|error| unreadable(&error))?;
-        if let Some(words) = &saying.error {
-            return Err(Failure::saying(Outcome::StreamError, Cause::ErrorEvent, words.clone()));
+        let chunk = (self.dialect.read)(whole).map_err(|error| unreadable(&error))?;
+        if let Some(words) = &chunk.error {
+            return Err(Failure::with_message(
+                Outcome::StreamError,
+                Cause::ErrorEvent,
+                words.clone(),
+            ));
         }
-        self.take(&saying, last_read);
+        self.take(&chunk, last_read);
         // A whole answer of one choice carries all that usage counts, even where its text is empty.
         if let [event] = self.answer.events.as_mut_slice() {
-            let total = saying.usage.and_then(|usage| usage.completion_tokens);
+            let total = chunk.usage.and_then(|usage| usage.completion_tokens);
             event.tokens = event.tokens.or(total.and_then(|total| u32::try_from(total).ok()));
         }
         self.check_finishes(Outcome::ProtocolError, Cause::UnexpectedAnswer)
     }
 
-    /// Triton gives no reason: what began and ended cleanly is whole.
+    /// Without a finish reason, what began and ended cleanly is whole.
     fn check_finishes(&self, outcome: Outcome, cause: Cause) -> Result<(), Failure> {
-        let needs_reason = self.api != Api::TritonGenerate;
         let finished = |state: &ChoiceState| {
-            !needs_reason || self.answer.finishes.iter().any(|finish| finish.choice == state.index)
+            !self.dialect.needs_finish_reason
+                || self.answer.finishes.iter().any(|finish| finish.choice == state.index)
         };
         if !self.choices.is_empty() && self.choices.iter().all(finished) {
             Ok(())
@@ -372,8 +382,8 @@ impl AnswerReader {
     }
 }
 
-fn unreadable(error: &SayingError) -> Failure {
-    Failure::saying(Outcome::ProtocolError, error.cause(), error.to_string())
+fn unreadable(error: &ChunkError) -> Failure {
+    Failure::with_message(Outcome::ProtocolError, error.cause(), error.to_string())
 }
 
 /// A usage with what it lacks taken from an earlier one: some APIs tell the input at the beginning
@@ -392,7 +402,7 @@ fn bound_failure(error: &SseError) -> Failure {
         SseError::LineTooLarge(_) => Cause::LineTooLarge,
         SseError::EventTooLarge(_) => Cause::EventTooLarge,
     };
-    Failure::saying(Outcome::ProtocolError, cause, error.to_string())
+    Failure::with_message(Outcome::ProtocolError, cause, error.to_string())
 }
 
 #[cfg(test)]

@@ -245,7 +245,7 @@ async fn secure(
 ) -> Result<Socket, Failure> {
     let host = target.base.host_to_resolve().to_owned();
     let name = ServerName::try_from(host).map_err(|error| {
-        Failure::saying(Outcome::TlsError, Cause::Certificate, error.to_string())
+        Failure::with_message(Outcome::TlsError, Cause::Certificate, error.to_string())
     })?;
     let secured =
         connector.connect(name, socket).await.map_err(|error| tls_failure(&error, target.http))?;

@@ -31,18 +31,19 @@ fn framing(response: &Response, api: Api, streaming: bool) -> Result<Framing, Fa
         && !encoding.eq_ignore_ascii_case("identity")
     {
         let cause = Cause::ContentEncoding;
-        return Err(Failure::saying(Outcome::ProtocolError, cause, encoding));
+        return Err(Failure::with_message(Outcome::ProtocolError, cause, encoding));
     }
     let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    framing_of(&essence, api, streaming)
-        .ok_or_else(|| Failure::saying(Outcome::ProtocolError, Cause::ContentType, content_type))
+    framing_of(&essence, api, streaming).ok_or_else(|| {
+        Failure::with_message(Outcome::ProtocolError, Cause::ContentType, content_type)
+    })
 }
 
 /// The framing that a content type means, if it means one that the API has. Some proxies call
 /// JSON lines plain JSON, so that for their APIs what was asked counts.
 fn framing_of(essence: &str, api: Api, streaming: bool) -> Option<Framing> {
-    let streams_lines = api.streams_lines();
+    let streams_lines = api.facts().streams_lines;
     match essence {
         "text/event-stream" => Some(Framing::EventStream),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" if streams_lines => {

@@ -12,6 +12,8 @@ use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
 use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
 
+use crate::dialect::Dialect;
+
 #[derive(Clone)]
 pub struct Target {
     pub base: BaseUrl,
@@ -143,7 +145,7 @@ const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version
 impl Target {
     /// Whether answers are asked for piece by piece.
     pub(crate) fn streams(&self) -> bool {
-        self.streaming && self.api.streams()
+        self.streaming && self.api.generates()
     }
 
     /// What every request to the measured endpoint has in common.
@@ -151,7 +153,7 @@ impl Target {
         let path = self.base.path(&self.api.path(self.streams(), &self.model));
         let request = self.plain_request(http::Method::POST, &path, Bytes::new());
         let (mut parts, _) = request.into_parts();
-        if self.api.streams_lines() {
+        if self.api.facts().streams_lines {
             let lines = HeaderValue::from_static("application/x-ndjson, application/json");
             parts.headers.insert(header::ACCEPT, lines);
         }
@@ -204,7 +206,7 @@ impl Target {
         for (name, value) in &self.credentials.headers {
             headers.insert(name, value.clone());
         }
-        if self.api == Api::Messages {
+        if Dialect::for_api(self.api).anthropic_headers {
             self.add_anthropic(headers);
         }
         request
@@ -264,7 +266,7 @@ mod tests {
     fn every_api_has_a_legal_address() {
         for api in Api::ALL {
             let path = template(api, &[]).uri.path().to_owned();
-            assert_eq!(path, format!("/team{}", api.path(api.streams(), "org/m")));
+            assert_eq!(path, format!("/team{}", api.path(api.generates(), "org/m")));
         }
         let triton = template(Api::TritonGenerate, &[]).uri;
         assert_eq!(triton.path(), "/team/v2/models/org%2Fm/generate_stream");

@@ -32,6 +32,208 @@ pub enum Api {
     TritonGenerate,
 }
 
+/// How a prompt reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptForm {
+    /// As messages, which the server renders with the model's chat template.
+    Messages,
+    /// As text, which the server puts into a template of its own.
+    Templated,
+    /// As text that the model receives unchanged, between the tokenizer's special tokens.
+    Raw,
+}
+
+/// What is known about an API apart from how its bodies are written and read, which is in the
+/// `Dialect` of the load crate. To add an API: a variant of [`Api`] and its entry in `FACTS` here,
+/// and its `Dialect` there.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, one per column of the table")]
+pub struct ApiFacts {
+    pub api: Api,
+    pub name: &'static str,
+    /// The path below the base URL; `{model}` stands for the model's name.
+    pub path: &'static str,
+    /// The path for streams, where it is a different one.
+    pub stream_path: Option<&'static str>,
+    pub prompt_form: PromptForm,
+    /// Its answers are generated tokens, which can be streamed; not vectors or scores.
+    pub generates: bool,
+    /// It has a field that lets the model generate beyond its end-of-sequence token.
+    pub ignore_eos: bool,
+    /// It has a field for the minimum number of output tokens.
+    pub min_tokens: bool,
+    /// A request must name a model. Some servers serve only one.
+    pub names_model: bool,
+    /// A request can select a LoRA adapter, in the model's field or in one for adapters.
+    pub takes_adapters: bool,
+    pub takes_images: bool,
+    /// The fewest output tokens that a request may ask for.
+    pub output_tokens_min: u32,
+    /// The object in a body that holds the sampling fields, if they are not in the body itself.
+    pub container: Option<&'static str>,
+    /// Fields that the measurement itself sets, in the body or in its container.
+    pub own_fields: &'static [&'static str],
+    /// Its streams are JSON documents in lines rather than server-sent events.
+    pub streams_lines: bool,
+    /// The name of the API in `vllm bench serve --backend`, if it has one.
+    pub vllm_backend: Option<&'static str>,
+}
+
+/// The most common values, from which the entries of [`FACTS`] differ.
+const COMMON: ApiFacts = ApiFacts {
+    api: Api::Chat,
+    name: "",
+    path: "",
+    stream_path: None,
+    prompt_form: PromptForm::Raw,
+    generates: true,
+    ignore_eos: false,
+    min_tokens: false,
+    names_model: true,
+    takes_adapters: true,
+    takes_images: false,
+    output_tokens_min: 1,
+    container: None,
+    own_fields: &[],
+    streams_lines: false,
+    vllm_backend: None,
+};
+
+/// One entry per API, in the order of the variants.
+static FACTS: [ApiFacts; Api::ALL.len()] = [
+    ApiFacts {
+        api: Api::Chat,
+        name: "chat",
+        path: "/v1/chat/completions",
+        prompt_form: PromptForm::Messages,
+        ignore_eos: true,
+        min_tokens: true,
+        takes_images: true,
+        own_fields: &[
+            "model",
+            "messages",
+            "max_tokens",
+            "max_completion_tokens",
+            "stream",
+            "stream_options",
+        ],
+        vllm_backend: Some("openai-chat"),
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Completions,
+        name: "completions",
+        path: "/v1/completions",
+        ignore_eos: true,
+        min_tokens: true,
+        own_fields: &["model", "prompt", "max_tokens", "stream", "stream_options"],
+        vllm_backend: Some("openai"),
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Responses,
+        name: "responses",
+        path: "/v1/responses",
+        prompt_form: PromptForm::Messages,
+        takes_images: true,
+        // OpenAI's own servers refuse less.
+        output_tokens_min: 16,
+        own_fields: &["model", "input", "max_output_tokens", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Messages,
+        name: "messages",
+        path: "/v1/messages",
+        prompt_form: PromptForm::Messages,
+        takes_images: true,
+        own_fields: &["model", "messages", "max_tokens", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Embeddings,
+        name: "embeddings",
+        path: "/v1/embeddings",
+        generates: false,
+        own_fields: &["model", "input"],
+        vllm_backend: Some("openai-embeddings"),
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::Rerank,
+        name: "rerank",
+        path: "/v1/rerank",
+        generates: false,
+        own_fields: &["model", "query", "documents"],
+        vllm_backend: Some("vllm-rerank"),
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::TgiGenerate,
+        name: "tgi",
+        path: "/generate",
+        stream_path: Some("/generate_stream"),
+        names_model: false,
+        takes_adapters: false,
+        container: Some("parameters"),
+        own_fields: &["inputs", "max_new_tokens", "details", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::SglangGenerate,
+        name: "sglang",
+        path: "/generate",
+        ignore_eos: true,
+        min_tokens: true,
+        names_model: false,
+        container: Some("sampling_params"),
+        own_fields: &["text", "max_new_tokens", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::LlamaCompletion,
+        name: "llama-completion",
+        path: "/completion",
+        ignore_eos: true,
+        names_model: false,
+        takes_adapters: false,
+        own_fields: &["prompt", "n_predict", "stream"],
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::OllamaChat,
+        name: "ollama-chat",
+        path: "/api/chat",
+        prompt_form: PromptForm::Messages,
+        takes_images: true,
+        container: Some("options"),
+        own_fields: &["model", "messages", "num_predict", "stream"],
+        streams_lines: true,
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::OllamaGenerate,
+        name: "ollama-generate",
+        path: "/api/generate",
+        prompt_form: PromptForm::Templated,
+        takes_images: true,
+        container: Some("options"),
+        own_fields: &["model", "prompt", "images", "num_predict", "stream"],
+        streams_lines: true,
+        ..COMMON
+    },
+    ApiFacts {
+        api: Api::TritonGenerate,
+        name: "triton",
+        path: "/v2/models/{model}/generate",
+        stream_path: Some("/v2/models/{model}/generate_stream"),
+        // The path names one model for all requests.
+        takes_adapters: false,
+        own_fields: &["text_input", "max_tokens", "stream"],
+        ..COMMON
+    },
+];
+
 impl Api {
     pub const ALL: [Self; 12] = [
         Self::Chat,
@@ -48,178 +250,47 @@ impl Api {
         Self::TritonGenerate,
     ];
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "chat",
-            Self::Completions => "completions",
-            Self::Responses => "responses",
-            Self::Messages => "messages",
-            Self::Embeddings => "embeddings",
-            Self::Rerank => "rerank",
-            Self::TgiGenerate => "tgi",
-            Self::SglangGenerate => "sglang",
-            Self::LlamaCompletion => "llama-completion",
-            Self::OllamaChat => "ollama-chat",
-            Self::OllamaGenerate => "ollama-generate",
-            Self::TritonGenerate => "triton",
-        }
+    pub fn facts(self) -> &'static ApiFacts {
+        &FACTS[self as usize]
     }
 
-    /// The path below the base URL. Some servers have another one for streams, and Triton names
-    /// the model in it.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// Whether its answers are generated tokens, which can be streamed, and not vectors or scores.
+    pub fn generates(self) -> bool {
+        self.facts().generates
+    }
+
+    /// The path below the base URL for an answer that is streamed or not.
     pub fn path(self, streaming: bool, model: &str) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Self::Chat => "/v1/chat/completions",
-            Self::Completions => "/v1/completions",
-            Self::Responses => "/v1/responses",
-            Self::Messages => "/v1/messages",
-            Self::Embeddings => "/v1/embeddings",
-            Self::Rerank => "/v1/rerank",
-            Self::TgiGenerate if streaming => "/generate_stream",
-            Self::TgiGenerate | Self::SglangGenerate => "/generate",
-            Self::LlamaCompletion => "/completion",
-            Self::OllamaChat => "/api/chat",
-            Self::OllamaGenerate => "/api/generate",
-            Self::TritonGenerate => {
-                let ending = if streaming { "generate_stream" } else { "generate" };
-                return Cow::Owned(format!("/v2/models/{}/{ending}", path_segment(model)));
-            }
-        })
+        let facts = self.facts();
+        let path = facts.stream_path.filter(|_| streaming).unwrap_or(facts.path);
+        if path.contains("{model}") {
+            Cow::Owned(path.replace("{model}", &path_segment(model)))
+        } else {
+            Cow::Borrowed(path)
+        }
     }
 
-    /// The API that a pasted path ends in. `/generate` alone is taken for SGLang's: TGI has that
-    /// path too, but streams are asked for at another.
-    pub fn of_path(path: &str) -> Option<Self> {
+    /// The API whose endpoint a pasted path ends in. `/generate` alone is taken for SGLang's: TGI
+    /// has that path too, but has another one for streams.
+    pub fn from_path(path: &str) -> Option<Self> {
         split_endpoint(path.trim_end_matches('/')).map(|(_prefix, api)| api)
-    }
-
-    /// Whether its answers can come piece by piece. Vectors and scores come whole.
-    pub const fn streams(self) -> bool {
-        self.generates()
-    }
-
-    /// Whether its answers are generated tokens, and not vectors or scores.
-    pub const fn generates(self) -> bool {
-        !matches!(self, Self::Embeddings | Self::Rerank)
-    }
-
-    /// Which fields it has that make a server go on until an answer has its length:
-    /// `ignore_eos`, and a least number of tokens.
-    pub const fn pins(self) -> (bool, bool) {
-        match self {
-            Self::Chat | Self::Completions | Self::SglangGenerate => (true, true),
-            Self::LlamaCompletion => (true, false),
-            Self::Responses
-            | Self::Messages
-            | Self::Embeddings
-            | Self::Rerank
-            | Self::TgiGenerate
-            | Self::OllamaChat
-            | Self::OllamaGenerate
-            | Self::TritonGenerate => (false, false),
-        }
-    }
-
-    /// Whether a request must say which model it is for: some servers have only one.
-    pub const fn names_model(self) -> bool {
-        !matches!(self, Self::TgiGenerate | Self::SglangGenerate | Self::LlamaCompletion)
-    }
-
-    /// Whether a request can ask for an adapter of its own: in the field of the model, or in one
-    /// for adapters. Triton's path names one model for all.
-    pub const fn takes_adapters(self) -> bool {
-        matches!(self, Self::SglangGenerate)
-            || self.names_model() && !matches!(self, Self::TritonGenerate)
-    }
-
-    /// Whether a prompt can show pictures.
-    pub const fn takes_images(self) -> bool {
-        matches!(
-            self,
-            Self::Chat | Self::Responses | Self::Messages | Self::OllamaChat | Self::OllamaGenerate
-        )
-    }
-
-    /// Whether its answers are words that a conversation can go on from.
-    pub const fn converses(self) -> bool {
-        !matches!(self, Self::Embeddings | Self::Rerank)
-    }
-
-    /// The least output that a request may ask for: `OpenAI`'s own servers refuse less.
-    pub const fn output_tokens_min(self) -> u32 {
-        if matches!(self, Self::Responses) { 16 } else { 1 }
-    }
-
-    /// The object in a body that holds the fields of sampling, where they do not stand in the body
-    /// itself.
-    pub const fn container(self) -> Option<&'static str> {
-        match self {
-            Self::TgiGenerate => Some("parameters"),
-            Self::SglangGenerate => Some("sampling_params"),
-            Self::OllamaChat | Self::OllamaGenerate => Some("options"),
-            Self::Chat
-            | Self::Completions
-            | Self::Responses
-            | Self::Messages
-            | Self::Embeddings
-            | Self::Rerank
-            | Self::LlamaCompletion
-            | Self::TritonGenerate => None,
-        }
-    }
-
-    /// Fields that the measurement itself sets, in the body or in its container.
-    pub const fn own_fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Chat => &[
-                "model",
-                "messages",
-                "max_tokens",
-                "max_completion_tokens",
-                "stream",
-                "stream_options",
-            ],
-            Self::Completions => &["model", "prompt", "max_tokens", "stream", "stream_options"],
-            Self::Responses => &["model", "input", "max_output_tokens", "stream"],
-            Self::Messages => &["model", "messages", "max_tokens", "stream"],
-            Self::Embeddings => &["model", "input"],
-            Self::Rerank => &["model", "query", "documents"],
-            Self::TgiGenerate => &["inputs", "max_new_tokens", "details", "stream"],
-            Self::SglangGenerate => &["text", "max_new_tokens", "stream"],
-            Self::LlamaCompletion => &["prompt", "n_predict", "stream"],
-            Self::OllamaChat => &["model", "messages", "num_predict", "stream"],
-            Self::OllamaGenerate => &["model", "prompt", "images", "num_predict", "stream"],
-            Self::TritonGenerate => &["text_input", "max_tokens", "stream"],
-        }
-    }
-
-    /// Whether its streams are JSON documents in lines rather than events.
-    pub const fn streams_lines(self) -> bool {
-        matches!(self, Self::OllamaChat | Self::OllamaGenerate)
     }
 }
 
-/// Endpoints whose paths are fixed, the more telling ones first.
-const ENDPOINTS: [(&str, Api); 11] = [
-    ("/v1/chat/completions", Api::Chat),
-    ("/v1/completions", Api::Completions),
-    ("/v1/responses", Api::Responses),
-    ("/v1/messages", Api::Messages),
-    ("/v1/embeddings", Api::Embeddings),
-    ("/v1/rerank", Api::Rerank),
-    ("/api/chat", Api::OllamaChat),
-    ("/api/generate", Api::OllamaGenerate),
-    ("/generate_stream", Api::TgiGenerate),
-    ("/generate", Api::SglangGenerate),
-    ("/completion", Api::LlamaCompletion),
-];
-
-/// What stands before an endpoint, and which one it is.
+/// What is before an endpoint in a path, and whose it is: the longest endpoint that fits.
 fn split_endpoint(path: &str) -> Option<(&str, Api)> {
-    triton_prefix(path).map(|prefix| (prefix, Api::TritonGenerate)).or_else(|| {
-        let mut endpoints = ENDPOINTS.iter();
-        endpoints.find_map(|(endpoint, api)| Some((path.strip_suffix(endpoint)?, *api)))
-    })
+    if let Some(prefix) = triton_prefix(path) {
+        return Some((prefix, Api::TritonGenerate));
+    }
+    let endpoints = FACTS.iter().flat_map(|facts| {
+        [Some(facts.path), facts.stream_path].into_iter().flatten().map(|path| (path, facts.api))
+    });
+    let fitting = endpoints.filter_map(|(endpoint, api)| Some((path.strip_suffix(endpoint)?, api)));
+    fitting.min_by_key(|(prefix, api)| (prefix.len(), *api == Api::TgiGenerate))
 }
 
 /// Triton's endpoint names a model, and sometimes one of its versions.

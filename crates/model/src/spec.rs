@@ -219,7 +219,7 @@ impl SpecDraft {
         let Some(saved) = &self.saved else {
             let api = self.api.unwrap_or(Api::Chat);
             let mut workload = self.workload.clone().resolve()?;
-            workload.streaming &= api.streams();
+            workload.streaming &= api.generates();
             let load = self.load.resolve(matches!(workload.source, Source::Trace(_)))?;
             return Ok((api, workload, load, self.seed.unwrap_or(SEED)));
         };
@@ -240,7 +240,7 @@ impl SpecDraft {
             path: path.unwrap_or_default(),
             chooses_output: saved.workload.source.chooses_output(),
         };
-        let streaming = saved.workload.streaming && saved.api.streams();
+        let streaming = saved.workload.streaming && saved.api.generates();
         let workload = Workload { streaming, source, ..saved.workload.clone() };
         let warm_up = warm_up.unwrap_or(saved.load.warm_up);
         at_most("--warm-up", warm_up, WARM_UP_MAX)?;

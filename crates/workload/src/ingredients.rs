@@ -68,7 +68,7 @@ impl Ingredients {
     fn gather_from(spec: &Spec, ids: Option<Alphabet>) -> Result<Self, WorkloadError> {
         let tokenizer = if ids.is_some() { None } else { open_tokenizer(spec)? }.map(Arc::new);
         let text = Arc::new(match &tokenizer {
-            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame::of(spec)?)?,
+            Some(tokenizer) => TextMaker::exact(Arc::clone(tokenizer), frame::frame_for(spec)?)?,
             None => TextMaker::estimating(None),
         });
         let besides = Besides {

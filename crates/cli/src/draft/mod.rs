@@ -161,7 +161,7 @@ fn spec(
 
 /// A whole endpoint pasted as the URL says which API is meant.
 pub(crate) fn typed_api(url: Option<&str>) -> Option<Api> {
-    Api::of_path(url?)
+    Api::from_path(url?)
 }
 
 fn load_draft(said: LoadTable) -> LoadDraft {

@@ -13,15 +13,17 @@ use crate::answer::Failure;
 pub(super) fn tls_failure(error: &io::Error, asked: HttpVersion) -> Failure {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(tls @ rustls::Error::InvalidCertificate(_)) => {
-            Failure::saying(Outcome::TlsError, Cause::Certificate, tls.to_string())
+            Failure::with_message(Outcome::TlsError, Cause::Certificate, tls.to_string())
         }
-        Some(rustls::Error::InvalidMessage(_)) => {
-            Failure::saying(Outcome::TlsError, Cause::Handshake, "the server answered without TLS")
-        }
+        Some(rustls::Error::InvalidMessage(_)) => Failure::with_message(
+            Outcome::TlsError,
+            Cause::Handshake,
+            "the server answered without TLS",
+        ),
         Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
             not_offered(asked)
         }
-        Some(tls) => Failure::saying(Outcome::TlsError, Cause::Handshake, tls.to_string()),
+        Some(tls) => Failure::with_message(Outcome::TlsError, Cause::Handshake, tls.to_string()),
         None => Failure {
             outcome: Outcome::TlsError,
             cause: io_failure(error).cause,
@@ -36,7 +38,7 @@ pub(super) fn not_offered(asked: HttpVersion) -> Failure {
         HttpVersion::Http1 => "the server does not offer HTTP/1.1",
         HttpVersion::Http2 => "the server does not offer HTTP/2",
     };
-    Failure::saying(Outcome::TlsError, Cause::Handshake, words)
+    Failure::with_message(Outcome::TlsError, Cause::Handshake, words)
 }
 
 /// What a socket's error means, in our words.
@@ -77,7 +79,7 @@ pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool)
         return Failure::new(Outcome::TransportError, Cause::StalePool);
     }
     if error.is_parse() {
-        return Failure::saying(Outcome::ProtocolError, Cause::Headers, error.to_string());
+        return Failure::with_message(Outcome::ProtocolError, Cause::Headers, error.to_string());
     }
     let in_body = Stage::FirstToken <= stage;
     if let Some(io) = error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
@@ -86,7 +88,7 @@ pub(crate) fn http_failure(error: &hyper::Error, stage: Stage, was_closed: bool)
     if error.is_incomplete_message() && in_body {
         return Failure::new(Outcome::Truncated, Cause::NoFinalChunk);
     }
-    Failure::saying(Outcome::TransportError, Cause::Reset, error.to_string())
+    Failure::with_message(Outcome::TransportError, Cause::Reset, error.to_string())
 }
 
 fn http2_failure(error: &h2::Error) -> Failure {
@@ -101,7 +103,7 @@ fn http2_failure(error: &h2::Error) -> Failure {
     } else {
         (Outcome::TransportError, Cause::Reset)
     };
-    Failure::saying(outcome, cause, error.to_string())
+    Failure::with_message(outcome, cause, error.to_string())
 }
 
 fn is_breakage(kind: io::ErrorKind) -> bool {
@@ -121,7 +123,7 @@ fn body_io_failure(error: &io::Error, in_body: bool) -> Failure {
     } else if kind == io::ErrorKind::UnexpectedEof {
         Failure::new(Outcome::TransportError, Cause::Reset)
     } else if matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) {
-        Failure::saying(Outcome::ProtocolError, Cause::BadFraming, error.to_string())
+        Failure::with_message(Outcome::ProtocolError, Cause::BadFraming, error.to_string())
     } else {
         io_failure(error)
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::bounds::{DEPTH_MAX, KEYS_MAX};
+use super::json::{DEPTH_MAX, KEYS_MAX};
 use super::openai::read_any;
 use super::quick;
 
@@ -122,9 +122,9 @@ const NAMES: [&str; 25] = [
 
 /// Fails where the quick reader says what the full reader does not.
 fn check(json: &[u8]) -> Result<(), TestCaseError> {
-    if let Ok(saying) = quick::read(json) {
+    if let Ok(chunk) = quick::read(json) {
         let text = String::from_utf8_lossy(json);
-        prop_assert_eq!(Ok(saying), read_any(json), "{}", text);
+        prop_assert_eq!(Ok(chunk), read_any(json), "{}", text);
     }
     Ok(())
 }
@@ -137,7 +137,7 @@ fn what_real_servers_send_is_read_quickly_and_alike() {
     for json in documents {
         let text = String::from_utf8_lossy(&json);
         // Else every event would take the long way, and only the benchmark would know.
-        let wanted = read_any(&json).ok().filter(|saying| saying.error.is_none());
+        let wanted = read_any(&json).ok().filter(|chunk| chunk.error.is_none());
         assert_eq!(quick::read(&json).ok(), wanted, "{text}");
     }
 }

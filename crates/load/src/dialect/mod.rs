@@ -1,29 +1,20 @@
 //! API dialects: planned request to body bytes, event bytes to what they say. Synchronous, no I/O.
 //!
-//! To add a dialect: a variant in `Api`, a file here that answers the same questions as
-//! [`openai`], its arm in each function below, fixtures under `tests/captures`, a line in the docs.
+//! To add a dialect: a variant of `Api` with its facts in the model crate's `endpoint.rs`, and a
+//! [`Dialect`] with its functions in the file of its family here; then fixtures under
+//! `tests/captures` and a line in the docs.
 
 #[cfg(test)]
 mod agreement;
-pub mod bounds;
-mod chunk;
-mod cursor;
-mod embeddings;
-mod fields;
-mod llama;
-mod messages;
-mod ollama;
+mod body;
+mod json;
+mod native;
 pub mod openai;
-mod pictures;
 mod quick;
-mod rerank;
-mod responses;
-mod sglang;
-mod tgi;
-mod triton;
-mod wire;
+mod scores;
+mod typed_events;
 
-pub(crate) use sglang::GrowingAnswer;
+pub(crate) use native::GrowingAnswer;
 
 use std::borrow::Cow;
 
@@ -34,13 +25,63 @@ use inferometer_model::record::Usage;
 use inferometer_model::{Content, Message};
 use serde_json::{Map, Value};
 
+/// How one API's requests are written and its answers are read.
+pub(crate) struct Dialect {
+    api: Api,
+    pub(crate) body: fn(&BodyRecipe<'_>) -> Vec<u8>,
+    /// Reads one event, or one whole answer.
+    pub(crate) read: for<'a> fn(&'a [u8]) -> Result<Chunk<'a>, ChunkError>,
+    /// Adds images to a message in the form in which they are sent.
+    add_images: fn(&mut Message, &[String]),
+    /// Events of a stream repeat the text of the earlier ones.
+    pub(crate) repeats_text: bool,
+    /// A stream is whole only with the API's own mark of the end.
+    pub(crate) needs_end_event: bool,
+    /// An answer is whole only if it gives a finish reason.
+    pub(crate) needs_finish_reason: bool,
+    /// Anthropic's own servers refuse a request without their headers.
+    pub(crate) anthropic_headers: bool,
+}
+
+impl Dialect {
+    const fn new(
+        api: Api,
+        body: fn(&BodyRecipe<'_>) -> Vec<u8>,
+        read: for<'a> fn(&'a [u8]) -> Result<Chunk<'a>, ChunkError>,
+    ) -> Self {
+        Self {
+            api,
+            body,
+            read,
+            add_images: body::no_images,
+            repeats_text: false,
+            needs_end_event: false,
+            needs_finish_reason: true,
+            anthropic_headers: false,
+        }
+    }
+
+    /// Every API has one, which a test checks.
+    pub(crate) fn for_api(api: Api) -> &'static Self {
+        let rest = typed_events::DIALECTS.iter().chain(&scores::DIALECTS).chain(&native::DIALECTS);
+        let mut dialects = openai::DIALECTS.iter().chain(rest);
+        dialects.find(|dialect| dialect.api == api).unwrap_or(&openai::DIALECTS[0])
+    }
+}
+
+impl std::fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Dialect").field(&self.api).finish()
+    }
+}
+
 /// What a body is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRecipe<'a> {
     pub api: Api,
     pub model: &'a str,
     pub content: &'a Content,
-    /// What was said before in this conversation.
+    /// The earlier turns of this conversation.
     pub history: &'a [Message],
     pub output_tokens: u32,
     pub streaming: bool,
@@ -50,13 +91,13 @@ pub struct BodyRecipe<'a> {
     pub pinned: PinnedOutput,
 }
 
-/// What one event, or one whole answer, says.
+/// What one event, or one whole answer, contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Saying<'a> {
-    pub choices: Vec<ChoicePart<'a>>,
+pub struct Chunk<'a> {
+    pub choices: Vec<ChoiceDelta<'a>>,
     pub usage: Option<Usage>,
     pub model: Option<Cow<'a, str>>,
-    /// The server's words for an error that it put into the stream.
+    /// The server's message for an error that it put into the stream.
     pub error: Option<String>,
     /// It is the API's own mark of the end, as `[DONE]` is for others.
     pub ends: bool,
@@ -65,9 +106,9 @@ pub struct Saying<'a> {
 /// The finish of an answer whose end the server marks without a reason.
 const UNSTATED: &str = "unstated";
 
-/// One choice's part. Text is kept as the server's bytes: lone surrogates are legal JSON.
+/// One choice's delta. Text is kept as the server's bytes: lone surrogates are legal JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChoicePart<'a> {
+pub struct ChoiceDelta<'a> {
     pub index: u16,
     pub role: bool,
     pub content: Option<Cow<'a, [u8]>>,
@@ -75,25 +116,31 @@ pub struct ChoicePart<'a> {
     /// Bytes of tool-call arguments and names; `None` without a tool call.
     pub tool_call_bytes: Option<usize>,
     pub finish: Option<Cow<'a, str>>,
-    /// Tokens by the server's own count of this part: token ids, else logprobs.
+    /// Tokens by the server's own count of this delta: token ids, else logprobs.
     pub marked_tokens: Option<u32>,
 }
 
-impl<'a> From<ChoicePart<'a>> for Saying<'a> {
-    fn from(part: ChoicePart<'a>) -> Self {
-        Self { choices: vec![part], ..Self::default() }
+impl Chunk<'_> {
+    fn failed(error: String) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+impl<'a> From<ChoiceDelta<'a>> for Chunk<'a> {
+    fn from(delta: ChoiceDelta<'a>) -> Self {
+        Self { choices: vec![delta], ..Self::default() }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SayingError {
+pub enum ChunkError {
     #[error("{0}")]
     BadJson(String),
     #[error("JSON nested deeper than {depth} or with more than {keys} keys in one object")]
     TooDeep { depth: usize, keys: usize },
 }
 
-impl SayingError {
+impl ChunkError {
     pub const fn cause(&self) -> Cause {
         match self {
             Self::BadJson(_) => Cause::BadJson,
@@ -104,38 +151,22 @@ impl SayingError {
 
 /// The body to send.
 pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
-    match recipe.api {
-        Api::Chat | Api::Completions => openai::body(recipe),
-        Api::Responses => responses::body(recipe),
-        Api::Messages => messages::body(recipe),
-        Api::Embeddings => embeddings::body(recipe),
-        Api::Rerank => rerank::body(recipe),
-        Api::TgiGenerate => tgi::body(recipe),
-        Api::SglangGenerate => sglang::body(recipe),
-        Api::LlamaCompletion => llama::body(recipe),
-        Api::OllamaChat => ollama::chat_body(recipe),
-        Api::OllamaGenerate => ollama::generate_body(recipe),
-        Api::TritonGenerate => triton::body(recipe),
-    }
+    (Dialect::for_api(recipe.api).body)(recipe)
 }
 
-/// What a content says as messages, in the form in which the API sends them, pictures and all.
+/// A content as messages, in the form in which the API sends them, images included.
 pub fn messages(api: Api, content: &Content) -> Vec<Message> {
-    fields::turn(api, content)
+    body::turn(api, content)
 }
 
-/// What the bytes of one event, or of one whole answer, say.
-pub fn read(api: Api, json: &[u8]) -> Result<Saying<'_>, SayingError> {
-    match api {
-        Api::Chat | Api::Completions => openai::read(json),
-        Api::Responses => responses::read(json),
-        Api::Messages => messages::read(json),
-        Api::Embeddings => embeddings::read(json),
-        Api::Rerank => rerank::read(json),
-        Api::TgiGenerate => tgi::read(json),
-        Api::SglangGenerate => sglang::read(json),
-        Api::LlamaCompletion => llama::read(json),
-        Api::OllamaChat | Api::OllamaGenerate => ollama::read(json),
-        Api::TritonGenerate => triton::read(json),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_api_has_its_dialect() {
+        for api in Api::ALL {
+            assert_eq!(Dialect::for_api(api).api, api);
+        }
     }
 }

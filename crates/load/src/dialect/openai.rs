@@ -1,115 +1,109 @@
-//! OpenAI chat and completions, as vLLM, SGLang, llama.cpp, transformers and others speak them.
+//! OpenAI chat and completions, as vLLM, SGLang, llama.cpp, transformers and others serve them.
+//!
+//! The full reader here decides what is accepted and reports why a document is refused; ordinary
+//! documents are read by [`super::quick`] in half the time. Known keys must not come twice; unknown
+//! keys are passed over.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use inferometer_model::Prompt;
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::UsageAsk;
-use inferometer_model::{Message, Prompt};
-use serde::Serialize;
+use inferometer_model::record::Usage;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Value, json};
 
-use super::chunk::Document;
-use super::cursor::NotOrdinary;
-use super::wire::document;
-use super::{BodyRecipe, Saying, SayingError, fields, quick};
+use super::body::{self, Field};
+use super::json::{Loose, Parts, Text, WireToolCall, document};
+use super::quick::{self, NotOrdinary};
+use super::{BodyRecipe, ChoiceDelta, Chunk, ChunkError, Dialect};
 
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<Messages<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<Cow<'a, str>>,
-    /// `max_completion_tokens` is newer, but several servers ignore it in silence.
-    max_tokens: u32,
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    ignore_eos: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min_tokens: Option<u32>,
+pub(super) static DIALECTS: [Dialect; 2] = [
+    Dialect {
+        add_images: |message, images| body::add_parts(message, images, chat_image),
+        ..Dialect::new(Api::Chat, chat_body, read)
+    },
+    Dialect::new(Api::Completions, completions_body, read),
+];
+
+fn chat_image(url: &str) -> Value {
+    json!({"type": "image_url", "image_url": {"url": url}})
 }
 
-/// A chat: mostly one message of the user's, which is written without being taken apart.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Messages<'a> {
-    One([Plain<'a>; 1]),
-    Many(Vec<Cow<'a, Message>>),
-}
-
-#[derive(Serialize)]
-struct Plain<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    continuous_usage_stats: bool,
-}
-
-pub(super) fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
-    let stream_options = match recipe.usage {
-        UsageAsk::Continuous => {
-            Some(StreamOptions { include_usage: true, continuous_usage_stats: true })
+fn chat_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    let messages = match &recipe.content.prompt {
+        // Mostly one message of the user's, which is written without being taken apart.
+        Prompt::Text(text) if recipe.history.is_empty() && recipe.content.images.is_empty() => {
+            let message = vec![("role", Field::text("user")), ("content", Field::text(text))];
+            Field::List(vec![Field::Object(message)])
         }
-        UsageAsk::Final => {
-            Some(StreamOptions { include_usage: true, continuous_usage_stats: false })
-        }
-        UsageAsk::None => None,
+        Prompt::Text(_) | Prompt::Messages(_) => Field::Messages(body::messages(recipe)),
     };
-    let (messages, prompt) = if recipe.api == Api::Chat {
-        (Some(messages(recipe)), None)
+    openai_body(recipe, ("messages", messages))
+}
+
+fn completions_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
+    openai_body(recipe, ("prompt", body::prompt_text(recipe)))
+}
+
+fn openai_body<'a>(recipe: &BodyRecipe<'a>, prompt: (&'static str, Field<'a>)) -> Vec<u8> {
+    let stream_options = if recipe.streaming && recipe.usage != UsageAsk::None {
+        let is_continuous = recipe.usage == UsageAsk::Continuous;
+        Field::Object(vec![
+            ("include_usage", Field::Flag(true)),
+            ("continuous_usage_stats", Field::only_if(is_continuous)),
+        ])
     } else {
-        (None, Some(fields::prompt_text(recipe)))
+        Field::Absent
     };
-    let body = Body {
-        model: recipe.model,
-        messages,
+    let min_tokens = recipe.pinned.min_tokens.then_some(recipe.output_tokens);
+    let members = [
+        ("model", Field::text(recipe.model)),
         prompt,
-        max_tokens: recipe.output_tokens,
-        stream: recipe.streaming,
-        stream_options: stream_options.filter(|_| recipe.streaming),
-        ignore_eos: recipe.pinned.ignore_eos,
-        min_tokens: recipe.pinned.min_tokens.then_some(recipe.output_tokens),
-    };
-    fields::body(&body, recipe)
+        // `max_completion_tokens` is newer, but several servers ignore it in silence.
+        ("max_tokens", Field::Count(recipe.output_tokens)),
+        ("stream", Field::Flag(recipe.streaming)),
+        ("stream_options", stream_options),
+        ("ignore_eos", Field::only_if(recipe.pinned.ignore_eos)),
+        ("min_tokens", Field::optional_count(min_tokens)),
+    ];
+    body::write(recipe, members)
 }
 
-fn messages<'a>(recipe: &BodyRecipe<'a>) -> Messages<'a> {
-    if let Prompt::Text(text) = &recipe.content.prompt
-        && recipe.history.is_empty()
-        && recipe.content.images.is_empty()
-    {
-        return Messages::One([Plain { role: "user", content: text }]);
-    }
-    Messages::Many(fields::messages(recipe))
-}
-
-pub(super) fn read(json: &[u8]) -> Result<Saying<'_>, SayingError> {
+fn read(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     quick::read(json).or_else(|NotOrdinary| read_any(json))
 }
 
-/// Reads any document, within bounds, and says what is wrong with one that it refuses.
-pub(super) fn read_any(json: &[u8]) -> Result<Saying<'_>, SayingError> {
-    let Document { mut saying, error } = document(json)?;
-    saying.error = error.map(|error| error_text(&error));
-    Ok(saying)
+/// Reads any document within bounds, and reports what is wrong with one that it refuses.
+pub(super) fn read_any(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
+    let document: Document<'_> = document(json)?;
+    let mut error = document.error;
+    let mut choices = Vec::new();
+    for choice in document.choices.into_iter().flatten() {
+        choices.push(choice.delta);
+        error = error.or(choice.error);
+    }
+    Ok(Chunk {
+        choices,
+        usage: document.usage.map(Usage::from),
+        model: document.model.map(Text::into_name),
+        error: error.as_ref().map(error_text),
+        ends: false,
+    })
 }
 
-/// The words of an error body: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, or text.
+/// The text of an error body: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, or text.
 pub fn error_body_text(body: &[u8]) -> String {
-    let Ok(value) = serde_json::from_slice::<serde_json::Value>(body) else {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
         return String::from_utf8_lossy(body).trim().to_owned();
     };
     let error = ["error", "detail", "message"].iter().find_map(|key| value.get(key));
     error_text(error.unwrap_or(&value))
 }
 
-pub(super) fn error_text(error: &serde_json::Value) -> String {
+pub(super) fn error_text(error: &Value) -> String {
     if let Some(text) = error.as_str() {
         return text.to_owned();
     }
@@ -123,12 +117,222 @@ pub(super) fn error_text(error: &serde_json::Value) -> String {
     }
 }
 
+/// A stream's event or a whole answer.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    model: Option<Text<'a>>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+/// A set of the keys that an object had so far.
+#[derive(Default)]
+struct Keys(u32);
+
+impl Keys {
+    /// Notes a key; the second time is an error.
+    fn note<E: Error>(&mut self, place: u32, name: &'static str) -> Result<(), E> {
+        let bit = 1 << place;
+        if self.0 & bit != 0 {
+            return Err(E::duplicate_field(name));
+        }
+        self.0 |= bit;
+        Ok(())
+    }
+}
+
+struct Choice<'a> {
+    delta: ChoiceDelta<'a>,
+    error: Option<Value>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Choice<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ChoiceVisitor)
+    }
+}
+
+struct ChoiceVisitor;
+
+impl<'de> Visitor<'de> for ChoiceVisitor {
+    type Value = Choice<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a choice")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Choice<'de>, A::Error> {
+        let mut choice = Choice { delta: ChoiceDelta::default(), error: None };
+        let mut keys = Keys::default();
+        let mut logprobs = None;
+        while let Some(key) = members.next_key::<Text<'de>>()? {
+            match key.bytes() {
+                b"index" => {
+                    keys.note(0, "index")?;
+                    let index = members.next_value::<Loose>()?.number();
+                    choice.delta.index = index.and_then(|n| u16::try_from(n).ok()).unwrap_or(0);
+                }
+                b"delta" | b"message" => {
+                    keys.note(1, "delta")?;
+                    if let Some(message) = members.next_value::<Option<ChoiceMessage<'de>>>()? {
+                        message.fill(&mut choice.delta);
+                    }
+                }
+                b"text" => {
+                    keys.note(2, "text")?;
+                    choice.delta.content = members.next_value::<Option<Parts<'de>>>()?.map(|p| p.0);
+                }
+                b"finish_reason" => {
+                    keys.note(3, "finish_reason")?;
+                    let finish = members.next_value::<Option<Text<'de>>>()?;
+                    choice.delta.finish = finish.map(Text::into_name);
+                }
+                b"logprobs" => {
+                    keys.note(4, "logprobs")?;
+                    logprobs = members.next_value::<Option<WireLogprobs>>()?;
+                }
+                b"token_ids" => {
+                    keys.note(5, "token_ids")?;
+                    let ids = members.next_value::<Loose>()?.list_length();
+                    choice.delta.marked_tokens = ids.filter(|length| 0 < *length);
+                }
+                b"error" => {
+                    keys.note(6, "error")?;
+                    choice.error = members.next_value::<Option<Value>>()?;
+                }
+                _ => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        // Token ids count better than logprobs, whichever stood first.
+        let counted = logprobs.and_then(|logprobs| logprobs.tokens());
+        choice.delta.marked_tokens = choice.delta.marked_tokens.or(counted);
+        Ok(choice)
+    }
+}
+
+/// A delta, or a whole message.
+#[derive(Default)]
+struct ChoiceMessage<'a> {
+    role: bool,
+    content: Option<Cow<'a, [u8]>>,
+    reasoning: Option<Cow<'a, [u8]>>,
+    tool_call_bytes: Option<usize>,
+}
+
+impl<'a> ChoiceMessage<'a> {
+    fn fill(self, delta: &mut ChoiceDelta<'a>) {
+        delta.role = self.role;
+        delta.content = self.content;
+        delta.reasoning = self.reasoning;
+        delta.tool_call_bytes = self.tool_call_bytes;
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ChoiceMessage<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ChoiceMessageVisitor)
+    }
+}
+
+struct ChoiceMessageVisitor;
+
+impl<'de> Visitor<'de> for ChoiceMessageVisitor {
+    type Value = ChoiceMessage<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a message, or a part of one")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ChoiceMessage<'de>, A::Error> {
+        let mut message = ChoiceMessage::default();
+        let mut keys = Keys::default();
+        while let Some(key) = members.next_key::<Text<'de>>()? {
+            match key.bytes() {
+                b"role" => {
+                    keys.note(0, "role")?;
+                    message.role = members.next_value::<Option<IgnoredAny>>()?.is_some();
+                }
+                b"content" => {
+                    keys.note(1, "content")?;
+                    message.content = members.next_value::<Option<Parts<'de>>>()?.map(|p| p.0);
+                }
+                // Servers have two names for it, and some send both.
+                b"reasoning_content" | b"reasoning" => {
+                    let reasoning = members.next_value::<Option<Parts<'de>>>()?.map(|p| p.0);
+                    message.reasoning = message.reasoning.or(reasoning);
+                }
+                b"tool_calls" => {
+                    keys.note(2, "tool_calls")?;
+                    let calls = members.next_value::<Option<Vec<WireToolCall>>>()?;
+                    message.tool_call_bytes = calls
+                        .filter(|calls| !calls.is_empty())
+                        .map(|calls| calls.iter().map(WireToolCall::bytes).sum());
+                }
+                _ => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// Chat has `content`, completions have `tokens`: a list with one entry per token.
+#[derive(Deserialize)]
+struct WireLogprobs {
+    #[serde(default)]
+    content: Loose,
+    #[serde(default)]
+    tokens: Loose,
+}
+
+impl WireLogprobs {
+    fn tokens(&self) -> Option<u32> {
+        self.content.list_length().or_else(|| self.tokens.list_length())
+    }
+}
+
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Loose,
+    #[serde(default)]
+    completion_tokens: Loose,
+    #[serde(default)]
+    prompt_tokens_details: Option<WirePromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct WirePromptDetails {
+    #[serde(default)]
+    cached_tokens: Loose,
+}
+
+impl From<WireUsage> for Usage {
+    fn from(usage: WireUsage) -> Self {
+        Self {
+            prompt_tokens: usage.prompt_tokens.number(),
+            completion_tokens: usage.completion_tokens.number(),
+            cached_tokens: usage
+                .prompt_tokens_details
+                .and_then(|details| details.cached_tokens.number()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
 
-    use inferometer_model::Content;
     use inferometer_model::observations::PinnedOutput;
+    use inferometer_model::{Content, Message};
     use serde_json::{Map, Value, json};
 
     use super::*;
@@ -151,7 +355,7 @@ mod tests {
     }
 
     fn body_text(recipe: &BodyRecipe<'_>) -> String {
-        String::from_utf8(body(recipe)).unwrap()
+        String::from_utf8(super::super::body(recipe)).unwrap()
     }
 
     #[test]
@@ -186,7 +390,7 @@ mod tests {
             pinned,
             ..recipe(Api::Chat, UsageAsk::None)
         };
-        let body: Value = serde_json::from_slice(&body(&recipe)).unwrap();
+        let body: Value = serde_json::from_slice(&super::super::body(&recipe)).unwrap();
         assert_eq!(body["messages"][1], json!({"role": "assistant", "content": "ho"}));
         assert_eq!(body["messages"][2]["content"][0], json!({"type": "text", "text": "and now?"}));
         assert_eq!(body["messages"][2]["content"][1]["type"], "image_url");
@@ -203,9 +407,9 @@ mod tests {
 
     #[test]
     fn a_delta_is_read_without_copying_its_text() {
-        let saying =
+        let chunk =
             read(br#"{"model":"m","choices":[{"index":1,"delta":{"content":"ab"}}]}"#).unwrap();
-        let part = &saying.choices[0];
+        let part = &chunk.choices[0];
         assert_eq!(part.index, 1);
         assert!(matches!(part.content, Some(std::borrow::Cow::Borrowed(b"ab"))));
         assert!(!part.role && part.finish.is_none() && part.marked_tokens.is_none());
@@ -236,8 +440,8 @@ mod tests {
             ("[1]", None),
         ] {
             let json = format!(r#"{{"usage":{{"completion_tokens":{written}}}}}"#);
-            let saying = read(json.as_bytes()).unwrap();
-            assert_eq!(saying.usage.unwrap().completion_tokens, meant, "{written}");
+            let chunk = read(json.as_bytes()).unwrap();
+            assert_eq!(chunk.usage.unwrap().completion_tokens, meant, "{written}");
         }
     }
 
@@ -250,27 +454,27 @@ mod tests {
 
     #[test]
     fn lone_surrogates_are_text() {
-        let saying = read(br#"{"choices":[{"delta":{"content":"a\ud800b"}}]}"#).unwrap();
-        let content = saying.choices[0].content.as_deref().unwrap();
+        let chunk = read(br#"{"choices":[{"delta":{"content":"a\ud800b"}}]}"#).unwrap();
+        let content = chunk.choices[0].content.as_deref().unwrap();
         assert!(content.starts_with(b"a") && content.ends_with(b"b"));
     }
 
     #[test]
     fn reasoning_and_tool_calls_are_output_of_their_own() {
-        let saying = read(
+        let chunk = read(
             br#"{"choices":[{"delta":{"reasoning_content":"hm","tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}}]}"#,
         )
         .unwrap();
-        assert_eq!(saying.choices[0].reasoning.as_deref(), Some(&b"hm"[..]));
-        assert_eq!(saying.choices[0].tool_call_bytes, Some(3));
+        assert_eq!(chunk.choices[0].reasoning.as_deref(), Some(&b"hm"[..]));
+        assert_eq!(chunk.choices[0].tool_call_bytes, Some(3));
     }
 
     #[test]
     fn output_in_another_form_is_output_all_the_same() {
         let part = |choice: &str| {
             let json = format!(r#"{{"choices":[{{"delta":{choice}}}]}}"#);
-            let saying = read(json.as_bytes()).unwrap();
-            let part = &saying.choices[0];
+            let chunk = read(json.as_bytes()).unwrap();
+            let part = &chunk.choices[0];
             (part.content.as_ref().map(|text| text.len()), part.tool_call_bytes)
         };
         assert_eq!(part(r#"{"content":[{"type":"text","text":"hi"}]}"#), (Some(2), None));

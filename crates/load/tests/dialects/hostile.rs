@@ -73,12 +73,12 @@ fn a_line_belongs_to_the_read_that_completed_it() {
 fn an_answer_that_breaks_off_is_never_whole() {
     for (api, stream) in streams() {
         // Vectors come whole, and nothing marks Triton's end.
-        if !api.streams() || api == Api::TritonGenerate {
+        if !api.generates() || api == Api::TritonGenerate {
             continue;
         }
         let mark = if api == Api::Chat { "data:[DONE]\n\n" } else { "" };
         let stream = stream.strip_suffix(mark).unwrap().trim_end();
-        let separator = if api.streams_lines() { "\n" } else { "\n\n" };
+        let separator = if api.facts().streams_lines { "\n" } else { "\n\n" };
         let last = stream.rfind(separator).map_or(0, |place| place + separator.len());
         // Without its last brace an event is not dispatched, and a line does not parse.
         for end in [last, stream.len() - 1] {
@@ -123,7 +123,7 @@ fn errors_in_a_stream_are_errors_in_every_dialect() {
 #[test]
 fn vectors_and_scores_are_one_output_without_tokens() {
     for (api, body) in streams() {
-        if api.streams() {
+        if api.generates() {
             continue;
         }
         let (answer, ended) = whole(api, &body);

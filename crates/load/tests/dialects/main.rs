@@ -27,9 +27,9 @@ fn read(api: Api, stream: &str) -> (Answer, Result<(), Failure>) {
 }
 
 fn framing(api: Api) -> Framing {
-    if api.streams_lines() {
+    if api.facts().streams_lines {
         Framing::JsonLines
-    } else if api.streams() {
+    } else if api.generates() {
         Framing::EventStream
     } else {
         Framing::Whole

@@ -32,6 +32,7 @@ fn an_endpoint_is_joined_to_the_prefix() {
 #[test]
 fn names_are_the_stored_ones() {
     for api in Api::ALL {
+        assert_eq!(api.facts().api, api, "the table is in the order of the variants");
         assert_eq!(serde_json::to_value(api).unwrap(), api.name());
     }
 }
@@ -46,8 +47,8 @@ fn every_endpoint_is_found_again_in_its_own_path_and_taken_off_when_pasted() {
                 "/generate" => Api::SglangGenerate,
                 _ => api,
             };
-            assert_eq!(Api::of_path(&path), Some(expected), "{path}");
-            assert_eq!(Api::of_path(&format!("/team{path}/")), Some(expected), "{path}");
+            assert_eq!(Api::from_path(&path), Some(expected), "{path}");
+            assert_eq!(Api::from_path(&format!("/team{path}/")), Some(expected), "{path}");
             assert_eq!(parsed(&format!("http://h:1/team{path}")), "http://h:1/team", "{path}");
         }
     }
@@ -57,9 +58,9 @@ fn every_endpoint_is_found_again_in_its_own_path_and_taken_off_when_pasted() {
 #[test]
 fn what_is_no_endpoint_names_no_api() {
     for path in ["", "/", "/v1", "/v1/models", "/v2/rerank", "/chat/completions", "/regenerate"] {
-        assert_eq!(Api::of_path(path), None, "{path}");
+        assert_eq!(Api::from_path(path), None, "{path}");
     }
-    assert_eq!(Api::of_path("/v2/models/m/versions/3/generate"), Some(Api::TritonGenerate));
+    assert_eq!(Api::from_path("/v2/models/m/versions/3/generate"), Some(Api::TritonGenerate));
     assert_eq!(parsed("http://h/v2/models/m/versions/3/generate_stream"), "http://h");
 }
 
@@ -99,10 +100,10 @@ fn what_cannot_be_measured_is_named() {
 #[test]
 fn what_an_api_sets_itself_is_where_its_body_has_it() {
     for api in Api::ALL {
-        assert!(!api.own_fields().is_empty(), "{api}");
+        assert!(!api.facts().own_fields.is_empty(), "{api}");
     }
-    assert!(Api::OllamaChat.own_fields().contains(&"num_predict"));
-    assert_eq!(Api::OllamaChat.container(), Some("options"));
-    assert!(Api::Responses.own_fields().contains(&"max_output_tokens"));
-    assert_eq!(Api::ALL.map(Api::output_tokens_min).iter().max(), Some(&16));
+    assert!(Api::OllamaChat.facts().own_fields.contains(&"num_predict"));
+    assert_eq!(Api::OllamaChat.facts().container, Some("options"));
+    assert!(Api::Responses.facts().own_fields.contains(&"max_output_tokens"));
+    assert_eq!(Api::ALL.map(|api| api.facts().output_tokens_min).iter().max(), Some(&16));
 }

@@ -9,9 +9,9 @@ use crate::endpoint::Api;
 pub(super) fn check(api: Api, workload: &Workload) -> Result<(), SpecError> {
     let body = &workload.body;
     let wanted = [
-        (body.adapters.is_some(), "--lora", Api::takes_adapters as fn(Api) -> bool),
-        (body.images.is_some(), "--images", Api::takes_images),
-        (converses(&workload.source), "--turns", Api::converses),
+        (body.adapters.is_some(), "--lora", (|api| api.facts().takes_adapters) as fn(Api) -> bool),
+        (body.images.is_some(), "--images", |api| api.facts().takes_images),
+        (converses(&workload.source), "--turns", Api::generates),
     ];
     for (is_wanted, flag, can) in wanted {
         if is_wanted && !can(api) {
@@ -37,7 +37,7 @@ fn converses(source: &Source) -> bool {
 }
 
 fn check_fields(api: Api, fields: &Map<String, Value>) -> Result<(), SpecError> {
-    let inner = match api.container().and_then(|name| Some((name, fields.get(name)?))) {
+    let inner = match api.facts().container.and_then(|name| Some((name, fields.get(name)?))) {
         Some((_, Value::Object(inner))) => Some(inner),
         Some((name, _)) => return Err(SpecError::NotAnObject(name)),
         None => None,
@@ -45,7 +45,7 @@ fn check_fields(api: Api, fields: &Map<String, Value>) -> Result<(), SpecError> 
     let is_set = |field: &str| {
         fields.contains_key(field) || inner.is_some_and(|inner| inner.contains_key(field))
     };
-    match api.own_fields().iter().find(|field| is_set(field)) {
+    match api.facts().own_fields.iter().find(|field| is_set(field)) {
         Some(field) => Err(SpecError::OwnField(field)),
         None => Ok(()),
     }

@@ -23,7 +23,7 @@ pub(super) fn examine(target: &Target) -> Result<Vec<Finding>, Failure> {
         findings.push(sampling(target)?);
     }
     findings.push(unknown_field(target)?);
-    if target.api.names_model() {
+    if target.api.facts().names_model {
         findings.push(other_model(target)?);
     }
     Ok(findings)

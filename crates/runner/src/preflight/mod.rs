@@ -78,7 +78,7 @@ fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String, Fail
         Some(model) => Ok(model.clone()),
         None => first_model(target, secrets).map(|model| model.id).or_else(|failure| {
             // A server with one model need not list it.
-            if spec.api.names_model() { Err(failure) } else { Ok(UNNAMED.to_owned()) }
+            if spec.api.facts().names_model { Err(failure) } else { Ok(UNNAMED.to_owned()) }
         }),
     }
 }
@@ -202,7 +202,7 @@ fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections)
 
 /// The length to ask of a probe's answer: some APIs refuse very short ones.
 pub fn probe_tokens(api: Api, wanted: u32) -> u32 {
-    wanted.max(api.output_tokens_min())
+    wanted.max(api.facts().output_tokens_min)
 }
 
 /// One question, outside of any run.
@@ -253,7 +253,7 @@ mod tests {
     fn only_an_api_with_the_fields_can_always_pin() {
         for api in Api::ALL {
             let refused = pinning::check(api, PinOutput::Always).is_err();
-            assert_eq!(refused, api.pins() == (false, false), "{api}");
+            assert_eq!(refused, !api.facts().ignore_eos && !api.facts().min_tokens, "{api}");
             assert!(pinning::check(api, PinOutput::Auto).is_ok(), "{api}");
         }
     }

@@ -3,7 +3,7 @@
 
 use inferometer_load::target::Target;
 use inferometer_model::Outcome;
-use inferometer_model::endpoint::Api;
+use inferometer_model::endpoint::{Api, ApiFacts};
 use inferometer_model::observations::PinnedOutput;
 use inferometer_model::spec::{PinOutput, Workload};
 
@@ -30,7 +30,7 @@ pub enum Pinning {
 
 /// Refuses what no server of this API could do, before one is asked.
 pub(super) fn check(api: Api, wanted: PinOutput) -> Result<(), Failure> {
-    if wanted != PinOutput::Always || api.pins() != (false, false) {
+    if wanted != PinOutput::Always || api.facts().ignore_eos || api.facts().min_tokens {
         return Ok(());
     }
     Err(Failure::usage(format!(
@@ -65,8 +65,8 @@ pub(super) fn find(target: &Target, workload: &Workload) -> Result<PinnedOutput,
 }
 
 pub fn ask(target: &Target) -> Result<Pinning, Failure> {
-    let (ignore_eos, min_tokens) = target.api.pins();
-    if (ignore_eos, min_tokens) == (false, false) {
+    let ApiFacts { ignore_eos, min_tokens, .. } = *target.api.facts();
+    if !ignore_eos && !min_tokens {
         return Ok(Pinning::NoSuchFields);
     }
     let has = |pinned: &PinnedOutput| {

@@ -76,20 +76,7 @@ impl Sheet {
 
 /// That tool's word for the API; ours where it has none.
 pub(crate) fn backend(api: Api) -> &'static str {
-    match api {
-        Api::Completions => "openai",
-        Api::Chat => "openai-chat",
-        Api::Embeddings => "openai-embeddings",
-        Api::Rerank => "vllm-rerank",
-        Api::Responses
-        | Api::Messages
-        | Api::TgiGenerate
-        | Api::SglangGenerate
-        | Api::LlamaCompletion
-        | Api::OllamaChat
-        | Api::OllamaGenerate
-        | Api::TritonGenerate => api.name(),
-    }
+    api.facts().vllm_backend.unwrap_or(api.name())
 }
 
 /// What grows while the records are read.
