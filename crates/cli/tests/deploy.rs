@@ -1,6 +1,6 @@
 //! Servers that are put up for a measurement: our own engine as the command, and what goes wrong.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

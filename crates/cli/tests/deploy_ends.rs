@@ -1,6 +1,6 @@
 //! How servers end that were put up for a measurement: never ready, dying, told to by a signal.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -15,7 +15,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What `matrix` understands without putting anything up: built-in matrices and files, and what is
 //! refused.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! What a dry run of a suite tells: requests, tokens, time and money, as far as they are known.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! What `suite` understands: built-in suites and files, what may be said beside them, and
 //! what is refused.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Adapters: a record judges the answered model by the one that its body asked for.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

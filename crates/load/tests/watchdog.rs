@@ -1,6 +1,6 @@
 //! A run that brings no output any more is ended; one that does is left alone, however long.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

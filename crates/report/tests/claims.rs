@@ -1,11 +1,8 @@
 //! The claim checker against a published report: its numbers are true, its prose is not always.
 #![expect(clippy::print_stdout, reason = "the figures of the checker are what this test shows")]
 
-#[path = "claims/any.rs"]
 mod any;
-#[path = "claims/places.rs"]
 mod places;
-#[path = "claims/published.rs"]
 mod published;
 
 use std::collections::BTreeMap;

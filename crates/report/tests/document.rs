@@ -2,7 +2,7 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "events of Markdown that are only words")]
 
-mod samples;
+use crate::samples;
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-#[path = "sets/made.rs"]
 mod made;
 
 use inferometer_analysis::Severity;

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
+use crate::support;
 
 use std::sync::LazyLock;
 

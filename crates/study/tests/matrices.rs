@@ -1,6 +1,6 @@
 //! Matrices: which points there are, which share a server, and which preset comes next.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 

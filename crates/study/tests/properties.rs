@@ -1,6 +1,6 @@
 //! What holds for every campaign, whatever its runs come to.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 

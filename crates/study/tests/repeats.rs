@@ -1,6 +1,6 @@
 //! Repeated runs: their order, their seeds, and when they are enough.
 
-mod support;
+use crate::support;
 
 use inferometer_model::campaign::{CampaignSpec, Level, Order, Point, Question, StopAt};
 use inferometer_study::{Reading, Study, StudyError};

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod support;
+use crate::support;
 
 use inferometer_analysis::set::FoundLimit;
 use inferometer_model::campaign::{

@@ -1,6 +1,6 @@
 //! What a campaign reads in a stored summary.
 
-mod support;
+use crate::support;
 
 use inferometer_analysis::{Severity, Summary, Verdict, Warning};
 use inferometer_model::campaign::{

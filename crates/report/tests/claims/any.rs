@@ -4,7 +4,7 @@ use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::claims::{Ruling, Scope, check};
 use proptest::prelude::*;
 
-use crate::published::r1;
+use crate::claims::published::r1;
 
 const LEVELS: [u32; 5] = [2, 4, 8, 16, 32];
 const METRICS: [(&str, &str); 2] = [("TTFT", "ttft"), ("TPOT", "tpot")];

@@ -4,7 +4,7 @@ use inferometer_report::narrative::Facts;
 use inferometer_report::narrative::claims::{Ruling, Scope, check};
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
 
-use crate::published::r1;
+use crate::claims::published::r1;
 
 fn holds(text: &str, scenario: &str, facts: &Facts) -> bool {
     let scope = if scenario.is_empty() { Scope::Page } else { Scope::Scenario(scenario) };

@@ -9,7 +9,7 @@ use inferometer_report::document::{html, markdown};
 use inferometer_report::narrative::Narrative;
 use inferometer_report::pages::{self, SuiteInput};
 
-use crate::made::suite;
+use crate::documents::made::suite;
 
 fn page_of(set: &SetSummary, points: &[PointResult]) -> Document {
     pages::suite(&SuiteInput { set, points, narrative: &Narrative::default() })

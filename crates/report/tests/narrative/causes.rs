@@ -3,9 +3,9 @@
 use inferometer_model::campaign::Prompts;
 use serde_json::{Value, json};
 
-use crate::made::{Change, MadeSet, suite, sweep_with};
-use crate::narrated;
-use crate::reading::says;
+use crate::narrative::made::{Change, MadeSet, suite, sweep_with};
+use crate::narrative::narrated;
+use crate::narrative::reading::says;
 
 const WARM: Change = |document| {
     document["workload"]["audit"]["cache"]["share"] = 0.25.into();

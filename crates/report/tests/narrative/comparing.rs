@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::made::{Change, rates, suite, sweep_with};
-use crate::narrated;
-use crate::reading::says;
+use crate::narrative::made::{Change, rates, suite, sweep_with};
+use crate::narrative::narrated;
+use crate::narrative::reading::says;
 
 /// The throughput of a level, known to within a share of it.
 fn throughput(document: &mut Value, value: f64, within: f64) {

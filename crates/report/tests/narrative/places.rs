@@ -5,7 +5,7 @@ use std::fmt::Write;
 use inferometer_report::document::{Block, Document, Section, Span};
 use inferometer_report::narrative::Narrative;
 
-use crate::reading::{all, words};
+use crate::narrative::reading::{all, words};
 
 /// A part of a page that a link can lead to, with all the words that stand in it.
 struct Place {

@@ -17,8 +17,8 @@ use inferometer_report::narrative::{FactUnit, Facts, Narrative};
 use inferometer_report::pages::{self, SuiteInput};
 use serde_json::{Value, json};
 
-use crate::made::{MadeSet, rates, repeated, suite, summary, sweep, unchanged};
-use crate::reading::{all, check, page, words};
+use crate::narrative::made::{MadeSet, rates, repeated, suite, summary, sweep, unchanged};
+use crate::narrative::reading::{all, check, page, words};
 
 fn value(facts: &Facts, scenario: Option<&str>, quantity: &str, statistic: Option<&str>) -> f64 {
     facts.facts[facts.find(scenario, quantity, statistic).unwrap()].value

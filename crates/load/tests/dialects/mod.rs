@@ -5,8 +5,7 @@
 
 mod documented;
 mod hostile;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 mod wire;
 
 use inferometer_load::answer::{Answer, AnswerReader, Failure, Framing};

@@ -1,0 +1,13 @@
+//! All integration tests of this crate, in one binary: linking is most of their cost.
+
+mod adapters;
+mod bodies;
+mod captures;
+mod conversations;
+mod dialects;
+mod drivers;
+mod faults;
+mod http2;
+mod sums;
+mod support;
+mod watchdog;

@@ -1,0 +1,17 @@
+//! All integration tests of this crate, in one binary: linking is most of their cost.
+
+mod calibration;
+mod charts;
+mod claims;
+mod comparison;
+mod docs;
+mod document;
+mod documents;
+mod imports;
+mod judgements;
+mod matrix;
+mod narrative;
+mod pages;
+mod results;
+mod samples;
+mod sets;
