@@ -1,26 +1,28 @@
 //! The project's chores: `cargo xtask test` is the one test command.
 
-#![expect(clippy::print_stderr, reason = "a chore talks to whoever runs it")]
+#![expect(clippy::print_stderr, reason = "a chore reports its progress")]
 
 mod browser;
 mod deployments;
 mod exports;
+mod goldens;
+mod lines;
 mod prompts;
-mod rivals;
 mod simulate_speed;
 #[cfg(test)]
 mod tidy;
 
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test                formatting, lints, all quick tests, documentation
 cargo xtask docs                rewrite the documentation that is generated from the code
-cargo xtask statistics [--runs N] [--seed N]   do intervals cover, and comparisons find, what is known
-                                to be true? A thousand simulated runs of each kind, then searches
-                                and sweeps of engines drawn at random (many minutes);
-                                INFEROMETER_ENGINES draws so many of each instead
+cargo xtask statistics [--runs N] [--seed N]   check on simulated runs with a known truth that
+                                intervals cover it and comparisons find it, then searches and sweeps
+                                of random engines (many minutes); INFEROMETER_ENGINES sets their
+                                number
 cargo xtask real-server URL…    measure servers that you started, every way this tool can (slow)
 ";
 
@@ -28,34 +30,80 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => test(),
-        ["docs"] => docs(),
-        ["real-server", urls @ ..] if !urls.is_empty() => urls.iter().all(|url| real_server(url)),
-        ["statistics", words @ ..] => statistics(words),
-        ["rivals", words @ ..] => beside_rivals(words),
-        ["deployments"] => put_up(None),
-        ["deployments", program] => put_up(Some(program)),
-        ["exports"] => before_readers(None),
-        ["exports", program] => before_readers(Some(program)),
-        ["drop-in", words @ ..] => drop_in(words),
-        ["browser", files @ ..] => in_browser(files),
-        ["prompts", python, tokenizer] => prompts(python, tokenizer),
-        ["simulate-speed", words @ ..] => simulate_speed(words),
+        ["test"] => return exit(test()),
+        ["docs"] => return exit(docs()),
+        ["real-server", urls @ ..] if !urls.is_empty() => {
+            return exit(urls.iter().all(|url| real_server(url)));
+        }
+        ["statistics", words @ ..] => return exit(statistics(words)),
+        ["lines"] => lines::lines(Path::new(".")),
+        ["goldens", "record", folder, program @ ..] => {
+            program_or_build(program).and_then(|made| goldens::record(&made, Path::new(folder)))
+        }
+        ["goldens", "compare", folder, program @ ..] => {
+            program_or_build(program).and_then(|made| goldens::compare(&made, Path::new(folder)))
+        }
+        ["deployments", program @ ..] => program_or_build(program)
+            .and_then(|made| deployments::deployments(&made, &target_folder()))
+            .map(|()| String::new()),
+        ["exports", program @ ..] => program_or_build(program)
+            .and_then(|made| exports::exports(&made, &target_folder()))
+            .map(|()| String::new()),
+        ["browser", files @ ..] => browser::browser(files, make_samples).map(|()| String::new()),
+        ["prompts", python, tokenizer] => program_or_build(&[])
+            .and_then(|made| prompts::prompts(&made, python, tokenizer, &target_folder())),
+        ["simulate-speed", words @ ..] => {
+            program_or_build(&[]).and_then(|made| simulate_speed::simulate_speed(&made, words))
+        }
         _ => {
             eprint!(
                 "{HELP}{}{}{}{}{}{}{}",
+                lines::HELP,
+                goldens::HELP,
                 browser::HELP,
                 deployments::HELP,
                 exports::HELP,
                 simulate_speed::HELP,
                 prompts::HELP,
-                rivals::HELP,
-                rivals::DROP_IN_HELP
             );
             return ExitCode::from(2);
         }
     };
+    match done {
+        Ok(text) => {
+            eprintln!("{}", text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn exit(done: bool) -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+}
+
+/// The program that is named, or ours, built in release mode.
+fn program_or_build(named: &[&str]) -> Result<PathBuf, String> {
+    if let [program] = named {
+        return std::path::absolute(program).map_err(|error| error.to_string());
+    }
+    if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
+        return Err("the program was not built".to_owned());
+    }
+    std::path::absolute(target_folder().join("release/inferometer"))
+        .map_err(|error| error.to_string())
+}
+
+fn make_samples(folder: &str) -> bool {
+    let example = ["run", "--package", "inferometer-report", "--example", "sample_report", "--"];
+    cargo(example.into_iter().chain([folder]))
 }
 
 fn test() -> bool {
@@ -71,7 +119,7 @@ fn docs() -> bool {
         let arguments = ["test", "--package", package].into_iter().chain(tests);
         run(cargo_command(arguments).env("INFEROMETER_REWRITE_DOCS", "1"))
     };
-    rewrite("inferometer-report", ["--test", "docs"])
+    rewrite("inferometer-report", ["--test=it", "docs::"])
         && rewrite("inferometer-cli", ["--bins", "the_page_about_the_file"])
 }
 
@@ -88,99 +136,26 @@ fn real_server(url: &str) -> bool {
     })
 }
 
-/// What is drawn at random and searched, and how many of it in the chore's own size.
+/// Tests that draw random engines: title, package, test and how many engines by default.
 const ENGINES: [(&str, &str, &str, u32); 2] = [
-    ("limits of queues, by theory", "inferometer-study", "known_limits", 400),
-    ("knees and limits of the embedded engine", "inferometer-cli", "sweep_truth", 40),
+    ("limits of queues, by theory", "inferometer-study", "known_limits::", 400),
+    ("knees and limits of the embedded engine", "inferometer-cli", "sweep_truth::", 40),
 ];
 
-/// All of it, though a part fails: who waits so long wants to know the rest.
+/// Runs every part even if one fails.
 fn statistics(words: &[&str]) -> bool {
     let run = ["run", "--release", "--package", "inferometer-analysis", "--example", "coverage"];
     let mut holds = cargo(run.into_iter().chain(["--"]).chain(words.iter().copied()));
     for (what, package, test, nightly) in ENGINES {
         let engines = std::env::var("INFEROMETER_ENGINES").unwrap_or_else(|_| nightly.to_string());
-        let arguments = ["test", "--release", "--quiet", "--package", package, "--test", test];
+        let arguments =
+            ["test", "--release", "--quiet", "--package", package, "--test", "it", test];
         let found = self::run(cargo_command(arguments).env("INFEROMETER_ENGINES", &engines));
         let word = if found { "holds" } else { "DOES NOT HOLD" };
         eprintln!("{what}, {engines} drawn: {word}");
         holds &= found;
     }
     holds
-}
-
-fn in_browser(files: &[&str]) -> bool {
-    let example = ["run", "--package", "inferometer-report", "--example", "sample_report", "--"];
-    let make_samples = |folder: &str| cargo(example.into_iter().chain([folder]));
-    browser::browser(files, make_samples).inspect_err(|why| eprintln!("browser: {why}")).is_ok()
-}
-
-fn put_up(program: Option<&str>) -> bool {
-    if program.is_none() && !cargo(["build", "--release", "--package", "inferometer-cli"]) {
-        return false;
-    }
-    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let folder = std::path::Path::new(&folder);
-    let made = folder.join("release/inferometer");
-    let program = program.map_or(made.as_path(), std::path::Path::new);
-    let tried = deployments::deployments(program, folder);
-    tried.inspect_err(|why| eprintln!("deployments: {why}")).is_ok()
-}
-
-fn before_readers(program: Option<&str>) -> bool {
-    if program.is_none() && !cargo(["build", "--release", "--package", "inferometer-cli"]) {
-        return false;
-    }
-    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let folder = std::path::Path::new(&folder);
-    let made = folder.join("release/inferometer");
-    let program = program.map_or(made.as_path(), std::path::Path::new);
-    exports::exports(program, folder).inspect_err(|why| eprintln!("exports: {why}")).is_ok()
-}
-
-fn beside_rivals(words: &[&str]) -> bool {
-    let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
-    rivals::rivals(words, build).inspect_err(|why| eprintln!("rivals: {why}")).is_ok()
-}
-
-fn drop_in(words: &[&str]) -> bool {
-    let build = || cargo(["build", "--release", "--package", "inferometer-cli"]);
-    rivals::drop_in(words, build).inspect_err(|why| eprintln!("drop-in: {why}")).is_ok()
-}
-
-fn simulate_speed(words: &[&str]) -> bool {
-    if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
-        return false;
-    }
-    let folder = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let made = std::path::Path::new(&folder).join("release/inferometer");
-    match simulate_speed::simulate_speed(&made, words) {
-        Ok(table) => {
-            eprint!("{table}");
-            true
-        }
-        Err(why) => {
-            eprintln!("simulate-speed: {why}");
-            false
-        }
-    }
-}
-
-fn prompts(python: &str, tokenizer: &str) -> bool {
-    if !cargo(["build", "--release", "--package", "inferometer-cli"]) {
-        return false;
-    }
-    let made = std::path::Path::new("target/release/inferometer");
-    match prompts::prompts(made, python, tokenizer, std::path::Path::new("target")) {
-        Ok(words) => {
-            eprintln!("{words}");
-            true
-        }
-        Err(why) => {
-            eprintln!("prompts: {why}");
-            false
-        }
-    }
 }
 
 fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> bool {

@@ -34,7 +34,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-const CODE_LINES_MAX: usize = 400;
 const VAGUE_NAMES: [&str; 6] = ["utils", "util", "common", "helpers", "types", "misc"];
 
 fn root() -> PathBuf {
@@ -63,12 +62,6 @@ fn files(extensions: &[&str]) -> BTreeMap<String, String> {
     found
 }
 
-/// Lines that are neither blank nor comments, without the unit tests at the file's end.
-fn code_lines(text: &str) -> usize {
-    let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(text);
-    code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
-}
-
 #[test]
 fn crates_use_only_what_the_arrows_allow() {
     for (name, allowed) in ARROWS {
@@ -84,14 +77,6 @@ fn crates_use_only_what_the_arrows_allow() {
     let known = ARROWS.len();
     let present = std::fs::read_dir(root().join("crates")).unwrap().count();
     assert_eq!(present, known, "a crate without arrows");
-}
-
-#[test]
-fn files_stay_small() {
-    for (place, text) in files(&["rs"]) {
-        let lines = code_lines(&text);
-        assert!(lines <= CODE_LINES_MAX, "{place} has {lines} lines of code");
-    }
 }
 
 #[test]

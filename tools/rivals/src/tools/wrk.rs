@@ -8,9 +8,9 @@ use std::process::Command;
 use serde_json::json;
 
 use super::INPUT_TOKENS;
-use crate::rivals::program::{Run, words};
-use crate::rivals::tokenizer;
-use crate::rivals::tool::{Extent, Load, Report};
+use crate::program::{Run, words};
+use crate::tokenizer;
+use crate::tool::{Extent, Load, Report};
 
 pub(crate) fn version() -> Result<String, String> {
     let remedy = || "not installed; the system has a package `wrk`".to_owned();

@@ -1,4 +1,4 @@
-//! `cargo xtask drop-in`: one command line, given to `vllm bench serve` and to ours, on the same
+//! `cargo rivals drop-in`: one command line, given to `vllm bench serve` and to ours, on the same
 //! paced engine.
 //!
 //! Where the definitions agree, so must the values; where vLLM's client misreads a legal stream,
@@ -21,7 +21,7 @@ use super::tool::Tool;
 use result::Figures;
 
 pub(crate) const HELP: &str = "\
-cargo xtask drop-in [FLAGS]     our `bench serve` beside the real one, on the same engine, and our
+cargo rivals drop-in [FLAGS]    our `bench serve` beside the real one, on the same engine, and our
                                 sweep in vLLM's plot tool; flags as for rivals (slow)
 ";
 
@@ -59,13 +59,13 @@ struct Order {
     flags: &'static str,
 }
 
-pub(crate) fn drop_in(words: &[&str], build: impl FnOnce() -> bool) -> Result<(), String> {
+pub(crate) fn drop_in(words: &[&str]) -> Result<(), String> {
     let options = Options::parse(words)?;
     if let Some(folder) = &options.install {
         super::install::install(folder, &[Tool::Vllm])?;
         return plot::install(folder);
     }
-    if options.binary.is_none() && !build() {
+    if options.binary.is_none() && !super::build() {
         return Err("our own program was not built".to_owned());
     }
     let bench = Bench::new(&options, &super::target_folder()?)?;

@@ -2,8 +2,8 @@
 
 use super::result::Figures;
 use super::{Client, Order, measure};
-use crate::rivals::bench::Bench;
-use crate::rivals::table::{Table, or_dash};
+use crate::bench::Bench;
+use crate::table::{Table, or_dash};
 
 const REQUESTS: f64 = 8.0;
 const TOKENS: f64 = 32.0;

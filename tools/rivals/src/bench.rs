@@ -56,7 +56,7 @@ impl Bench {
     pub(crate) fn package_version(&self, tool: Tool) -> Result<String, String> {
         let missing = || {
             let folder = self.environments.display();
-            format!("not installed; `cargo xtask rivals --install {folder} --only {}`", tool.name())
+            format!("not installed; `cargo rivals --install {folder} --only {}`", tool.name())
         };
         let package = tool.package().ok_or_else(missing)?;
         if !tool.program(self).is_file() {

@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{INPUT_TOKENS, number, percentiles};
-use crate::rivals::program::{Run, words};
-use crate::rivals::tool::{Extent, Load, Report};
+use crate::program::{Run, words};
+use crate::tool::{Extent, Load, Report};
 
 pub(crate) fn version(binary: &Path) -> Result<String, String> {
     let output = Command::new(binary)

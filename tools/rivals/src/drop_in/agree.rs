@@ -2,8 +2,8 @@
 
 use super::result::{Figures, mean};
 use super::{Client, Order, measure};
-use crate::rivals::bench::Bench;
-use crate::rivals::table::{Table, or_dash};
+use crate::bench::Bench;
+use crate::table::{Table, or_dash};
 
 const ORDERS: [Order; 4] = [
     Order {

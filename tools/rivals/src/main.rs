@@ -1,8 +1,10 @@
-//! `cargo xtask rivals`: this tool beside others, on the same engine, in one run.
+//! `cargo rivals`: this tool and other benchmark clients against the same engine, in one run.
 //!
 //! Every client has one core and the engine another. Absolute numbers belong to the machine they
-//! were taken on; what travels is the ratio between two rows of the same table. A rival that is
-//! missing, fails, or takes too long is a row that says so.
+//! were measured on; only the ratio of two rows of the same table is meaningful elsewhere. A rival
+//! that is missing, fails or exceeds the time limit is a row that says so.
+
+#![expect(clippy::print_stderr, reason = "a chore reports its progress")]
 
 mod bench;
 mod drop_in;
@@ -23,10 +25,9 @@ mod tools;
 mod truth;
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use bench::Bench;
-pub(crate) use drop_in::{HELP as DROP_IN_HELP, drop_in};
-pub(crate) use options::HELP;
 use options::{Measurement, Options};
 use section::Section;
 use serde_json::{Map, Value, json};
@@ -34,8 +35,35 @@ use sizes::Sizes;
 use table::Table;
 use tool::Tool;
 
-/// Installs or measures; `build` makes our own program where none was named.
-pub(crate) fn rivals(words: &[&str], build: impl FnOnce() -> bool) -> Result<(), String> {
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["help" | "--help" | "-h", ..] => {
+            eprint!("{}{}", options::HELP, drop_in::HELP);
+            Ok(())
+        }
+        ["drop-in", words @ ..] => drop_in::drop_in(words),
+        words => rivals(words),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("rivals: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Builds our own program in release mode.
+fn build() -> bool {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["build", "--release", "--package", "inferometer-cli"];
+    Command::new(cargo).args(words).status().is_ok_and(|status| status.success())
+}
+
+/// Installs the rivals or measures them, and builds our own program unless `--binary` names one.
+fn rivals(words: &[&str]) -> Result<(), String> {
     let options = Options::parse(words)?;
     if let Some(folder) = &options.install {
         return install::install(folder, &options.tools);

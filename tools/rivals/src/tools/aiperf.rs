@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use super::{INPUT_TOKENS, number, percentiles};
-use crate::rivals::program::{Run, words};
-use crate::rivals::tokenizer;
-use crate::rivals::tool::{Load, Report};
+use crate::program::{Run, words};
+use crate::tokenizer;
+use crate::tool::{Load, Report};
 
 pub(crate) fn arguments(load: &Load) -> Result<Vec<OsString>, String> {
     let requests = load.extent.requests()?;

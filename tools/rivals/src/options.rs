@@ -1,11 +1,11 @@
-//! What `cargo xtask rivals` was told.
+//! The command line of `cargo rivals`.
 
 use std::path::PathBuf;
 
 use super::tool::Tool;
 
 pub(crate) const HELP: &str = "\
-cargo xtask rivals [FLAGS]      this tool beside others on the same engine, as tables (slow)
+cargo rivals [FLAGS]            compare this tool with others on the same engine, as tables (slow)
     --only A,B                  of ours, wrk, vllm-rs, vllm, aiperf, guidellm
     --measure A,B               of one-shot, streams, fidelity, open-loop
     --client-core N             core of every client (the last one)

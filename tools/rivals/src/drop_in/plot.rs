@@ -8,9 +8,9 @@ use std::process::Command;
 use serde_json::json;
 
 use super::Client;
-use crate::rivals::bench::{Bench, environment};
-use crate::rivals::program::{last_words, run, words};
-use crate::rivals::tokenizer;
+use crate::bench::{Bench, environment};
+use crate::program::{last_words, run, words};
+use crate::tokenizer;
 
 /// What the plot tool needs beside vLLM itself.
 const PACKAGES: [&str; 3] = ["pandas", "matplotlib", "seaborn"];

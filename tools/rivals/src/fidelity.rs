@@ -149,7 +149,7 @@ fn difference(reported: f64, truth: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::tool::{Percentiles, Report};
+    use crate::tool::{Percentiles, Report};
 
     #[test]
     fn a_row_says_what_was_reported_what_was_true_and_who_did_not_hold_the_load() {

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use super::{INPUT_TOKENS, number, percentiles};
-use crate::rivals::bench::Bench;
-use crate::rivals::program::{Run, words};
-use crate::rivals::tokenizer;
-use crate::rivals::tool::{Load, Report};
+use crate::bench::Bench;
+use crate::program::{Run, words};
+use crate::tokenizer;
+use crate::tool::{Load, Report};
 
 const RESULT: &str = "result.json";
 
