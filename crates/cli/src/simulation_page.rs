@@ -2,8 +2,8 @@
 
 use inferometer_model::observations::Simulated;
 use inferometer_report::escape::terminal;
+use inferometer_report::fmt::{count, number, percent};
 use inferometer_report::lines::hanging;
-use inferometer_report::number::{count, figure, percent};
 use inferometer_runner::simulation::{Times, Told};
 
 pub(crate) fn page(told: &Told) -> String {
@@ -15,9 +15,9 @@ pub(crate) fn page(told: &Told) -> String {
     let rates = format!(
         "{:<22}{:>10} requests/s, {} output tokens/s, {} tokens/s in all\n",
         "throughput",
-        figure(told.request_throughput),
-        figure(told.output_throughput),
-        figure(told.total_throughput),
+        number(told.request_throughput),
+        number(told.output_throughput),
+        number(told.total_throughput),
     );
     let server = format!(
         "{:<22}{:>10} of the tokens looked up, {} preemptions, {} steps\n{:<22}{:>10} on \
@@ -44,7 +44,7 @@ pub(crate) fn page(told: &Told) -> String {
         "\n".to_owned(),
         format!("Inferometer simulation without records, seed {}\n", told.seed),
         partial.unwrap_or_default(),
-        format!("{} in {} s\n\n", outcomes.join(", "), figure(Some(told.duration_s))),
+        format!("{} in {} s\n\n", outcomes.join(", "), number(told.duration_s)),
         format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
         row("TTFT", &told.ttft_ms),
         row("TPOT", &told.tpot_ms),
@@ -59,6 +59,6 @@ pub(crate) fn page(told: &Told) -> String {
 
 fn row(title: &str, times: &Times) -> String {
     let figures = [times.mean, times.p50, times.p90, times.p95, times.p99, times.max];
-    let figures = figures.map(|value| format!("{:>10}", figure(value)));
+    let figures = figures.map(|value| format!("{:>10}", number(value)));
     format!("{title:<22}{}{:>12}\n", figures.concat(), count(times.n))
 }

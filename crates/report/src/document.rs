@@ -195,7 +195,7 @@ impl Cell {
 
     /// What stands below the table for it: why it is doubtful, or why there is nothing.
     fn footnote(&self) -> Option<&str> {
-        let needs_reason = self.doubtful || self.text == crate::number::NOTHING;
+        let needs_reason = self.doubtful || self.text == crate::fmt::NOTHING;
         self.reason.as_deref().or(self.detail.as_deref()).filter(|_| needs_reason)
     }
 }

@@ -7,8 +7,8 @@ use inferometer_analysis::{
 };
 use serde_json::{Value, json};
 
+use crate::fmt::count;
 use crate::lines::hanging;
-use crate::number::count;
 use crate::terminal::{Ink, Style};
 
 const LABEL_WIDTH: usize = 12;

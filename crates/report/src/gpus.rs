@@ -3,7 +3,7 @@
 use inferometer_analysis::GaugeFigures;
 use inferometer_analysis::machines::{DeviceFigures, EnergyFrom, GpuFigures, ServersBy};
 
-use crate::number::{count, figure, percent};
+use crate::fmt::{count, percent};
 
 /// Those that are counted; where none is, nothing is said of them together.
 pub(crate) fn used(gpus: &GpuFigures) -> impl Iterator<Item = &DeviceFigures> {
@@ -16,7 +16,7 @@ pub(crate) fn is_one(gpus: &GpuFigures) -> bool {
 }
 
 /// `2 GPUs`, `2 of 8 GPUs, the others rest` or `…, the others are not the server's`.
-pub(crate) fn number(gpus: &GpuFigures) -> String {
+pub(crate) fn how_many(gpus: &GpuFigures) -> String {
     let (all, used) = (gpus.devices.len(), used(gpus).count());
     let noun = if all == 1 { "GPU" } else { "GPUs" };
     match used {
@@ -75,7 +75,7 @@ pub(crate) fn held_back(device: &DeviceFigures) -> Option<String> {
         shares.into_iter().filter_map(|(what, share)| Some((what, share?))).collect();
     let held = told.iter().filter(|(_, share)| 0.0 < *share);
     let words: Vec<String> =
-        held.map(|(what, share)| format!("{what} in {}", percent(Some(*share)))).collect();
+        held.map(|(what, share)| format!("{what} in {}", percent(*share))).collect();
     match (told.is_empty(), words.is_empty()) {
         (true, _) => None,
         (false, true) => Some("never".to_owned()),
@@ -94,22 +94,4 @@ pub(crate) fn energy_from(gpus: &GpuFigures) -> &'static str {
         Some(EnergyFrom::Power) if is_one(gpus) => "from its power",
         Some(EnergyFrom::Power) => "from their power",
     }
-}
-
-/// In joules, and from ten thousand on in kilojoules.
-pub(crate) fn joules(energy: f64) -> String {
-    const KILO_FROM: f64 = 10_000.0;
-    if energy < KILO_FROM {
-        format!("{} J", figure(Some(energy)))
-    } else {
-        format!("{} kJ", figure(Some(energy / 1e3)))
-    }
-}
-
-pub(crate) fn gibibytes(bytes: f64) -> f64 {
-    bytes / f64::from(1_u32 << 30)
-}
-
-pub(crate) fn megabytes_per_s(bytes: f64) -> String {
-    format!("{} MB/s", figure(Some(bytes / 1e6)))
 }

@@ -12,7 +12,7 @@ use inferometer_analysis::{
 };
 
 use crate::escape::xml;
-use crate::number::{count, figure, with_unit};
+use crate::fmt::{count, number, with_unit};
 use crate::requirements::{Judgement, sentence};
 
 /// A result of which nothing is required beyond what it says itself.
@@ -230,8 +230,8 @@ fn sentence_of(mark: &Mark) -> String {
         Mark::Failures { failed } => format!("{} requests failed", count(*failed)),
         Mark::Saturated { asked_per_s, served_per_s } => format!(
             "{} requests per second were asked for and {} were served",
-            figure(Some(*asked_per_s)),
-            figure(Some(*served_per_s))
+            number(*asked_per_s),
+            number(*served_per_s)
         ),
         Mark::Invalid => "the run is invalid".to_owned(),
         Mark::Simulated => "no server was measured".to_owned(),
@@ -269,7 +269,7 @@ fn of_slo(slo: &SloOutcome) -> Case {
     let why = slo.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
     let metric = slo.metric.as_deref().and_then(Metric::named);
     let value =
-        metric.map_or_else(|| figure(slo.value), |metric| with_unit(slo.value, metric.unit));
+        metric.map_or_else(|| number(slo.value), |metric| with_unit(slo.value, metric.unit));
     let text = format!("{}: {value}{why}", slo.verdict.key());
     Case { class: "promise", name: slo.promise.clone(), ending, text }
 }

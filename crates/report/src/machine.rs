@@ -2,6 +2,8 @@
 
 use inferometer_model::system::{Gpu, Machine};
 
+use crate::fmt::{memory, whole};
+
 /// What is known, as names and values, in the order in which people read it.
 pub fn lines(machine: &Machine) -> Vec<(&'static str, String)> {
     let text = |name: &'static str, value: &Option<String>| Some((name, value.clone()?));
@@ -13,7 +15,7 @@ pub fn lines(machine: &Machine) -> Vec<(&'static str, String)> {
         text("OS", &machine.os),
         text("Kernel", &machine.kernel),
         cpu(machine).map(|words| ("CPU", words)),
-        machine.memory_bytes.map(|bytes| ("System RAM", gibibytes(bytes))),
+        machine.memory_bytes.map(|bytes| ("System RAM", memory(bytes))),
         text("Architecture", &machine.architecture),
         text("Container", &machine.container),
     ]
@@ -35,8 +37,8 @@ pub fn gpus(gpus: &[Gpu]) -> String {
         let number = if *count == 1 { String::new() } else { format!("{count}× ") };
         let facts: Vec<String> = [
             gpu.architecture.clone(),
-            gpu.memory_bytes.map(gibibytes),
-            gpu.power_limit_w.map(|watts| format!("{watts:.0} W")),
+            gpu.memory_bytes.map(memory),
+            gpu.power_limit_w.map(|watts| format!("{} W", whole(watts))),
         ]
         .into_iter()
         .flatten()
@@ -58,10 +60,6 @@ pub fn cpu(machine: &Machine) -> Option<String> {
         (Some(one), None) => Some(one.clone()),
         (None, threads) => threads,
     }
-}
-
-pub fn gibibytes(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1_u32 << 30))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use inferometer_analysis::{
 use inferometer_model::Outcome;
 
 use crate::escape::markdown;
-use crate::load;
-use crate::number::{NOTHING, count, figure, percent};
+use crate::fmt::load;
+use crate::fmt::{NOTHING, count, number, percent};
 use crate::requirements::{Judgement, interval, meaning, value};
 
 /// Verdict, requirements, headline figures and warnings. Ends with an empty line, so that what is
@@ -90,7 +90,7 @@ fn head(summary: &Summary) -> String {
         simulated(summary),
         count(summary.count(Outcome::Ok)),
         count(summary.scheduled.saturating_sub(summary.time_over)),
-        figure(summary.window.duration_s),
+        number(summary.window.duration_s),
         asked(summary),
         markdown(&summary.run.id),
     )
@@ -175,7 +175,7 @@ fn figures_across(runs: &[Summary]) -> String {
 fn row_across(quantity: &Quantity, across: &Across) -> String {
     let metric = quantity.metric();
     let is_share = metric.unit == Unit::Share;
-    let shown = |value| if is_share { percent(value) } else { figure(value) };
+    let shown = |value| if is_share { percent(value) } else { number(value) };
     // Student's interval does not know that no number is below nothing, and no share above all.
     let most = if is_share { 1.0 } else { f64::MAX };
     let between = across.interval.map_or_else(
@@ -224,13 +224,13 @@ fn figures(summary: &Summary) -> String {
                 let at = |percentile| {
                     let known = found.percentile(percentile).is_some();
                     let mark = if known && !found.is_certified(percentile) { "\\~" } else { "" };
-                    format!("{mark}{}", figure(found.percentile(percentile)))
+                    format!("{mark}{}", number(found.percentile(percentile)))
                 };
                 let _ = writeln!(
                     latencies,
                     "| {} | {} | {} | {} | {} | {} |",
                     metric.title,
-                    figure(found.mean),
+                    number(found.mean),
                     at(Percentile::P50),
                     at(Percentile::P90),
                     at(Percentile::P99),
@@ -241,7 +241,7 @@ fn figures(summary: &Summary) -> String {
                 let _ = writeln!(numbers, "| {} | {} | |", metric.title, percent(found.value));
             }
             MetricValue::Scalar(found) => {
-                let (value, unit) = (figure(found.value), metric.unit.name());
+                let (value, unit) = (number(found.value), metric.unit.name());
                 let _ = writeln!(numbers, "| {} | {value} | {unit} |", metric.title);
             }
         }

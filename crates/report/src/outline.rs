@@ -2,7 +2,7 @@
 
 use inferometer_analysis::outline::{Bar, LengthOutline, LoadCurve, Outline};
 
-use crate::number::{count, figure};
+use crate::fmt::{count, number};
 
 const BAR_WIDTH: u64 = 48;
 
@@ -32,7 +32,7 @@ fn section(title: &str, lengths: &LengthOutline, all: &dyn Fn(u64) -> String) ->
     } else {
         format!(
             "mean {}, p50 {}, p90 {}, p99 {}, max {}{all}",
-            figure(Some(lengths.mean)),
+            number(lengths.mean),
             count(lengths.p50.into()),
             count(lengths.p90.into()),
             count(lengths.p99.into()),
@@ -55,7 +55,7 @@ fn line(bar: &Bar, most: u64) -> String {
 fn curve(curve: &LoadCurve) -> String {
     let mean = curve
         .mean_per_s
-        .map_or_else(String::new, |mean| format!("  {} requests/s on average", figure(Some(mean))));
+        .map_or_else(String::new, |mean| format!("  {} requests/s on average", number(mean)));
     let most = curve.requests.iter().copied().max().unwrap_or(1);
     let step = curve.step_s;
     let line = |(place, requests): (u32, &u64)| {

@@ -17,7 +17,6 @@ mod run;
 mod set;
 mod suite;
 mod system;
-mod words;
 
 use inferometer_analysis::set::{PointResult, SetSummary};
 

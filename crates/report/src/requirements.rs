@@ -2,10 +2,10 @@
 
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
-    Interval, Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
+    Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
 };
 
-use crate::number::{NOTHING, figure, percent};
+use crate::fmt::{NOTHING, interval_in, number, percent};
 
 /// What was required of one run, or of several together, and what became of it.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +36,14 @@ pub(crate) fn value(found: &RequirementOutcome) -> String {
     match found.value {
         None => NOTHING.to_owned(),
         share if is_share(found) => percent(share),
-        known => format!("{} {}", figure(known), found.unit),
+        known => format!("{} {}", number(known), found.unit),
     }
 }
 
-/// From where to where, without the unit where the value has it.
+/// The ends of the interval, without the unit where the value has it.
 pub(crate) fn interval(found: &RequirementOutcome) -> Option<String> {
-    let Interval { low, high } = found.interval?;
-    let [low, high] =
-        [low, high].map(|end| if is_share(found) { percent(Some(end)) } else { figure(Some(end)) });
-    Some(format!("{low} to {high}"))
+    let unit = if is_share(found) { Unit::Share } else { Unit::Milliseconds };
+    Some(interval_in(found.interval?, unit))
 }
 
 /// Which metric was compared, where the requirement leaves it to the load.
@@ -70,7 +68,7 @@ fn is_share(found: &RequirementOutcome) -> bool {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use inferometer_analysis::Bound;
+    use inferometer_analysis::{Bound, Interval};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use inferometer_analysis::{Percentile, Summary};
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::escape::terminal_line;
-use inferometer_report::number::{count, figure};
+use inferometer_report::fmt::{count, number};
 use inferometer_store::{ImportListing, RunDirectory, RunListing, RunState, SetListing};
 
 use super::store;
@@ -104,8 +104,8 @@ fn table(listings: &[RunListing]) -> String {
             terminal_line(model, 15),
             load(listing),
             ok.map_or_else(|| "–".to_owned(), count),
-            figure(ttft),
-            figure(output),
+            number(ttft),
+            number(output),
             if is_simulated(listing) { "  simulated" } else { "" },
         );
     }

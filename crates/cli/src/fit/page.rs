@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use inferometer_engine::profile::Profile;
 use inferometer_report::escape;
-use inferometer_report::number::figure;
+use inferometer_report::fmt::number;
 use serde_json::{Value, json};
 
 use inferometer_runner::fit::{Figures, Fit, Fitting, Knee, Part, Row, TOLERANCES, knees};
@@ -75,8 +75,8 @@ fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> Str
         let _ = write!(
             text,
             "  {:>9} {:>9} {:>6} {:>8}",
-            figure(theirs),
-            figure(ours),
+            number(theirs),
+            number(ours),
             if given { "given".to_owned() } else { signed(error) },
             signed(unseen)
         );

@@ -4,7 +4,7 @@ use inferometer_analysis::set::SetSummary;
 use inferometer_analysis::{Quantity, Summary, Zero};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
-use inferometer_report::number::figure;
+use inferometer_report::fmt::number;
 use inferometer_study::{Progress, Study};
 
 /// `[7/21]`; without an end where it is not known yet.
@@ -46,15 +46,15 @@ pub(crate) fn figures(summary: &Summary) -> String {
     format!(
         "{}, {} output tok/s, TTFT p99 {} ms",
         summary.verdict.key(),
-        figure(output),
-        figure(ttft.map(|estimate| estimate.value))
+        number(output),
+        number(ttft.map(|estimate| estimate.value))
     )
 }
 
 /// Whether the half-width that was to end the runs was reached, level by level.
 pub(super) fn precision(summary: &SetSummary) -> Vec<String> {
     let several = 1 < summary.conditions.len();
-    let percent = |share: f64| format!("{} %", figure(Some(share * 100.0)));
+    let percent = |share: f64| format!("{} %", number(share * 100.0));
     let mut lines = Vec::new();
     for condition in &summary.conditions {
         for level in &condition.levels {

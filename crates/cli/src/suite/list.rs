@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use inferometer_report::number::count;
+use inferometer_report::fmt::count;
 use serde_json::{Value, json};
 
 use super::builtin;

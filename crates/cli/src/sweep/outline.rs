@@ -7,7 +7,7 @@ use inferometer_model::Spec;
 use inferometer_model::campaign::{CampaignSpec, Level, Question, Search, Sweep};
 use inferometer_model::spec::{Extent, LoadShape, Rate};
 use inferometer_report::escape::terminal;
-use inferometer_report::number::count;
+use inferometer_report::fmt::count;
 use serde_json::json;
 
 use crate::arguments::PageFormat;

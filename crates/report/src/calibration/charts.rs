@@ -6,7 +6,7 @@ use crate::chart::{
     Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind, Theme,
 };
 use crate::escape;
-use crate::number::{count, figure, whole};
+use crate::fmt::{count, number, whole};
 
 /// Requests per second against requests in flight.
 pub fn throughput(calibration: &Calibration) -> String {
@@ -30,8 +30,8 @@ pub fn throughput(calibration: &Calibration) -> String {
         title: "Client throughput capacity".to_owned(),
         finding: format!(
             "This client takes {} one-shot answers per second, or {} stream events per second.",
-            whole(Some(capacity.requests_per_s)),
-            whole(Some(capacity.events_per_s)),
+            whole(capacity.requests_per_s),
+            whole(capacity.events_per_s),
         ),
         n: footnote(calibration),
         plot: against_concurrency(vec![panel]),
@@ -76,7 +76,7 @@ fn latency_panel(heading: String, levels: &[Level]) -> LinesPanel {
 fn latency_finding(levels: &[Level]) -> String {
     let described = |level: &Level| {
         level.latency_ms.map(|latency| {
-            let (p50, p99) = (figure(Some(latency.p50)), figure(Some(latency.p99)));
+            let (p50, p99) = (number(latency.p50), number(latency.p99));
             format!("{p50} ms (p99 {p99} ms) with {} in flight", count(level.concurrency.into()))
         })
     };

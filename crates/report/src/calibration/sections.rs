@@ -2,7 +2,7 @@
 
 use inferometer_analysis::calibration::{Calibration, FidelityRow, Level, LevelLatency, PacingRow};
 
-use crate::number::{NOTHING, count, figure, percent, whole};
+use crate::fmt::{NOTHING, count, number, percent, whole};
 use crate::table::Table;
 
 pub(super) fn title(calibration: &Calibration) -> String {
@@ -18,7 +18,7 @@ pub(super) fn machine(calibration: &Calibration) -> String {
     let machine = &calibration.machine;
     let cpu = machine.cpu_model.as_deref().unwrap_or("unknown CPU");
     let cpus = machine.cpus.map_or_else(|| NOTHING.to_owned(), |cpus| cpus.to_string());
-    let memory = figure(machine.memory_bytes.map(|bytes| bytes as f64 / GIB));
+    let memory = number(machine.memory_bytes.map(|bytes| bytes as f64 / GIB));
     let kernel = machine.kernel.as_deref().unwrap_or("unknown kernel");
     format!("{cpu}, {cpus} CPUs, {memory} GiB, {} {kernel} ({})", machine.os, machine.architecture)
 }
@@ -27,8 +27,8 @@ pub(super) fn capacity(calibration: &Calibration) -> String {
     let capacity = calibration.capacity;
     format!(
         "{} requests/s one-shot, {} events/s streamed",
-        whole(Some(capacity.requests_per_s)),
-        whole(Some(capacity.events_per_s)),
+        whole(capacity.requests_per_s),
+        whole(capacity.events_per_s),
     )
 }
 
@@ -53,7 +53,7 @@ fn levels(kind: &str, tokens: u32, levels: &[Level]) -> Table {
         "success",
     ];
     let row = |level: &Level| {
-        let latency = |of: fn(&LevelLatency) -> f64| figure(level.latency_ms.as_ref().map(of));
+        let latency = |of: fn(&LevelLatency) -> f64| number(level.latency_ms.as_ref().map(of));
         vec![
             count(level.concurrency.into()),
             whole(level.requests_per_s),
@@ -92,7 +92,7 @@ fn fidelity(calibration: &Calibration) -> Table {
     Table {
         title: format!(
             "Error of what is reported, in ms: TTFT {} ms, then a token every gap",
-            whole(Some(method.ttft_ms)),
+            whole(method.ttft_ms),
         ),
         heads: vec![
             "streams",
@@ -122,14 +122,14 @@ fn fidelity_row(row: &FidelityRow) -> Vec<String> {
     let unseen = (0 < seen_or_not).then(|| row.gaps_unseen as f64 / seen_or_not as f64);
     vec![
         count(row.streams.into()),
-        whole(Some(row.gap_ms)),
+        whole(row.gap_ms),
         row.in_flight.map_or_else(|| NOTHING.to_owned(), count),
         if row.kernel_stamps { "kernel" } else { "read" }.to_owned(),
         error(row.error.map(|error| error.ttft_ms.p50)),
         error(row.error.map(|error| error.ttft_ms.p99)),
         error(row.error.map(|error| error.itl_ms.p50)),
         error(row.error.map(|error| error.itl_ms.p99)),
-        figure(row.width_ms_max),
+        number(row.width_ms_max),
         percent(unseen),
         small(row.engine_late_ms_p99),
     ]
@@ -138,14 +138,14 @@ fn fidelity_row(row: &FidelityRow) -> Vec<String> {
 fn pacing(rows: &[PacingRow]) -> Table {
     let row = |row: &PacingRow| {
         vec![
-            whole(Some(row.rate_per_s)),
-            figure(row.planned_per_s),
-            figure(row.sent_per_s),
+            whole(row.rate_per_s),
+            number(row.planned_per_s),
+            number(row.sent_per_s),
             small(row.delay_ms.map(|delay| delay.p50)),
             small(row.delay_ms.map(|delay| delay.p99)),
             small(row.delay_ms.map(|delay| delay.max)),
-            figure(row.planned_gap_cv),
-            figure(row.sent_gap_cv),
+            number(row.planned_gap_cv),
+            number(row.sent_gap_cv),
             percent(row.success),
         ]
     };
@@ -181,7 +181,7 @@ pub(super) fn memory(calibration: &Calibration) -> String {
     };
     format!(
         "{} KiB for each of {} streams in flight{short}",
-        figure(Some(bytes_per_stream / KIB)),
+        number(bytes_per_stream / KIB),
         count(memory.in_flight),
     )
 }
@@ -190,6 +190,6 @@ pub(super) fn memory(calibration: &Calibration) -> String {
 fn small(value: Option<f64>) -> String {
     match value {
         Some(value) if 0.0 < value && value < 0.000_5 => "<0.001".to_owned(),
-        Some(_) | None => figure(value),
+        Some(_) | None => number(value),
     }
 }

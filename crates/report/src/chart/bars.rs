@@ -10,8 +10,7 @@ use super::plot::{Bar, BarGroup, Bars};
 use super::scale::Scale;
 use super::svg::{Anchor, Drawing, Place};
 use super::ticks::Ticks;
-use super::words;
-use crate::number;
+use crate::fmt;
 
 const LABEL_WIDTH_MAX: f64 = 190.0;
 const GROUP_GAP: f64 = 12.0;
@@ -167,17 +166,17 @@ impl Bars {
     fn tip(&self, group: &BarGroup, bar: &Bar) -> String {
         let value = bar.known().map_or_else(
             || "not known".to_owned(),
-            |value| format!("{}{}", words::with_unit(value, &self.y), words::doubt(bar.interval)),
+            |value| format!("{}{}", self.y.show(value), fmt::confidence(bar.interval)),
         );
         let note = bar.note.clone().unwrap_or_default();
-        words::sentence(&[group.label.clone(), bar.series.clone(), value, note])
+        fmt::joined(&[group.label.clone(), bar.series.clone(), value, note])
     }
 }
 
 /// A dash, or a cross where it failed, with the reason where it is known.
 fn draw_missing(drawing: &mut Drawing, bar: &Bar, (at, thickness): (Place, f64), tip: &str) {
     let note = bar.note.as_deref().unwrap_or_default();
-    let sign = if bar.failed { "" } else { number::NOTHING };
+    let sign = if bar.failed { "" } else { fmt::NOTHING };
     let text = format!("{sign} {note}");
     let letters = TICK.anchored(Anchor::Start);
     let short = letters.shortened(text.trim(), NOTE_WIDTH_MAX);
@@ -209,6 +208,6 @@ impl Bar {
     }
 
     fn number(&self) -> String {
-        self.known().map_or_else(|| number::NOTHING.to_owned(), words::value)
+        self.known().map_or_else(|| fmt::NOTHING.to_owned(), fmt::compact)
     }
 }

@@ -9,8 +9,7 @@ use super::plot::{Curve, Distribution, Measure};
 use super::scale::Scale;
 use super::svg::{Anchor, Drawing, Place};
 use super::ticks::Ticks;
-use super::words;
-use crate::number;
+use crate::fmt;
 
 /// Shares that people name.
 pub(super) const NAMED: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999];
@@ -68,7 +67,7 @@ impl Distribution {
             name: if same_n {
                 curve.name.clone()
             } else {
-                format!("{} (n = {})", curve.name, number::count(curve.n))
+                format!("{} (n = {})", curve.name, fmt::count(curve.n))
             },
             ..Entry::series(curve.name.as_str(), Swatch::Line(Look::at(place)))
         };
@@ -95,8 +94,8 @@ impl Curve {
         look.draw_line(drawing, &places);
         for point in self.known() {
             let (share, value) = point;
-            let value = words::with_unit(value, measure);
-            let tip = words::sentence(&[self.name.clone(), words::percentile(share), value]);
+            let value = measure.show(value);
+            let tip = fmt::joined(&[self.name.clone(), fmt::percentile_name(share), value]);
             let at = place(point);
             if named(share).is_some() || places.len() <= MARKED_MAX {
                 look.draw_mark(drawing, at, false, Some(&tip));

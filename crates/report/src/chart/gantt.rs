@@ -9,7 +9,7 @@ use super::scale::Scale;
 use super::svg::{Anchor, Drawing, Hatching, Place};
 use super::ticks::Ticks;
 use super::timeline::from_zero;
-use super::words;
+use crate::fmt;
 
 const ENDINGS: [GanttEnding; 4] =
     [GanttEnding::Ok, GanttEnding::Slowest, GanttEnding::Failed, GanttEnding::Cancelled];
@@ -203,16 +203,16 @@ impl GanttRow {
     fn tip(&self) -> String {
         let first = self.first_s.map_or_else(
             || "no token".to_owned(),
-            |first| format!("first token after {}", words::seconds(first - self.sent_s)),
+            |first| format!("first token after {}", fmt::seconds(first - self.sent_s)),
         );
-        let waited = self.waited().map(|waited| format!("sent {} late", words::seconds(waited)));
-        words::sentence(&[
+        let waited = self.waited().map(|waited| format!("sent {} late", fmt::seconds(waited)));
+        fmt::joined(&[
             self.label.clone(),
             self.ending.name().to_owned(),
             waited.unwrap_or_default(),
-            format!("sent at {}", words::seconds(self.sent_s)),
+            format!("sent at {}", fmt::seconds(self.sent_s)),
             first,
-            format!("ended after {}", words::seconds(self.ended_s - self.sent_s)),
+            format!("ended after {}", fmt::seconds(self.ended_s - self.sent_s)),
             self.note.clone(),
         ])
     }

@@ -9,8 +9,7 @@ use super::scale::Scale;
 use super::svg::{Anchor, Place, pixels};
 use super::ticks::Ticks;
 use super::timeline::from_zero;
-use super::words;
-use crate::number;
+use crate::fmt;
 
 const LEVELS: usize = 6;
 const HEIGHT: f64 = 280.0;
@@ -71,9 +70,9 @@ impl HeatMap {
         for (level, last) in bounds.iter().enumerate() {
             let first = level.checked_sub(1).map_or(1, |before| bounds[before] + 1);
             let range = if first == *last {
-                number::count(first)
+                fmt::count(first)
             } else {
-                format!("{} to {}", number::count(first), number::count(*last))
+                format!("{} to {}", fmt::count(first), fmt::count(*last))
             };
             // The first range says what is counted.
             let name = if level == 0 { format!("{range} {}", self.counted) } else { range };
@@ -100,14 +99,10 @@ impl HeatMap {
                 if level_of(*count, bounds) != Some(level) {
                     continue;
                 }
-                let tip = words::sentence(&[
-                    format!("{} to {}", words::value(from), words::seconds(to)),
-                    format!(
-                        "{} to {}",
-                        words::value(edges[0]),
-                        words::with_unit(edges[1], &self.y)
-                    ),
-                    format!("{} {}", number::count(*count), self.counted),
+                let tip = fmt::joined(&[
+                    format!("{} to {}", fmt::compact(from), fmt::seconds(to)),
+                    format!("{} to {}", fmt::compact(edges[0]), self.y.show(edges[1])),
+                    format!("{} {}", fmt::count(*count), self.counted),
                 ]);
                 let (left, right) = (x.place(from), x.place(to));
                 let (top, bottom) = (y.place(edges[1]), y.place(edges[0]));

@@ -11,7 +11,7 @@ use super::plot::{LinePoint, LineSeries, Lines, LinesPanel, Measure};
 use super::scale::{Scale, Spacing};
 use super::svg::{Anchor, Drawing, Place};
 use super::ticks::Ticks;
-use super::words;
+use crate::fmt;
 
 /// More points than these have their intervals as a ribbon.
 const BARS_MAX: usize = 16;
@@ -251,12 +251,12 @@ impl LineSeries {
     fn tip(&self, point: &LinePoint, (x, y): (&Measure, &Measure)) -> String {
         let load = match point.x {
             f64::INFINITY => UNLIMITED.to_owned(),
-            limited => words::with_unit(limited, x),
+            limited => x.show(limited),
         };
-        words::sentence(&[
+        fmt::joined(&[
             self.name.clone(),
             format!("{} {load}", x.label),
-            format!("{}{}", words::with_unit(point.y, y), words::doubt(point.interval)),
+            format!("{}{}", y.show(point.y), fmt::confidence(point.interval)),
             point.note.clone().unwrap_or_default(),
         ])
     }

@@ -24,7 +24,6 @@ mod table;
 mod ticks;
 mod tiles;
 mod timeline;
-mod words;
 
 use frame::Canvas;
 pub use plot::{

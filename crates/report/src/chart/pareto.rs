@@ -7,11 +7,11 @@ use super::lettering::{LABEL, TICK};
 use super::lines::lowest_place;
 use super::marks::{Look, distinct, draw_interval};
 use super::palette::Paint;
-use super::plot::{Pareto, ParetoPoint};
+use super::plot::{Measure, Pareto, ParetoPoint};
 use super::scale::Scale;
 use super::svg::{Anchor, Drawing, Place};
 use super::ticks::Ticks;
-use super::words;
+use crate::fmt;
 
 const HEIGHT: f64 = 340.0;
 const NAME_WIDTH_MAX: f64 = 160.0;
@@ -88,10 +88,10 @@ impl Pareto {
     }
 
     fn tip(&self, point: &ParetoPoint) -> String {
-        let along = |value: f64, interval: Option<(f64, f64)>, measure| {
-            format!("{}{}", words::with_unit(value, measure), words::doubt(interval))
+        let along = |value: f64, interval: Option<(f64, f64)>, measure: &Measure| {
+            format!("{}{}", measure.show(value), fmt::confidence(interval))
         };
-        words::sentence(&[
+        fmt::joined(&[
             point.series.clone(),
             point.label.clone(),
             along(point.x, point.x_interval, &self.x),

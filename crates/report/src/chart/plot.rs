@@ -23,6 +23,13 @@ pub struct Measure {
     pub scale: ScaleKind,
 }
 
+impl Measure {
+    /// A value with the unit of this axis.
+    pub(super) fn show(&self, value: f64) -> String {
+        format!("{} {}", crate::fmt::compact(value), self.unit).trim_end().to_owned()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleKind {
     /// From zero.

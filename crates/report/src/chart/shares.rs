@@ -8,8 +8,7 @@ use super::plot::{ShareRow, Shares};
 use super::scale::{Scale, Spacing};
 use super::svg::{Anchor, Drawing, Hatching, Place};
 use super::ticks::Ticks;
-use super::words;
-use crate::number;
+use crate::fmt;
 
 const LABEL_WIDTH_MAX: f64 = 190.0;
 const BAR: f64 = 22.0;
@@ -80,7 +79,7 @@ impl Shares {
         drawing.short_text(at, letters, (&short, &row.label));
         if row.total() == 0 {
             let letters = TICK.anchored(Anchor::Start);
-            let words = format!("{} no {}", number::NOTHING, self.counted);
+            let words = format!("{} no {}", fmt::NOTHING, self.counted);
             drawing.text(Place { x: area.left + 7.0, ..at }, letters, &words);
         }
     }
@@ -102,11 +101,11 @@ impl Shares {
             let from = x.place(before as f64 / total * 100.0);
             before += count;
             let to = x.place(before as f64 / total * 100.0);
-            let share = number::percent(Some(count as f64 / total));
-            let tip = words::sentence(&[
+            let share = fmt::percent(Some(count as f64 / total));
+            let tip = fmt::joined(&[
                 row.label.clone(),
                 class.name.clone(),
-                format!("{} {} ({share})", number::count(count), self.counted),
+                format!("{} {} ({share})", fmt::count(count), self.counted),
             ]);
             drawing.open_series(&class.name);
             let corners = (Place { x: from, y: top }, Place { x: to, y: top + BAR });
@@ -119,9 +118,9 @@ impl Shares {
     fn draw_counts(&self, drawing: &mut Drawing, row: &ShareRow, (area, top): (Area, f64)) {
         let counts = self.classes.iter().enumerate().filter(|(place, _)| 0 < row.count(*place));
         let parts: Vec<String> = counts
-            .map(|(place, class)| format!("{} {}", number::count(row.count(place)), class.name))
+            .map(|(place, class)| format!("{} {}", fmt::count(row.count(place)), class.name))
             .collect();
-        let whole = words::sentence(&parts);
+        let whole = fmt::joined(&parts);
         let letters = TICK.anchored(Anchor::Start);
         let short = letters.shortened(&whole, area.right - area.left);
         drawing.short_text(Place { x: area.left, y: top + BAR + 15.0 }, letters, (&short, &whole));

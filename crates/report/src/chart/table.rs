@@ -1,14 +1,14 @@
 //! The numbers of a chart as a table.
 
+use super::Chart;
 use super::distribution::named;
 use super::load_axis::UNLIMITED;
 use super::plot::{
     Bar, BarGroup, Bars, Distribution, Gantt, GanttRow, HeatMap, LinePoint, Lines, Measure, Pareto,
     ParetoPoint, Plot, Shares, Tile, TileRow, Tiles, Timeline,
 };
-use super::{Chart, words};
 use crate::document::{Cell, Column, Table, Text, plain};
-use crate::number;
+use crate::fmt;
 
 /// Columns with their rows, and what is to be said below them.
 #[derive(Debug, Default)]
@@ -42,11 +42,11 @@ impl Chart {
 }
 
 fn nothing() -> Cell {
-    Cell::text(number::NOTHING)
+    Cell::text(fmt::NOTHING)
 }
 
 fn number_cell(value: f64) -> Cell {
-    if value.is_finite() { Cell::number(words::value(value), value) } else { nothing() }
+    if value.is_finite() { Cell::number(fmt::compact(value), value) } else { nothing() }
 }
 
 fn load_cell(load: f64) -> Cell {
@@ -58,11 +58,11 @@ fn optional_cell(value: Option<f64>) -> Cell {
 }
 
 fn count_cell(count: u64) -> Cell {
-    Cell::number(number::count(count), count as f64)
+    Cell::number(fmt::count(count), count as f64)
 }
 
 fn interval_cell(interval: Option<(f64, f64)>) -> Cell {
-    interval.map_or_else(nothing, |interval| Cell::text(words::interval(interval)))
+    interval.map_or_else(nothing, |interval| Cell::text(fmt::ends(interval)))
 }
 
 fn titled(name: &str, unit: &str) -> String {
@@ -91,7 +91,7 @@ impl Lines {
         let mut columns = vec![self.x.column()];
         let mut rows: Vec<Vec<Cell>> = places.iter().map(|x| vec![load_cell(*x)]).collect();
         for (panel, series) in series() {
-            let name = words::sentence(&[panel.heading.clone(), series.name.clone()]);
+            let name = fmt::joined(&[panel.heading.clone(), series.name.clone()]);
             columns.push(Column::right(titled(&name, &panel.y.unit)));
             let has_intervals = series.points.iter().any(|point| point.interval.is_some());
             if has_intervals {
@@ -126,7 +126,7 @@ impl Distribution {
             shares.retain(|share| named(*share).is_some() || 1.0 <= *share);
         }
         let curve_columns = self.curves.iter().map(|curve| {
-            let name = format!("{}, n = {}", curve.name, number::count(curve.n));
+            let name = format!("{}, n = {}", curve.name, fmt::count(curve.n));
             Column::right(titled(&name, &self.x.unit))
         });
         let columns = [Column::left("Percentile")].into_iter().chain(curve_columns).collect();
@@ -135,7 +135,7 @@ impl Distribution {
                 let same = curve.known().find(|point| (point.0 - share).abs() < 1e-12);
                 optional_cell(same.map(|(_, value)| value))
             });
-            let first = Cell { number: Some(*share), ..Cell::text(words::percentile(*share)) };
+            let first = Cell { number: Some(*share), ..Cell::text(fmt::percentile_name(*share)) };
             [first].into_iter().chain(values).collect()
         };
         Grid { columns, rows: shares.iter().map(row).collect(), ..Grid::default() }
@@ -149,7 +149,7 @@ impl Timeline {
         let stride = steps.div_ceil(STEPS_MAX).max(1);
         let mut columns = vec![Column::right("Time (s)")];
         columns.extend(self.series().map(|(panel, series)| {
-            let name = words::sentence(&[panel.heading.clone(), series.name.clone()]);
+            let name = fmt::joined(&[panel.heading.clone(), series.name.clone()]);
             Column::right(titled(&name, &panel.y.unit))
         }));
         let row = |step: usize| {
@@ -159,7 +159,7 @@ impl Timeline {
         let notes = if stride == 1 {
             Vec::new()
         } else {
-            let steps = number::count(steps as u64);
+            let steps = fmt::count(steps as u64);
             vec![plain(format!("One row for every {stride} of the {steps} steps of the chart."))]
         };
         Grid { columns, rows: (0..steps).step_by(stride).map(row).collect(), notes }
@@ -176,8 +176,8 @@ impl Gantt {
             Column::right("First token (s)"),
             Column::right("Ended (s)"),
         ];
-        let shown = number::count(self.rows.len() as u64);
-        let note = format!("{shown} of {} requests: {}", number::count(self.of), self.choice);
+        let shown = fmt::count(self.rows.len() as u64);
+        let note = format!("{shown} of {} requests: {}", fmt::count(self.of), self.choice);
         let rows = self.rows.iter().map(GanttRow::cells).collect();
         Grid { columns, rows, notes: vec![plain(note)] }
     }

@@ -1,7 +1,7 @@
 //! The round values of an axis, and how they are written.
 
 use super::scale::{Scale, Spacing};
-use crate::number::separated;
+use crate::fmt::{self, number, power_of_ten};
 
 /// The ends of an axis and the values that are named on it.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,7 +212,7 @@ fn in_steps(value: f64, step: f64) -> String {
         return "0".to_owned();
     }
     if step < PLAIN_LEAST / 10.0 || PLAIN_MOST <= value.abs() {
-        return as_power(value);
+        return power_of_ten(value);
     }
     let decimals = (0..5_usize)
         .find(|decimals| {
@@ -220,53 +220,16 @@ fn in_steps(value: f64, step: f64) -> String {
             (shifted - shifted.round()).abs() < 1e-6
         })
         .unwrap_or(5);
-    plain(value, decimals)
+    fmt::decimals(value, decimals)
 }
 
-/// A value with the digits that it has, at most three of them behind its leading one.
-pub(super) fn measured(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        return "0".to_owned();
+/// A measured value without zeros at its end.
+fn measured(value: f64) -> String {
+    let text = number(value);
+    if text.contains('.') && !text.contains('×') {
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
     }
-    if !(PLAIN_LEAST..PLAIN_MOST).contains(&size) {
-        return as_power(value);
-    }
-    let decimals = (0..3_usize).find(|decimals| {
-        let shifted = value * libm::exp10(*decimals as f64);
-        (shifted - shifted.round()).abs() < 1e-6 * shifted.abs()
-    });
-    let most = if 100.0 <= size {
-        0
-    } else if 1.0 <= size {
-        2
-    } else {
-        4
-    };
-    plain(value, decimals.map_or(most, |decimals| decimals.min(most)))
-}
-
-fn plain(value: f64, decimals: usize) -> String {
-    let text = format!("{value:.decimals$}");
-    match text.split_once('.') {
-        Some((whole, fraction)) => format!("{}.{fraction}", separated(whole)),
-        None => separated(&text),
-    }
-}
-
-/// Such as `2.5×10⁹`.
-fn as_power(value: f64) -> String {
-    let text = format!("{value:.1e}");
-    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
-    let digits = digits.strip_suffix(".0").unwrap_or(digits);
-    let raised: String = power
-        .chars()
-        .map(|character| match character.to_digit(10) {
-            Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize % 10],
-            None => '⁻',
-        })
-        .collect();
-    if digits == "1" { format!("10{raised}") } else { format!("{digits}×10{raised}") }
+    text
 }
 
 #[cfg(test)]

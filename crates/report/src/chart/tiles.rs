@@ -8,8 +8,7 @@ use super::palette::Paint;
 use super::plot::{Tile, TileRow, Tiles};
 use super::scale::Spacing;
 use super::svg::{Anchor, Drawing, Place};
-use super::words;
-use crate::number;
+use crate::fmt;
 
 const LABEL_WIDTH_MAX: f64 = 210.0;
 const HEIGHT: f64 = 27.0;
@@ -70,12 +69,12 @@ impl Tiles {
     fn draw_legend(&self, canvas: &mut Canvas, range: Range) {
         let surface = |paint| Swatch::Surface { paint, strength: 1.0, hatching: None };
         if range.low.to_bits() == range.high.to_bits() {
-            let name = words::with_unit(range.low, &self.value);
+            let name = self.value.show(range.low);
             return canvas.legend(&[Entry::key(name, surface(SHADES[SHADES.len() - 1]))]);
         }
         let entries = SHADES.iter().enumerate().map(|(level, paint)| {
             let (from, to) = (range.bound(level), range.bound(level + 1));
-            let name = format!("{} to {}", words::value(from), words::with_unit(to, &self.value));
+            let name = format!("{} to {}", fmt::compact(from), self.value.show(to));
             Entry::key(name, surface(*paint))
         });
         canvas.legend(&entries.collect::<Vec<_>>());
@@ -98,13 +97,12 @@ impl Tiles {
     }
 
     fn tip(&self, row: &TileRow, column: usize, tile: &Tile) -> String {
-        let value = tile
-            .known()
-            .map_or_else(|| "not known".to_owned(), |value| words::with_unit(value, &self.value));
+        let value =
+            tile.known().map_or_else(|| "not known".to_owned(), |value| self.value.show(value));
         let value = if tile.failed { "failed".to_owned() } else { value };
         let place = self.columns.get(column).cloned().unwrap_or_default();
         let note = tile.note.clone().unwrap_or_default();
-        words::sentence(&[row.label.clone(), place, value, note])
+        fmt::joined(&[row.label.clone(), place, value, note])
     }
 }
 
@@ -163,7 +161,7 @@ fn draw_tile(
     }
     let is_dark = shade.is_some_and(|shade| SHADES.len() / 2 <= shade);
     let paint = if is_dark { Paint::Surface } else { Paint::Ink };
-    let text = number::figure(tile.known());
+    let text = fmt::number(tile.known());
     let letters = TICK.painted(paint);
     let short = letters.shortened(&text, width - 2.0 * GAP);
     drawing.text(Place { y: middle.y + 4.0, ..middle }, letters, &short);

@@ -9,7 +9,7 @@ use super::plot::{Timeline, TimelinePanel, TimelineSeries};
 use super::scale::Scale;
 use super::svg::{Drawing, Place};
 use super::ticks::Ticks;
-use super::words;
+use crate::fmt;
 
 const GAP_STRENGTH: f64 = 0.55;
 /// More marks to point at than these would be narrower than a pointer.
@@ -135,20 +135,18 @@ impl Timeline {
         let steps = self.steps();
         let stride = steps.div_ceil(BANDS_MAX).max(1);
         for step in (0..steps).step_by(stride) {
-            let mut parts = vec![words::seconds(self.moment(step))];
+            let mut parts = vec![fmt::seconds(self.moment(step))];
             for (panel, series) in self.series() {
                 let value = series.values.get(step).copied().flatten();
-                let value = value.map_or_else(
-                    || crate::number::NOTHING.to_owned(),
-                    |value| words::with_unit(value, &panel.y),
-                );
+                let value =
+                    value.map_or_else(|| fmt::NOTHING.to_owned(), |value| panel.y.show(value));
                 parts.push(format!("{}: {value}", series.name));
             }
             let place = |step: usize| x.place(self.from_s + step as f64 * self.step_s);
             let corners =
                 (Place { x: place(step), y: top }, Place { x: place(step + stride), y: bottom });
             let band = drawing.element("rect").corners(corners.0, corners.1).unseen();
-            band.tip(&words::sentence(&parts)).end();
+            band.tip(&fmt::joined(&parts)).end();
         }
     }
 }

@@ -7,7 +7,7 @@ use inferometer_analysis::comparison::{
 use super::grid::{Cell, Grid};
 use super::names::Names;
 use super::words;
-use crate::number::{NOTHING, figure};
+use crate::fmt::{NOTHING, number};
 use crate::terminal::Ink;
 
 /// What the speed-up table is about: prompts and answers.
@@ -137,7 +137,7 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Grid> {
             let mean = |found: Option<&QuantityComparison>, is_base: bool| {
                 let mean = found
                     .and_then(|found| if is_base { found.base.mean } else { found.other.mean });
-                Cell::plain(figure(mean))
+                Cell::plain(number(mean))
             };
             let speed_up = |found: Option<&QuantityComparison>| {
                 Cell::plain(
@@ -183,8 +183,8 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Grid> {
             format!("{}×{} {}{at}", found.replicas, found.tensor_parallel, names.of(&found.side));
         vec![
             Cell::plain(layout),
-            Cell::plain(figure(Some(found.per_gpu.value))),
-            Cell::plain(figure(Some(found.node.value))),
+            Cell::plain(number(found.per_gpu.value)),
+            Cell::plain(number(found.node.value)),
             Cell::plain(words::either(found.change, found.bare_ratio)),
             Cell::plain(found.change.map_or_else(dash, words::interval)),
         ]

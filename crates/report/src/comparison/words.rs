@@ -6,7 +6,7 @@ use inferometer_analysis::comparison::{
 };
 use inferometer_analysis::{Quantity, Unit, Zero};
 
-use crate::number::{NOTHING, count, figure, percent};
+use crate::fmt::{NOTHING, count, number, percent, signed_percent};
 use crate::terminal::Ink;
 
 /// What chance alone may do to an interval, and to a p value.
@@ -25,7 +25,7 @@ pub(super) fn title(quantity: &str) -> String {
 }
 
 pub(super) fn value(quantity: &str, value: Option<f64>) -> String {
-    if is_share(quantity) { percent(value) } else { figure(value) }
+    if is_share(quantity) { percent(value) } else { number(value) }
 }
 
 pub(super) fn is_share(quantity: &str) -> bool {
@@ -35,8 +35,8 @@ pub(super) fn is_share(quantity: &str) -> bool {
 /// `+4.2 %` of a ratio, `+0.3 points` of a difference between shares.
 pub(super) fn change(change: Change) -> String {
     match change {
-        Change::Ratio { value, .. } => format!("{} %", signed(value - 1.0)),
-        Change::Difference { value, .. } => format!("{} points", signed(value)),
+        Change::Ratio { value, .. } => format!("{} %", signed_percent(value - 1.0)),
+        Change::Difference { value, .. } => format!("{} points", signed_percent(value)),
     }
 }
 
@@ -46,20 +46,7 @@ pub(super) fn interval(change: Change) -> String {
         Change::Ratio { .. } => 1.0,
         Change::Difference { .. } => 0.0,
     };
-    format!("{} to {}", signed(ends.low - none), signed(ends.high - none))
-}
-
-/// In parts of a hundred, with a sign.
-fn signed(share: f64) -> String {
-    let parts = share * 100.0;
-    let digits = usize::from(parts.abs() < 100.0);
-    let text = format!("{parts:+.digits$}");
-    // A change that is rounded away has no direction.
-    if text.chars().all(|letter| matches!(letter, '+' | '-' | '0' | '.')) {
-        "0.0".to_owned()
-    } else {
-        text
-    }
+    format!("{} to {}", signed_percent(ends.low - none), signed_percent(ends.high - none))
 }
 
 pub(super) const fn ink(judgement: Judgement) -> Option<Ink> {
@@ -112,7 +99,7 @@ pub(super) fn outcome(comparison: &Comparison, outcome: &SideOutcome) -> String 
         "{} against {base}: {what} {}{levels} ({}: {})",
         outcome.side,
         change(found),
-        percent(Some(comparison.primary_confidence)),
+        percent(comparison.primary_confidence),
         interval(found)
     )
 }
@@ -131,7 +118,7 @@ fn bare_outcome(comparison: &Comparison, outcome: &SideOutcome, ratio: f64) -> S
 
 /// A ratio that has no interval.
 pub(super) fn bare(ratio: f64) -> String {
-    format!("{} %", signed(ratio - 1.0))
+    format!("{} %", signed_percent(ratio - 1.0))
 }
 
 /// The change, with an interval or without one.
@@ -159,7 +146,7 @@ pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
 /// The head of a table says 95 %, and against several sides the primary quantity has more.
 pub(super) fn other_confidence(comparison: &Comparison) -> Option<String> {
     (1 < comparison.outcomes.len()).then(|| {
-        let confidence = percent(Some(comparison.primary_confidence));
+        let confidence = percent(comparison.primary_confidence);
         format!("{}: its interval is of {confidence}", title(&comparison.primary))
     })
 }
@@ -199,8 +186,8 @@ pub(super) fn margins(margins: Margins) -> String {
     let points = format!("{:.2}", margins.share * 100.0);
     format!(
         "same: within ±{} of throughputs, means and medians, ±{} of p90 and beyond, ±{} point of shares",
-        percent(Some(margins.centre)),
-        percent(Some(margins.tail)),
+        percent(margins.centre),
+        percent(margins.tail),
         points.trim_end_matches('0').trim_end_matches('.'),
     )
 }
@@ -222,7 +209,7 @@ pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
         lines.push(format!(
             "Its intervals are of {} each, so that all {} sides together are judged with 95 %: were \
              they all like the base, one would be called worse at most once in forty.",
-            percent(Some(comparison.primary_confidence)),
+            percent(comparison.primary_confidence),
             comparison.outcomes.len()
         ));
     }

@@ -13,9 +13,8 @@ use super::cells::missing;
 use super::charts;
 use super::frame::sentence;
 use super::rows::Row;
-use super::words::{counted, range};
 use crate::document::{Block, Cell, Column, Table, plain};
-use crate::number::{NOTHING, count, figure, percent};
+use crate::fmt::{NOTHING, count, counted, interval, number, percent};
 
 /// The instrument's view of itself; in a simulation there is none.
 pub(super) fn client(rows: &[Row<'_>]) -> Vec<Block> {
@@ -49,7 +48,7 @@ fn client_row(row: &Row<'_>) -> Vec<Cell> {
         worst(&move |run: &Summary| run.metrics.distribution(name).and_then(|found| found.p99))
     };
     let cell = |value: Option<f64>, reason: &str| match value {
-        Some(value) => Cell::number(figure(Some(value)), value),
+        Some(value) => Cell::number(number(value), value),
         None => missing(reason),
     };
     let capacity = worst(&|run: &Summary| Some(run.client.capacity.as_ref()?.used));
@@ -60,8 +59,7 @@ fn client_row(row: &Row<'_>) -> Vec<Cell> {
         cell(lag("send_lag"), "nothing was sent"),
         cell(lag("client_lag"), "nothing was read"),
         cell(worst(&|run: &Summary| run.client.loop_lag_ms.p99_at_most), "nothing was noted"),
-        capacity
-            .map_or_else(|| missing(uncalibrated), |used| Cell::number(percent(Some(used)), used)),
+        capacity.map_or_else(|| missing(uncalibrated), |used| Cell::number(percent(used), used)),
         cell(error, uncalibrated),
     ]
 }
@@ -151,12 +149,13 @@ pub(super) fn steady(summary: &Summary) -> Block {
     let steady = &summary.steady;
     let text = match (&steady.window, &steady.figures, &steady.reason) {
         (Some(window), Some(figures), _) => {
-            let seconds = |ms: Option<f64>| figure(ms.map(|ms| ms / 1e3));
+            let seconds = |ms: Option<f64>| number(ms.map(|ms| ms / 1e3));
             let output = figures.output_throughput.map_or_else(String::new, |value| {
-                let interval = figures.intervals.output_throughput;
-                let doubt =
-                    interval.map_or_else(String::new, |found| format!(" (95 % {})", range(found)));
-                format!("; output throughput there is {} tok/s{doubt}", figure(Some(value)))
+                let doubt = figures
+                    .intervals
+                    .output_throughput
+                    .map_or_else(String::new, |found| format!(" (95 % {})", interval(found)));
+                format!("; output throughput there is {} tok/s{doubt}", number(value))
             });
             format!(
                 "The run was steady from {} s to {} s, with {}{output}. The tables are of the whole \

@@ -1,17 +1,16 @@
 //! The few numbers that a page begins with. One that is not to be relied on is marked, with the reason.
 
 use super::rows::Row;
-use super::words::doubt;
 use crate::document::Card;
-use crate::number::{count, fixed, latency as in_unit};
+use crate::fmt::{count, latency_scale, number, uncertainty};
 
 /// A time of a row, as its table has it; long ones in seconds.
 pub(super) fn latency(label: &str, row: &Row<'_>, quantity: &str, detail: &str) -> Option<Card> {
     let across = row.quantity(quantity);
-    let (value, unit) = in_unit(across.mean?);
+    let (value, unit) = latency_scale(across.mean?);
     Some(Card {
         label: label.to_owned(),
-        value: fixed(Some(value), 2),
+        value: number(value),
         unit: unit.to_owned(),
         detail: detail.to_owned(),
         doubt: reserved(row, quantity),
@@ -26,9 +25,9 @@ pub(super) fn highest_output(rows: &[Row<'_>]) -> Option<Card> {
     let alone = rows.len() == 1;
     Some(Card {
         label: if alone { "Output throughput" } else { "Highest output throughput" }.to_owned(),
-        value: fixed(Some(value), 2),
+        value: number(value),
         unit: "tok/s".to_owned(),
-        detail: if alone { doubt(&row.quantity(QUANTITY)) } else { row.name.clone() },
+        detail: if alone { uncertainty(&row.quantity(QUANTITY)) } else { row.name.clone() },
         doubt: reserved(row, QUANTITY),
     })
 }

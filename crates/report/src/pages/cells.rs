@@ -3,15 +3,14 @@
 use inferometer_analysis::set::Across;
 
 use super::rows::Row;
-use super::words::{counted, doubt};
 use crate::document::Cell;
-use crate::number::{NOTHING, fixed, whole};
+use crate::fmt::{NOTHING, counted, number, uncertainty, whole};
 
-/// A quantity of a row with so many decimals.
-pub(super) fn number(row: &Row<'_>, quantity: &str, places: usize) -> Cell {
+/// A quantity of a row with its confidence interval.
+pub(super) fn quantity_cell(row: &Row<'_>, quantity: &str) -> Cell {
     let across = row.quantity(quantity);
     let metric = quantity.split('.').next().unwrap_or(quantity);
-    of_across(&across, Behind::of(row, metric), places)
+    of_across(&across, Behind::of(row, metric))
 }
 
 /// What a number of a distribution is made of.
@@ -34,11 +33,11 @@ pub(super) const UNCERTIFIED: &str = "too few independent values to certify it";
 pub(super) fn uncertified(independent: Option<f64>) -> String {
     independent.map_or_else(
         || UNCERTIFIED.to_owned(),
-        |n| format!("too few independent values (about {}) to certify it", whole(Some(n))),
+        |n| format!("too few independent values (about {}) to certify it", whole(n)),
     )
 }
 
-pub(super) fn of_across(across: &Across, behind: Behind, places: usize) -> Cell {
+pub(super) fn of_across(across: &Across, behind: Behind) -> Cell {
     let Some(mean) = across.mean else {
         return missing(across.reason.as_deref().unwrap_or("it was not measured"));
     };
@@ -46,10 +45,10 @@ pub(super) fn of_across(across: &Across, behind: Behind, places: usize) -> Cell 
     let uncertain = (!across.certified).then(|| uncertified(behind.independent));
     // What is too little to certify it is too little for an interval: it need not be said twice.
     let says_more = across.certified || across.doubt().is_some();
-    let known = Some(doubt(across)).filter(|words| says_more && !words.is_empty());
+    let known = Some(uncertainty(across)).filter(|words| says_more && !words.is_empty());
     let parts: Vec<String> = [known, values, uncertain].into_iter().flatten().collect();
     Cell {
-        text: fixed(Some(mean), places),
+        text: number(mean),
         number: Some(mean),
         detail: Some(parts.join("; ")),
         doubtful: !across.certified,

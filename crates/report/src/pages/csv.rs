@@ -6,12 +6,13 @@
 
 use inferometer_analysis::set::{Across, PointResult, SetSummary};
 use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Summary};
+use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
 pub use super::matrix::csv::of_matrix;
 pub use super::results::csv::of_sheets;
 use super::rows::{self, Row};
-use super::words::level_cell;
+use crate::fmt;
 
 const STATISTICS: [Statistic; 7] = [
     Statistic::Mean,
@@ -53,6 +54,11 @@ fn quantities() -> Vec<Quantity> {
         statistics.into_iter().filter_map(move |statistic| Quantity::new(metric, statistic))
     };
     METRICS.iter().flat_map(of_metric).collect()
+}
+
+/// A level without separators of thousands.
+pub(super) fn level_field(level: Level) -> String {
+    fmt::level(level).replace(',', "")
 }
 
 pub(super) enum Field {
@@ -98,7 +104,7 @@ fn cells(id: &str, row: &Row<'_>, quantities: &[Quantity]) -> Vec<Field> {
         text(Some(id.to_owned())),
         text(Some(row.name.clone())),
         text(row.scenario.map(|scenario| scenario.category.clone())),
-        text(row.level.map(|level| level_cell(level.level))),
+        text(row.level.map(|row| level_field(row.level))),
         text(row.drawn().map(|run| run.run.model.clone())),
         text(Some(row.verdict().to_string())),
         number(row.level.map_or(row.runs.len(), |level| level.points.len()) as u64),

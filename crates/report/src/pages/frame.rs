@@ -3,11 +3,10 @@
 use inferometer_analysis::{CheckState, Severity, Summary, Verdict, Warning};
 
 use super::rows::Row;
-use super::words::{counted, day};
 use super::{belief, system};
 use crate::document::{Badge, Block, Card, Lead, Mood, Section, Span, Text, plain};
+use crate::fmt::{count, counted, day};
 use crate::narrative::{Author, Narrative, Sentence};
-use crate::number::count;
 
 /// What a page is about, as far as its top tells it.
 pub(super) struct About<'a> {

@@ -17,12 +17,11 @@ use self::view::{Tally, View, distinct};
 use super::cells::{Behind, missing, of_across};
 use super::charts::figure as figure_block;
 use super::frame::{self, About, section};
-use super::words::{counted, doubt, level_name, listed};
 use super::{SuiteInput, belief, set};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Cell, Columns, Document, Section, Span, Table, Text, plain};
+use crate::fmt::{self, count, counted, level_name, list, percent, uncertainty};
 use crate::narrative::Narrative;
-use crate::number::{count, fixed, percent};
 
 /// More tables than these of a kind are folded, each with a summary.
 const OPEN_MAX: usize = 4;
@@ -142,13 +141,13 @@ fn best_card(view: View<'_>, model: u32, figure: MatrixFigure) -> Option<Card> {
     let mut detail = vec![view.deployment(row)];
     detail.extend(row.context.map(view::context_words));
     detail.extend(view.level(row.level));
-    detail.extend(across.doubt().map(|_| doubt(across)));
+    detail.extend(across.doubt().map(|_| uncertainty(across)));
     let open = view.winner(row, figure).map(|winner| winner.certainty).filter(|certainty| {
         matches!(certainty, Certainty::Undecided | Certainty::OneRun | Certainty::NoSpread)
     });
     Some(Card {
         label: format!("{}: {}", view.model(model), lower_first(&view::best_of(figure))),
-        value: view::digits(value),
+        value: fmt::number(value),
         unit: view.unit(figure),
         detail: detail.join("; "),
         doubt: open.map(|certainty| certainty_reason(certainty).to_owned()),
@@ -272,8 +271,8 @@ fn winners_table(view: View<'_>, id: &str, caption: &str, winners: &[&Winner]) -
     let named = |name: Option<String>| name.map_or_else(|| missing(NOT_COMPARED), Cell::text);
     let value = |winner: &&Winner| {
         let across = view.row(winner.row).map(|row| view.figure(row, winner.figure));
-        let doubt = across.map(doubt).filter(|words| !words.is_empty());
-        Cell { detail: doubt, ..Cell::number(view::digits(winner.value), winner.value) }
+        let doubt = across.map(uncertainty).filter(|words| !words.is_empty());
+        Cell { detail: doubt, ..Cell::number(fmt::number(winner.value), winner.value) }
     };
     Columns::new("Comparison", |winner: &&Winner| Cell::text(question(view, winner.figure)))
         .only_if(winners.iter().any(|winner| winner.figure != winners[0].figure))
@@ -455,8 +454,8 @@ fn result_lines(view: View<'_>, section: &MatrixSection, several: bool) -> Vec<T
     let failed: Vec<String> = failed.map(|row| named(row, view::short(row))).collect();
     let lines = [
         ("Best", best.collect::<Vec<_>>().join("; ")),
-        ("Errors", listed(&errors)),
-        ("Failed", listed(&failed)),
+        ("Errors", list(&errors)),
+        ("Failed", list(&failed)),
     ];
     let lines = lines.into_iter().filter(|(_, words)| !words.is_empty());
     lines.map(|(label, words)| labelled(&format!("{label}{which}"), &words)).collect()
@@ -471,9 +470,8 @@ fn number(row: &MatrixRow, across: &Across) -> Cell {
     if let Some(reason) = view::nothing(row) {
         return missing(&reason);
     }
-    let mut cell = of_across(across, Behind::default(), 0);
-    if let Some(mean) = across.mean {
-        cell.text = view::digits(mean);
+    let mut cell = of_across(across, Behind::default());
+    if across.mean.is_some() {
         // Sorted by the printed digits: the others would double the size of a large page.
         cell.number = cell.text.replace(',', "").parse().ok();
         if let Some(reason) = view::reservation(row) {
@@ -529,16 +527,16 @@ fn rows_table(
 fn gauges_table(view: View<'_>, id: String, rows: &[&MatrixRow]) -> Option<Table> {
     type Gauge = (&'static str, fn(&MatrixRow) -> Option<f64>, fn(f64) -> String);
     const GAUGES: [Gauge; 7] = [
-        ("Running", |row| row.running, |value| fixed(Some(value), 2)),
-        ("Waiting", |row| row.waiting, |value| fixed(Some(value), 2)),
-        ("Swapped", |row| row.swapped, |value| fixed(Some(value), 2)),
-        ("KV cache", |row| row.kv_usage, |value| percent(Some(value))),
-        ("CPU cache", |row| row.cpu_cache_usage, |value| percent(Some(value))),
-        ("GPU power (W)", |row| row.power_w, |value| fixed(Some(value), 1)),
+        ("Running", |row| row.running, |value| fmt::number(value)),
+        ("Waiting", |row| row.waiting, |value| fmt::number(value)),
+        ("Swapped", |row| row.swapped, |value| fmt::number(value)),
+        ("KV cache", |row| row.kv_usage, |value| percent(value)),
+        ("CPU cache", |row| row.cpu_cache_usage, |value| percent(value)),
+        ("GPU power (W)", |row| row.power_w, |value| fmt::number(value)),
         (
             "GPU memory (GiB)",
             |row| row.gpu_memory_bytes,
-            |value| fixed(Some(value / 1_073_741_824.0), 1),
+            |value| fmt::number(value / 1_073_741_824.0),
         ),
     ];
     let mut columns = Columns::new("Preset", |row: &&MatrixRow| Cell::text(view.deployment(row)));
@@ -757,7 +755,7 @@ fn provenance(set: &SetSummary) -> Section {
 /// A share in per cent with its sign.
 fn signed_percent(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
-    let size = percent(Some(share.abs()));
+    let size = percent(share.abs());
     if size.starts_with(['<', '>']) { format!("{sign} {size}") } else { format!("{sign}{size}") }
 }
 

@@ -21,10 +21,9 @@ use self::lines::Line;
 pub use self::site::site;
 use super::charts::figure;
 use super::frame::section;
-use super::words::{counted, listed};
 use crate::document::{Badge, Block, Document, Lead, Mood, Section, plain};
 use crate::escape::terminal_line;
-use crate::number::count;
+use crate::fmt::{count, counted, list};
 
 /// What a page of results is told beside the results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +122,7 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut shown: Vec<String> =
         known.iter().take(LISTED_MAX).map(|name| terminal_line(name, table::NAME_MAX)).collect();
     shown.extend((0 < more).then(|| format!("{more} more")));
-    listed(&shown)
+    list(&shown)
 }
 
 fn simulated(sheets: &[Sheet]) -> &'static str {

@@ -7,9 +7,8 @@ use inferometer_analysis::set::{
 use inferometer_analysis::{LoadFacts, Quantity, RateFacts, Summary, Verdict, Zero};
 use inferometer_model::Outcome;
 
-use super::words::trimmed;
+use crate::fmt::{percent, setting};
 use crate::narrative::facts::{row_name, table_of_scenario};
-use crate::number::percent;
 
 #[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
@@ -167,12 +166,12 @@ impl<'a> Row<'a> {
         match &self.drawn()?.run.load {
             LoadFacts::Closed { .. } => None,
             LoadFacts::Open { rate, .. } => Some(match rate {
-                RateFacts::Steady { per_s } => format!("{}/s", trimmed(*per_s)),
+                RateFacts::Steady { per_s } => format!("{}/s", setting(*per_s)),
                 RateFacts::Unlimited => "all at once".to_owned(),
                 RateFacts::Recorded { .. } => "as recorded".to_owned(),
                 RateFacts::Ramp { segments, .. } => {
                     let (first, last) = (segments.first()?, segments.last()?);
-                    format!("{} to {}/s", trimmed(first.from_per_s), trimmed(last.to_per_s))
+                    format!("{} to {}/s", setting(first.from_per_s), setting(last.to_per_s))
                 }
             }),
         }
@@ -207,7 +206,7 @@ fn warm(found: &Contaminated) -> String {
                 .to_owned()
         }
         Some(share) => {
-            format!("{} of its prompt tokens came from the prefix cache", percent(Some(share)))
+            format!("{} of its prompt tokens came from the prefix cache", percent(share))
         }
         None => "its prompts came from the prefix cache".to_owned(),
     }

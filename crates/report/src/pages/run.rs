@@ -10,9 +10,9 @@ use super::frame::{self, About, section};
 use super::rows::Row;
 use super::{belief, card, charts, system};
 use crate::document::{Block, Card, Document, Section, Text, plain};
+use crate::fmt::load;
+use crate::fmt::{NOTHING, count, latency, number};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, count, figure, latency_text};
-use crate::{load, workload};
 
 pub fn run(summary: &Summary, narrative: &Narrative) -> Document {
     let row = Row::of_run(summary);
@@ -80,7 +80,7 @@ fn asked(summary: &Summary) -> String {
         "{}, {}, {}",
         load::shape(&run.load, unit),
         load::extent(&run.extent),
-        workload::lengths(&summary.workload, run.api)
+        load::lengths(&summary.workload, run.api)
     )
 }
 
@@ -92,7 +92,7 @@ fn verdict_words(summary: &Summary, row: &Row<'_>) -> (String, Vec<Text>) {
         "{} of {} requests ended ok in {} s. {reason}{partial}",
         count(summary.count(Outcome::Ok)),
         count(summary.scheduled.saturating_sub(summary.time_over)),
-        figure(summary.window.duration_s),
+        number(summary.window.duration_s),
     );
     (words, points)
 }
@@ -104,7 +104,7 @@ fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
         let mark = if tail.certified { "" } else { " (not certified)" };
         let detail = tail
             .mean
-            .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency_text(p99)));
+            .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency(p99)));
         card::latency(&format!("{label} mean"), row, &format!("{metric}.mean"), &detail)
     };
     let requests = card::requests(

@@ -9,12 +9,11 @@ use inferometer_model::campaign::Dimension;
 pub(super) use self::tables::runs;
 use super::frame::{self, About, section};
 use super::rows::{self, Row, Series};
-use super::words::{doubt, level_name};
 use super::{SuiteInput, belief, card, charts, system};
 use crate::chart::Chart;
 use crate::document::{Block, Card, Document, Figure, Section, Span, Text, plain};
+use crate::fmt::{level_name, number, uncertainty};
 use crate::narrative::Narrative;
-use crate::number::fixed;
 use crate::terminal::set::findings::{limit_words, told_all};
 
 pub fn set(input: &SuiteInput<'_>) -> Document {
@@ -119,7 +118,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
         let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
         let label = if alone { name.to_owned() } else { format!("Lowest {name}") };
-        let detail = if alone { doubt(&row.quantity(quantity)) } else { row.name.clone() };
+        let detail = if alone { uncertainty(&row.quantity(quantity)) } else { row.name.clone() };
         card::latency(&label, row, quantity, &detail)
     };
     let spot = set.conditions.iter().find_map(|one| {
@@ -128,10 +127,7 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
             label: "Interactive sweet spot".to_owned(),
             value: level_name(spot.level),
             unit: String::new(),
-            detail: format!(
-                "{} tok/s for each user",
-                fixed(Some(spot.per_user_throughput.value), 1)
-            ),
+            detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
             doubt: (!spot.certified).then(|| "its p99s are of too few requests".to_owned()),
         })
     });

@@ -11,11 +11,10 @@ use inferometer_analysis::set::{ConditionSummary, SetSummary, SuiteSummary};
 use self::tables::{performance, prefill_decode};
 use super::frame::{self, About, section};
 use super::rows::{self, Row};
-use super::words::listed;
 use super::{SuiteInput, belief, card, set, system};
 use crate::document::{Block, Card, Document, Section, Span, Text, plain};
+use crate::fmt::{NOTHING, list, percent};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, percent};
 
 /// Digits of a hash that people compare by eye.
 const HASH_SHOWN: usize = 12;
@@ -98,7 +97,7 @@ fn verdict_words(set: &SetSummary, rows: &[Row<'_>]) -> (Text, Vec<Text>) {
     let missing = if missing.is_empty() {
         String::new()
     } else {
-        format!(" Not measured: {}.", listed(&missing))
+        format!(" Not measured: {}.", list(&missing))
     };
     let (reason, points) = frame::reason(set.verdict, &set.warnings, rows);
     let runs = belief::runs_in_words(&verdicts);
@@ -123,9 +122,9 @@ fn warm_words(rows: &[Row<'_>]) -> Option<String> {
     let range = known().min_by(f64::total_cmp).zip(known().max_by(f64::total_cmp));
     let range = match range {
         Some((low, high)) if low < high => {
-            format!(" ({} to {} of their input)", percent(Some(low)), percent(Some(high)))
+            format!(" ({} to {} of their input)", percent(low), percent(high))
         }
-        Some((share, _)) => format!(" ({} of their input)", percent(Some(share))),
+        Some((share, _)) => format!(" ({} of their input)", percent(share)),
         None => String::new(),
     };
     (!shares.is_empty()).then(|| {

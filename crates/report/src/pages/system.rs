@@ -6,10 +6,9 @@ use inferometer_model::system::{KnownBy, Machine, ServerFacts};
 
 use super::cells::{known, missing};
 use super::frame::section;
-use super::words::counted;
 use crate::document::{Block, Cell, Column, Section, Table, plain};
-use crate::machine::{cpu, gibibytes, gpus};
-use crate::number::{NOTHING, count};
+use crate::fmt::{NOTHING, count, counted, memory};
+use crate::machine::{cpu, gpus};
 
 const NOT_TOLD: &str = "where the server runs is not known, and nobody told; see --server-info";
 const NOT_LOOKED: &str = "this run does not say: it was made by a version that did not look";
@@ -116,7 +115,7 @@ fn machine_rows(
     push("OS", cell(text(|machine| machine.os.clone())));
     push("Kernel", cell(text(|machine| machine.kernel.clone())));
     push("CPU", cell(text(cpu)));
-    push("System RAM", cell(text(|machine| machine.memory_bytes.map(gibibytes))));
+    push("System RAM", cell(text(|machine| machine.memory_bytes.map(memory))));
     if let Some(container) = text(|machine| machine.container.clone()) {
         push("Container", Cell::text(container));
     }
@@ -157,7 +156,7 @@ fn deployment_rows(deployment: &DeploymentFacts) -> Vec<Vec<Cell>> {
         "container" => "by us, as a container",
         _ => "by us, with commands of the user",
     };
-    let ready = format!("{:.1} s", deployment.ready_after.as_secs_f64());
+    let ready = crate::fmt::seconds(deployment.ready_after.as_secs_f64());
     let mut rows =
         vec![line("Put up", Cell::text(how)), line("From start to first token", Cell::text(ready))];
     let restarts = u64::from(deployment.restarts);
@@ -208,7 +207,7 @@ mod tests {
             .collect();
         for wanted in [
             ["Put up", "by us, as a container"],
-            ["From start to first token", "41.2 s"],
+            ["From start to first token", "41.25 s"],
             ["Servers put up before it", "4"],
             ["Image", "vllm@sha256:1"],
             ["Environment of the server", &format!("A=1 LONG={}…", "x".repeat(60))],

@@ -10,8 +10,8 @@ use inferometer_model::spec::{Counting, Lengths};
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::{NOTHING, count, number, percent};
 use crate::lines::labelled;
-use crate::number::{NOTHING, count, figure, percent, separated};
 
 /// Notes about the data that a page has room for; the summary has them all.
 const NOTES_TOLD: usize = 4;
@@ -90,8 +90,8 @@ fn sizing(input_length: InputLength) -> String {
         InputLength::Estimated => "; sized by words, as if each were a token".to_owned(),
         InputLength::Corrected(correction) => format!(
             "; sized by words, of {} tokens each and {} on top, as this server had counted",
-            figure(Some(correction.tokens_per_word)),
-            figure(Some(correction.overhead_tokens)),
+            number(correction.tokens_per_word),
+            number(correction.overhead_tokens),
         ),
     }
 }
@@ -191,13 +191,13 @@ fn missing(reason: Option<&str>) -> String {
 fn mean(tokens: u64, requests: u64) -> String {
     match tokens.checked_rem(requests) {
         Some(0) => count(tokens / requests),
-        Some(_) => figure(Some(tokens as f64 / requests as f64)),
+        Some(_) => number(tokens as f64 / requests as f64),
         None => NOTHING.to_owned(),
     }
 }
 
 fn signed(difference: i64) -> String {
-    let digits = separated(&difference.unsigned_abs().to_string());
+    let digits = count(difference.unsigned_abs());
     match difference {
         0 => digits,
         1.. => format!("+{digits}"),

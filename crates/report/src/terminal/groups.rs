@@ -4,8 +4,8 @@ use inferometer_analysis::{Figures, GroupFigures, Percentile, Summary};
 
 use super::style::Style;
 use crate::escape::terminal_line;
+use crate::fmt::{count, number, percent, whole};
 use crate::lines::PAGE_WIDTH;
-use crate::number::{count, figure, percent, whole};
 use crate::table::Table;
 
 /// Characters of a part's name.
@@ -75,7 +75,7 @@ fn latency(figures: &Figures) -> [String; 2] {
     [(Percentile::P50, figures.p50), (Percentile::P99, figures.p99)].map(|(percentile, value)| {
         let certain = figures.is_certified(percentile) || value.is_none();
         let mark = if certain { "" } else { "~" };
-        format!("{mark}{}", figure(value))
+        format!("{mark}{}", number(value))
     })
 }
 

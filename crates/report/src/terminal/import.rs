@@ -12,8 +12,8 @@ use inferometer_model::import::ImportManifest;
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::count;
 use crate::lines::hanging;
-use crate::number::count;
 
 /// A name comes from a stranger's file.
 const NAME_CHARS_MAX: usize = 60;

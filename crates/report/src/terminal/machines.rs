@@ -5,9 +5,9 @@ use inferometer_analysis::{GaugeFigures, Summary};
 
 use super::style::{Ink, Style};
 use crate::escape::terminal;
+use crate::fmt::{NOTHING, count, number, percent, whole};
 use crate::gpus;
 use crate::lines::{hanging, labelled};
-use crate::number::{NOTHING, count, figure, percent, whole};
 
 /// Nothing where nobody looked at a machine.
 pub(super) fn machines(summary: &Summary, style: Style) -> String {
@@ -33,8 +33,8 @@ fn gpu_lines(found: &GpuFigures) -> String {
         Some(format!("{} on average, at most {}", shown(gauge.mean), shown(gauge.max)))
     };
     let looks = count(found.looks);
-    let (number, source) = (gpus::number(found), found.source.title());
-    let by = format!("{number}, {looks} looks by {source}{}", gpus::missed(found));
+    let (how_many, source) = (gpus::how_many(found), found.source.title());
+    let by = format!("{how_many}, {looks} looks by {source}{}", gpus::missed(found));
     let held: Vec<String> = gpus::used(found)
         .filter_map(|device| {
             let words = gpus::held_back(device).filter(|words| words != "never")?;
@@ -44,17 +44,17 @@ fn gpu_lines(found: &GpuFigures) -> String {
     let hottest = gpus::across(found, |device| device.temperature_c);
     let lines = [
         ("found", Some(by)),
-        ("power", over_time(found.power_w, |watts| format!("{} W", figure(Some(watts))))),
+        ("power", over_time(found.power_w, |watts| format!("{} W", number(watts)))),
         ("energy", Some(energy(found))),
-        ("use", over_time(gpus::across(found, |it| it.use_share), |it| percent(Some(it)))),
+        ("use", over_time(gpus::across(found, |it| it.use_share), |it| percent(it))),
         ("memory", over_time(found.memory_used_bytes, gibibytes)),
         (
             "clock",
             over_time(gpus::across(found, |it| it.core_clock_mhz), |it| {
-                format!("{} MHz", whole(Some(it)))
+                format!("{} MHz", whole(it))
             }),
         ),
-        ("heat", hottest.map(|it| format!("at most {} °C", whole(Some(it.max))))),
+        ("heat", hottest.map(|it| format!("at most {} °C", whole(it.max)))),
         ("slowed", (!held.is_empty()).then(|| held.join("; ") + " of the looks")),
     ];
     let known = lines.into_iter().filter_map(|(label, text)| Some(labelled(label, &text?)));
@@ -62,7 +62,7 @@ fn gpu_lines(found: &GpuFigures) -> String {
 }
 
 fn gibibytes(bytes: f64) -> String {
-    format!("{} GiB", figure(Some(gpus::gibibytes(bytes))))
+    format!("{} GiB", number(crate::fmt::gibibytes(bytes)))
 }
 
 fn energy(found: &GpuFigures) -> String {
@@ -70,12 +70,12 @@ fn energy(found: &GpuFigures) -> String {
         let reason = found.energy_missing.as_deref().unwrap_or("not known");
         return format!("{NOTHING} {}", terminal(reason));
     };
-    let mut parts = vec![gpus::joules(joules)];
+    let mut parts = vec![crate::fmt::joules(joules)];
     if let Some(per_token) = found.energy_per_output_token_j {
-        parts.push(format!("{} J for each output token", figure(Some(per_token))));
+        parts.push(format!("{} J for each output token", number(per_token)));
     }
     if let Some(kwh) = found.energy_per_million_tokens_kwh {
-        parts.push(format!("{} kWh for a million", figure(Some(kwh))));
+        parts.push(format!("{} kWh for a million", number(kwh)));
     }
     let whose = match (found.servers_by, gpus::is_one(found)) {
         (None, false) => "; these GPUs may not all be the server's",
@@ -87,23 +87,19 @@ fn energy(found: &GpuFigures) -> String {
 fn client_lines(client: &ClientFigures) -> String {
     let busy = client.cpu_share.map(|cpu| {
         let own = client.own_cpus.map_or_else(String::new, |own| {
-            format!("; {} threads of it by this program", figure(Some(own.mean)))
+            format!("; {} threads of it by this program", number(own.mean))
         });
-        format!(
-            "{} busy on average, at most {}{own}",
-            percent(Some(cpu.mean)),
-            percent(Some(cpu.max))
-        )
+        format!("{} busy on average, at most {}{own}", percent(cpu.mean), percent(cpu.max))
     });
     let stolen = client.steal_share.filter(|steal| 0.0 < steal.max);
-    let stolen = stolen.map(|it| format!("{} went to others on the host", percent(Some(it.mean))));
+    let stolen = stolen.map(|it| format!("{} went to others on the host", percent(it.mean)));
     let rates = client.received_bytes_per_s.zip(client.sent_bytes_per_s);
     let network = rates.map(|(received, sent)| {
-        let [received, sent] = [received, sent].map(gpus::megabytes_per_s);
+        let [received, sent] = [received, sent].map(crate::fmt::megabytes_per_s);
         format!("{received} in, {sent} out, all interfaces together")
     });
     let memory = client.memory_available_bytes_min.map(|bytes| {
-        let left = crate::machine::gibibytes(bytes);
+        let left = crate::fmt::memory(bytes);
         format!("{left} left at least")
     });
     let lines = [("CPU", busy), ("steal", stolen), ("network", network), ("memory", memory)];

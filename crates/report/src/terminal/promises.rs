@@ -6,8 +6,8 @@ use inferometer_analysis::{Metric, RequestSlos, SloOutcome, SloVerdict, Summary}
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::{NOTHING, count, number, percent, with_unit};
 use crate::lines::{PAGE_WIDTH, broken};
-use crate::number::{NOTHING, count, figure, percent, with_unit};
 
 const WORD_WIDTH: usize = 11;
 const DOUBT_WIDTH: usize = PAGE_WIDTH - WORD_WIDTH - 2;
@@ -90,7 +90,7 @@ fn of_run(slo: &SloOutcome) -> Row {
 fn value(metric: Option<&str>, value: Option<f64>) -> String {
     match metric.and_then(Metric::named) {
         Some(metric) => with_unit(value, metric.unit),
-        None => figure(value),
+        None => number(value),
     }
 }
 

@@ -12,10 +12,9 @@ use inferometer_model::outcome::Cause;
 use super::style::{Ink, Style};
 use crate::Files;
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::load;
+use crate::fmt::{NOTHING, count, number, percent, whole};
 use crate::lines::hanging;
-use crate::load;
-use crate::number::{NOTHING, count, figure, percent, whole};
-use crate::workload;
 
 const NAME_WIDTH: usize = 22;
 const FIGURE_WIDTH: usize = 10;
@@ -58,9 +57,9 @@ pub(super) fn head(summary: &Summary, style: Style) -> String {
         terminal(&run.tool_version),
         terminal(&run.id)
     );
-    let lengths = workload::lengths(&summary.workload, run.api);
-    let extras = workload::extras(&summary.workload)
-        .map_or_else(String::new, |extras| hanging("", 0, &extras));
+    let lengths = load::lengths(&summary.workload, run.api);
+    let extras =
+        load::extras(&summary.workload).map_or_else(String::new, |extras| hanging("", 0, &extras));
     let load = hanging("", 0, &format!("{shape}, {extent}, {lengths}, seed {}", run.seed));
     format!(
         "{}\n{} of `{}` at {target}, {streaming}{protocol}\n{insecure}{load}{extras}{cap}{warm_up}",
@@ -88,7 +87,7 @@ pub(super) fn verdict(summary: &Summary, style: Style) -> String {
         Verdict::Degraded => "DEGRADED",
         Verdict::Invalid => "INVALID",
     };
-    let duration = figure(summary.window.duration_s);
+    let duration = number(summary.window.duration_s);
     let partial = if summary.run.partial { ", partial" } else { "" };
     format!(
         "{}  {} of {} requests ok in {duration} s{partial}\n",
@@ -146,12 +145,12 @@ fn latency_row(title: &str, distribution: &Distribution) -> (String, bool) {
         let certified = distribution.is_certified(percentile);
         uncertain |= value.is_some() && !certified;
         let mark = if certified || value.is_none() { "" } else { "~" };
-        format!("{mark}{}", figure(value))
+        format!("{mark}{}", number(value))
     };
     let percentiles =
         [Percentile::P50, Percentile::P90, Percentile::P95, Percentile::P99].map(&mut at);
     let [p50, p90, p95, p99] = percentiles;
-    let figures = [figure(distribution.mean), p50, p90, p95, p99, count(distribution.n)];
+    let figures = [number(distribution.mean), p50, p90, p95, p99, count(distribution.n)];
     (row(title, figures), uncertain)
 }
 
@@ -168,7 +167,7 @@ fn latency_doubt(distribution: &Distribution) -> Option<String> {
 }
 
 pub(super) fn range(interval: Interval) -> String {
-    format!("{}–{}", figure(Some(interval.low)), figure(Some(interval.high)))
+    format!("{}–{}", number(interval.low), number(interval.high))
 }
 
 fn row(name: &str, figures: [String; 6]) -> String {
@@ -196,7 +195,7 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
                 (share.trim_end_matches(" %").to_owned(), "%")
             }
             (_, "concurrency_peak") => (whole(scalar.value), scalar.unit.as_str()),
-            _ => (figure(scalar.value), scalar.unit.as_str()),
+            _ => (number(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
             let title = metric.title;
@@ -214,7 +213,7 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
 }
 
 fn percent_range(interval: Interval) -> String {
-    let [low, high] = [interval.low, interval.high].map(|share| percent(Some(share)));
+    let [low, high] = [interval.low, interval.high].map(|share| percent(share));
     format!("{}–{high}", low.trim_end_matches(" %"))
 }
 
@@ -239,8 +238,8 @@ pub(super) fn outcomes(summary: &Summary, style: Style) -> String {
             "  {:>6} × {}{status}{cause} ({} to {} s)",
             count(group.count),
             group.outcome,
-            figure(Some(group.first_ms / 1e3)),
-            figure(Some(group.last_ms / 1e3)),
+            number(group.first_ms / 1e3),
+            number(group.last_ms / 1e3),
         );
         if let Some(example) = &group.example {
             let words = format!("{}”", terminal_line(example, WORDS_MAX));
@@ -261,16 +260,16 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
     let p99 =
         |name: &str| summary.metrics.distribution(name).and_then(|d| d.percentile(Percentile::P99));
     let milliseconds = |value: Option<f64>| match value {
-        Some(value) => format!("{} ms", figure(Some(value))),
+        Some(value) => format!("{} ms", number(value)),
         None => NOTHING.to_owned(),
     };
     let stamps = match client.kernel_stamps {
-        Some(share) => format!("{} of reads stamped by the kernel", percent(Some(share))),
+        Some(share) => format!("{} of reads stamped by the kernel", percent(share)),
         None => "nothing was read".to_owned(),
     };
     let clock = client
         .clock_error_us_max
-        .map(|error| format!(", clock error at most {} µs", figure(Some(error))))
+        .map(|error| format!(", clock error at most {} µs", number(error)))
         .unwrap_or_default();
     let line = format!(
         "  {}\n  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
@@ -293,7 +292,7 @@ fn calibrated(summary: &Summary) -> String {
         return "not calibrated on this machine (inferometer calibrate); judged by its own lags"
             .to_owned();
     };
-    let used = percent(Some(capacity.used));
+    let used = percent(capacity.used);
     if !run.streaming {
         // One moment per answer: what a stream's error was measured on is not here.
         return format!("client capacity used: {used}");
@@ -301,7 +300,7 @@ fn calibrated(summary: &Summary) -> String {
     let error = capacity.error_ms.map_or_else(
         || "not known with so many streams".to_owned(),
         |error| {
-            let ms = |value| figure(Some(value));
+            let ms = |value| number(value);
             let (ttft, itl) = (error.ttft_p99, error.itl_p99);
             format!("TTFT {} ms, ITL {} ms (p99)", ms(ttft), ms(itl))
         },

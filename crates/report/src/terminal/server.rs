@@ -4,8 +4,8 @@ use inferometer_analysis::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSi
 
 use super::style::{Ink, Style};
 use crate::escape::terminal;
+use crate::fmt::{NOTHING, count, number, percent, whole};
 use crate::lines::{hanging, labelled};
-use crate::number::{NOTHING, count, figure, percent, whole};
 
 /// From so many on, a mean of them says something of a run.
 const TELLING_SCRAPES: u64 = 3;
@@ -33,7 +33,7 @@ fn figures(server: &ServerSide, summary: &Summary) -> String {
         gauge if gauge.n < TELLING_SCRAPES => Some(format!("{NOTHING} too few {heard} to tell")),
         gauge => Some(over_time(gauge, mean, max)),
     };
-    let requests = |gauge| line(gauge, figure, whole);
+    let requests = |gauge| line(gauge, number, whole);
     let shares = |gauge| line(gauge, percent, percent);
     let lines = [
         ("running", requests(server.running)),
@@ -42,7 +42,7 @@ fn figures(server: &ServerSide, summary: &Summary) -> String {
         ("KV use", shares(server.kv_usage)),
         ("host KV", shares(server.cpu_kv_usage)),
         ("prefix", prefix(server)),
-        ("preempts", server.preemptions.map(|counter| whole(Some(counter.total)))),
+        ("preempts", server.preemptions.map(|counter| whole(counter.total))),
         ("tokens", tokens(server, heard)),
         ("replicas", server.replicas.map(count)),
         ("restarts", (0 < server.restarts).then(|| count(server.restarts))),
@@ -62,19 +62,19 @@ fn over_time(
 
 fn prefix(server: &ServerSide) -> Option<String> {
     let share = server.prefix_hit_share?;
-    Some(format!("{} of prompt tokens found in its cache", percent(Some(share))))
+    Some(format!("{} of prompt tokens found in its cache", percent(share)))
 }
 
 fn tokens(server: &ServerSide, heard: &str) -> Option<String> {
     let rate = |counter: Option<CounterFigures>, what: &str| {
         let rate = counter?.per_s?;
-        Some(format!("{} {what} tok/s", figure(Some(rate))))
+        Some(format!("{} {what} tok/s", number(rate)))
     };
     let rates = [rate(server.prompt_tokens, "prompt"), rate(server.generation_tokens, "generated")];
     let known: Vec<String> = rates.into_iter().flatten().collect();
     // Both stand in every scrape, so one time holds for both.
     let over_s = server.prompt_tokens.or(server.generation_tokens)?.over_s;
-    let time = format!("over {} s between {heard}", figure(Some(over_s)));
+    let time = format!("over {} s between {heard}", number(over_s));
     (!known.is_empty()).then(|| format!("{}, by its own counters {time}", known.join(", ")))
 }
 
@@ -99,8 +99,8 @@ fn scrapes(server: &ServerSide, speaker: &str) -> String {
     format!(
         "{heard}, {inside}, {}; each took {} ms, at most {} ms",
         missed(scrapes),
-        figure(Some(took)),
-        figure(scrapes.took_ms_max),
+        number(took),
+        number(scrapes.took_ms_max),
     )
 }
 

@@ -8,7 +8,6 @@ mod levels;
 mod matrix;
 mod repeat;
 mod suite;
-mod words;
 
 use std::fmt::Write;
 
@@ -20,8 +19,8 @@ use serde::Serialize;
 
 use super::style::{Ink, Style};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::{count, percent};
 use crate::lines::hanging;
-use crate::number::{count, percent};
 
 /// Where the set is stored, so that a page can say so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -171,7 +170,7 @@ fn manner(asked: &Asked, seed: u64) -> String {
         (Some(target), most) => format!(
             "runs until {} is known to ±{}, {most} at most",
             terminal(&target.quantity),
-            percent(Some(target.half_width)),
+            percent(target.half_width),
         ),
         (None, runs) if asked.question == QuestionKind::Repeat => format!("{runs} runs"),
         (None, 1) if asked.question == QuestionKind::Suite => "played once".to_owned(),

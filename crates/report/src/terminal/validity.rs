@@ -9,8 +9,8 @@ use inferometer_analysis::{
 use super::sections;
 use super::style::{Ink, Style};
 use crate::escape::terminal;
+use crate::fmt::{NOTHING, count, number};
 use crate::lines::hanging;
-use crate::number::{NOTHING, count, figure};
 
 const NAME_WIDTH: usize = 24;
 const FIGURE_WIDTH: usize = 10;
@@ -28,7 +28,7 @@ pub(super) fn steady(summary: &Summary, style: Style) -> String {
         let reason = terminal(steady.reason.as_deref().unwrap_or(NOTHING));
         return title + &hanging("  ", 2, &format!("{word}: {reason}"));
     };
-    let s = |ms: Option<f64>| figure(ms.map(|ms| ms / 1e3));
+    let s = |ms: Option<f64>| number(ms.map(|ms| ms / 1e3));
     let mut text = title;
     let _ = writeln!(
         text,
@@ -46,7 +46,7 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
     let mut text = String::new();
     let mut row = |name: &str, steady: Option<f64>, whole: Option<f64>, unit: &str| {
         if steady.is_some() {
-            let (steady, whole) = (figure(steady), figure(whole));
+            let (steady, whole) = (number(steady), number(whole));
             let _ = writeln!(
                 text,
                 "  {name:<NAME_WIDTH$}{steady:>FIGURE_WIDTH$}{whole:>FIGURE_WIDTH$} {unit}"

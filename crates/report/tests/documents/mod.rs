@@ -91,7 +91,7 @@ fn the_tables_have_the_known_columns_and_digits() {
     );
     assert_eq!(
         texts(performance)[0],
-        ["One User", "Latency", "2048", "512", "1", "49.26", "1082.20", "18.22", "18.28"]
+        ["One User", "Latency", "2,048", "512", "1", "49.26", "1,082", "18.22", "18.28"]
     );
     let tail = &performance.rows[0][8];
     assert!(tail.doubtful, "a p99 of 20 requests is not certified: {tail:?}");
@@ -99,7 +99,7 @@ fn the_tables_have_the_known_columns_and_digits() {
     assert_eq!(detail, "95 % 48.27 to 50.25 within the run");
     let rates = tables(&page.sections[3])[0];
     assert_eq!(titles(rates), ["Scenario", "Prefill (PP) tok/s", "Token Generation (TG) tok/s"]);
-    assert_eq!(texts(rates)[0], ["One User", "1892.4", "54.9"]);
+    assert_eq!(texts(rates)[0], ["One User", "1,892", "54.88"]);
     let scaling = tables(&page.sections[4])[0];
     assert_eq!(
         titles(scaling),
@@ -111,7 +111,7 @@ fn the_tables_have_the_known_columns_and_digits() {
             "TPOT p99 (ms)",
         ]
     );
-    assert_eq!(texts(scaling)[1], ["4", "167.97", "41.99", "146.19", "22.61"]);
+    assert_eq!(texts(scaling)[1], ["4", "168.0", "41.99", "146.2", "22.61"]);
     let system = tables(&page.sections[1])[0];
     assert_eq!(titles(system), ["Component", "Value"]);
     assert_eq!(texts(system)[0], ["GPU(s)", "–"]);
@@ -121,7 +121,7 @@ fn the_tables_have_the_known_columns_and_digits() {
 fn the_scaling_section_names_sweet_spot_and_peak_and_draws_them_as_mermaid_too() {
     let text = markdown::render(&page()).text;
     assert!(text.contains("**Interactive sweet spot:** c=4 ("), "{text}");
-    assert!(text.contains("per-user 42.0 tok/s"), "{text}");
+    assert!(text.contains("per-user 41.99 tok/s"), "{text}");
     assert!(text.contains("**Peak throughput (scaling):** c=8 (255.9 tok/s"), "{text}");
     let drawn = "```mermaid\nxychart-beta\n    title \"Output throughput against concurrency\"\n    \
                  x-axis \"Concurrency\" [\"2\", \"4\", \"8\"]\n    y-axis \"tok/s\"\n    line [97.72, \

@@ -162,7 +162,7 @@ fn decode_that_pauses_is_not_called_steady() {
     says(
         &text,
         &[
-            "Answers pause now and then: the longest gap between tokens is 400.00 ms, 40.0 times the \
+            "Answers pause now and then: the longest gap between tokens is 400.0 ms, 40.0 times the \
            ITL median of 10.00 ms.",
         ],
     );

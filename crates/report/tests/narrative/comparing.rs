@@ -39,9 +39,9 @@ fn a_peak_of_the_scaling_levels_is_not_that_of_all() {
     says(
         &text,
         &[
-            "The highest throughput of the scaling levels is 296.69 tok/s at c=16. The highest of all \
-             is 900.00 tok/s in Single User.",
-            "For throughput use c=16: 296.69 tok/s, the most of these levels.",
+            "The highest throughput of the scaling levels is 296.7 tok/s at c=16. The highest of all \
+             is 900.0 tok/s in Single User.",
+            "For throughput use c=16: 296.7 tok/s, the most of these levels.",
         ],
     );
     let as_much: Change = |document| {
@@ -101,7 +101,7 @@ fn a_level_that_was_never_reached_is_in_no_comparison() {
              level is in no comparison.",
             "Per-user throughput falls from 56.65 tok/s at c=1 to 18.54 tok/s at c=16.",
             "At most 20 of the 32 users were ever in flight",
-            "For throughput use c=16: 296.69 tok/s, the most that was measured.",
+            "For throughput use c=16: 296.7 tok/s, the most that was measured.",
         ],
     );
     let scaling = text.split("\n# ").find(|part| part.starts_with("Scaling")).unwrap();
@@ -175,7 +175,7 @@ fn a_rival_of_the_peak_need_not_be_the_second() {
         throughput(document, value, within);
     };
     let text = narrated(&sweep_with(1, 1, fourth_reaches));
-    let known = "1000.00 tok/s at c=32 and 800.00 tok/s at c=8 cannot be told apart";
+    let known = "1,000 tok/s at c=32 and 800.0 tok/s at c=8 cannot be told apart";
     says(&text, &[known, "its interval overlaps that of c=8"]);
 }
 

@@ -44,11 +44,11 @@ fn published_figures_give_their_own_answers() {
     let facts = facts::of_published(&published::mi100());
     let text = page(&findings::of_published(&facts));
     for known in [
-        "sweet spot is c=4 with 41.99 tok/s per user, a TTFT p99 of 146.19 ms",
-        "highest throughput is 387.10 tok/s at c=32",
+        "sweet spot is c=4 with 41.99 tok/s per user, a TTFT p99 of 146.2 ms",
+        "highest throughput is 387.1 tok/s at c=32",
         "saturates at c=16: going on to c=32 adds 0.6 % and each user loses 49.7 %",
-        "TTFT p99 is 3401.98 ms, 3.0 times its median of 1139.87 ms",
-        "Prefill speed is 8892.7 tok/s, 4.7 times the 1892.4 tok/s of Single User Latency",
+        "TTFT p99 is 3,402 ms, 3.0 times its median of 1,140 ms",
+        "Prefill speed is 8,893 tok/s, 4.7 times the 1,892 tok/s of Single User Latency",
     ] {
         assert!(text.contains(known), "{known}\n{text}");
     }
@@ -57,7 +57,7 @@ fn published_figures_give_their_own_answers() {
         facts.facts[place.unwrap()].printed.clone()
     });
     assert_eq!(format!("{:.1}", value(&facts, spot, "per_user_throughput", None)), "42.0");
-    assert_eq!([printed("pp"), printed("tg")], ["8892.7", "45.2"]);
+    assert_eq!([printed("pp"), printed("tg")], ["8,893", "45.18"]);
 }
 
 #[test]

@@ -55,11 +55,11 @@ fn numbers(text: &Text) -> Vec<String> {
         let mut number = String::new();
         for letter in words.chars().chain([' ']) {
             let is_digit = letter.is_ascii_digit();
-            let continues = !number.is_empty() && (is_digit || letter == '.');
+            let continues = !number.is_empty() && (is_digit || letter == '.' || letter == ',');
             if continues || (is_digit && !before.is_alphanumeric()) {
                 number.push(letter);
             } else if !number.is_empty() {
-                found.push(number.trim_end_matches('.').to_owned());
+                found.push(number.trim_end_matches(['.', ',']).to_owned());
                 number.clear();
             }
             before = letter;
@@ -96,9 +96,9 @@ pub(crate) fn check(narrative: &Narrative, facts: &Facts) {
 #[test]
 fn numbers_are_found_in_words_and_not_in_names() {
     let text = vec![
-        Span::from("TTFT p99 is 3401.98 ms at c=16, "),
+        Span::from("TTFT p99 is 3,402 ms at c=16, "),
         Span::Strong("MI100".to_owned()),
         Span::from(" 0.6 % and 7."),
     ];
-    assert_eq!(numbers(&text), ["3401.98", "16", "0.6", "7"]);
+    assert_eq!(numbers(&text), ["3,402", "16", "0.6", "7"]);
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use inferometer_analysis::sheet::Tool;
 use inferometer_report::escape::{terminal, terminal_line};
-use inferometer_report::number::count;
+use inferometer_report::fmt::count;
 use inferometer_store::ImportListing;
 use serde::Deserialize;
 use serde::de::IgnoredAny;

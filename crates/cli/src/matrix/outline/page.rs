@@ -6,8 +6,8 @@ use inferometer_model::campaign::{Cell, Level};
 use inferometer_model::deployment::DeploymentHow;
 use inferometer_model::spec::TargetSpec;
 use inferometer_report::escape::terminal;
+use inferometer_report::fmt::count;
 use inferometer_report::lines::hanging;
-use inferometer_report::number::count;
 use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 

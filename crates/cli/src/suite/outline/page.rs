@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use inferometer_model::campaign::{Level, Prompts};
 use inferometer_report::escape::terminal;
+use inferometer_report::fmt::count;
 use inferometer_report::lines::hanging;
-use inferometer_report::number::count;
 use serde_json::{Map, Value, json};
 
 use super::step::{KnownBy, Step};

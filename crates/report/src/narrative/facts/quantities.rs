@@ -2,8 +2,8 @@
 
 use inferometer_analysis::{Better, Metric, Unit};
 
+use crate::fmt::{decimals, number, percent, whole};
 use crate::narrative::FactUnit;
-use crate::number::{fixed, percent};
 
 /// Numbers of a page that are no metric of the table of metrics.
 const OTHERS: &[(&str, FactUnit, Better)] = &[
@@ -71,23 +71,15 @@ const fn of_metric(unit: Unit) -> FactUnit {
 
 /// A number as tables and sentences have it, without its unit (a share has its sign of per cent).
 pub fn printed(quantity: &str, value: f64) -> String {
-    let decimals = match quantity {
-        "concurrency_mean" => 2,
-        // Derived from other numbers; a second decimal would promise too much.
-        "pp" | "tg" | "ttft_tail" | "ttft_skew" | "tpot_tail" | "itl_tail" | "itl_max_times"
-        | "peak_times" | "pp_times" | "throughput_times" | "tpot_times" => 1,
-        _ => match unit_of(quantity).0 {
-            FactUnit::Share => return percent(Some(value)),
-            FactUnit::Milliseconds
-            | FactUnit::Seconds
-            | FactUnit::TokensPerSecond
-            | FactUnit::RequestsPerSecond => 2,
-            FactUnit::Watts => 1,
-            FactUnit::JoulesPerToken | FactUnit::TokensPerJoule => 3,
-            FactUnit::Tokens | FactUnit::Requests | FactUnit::Number => 0,
-        },
-    };
-    fixed(Some(value), decimals)
+    let is_ratio = ["_tail", "_skew", "_times"].iter().any(|end| quantity.ends_with(end));
+    match unit_of(quantity).0 {
+        FactUnit::Share => percent(value),
+        // A second decimal of a ratio would promise too much.
+        FactUnit::Number if is_ratio => decimals(value, 1),
+        FactUnit::Requests if quantity == "concurrency_mean" => number(value),
+        FactUnit::Tokens | FactUnit::Requests | FactUnit::Number => whole(value),
+        _ => number(value),
+    }
 }
 
 #[cfg(test)]
@@ -97,13 +89,14 @@ mod tests {
     #[test]
     fn numbers_have_the_decimals_of_their_columns() {
         for (quantity, value, text) in [
-            ("ttft", 1_082.2, "1082.20"),
+            ("ttft", 1_082.2, "1,082"),
+            ("ttft_tail", 3.456, "3.5"),
             ("tpot", 17.76, "17.76"),
-            ("output_throughput", 387.1, "387.10"),
+            ("output_throughput", 387.1, "387.1"),
             ("per_user_throughput", 41.992_5, "41.99"),
-            ("pp", 1_892.44, "1892.4"),
-            ("tg", 54.88, "54.9"),
-            ("input_tokens", 16_384.0, "16384"),
+            ("pp", 1_892.44, "1,892"),
+            ("tg", 54.88, "54.88"),
+            ("input_tokens", 16_384.0, "16,384"),
             ("concurrency", 4.0, "4"),
             ("kv_usage", 0.995, "99.5 %"),
             ("gpu_power", 412.345, "412.3"),

@@ -4,10 +4,9 @@ use inferometer_analysis::set::Contaminated;
 use inferometer_model::campaign::Prompts;
 
 use crate::document::{Block, Cell, Column, Table, plain};
-use crate::number::{fixed, percent};
-use crate::pages::cells::{missing, number};
+use crate::fmt::{counted, list, number, percent};
+use crate::pages::cells::{missing, quantity_cell};
 use crate::pages::rows::Row;
-use crate::pages::words::{counted, listed};
 
 /// What the server answered from its prefix cache, with the figures in which it would show.
 pub(in crate::pages) fn cache(rows: &[Row<'_>], prompts: Option<Prompts>) -> Vec<Block> {
@@ -65,7 +64,7 @@ fn cache_row(row: &Row<'_>) -> Vec<Cell> {
         mean(runs().filter_map(|run| run.server.as_ref().and_then(|it| it.prefix_hit_share)));
     let silent = runs().find_map(|run| run.server_missing.clone());
     let share = |value: Option<f64>, reason: Option<String>| match value {
-        Some(share) => Cell::number(percent(Some(share)), share),
+        Some(share) => Cell::number(percent(share), share),
         None => missing(&reason.unwrap_or_else(|| "the server does not say".to_owned())),
     };
     let reservation = row.contaminated.and_then(|_| row.reservation());
@@ -77,9 +76,9 @@ fn cache_row(row: &Row<'_>) -> Vec<Cell> {
         },
         share(answers, why),
         share(counters, silent),
-        number(row, "ttft.mean", 2),
-        number(row, "ttft.p50", 2),
-        number(row, "pp", 1),
+        quantity_cell(row, "ttft.mean"),
+        quantity_cell(row, "ttft.p50"),
+        quantity_cell(row, "pp"),
     ]
 }
 
@@ -95,7 +94,7 @@ fn warm_cells(row: &Row<'_>, all: &[Row<'_>]) -> [Cell; 2] {
         || missing("no cold scenario compares"),
         |(speed, place)| Cell {
             detail: Some(format!("of {}", name(place))),
-            ..Cell::number(fixed(Some(speed), 1), speed)
+            ..Cell::number(number(speed), speed)
         },
     );
     [cold, senders(found, name)]
@@ -120,7 +119,7 @@ fn senders(found: &Contaminated, name: impl Fn(u32) -> String) -> Cell {
             name(*second),
             counted(others.len() as u64, "other")
         )),
-        few => Cell::text(listed(&few.iter().map(|place| name(*place)).collect::<Vec<_>>())),
+        few => Cell::text(list(&few.iter().map(|place| name(*place)).collect::<Vec<_>>())),
     }
 }
 

@@ -3,9 +3,9 @@
 use inferometer_analysis::{Check, CheckState, Warning};
 
 use crate::document::{Block, Cell, Column, Table, Text, plain};
+use crate::fmt::{counted, list};
 use crate::pages::frame::{ended, notice, notice_of, state_word};
 use crate::pages::rows::Row;
-use crate::pages::words::{counted, listed};
 
 /// Reasons to doubt the whole, then those of single rows; each with what to do about it.
 pub(in crate::pages) fn reasons(warnings: &[Warning], rows: &[Row<'_>], alone: bool) -> Vec<Block> {
@@ -56,7 +56,7 @@ fn grouped(group: &Group<'_>) -> Block {
     let is_same = texts.clone().all(|text| text == group.worst.text);
     let places: Vec<String> = group.said.iter().map(|(row, _)| row.clone()).collect();
     if is_same {
-        let text = format!("{} ({})", group.worst.text, listed(&places));
+        let text = format!("{} ({})", group.worst.text, list(&places));
         return notice(&Warning { text, ..group.worst.clone() });
     }
     let own: Vec<Text> =
@@ -140,13 +140,13 @@ fn line(asked: &Asked<'_>, rows: usize) -> Vec<Cell> {
         Cell::text(findings(asked)),
     ];
     if 1 < rows {
-        let detail = (2 < places.len()).then(|| listed(&places));
+        let detail = (2 < places.len()).then(|| list(&places));
         let text = match places.as_slice() {
             all if all.len() == rows => "all rows".to_owned(),
             [first, second, others @ ..] if !others.is_empty() => {
                 format!("{first}, {second} and {}", counted(others.len() as u64, "other"))
             }
-            few => listed(few),
+            few => list(few),
         };
         cells.push(Cell { detail, ..Cell::text(text) });
     }

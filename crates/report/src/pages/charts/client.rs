@@ -2,7 +2,7 @@
 
 use super::measure;
 use crate::chart::{Bar, BarGroup, Bars, Chart, Plot, ScaleKind};
-use crate::number::figure;
+use crate::fmt::number;
 use crate::pages::rows::Row;
 
 const LAGS: [&str; 3] = ["send lag p99", "client lag p99", "loop lag p99, at most"];
@@ -22,12 +22,10 @@ pub(in crate::pages) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
     let (row, lag, most) = known().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let tpot = real.iter().filter_map(|row| row.value("tpot.p50")).min_by(f64::total_cmp);
     let against = tpot.map_or_else(String::new, |tpot| {
-        format!("; the shortest median TPOT is {} ms", figure(Some(tpot)))
+        format!("; the shortest median TPOT is {} ms", number(tpot))
     });
-    let finding = format!(
-        "The largest lag of the client is {} ms: {lag} in {row}{against}.",
-        figure(Some(most))
-    );
+    let finding =
+        format!("The largest lag of the client is {} ms: {lag} in {row}{against}.", number(most));
     Some(Chart {
         id: "client-lags".to_owned(),
         title: "Lags of the client itself".to_owned(),

@@ -4,8 +4,7 @@ use inferometer_analysis::{CourseFigure, Summary};
 
 use super::{id, measure};
 use crate::chart::{Chart, Measure, Plot, ScaleKind, Timeline, TimelinePanel, TimelineSeries};
-use crate::number::{figure, percent, whole};
-use crate::pages::words::counted;
+use crate::fmt::{counted, number, percent, whole};
 
 /// A page has a chart for each scenario, and readers tell no more steps apart.
 const STEPS_MAX: usize = 100;
@@ -25,7 +24,7 @@ pub(in crate::pages) fn course(summary: &Summary, of: &str) -> Option<Chart> {
         n: format!(
             "{} in steps of {} s{}",
             counted(summary.attempted, "request"),
-            figure(Some(course.step_ms / 1e3)),
+            number(course.step_ms / 1e3),
             heard(summary),
         ),
         plot: Plot::Timeline(Timeline {
@@ -126,12 +125,12 @@ fn finding(summary: &Summary) -> String {
     let scalar = |name: &str| summary.metrics.scalar(name).and_then(|found| found.value);
     let mut parts = Vec::new();
     if let Some(mean) = scalar("concurrency_mean") {
-        parts.push(format!("{} requests were in flight on average", figure(Some(mean))));
+        parts.push(format!("{} requests were in flight on average", number(mean)));
     }
     // The steps that are drawn are means: none of them is the most.
     if let Some(peak) = scalar("concurrency_peak") {
         let unit = if parts.is_empty() { " requests were in flight" } else { "" };
-        parts.push(format!("{}{unit} at most", whole(Some(peak))));
+        parts.push(format!("{}{unit} at most", whole(peak)));
     }
     let mut parts: Vec<String> = match parts.as_slice() {
         [] => vec!["How many requests were in flight, step by step".to_owned()],
@@ -140,13 +139,13 @@ fn finding(summary: &Summary) -> String {
     if let Some(server) = &summary.server {
         if let Some(waiting) = server.waiting {
             parts.push(if 0.0 < waiting.max {
-                format!("up to {} were seen waiting in the server", whole(Some(waiting.max)))
+                format!("up to {} were seen waiting in the server", whole(waiting.max))
             } else {
                 "none was seen waiting in the server".to_owned()
             });
         }
         if let Some(kv) = server.kv_usage {
-            parts.push(format!("the highest KV use that was read is {}", percent(Some(kv.max))));
+            parts.push(format!("the highest KV use that was read is {}", percent(kv.max)));
         }
     }
     let mut text = parts.join("; ") + ".";

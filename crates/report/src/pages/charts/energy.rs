@@ -3,7 +3,7 @@
 use super::is_apart;
 use super::levels::{axis_name, behind, lines, measured};
 use crate::chart::{Chart, Plot};
-use crate::number::figure;
+use crate::fmt::number;
 use crate::pages::rows::Series;
 
 const PER_TOKEN: &str = "energy_per_output_token";
@@ -32,7 +32,7 @@ fn sentence(series: &Series<'_>, named: bool) -> Option<String> {
     let points = measured(series, PER_TOKEN);
     let [first, .., last] = points.as_slice() else { return None };
     let head = if named { format!("{}: ", series.name) } else { String::new() };
-    let [from, to] = [first.2, last.2].map(|joules| figure(Some(joules)));
+    let [from, to] = [first.2, last.2].map(|joules| number(joules));
     let times = if is_apart(&first.1, &last.1) {
         ""
     } else {

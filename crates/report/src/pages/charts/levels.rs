@@ -5,10 +5,9 @@ use inferometer_model::campaign::Level;
 
 use super::{is_apart, measure, pair};
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
-use crate::number::{figure, fixed, latency_text};
+use crate::fmt::{self, counted, level_name, list, number};
 use crate::pages::cells::UNCERTIFIED;
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::{counted, level_cell, level_name, listed};
 
 /// Levels so far apart are told apart only where steps are multiples.
 const SPAN_OF_LOG: f64 = 8.0;
@@ -62,13 +61,13 @@ pub(in crate::pages) fn mermaid(series: &Series<'_>) -> Option<String> {
     let points: Vec<(String, f64)> = series
         .rows
         .iter()
-        .filter_map(|row| Some((level_cell(row.level?.level), row.value("output_throughput")?)))
+        .filter_map(|row| Some((fmt::level(row.level?.level), row.value("output_throughput")?)))
         .collect();
     if points.len() < 2 {
         return None;
     }
     let names: Vec<String> = points.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    let values: Vec<String> = points.iter().map(|(_, value)| fixed(Some(*value), 2)).collect();
+    let values: Vec<String> = points.iter().map(|(_, value)| format!("{value:.2}")).collect();
     let label = axis(std::slice::from_ref(series)).0;
     Some(format!(
         "xychart-beta\n    title \"Output throughput against {}\"\n    x-axis \"{label}\" [{}]\n    \
@@ -168,7 +167,7 @@ fn rise(series: &Series<'_>, named: bool) -> Option<String> {
     let points = measured(series, "output_throughput");
     let [(first, _, from), .., (last, _, to)] = points.as_slice() else { return None };
     let top = points.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
-    let shown = |value: f64| figure(Some(value));
+    let shown = |value: f64| number(value);
     let who = if named { format!("{}: output", series.name) } else { "Output".to_owned() };
     let near: Vec<&Measured> = points.iter().filter(|one| !is_apart(&one.1, &top.1)).collect();
     let rises = points.windows(2).all(|pair| pair[0].2 < pair[1].2);
@@ -195,7 +194,7 @@ fn rise(series: &Series<'_>, named: bool) -> Option<String> {
             "{who} begins with {} tok/s at {first} and is about equal, and highest, at {} with no \
              more than {} tok/s.",
             shown(*from),
-            listed(&levels),
+            list(&levels),
             shown(top.2)
         )
     } else if top.0 == *last {
@@ -224,11 +223,11 @@ fn growth(series: &Series<'_>, title: &str, name: &str) -> Option<String> {
     let times = if !is_apart(&first.1, &last.1) {
         ", about equal: they differ by no more than their doubt".to_owned()
     } else if 0.0 < first.2 {
-        format!(", {} times as long", figure(Some(last.2 / first.2)))
+        format!(", {} times as long", number(last.2 / first.2))
     } else {
         String::new()
     };
-    let [from, to] = [first.2, last.2].map(latency_text);
+    let [from, to] = [first.2, last.2].map(fmt::latency);
     Some(format!("{title} is {from} at {} and {to} at {}{times}", first.0, last.0))
 }
 
@@ -246,7 +245,7 @@ pub(super) fn behind(series: &[Series<'_>]) -> String {
         None | Some(0 | 1) => "in one run".to_owned(),
         Some(most) => format!("in up to {most} runs"),
     };
-    listed(&[format!("{requests} at each level {runs}")])
+    list(&[format!("{requests} at each level {runs}")])
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use inferometer_analysis::machines::GpuFigures;
 
 use super::{id, measure};
 use crate::chart::{Chart, Plot, ScaleKind, Timeline, TimelinePanel, TimelineSeries};
-use crate::gpus::{self, gibibytes};
-use crate::number::{figure, percent};
-use crate::pages::words::counted;
+use crate::fmt::{counted, gibibytes, number, percent};
+use crate::gpus;
 
 /// A page has a chart for each row, and readers tell no more steps apart.
 const STEPS_MAX: usize = 100;
@@ -50,7 +49,7 @@ pub(in crate::pages) fn gpus(summary: &Summary, of: &str) -> Option<Chart> {
             "{} by {} inside the run, {}",
             counted(found.looks, "look"),
             found.source.title(),
-            gpus::number(found)
+            gpus::how_many(found)
         ),
         plot: Plot::Timeline(plot),
     })
@@ -77,8 +76,8 @@ pub(in crate::pages) fn client_machine(summary: &Summary, of: &str) -> Option<Ch
         |cpu| {
             format!(
                 "The processors of the client's machine were {} busy on average and {} at most.",
-                percent(Some(cpu.mean)),
-                percent(Some(cpu.max))
+                percent(cpu.mean),
+                percent(cpu.max)
             )
         },
     );
@@ -131,17 +130,17 @@ fn finding(found: &GpuFigures) -> String {
     let (all, they) = if gpus::is_one(found) { ("The GPU", "it") } else { ("The GPUs", "they") };
     let mut parts = Vec::new();
     if let Some(power) = found.power_w {
-        let [mean, max] = [power.mean, power.max].map(|it| figure(Some(it)));
+        let [mean, max] = [power.mean, power.max].map(|it| number(it));
         parts.push(format!("{all} drew {mean} W on average and {max} W at most"));
     }
     if let Some(memory) = found.memory_used_bytes {
-        let most = figure(Some(gibibytes(memory.max)));
+        let most = number(gibibytes(memory.max));
         let who = if parts.is_empty() { all } else { they };
         parts.push(format!("{who} held {most} GiB at most"));
     }
     if let Some(joules) = found.energy_per_output_token_j {
         let who = if parts.is_empty() { "Each" } else { "each" };
-        parts.push(format!("{who} output token took {} J", figure(Some(joules))));
+        parts.push(format!("{who} output token took {} J", number(joules)));
     }
     if parts.is_empty() {
         return "What the GPUs did, step by step.".to_owned();

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use inferometer_model::Outcome;
 
 use crate::chart::{Chart, Plot, ShareClass, ShareRow, Shares};
-use crate::number::{count, percent};
+use crate::fmt::{count, counted, list, percent};
 use crate::pages::rows::Row;
-use crate::pages::words::{counted, listed};
 
 pub(in crate::pages) fn outcomes(rows: &[Row<'_>]) -> Option<Chart> {
     let counts: Vec<(&Row<'_>, BTreeMap<Outcome, u64>)> =
@@ -71,7 +70,7 @@ fn finding(of: impl Fn(Outcome) -> u64, total: u64) -> String {
         "{} of {} ended ok ({}); the others: {}.",
         count(ok),
         counted(total, "request"),
-        percent(Some(ok as f64 / total as f64)),
-        listed(&others)
+        percent(ok as f64 / total as f64),
+        list(&others)
     )
 }

@@ -4,9 +4,8 @@ use inferometer_analysis::{Interval, Summary};
 
 use super::{measure, pair};
 use crate::chart::{Chart, Pareto, ParetoPoint, Plot, ScaleKind};
-use crate::number::figure;
+use crate::fmt::{counted, level_name, number};
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::{counted, level_name};
 
 /// `None` with fewer than two points.
 pub(in crate::pages) fn pareto(series: &[Series<'_>]) -> Option<Chart> {
@@ -96,8 +95,8 @@ fn finding(points: &[ParetoPoint], named: bool, per_gpu: bool) -> String {
         format!(
             "{} ({} tok/s for each user, {} tok/s {})",
             name(point),
-            figure(Some(point.x)),
-            figure(Some(point.y)),
+            number(point.x),
+            number(point.y),
             if per_gpu { "per GPU" } else { "in all" }
         )
     };

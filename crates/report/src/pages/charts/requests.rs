@@ -5,8 +5,7 @@ use inferometer_model::Outcome;
 
 use super::{id, measure};
 use crate::chart::{Chart, Gantt, GanttEnding, GanttRow, HeatMap, Plot, ScaleKind};
-use crate::number::{count, figure, latency_text};
-use crate::pages::words::counted;
+use crate::fmt::{count, counted, latency, number};
 
 /// A wait before sending is drawn where it can be seen.
 const WAIT_SEEN_MS: f64 = 1.0;
@@ -18,8 +17,8 @@ pub(in crate::pages) fn requests(summary: &Summary, of: &str) -> Option<Chart> {
     }
     let choice = format!(
         "{}, {} and an even choice of the others",
-        counted(number(&found.rows, RowReason::Slowest), "slowest request"),
-        counted(number(&found.rows, RowReason::Failed), "failed one"),
+        counted(tally(&found.rows, RowReason::Slowest), "slowest request"),
+        counted(tally(&found.rows, RowReason::Failed), "failed one"),
     );
     Some(Chart {
         id: id(of, "requests"),
@@ -34,7 +33,7 @@ pub(in crate::pages) fn requests(summary: &Summary, of: &str) -> Option<Chart> {
     })
 }
 
-fn number(rows: &[RequestRow], why: RowReason) -> u64 {
+fn tally(rows: &[RequestRow], why: RowReason) -> u64 {
     rows.iter().filter(|row| row.why == why).count() as u64
 }
 
@@ -60,7 +59,7 @@ fn row(request: &RequestRow) -> GanttRow {
         note: format!(
             "{}, {} s{tokens}",
             request.outcome,
-            figure(Some((request.ended_ms - sent_ms) / 1e3))
+            number((request.ended_ms - sent_ms) / 1e3)
         ),
     }
 }
@@ -82,12 +81,9 @@ fn finding(summary: &Summary) -> String {
         return format!("No request that is drawn ended ok; {failures}.");
     };
     let before = slowest.first_ms.map_or_else(String::new, |first| {
-        format!(", {} s of it before its first token", figure(Some((first - began(slowest)) / 1e3)))
+        format!(", {} s of it before its first token", number((first - began(slowest)) / 1e3))
     });
-    format!(
-        "The slowest request took {} s{before}; {failures}.",
-        figure(Some(took(&slowest) / 1e3))
-    )
+    format!("The slowest request took {} s{before}; {failures}.", number(took(&slowest) / 1e3))
 }
 
 pub(in crate::pages) fn gaps(summary: &Summary, of: &str) -> Option<Chart> {
@@ -104,8 +100,8 @@ pub(in crate::pages) fn gaps(summary: &Summary, of: &str) -> Option<Chart> {
         title: format!("{} over time", metric.title),
         finding: format!(
             "Half of the gaps are at most {} long, and one in a hundred is longer than {}.",
-            latency_text(middle),
-            latency_text(tail),
+            latency(middle),
+            latency(tail),
         ),
         n: counted(total, "gap"),
         plot: Plot::HeatMap(HeatMap {

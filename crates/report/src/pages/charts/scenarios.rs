@@ -4,9 +4,8 @@ use inferometer_analysis::set::Across;
 
 use super::{is_apart, measure, pair};
 use crate::chart::{Bar, BarGroup, Bars, Chart, Plot, ScaleKind};
-use crate::number::figure;
+use crate::fmt::{counted, number};
 use crate::pages::rows::Row;
-use crate::pages::words::counted;
 
 const SERIES: [(&str, &str); 2] =
     [("output throughput", "output_throughput"), ("busiest second", "peak_output_throughput")];
@@ -44,7 +43,7 @@ type Known<'a> = (&'a str, Across, f64);
 /// The ends, as far as the intervals tell them from the others.
 fn finding(known: &[Known<'_>]) -> Option<String> {
     let [lowest, .., highest] = known else { return None };
-    let [low, high] = [lowest.2, highest.2].map(|value| figure(Some(value)));
+    let [low, high] = [lowest.2, highest.2].map(|value| number(value));
     if !is_apart(&lowest.1, &highest.1) {
         return Some(format!(
             "Output throughput is about equal, {low} to {high} tok/s: they differ by no more than \

@@ -5,9 +5,8 @@ use inferometer_model::campaign::Level;
 
 use super::{id, measure};
 use crate::chart::{Chart, Curve, Distribution, Plot, ScaleKind};
-use crate::number::{count, figure, latency_text};
+use crate::fmt::{count, counted, latency, level_name, number};
 use crate::pages::rows::Row;
-use crate::pages::words::{counted, level_name};
 
 /// More lines than colours cannot be told apart.
 const CURVES_MAX: usize = 8;
@@ -112,15 +111,15 @@ fn of_one(run: &Summary, metric: &str) -> Option<String> {
     let (middle, tail) = (found.p50?, found.p99?);
     let certain = found.is_certified(Percentile::P99);
     let times = if 0.0 < middle {
-        format!(", {} times the median", figure(Some(tail / middle)))
+        format!(", {} times the median", number(tail / middle))
     } else {
         String::new()
     };
     let doubt = if certain { "" } else { "; too few independent values to certify it" };
     Some(format!(
         "Half of the values are at or below {}, 99 % at or below {}{times}{doubt}.",
-        latency_text(middle),
-        latency_text(tail),
+        latency(middle),
+        latency(tail),
     ))
 }
 
@@ -129,12 +128,7 @@ type Drawn<'a> = (&'a Row<'a>, &'a Summary, &'a DistributionFigure);
 fn of_several(first: &Drawn<'_>, last: &Drawn<'_>, metric: &str) -> Option<String> {
     let told = |(row, run, _): &Drawn<'_>| {
         let found = run.metrics.distribution(metric)?;
-        Some(format!(
-            "{}: median {}, p99 {}",
-            row.name,
-            latency_text(found.p50?),
-            latency_text(found.p99?)
-        ))
+        Some(format!("{}: median {}, p99 {}", row.name, latency(found.p50?), latency(found.p99?)))
     };
     Some(format!("{}; {}.", told(first)?, told(last)?))
 }

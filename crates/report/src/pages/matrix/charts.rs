@@ -12,9 +12,8 @@ use crate::chart::{
     Bar, BarGroup, Bars, Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind,
     Tile, TileRow, Tiles,
 };
-use crate::number::count;
+use crate::fmt::{self, count, counted, level_name, uncertainty};
 use crate::pages::charts::{measure, pair};
-use crate::pages::words::{counted, doubt, level_name};
 
 const NO_BEST: &str = "No row was measured without failures, so none is the best.";
 /// More rows than these are only in the tables.
@@ -195,7 +194,7 @@ pub(super) fn tiles(
 fn tile(view: View<'_>, figure: MatrixFigure, row: &MatrixRow) -> Tile {
     let across = view.figure(row, figure);
     let Bar { value, hollow, failed, note, .. } = bar(view, figure, row);
-    let note = note.or_else(|| across.doubt().map(|_| doubt(across)));
+    let note = note.or_else(|| across.doubt().map(|_| uncertainty(across)));
     Tile { value, hollow, failed, note }
 }
 
@@ -291,12 +290,12 @@ fn loads_finding(view: View<'_>, table: &LoadTable) -> String {
         .filter(|first| first.may_win() && first.level != best.level)
         .and_then(|first| Some((first.level, view.figure(first, figure).mean?)))
         .map_or_else(String::new, |(level, value)| {
-            format!(", {} at {}", view::digits(value), level_name(level))
+            format!(", {} at {}", fmt::number(value), level_name(level))
         });
     format!(
         "Highest Generation TPS: {} with {} tok/s at {}{lowest}.",
         view.preset(best.preset),
-        view::digits(value),
+        fmt::number(value),
         level_name(best.level)
     )
 }

@@ -7,8 +7,7 @@ use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::LikelyCause;
 
 use super::view;
-use crate::pages::csv::{Field, line};
-use crate::pages::words::level_cell;
+use crate::pages::csv::{Field, level_field, line};
 
 /// A column: its head, and where its value is in a row.
 type FigureColumn = (&'static str, fn(&MatrixRow) -> &Across);
@@ -112,7 +111,7 @@ fn facts(
         ("tensor parallel", number(row.tp.map(u64::from))),
         ("pipeline parallel", number(row.pp.map(u64::from))),
         ("flags", text(Some(&flags.join("; ")))),
-        ("load", text(Some(&level_cell(row.level)))),
+        ("load", text(Some(&level_field(row.level)))),
         ("concurrency", number(concurrency)),
         ("ending", text(Some(ending(&row.ending)))),
         ("failed at", text(failure.map(|failure| failure.stage.to_string()).as_deref())),

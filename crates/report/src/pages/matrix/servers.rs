@@ -15,10 +15,9 @@ use serde_json::Value;
 use super::view::{self, NAME_CHARS_MAX, View, distinct};
 use crate::document::{Block, Cell, Columns, Mood, Section, Span, Table, Text, plain};
 use crate::escape::terminal_line;
-use crate::number::{NOTHING, count, figure as written};
+use crate::fmt::{NOTHING, count, counted, level_name, list, number, setting};
 use crate::pages::cells::{known, missing};
 use crate::pages::frame::{self, section};
-use crate::pages::words::{counted, level_name, listed, trimmed};
 
 /// Limit for a server's command.
 const COMMAND_CHARS_MAX: usize = 1_000;
@@ -55,7 +54,7 @@ fn presets(view: View<'_>) -> Table {
     const NOT_SAID: &str = "not in the matrix file";
     let amount = |get: fn(&Preset) -> Option<f64>| {
         move |(_, preset): &Row<'_>| match get(preset) {
-            Some(value) => Cell::number(trimmed(value), value),
+            Some(value) => Cell::number(setting(value), value),
             None => missing(NOT_SAID),
         }
     };
@@ -112,7 +111,7 @@ fn load(view: View<'_>) -> Vec<(String, Text)> {
     let words = |text: Option<String>| text.map(plain);
     let code = |text: Option<String>| text.map(|text| vec![Span::Code(text)]);
     let facts = [
-        ("Load", words(Some(listed(&levels)))),
+        ("Load", words(Some(list(&levels)))),
         ("Requests in a run", words(Some(requests))),
         ("Runs of each cell and load", words(Some(view.set.asked.runs.to_string()))),
         ("API", words(subject.map(|subject| subject.api.to_string()))),
@@ -141,7 +140,7 @@ fn outputs(view: View<'_>) -> Option<String> {
     if let [(words, _)] = groups.as_slice() {
         return Some(words.clone());
     }
-    let parts = groups.iter().map(|(words, at)| format!("{words} at {} of context", listed(at)));
+    let parts = groups.iter().map(|(words, at)| format!("{words} at {} of context", list(at)));
     Some(parts.collect::<Vec<_>>().join("; ")).filter(|words| !words.is_empty())
 }
 
@@ -180,7 +179,7 @@ fn deployed(view: View<'_>) -> Vec<(String, Text)> {
     let kinds: BTreeSet<&str> = facts().map(|facts| facts.kind.as_str()).collect();
     let how = if !kinds.is_empty() {
         let kinds: Vec<String> = kinds.into_iter().map(|kind| terminal_line(kind, 40)).collect();
-        format!("each deployed for its cell ({}) and stopped afterwards", listed(&kinds))
+        format!("each deployed for its cell ({}) and stopped afterwards", list(&kinds))
     } else if subjects().any(|subject| subject.simulated.is_some()) {
         "none: the embedded engine simulates each deployment in virtual time by its profile"
             .to_owned()
@@ -334,9 +333,9 @@ fn deployments_words(records: &[DeploymentRecord]) -> String {
     let time = match (ready.first(), ready.get(ready.len() / 2), ready.last()) {
         (Some(first), Some(middle), Some(last)) => format!(
             " The first token came {} to {} s after the start (median {} s).",
-            written(Some(*first)),
-            written(Some(*last)),
-            written(Some(*middle))
+            number(*first),
+            number(*last),
+            number(*middle)
         ),
         _ => " None of them generated a token.".to_owned(),
     };
@@ -404,7 +403,7 @@ fn deployments_table(view: View<'_>, records: &[DeploymentRecord]) -> Table {
         shown.truncate(DEPLOYMENTS_MAX);
     }
     let amount = |value: Option<f64>, reason: &str| match value {
-        Some(value) => Cell::number(written(Some(value)), value),
+        Some(value) => Cell::number(number(value), value),
         None => missing(reason),
     };
     let seconds =

@@ -10,8 +10,7 @@ use inferometer_model::campaign::{Level, Strategy};
 use inferometer_model::deployment::DeploymentFailure;
 
 use crate::escape::terminal_line;
-use crate::number::{NOTHING, count, figure as few_digits};
-use crate::pages::words::{counted, level_name};
+use crate::fmt::{NOTHING, count, counted, level_name, number};
 
 /// Limit for names of presets, models and flags.
 pub(crate) const NAME_CHARS_MAX: usize = 60;
@@ -189,7 +188,7 @@ impl<'a> View<'a> {
 
     /// A value of a figure with its unit.
     pub(crate) fn amount(&self, figure: MatrixFigure, value: f64) -> String {
-        format!("{} {}", digits(value), self.unit(figure))
+        format!("{} {}", number(value), self.unit(figure))
     }
 
     /// The currency of the prices, where the matrix file names it.
@@ -208,15 +207,6 @@ pub(super) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
         }
     }
     found
-}
-
-/// A number with at least three significant digits.
-pub(crate) fn digits(value: f64) -> String {
-    if value == 0.0 || 0.1 <= value.abs() || !value.is_finite() {
-        return few_digits(Some(value));
-    }
-    let places = (3..9).find(|places| 10_f64.powi(-places + 2) <= value.abs()).unwrap_or(9);
-    format!("{value:.*}", usize::try_from(places).unwrap_or(9))
 }
 
 pub(crate) const fn figure_name(figure: MatrixFigure) -> &'static str {

@@ -13,8 +13,7 @@ use super::lines::{Level, Line, LoadKind};
 use super::table::NAME_MAX;
 use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
 use crate::escape::terminal_line;
-use crate::number::{count, figure, latency_text};
-use crate::pages::words::{counted, listed};
+use crate::fmt::{count, counted, latency, list, number};
 
 /// Values so far apart are seen beside each other only where equal steps are equal ratios.
 const SPAN_OF_LOG: f64 = 30.0;
@@ -100,7 +99,7 @@ fn unplaced(lines: &[Line<'_>]) -> Option<String> {
     let mut names: Vec<String> = found.iter().take(NAMED_MAX).map(|it| it.0.clone()).collect();
     let more = found.len().saturating_sub(NAMED_MAX);
     names.extend((0 < more).then(|| format!("{} more", count(more as u64))));
-    let whose = listed(&names);
+    let whose = list(&names);
     (0 < results).then(|| format!("{} of {whose}, as no load is said", counted(results, "result")))
 }
 
@@ -164,7 +163,7 @@ impl Axis<'_> {
         let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
         let title = match names.as_slice() {
             [only] => format!("{only} {}", kind.told()),
-            several => format!("{}: {}", kind.told(), listed(several).to_lowercase()),
+            several => format!("{}: {}", kind.told(), list(several).to_lowercase()),
         };
         let file = format!("summary_{}_ms", id.replace('-', "_"));
         self.drawn(group, (id, &title, file), panels)
@@ -233,9 +232,9 @@ impl Axis<'_> {
     fn finding(&self, panel: &LinesPanel) -> String {
         let told = |value: f64| {
             if panel.y.unit == "ms" {
-                latency_text(value)
+                latency(value)
             } else {
-                format!("{} {}", figure(Some(value)), panel.y.unit)
+                format!("{} {}", number(value), panel.y.unit)
             }
         };
         let course = |series: &LineSeries| {
@@ -293,7 +292,7 @@ impl Axis<'_> {
             kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
         let mut note = format!("{results}; {bars}.");
         if !told.is_empty() {
-            let _ = write!(note, " Hollow marks: {}.", listed(&told));
+            let _ = write!(note, " Hollow marks: {}.", list(&told));
         }
         let of_many = |(line, levels): &(&Line<'_>, Vec<_>)| levels.len() < line.placed();
         if self.lines.iter().any(of_many) {

@@ -6,8 +6,7 @@ use inferometer_analysis::{Estimate, Statistic};
 
 use super::lines::Level;
 use super::words::{from_words, grain_name, mark_words};
-use crate::number::count;
-use crate::pages::words::range;
+use crate::fmt::{count, interval};
 
 /// Reasons that a point tells; the page lists more.
 const DOUBTS_MAX: usize = 6;
@@ -147,9 +146,9 @@ fn is_invalid(sheet: &Sheet) -> bool {
 pub(super) fn doubt_words(across: &Across) -> String {
     match (across.interval, across.within) {
         (Some(between), _) => {
-            format!("95 % {} between {} results", range(between), count(across.n.into()))
+            format!("95 % {} between {} results", interval(between), count(across.n.into()))
         }
-        (None, Some(within)) => format!("95 % {} within the run", range(within)),
+        (None, Some(within)) => format!("95 % {} within the run", interval(within)),
         (None, None) if across.mean.is_some() => "one result, and no interval in it".to_owned(),
         (None, None) => String::new(),
     }

@@ -8,7 +8,7 @@ use super::lines::{Line, load_words};
 use super::table::NAME_MAX;
 use crate::document::Card;
 use crate::escape::terminal_line;
-use crate::number::{figure, latency};
+use crate::fmt::{latency_scale, number};
 
 pub(super) fn headline(lines: &[Line<'_>]) -> Vec<Card> {
     let output = Quantity::Throughput("output_throughput");
@@ -53,11 +53,11 @@ fn best(lines: &[Line<'_>], label: &str, quantity: Quantity) -> Option<Card> {
         let order = one.2.total_cmp(&other.2);
         if is_latency { order } else { order.reverse() }
     })?;
-    let (value, unit) = if is_latency { latency(value) } else { (value, "tok/s") };
+    let (value, unit) = if is_latency { latency_scale(value) } else { (value, "tok/s") };
     let name = terminal_line(&line.name, NAME_MAX);
     Some(Card {
         label: label.to_owned(),
-        value: figure(Some(value)),
+        value: number(value),
         unit: unit.to_owned(),
         detail: format!(
             "{name} at {}; {}",

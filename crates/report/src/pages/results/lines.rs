@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inferometer_analysis::sheet::{Sheet, SheetRate, Tool};
 
 use super::words::unsaid;
-use crate::pages::words::trimmed;
+use crate::fmt::setting;
 
 /// What an axis below counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +160,9 @@ impl LoadKind {
     pub(super) fn words(self, load: f64) -> String {
         match self {
             Self::Rate if load.is_infinite() => "unlimited rate".to_owned(),
-            Self::Rate => format!("{} req/s", trimmed(load)),
+            Self::Rate => format!("{} req/s", setting(load)),
             Self::Concurrency if load.is_infinite() => "unlimited concurrency".to_owned(),
-            Self::Concurrency => format!("concurrency {}", trimmed(load)),
+            Self::Concurrency => format!("concurrency {}", setting(load)),
         }
     }
 }

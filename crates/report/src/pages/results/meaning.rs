@@ -8,7 +8,7 @@ use super::words::{grain_words, kind_words};
 use super::{PageWords, in_order};
 use crate::document::{Block, Span, Text, plain};
 use crate::escape::terminal_line;
-use crate::number::count;
+use crate::fmt::count;
 use crate::pages::frame::sentence;
 
 /// More keys than these are counted.

@@ -8,9 +8,8 @@ use super::table::NAME_MAX;
 use super::words::{mark_advice, mark_words};
 use crate::document::{Block, Mood, Span, Text, plain};
 use crate::escape::terminal_line;
-use crate::number::count;
+use crate::fmt::{count, counted};
 use crate::pages::frame::sentence;
-use crate::pages::words::counted;
 
 /// More results of a kind than these are counted.
 const LISTED_MAX: usize = 24;

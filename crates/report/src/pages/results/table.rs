@@ -7,9 +7,8 @@ use super::figures::{Meaning, Quantity, statistic_name, uncertified_words};
 use super::lines::{Line, load_words};
 use super::words::{mark_words, unsaid};
 use crate::document::{Cell, Column, Table, plain};
-use crate::number::{count, figure};
+use crate::fmt::{self, count, number};
 use crate::pages::cells::missing;
-use crate::pages::words::range;
 
 /// A longer table is no page; files of data have all rows.
 const ROWS_MAX: usize = 400;
@@ -95,7 +94,7 @@ fn count_cell(value: Option<u64>) -> Cell {
 fn number_cell(value: Option<f64>) -> Cell {
     value.map_or_else(
         || missing("its source does not say it"),
-        |value| Cell::number(figure(Some(value)), value),
+        |value| Cell::number(number(value), value),
     )
 }
 
@@ -103,7 +102,7 @@ fn figure_cell(sheet: &Sheet, quantity: Quantity) -> Cell {
     let Some(Estimate { value, interval, n, certified, .. }) = quantity.of(sheet) else {
         return missing("its source does not say it");
     };
-    let known = interval.map(|interval| format!("95 % {} within the run", range(interval)));
+    let known = interval.map(|interval| format!("95 % {} within the run", fmt::interval(interval)));
     let few = (!certified).then(|| uncertified_words(n).to_owned());
     let detail: Vec<String> = known.into_iter().chain(few.clone()).collect();
     Cell {

@@ -2,8 +2,7 @@
 
 use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Mark};
 
-use crate::number::{count, figure};
-use crate::pages::words::{counted, trimmed};
+use crate::fmt::{count, counted, number, setting};
 
 /// For what a source leaves out.
 pub(super) fn unsaid(what: &str) -> String {
@@ -57,8 +56,8 @@ pub(super) fn mark_words(mark: &Mark) -> String {
         Mark::Failures { failed } => format!("{} failed", counted(*failed, "request")),
         Mark::Saturated { asked_per_s, served_per_s } => format!(
             "saturated: {} req/s of {} were served",
-            figure(Some(*served_per_s)),
-            trimmed(*asked_per_s)
+            number(*served_per_s),
+            setting(*asked_per_s)
         ),
         Mark::Invalid => "invalid by its own checks".to_owned(),
         Mark::Simulated => "simulated: no server was measured".to_owned(),

@@ -4,12 +4,11 @@ use inferometer_analysis::machines::{ClientFigures, DeviceFigures, GpuFigures};
 use inferometer_analysis::{GaugeFigures, Summary};
 
 use crate::document::{Block, Cell, Column, Section, Table, plain};
+use crate::fmt::{NOTHING, counted, number, percent, whole};
 use crate::gpus;
-use crate::number::{NOTHING, figure, percent, whole};
 use crate::pages::cells::missing;
 use crate::pages::charts;
 use crate::pages::frame::section;
-use crate::pages::words::counted;
 
 const UNTOLD: &str = "the tool does not tell it";
 
@@ -51,7 +50,7 @@ fn devices(found: &GpuFigures) -> Table {
         id: "gpus".to_owned(),
         caption: format!(
             "{}; means of {} by {} inside the run{}",
-            gpus::number(found),
+            gpus::how_many(found),
             counted(found.looks, "look"),
             found.source.title(),
             gpus::missed(found)
@@ -69,10 +68,8 @@ fn device(device: &DeviceFigures) -> Vec<Cell> {
     let mean = |gauge: Option<GaugeFigures>| gauge.map(|found| found.mean);
     let max = |gauge: Option<GaugeFigures>| gauge.map(|found| found.max);
     let memory = Cell {
-        detail: device
-            .memory_total_bytes
-            .map(|total| format!("of {}", crate::machine::gibibytes(total))),
-        ..shown(max(device.memory_used_bytes).map(gpus::gibibytes), |it| figure(Some(it)))
+        detail: device.memory_total_bytes.map(|total| format!("of {}", crate::fmt::memory(total))),
+        ..shown(max(device.memory_used_bytes).map(crate::fmt::gibibytes), |it| number(it))
     };
     let left_out = match (device.idle, device.foreign) {
         (true, _) => Some("it did nothing, and is in no sum".to_owned()),
@@ -86,14 +83,14 @@ fn device(device: &DeviceFigures) -> Vec<Cell> {
             detail: left_out,
             ..Cell::text(device.index.to_string())
         },
-        shown(mean(device.use_share), |share| percent(Some(share))),
+        shown(mean(device.use_share), |share| percent(share)),
         memory,
-        shown(mean(device.power_w), |it| figure(Some(it))),
-        shown(max(device.power_w), |it| figure(Some(it))),
-        shown(mean(device.core_clock_mhz), |it| whole(Some(it))),
-        shown(max(device.temperature_c), |it| whole(Some(it))),
+        shown(mean(device.power_w), |it| number(it)),
+        shown(max(device.power_w), |it| number(it)),
+        shown(mean(device.core_clock_mhz), |it| whole(it)),
+        shown(max(device.temperature_c), |it| whole(it)),
         gpus::held_back(device).map_or_else(|| missing(UNTOLD), Cell::text),
-        shown(device.energy_j, |it| figure(Some(it))),
+        shown(device.energy_j, |it| number(it)),
     ]
 }
 
@@ -109,19 +106,19 @@ fn energy(found: &GpuFigures) -> Vec<(String, Vec<crate::document::Span>)> {
             "Energy",
             format!(
                 "{} from the first request sent to the last one ended, {}",
-                gpus::joules(joules),
+                crate::fmt::joules(joules),
                 gpus::energy_from(found)
             ),
         ),
         (
             "Energy per output token",
-            per_token.map_or_else(unknown, |it| format!("{} J", figure(Some(it)))),
+            per_token.map_or_else(unknown, |it| format!("{} J", number(it))),
         ),
         (
             "Energy per million output tokens",
             found
                 .energy_per_million_tokens_kwh
-                .map_or_else(unknown, |it| format!("{} kWh", figure(Some(it)))),
+                .map_or_else(unknown, |it| format!("{} kWh", number(it))),
         ),
         (
             "In it",
@@ -149,11 +146,9 @@ fn own(client: &ClientFigures) -> Table {
     };
     let memory = match client.memory_available_bytes_min {
         None => [missing("the system does not tell it"), Cell::text("")],
-        Some(bytes) => {
-            [Cell::number(crate::machine::gibibytes(bytes), bytes as f64), Cell::text("")]
-        }
+        Some(bytes) => [Cell::number(crate::fmt::memory(bytes), bytes as f64), Cell::text("")],
     };
-    let shares = |share: f64| percent(Some(share));
+    let shares = |share: f64| percent(share);
     Table {
         id: "client-machine".to_owned(),
         caption: format!(
@@ -164,9 +159,9 @@ fn own(client: &ClientFigures) -> Table {
         rows: vec![
             line("Processors busy", cells(client.cpu_share, shares)),
             line("Given to others on the host", cells(client.steal_share, shares)),
-            line("Threads of this program", cells(client.own_cpus, |it| figure(Some(it)))),
-            line("Received", alone(client.received_bytes_per_s, gpus::megabytes_per_s)),
-            line("Sent", alone(client.sent_bytes_per_s, gpus::megabytes_per_s)),
+            line("Threads of this program", cells(client.own_cpus, |it| number(it))),
+            line("Received", alone(client.received_bytes_per_s, crate::fmt::megabytes_per_s)),
+            line("Sent", alone(client.sent_bytes_per_s, crate::fmt::megabytes_per_s)),
             line("Memory left, least", memory),
         ],
         notes: Vec::new(),

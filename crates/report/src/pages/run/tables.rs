@@ -5,10 +5,9 @@ use inferometer_analysis::{
 };
 
 use crate::document::{Block, Cell, Column, Table};
+use crate::fmt::{count, counted, interval, interval_in, number, percent, whole};
 use crate::narrative::facts::printed;
-use crate::number::{count, figure, percent, whole};
 use crate::pages::cells::{UNCERTIFIED, missing, uncertified};
-use crate::pages::words::{counted, range};
 use crate::terminal::speaker;
 
 const STATISTICS: [Statistic; 6] = [
@@ -52,7 +51,7 @@ fn latency(metric: &str, found: &Distribution, statistic: Statistic) -> Cell {
         Statistic::Percentile(percentile) => found.is_certified(percentile),
         Statistic::Mean | Statistic::Max => true,
     };
-    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", range(it)));
+    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", interval(it)));
     let independent = found.effective_n.unwrap_or(found.n as f64);
     let doubt = (!certified).then(|| uncertified(Some(independent)));
     let parts: Vec<String> = interval.into_iter().chain(doubt).collect();
@@ -73,11 +72,8 @@ pub(super) fn numbers(summary: &Summary) -> Table {
                 Some(value) => Cell::number(printed(metric.name, value), value),
                 None => missing(scalar.reason.as_deref().unwrap_or("there is no value")),
             };
-            let shown = |value: f64| {
-                if is_share { percent(Some(value)) } else { printed(metric.name, value) }
-            };
             let interval = match scalar.interval {
-                Some(found) => Cell::text(format!("{} to {}", shown(found.low), shown(found.high))),
+                Some(found) => Cell::text(interval_in(found, metric.unit)),
                 None => missing("not known from this run alone"),
             };
             let unit = if is_share { "" } else { metric.unit.name() };
@@ -108,9 +104,8 @@ pub(super) fn server(summary: &Summary) -> Option<Block> {
     };
     let gauge = |found: Option<GaugeFigures>, share: bool| match found {
         None => [missing("the server has no such word"), missing("the server has no such word")],
-        Some(found) => [found.mean, found.max].map(|value| {
-            Cell::number(if share { percent(Some(value)) } else { figure(Some(value)) }, value)
-        }),
+        Some(found) => [found.mean, found.max]
+            .map(|value| Cell::number(if share { percent(value) } else { number(value) }, value)),
     };
     let line = |name: &str, cells: [Cell; 2]| {
         [Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>()
@@ -127,8 +122,8 @@ pub(super) fn server(summary: &Summary) -> Option<Block> {
     let once = |name: &str, value: Option<String>| {
         value.map(|text| vec![Cell::text(name), Cell::text(text), Cell::text("")])
     };
-    rows.extend(once("Preemptions", server.preemptions.map(|found| figure(Some(found.total)))));
-    rows.extend(once("Prefix cache hits", server.prefix_hit_share.map(|it| percent(Some(it)))));
+    rows.extend(once("Preemptions", server.preemptions.map(|found| number(found.total))));
+    rows.extend(once("Prefix cache hits", server.prefix_hit_share.map(|it| percent(it))));
     Some(Block::Table(Table {
         id: "server-side".to_owned(),
         caption: format!(
@@ -157,11 +152,11 @@ pub(super) fn tokens(summary: &Summary) -> Option<Block> {
         Some(vec![
             Cell::text(name),
             Cell::number(count(own), own as f64),
-            Cell::number(whole(Some(found.total)), found.total),
+            Cell::number(whole(found.total), found.total),
             apart,
             found.per_s.map_or_else(
                 || missing("there is no time between its scrapes"),
-                |rate| Cell::number(figure(Some(rate)), rate),
+                |rate| Cell::number(number(rate), rate),
             ),
         ])
     };

@@ -5,11 +5,9 @@ use inferometer_analysis::machines::DeviceFigures;
 use inferometer_analysis::{GaugeFigures, Summary};
 
 use crate::document::{Cell, Column, Table};
-use crate::gpus::gibibytes;
-use crate::number::{figure, percent, whole};
+use crate::fmt::{counted, gibibytes, number, percent, whole};
 use crate::pages::cells::missing;
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::counted;
 
 const UNTOLD: &str = "the tool does not tell it";
 
@@ -55,13 +53,13 @@ fn level(row: &Row<'_>) -> Vec<Cell> {
             number: row.level.and_then(|level| level.level.place()),
             ..Cell::text(row.name.clone())
         },
-        mean(&means(&gauge(|it| it.use_share)), |it| percent(Some(it))),
-        highest(&gauge(|it| it.memory_used_bytes), |it| figure(Some(gibibytes(it)))),
-        highest(&gauge(|it| it.power_w), |it| figure(Some(it))),
-        mean(&means(&gauge(|it| it.core_clock_mhz)), |it| whole(Some(it))),
-        highest(&gauge(|it| it.temperature_c), |it| whole(Some(it))),
-        mean(&shares(|it| it.throttled_power), |it| percent(Some(it))),
-        mean(&shares(|it| it.throttled_thermal), |it| percent(Some(it))),
+        mean(&means(&gauge(|it| it.use_share)), |it| percent(it)),
+        highest(&gauge(|it| it.memory_used_bytes), |it| number(gibibytes(it))),
+        highest(&gauge(|it| it.power_w), |it| number(it)),
+        mean(&means(&gauge(|it| it.core_clock_mhz)), |it| whole(it)),
+        highest(&gauge(|it| it.temperature_c), |it| whole(it)),
+        mean(&shares(|it| it.throttled_power), |it| percent(it)),
+        mean(&shares(|it| it.throttled_thermal), |it| percent(it)),
     ]
 }
 

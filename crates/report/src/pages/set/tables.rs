@@ -1,15 +1,14 @@
 //! The tables of a set: its levels, its quantities across runs, and its runs.
 
 use inferometer_analysis::set::{PointLine, SetSummary};
-use inferometer_analysis::{Interval, METRICS, Percentile, Quantity, Shape, Statistic, Unit};
+use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Unit};
 use inferometer_model::campaign::Dimension;
 
 use crate::document::{Cell, Column, Table, plain};
+use crate::fmt::{self, count, interval_in, percent};
 use crate::narrative::facts::printed;
-use crate::number::{count, percent};
-use crate::pages::cells::{missing, number};
+use crate::pages::cells::{missing, quantity_cell};
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::{level_cell, range};
 
 /// Throughput and latency at each level; a server has rows of its own.
 pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
@@ -50,7 +49,7 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
             cells.push(Cell::text(series.name.clone()));
         }
         cells.extend(head(row));
-        cells.extend(quantities.iter().map(|quantity| number(row, quantity, 2)));
+        cells.extend(quantities.iter().map(|quantity| quantity_cell(row, quantity)));
         cells
     };
     Table {
@@ -69,10 +68,10 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
 /// What each level takes in power and energy; `None` where no GPU told its power. A table of its own:
 /// beside throughput and latency it lies beyond the edge of a page.
 pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
-    const QUANTITIES: [(&str, &str, usize); 3] = [
-        ("GPU Power (W)", "gpu_power", 1),
-        ("Energy (J/tok)", "energy_per_output_token", 3),
-        ("Output tokens per joule", "output_tokens_per_joule", 3),
+    const QUANTITIES: [(&str, &str); 3] = [
+        ("GPU Power (W)", "gpu_power"),
+        ("Energy (J/tok)", "energy_per_output_token"),
+        ("Output tokens per joule", "output_tokens_per_joule"),
     ];
     let mut rows = series.iter().flat_map(|one| &one.rows);
     if !rows.any(|row| row.value("gpu_power").is_some()) {
@@ -82,10 +81,10 @@ pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
     let level = if is_rate { "Asked rate (req/s)" } else { "Concurrency" };
     let several = 1 < series.len();
     let server = several.then(|| Column::left("Server"));
-    let titles = QUANTITIES.map(|(title, _, _)| title);
+    let titles = QUANTITIES.map(|(title, _)| title);
     let row = |one: &Series<'_>, row: &Row<'_>| -> Vec<Cell> {
         let server = several.then(|| Cell::text(one.name.clone()));
-        let told = QUANTITIES.iter().map(|(_, name, decimals)| number(row, name, *decimals));
+        let told = QUANTITIES.iter().map(|(_, name)| quantity_cell(row, name));
         server.into_iter().chain(head(row).into_iter().take(1)).chain(told).collect()
     };
     let row = &row;
@@ -114,7 +113,7 @@ fn head(row: &Row<'_>) -> Vec<Cell> {
         number: level.level.place(),
         doubtful: reservation.is_some(),
         detail: reservation,
-        ..Cell::text(level_cell(level.level))
+        ..Cell::text(fmt::level(level.level))
     };
     let runs = level.points.len();
     let tally = row.tally();
@@ -164,23 +163,19 @@ fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
         None => missing("one run has no spread"),
     };
     let is_share = metric.unit == Unit::Share;
-    let ends = |interval: Interval| {
-        if is_share {
-            format!("{} to {}", percent(Some(interval.low)), percent(Some(interval.high)))
-        } else {
-            range(interval)
-        }
-    };
     let statistic = quantity.statistic().map_or("", Statistic::name);
     let title = format!("{} {statistic}", metric.title);
     let extremes = found.extremes();
     Some(vec![
         Cell::text(title.trim_end()),
-        Cell { text: printed(metric.name, mean), ..number(row, &quantity.to_string(), 2) },
+        Cell { text: printed(metric.name, mean), ..quantity_cell(row, &quantity.to_string()) },
         Cell::text(if is_share { "" } else { metric.unit.name() }),
         found.doubt().map_or_else(
             || missing("too few values to give one"),
-            |interval| Cell { number: Some(mean), ..Cell::text(ends(interval)) },
+            |interval| Cell {
+                number: Some(mean),
+                ..Cell::text(interval_in(interval, metric.unit))
+            },
         ),
         shown(found.std),
         found.cov.map_or_else(
@@ -191,7 +186,7 @@ fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
                     "one run has no spread"
                 })
             },
-            |cov| Cell::number(percent(Some(cov)), cov),
+            |cov| Cell::number(percent(cov), cov),
         ),
         shown(extremes.map(|(low, _)| low)),
         shown(extremes.map(|(_, high)| high)),
@@ -209,7 +204,7 @@ pub(in crate::pages) fn runs(set: &SetSummary) -> Table {
         vec![
             Cell::number(format!("{}/{}", set.set, line.number), f64::from(line.number)),
             Cell::text(name(line)),
-            Cell::text(level_cell(line.level)),
+            Cell::text(fmt::level(line.level)),
             Cell::text(line.verdict.to_string()),
             Cell::text(line.seed.to_string()),
             Cell::text(line.workload_fingerprint.clone()),

@@ -4,11 +4,10 @@ use inferometer_analysis::set::{ConditionSummary, Finding, Peak, SetSummary, Swe
 use inferometer_model::campaign::{Level, Prompts};
 
 use crate::document::{Block, Card, Cell, Column, Figure, Mood, Section, Span, Table, Text, plain};
+use crate::fmt::{level_name, list, number, percent};
 use crate::narrative::Narrative;
-use crate::number::{fixed, percent};
-use crate::pages::cells::number;
+use crate::pages::cells::quantity_cell;
 use crate::pages::rows::{Row, Series};
-use crate::pages::words::{level_name, listed};
 use crate::pages::{charts, frame};
 
 /// `None` where no scenario is asked at several levels of concurrency.
@@ -49,7 +48,7 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
              met their prompts there ({}).",
             known.len(),
             rows.len(),
-            listed(&known)
+            list(&known)
         ));
     }
     if !suspected.is_empty() {
@@ -58,7 +57,7 @@ fn warm(rows: &[&Row<'_>], prompts: Option<Prompts>) -> Option<Block> {
              prefix cache; the server does not say ({}).",
             suspected.len(),
             rows.len(),
-            listed(&suspected)
+            list(&suspected)
         ));
     }
     if statements.is_empty() {
@@ -111,23 +110,23 @@ fn findings(condition: &ConditionSummary) -> Vec<Block> {
 
 fn sweet_spot(spot: &SweetSpot) -> String {
     let sure = spot.same_share.map_or_else(String::new, |share| {
-        format!("; chosen in {} of resampled sets", percent(Some(share)))
+        format!("; chosen in {} of resampled sets", percent(share))
     });
     let doubt = if spot.certified { "" } else { "; judged by p99s of too few requests to certify" };
     format!(
         "{} (the most for each user among the levels within twice the best TTFT p99 and TPOT p99; \
          per-user {} tok/s{sure}{doubt})",
         level_name(spot.level),
-        fixed(Some(spot.per_user_throughput.value), 1),
+        number(spot.per_user_throughput.value),
     )
 }
 
 fn peak(peak: &Peak) -> String {
     let sure = peak.same_share.map_or_else(String::new, |share| {
-        format!("; highest in {} of resampled sets", percent(Some(share)))
+        format!("; highest in {} of resampled sets", percent(share))
     });
     let unit = if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" };
-    format!("{} ({} {unit}{sure})", level_name(peak.level), fixed(Some(peak.throughput.value), 1))
+    format!("{} ({} {unit}{sure})", level_name(peak.level), number(peak.throughput.value))
 }
 
 /// The same two as headlines.
@@ -140,13 +139,13 @@ pub(super) fn cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
         label: "Interactive sweet spot".to_owned(),
         value: level_name(spot.level),
         unit: String::new(),
-        detail: format!("{} tok/s for each user", fixed(Some(spot.per_user_throughput.value), 1)),
+        detail: format!("{} tok/s for each user", number(spot.per_user_throughput.value)),
         doubt: reserved(&own, spot.level)
             .or_else(|| (!spot.certified).then(|| "its p99s are of too few requests".to_owned())),
     });
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
-        value: fixed(Some(peak.throughput.value), 1),
+        value: number(peak.throughput.value),
         unit: if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" }.to_owned(),
         detail: format!("at {}", level_name(peak.level)),
         doubt: reserved(&own, peak.level),
@@ -167,10 +166,10 @@ fn table(rows: &[&Row<'_>]) -> Table {
     let line = |row: &&Row<'_>| -> Vec<Cell> {
         vec![
             level(row),
-            number(row, "output_throughput", 2),
-            number(row, "per_user_throughput", 2),
-            number(row, "ttft.p99", 2),
-            number(row, "tpot.p99", 2),
+            quantity_cell(row, "output_throughput"),
+            quantity_cell(row, "per_user_throughput"),
+            quantity_cell(row, "ttft.p99"),
+            quantity_cell(row, "tpot.p99"),
         ]
     };
     Table {

@@ -4,11 +4,10 @@ use inferometer_analysis::{ServerSide, Summary};
 
 use crate::chart::Chart;
 use crate::document::{Block, Section, Span, Text, plain};
+use crate::fmt::{NOTHING, count, counted, number, percent, uncertainty, whole};
 use crate::narrative::Narrative;
-use crate::number::{NOTHING, count, fixed, percent, whole};
 use crate::pages::cells::uncertified;
 use crate::pages::rows::Row;
-use crate::pages::words::{counted, doubt};
 use crate::pages::{charts, frame};
 
 pub(super) fn section(row: &Row<'_>, narrative: &Narrative) -> Section {
@@ -50,11 +49,9 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     );
     let concurrency = asked.and_then(|asked| asked.concurrency);
     let requests = asked.and_then(|asked| asked.requests);
-    let value = |name: &str, places: usize| fixed(row.value(name), places);
+    let value = |name: &str| number(row.value(name));
     let three = |metric: &str| {
-        ["mean", "p50", "p99"]
-            .map(|statistic| value(&format!("{metric}.{statistic}"), 2))
-            .join(" / ")
+        ["mean", "p50", "p99"].map(|statistic| value(&format!("{metric}.{statistic}"))).join(" / ")
     };
     let output_throughput = row.quantity("output_throughput");
     let tally = row.tally();
@@ -71,15 +68,15 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
         format!(
             "Output throughput: {} tok/s (peak {}){}",
-            value("output_throughput", 2),
-            value("peak_output_throughput", 2),
-            after(&doubt(&output_throughput)),
+            value("output_throughput"),
+            value("peak_output_throughput"),
+            after(&uncertainty(&output_throughput)),
         ),
         format!("TTFT mean/median/p99: {} ms{}", three("ttft"), uncertain(row, "ttft")),
         format!("TPOT mean/median/p99: {} ms{}", three("tpot"), uncertain(row, "tpot")),
         format!("ITL mean/median/p99: {} ms{}", three("itl"), uncertain(row, "itl")),
         format!("E2E mean/median/p99: {} ms{}", three("e2e"), uncertain(row, "e2e")),
-        format!("PP/TG (derived): {} / {} tok/s", value("pp", 1), value("tg", 1)),
+        format!("PP/TG (derived): {} / {} tok/s", value("pp"), value("tg")),
     ];
     lines.extend(server(row));
     if tally.ok != tally.scheduled {
@@ -125,10 +122,10 @@ fn server(row: &Row<'_>) -> Option<String> {
     let preempted = most(|server| server.preemptions.map(|found| found.total));
     let cached = row.scenario.and_then(|asked| asked.cached_share);
     let parts: Vec<String> = [
-        kv.map(|share| format!("KV use up to {}", percent(Some(share)))),
-        waiting.map(|number| format!("waiting up to {}", whole(Some(number)))),
-        preempted.map(|number| format!("preemptions {}", whole(Some(number)))),
-        cached.map(|share| format!("from the prefix cache {} of the input", percent(Some(share)))),
+        kv.map(|share| format!("KV use up to {}", percent(share))),
+        waiting.map(|number| format!("waiting up to {}", whole(number))),
+        preempted.map(|number| format!("preemptions {}", whole(number))),
+        cached.map(|share| format!("from the prefix cache {} of the input", percent(share))),
     ]
     .into_iter()
     .flatten()

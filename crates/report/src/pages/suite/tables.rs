@@ -1,8 +1,8 @@
 //! The tables over all scenarios.
 
 use crate::document::{Block, Cell, Column, Table};
-use crate::number::count;
-use crate::pages::cells::{known, missing, number};
+use crate::fmt::count;
+use crate::pages::cells::{known, missing, quantity_cell};
 use crate::pages::charts;
 use crate::pages::rows::Row;
 
@@ -34,7 +34,10 @@ pub(super) fn performance(rows: &[Row<'_>]) -> Vec<Block> {
 fn performance_row(row: &Row<'_>) -> Vec<Cell> {
     let asked = row.scenario;
     let length = |text: Option<&String>| match text {
-        Some(text) => Cell { number: text.parse().ok(), ..Cell::text(text.clone()) },
+        Some(text) => match text.parse::<u64>() {
+            Ok(tokens) => Cell::number(count(tokens), tokens as f64),
+            Err(_) => Cell::text(text.clone()),
+        },
         None => missing(AS_DATA),
     };
     vec![
@@ -43,10 +46,10 @@ fn performance_row(row: &Row<'_>) -> Vec<Cell> {
         length(asked.and_then(|asked| asked.input_tokens.as_ref())),
         length(asked.and_then(|asked| asked.output_tokens.as_ref())),
         concurrency(row),
-        number(row, "output_throughput", 2),
-        number(row, "ttft.mean", 2),
-        number(row, "tpot.mean", 2),
-        number(row, "tpot.p99", 2),
+        quantity_cell(row, "output_throughput"),
+        quantity_cell(row, "ttft.mean"),
+        quantity_cell(row, "tpot.mean"),
+        quantity_cell(row, "tpot.p99"),
     ]
 }
 
@@ -79,7 +82,7 @@ pub(super) fn prefill_decode(rows: &[Row<'_>]) -> Vec<Block> {
         ],
         rows: rows
             .iter()
-            .map(|row| vec![name(row), number(row, "pp", 1), number(row, "tg", 1)])
+            .map(|row| vec![name(row), quantity_cell(row, "pp"), quantity_cell(row, "tg")])
             .collect(),
         notes: Vec::new(),
     };

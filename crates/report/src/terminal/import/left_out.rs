@@ -7,8 +7,8 @@ use inferometer_analysis::sheet::{LatencyKind, Sheet};
 use super::meaning::name;
 use super::{ImportPage, NAME_CHARS_MAX, plural};
 use crate::escape::terminal_line;
+use crate::fmt::count;
 use crate::lines::hanging;
-use crate::number::count;
 use crate::terminal::{Ink, Style};
 
 /// Lines of a list that a stranger's file makes as long as it likes.

@@ -4,8 +4,8 @@ use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency, SheetR
 
 use super::{ImportPage, NAME_CHARS_MAX, distinct};
 use crate::escape::terminal_line;
+use crate::fmt::{NOTHING, count, number};
 use crate::lines::{PAGE_WIDTH, hanging};
-use crate::number::{NOTHING, count, figure};
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -113,19 +113,19 @@ fn width(table: &Table) -> usize {
     page.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
 
-fn row((number, sheet): Numbered<'_>) -> Vec<String> {
+fn row((place, sheet): Numbered<'_>) -> Vec<String> {
     let of = |kind: LatencyKind, value: fn(&SheetLatency) -> Option<f64>| {
-        figure(sheet.latency(kind).and_then(value))
+        number(sheet.latency(kind).and_then(value))
     };
     let mean = |kind| of(kind, |latency| latency.mean_ms);
     let p99 = |kind| of(kind, |latency| latency.percentile_ms("99"));
     vec![
-        number.to_string(),
+        place.to_string(),
         sheet.source.line.map_or_else(|| NOTHING.to_owned(), |line| line.to_string()),
         load(sheet),
         done(sheet),
-        figure(sheet.request_throughput),
-        figure(sheet.output_throughput),
+        number(sheet.request_throughput),
+        number(sheet.output_throughput),
         mean(LatencyKind::Ttft),
         p99(LatencyKind::Ttft),
         mean(LatencyKind::Tpot),
@@ -151,7 +151,7 @@ fn load(sheet: &Sheet) -> String {
 /// As it was typed, as long as that is short.
 fn rate_text(rate: f64) -> String {
     let typed = rate.to_string();
-    if typed.len() <= 6 { typed } else { figure(Some(rate)) }
+    if typed.len() <= 6 { typed } else { number(rate) }
 }
 
 fn done(sheet: &Sheet) -> String {

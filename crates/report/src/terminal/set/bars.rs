@@ -3,8 +3,7 @@
 use inferometer_analysis::set::{ConditionSummary, LevelSummary};
 
 use super::levels::{is_open, titled};
-use super::words::level_cell;
-use crate::number::figure;
+use crate::fmt::{level, number};
 use crate::terminal::{Ink, Style};
 
 /// Columns of the longest bar.
@@ -22,16 +21,16 @@ pub(super) fn bars(condition: &ConditionSummary, name: Option<&str>, style: Styl
     }
     let against = if open { "asked rate" } else { "concurrency" };
     let title = titled(name, &format!("throughput and TTFT p99 against {against}"));
-    let cells: Vec<String> = condition.levels.iter().map(|one| level_cell(one.level)).collect();
+    let cells: Vec<String> = condition.levels.iter().map(|one| level(one.level)).collect();
     let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
     let heads = format!(
         "  {:>width$}  {:<BAR_WIDTH$}  {}",
         "",
-        format!("0 to {} output tok/s", figure(Some(throughput.most))),
+        format!("0 to {} output tok/s", number(throughput.most)),
         if latency.drawn() == 0 {
             "no TTFT".to_owned()
         } else {
-            format!("0 to {} ms", figure(Some(latency.most)))
+            format!("0 to {} ms", number(latency.most))
         },
     );
     let mut text = style.paint(Ink::Bold, &title) + "\n" + &style.paint(Ink::Dim, &heads) + "\n";

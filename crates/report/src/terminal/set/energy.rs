@@ -3,7 +3,7 @@
 use inferometer_analysis::set::{ConditionSummary, LevelSummary};
 
 use super::levels::{is_open, level_head, titled};
-use super::words::{across, level_cell};
+use crate::fmt::across;
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -19,7 +19,7 @@ pub(super) fn energy(condition: &ConditionSummary, name: Option<&str>, style: St
     }
     let row = |level: &LevelSummary| {
         let quantities = QUANTITIES.iter().map(|name| across(level.quantity(name)));
-        [level_cell(level.level)].into_iter().chain(quantities).collect()
+        [crate::fmt::level(level.level)].into_iter().chain(quantities).collect()
     };
     let table = Table {
         title: titled(name, "GPU power and energy"),

@@ -10,10 +10,9 @@ use inferometer_model::campaign::{Dimension, Level};
 
 use super::NAME_CHARS_MAX;
 use super::levels::titled;
-use super::words::{figure_words, level_words, ranged, short};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::{count, figure, level_phrase, number, percent, setting};
 use crate::lines::hanging;
-use crate::number::{count, figure, percent};
 use crate::terminal::{Ink, Style};
 
 const LABEL_WIDTH: usize = 13;
@@ -58,7 +57,7 @@ pub(crate) fn told_all(
 
 fn left_out(found: &Findings) -> String {
     let told = |levels: Vec<&Level>, why: &str| {
-        let levels: Vec<String> = levels.into_iter().map(|level| level_words(*level)).collect();
+        let levels: Vec<String> = levels.into_iter().map(|level| level_phrase(*level)).collect();
         (!levels.is_empty()).then(|| format!("{}: {why}", levels.join(", ")))
     };
     let is_reached = |level: &&Level| !found.not_reached.contains(level);
@@ -90,7 +89,7 @@ pub(super) fn limits(set: &SetSummary, style: Style) -> String {
 pub(crate) fn limit_words(limit: &FoundLimit) -> String {
     let mut words = terminal(&limit.words);
     if !limit.undecided.is_empty() {
-        let levels: Vec<String> = limit.undecided.iter().map(|level| short(*level)).collect();
+        let levels: Vec<String> = limit.undecided.iter().map(|level| setting(*level)).collect();
         let _ = write!(words, "; its runs did not decide at {}", levels.join(", "));
     }
     // That it is not confirmed is part of the sentence.
@@ -118,9 +117,9 @@ fn told<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
 fn peak(peak: &Peak) -> String {
     format!(
         "{} {} at {}{}",
-        figure_words(&peak.throughput),
+        figure(&peak.throughput),
         unit(&peak.quantity),
-        level_words(peak.level),
+        level_phrase(peak.level),
         again(peak.same_share, "the highest"),
     )
 }
@@ -133,16 +132,16 @@ fn knee(knee: &Knee) -> String {
             ", no other level in 95 % of resampled sets".to_owned()
         }
         Some(range) => {
-            format!(", 95 % between {} and {}", level_words(range.low), level_words(range.high))
+            format!(", 95 % between {} and {}", level_phrase(range.low), level_phrase(range.high))
         }
     };
     let share = knee.found_share.filter(|share| *share < 1.0).map_or_else(String::new, |share| {
-        format!("; {} of resampled sets have a knee at all", percent(Some(share)))
+        format!("; {} of resampled sets have a knee at all", percent(share))
     });
     format!(
         "at {}{range}; {} {} there{share}",
-        level_words(knee.level),
-        figure_words(&knee.throughput),
+        level_phrase(knee.level),
+        figure(&knee.throughput),
         unit(&knee.quantity),
     )
 }
@@ -152,7 +151,7 @@ fn sweet_spot(spot: &SweetSpot) -> String {
         .eligible
         .iter()
         .filter(|level| **level != spot.level)
-        .map(|level| level_words(*level))
+        .map(|level| level_phrase(*level))
         .collect();
     let others = if others.is_empty() {
         String::new()
@@ -163,16 +162,16 @@ fn sweet_spot(spot: &SweetSpot) -> String {
         if spot.certified { "" } else { "; judged by p99s of too few requests to certify them" };
     format!(
         "{}: {} tok/s for each user, TTFT p99 {} ms, TPOT p99 {} ms{}{others}{uncertain}",
-        level_words(spot.level),
-        figure_words(&spot.per_user_throughput),
-        figure_words(&spot.ttft_ms_p99),
-        figure_words(&spot.tpot_ms_p99),
+        level_phrase(spot.level),
+        figure(&spot.per_user_throughput),
+        figure(&spot.ttft_ms_p99),
+        figure(&spot.tpot_ms_p99),
         again(spot.same_share, "chosen"),
     )
 }
 
 fn saturation(found: &Saturation) -> String {
-    let rate = |per_s: f64| level_words(Level::Rate(per_s));
+    let rate = |per_s: f64| level_phrase(Level::Rate(per_s));
     let how = if found.missed_piling_up {
         "requests pile up there".to_owned()
     } else {
@@ -210,21 +209,21 @@ fn scalability(found: &Scalability) -> String {
     match chosen {
         Model::Universal => {
             let law = &found.universal;
-            let peak = told(&law.peak, |peak| format!("falls beyond {} at once", ranged(peak)));
+            let peak = told(&law.peak, |peak| format!("falls beyond {} at once", figure(peak)));
             format!(
                 "universal law: one alone {} {unit}, σ {}, κ {}; {peak}; R² {:.3}{doubt}",
-                ranged(&law.lambda),
-                ranged(&law.sigma),
-                ranged(&law.kappa),
+                figure(&law.lambda),
+                figure(&law.sigma),
+                figure(&law.kappa),
                 law.r_squared,
             )
         }
         Model::Saturating => {
             let curve = &found.saturating;
             let ceiling =
-                told(&curve.ceiling, |ceiling| format!("goes towards {} {unit}", ranged(ceiling)));
+                told(&curve.ceiling, |ceiling| format!("goes towards {} {unit}", figure(ceiling)));
             let half = curve.half_at.found().map_or_else(String::new, |half| {
-                format!(", half of it at {} at once", ranged(half))
+                format!(", half of it at {} at once", figure(half))
             });
             format!("{ceiling}{half}; R² {:.3}; {}{doubt}", curve.r_squared, why_saturating(found))
         }
@@ -235,15 +234,15 @@ fn scalability(found: &Scalability) -> String {
 fn why_saturating(found: &Scalability) -> String {
     format!(
         "the universal law is no better (AICc {} against {})",
-        figure(found.universal.aicc),
-        figure(found.saturating.aicc),
+        number(found.universal.aicc),
+        number(found.saturating.aicc),
     )
 }
 
 fn again(share: Option<f64>, word: &str) -> String {
     share.map_or_else(
         || format!("; {NOT_SURE}"),
-        |share| format!("; {word} in {} of resampled sets", percent(Some(share))),
+        |share| format!("; {word} in {} of resampled sets", percent(share)),
     )
 }
 

@@ -3,10 +3,9 @@
 use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
 
-use super::words::{across, bare, bare_percentile, level_cell, percentile};
 use crate::escape::terminal;
+use crate::fmt::{across, count, marked_mean, mean, percent, percentile};
 use crate::lines::PAGE_WIDTH;
-use crate::number::{count, percent};
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -58,7 +57,7 @@ fn throughput_row(level: &LevelSummary, open: bool) -> Vec<String> {
     let tally = &level.requests;
     let throughput = level.quantity("output_throughput");
     vec![
-        level_cell(level.level),
+        crate::fmt::level(level.level),
         count(level.points.len() as u64),
         format!("{}/{}", count(tally.ok), count(tally.failed)),
         across(level.quantity("request_throughput")),
@@ -79,7 +78,7 @@ pub(super) fn latencies(condition: &ConditionSummary, name: Option<&str>, style:
         return whole.to_terminal(style);
     }
     // The document has what is left out.
-    let mut narrow = latency_table(condition, name, bare, bare_percentile);
+    let mut narrow = latency_table(condition, name, mean, marked_mean);
     narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
     narrow.to_terminal(style)
 }
@@ -100,7 +99,14 @@ fn latency_table(
     let row = |level: &LevelSummary| {
         let mean = |metric: &str| of_mean(level.quantity(&format!("{metric}.mean")));
         let p99 = |metric: &str| of_percentile(level.quantity(&format!("{metric}.p99")));
-        vec![level_cell(level.level), mean(ttft), p99(ttft), mean("tpot"), p99("tpot"), mean(e2e)]
+        vec![
+            crate::fmt::level(level.level),
+            mean(ttft),
+            p99(ttft),
+            mean("tpot"),
+            p99("tpot"),
+            mean(e2e),
+        ]
     };
     let rows: Vec<Vec<String>> = condition.levels.iter().map(row).collect();
     let uncertain = rows.iter().flatten().any(|cell| cell.starts_with('~'));
@@ -189,7 +195,7 @@ pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
     let throughputs = || levels.iter().filter_map(|level| level.quantity("request_throughput"));
     let between = throughputs().any(|found| found.interval.is_some());
     let within = throughputs().any(|found| found.interval.is_none() && found.within.is_some());
-    let bare = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());
+    let mean = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());
     let mut parts = Vec::new();
     if between {
         parts.push("± or from–to: 95 % between runs (Student's t)".to_owned());
@@ -200,7 +206,7 @@ pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
     if within {
         parts.push("± or from–to of one run: 95 % within it alone".to_owned());
     }
-    if bare {
+    if mean {
         parts.push("a single run has no ± where too little is in it".to_owned());
     }
     parts.join("; ")

@@ -9,10 +9,9 @@ use inferometer_analysis::set::SetSummary;
 use inferometer_model::deployment::{DeploymentFailure, LikelyCause};
 
 use super::target;
-use super::words::across;
 use crate::escape::{terminal, terminal_ends, terminal_line};
+use crate::fmt::{NOTHING, across, count};
 use crate::lines::hanging;
-use crate::number::{NOTHING, count};
 use crate::pages::matrix::view::{self, Tally, View};
 use crate::table::Table;
 use crate::terminal::Style;

@@ -4,8 +4,7 @@ use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
 use inferometer_analysis::{METRICS, Metric, Shape, Unit};
 
 use super::levels::{doubt_remark, is_open, titled};
-use super::words::{doubted, percentile};
-use crate::number::{count, figure, percent};
+use crate::fmt::{count, number, percent, percentile, with_interval};
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -71,12 +70,12 @@ fn row(label: &str, unit: Unit, found: &Across) -> Vec<String> {
     let (low, high) = found.extremes().unzip();
     let is_share = unit == Unit::Share;
     let scale = if is_share { 100.0 } else { 1.0 };
-    let scaled = |value: Option<f64>| figure(value.map(|value| value * scale));
+    let scaled = |value: Option<f64>| number(value.map(|value| value * scale));
     let mean = if is_share {
         let interval = found.doubt().and_then(|interval| {
             inferometer_analysis::Interval::new(interval.low * scale, interval.high * scale)
         });
-        doubted(found.mean.map(|mean| mean * scale), interval)
+        with_interval(found.mean.map(|mean| mean * scale), interval)
     } else {
         percentile(Some(found))
     };

@@ -7,11 +7,10 @@ use inferometer_analysis::set::{Contaminated, LevelSummary, SetSummary, SuiteRow
 use inferometer_model::campaign::{Dimension, Prompts};
 
 use super::levels::{Cell, DOUBT_ELSEWHERE, doubt_remark, throughputs, width};
-use super::words::{across, bare, bare_percentile, percentile};
 use super::{findings, subject_of};
 use crate::escape::{terminal, terminal_line};
+use crate::fmt::{NOTHING, across, count, marked_mean, mean, percent, percentile};
 use crate::lines::{PAGE_WIDTH, hanging};
-use crate::number::{NOTHING, count, percent};
 use crate::table::Table;
 use crate::terminal::Style;
 
@@ -92,7 +91,7 @@ fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
         return whole;
     }
     // The document has what is left out.
-    let mut narrow = performance_table(set, suite, bare, bare_percentile);
+    let mut narrow = performance_table(set, suite, mean, marked_mean);
     narrow.remarks.retain(|remark| !remark.starts_with('±'));
     narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
     narrow
@@ -137,7 +136,7 @@ fn speeds(set: &SetSummary, suite: &SuiteSummary) -> Table {
     if width(&whole) <= PAGE_WIDTH {
         return whole;
     }
-    let mut narrow = speed_table(set, suite, bare);
+    let mut narrow = speed_table(set, suite, mean);
     narrow.remarks.push(DOUBT_ELSEWHERE.to_owned());
     narrow
 }

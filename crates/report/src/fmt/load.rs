@@ -1,11 +1,14 @@
-//! The load in plain words, for pages and for plans.
+//! The load and the workload in words, for pages and for plans.
 
 use inferometer_analysis::{
-    ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts,
+    ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts, WorkloadFacts,
 };
-use inferometer_model::spec::{Arrivals, RampCurve};
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::InputLength;
+use inferometer_model::spec::{Arrivals, Lengths, OUTPUT_TOKENS, RampCurve, SourceKind};
 
-use crate::number::{count, figure};
+use super::{count, number};
+use crate::escape::{terminal, terminal_line};
 
 /// A ramp of more segments is told by its ends.
 const SEGMENTS_TOLD: usize = 4;
@@ -79,7 +82,7 @@ pub fn warm_up(facts: &WarmUpFacts) -> String {
     format!(
         "warm-up, not counted: {} requests in {} s, {} ok, {} failed",
         count(facts.requests),
-        figure(Some(facts.took_s)),
+        number(facts.took_s),
         count(facts.ok),
         count(facts.failed),
     )
@@ -129,6 +132,67 @@ fn ramp(segments: &[RampSegmentFacts], curve: RampCurve, unit: Unit) -> String {
             format!("{curve} ramp from {}", parts.join(", then "))
         }
     }
+}
+
+/// How long prompts and answers were asked to be.
+pub fn lengths(workload: &WorkloadFacts, api: Api) -> String {
+    let about = match workload.input_length {
+        InputLength::Exact => "",
+        InputLength::Estimated | InputLength::Corrected(_) => "about ",
+    };
+    let turns = workload.turns.as_ref().map_or_else(String::new, |turns| {
+        let think = workload.turn_think.map_or_else(String::new, thinking);
+        format!("conversations of {} turns{think}, ", tokens(turns))
+    });
+    let input = match (&workload.input_tokens, workload.source) {
+        (Some(input), _) => format!("{about}{} tokens in", tokens(input)),
+        (None, SourceKind::Prompt) => "always the same prompt".to_owned(),
+        (None, SourceKind::Mix) => "a mix of prompts".to_owned(),
+        (None, source) => format!("prompts of the {}", source.name()),
+    };
+    let output = match (&workload.output_tokens, workload.source) {
+        (Some(output), _) => format!(", {} out", tokens(output)),
+        // Vectors and scores have no length.
+        (None, _) if !api.generates() => String::new(),
+        (None, SourceKind::Mix) => String::new(),
+        (None, SourceKind::Dataset) => {
+            format!(", answers as long as the data says, else {OUTPUT_TOKENS}")
+        }
+        (None, _) => ", answers as long as it says".to_owned(),
+    };
+    format!("{turns}{input}{output}")
+}
+
+/// What bodies carried besides, or nothing.
+pub fn extras(workload: &WorkloadFacts) -> Option<String> {
+    let prefix = workload.prefix.map(|prefix| {
+        let tokens = count(prefix.tokens.into());
+        match prefix.count {
+            1 => format!("the same first {tokens} tokens"),
+            several => format!("one of {} prefixes of {tokens} tokens", count(several.into())),
+        }
+    });
+    let images = workload.images.map(|images| {
+        let pictures = if images.count == 1 { "picture" } else { "pictures" };
+        format!("{} {pictures} of {}×{}", images.count, images.width, images.height)
+    });
+    let adapters = workload.adapters.as_ref().map(|adapters| {
+        let names: Vec<String> = adapters.names.iter().map(|name| terminal(name)).collect();
+        format!("adapters {}", names.join(", "))
+    });
+    let fields = workload
+        .fields
+        .iter()
+        .map(|(name, value)| terminal_line(&format!("{name} {value}"), FIELD_CHARS_MAX));
+    let all: Vec<String> = [prefix, images, adapters].into_iter().flatten().chain(fields).collect();
+    (!all.is_empty()).then(|| format!("each with {}", all.join("; ")))
+}
+
+/// A field's value may be a whole schema.
+const FIELD_CHARS_MAX: usize = 60;
+
+fn tokens(lengths: &Lengths) -> String {
+    lengths.fixed().map_or_else(|| lengths.to_string(), |length| count(length.into()))
 }
 
 #[cfg(test)]
