@@ -13,7 +13,8 @@ use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{Extent, Source, TargetSpec};
 use inferometer_report::escape::terminal;
 use inferometer_report::lines::hanging;
-use inferometer_report::{load, outline};
+use inferometer_report::fmt::load;
+use inferometer_report::outline;
 use inferometer_workload::saved::{SavedPlanError, print, save};
 use inferometer_workload::{Ingredients, make_plan};
 
