@@ -1,7 +1,7 @@
 //! A report as a document: what stands where, whoever prints it.
 //!
 //! A page about a run, a sweep or a suite is made once, as a [`Document`] of sections, tables and
-//! charts, and then written as Markdown or as HTML. Texts are plain here; each writer escapes what
+//! charts, and then written as Markdown, as HTML or for a terminal. Texts are plain here; each writer escapes what
 //! it writes, because model names and answers come from servers.
 
 mod columns;
@@ -9,6 +9,7 @@ mod ids;
 
 pub mod html;
 pub mod markdown;
+pub mod terminal;
 
 pub use self::columns::Columns;
 use crate::chart::Chart;
@@ -92,6 +93,8 @@ pub enum Block {
         points: Vec<Text>,
         remedy: Option<Text>,
     },
+    /// A word with a mood and its reasons, such as the decision about one of several things.
+    Verdict(Badge),
     /// Folded away until somebody wants it.
     Details {
         summary: String,
@@ -141,6 +144,8 @@ pub struct Cell {
     /// The reason alone, where `detail` says more: it stands below the table, once for all cells that
     /// share it.
     pub reason: Option<String>,
+    /// Whether its word is good or bad news.
+    pub mood: Option<Mood>,
 }
 
 pub type Text = Vec<Span>;

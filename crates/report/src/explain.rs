@@ -1,157 +1,116 @@
-//! The pages of `explain`: what a metric or a word means, and what other tools mean by it.
-
-use std::fmt::Write;
+//! The pages of `explain`: the meaning of a metric or a term, here and in other tools.
 
 use inferometer_analysis::{
     Better, Foreign, METRICS, Metric, Shape, Statistic, Topic, WORDS, Word,
 };
 use serde_json::{Value, json};
 
+use crate::document::{Block, Section, Text, plain, terminal};
 use crate::fmt::count;
-use crate::lines::hanging;
-use crate::terminal::{Ink, Style};
-
-const LABEL_WIDTH: usize = 12;
-const TOOL_WIDTH: usize = 20;
-const NAME_WIDTH: usize = 26;
+use crate::terminal::Style;
 
 /// One topic. `asked` is what was typed, and safe for the page.
 pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
-    match topic {
-        Topic::Metric { metric, statistic } => of_metric(metric, *statistic, style),
-        Topic::Word(word) => of_word(word, style),
-        Topic::Foreign(names) => of_other_tools(asked, names, style),
-        Topic::Tool(names) => of_tool_itself(names, style),
-    }
+    let sections = match topic {
+        Topic::Metric { metric, statistic } => metric_sections(metric, *statistic),
+        Topic::Word(word) => vec![word_section(word)],
+        Topic::Foreign(names) => {
+            let title = format!("{asked}  ·  a name of other tools");
+            let meanings = names.iter().map(|name| (name.tool, meaning(name)));
+            let mut sections = vec![section(title, vec![facts(meanings)])];
+            let mut shown: Vec<&str> = Vec::new();
+            for metric in names.iter().filter_map(|name| name.metric) {
+                if !shown.contains(&metric) {
+                    shown.push(metric);
+                    let known = Metric::named(metric);
+                    sections.extend(known.into_iter().flat_map(|it| metric_sections(it, None)));
+                }
+            }
+            sections
+        }
+        Topic::Tool(names) => {
+            let tool = names.first().map_or("", |name| name.tool);
+            let title = format!("{tool}  ·  names and meanings that differ");
+            let meanings = names.iter().map(|name| (name.written, meaning(name)));
+            vec![section(title, vec![facts(meanings)])]
+        }
+    };
+    terminal::sections(&sections, style)
 }
 
-/// Everything that can be asked for, in groups.
+/// All topics, in groups.
 pub fn list(style: Style) -> String {
-    let row =
-        |name: &str, text: &str| hanging(&format!("  {name:<NAME_WIDTH$}"), NAME_WIDTH + 2, text);
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
-        let rows: String = rows.map(|metric| row(metric.name, metric.help)).collect();
-        format!("{}\n{rows}", style.paint(Ink::Bold, title))
+        section(title, vec![facts(rows.map(|metric| (metric.name, metric.help.to_owned())))])
     };
-    let words: String = WORDS
-        .iter()
-        .filter(|word| Metric::named(word.name).is_none())
-        .map(|word| row(word.name, first_sentence(word.meaning)))
-        .collect();
-    let others = hanging(
-        "",
-        0,
-        "Other tools' names are known, too: mean_ttft_ms, \"Mean TPOT\", inter_token_latency, \
-         request_latency. A statistic may follow a latency: ttft.p99.",
-    );
-    [
+    let terms = WORDS.iter().filter(|word| Metric::named(word.name).is_none());
+    let terms = terms.map(|word| (word.name, first_sentence(word.meaning).to_owned()));
+    let others = "Names of other tools are known, too: mean_ttft_ms, \"Mean TPOT\", \
+                  inter_token_latency, request_latency. A statistic may follow a latency: ttft.p99.";
+    let sections = [
         metrics("latencies (ms)", Shape::Distribution),
         metrics("one number of a run", Shape::Scalar),
-        format!("{}\n{words}", style.paint(Ink::Bold, "words")),
-        others,
-    ]
-    .join("\n")
+        section("terms", vec![facts(terms)]),
+        section("", vec![Block::Paragraph(plain(others))]),
+    ];
+    terminal::sections(&sections, style)
 }
 
-fn of_metric(metric: &Metric, statistic: Option<Statistic>, style: Style) -> String {
-    let mut text = head(metric.title, &quantity(metric, statistic), style);
-    text += &hanging("  ", 2, metric.help);
-    text.push('\n');
-    let mut line = |label: &str, words: &str| text += &labelled(label, words, style);
-    if let Some(explained) = metric.explained() {
-        line("formula", explained.formula);
-    }
-    line("unit", &unit(metric));
-    line("better", better(metric));
-    if let Some(statistic) = statistic {
-        line(statistic.name(), &of_statistic(statistic));
-    }
-    if let Some(explained) = metric.explained() {
-        line("null when", explained.null_when);
-        line("interval", explained.doubt);
-    }
-    line("in JSON", &format!("metrics.{}", metric.key()));
-    let elsewhere = metric.explained().map_or(&[][..], |explained| explained.elsewhere);
-    if !elsewhere.is_empty() {
-        let _ = write!(text, "\n{}\n", style.paint(Ink::Bold, "in other tools"));
-        text.extend(elsewhere.iter().map(|(tool, words)| of_tool(tool, words, style)));
-    }
-    text
+fn section(title: impl Into<String>, blocks: Vec<Block>) -> Section {
+    Section { id: String::new(), title: title.into(), blocks, sections: Vec::new() }
 }
 
-fn of_word(word: &Word, style: Style) -> String {
-    let mut text = head(word.name, &word.aliases.join(", "), style);
-    text += &hanging("  ", 2, word.meaning);
-    if !word.see.is_empty() {
-        text.push('\n');
-        text += &labelled("see", &word.see.join(", "), style);
-    }
-    text
+fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Block {
+    let fact = |(key, text): (&str, String)| -> (String, Text) { (key.to_owned(), plain(text)) };
+    Block::Facts(pairs.into_iter().map(fact).collect())
 }
 
-/// What the name means to each tool, then what is nearest to it here.
-fn of_other_tools(asked: &str, names: &[&Foreign], style: Style) -> String {
-    let mut text = head(asked, "a name of other tools", style);
-    for name in names {
-        let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
-        text += &of_tool(name.tool, &format!("{}{here}", name.meaning), style);
-    }
-    let mut shown: Vec<&str> = Vec::new();
-    for metric in names.iter().filter_map(|name| name.metric) {
-        if shown.contains(&metric) {
-            continue;
-        }
-        shown.push(metric);
-        if let Some(metric) = Metric::named(metric) {
-            let _ = write!(text, "\n{}", of_metric(metric, None, style));
-        }
-    }
-    text
+/// What a tool means by a name, and the metric here that is nearest to it.
+fn meaning(name: &Foreign) -> String {
+    let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
+    format!("{}{here}", name.meaning)
 }
 
-/// What a tool calls otherwise, name by name.
-fn of_tool_itself(names: &[&Foreign], style: Style) -> String {
-    let tool = names.first().map_or("", |name| name.tool);
-    let mut text = head(tool, "what it calls otherwise, or means otherwise", style);
-    for name in names {
-        let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
-        let written = style.paint(Ink::Dim, name.written);
-        let _ = writeln!(text, "  {written}");
-        text += &hanging("    ", 4, &format!("{}{here}", name.meaning));
-    }
-    text
-}
-
-fn head(title: &str, beside: &str, style: Style) -> String {
-    let beside = if beside.is_empty() { String::new() } else { format!("  ·  {beside}") };
-    format!("{}{}\n", style.paint(Ink::Bold, title), style.paint(Ink::Dim, &beside))
-}
-
-fn labelled(label: &str, text: &str, style: Style) -> String {
-    let label = style.paint(Ink::Dim, &format!("{label:<LABEL_WIDTH$}"));
-    hanging(&format!("  {label}"), LABEL_WIDTH + 2, text)
-}
-
-fn of_tool(tool: &str, text: &str, style: Style) -> String {
-    let tool = style.paint(Ink::Dim, &format!("{tool:<TOOL_WIDTH$}"));
-    hanging(&format!("  {tool}"), TOOL_WIDTH + 2, text)
-}
-
-fn quantity(metric: &Metric, statistic: Option<Statistic>) -> String {
-    statistic.map_or_else(
+fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section> {
+    let quantity = statistic.map_or_else(
         || metric.name.to_owned(),
         |statistic| format!("{}.{}", metric.name, statistic.name()),
-    )
+    );
+    let values = match metric.shape() {
+        Shape::Distribution => "mean, p50, p90, p95, p99, p99.9 and max of all values",
+        Shape::Scalar => "one number of the run",
+    };
+    let explained = metric.explained();
+    let known = |text: Option<&str>| text.map(str::to_owned);
+    let rows = [
+        ("formula", known(explained.map(|explained| explained.formula))),
+        ("unit", Some(format!("{}; {values}", metric.unit.name()))),
+        ("better", known(Some(better(metric)))),
+        (statistic.map_or("", Statistic::name), statistic.map(statistic_meaning)),
+        ("null when", known(explained.map(|explained| explained.null_when))),
+        ("interval", known(explained.map(|explained| explained.doubt))),
+        ("in JSON", Some(format!("metrics.{}", metric.key()))),
+    ];
+    let rows = rows.into_iter().filter_map(|(key, text)| Some((key, text?)));
+    let blocks = vec![Block::Paragraph(plain(metric.help)), facts(rows)];
+    let mut sections = vec![section(format!("{}  ·  {quantity}", metric.title), blocks)];
+    let elsewhere = explained.map_or(&[][..], |explained| explained.elsewhere);
+    if !elsewhere.is_empty() {
+        let rows = elsewhere.iter().map(|(tool, words)| (*tool, (*words).to_owned()));
+        sections.push(section("in other tools", vec![facts(rows)]));
+    }
+    sections
 }
 
-fn unit(metric: &Metric) -> String {
-    match metric.shape() {
-        Shape::Distribution => {
-            format!("{}; mean, p50, p90, p95, p99, p99.9 and max of all values", metric.unit.name())
-        }
-        Shape::Scalar => format!("{}; one number of the run", metric.unit.name()),
+fn word_section(word: &Word) -> Section {
+    let aliases = word.aliases.join(", ");
+    let separator = if aliases.is_empty() { "" } else { "  ·  " };
+    let mut blocks = vec![Block::Paragraph(plain(word.meaning))];
+    if !word.see.is_empty() {
+        blocks.push(facts([("see", word.see.join(", "))]));
     }
+    section(format!("{}{separator}{aliases}", word.name), blocks)
 }
 
 const fn better(metric: &Metric) -> &'static str {
@@ -162,7 +121,7 @@ const fn better(metric: &Metric) -> &'static str {
     }
 }
 
-fn of_statistic(statistic: Statistic) -> String {
+fn statistic_meaning(statistic: Statistic) -> String {
     match statistic {
         Statistic::Mean => "the sum of all values over their number".to_owned(),
         Statistic::Max => {
@@ -234,7 +193,7 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         "unit": metric.unit.name(),
         "better": better(metric),
         "statistic": statistic.map(|statistic| {
-            json!({ "name": statistic.name(), "meaning": of_statistic(statistic) })
+            json!({ "name": statistic.name(), "meaning": statistic_meaning(statistic) })
         }),
         "null_when": explained.map(|explained| explained.null_when),
         "interval": explained.map(|explained| explained.doubt),

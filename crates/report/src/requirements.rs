@@ -1,17 +1,23 @@
-//! Requirements as pages show them: the number with its interval, and why.
+//! Requirements as pages show them: the value with its confidence interval, and the reason.
 
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Metric, RequirementOutcome, RequirementVerdict, Summary, Undecided, Unit,
 };
 
+use crate::document::{Badge, Block, Mood, Section, plain, terminal};
+use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, interval_in, number, percent};
+use crate::terminal::Style;
 
-/// What was required of one run, or of several together, and what became of it.
+/// Characters of a requirement; limits have any number of digits.
+const REQUIREMENT_MAX: usize = 36;
+
+/// The requirements of one run, or of several together, with their outcomes.
 #[derive(Clone, Copy, Debug)]
 pub struct Judgement<'a> {
     pub runs: &'a [Summary],
-    /// What was imported, where no run of ours is judged.
+    /// Imported results, where no run of ours is judged.
     pub results: &'a [Sheet],
     pub requirements: &'a [RequirementOutcome],
     pub undecided: Undecided,
@@ -21,6 +27,31 @@ impl Judgement<'_> {
     pub fn is_met(&self) -> bool {
         self.requirements.iter().all(|found| found.verdict.is_met(self.undecided))
     }
+}
+
+/// The section of a terminal page; empty where nothing was required.
+pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
+    let title = match outcomes.iter().map(|found| found.runs).max() {
+        None => return String::new(),
+        Some(0 | 1) => "requirements".to_owned(),
+        Some(runs) => format!("requirements of {runs} runs, by the interval between them"),
+    };
+    let block = |found: &RequirementOutcome| {
+        let mood = match found.verdict {
+            RequirementVerdict::Pass => Mood::Good,
+            RequirementVerdict::Fail => Mood::Bad,
+            RequirementVerdict::Undecided => Mood::Doubt,
+        };
+        let requirement = terminal_line(&found.requirement, REQUIREMENT_MAX);
+        Block::Verdict(Badge {
+            mood,
+            word: word(found.verdict).to_owned(),
+            text: plain(format!("{requirement}: {}", value_with_interval(found))),
+            points: found.reason.iter().cloned().map(plain).collect(),
+        })
+    };
+    let blocks = outcomes.iter().map(block).collect();
+    terminal::sections(&[Section { id: String::new(), title, blocks, sections: Vec::new() }], style)
 }
 
 pub(crate) const fn word(verdict: RequirementVerdict) -> &'static str {
@@ -40,26 +71,30 @@ pub(crate) fn value(found: &RequirementOutcome) -> String {
     }
 }
 
-/// The ends of the interval, without the unit where the value has it.
+/// The interval without its unit.
 pub(crate) fn interval(found: &RequirementOutcome) -> Option<String> {
     let unit = if is_share(found) { Unit::Share } else { Unit::Milliseconds };
     Some(interval_in(found.interval?, unit))
 }
 
-/// Which metric was compared, where the requirement leaves it to the load.
+/// The title of the compared metric, where the requirement does not name it.
 pub(crate) fn meaning(found: &RequirementOutcome) -> Option<&'static str> {
     let name = found.quantity.split('.').next()?;
-    let said = found.requirement.starts_with(name);
-    Metric::named(name).filter(|_| !said).map(|metric| metric.title)
+    let is_named = found.requirement.starts_with(name);
+    Metric::named(name).filter(|_| !is_named).map(|metric| metric.title)
 }
 
-/// One line that says all of it, for pages without columns.
-pub(crate) fn sentence(found: &RequirementOutcome) -> String {
+fn value_with_interval(found: &RequirementOutcome) -> String {
     let around = interval(found).map_or_else(String::new, |text| format!(" ({text})"));
     let meaning = meaning(found).map_or_else(String::new, |title| format!(", {title}"));
+    format!("{}{around}{meaning}", value(found))
+}
+
+/// One line with everything, for pages without columns.
+pub(crate) fn sentence(found: &RequirementOutcome) -> String {
     let runs = if found.runs == 1 { String::new() } else { format!(", {} runs", found.runs) };
     let why = found.reason.as_ref().map_or_else(String::new, |reason| format!("; {reason}"));
-    format!("{} is {}{around}{meaning}{runs}{why}", found.quantity, value(found))
+    format!("{} is {}{runs}{why}", found.quantity, value_with_interval(found))
 }
 
 fn is_share(found: &RequirementOutcome) -> bool {
@@ -71,6 +106,7 @@ pub(crate) mod tests {
     use inferometer_analysis::{Bound, Interval};
 
     use super::*;
+    use crate::lines::PAGE_WIDTH;
 
     pub(crate) fn outcome(quantity: &str, unit: &str, value: Option<f64>) -> RequirementOutcome {
         RequirementOutcome {
@@ -114,5 +150,19 @@ pub(crate) mod tests {
             undecided,
         };
         assert!(judged(Undecided::Pass).is_met() && !judged(Undecided::Fail).is_met());
+    }
+
+    #[test]
+    fn the_section() {
+        let mut wide = outcome("ttft_schedule.p99", "ms", Some(480.0));
+        wide.verdict = RequirementVerdict::Undecided;
+        wide.reason = Some("the 95 % interval straddles the limit; run longer ".repeat(3));
+        let mut failed = outcome("error_rate", "share", Some(0.05));
+        failed.verdict = RequirementVerdict::Fail;
+        let long = outcome("e2e_schedule.p99", &"9".repeat(60), None);
+        let section = super::section(&[wide, failed, long], Style::Plain);
+        insta::assert_snapshot!(section);
+        assert!(section.lines().all(|line| line.chars().count() <= PAGE_WIDTH), "{section}");
+        assert_eq!(super::section(&[], Style::Plain), "");
     }
 }

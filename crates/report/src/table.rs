@@ -1,6 +1,4 @@
-//! Tables that are shown in a terminal and written as Markdown.
-
-use std::fmt::Write;
+//! Tables of a terminal.
 
 use crate::escape;
 use crate::terminal::{Ink, Style};
@@ -48,20 +46,6 @@ impl Table {
         }
         text
     }
-
-    pub(crate) fn to_markdown(&self) -> String {
-        let mut text =
-            format!("## {}\n\n| {} |\n", escape::markdown(&self.title), self.heads.join(" | "));
-        let _ = writeln!(text, "|{}", "---:|".repeat(self.heads.len()));
-        for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(|cell| escape::markdown(cell)).collect();
-            let _ = writeln!(text, "| {} |", cells.join(" | "));
-        }
-        for remark in &self.remarks {
-            let _ = writeln!(text, "\n{}", escape::markdown(remark));
-        }
-        text
-    }
 }
 
 #[cfg(test)]
@@ -81,12 +65,5 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let expected = "Ladder\n  in flight      p50\n        100  1,234.5\n  a | b\n";
         assert_eq!(table().to_terminal(Style::Plain), expected);
-    }
-
-    #[test]
-    fn markdown_is_aligned_to_the_right() {
-        let expected =
-            "## Ladder\n\n| in flight | p50 |\n|---:|---:|\n| 100 | 1,234.5 |\n\na \\| b\n";
-        assert_eq!(table().to_markdown(), expected);
     }
 }

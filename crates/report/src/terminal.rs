@@ -5,7 +5,6 @@ mod groups;
 pub mod import;
 mod machines;
 mod promises;
-mod requirements;
 mod sections;
 mod server;
 pub mod set;
@@ -16,7 +15,7 @@ mod validity;
 use inferometer_analysis::{RequirementOutcome, Summary};
 
 use crate::Files;
-pub use requirements::requirements;
+pub use crate::requirements::section as requirements;
 pub(crate) use server::speaker;
 pub(crate) use style::Ink;
 pub use style::Style;

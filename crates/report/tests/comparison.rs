@@ -105,7 +105,7 @@ fn of_many_rows_only_what_decides_is_told() {
     assert_eq!(told, 1, "{page}");
     assert!(page.contains("every row: model"), "{page}");
     assert!(page.contains("Output throughput (tok/s)\n"), "{page}");
-    assert!(page.contains("of so many rows only what decides is told"), "{page}");
+    assert!(page.contains("with this many rows only the primary quantity is shown"), "{page}");
     assert!(!page.contains("TTFT mean"), "{page}");
 }
 
@@ -225,5 +225,5 @@ fn imported_results_show_how_far_apart_they_are_and_no_judgement() {
     }
     assert!(!page.contains('\u{1b}'), "{page:?}");
     let markdown = comparison::markdown(&found);
-    assert!(markdown.contains("**NOT JUDGED** B against A"), "{markdown}");
+    assert!(markdown.contains("**NOT JUDGED**: B against A"), "{markdown}");
 }

@@ -1,4 +1,4 @@
-//! What sides and levels are called where there is little room: never two sides the same.
+//! Short names for sides and levels where there is little room: no two sides have the same.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::escape::{terminal_cut, terminal_ends, terminal_line};
 
 /// Columns for the name of a side.
 const SIDE_WIDTH: usize = 12;
-/// The same for a level, or the row of a suite or a matrix.
-const PLACE_WIDTH: usize = 40;
-/// The same where there are many columns beside it.
+/// Columns for the name of a level, or of a row of a suite or a matrix.
+const LEVEL_WIDTH: usize = 40;
+/// Columns for it next to many other columns.
 const NARROW_WIDTH: usize = 26;
-/// What stands between the axes of a cell of a matrix.
-const BETWEEN: &str = " · ";
+/// Separator of the axes in the name of a matrix cell.
+const SEPARATOR: &str = " · ";
 
 /// The names of a page.
 pub(super) struct Names {
@@ -21,24 +21,24 @@ pub(super) struct Names {
     sides: Vec<(String, String)>,
     /// Whether the tables have letters, which a key must explain.
     pub(super) are_letters: bool,
-    /// Each level or row with what tables call it; none on a page that is as wide as it needs.
-    places: Vec<Place>,
-    /// What all rows have in common, and none of them says.
+    /// Short names of levels and rows; empty on a page of any width.
+    levels: Vec<LevelName>,
+    /// Parts of the names that all rows share.
     pub(super) shared: Option<String>,
 }
 
-struct Place {
-    told: String,
+struct LevelName {
+    name: String,
     shown: String,
     narrow: String,
 }
 
 impl Names {
-    /// As they are, for a page that is as wide as it needs.
+    /// The whole names, for a page of any width.
     pub(super) fn whole(comparison: &Comparison) -> Self {
         let sides = of_sides(comparison);
         let sides = sides.map(|name| (name.to_owned(), name.to_owned())).collect();
-        Self { sides, are_letters: false, places: Vec::new(), shared: None }
+        Self { sides, are_letters: false, levels: Vec::new(), shared: None }
     }
 
     /// Cut for a terminal where that leaves them apart: at the end, else in the middle, else at the
@@ -49,12 +49,12 @@ impl Names {
         let are_letters = found.is_none();
         let shown = found.unwrap_or_else(|| (0..names.len()).map(letter).collect());
         let sides = names.into_iter().map(str::to_owned).zip(shown).collect();
-        let told = comparison.levels.iter().map(LevelComparison::told).collect();
-        let (places, shared) = places(told);
-        Self { sides, are_letters, places, shared }
+        let names_of_levels = comparison.levels.iter().map(LevelComparison::told).collect();
+        let (levels, shared) = level_names(names_of_levels);
+        Self { sides, are_letters, levels, shared }
     }
 
-    pub(super) fn of(&self, side: &str) -> &str {
+    pub(super) fn side(&self, side: &str) -> &str {
         let known = self.sides.iter().find(|(name, _)| name == side);
         known.map_or("", |(_, shown)| shown.as_str())
     }
@@ -63,23 +63,18 @@ impl Names {
         self.sides.first().map_or("", |(_, shown)| shown.as_str())
     }
 
-    /// The columns that a side needs.
-    pub(super) fn width(&self) -> usize {
-        self.sides.iter().map(|(_, shown)| shown.chars().count()).max().unwrap_or(0)
+    /// The name of a level.
+    pub(super) fn level(&self, name: &str) -> String {
+        self.known(name).map_or_else(|| name.to_owned(), |level| level.shown.clone())
     }
 
-    /// What a level is called.
-    pub(super) fn place(&self, told: &str) -> String {
-        self.placed(told).map_or_else(|| told.to_owned(), |place| place.shown.clone())
+    /// A shorter name of a level.
+    pub(super) fn narrow_level(&self, name: &str) -> String {
+        self.known(name).map_or_else(|| name.to_owned(), |level| level.narrow.clone())
     }
 
-    /// The same where there is still less room.
-    pub(super) fn narrow_place(&self, told: &str) -> String {
-        self.placed(told).map_or_else(|| told.to_owned(), |place| place.narrow.clone())
-    }
-
-    fn placed(&self, told: &str) -> Option<&Place> {
-        self.places.iter().find(|place| place.told == told)
+    fn known(&self, name: &str) -> Option<&LevelName> {
+        self.levels.iter().find(|level| level.name == name)
     }
 }
 
@@ -89,9 +84,9 @@ fn cut_apart(names: &[&str], width: usize) -> Option<Vec<String>> {
     cuts.iter().find_map(|cut| apart(names.iter().map(|name| cut(name, width)).collect()))
 }
 
-/// Rows of a matrix are long: what all of them say is said once, and the rest is cut.
-fn places(told: Vec<String>) -> (Vec<Place>, Option<String>) {
-    let (own, shared) = without_shared(&told);
+/// Names of rows of a matrix are long: parts that all share are removed, and the rest is cut.
+fn level_names(names: Vec<String>) -> (Vec<LevelName>, Option<String>) {
+    let (own, shared) = without_shared(&names);
     let shown = |width: usize| {
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
         let numbered = || {
@@ -100,29 +95,29 @@ fn places(told: Vec<String>) -> (Vec<Place>, Option<String>) {
         };
         cut_apart(&own, width).unwrap_or_else(numbered)
     };
-    let named = told.into_iter().zip(shown(PLACE_WIDTH)).zip(shown(NARROW_WIDTH));
-    let place = |((told, shown), narrow)| Place { told, shown, narrow };
-    (named.map(place).collect(), shared)
+    let pairs = names.into_iter().zip(shown(LEVEL_WIDTH)).zip(shown(NARROW_WIDTH));
+    let named = |((name, shown), narrow)| LevelName { name, shown, narrow };
+    (pairs.map(named).collect(), shared)
 }
 
-/// Each without the parts that all have in the same place, and these parts.
-fn without_shared(told: &[String]) -> (Vec<String>, Option<String>) {
-    let parts: Vec<Vec<&str>> = told.iter().map(|told| told.split(BETWEEN).collect()).collect();
+/// Each without the parts that all have in the same index, and these parts.
+fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split(SEPARATOR).collect()).collect();
     let Some((first, others)) = parts.split_first().filter(|(_, others)| !others.is_empty()) else {
-        return (told.to_vec(), None);
+        return (names.to_vec(), None);
     };
-    let is_shared = |place: &usize| others.iter().all(|own| own.get(*place) == first.get(*place));
+    let is_shared = |index: &usize| others.iter().all(|own| own.get(*index) == first.get(*index));
     let shared: Vec<usize> = (0..first.len()).filter(is_shared).collect();
     let is_table = others.iter().all(|own| own.len() == first.len());
     if !is_table || shared.is_empty() || shared.len() == first.len() {
-        return (told.to_vec(), None);
+        return (names.to_vec(), None);
     }
     let own = |parts: &Vec<&str>| {
-        let kept = parts.iter().enumerate().filter(|(place, _)| !shared.contains(place));
-        kept.map(|(_, part)| *part).collect::<Vec<_>>().join(BETWEEN)
+        let kept = parts.iter().enumerate().filter(|(index, _)| !shared.contains(index));
+        kept.map(|(_, part)| *part).collect::<Vec<_>>().join(SEPARATOR)
     };
-    let said: Vec<&str> = shared.iter().map(|place| first[*place]).collect();
-    (parts.iter().map(own).collect(), Some(said.join(BETWEEN)))
+    let said: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
+    (parts.iter().map(own).collect(), Some(said.join(SEPARATOR)))
 }
 
 fn of_sides(comparison: &Comparison) -> impl Iterator<Item = &str> {
@@ -140,11 +135,11 @@ fn without_beginning(name: &str, width: usize) -> String {
 }
 
 /// `A` to `Z`, and numbers after them.
-fn letter(place: usize) -> String {
-    let letter = u8::try_from(place).ok().and_then(|place| b'A'.checked_add(place));
+fn letter(index: usize) -> String {
+    let letter = u8::try_from(index).ok().and_then(|index| b'A'.checked_add(index));
     match letter {
         Some(letter) if letter.is_ascii_uppercase() => char::from(letter).to_string(),
-        _ => (place + 1).to_string(),
+        _ => (index + 1).to_string(),
     }
 }
 
@@ -166,19 +161,19 @@ mod tests {
         let row = |preset: &str, context: u32, load: u32| {
             format!("{preset} · DeepSeek-R1-Distill-Qwen-32B · {context} · tensor · {load} at once")
         };
-        let told: Vec<String> = [2048, 128_000]
+        let names: Vec<String> = [2048, 128_000]
             .into_iter()
             .flat_map(|context| [1, 10].map(|load| row("a preset of a long name", context, load)))
             .chain([row("another", 2048, 1)])
             .collect();
-        let (found, shared) = places(told);
+        let (found, shared) = level_names(names);
         assert_eq!(shared.unwrap(), "DeepSeek-R1-Distill-Qwen-32B · tensor");
         assert_eq!(found[1].shown, "a preset of a long name · 2048 · 10 at …");
         assert_eq!(found[3].shown, "a preset of a long name · 128000 · 10 a…");
-        let distinct: BTreeSet<&String> = found.iter().map(|place| &place.narrow).collect();
+        let distinct: BTreeSet<&String> = found.iter().map(|level| &level.narrow).collect();
         assert_eq!(distinct.len(), 5, "{distinct:?}");
         assert!(distinct.iter().all(|name| name.chars().count() <= NARROW_WIDTH), "{distinct:?}");
-        let (alone, nothing) = places(vec!["c=4".to_owned(), "c=8".to_owned()]);
+        let (alone, nothing) = level_names(vec!["c=4".to_owned(), "c=8".to_owned()]);
         assert_eq!((alone[1].shown.as_str(), nothing), ("c=8", None));
     }
 }

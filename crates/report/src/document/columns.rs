@@ -19,6 +19,11 @@ impl<'a, T> Columns<'a, T> {
         Self(Vec::new()).left(title, cell)
     }
 
+    /// Begins with a column of numbers.
+    pub fn number(title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {
+        Self(Vec::new()).right(title, cell)
+    }
+
     /// Adds a column that is aligned to the left.
     #[must_use]
     pub fn left(mut self, title: impl Into<String>, cell: impl Fn(&T) -> Cell + 'a) -> Self {

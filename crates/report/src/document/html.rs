@@ -166,20 +166,8 @@ fn entries(page: &mut Markup, contents: &[Entry]) {
 }
 
 fn lead(page: &mut Markup, lead: &Lead) {
-    if let Some(Badge { mood, word, text, points }) = &lead.verdict {
-        let class = format!("verdict {}", mood_class(*mood));
-        page.element("p", &[("class", &*class)], |page| {
-            page.element("strong", &[("class", "badge")], |page| {
-                page.element("span", &[("class", "sign"), ("aria-hidden", "true")], |page| {
-                    page.text(sign(*mood));
-                });
-                page.text(" ");
-                page.text(word);
-            });
-            page.text(" ");
-            page.element("span", &[], |page| blocks::text(page, text));
-        });
-        blocks::points(page, points);
+    if let Some(badge) = &lead.verdict {
+        self::badge(page, badge);
     }
     if !lead.headline.is_empty() {
         page.element("dl", &[("class", "cards")], |page| {
@@ -229,4 +217,20 @@ const fn sign(mood: Mood) -> &'static str {
         Mood::Doubt => "!",
         Mood::Bad => "✕",
     }
+}
+
+fn badge(page: &mut Markup, Badge { mood, word, text, points }: &Badge) {
+    let class = format!("verdict {}", mood_class(*mood));
+    page.element("p", &[("class", &*class)], |page| {
+        page.element("strong", &[("class", "badge")], |page| {
+            page.element("span", &[("class", "sign"), ("aria-hidden", "true")], |page| {
+                page.text(sign(*mood));
+            });
+            page.text(" ");
+            page.text(word);
+        });
+        page.text(" ");
+        page.element("span", &[], |page| blocks::text(page, text));
+    });
+    blocks::points(page, points);
 }

@@ -77,23 +77,29 @@ impl Page {
         for (key, value) in &lead.subject {
             self.part(format!("**{}:** {}", rest(key), inline::spans(value)));
         }
-        if let Some(Badge { mood, word, text: why, points }) = &lead.verdict {
-            let words = format!("{} **{}**", sign(*mood), rest(word));
-            let why = inline::spans(why);
-            self.part(if why.is_empty() { words } else { format!("{words}: {why}") });
-            if !points.is_empty() {
-                self.part(list(points));
-            }
+        if let Some(badge) = &lead.verdict {
+            self.badge(badge);
         }
         if !lead.headline.is_empty() {
             self.part(table::headline(&lead.headline));
         }
     }
 
+    fn badge(&mut self, Badge { mood, word, text: why, points }: &Badge) {
+        let words = format!("{} **{}**", sign(*mood), rest(word));
+        let why = inline::spans(why);
+        self.part(if why.is_empty() { words } else { format!("{words}: {why}") });
+        if !points.is_empty() {
+            self.part(list(points));
+        }
+    }
+
     fn section(&mut self, section: &Section, level: usize) {
         self.place(&section.id);
-        // Markdown has no seventh level.
-        self.part(format!("{} {}", "#".repeat(level.min(6)), rest(&section.title)));
+        if !section.title.is_empty() {
+            // Markdown has no seventh level.
+            self.part(format!("{} {}", "#".repeat(level.min(6)), rest(&section.title)));
+        }
         for block in &section.blocks {
             self.block(block);
         }
@@ -131,6 +137,7 @@ impl Page {
             Block::Notice { mood, text: words, points, remedy } => {
                 self.part(notice(*mood, words, points, remedy.as_ref()));
             }
+            Block::Verdict(badge) => self.badge(badge),
             Block::Details { summary, blocks } => self.details(summary, |page| {
                 for block in blocks {
                     page.block(block);
@@ -265,6 +272,7 @@ fn texts_of_block<'a>(block: &'a Block, texts: &mut Vec<&'a Text>) {
         Block::Notice { text, points, remedy, .. } => {
             texts.extend([text].into_iter().chain(points).chain(remedy));
         }
+        Block::Verdict(badge) => texts.extend([&badge.text].into_iter().chain(&badge.points)),
         Block::Details { blocks, .. } => {
             for block in blocks {
                 texts_of_block(block, texts);

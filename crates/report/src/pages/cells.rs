@@ -53,6 +53,7 @@ pub(super) fn of_across(across: &Across, behind: Behind) -> Cell {
         detail: Some(parts.join("; ")),
         doubtful: !across.certified,
         reason: (!across.certified).then(|| UNCERTIFIED.to_owned()),
+        mood: None,
     }
 }
 

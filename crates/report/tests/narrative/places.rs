@@ -75,6 +75,11 @@ fn read(block: &Block, own: &mut String, places: &mut Vec<Place>) {
             own.push_str(&words);
             places.push(Place { id: table.id.clone(), words });
         }
+        Block::Verdict(badge) => {
+            for text in [&badge.text].into_iter().chain(&badge.points) {
+                writeln!(own, "{}", words(text)).unwrap();
+            }
+        }
         Block::Details { blocks, .. } => {
             for inner in blocks {
                 read(inner, own, places);

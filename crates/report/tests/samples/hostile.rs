@@ -84,6 +84,7 @@ fn table(texts: &dyn Fn() -> Text) -> Table {
         detail: Some(evil()),
         doubtful: true,
         reason: None,
+        mood: None,
     };
     Table {
         id: evil(),

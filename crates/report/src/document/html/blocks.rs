@@ -28,6 +28,7 @@ impl Body {
             Block::Notice { mood, text, points, remedy } => {
                 notice(page, (*mood, text), points, remedy.as_ref());
             }
+            Block::Verdict(badge) => super::badge(page, badge),
             Block::Details { summary, blocks } => {
                 page.open("details", &[("class", "fold")]);
                 page.element("summary", &[], |page| page.text(summary));

@@ -100,6 +100,7 @@ fn grid(columns: &[Column], rows: &[Vec<String>]) -> String {
 /// The cell, with a number where a reason to doubt it, or why there is none, stands below.
 fn cell<'a>(cell: &'a Cell, reasons: &mut Vec<&'a str>) -> String {
     let words = rest(&cell.text);
+    let words = if cell.mood.is_some() { format!("**{words}**") } else { words };
     let sign = if cell.doubtful { "⚠" } else { "" };
     let Some(reason) = cell.footnote() else {
         return format!("{words}{sign}");

@@ -1,20 +1,19 @@
-//! What both pages say, in words.
+//! The sentences of a comparison.
 
 use inferometer_analysis::comparison::{
-    Basis, Change, Comparison, Judgement, Margins, Objection, QuantityComparison, SideComparison,
-    SideFacts, SideOutcome, Weight,
+    Basis, Change, Comparison, Margins, Objection, QuantityComparison, SideFacts, SideOutcome,
+    Weight,
 };
 use inferometer_analysis::{Quantity, Unit, Zero};
 
 use crate::fmt::{NOTHING, count, number, percent, signed_percent};
-use crate::terminal::Ink;
 
-/// What chance alone may do to an interval, and to a p value.
+/// Significance level of the permutation tests.
 const CHANCE: f64 = 0.05;
-const WITHIN_RUN: &str = "within-run only: knows nothing of run-to-run noise, so it never fails a \
-                          comparison; repeat the runs (--repeat 5)";
-const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so this says neither that \
-                    a side is worse nor that it is not. Give several results of each side (import \
+const WITHIN_RUN: &str = "within-run only: the variation between runs is not known, so this cannot \
+                          fail a comparison; repeat the runs (--repeat 5)";
+const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so it is open whether a \
+                    side is worse. Give several results of each side (import \
                     --repeats), or measure both with `inferometer run --repeat 5`.";
 
 /// `TTFT p99`; the name itself where this version does not know it.
@@ -28,12 +27,19 @@ pub(super) fn value(quantity: &str, value: Option<f64>) -> String {
     if is_share(quantity) { percent(value) } else { number(value) }
 }
 
-pub(super) fn is_share(quantity: &str) -> bool {
+/// The title of a quantity with its unit.
+pub(super) fn with_unit(found: &QuantityComparison) -> String {
+    let name = &found.quantity;
+    let unit = if is_share(name) { String::new() } else { format!(" ({})", found.unit) };
+    format!("{}{unit}", title(name))
+}
+
+fn is_share(quantity: &str) -> bool {
     Quantity::named(quantity, Zero::Sent).is_ok_and(|known| known.metric().unit == Unit::Share)
 }
 
 /// `+4.2 %` of a ratio, `+0.3 points` of a difference between shares.
-pub(super) fn change(change: Change) -> String {
+fn change(change: Change) -> String {
     match change {
         Change::Ratio { value, .. } => format!("{} %", signed_percent(value - 1.0)),
         Change::Difference { value, .. } => format!("{} points", signed_percent(value)),
@@ -47,15 +53,6 @@ pub(super) fn interval(change: Change) -> String {
         Change::Difference { .. } => 0.0,
     };
     format!("{} to {}", signed_percent(ends.low - none), signed_percent(ends.high - none))
-}
-
-pub(super) const fn ink(judgement: Judgement) -> Option<Ink> {
-    match judgement {
-        Judgement::Better => Some(Ink::Good),
-        Judgement::Worse => Some(Ink::Bad),
-        Judgement::Undecided => Some(Ink::Doubtful),
-        Judgement::Same | Judgement::NotJudged | Judgement::NotCompared => None,
-    }
 }
 
 /// A side in one line, without its name.
@@ -80,7 +77,7 @@ pub(super) fn side(facts: &SideFacts) -> String {
     format!("{}, {} {noun}{left_out}, {model}{server}", facts.source, count(runs))
 }
 
-/// What the primary quantity decides about a side.
+/// The decision about a side by the primary quantity.
 pub(super) fn outcome(comparison: &Comparison, outcome: &SideOutcome) -> String {
     let base = comparison.sides.first().map_or("the base", |side| side.name.as_str());
     let what = title(&comparison.primary);
@@ -111,13 +108,13 @@ fn bare_outcome(comparison: &Comparison, outcome: &SideOutcome, ratio: f64) -> S
         1 => String::new(),
         _ => " on average over the levels that have it".to_owned(),
     };
-    let why = outcome.reason.as_deref().unwrap_or("nothing says how sure that is");
+    let why = outcome.reason.as_deref().unwrap_or("its uncertainty is not known");
     let what = title(&comparison.primary);
     format!("{} against {base}: {what} {}{levels}: {why}", outcome.side, bare(ratio))
 }
 
 /// A ratio that has no interval.
-pub(super) fn bare(ratio: f64) -> String {
+fn bare(ratio: f64) -> String {
     format!("{} %", signed_percent(ratio - 1.0))
 }
 
@@ -133,7 +130,7 @@ fn judged_levels(all: usize, outcome: &SideOutcome) -> String {
     }
 }
 
-/// Levels that have no part in an outcome, each with its reason.
+/// Levels that an outcome leaves out, each with its reason.
 pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
     let told: Vec<String> = outcome
         .without
@@ -143,7 +140,7 @@ pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
     (!told.is_empty()).then(|| format!("without {}", told.join(", ")))
 }
 
-/// The head of a table says 95 %, and against several sides the primary quantity has more.
+/// A note that the primary quantity has a higher confidence than the head of the table states.
 pub(super) fn other_confidence(comparison: &Comparison) -> Option<String> {
     (1 < comparison.outcomes.len()).then(|| {
         let confidence = percent(comparison.primary_confidence);
@@ -151,7 +148,7 @@ pub(super) fn other_confidence(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// What nobody may take for good news, and what to do about it.
+/// A warning that the comparison decides nothing, and what to do about it.
 pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
     let is_silent = comparison.has_runs() && comparison.decides_nothing();
     is_silent.then(|| {
@@ -159,9 +156,9 @@ pub fn nothing_decided(comparison: &Comparison) -> Option<String> {
             return BARE.to_owned();
         }
         format!(
-            "NOTHING WAS DECIDED: {} could not be compared, so this says neither that a side is \
-             worse nor that it is not. Run again so that every run has it, or decide by another \
-             quantity (--primary request_throughput).",
+            "NOTHING WAS DECIDED: {} could not be compared, so it is open whether a side is worse. \
+             Run again so that every run has it, or decide by another quantity (--primary \
+             request_throughput).",
             title(&comparison.primary)
         )
     })
@@ -192,7 +189,7 @@ pub(super) fn margins(margins: Margins) -> String {
     )
 }
 
-/// How much of all this chance would do alone.
+/// How many differences chance alone would cause.
 pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
     let made = u64::from(comparison.comparisons);
     if made == 0 {
@@ -207,8 +204,8 @@ pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
     )];
     if 1 < comparison.outcomes.len() {
         lines.push(format!(
-            "Its intervals are of {} each, so that all {} sides together are judged with 95 %: were \
-             they all like the base, one would be called worse at most once in forty.",
+            "Its intervals are of {} each, so that all {} sides together are judged with 95 %: if \
+             all were equal to the base, one would be called worse at most once in forty.",
             percent(comparison.primary_confidence),
             comparison.outcomes.len()
         ));
@@ -217,7 +214,7 @@ pub(super) fn advice(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// The exact permutation tests, which decide nothing.
+/// The exact permutation tests, which are advice only.
 fn permutation(comparison: &Comparison) -> Vec<String> {
     let all = || {
         comparison.levels.iter().flat_map(|level| {
@@ -231,8 +228,8 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
     let least = least.fold(0.0, f64::max);
     if CHANCE < least {
         lines.push(format!(
-            "So few runs cannot reach p < 0.05 in a permutation test, whatever they show (at \
-             least {least:.2}); five a side can."
+            "This few runs cannot reach p < 0.05 in a permutation test (at least {least:.2}); \
+             five per side can."
         ));
         return lines;
     }
@@ -258,7 +255,7 @@ fn permutation(comparison: &Comparison) -> Vec<String> {
 
 type Tested<'a> = (String, &'a String, &'a QuantityComparison);
 
-/// What stands out among the quantities that decide nothing.
+/// Significant differences among the other quantities.
 fn other_tests(
     all: &[Tested<'_>],
     least: f64,
@@ -279,7 +276,7 @@ fn other_tests(
     let least_of_many = least * count as f64;
     let which = match standing.as_slice() {
         [] if CHANCE <= least_of_many => {
-            format!("none, and with so few runs none can be (at least {least_of_many:.2})")
+            format!("none, and with this few runs none can be (at least {least_of_many:.2})")
         }
         [] => "none".to_owned(),
         several => several.join(", "),
@@ -300,37 +297,6 @@ fn other_tests(
     lines
 }
 
-/// Why one quantity is not judged.
-pub(super) fn reason_of(found: &QuantityComparison) -> Option<String> {
-    found.reason.as_deref().map(|reason| format!("{NOTHING} {reason}"))
-}
-
-/// Why quantities are not judged, each reason once.
-pub(super) fn reasons(side: &SideComparison) -> Vec<String> {
-    let mut told: Vec<(&str, Vec<String>)> = Vec::new();
-    for found in &side.quantities {
-        let Some(reason) = found.reason.as_deref() else { continue };
-        let title = title(&found.quantity);
-        match told.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, titles)) => titles.push(title),
-            None => told.push((reason, vec![title])),
-        }
-    }
-    let line = |(reason, titles): (&str, Vec<String>)| {
-        let which = if titles.len() == side.quantities.len() {
-            "all".to_owned()
-        } else {
-            titles.join(", ")
-        };
-        format!("{NOTHING} {which}: {reason}")
-    };
-    let is_marked = side.quantities.iter().any(|found| {
-        [&found.base, &found.other].iter().any(|side| side.mean.is_some() && !side.certified)
-    });
-    let mark = "~ too few independent samples in a run to certify this percentile".to_owned();
-    told.into_iter().map(line).chain(is_marked.then_some(mark)).collect()
-}
-
 /// The head and the text of an objection.
 pub fn objection(objection: &Objection) -> (&'static str, String) {
     let head = match objection.weight {
@@ -340,14 +306,6 @@ pub fn objection(objection: &Objection) -> (&'static str, String) {
         Weight::Forbids => "not comparable",
     };
     (head, format!("{}; {}", objection.text, objection.remedy))
-}
-
-pub(super) const fn weight_ink(weight: Weight) -> Ink {
-    match weight {
-        Weight::Note => Ink::Dim,
-        Weight::Warning | Weight::Withholds => Ink::Doubtful,
-        Weight::Forbids => Ink::Bad,
-    }
 }
 
 #[cfg(test)]

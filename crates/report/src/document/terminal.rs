@@ -1,0 +1,328 @@
+//! A document as a page of a terminal, at most [`PAGE_WIDTH`] columns wide.
+//!
+//! Folded blocks are left out and charts are told by their finding: files have both.
+
+use super::{Align, Badge, Block, Card, Cell, Column, Document, Mood, Section, Span, Table, Text};
+use crate::escape::{terminal, terminal_ends};
+use crate::lines::{PAGE_WIDTH, broken};
+use crate::terminal::{Ink, Style};
+
+/// A column of text is not cut to less than this.
+const TEXT_MIN: usize = 12;
+/// A label takes no more columns than this; the text of a longer one begins below it.
+const LABEL_MAX: usize = 26;
+/// Reasons below a table; more are left to the other formats.
+const FOOTNOTES_MAX: usize = 6;
+
+/// The whole page, without trailing spaces.
+pub fn render(document: &Document, style: Style) -> String {
+    let mut parts = vec![lead(document, style)];
+    parts.extend(document.sections.iter().map(|section| self::section(section, style)));
+    if !document.footer.is_empty() {
+        parts.push(text(&document.footer, 0, style));
+    }
+    trimmed(parts)
+}
+
+/// A page of sections alone.
+pub fn sections(sections: &[Section], style: Style) -> String {
+    trimmed(sections.iter().map(|section| self::section(section, style)).collect())
+}
+
+fn trimmed(parts: Vec<String>) -> String {
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n").lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn lead(document: &Document, style: Style) -> String {
+    let mut page = String::new();
+    if !document.title.is_empty() {
+        page += &painted(&terminal(&document.title), 0, Ink::Bold, style);
+    }
+    page += &facts(&document.lead.subject, style);
+    if let Some(badge) = &document.lead.verdict {
+        page += &self::badge(badge, style);
+    }
+    let cards: Vec<(String, Text)> = document.lead.headline.iter().map(card).collect();
+    page + &facts(&cards, style)
+}
+
+fn card(card: &Card) -> (String, Text) {
+    let Card { label, value, unit, detail, doubt } = card;
+    let more: Vec<&str> = [Some(detail.as_str()).filter(|it| !it.is_empty()), doubt.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
+    (label.clone(), vec![Span::Plain(format!("{value} {unit}{more}"))])
+}
+
+fn badge(badge: &Badge, style: Style) -> String {
+    let word = terminal(&badge.word).to_uppercase();
+    let indent = word.chars().count() + 2;
+    let head = format!("{}  ", style.paint(ink(badge.mood), &word));
+    let mut page = hanging(&head, indent, &plain(&badge.text));
+    for point in &badge.points {
+        page += &hanging(&" ".repeat(indent), indent, &plain(point));
+    }
+    page
+}
+
+const fn ink(mood: Mood) -> Ink {
+    match mood {
+        Mood::Good => Ink::Good,
+        Mood::Note => Ink::Dim,
+        Mood::Doubt => Ink::Doubtful,
+        Mood::Bad => Ink::Bad,
+    }
+}
+
+fn section(section: &Section, style: Style) -> String {
+    let mut page = String::new();
+    let indent = if section.title.is_empty() { 0 } else { 2 };
+    if !section.title.is_empty() {
+        page += &painted(&terminal(&section.title), 0, Ink::Bold, style);
+    }
+    for (index, block) in section.blocks.iter().enumerate() {
+        let has_caption = matches!(block, Block::Table(table) if !table.caption.is_empty());
+        if 0 < index && has_caption {
+            page.push('\n');
+        }
+        page += &self::block(block, indent, style);
+    }
+    let inner: Vec<String> =
+        section.sections.iter().map(|inner| self::section(inner, style)).collect();
+    let own = [page].into_iter().chain(inner).filter(|part| !part.is_empty());
+    own.collect::<Vec<_>>().join("\n")
+}
+
+fn block(block: &Block, indent: usize, style: Style) -> String {
+    match block {
+        Block::Paragraph(words) => text(words, indent, style),
+        Block::Facts(all) => facts(all, style),
+        Block::List(items) => {
+            let item = |item: &Text| lines("- ", indent, item, style);
+            items.iter().map(item).collect()
+        }
+        Block::Table(table) => self::table(table, style),
+        Block::Figure(figure) => {
+            let words = format!("{}: {}", figure.chart.title, figure.chart.finding);
+            hanging(&" ".repeat(indent), indent, &terminal(&words))
+        }
+        Block::Code { text, .. } => {
+            text.lines().map(|line| format!("  {}\n", terminal(line))).collect()
+        }
+        Block::Notice { mood, text, points, remedy } => {
+            notice(*mood, text, points, remedy.as_ref(), style)
+        }
+        Block::Verdict(badge) => self::badge(badge, style),
+        Block::Details { .. } => String::new(),
+    }
+}
+
+fn notice(mood: Mood, text: &Text, points: &[Text], remedy: Option<&Text>, style: Style) -> String {
+    let word = match mood {
+        Mood::Good => "ok",
+        Mood::Note => "note",
+        Mood::Doubt => "warning",
+        Mood::Bad => "failed",
+    };
+    let indent = word.len() + 2;
+    let head = format!("{}  ", style.paint(ink(mood), word));
+    let mut page = hanging(&head, indent, &plain(text));
+    for point in points {
+        page += &hanging(&" ".repeat(indent), indent, &plain(point));
+    }
+    if let Some(remedy) = remedy {
+        page += &hanging("  → ", 4, &plain(remedy));
+    }
+    page
+}
+
+/// Labels and their texts in two columns.
+fn facts(all: &[(String, Text)], style: Style) -> String {
+    let labels: Vec<String> = all.iter().map(|(label, _)| terminal(label)).collect();
+    let widths = labels.iter().map(|label| label.chars().count());
+    let width = widths.filter(|width| *width <= LABEL_MAX).max().unwrap_or(0);
+    let mut page = String::new();
+    for (label, (_, words)) in labels.iter().zip(all) {
+        let indent = width + 4;
+        if width < label.chars().count() {
+            page += &(format!("  {}", style.paint(Ink::Dim, label)) + "\n");
+            page += &hanging("    ", 4, &plain(words));
+        } else {
+            let head = format!("  {}  ", style.paint(Ink::Dim, &format!("{label:<width$}")));
+            page += &hanging(&head, indent, &plain(words));
+        }
+    }
+    page
+}
+
+/// A text in lines; a strong beginning is painted.
+fn text(words: &Text, indent: usize, style: Style) -> String {
+    lines("", indent, words, style)
+}
+
+fn lines(mark: &str, indent: usize, words: &Text, style: Style) -> String {
+    let own = indent + mark.chars().count();
+    let page = hanging(&format!("{:indent$}{mark}", ""), own, &plain(words));
+    match words.first() {
+        Some(Span::Strong(strong)) => {
+            let strong = terminal(strong);
+            page.replacen(&strong, &style.paint(Ink::Bold, &strong), 1)
+        }
+        _ => page,
+    }
+}
+
+fn plain(text: &[Span]) -> String {
+    let words = text.iter().map(|span| match span {
+        Span::Plain(text) | Span::Strong(text) | Span::Code(text) | Span::Link { text, .. } => text,
+    });
+    terminal(&words.map(String::as_str).collect::<String>())
+}
+
+/// A text below its beginning, where a painted head does not count.
+fn hanging(head: &str, indent: usize, text: &str) -> String {
+    crate::lines::hanging(head, indent, text)
+}
+
+fn painted(text: &str, indent: usize, ink: Ink, style: Style) -> String {
+    let line = |line: String| format!("{:indent$}{}\n", "", style.paint(ink, &line));
+    broken(text, PAGE_WIDTH - indent).into_iter().map(line).collect()
+}
+
+/// A table with its caption, its notes and the reasons for what is marked in it.
+pub fn table(table: &Table, style: Style) -> String {
+    let mut page = String::new();
+    if !table.caption.is_empty() {
+        page += &painted(&terminal(&table.caption), 0, Ink::Bold, style);
+    }
+    let last = table.columns.len().saturating_sub(1);
+    let is_text = |column: usize| table.columns[column].align == Align::Left;
+    let texts: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(cell_text).collect()).collect();
+    let widths = widths(&table.columns, &texts);
+    let padded = |column: usize, text: &str| {
+        let width = widths[column];
+        if is_text(column) { format!("{text:<width$}") } else { format!("{text:>width$}") }
+    };
+    let titles = table.columns.iter().enumerate();
+    let titles: Vec<String> =
+        titles.map(|(column, it)| padded(column, &terminal(&it.title))).collect();
+    if titles.iter().any(|title| !title.trim().is_empty()) {
+        let line = format!("  {}", titles.join("  "));
+        page += &(style.paint(Ink::Dim, line.trim_end()) + "\n");
+    }
+    for (row, texts) in table.rows.iter().zip(&texts) {
+        let mut line = "  ".to_owned();
+        let mut used = 2;
+        for (column, (cell, text)) in row.iter().zip(texts).enumerate() {
+            let room = PAGE_WIDTH.saturating_sub(used).max(TEXT_MIN);
+            if column == last && is_text(column) && room < text.chars().count() {
+                line = hanging(&line, used, text);
+                line.pop();
+                break;
+            }
+            let text = padded(column, &terminal_ends(text, widths[column]));
+            line += &cell.mood.map_or_else(|| text.clone(), |mood| style.paint(ink(mood), &text));
+            line += "  ";
+            used += widths[column] + 2;
+        }
+        page += &(line.trim_end().to_owned() + "\n");
+    }
+    page + &notes(table, style)
+}
+
+fn cell_text(cell: &Cell) -> String {
+    let mark = if cell.doubtful { "~" } else { "" };
+    format!("{mark}{}", terminal(&cell.text))
+}
+
+/// Widths of the columns. Where the page is too narrow, columns of text are cut, the widest first; the
+/// last one is broken instead.
+fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
+    let width = |(column, own): (usize, &Column)| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
+        cells.chain([own.title.as_str()]).map(|text| text.chars().count()).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = columns.iter().enumerate().map(width).collect();
+    let last = columns.len().saturating_sub(1);
+    if columns.last().is_some_and(|column| column.align == Align::Left) {
+        let before: usize = widths[..last].iter().map(|width| width + 2).sum();
+        let room = PAGE_WIDTH.saturating_sub(2 + before).max(TEXT_MIN * 2);
+        widths[last] = widths[last].min(room);
+    }
+    loop {
+        let all = widths.iter().sum::<usize>() + 2 * columns.len();
+        let is_wide =
+            |column: &usize| columns[*column].align == Align::Left && TEXT_MIN < widths[*column];
+        let widest = (0..columns.len()).filter(is_wide).max_by_key(|column| widths[*column]);
+        match widest {
+            Some(column) if PAGE_WIDTH < all => widths[column] -= 1,
+            _ => return widths,
+        }
+    }
+}
+
+fn notes(table: &Table, style: Style) -> String {
+    let mut notes: Vec<String> = table.notes.iter().map(|note| plain(note)).collect();
+    let mut reasons: Vec<String> = Vec::new();
+    for cell in table.rows.iter().flatten() {
+        let Some(reason) = cell.footnote() else { continue };
+        let mark = if cell.doubtful { "~" } else { cell.text.as_str() };
+        let reason = format!("{mark} {}", terminal(reason));
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.truncate(FOOTNOTES_MAX);
+    notes.extend(reasons);
+    notes.iter().map(|note| painted(note, 2, Ink::Dim, style)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{Columns, plain as words};
+
+    #[test]
+    fn numbers_are_aligned_to_the_right_and_long_texts_are_broken_below_themselves() {
+        let long = "word ".repeat(30);
+        let rows = [("a", 1_u32, long.as_str()), ("bc", 200, "short")];
+        let table = Columns::new("name", |row: &(&str, u32, &str)| Cell::text(row.0))
+            .right("n", |row| Cell { doubtful: row.1 == 1, ..Cell::number(row.1.to_string(), 1.0) })
+            .left("text", |row| Cell::text(row.2))
+            .table("t", "caption", rows);
+        let page = self::table(&table, Style::Plain);
+        let lines: Vec<&str> = page.lines().collect();
+        assert_eq!(lines[..2], ["caption", "  name    n  text"]);
+        assert!(lines[2].starts_with("  a      ~1  word word"), "{page}");
+        assert!(lines[3].starts_with("             word"), "{page}");
+        assert_eq!(lines[4], "  bc    200  short");
+        assert!(lines.iter().all(|line| line.chars().count() <= PAGE_WIDTH), "{page}");
+    }
+
+    #[test]
+    fn a_page_has_its_sections_and_no_folded_blocks() {
+        let details =
+            Block::Details { summary: "more".to_owned(), blocks: vec![Block::List(Vec::new())] };
+        let facts = vec![("key".to_owned(), words("value")), ("longer".to_owned(), words("v"))];
+        let notice = Block::Notice {
+            mood: Mood::Doubt,
+            text: words("too slow\u{1b}"),
+            points: Vec::new(),
+            remedy: Some(words("be faster")),
+        };
+        let section = Section {
+            id: String::new(),
+            title: "Title".to_owned(),
+            blocks: vec![Block::Facts(facts), details, notice],
+            sections: Vec::new(),
+        };
+        assert_eq!(
+            sections(&[section], Style::Plain),
+            "Title\n  key     value\n  longer  v\nwarning  too slow\\u{1b}\n  → be faster\n"
+        );
+    }
+}
