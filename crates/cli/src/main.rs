@@ -31,8 +31,8 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
-    calibration, check, deployed, embedded, environment, failure, live, log_tail, measurement,
-    place, preflight, secrets, simulation, simulator,
+    calibration, check, deployed, embedded, environment, failure, live, location, log_tail,
+    measurement, preflight, secrets, simulation, simulator,
 };
 
 use failure::Failure;
@@ -42,6 +42,10 @@ use failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Engines are processes of their own, so that they take no time from the client.
+    if let Ok(program) = std::env::current_exe() {
+        embedded::run_engines_with(program);
+    }
     let arguments = Arguments::parse_from(bench::with_dashes(std::env::args_os()));
     match run(arguments.command.unwrap_or_default()) {
         Ok(code) => code,

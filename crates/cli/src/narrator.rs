@@ -48,7 +48,7 @@ pub(crate) struct Narrator {
 impl Narrator {
     /// The model that was measured, at the server where it was.
     fn measured(spec: &Spec, secrets: &Secrets, model: &str) -> Result<Self, Failure> {
-        let server = Server::of(spec)?;
+        let server = Server::new(spec)?;
         let base = server.base();
         let address = resolve(base, CONNECT)
             .map_err(|error| Failure::target(format!("--narrator target: {error}")))?;

@@ -3,26 +3,32 @@
 use std::time::Duration;
 
 use inferometer_load::Control;
+use inferometer_runner::Session;
 pub(crate) use inferometer_runner::interruption::{Companion, Interruption};
-use inferometer_runner::{Event, Observer, Session};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Exit, Failure};
 use crate::{output, terminal};
 
-/// A session that writes events to the terminal and obeys signals from now on.
-pub(crate) fn begin_session(ceiling: usize, quiet: bool) -> Result<Session, Failure> {
+/// A session that writes events to the terminal. Signals have their usual effect.
+pub(crate) fn session(ceiling: usize, quiet: bool) -> Session {
     let session = Session::new(ceiling, terminal::observer());
-    let session = if quiet { session.only_warnings() } else { session };
-    listen(session.control.clone(), session.interruption.clone(), session.observer().clone())?;
+    if quiet { session.only_warnings() } else { session }
+}
+
+/// The same, obeying signals from now on.
+pub(crate) fn begin_session(ceiling: usize, quiet: bool) -> Result<Session, Failure> {
+    let session = session(ceiling, quiet);
+    listen(&session)?;
     Ok(session)
 }
 
 /// Whoever sends SIGTERM will send SIGKILL soon after.
 const TERMINATION_GRACE: Duration = Duration::from_secs(10);
 
-/// Listens until the process ends.
-fn listen(control: Control, noted: Interruption, observer: Observer) -> Result<(), Failure> {
+/// Drains, cuts or ends the work of this session when a signal is received.
+pub(crate) fn listen(session: &Session) -> Result<(), Failure> {
+    let session = session.clone();
     let failed = |error: std::io::Error| Failure::internal(format!("signals: {error}"));
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -32,8 +38,9 @@ fn listen(control: Control, noted: Interruption, observer: Observer) -> Result<(
     let hang_up = signal(SignalKind::hangup()).map_err(failed)?;
     drop(entered);
     std::thread::spawn(move || {
-        let talk = |line: &str| observer(Event::Notice(line.to_owned()));
-        runtime.block_on(obey(&control, &noted, talk, [interrupt, terminate, hang_up]));
+        let Session { control, interruption, .. } = &session;
+        let talk = |line: &str| session.talk(line);
+        runtime.block_on(obey(control, interruption, talk, [interrupt, terminate, hang_up]));
     });
     Ok(())
 }

@@ -1,84 +1,88 @@
-//! Servers that this program puts up: started, awaited until they have generated a token, and taken
-//! down with the proof that they are gone.
+//! Servers that this program deploys: started, awaited until they have generated a token, and stopped
+//! with the proof that they are gone.
 
-mod log;
-mod not_up;
-mod waiting;
-
+use std::cell::RefCell;
 use std::fmt::Write;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use inferometer_load::SystemClock;
+use inferometer_model::campaign::DeploymentRecord;
 use inferometer_model::deployment::{
     Departure, DeploymentFacts, DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage,
+    LikelyCause,
 };
 use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
-use inferometer_model::{BaseUrl, Spec};
-use inferometer_target::deploy::Deployment;
+use inferometer_model::{BaseUrl, Clock, Spec};
+use inferometer_target::deploy::{Deployment, IsOver, Probe, Waited};
 
-pub use self::log::{free, keep_log, log_in, name_of};
-pub use self::not_up::{NotUp, Reason};
-use self::waiting::Waiting;
 use crate::event::Event;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure, Refusal};
 use crate::interruption::Companion;
+use crate::live::Server;
+use crate::preflight;
 use crate::secrets::Secrets;
 use crate::session::Session;
 
-/// Put up by this process so far.
-static PUT_UP: AtomicU32 = AtomicU32::new(0);
+/// Servers that this process has started.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// A server of ours that has generated a token. It ends when this is dropped, if nobody took it
-/// down before.
+/// A server of ours that has generated a token. It is killed when this is dropped without
+/// [`Deployed::stop`].
 #[derive(Debug)]
 pub struct Deployed {
     base: BaseUrl,
+    how: DeploymentSpec,
     facts: DeploymentFacts,
     log: PathBuf,
-    /// `None` once it was taken down.
+    /// `None` once it was stopped.
     deployment: Mutex<Option<Deployment>>,
     _companion: Companion,
 }
 
 impl Deployed {
-    /// Puts the server of a spec up and waits for its first token. What it says goes to `log`. A
-    /// server that is not up afterwards is gone, and how it went is told.
-    pub fn put_up(
+    /// Starts the server of a spec and waits for its first token. What it prints goes to `log`.
+    /// A server that does not generate is stopped.
+    pub fn start(
         spec: &Spec,
         secrets: &Secrets,
         log: &Path,
         session: &Session,
-    ) -> Result<Self, Box<NotUp>> {
+    ) -> Result<Self, Box<NotDeployed>> {
         let TargetSpec::Deployed(how) = &spec.target else {
-            return Err(NotUp::unbegun(not_started("there is no server to put up".to_owned())));
+            return Err(NotDeployed::not_started("the target is not a deployment".to_owned()));
         };
         if let Some(exit) = session.interruption.exit() {
-            return Err(NotUp::unbegun(Reason::Stopped(exit)));
+            return Err(NotDeployed::unbegun(Reason::Interrupted(exit)));
         }
         if let Some(folder) = log.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
-                NotUp::unbegun(not_started(format!("{}: {error}", folder.display())))
+                NotDeployed::not_started(format!("{}: {error}", folder.display()))
             })?;
         }
         session.emit(Event::Deploying { what: how.how.words() });
-        let started = Deployment::start(how, log);
-        let mut deployment =
-            started.map_err(|found| NotUp::unbegun(Reason::Failed { found, refusal: None }))?;
-        let restarts = PUT_UP.fetch_add(1, Ordering::Relaxed);
+        let mut deployment = Deployment::start(how, log)
+            .map_err(|found| NotDeployed::unbegun(Reason::Failed { found, refusal: None }))?;
+        let restarts = STARTED.fetch_add(1, Ordering::Relaxed);
         let companion = session.interruption.accompanied_by(deployment.group());
         let waited = Waiting::new(spec, how, secrets, session).until_ready(&mut deployment);
         let ready_after = match waited {
             Ok(ready_after) => ready_after,
             Err(reason) => {
-                let departure = Some(taken_down(deployment, session));
-                return Err(Box::new(NotUp { reason, departure }));
+                let departure = Some(stop(deployment, session));
+                return Err(Box::new(NotDeployed { reason, departure }));
             }
         };
         session.emit(Event::Ready { after: ready_after });
         Ok(Self {
             base: deployment.base().clone(),
+            how: (**how).clone(),
             facts: deployment.facts(ready_after, restarts),
             log: log.to_owned(),
             deployment: Mutex::new(Some(deployment)),
@@ -86,38 +90,49 @@ impl Deployed {
         })
     }
 
+    /// The same as a server, or what to tell the user.
+    pub fn server(
+        spec: &Spec,
+        secrets: &Secrets,
+        log: &Path,
+        session: &Session,
+    ) -> Result<Server, Failure> {
+        match Self::start(spec, secrets, log, session) {
+            Ok(deployed) => Ok(Server::Deployed(Box::new(deployed))),
+            Err(not_deployed) => Err(not_deployed.failure(spec, log)),
+        }
+    }
+
+    /// The base URL of the server.
     pub fn base(&self) -> &BaseUrl {
         &self.base
     }
 
+    /// What is stored of the deployment.
     pub fn facts(&self) -> &DeploymentFacts {
         &self.facts
     }
 
-    /// Where its words are.
+    /// The file that the server's output goes to.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Why it is not there any more; `None` while it is.
-    fn died(&self) -> Option<DeploymentFailure> {
-        self.held().as_mut()?.ended()
-    }
-
-    /// Why a run has lost it: it ended, or nobody answers there any more.
+    /// Why a run has lost it: the server ended, or it cannot be reached any more.
     pub fn lost(&self, stop: Option<RunStop>) -> Option<DeploymentFailure> {
-        let unreachable = || {
-            let what = "it is there, and cannot be reached any more".to_owned();
+        let ended = self.held().as_mut().and_then(Deployment::ended);
+        ended.or_else(|| {
+            let what = "it runs, and cannot be reached any more".to_owned();
             (stop == Some(RunStop::Unreachable)).then(|| self.failure(DeploymentStage::Died, what))
-        };
-        self.died().or_else(unreachable)
+        })
     }
 
-    pub fn last_words(&self) -> Vec<String> {
+    /// The last lines that the server printed.
+    pub fn last_lines(&self) -> Vec<String> {
         self.failure(DeploymentStage::Measure, String::new()).log
     }
 
-    /// A failure with what the server said last.
+    /// A failure with the last lines that the server printed.
     pub fn failure(&self, stage: DeploymentStage, what: String) -> DeploymentFailure {
         match self.held().as_mut() {
             Some(deployment) => deployment.failure(stage, what),
@@ -125,25 +140,24 @@ impl Deployed {
         }
     }
 
-    /// Takes it down and tells how that went; `None` where it was taken down before.
-    pub fn take_down(&self, session: &Session) -> Option<Departure> {
-        let deployment = self.held().take()?;
-        Some(taken_down(deployment, session))
+    /// What to tell the user about a failure of this server, whose log is there.
+    pub fn explain(&self, found: &DeploymentFailure, log: &Path) -> Failure {
+        explain(found, &self.how, log)
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Option<Deployment>> {
+    /// Stops it and returns how that went; `None` if it was stopped before.
+    pub fn stop(&self, session: &Session) -> Option<Departure> {
+        let deployment = self.held().take()?;
+        Some(stop(deployment, session))
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Deployment>> {
         self.deployment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn not_started(what: String) -> Reason {
-    let stage = DeploymentStage::Start;
-    let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
-    Reason::Failed { found, refusal: None }
-}
-
-/// Stops it and says how that went; what is left behind is said to those who want quiet, too.
-fn taken_down(deployment: Deployment, session: &Session) -> Departure {
+/// Stops a server. What it leaves behind is a warning.
+fn stop(deployment: Deployment, session: &Session) -> Departure {
     session.emit(Event::StoppingServer);
     let departure = deployment.stop();
     for line in troubles(&departure) {
@@ -153,7 +167,7 @@ fn taken_down(deployment: Deployment, session: &Session) -> Departure {
     departure
 }
 
-/// What is left of it, each with what to do.
+/// What is left of a stopped server, each with what to do.
 fn troubles(departure: &Departure) -> Vec<String> {
     let mut lines = departure.troubles.clone();
     if !departure.left.is_empty() {
@@ -166,23 +180,24 @@ fn troubles(departure: &Departure) -> Vec<String> {
     lines
 }
 
-/// Why the server of a measurement is of no use, with its last words and what to do.
-pub fn failure(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failure {
+/// Why the server cannot be measured, with its last lines and what to do.
+fn explain(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> Failure {
     let mut shown: Vec<String> = found.log.iter().map(|line| format!("  {line}")).collect();
     if log.exists() {
-        shown.push(format!("(all of it is in {})", log.display()));
+        shown.push(format!("(the whole log is in {})", log.display()));
     }
     let failure = Failure::target(format!("server {}: {}", found.stage, found.what)).shown(shown);
-    let patience = how.ready_timeout;
+    let timeout = how.ready_timeout;
     let is_by_commands = matches!(how.how, DeploymentHow::Commands(_));
     match (found.cause, found.stage) {
         (Some(cause), _) => failure.hint(cause.remedy()),
-        (None, DeploymentStage::Ready) if is_by_commands => failure.hint(format!(
-            "it was given {patience:?}; allow more with --ready-timeout, and look whether `url` \
-             prints where it listens"
-        )),
         (None, DeploymentStage::Ready) => failure.hint(format!(
-            "it was given {patience:?}; allow more with --ready-timeout, and let it listen on {{port}}"
+            "it was given {timeout:?}; allow more with --ready-timeout, and {}",
+            if is_by_commands {
+                "check that `url` prints where it listens"
+            } else {
+                "let it listen on {port}"
+            }
         )),
         (None, DeploymentStage::Generate) => {
             failure.hint("does it serve that model and API? See --model and --api")
@@ -197,30 +212,307 @@ pub fn failure(found: &DeploymentFailure, how: &DeploymentSpec, log: &Path) -> F
             | DeploymentStage::Died
             | DeploymentStage::Measure
             | DeploymentStage::Stop,
-        ) => failure.hint("its last words may say why; start it by hand to see more"),
+        ) => failure.hint("its last lines may say why; start it by hand to see more"),
     }
+}
+
+const KEY: &str = "it refuses the key that was sent, or wants one: give the server's own with \
+                   --api-key-file FILE or OPENAI_API_KEY";
+
+/// A server that was to be deployed and is not running.
+#[derive(Debug)]
+pub struct NotDeployed {
+    /// Why it is not running.
+    pub reason: Reason,
+    /// How it was stopped; `None` if it was never started.
+    pub departure: Option<Departure>,
+}
+
+/// Why a server is not running.
+#[derive(Debug)]
+pub enum Reason {
+    /// A signal was received.
+    Interrupted(Exit),
+    /// It did not start, or does not generate.
+    Failed {
+        /// What went wrong.
+        found: DeploymentFailure,
+        /// What it refused last, if it answered.
+        refusal: Option<Refusal>,
+    },
+}
+
+impl NotDeployed {
+    fn unbegun(reason: Reason) -> Box<Self> {
+        Box::new(Self { reason, departure: None })
+    }
+
+    fn not_started(what: String) -> Box<Self> {
+        let stage = DeploymentStage::Start;
+        let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
+        Self::unbegun(Reason::Failed { found, refusal: None })
+    }
+
+    /// What a set stores of it; `None` if it was never started.
+    pub fn record(&self, condition: u32, repetition: u32, log: &Path) -> Option<DeploymentRecord> {
+        Some(DeploymentRecord {
+            condition,
+            repetition,
+            facts: None,
+            departure: Some(self.departure.clone()?),
+            drained_after_s: None,
+            log: name_of(log),
+        })
+    }
+
+    /// What to tell the user.
+    pub fn failure(self, spec: &Spec, log: &Path) -> Failure {
+        let (found, refusal) = match self.reason {
+            Reason::Interrupted(exit) => return Failure::interrupted(exit),
+            Reason::Failed { found, refusal } => (found, refusal),
+        };
+        let TargetSpec::Deployed(how) = &spec.target else { return Failure::target(found.what) };
+        let failure = explain(&found, how, log);
+        if refusal == Some(Refusal::Key) { failure.hint(KEY) } else { failure }
+    }
+}
+
+/// Time between two events while a server is starting, and after the first minute.
+const REPORT_EVERY: Duration = Duration::from_secs(15);
+const REPORT_EVERY_LATER: Duration = Duration::from_mins(1);
+/// How often a signal is looked for while a probe waits for its answer.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// A server that repeats the same refusal for so long will not change its answer.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(30);
+/// A server that does not know the model has loaded its own by then.
+const MODEL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The answer to a probe, and what it refuses.
+type Answer = (Probe, Option<Refusal>);
+
+/// Waiting for the first token.
+struct Waiting<'a> {
+    spec: &'a Spec,
+    how: &'a DeploymentSpec,
+    secrets: &'a Secrets,
+    session: &'a Session,
+    clock: SystemClock,
+    reported_at: Duration,
+    /// What it answered last, and since when that is the same refusal.
+    answer: Option<Probe>,
+    refusal: Option<Refusal>,
+    refused_since: Option<Duration>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(
+        spec: &'a Spec,
+        how: &'a DeploymentSpec,
+        secrets: &'a Secrets,
+        session: &'a Session,
+    ) -> Self {
+        Self {
+            spec,
+            how,
+            secrets,
+            session,
+            clock: SystemClock::new(),
+            reported_at: Duration::ZERO,
+            answer: None,
+            refusal: None,
+            refused_since: None,
+        }
+    }
+
+    fn until_ready(mut self, deployment: &mut Deployment) -> Result<Duration, Reason> {
+        let (spec, secrets, session) = (self.spec, self.secrets, self.session);
+        let this = RefCell::new(&mut self);
+        let waited = deployment.wait(
+            &mut |base, is_over| {
+                let (probe, refusal) = ask(spec, secrets, base, session, is_over);
+                this.borrow_mut().note_answer(&probe, refusal);
+                probe
+            },
+            &mut |time| this.borrow_mut().pause(time),
+        );
+        let found = match (waited, session.interruption.exit()) {
+            (Ok(Waited::Ready(after)), _) => return Ok(after),
+            (Ok(Waited::Stopped), Some(exit)) => return Err(Reason::Interrupted(exit)),
+            (Ok(Waited::Stopped), None) => {
+                deployment.failure(DeploymentStage::Generate, self.last_answer())
+            }
+            (Err(found), _) => found,
+        };
+        Err(blamed(found, self.refusal))
+    }
+
+    fn last_answer(&self) -> String {
+        match &self.answer {
+            Some(Probe::Unable(words) | Probe::NotYet(words)) => words.clone(),
+            Some(Probe::Generated) | None => "it was not waited for".to_owned(),
+        }
+    }
+
+    fn note_answer(&mut self, probe: &Probe, refusal: Option<Refusal>) {
+        self.refusal = refusal;
+        let is_same = self.answer.as_ref() == Some(probe);
+        let now = self.passed();
+        self.refused_since = match probe {
+            Probe::Unable(_) => self.refused_since.filter(|_| is_same).or(Some(now)),
+            Probe::Generated | Probe::NotYet(_) => None,
+        };
+        self.answer = Some(probe.clone());
+    }
+
+    /// Returns whether to stop waiting: on a signal, or when the server keeps refusing.
+    fn pause(&mut self, time: Duration) -> bool {
+        let now = self.passed();
+        let every = if now < REPORT_EVERY_LATER { REPORT_EVERY } else { REPORT_EVERY_LATER };
+        if every <= now.saturating_sub(self.reported_at) {
+            self.reported_at = now;
+            let answer = match &self.answer {
+                Some(Probe::NotYet(words) | Probe::Unable(words)) => Some(words.clone()),
+                Some(Probe::Generated) | None => None,
+            };
+            self.session.emit(Event::Waiting { waited: now, answer });
+        }
+        let refused_for = self.refused_since.map(|since| now.saturating_sub(since));
+        let is_hopeless = match (refused_for, patience(&self.how.how, self.refusal)) {
+            (Some(refused_for), Some(patience)) => patience <= refused_for,
+            (None, _) | (_, None) => false,
+        };
+        is_hopeless || self.session.interruption.wait(time).is_some()
+    }
+
+    fn passed(&self) -> Duration {
+        Duration::from_nanos(self.clock.now().as_nanos())
+    }
+}
+
+/// How long the same refusal is accepted; `None` is until --ready-timeout.
+fn patience(how: &DeploymentHow, refusal: Option<Refusal>) -> Option<Duration> {
+    match (how, refusal) {
+        // A gateway may answer anything until the server behind it is ready.
+        (DeploymentHow::Commands(_), None | Some(Refusal::Model)) => None,
+        (_, Some(Refusal::Model)) => Some(MODEL_PATIENCE),
+        (_, None | Some(Refusal::Key)) => Some(REFUSAL_PATIENCE),
+    }
+}
+
+/// Adds the cause that the last answer names: it is more certain than what the log looks like.
+fn blamed(mut found: DeploymentFailure, refusal: Option<Refusal>) -> Reason {
+    let refusal = refusal.filter(|_| found.stage == DeploymentStage::Generate);
+    match refusal {
+        Some(Refusal::Model) => found.cause = Some(LikelyCause::NoSuchModel),
+        Some(Refusal::Key) => found.cause = None,
+        None => {}
+    }
+    Reason::Failed { found, refusal }
+}
+
+/// Asks for one token on a thread of its own, so that a signal need not wait for the answer.
+fn ask(
+    spec: &Spec,
+    secrets: &Secrets,
+    base: &BaseUrl,
+    session: &Session,
+    is_over: IsOver<'_>,
+) -> Answer {
+    let (answered, answers) = channel();
+    let (spec, secrets, base) = (spec.clone(), secrets.clone(), base.clone());
+    std::thread::spawn(move || {
+        // A signal may have ended the waiting.
+        let _ = answered.send(token(&spec, &secrets, &base));
+    });
+    loop {
+        match answers.recv_timeout(LOOK_EVERY) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Disconnected) => {
+                return (not_yet("the probe could not be sent"), None);
+            }
+            Err(RecvTimeoutError::Timeout) if session.interruption.exit().is_some() => {
+                return (not_yet("stopped"), None);
+            }
+            Err(RecvTimeoutError::Timeout) if is_over() => {
+                return (not_yet("a request for one token was not answered"), None);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Answer {
+    match preflight::first_token(spec, secrets, base) {
+        Ok(()) => (Probe::Generated, None),
+        Err(failure) if failure.is_passing() => (not_yet(failure.message()), None),
+        Err(failure) => (Probe::Unable(failure.message().to_owned()), failure.refusal()),
+    }
+}
+
+fn not_yet(words: &str) -> Probe {
+    Probe::NotYet(words.to_owned())
+}
+
+/// Names that are tried for a log before an old one is written over.
+const LOGS_MAX: u32 = 10_000;
+
+/// The log of a server until there is a run to store it with. The file is created here, so that no
+/// other process takes the same name.
+pub fn log_in(folder: &Path) -> PathBuf {
+    let first = folder.join(format!("server-{}.log", std::process::id()));
+    // Where it cannot be made, the server is not started, with the reason.
+    let _ = std::fs::create_dir_all(folder);
+    let is_taken = |path: &PathBuf| {
+        File::create_new(path).is_err_and(|error| error.kind() == ErrorKind::AlreadyExists)
+    };
+    names(&first).find(|path| !is_taken(path)).unwrap_or(first)
+}
+
+/// The same path, or the next one that does not exist.
+pub fn free(log: &Path) -> PathBuf {
+    names(log).find(|path| !path.exists()).unwrap_or_else(|| log.to_owned())
+}
+
+fn names(log: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let first = log.to_owned();
+    let numbered = move |number: u32| first.with_extension(format!("{number}.log"));
+    std::iter::once(log.to_owned()).chain((1..LOGS_MAX).map(numbered))
+}
+
+/// Moves the log of a server beside its run, and returns its path. The server may go on writing.
+pub fn keep_log(log: &Path, run: &Path) -> PathBuf {
+    let kept = run.join("server.log");
+    match std::fs::rename(log, &kept) {
+        Ok(()) => kept,
+        // It was moved before.
+        Err(_) if kept.exists() => kept,
+        Err(_) => log.to_owned(),
+    }
+}
+
+/// The file name by which a record refers to a log.
+pub fn name_of(log: &Path) -> Option<String> {
+    Some(log.file_name()?.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use inferometer_model::deployment::{CommandsSpec, DepartureEnding, LikelyCause};
+    use inferometer_model::SpecDraft;
+    use inferometer_model::deployment::{CommandsSpec, DepartureEnding, ProcessSpec};
 
     use super::*;
 
     #[test]
-    fn a_failure_has_the_last_words_and_the_remedy_of_its_cause() {
-        let how = inferometer_model::deployment::DeploymentHow::Process(
-            inferometer_model::deployment::ProcessSpec { command: Vec::new(), folder: None },
-        );
+    fn a_failure_has_the_last_lines_and_the_remedy_of_its_cause() {
+        let process = ProcessSpec { command: Vec::new(), folder: None };
+        let how = DeploymentHow::Process(process);
         let found = DeploymentFailure {
             stage: DeploymentStage::Ended,
             what: "exit status: 1".to_owned(),
             cause: Some(LikelyCause::OutOfMemory),
             log: vec!["CUDA out of memory".to_owned()],
         };
-        let told = failure(&found, &DeploymentSpec::new(how), Path::new("/nonexistent/log"));
+        let told = explain(&found, &DeploymentSpec::new(how), Path::new("/nonexistent/log"));
         let told = format!("{told:?}");
         for words in ["ended before it was ready: exit status: 1", "  CUDA out", "shorter context"]
         {
@@ -237,7 +529,7 @@ mod tests {
         let how = DeploymentSpec::new(how);
         let told = |stage, cause| {
             let found = DeploymentFailure { stage, what: words(), cause, log: Vec::new() };
-            format!("{:?}", failure(&found, &how, Path::new("/nonexistent/log")))
+            format!("{:?}", explain(&found, &how, Path::new("/nonexistent/log")))
         };
         let late = told(DeploymentStage::Ready, None);
         assert!(late.contains("`url`") && !late.contains("{port}"), "{late}");
@@ -260,5 +552,73 @@ mod tests {
         let left = vec![(7, "worker".to_owned())];
         let told = troubles(&Departure { left, troubles: vec!["so".to_owned()], ..gone });
         assert!(told[0] == "so" && told[1].contains("7 (worker)"), "{told:?}");
+    }
+
+    #[test]
+    fn who_is_refused_for_a_key_is_not_asked_for_the_model() {
+        let process = ProcessSpec { command: Vec::new(), folder: None };
+        let how = DeploymentSpec::new(DeploymentHow::Process(process));
+        let target = TargetSpec::Deployed(Box::new(how));
+        let spec = Spec { target, ..SpecDraft::default().resolve().unwrap() };
+        let told = |refusal| {
+            let what = "HTTP 401".to_owned();
+            let stage = DeploymentStage::Generate;
+            let found = DeploymentFailure { stage, what, cause: None, log: Vec::new() };
+            let not_up = NotDeployed::unbegun(Reason::Failed { found, refusal });
+            format!("{:?}", not_up.failure(&spec, Path::new("/nonexistent/log")))
+        };
+        assert!(told(Some(Refusal::Key)).contains("--api-key-file"));
+        assert!(!told(Some(Refusal::Key)).contains("does it serve that model"));
+        assert!(told(None).contains("does it serve that model"));
+    }
+
+    #[test]
+    fn a_gateway_is_given_all_the_time_and_a_wrong_name_hardly_any() {
+        let process = DeploymentHow::Process(ProcessSpec { command: Vec::new(), folder: None });
+        let word = String::new;
+        let commands = DeploymentHow::Commands(CommandsSpec {
+            up: word(),
+            url: word(),
+            logs: None,
+            down: word(),
+        });
+        assert_eq!(patience(&commands, None), None);
+        assert_eq!(patience(&commands, Some(Refusal::Model)), None);
+        assert_eq!(patience(&commands, Some(Refusal::Key)), Some(REFUSAL_PATIENCE));
+        assert_eq!(patience(&process, None), Some(REFUSAL_PATIENCE));
+        assert!(patience(&process, Some(Refusal::Model)) < Some(REFUSAL_PATIENCE));
+    }
+
+    #[test]
+    fn the_answer_names_the_cause_before_the_log_does() {
+        let found = |stage| DeploymentFailure {
+            stage,
+            what: "it said no".to_owned(),
+            cause: Some(LikelyCause::Permission),
+            log: Vec::new(),
+        };
+        for (stage, refusal, wanted) in [
+            (DeploymentStage::Generate, Some(Refusal::Model), Some(LikelyCause::NoSuchModel)),
+            (DeploymentStage::Generate, Some(Refusal::Key), None),
+            (DeploymentStage::Generate, None, Some(LikelyCause::Permission)),
+            (DeploymentStage::Ended, Some(Refusal::Key), Some(LikelyCause::Permission)),
+        ] {
+            let Reason::Failed { found, .. } = blamed(found(stage), refusal) else { panic!() };
+            assert_eq!(found.cause, wanted, "{stage} {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_servers_of_a_store_share_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (log_in(folder.path()), log_in(folder.path()));
+        assert_ne!(one, other);
+        assert!(one.exists() && other.exists(), "nobody else takes them");
+        std::fs::write(&one, "words").unwrap();
+        let run = folder.path().join("run");
+        std::fs::create_dir(&run).unwrap();
+        let kept = keep_log(&one, &run);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "words");
+        assert_eq!(keep_log(&one, &run), kept, "it is found where it was put before");
     }
 }

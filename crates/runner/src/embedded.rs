@@ -1,14 +1,21 @@
 //! The embedded engine that an experiment asks for: as the engine's own choice, and as the flags of
 //! `inferometer engine`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
+use inferometer_engine::metrics::MetricNames;
 use inferometer_engine::profile;
 use inferometer_engine::profile::{Choice, Profile, ProfileError, UnknownWord};
 use inferometer_engine::scheduler::tokens::mix;
-use inferometer_model::Spec;
+use inferometer_engine::{EngineError, EngineOptions, ServeOptions, Stop, StopHandle, serve};
 use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
+use inferometer_model::{BaseUrl, Spec};
+use inferometer_target::EngineProcess;
 
 use crate::failure::Failure;
 
@@ -103,6 +110,102 @@ pub fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
     });
     let step = spec.step.map(|step| format!("--step={}s", step.as_secs_f64()));
     Ok(of_keys.chain(step).collect())
+}
+
+/// The program whose `engine` command runs engines, if they are to be processes of their own.
+static ENGINE_PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on engines are child processes of this program, started as `PROGRAM engine …`. Without
+/// it they run on threads of this process, and share its cores with the client.
+pub fn run_engines_with(program: PathBuf) {
+    // The first program stays.
+    let _ = ENGINE_PROGRAM.set(program);
+}
+
+/// A running engine; it ends when this is dropped.
+#[derive(Debug)]
+pub enum Engine {
+    /// A child process.
+    Process(EngineProcess),
+    /// A thread of this process.
+    Thread(EngineThread),
+}
+
+impl Engine {
+    /// The engine that a spec asks for. What cannot be served is refused with an explanation.
+    pub fn for_spec(spec: &Spec) -> Result<Self, Failure> {
+        let engine = EngineSpec { seed: Some(noise_seed(spec)), ..spec.engine.clone() };
+        let profile = profile(&engine)?;
+        let default = ServeOptions::default();
+        let serve = ServeOptions {
+            metric_names: MetricNames::of(profile.scheduler.generation),
+            step: engine.step,
+            speed: engine.speed.unwrap_or(default.speed),
+            profile,
+            ..default
+        };
+        let seed = engine.seed.unwrap_or_default();
+        let options = EngineOptions { serve, seed, ..EngineOptions::default() };
+        Self::start(options, flags(&engine)?)
+    }
+
+    /// Starts an engine with these options; the flags say the same to a child process.
+    pub(crate) fn start(options: EngineOptions, flags: Vec<String>) -> Result<Self, Failure> {
+        let Some(program) = ENGINE_PROGRAM.get() else {
+            return EngineThread::start(options).map(Self::Thread);
+        };
+        let mode = ["--mode", options.mode.name()].map(str::to_owned);
+        EngineProcess::start(program, &[mode.to_vec(), flags].concat())
+            .map(Self::Process)
+            .map_err(Failure::from_error)
+    }
+
+    /// The base URL of the engine.
+    pub fn base(&self) -> &BaseUrl {
+        match self {
+            Self::Process(process) => &process.base,
+            Self::Thread(thread) => &thread.base,
+        }
+    }
+}
+
+/// An engine on a thread of this process.
+#[derive(Debug)]
+pub struct EngineThread {
+    stop: StopHandle,
+    thread: Option<JoinHandle<Result<(), EngineError>>>,
+    base: BaseUrl,
+}
+
+impl EngineThread {
+    fn start(options: EngineOptions) -> Result<Self, Failure> {
+        let stopping = Stop::new().map_err(Failure::from_error)?;
+        let stop = stopping.handle();
+        let (announced, address) = channel();
+        let thread = std::thread::spawn(move || {
+            serve(options, stopping, |address| {
+                // Nobody waits for it any more if this fails.
+                let _ = announced.send(address);
+            })
+        });
+        let Ok(address) = address.recv() else {
+            let ended = thread.join().map_err(|_| Failure::internal("the engine panicked"))?;
+            let ended = ended.err().map(|error| error.to_string()).unwrap_or_default();
+            return Err(Failure::internal(format!("the engine did not start: {ended}")));
+        };
+        let base = format!("http://{address}").parse().map_err(Failure::from_error)?;
+        Ok(Self { stop, thread: Some(thread), base })
+    }
+}
+
+impl Drop for EngineThread {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            // Its results are complete; an error has no effect on them any more.
+            let _ = thread.join();
+        }
+    }
 }
 
 #[cfg(test)]

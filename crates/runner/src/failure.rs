@@ -92,6 +92,18 @@ impl Failure {
         Self::new(Exit::Internal, message)
     }
 
+    /// An error of this program or its machine.
+    #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+    pub fn from_error(error: impl std::fmt::Display) -> Self {
+        Self::internal(error.to_string())
+    }
+
+    /// An error in what the user asked for.
+    #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+    pub fn from_usage(error: impl std::fmt::Display) -> Self {
+        Self::usage(error.to_string())
+    }
+
     /// A signal stopped the work. There is nothing to explain: the user asked for it.
     pub fn interrupted(exit: Exit) -> Self {
         Self::new(exit, String::new())
@@ -173,6 +185,17 @@ impl Failure {
         self.exit
     }
 }
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.hint {
+            Some(hint) => write!(f, "{} ({hint})", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl From<inferometer_model::spec::SpecError> for Failure {
     fn from(error: inferometer_model::spec::SpecError) -> Self {

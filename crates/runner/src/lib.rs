@@ -1,7 +1,27 @@
-//! Runs benchmarks: deploys or reaches a server, probes it, warms it up, measures it and stores
-//! what happened; the same in virtual time; and calibrates the client itself.
+//! Runs benchmarks: deploys or reaches a server, probes it, warms it up, measures it, and stores and
+//! summarizes what happened.
 //!
-//! Nothing here prints. What happens is reported as [`Event`]s to an [`Observer`].
+//! ```
+//! use inferometer_runner::Runner;
+//! use inferometer_runner::model::SpecDraft;
+//! use inferometer_runner::model::spec::LoadDraft;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let load = LoadDraft { concurrency: Some(4), requests: Some(20), ..LoadDraft::default() };
+//! // Without a URL the embedded engine is measured.
+//! let spec = SpecDraft { load, ..SpecDraft::default() }.resolve()?;
+//! let folder = std::env::temp_dir().join("inferometer-example");
+//! let run = Runner::new(spec)?.store_in(folder).run(|event| eprintln!("{event}"))?;
+//! println!("mean TTFT: {:?} ms", run.summary.vllm.ttft_ms.mean);
+//! # assert_eq!(run.summary.attempted, 20);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here prints. What happens is reported as [`Event`]s; [`Event`]'s `Display` is a line for
+//! people. Errors are [`Failure`]s with a message, a hint and an exit code. Other modules do parts of
+//! a benchmark, or something beside one: [`simulator`] plays it in virtual time, [`calibration`]
+//! measures the client itself, [`check`] examines an endpoint, [`fit`] fits an engine's profile.
 
 pub mod calibration;
 pub mod check;
@@ -13,10 +33,12 @@ pub mod failure;
 pub mod fit;
 pub mod interruption;
 pub mod live;
+pub mod location;
 pub mod log_tail;
 pub mod measurement;
-pub mod place;
+
 pub mod preflight;
+mod runner;
 pub mod secrets;
 pub mod server_facts;
 pub mod session;
@@ -26,6 +48,10 @@ mod telemetry;
 mod ticker;
 mod warm_up;
 
+pub use inferometer_model as model;
+
 pub use event::{Event, Observer, ProgressTick};
 pub use failure::{Exit, Failure};
+pub use measurement::Run;
+pub use runner::{Connected, Runner};
 pub use session::Session;

@@ -1,54 +1,51 @@
-//! A server that is there: started or reached, asked what it serves, and then measured.
+//! A server that can be measured: reached, deployed or embedded, and probed.
 
 use std::sync::Arc;
 
 use inferometer_load::{Target, resources};
 use inferometer_model::observations::{Correction, Endpoint};
-use inferometer_model::spec::{EngineSpec, Extent, LoadShape, Rate, TargetSpec};
+use inferometer_model::spec::{Extent, LoadShape, Rate, TargetSpec};
 use inferometer_model::system::ServerFacts;
-use inferometer_model::{BaseUrl, Plan, Spec};
-use inferometer_target::EngineProcess;
-use inferometer_workload::{Ingredients, make_plan, make_warm_up};
+use inferometer_model::{BaseUrl, Spec};
 
 use crate::deployed::Deployed;
-use crate::embedded;
+use crate::embedded::Engine;
 use crate::event::Event;
 use crate::failure::Failure;
-use crate::measurement::{Measured, Measurement};
-use crate::place::Place;
+use crate::location::RunLocation;
+use crate::measurement::{Measurement, Planned, Run};
 use crate::preflight::{Found, carrying, counting, preflight};
 use crate::secrets::Secrets;
 use crate::server_facts;
 pub use crate::session::Session;
 
-/// The server of one experiment, ready to be measured.
+/// A server that was probed and is ready to be measured.
 #[derive(Debug)]
 pub struct Live {
-    found: Found,
-    /// What it is and runs on.
-    facts: ServerFacts,
+    pub(crate) found: Found,
+    /// What the server is and what it runs on.
+    pub(crate) facts: ServerFacts,
     /// How the server counts our words, where it was asked.
     correction: Option<Correction>,
-    /// What the names of its requests begin with, where somebody cares.
-    request_id_prefix: Option<String>,
+    /// Begins the id of every request; `None` uses the id of the run.
+    pub(crate) request_id_prefix: Option<String>,
     /// Ends with the last measurement, where it is ours.
     _server: Arc<Server>,
 }
 
 impl Live {
-    /// Asks the server all that must be known before a run.
+    /// Probes everything that must be known before a run.
     pub fn reach(
         server: Arc<Server>,
-        spec: &Spec,
         secrets: &Secrets,
-        ingredients: &Ingredients,
-        plan: &dyn Plan,
+        planned: &Planned,
     ) -> Result<Self, Failure> {
+        let Planned { spec, ingredients, plan, .. } = planned;
         let found = preflight(spec, secrets, server.base(), server.is_embedded())?;
         let facts = server_facts::find(spec, &found, server.deployed().map(Deployed::facts))?;
         let body = &spec.workload.body;
         if body.images.is_some() || body.adapters.is_some() {
-            carrying::check(&found.target, secrets, plan)?;
+            carrying::check(&found.target, secrets, plan.as_ref())?;
         }
         let correction = if ingredients.wants_correction() {
             counting::correction(&found.target)?
@@ -58,61 +55,45 @@ impl Live {
         Ok(Self { found, facts, correction, request_id_prefix: None, _server: server })
     }
 
-    /// The same server, with requests that are named so.
+    /// The same server, with request ids that begin with this prefix.
     pub fn naming_requests(self, request_id_prefix: Option<String>) -> Self {
         Self { request_id_prefix, ..self }
     }
 
-    /// For errands beside the measurement.
+    /// Where requests are sent.
     pub fn target(&self) -> &Target {
         &self.found.target
     }
 
     /// The event that opens the measurement.
-    pub fn opening(&self, spec: &Spec) -> Event {
+    pub fn opening(&self) -> Event {
         let Endpoint { model, base, .. } = self.found.endpoint.clone();
-        Event::Measuring { api: spec.api, model, base }
+        Event::Measuring { api: self.found.target.api, model, base }
     }
 
     /// Measures. A signal before the first request is a failure, and nothing is stored.
     pub fn measure(
         &self,
-        spec: &Spec,
-        mut ingredients: Ingredients,
-        place: Place<'_>,
+        planned: Planned,
+        location: RunLocation<'_>,
         session: &Session,
-    ) -> Result<Measured, Failure> {
-        if let Some(correction) = self.correction {
-            ingredients.correct(correction);
-        }
-        let (plan, fingerprints) = make_plan(spec, &ingredients);
-        check_sends_something(plan.as_ref())?;
-        let measurement = Measurement {
-            warm_up: make_warm_up(spec, &ingredients),
-            spec: spec.clone(),
-            plan,
-            fingerprints,
-            materials: ingredients.materials().clone(),
-            request_id_prefix: self.request_id_prefix.clone(),
+    ) -> Result<Run, Failure> {
+        // Only lengths as the server counts them change the plan.
+        let planned = match self.correction {
+            Some(correction) => planned.corrected(correction),
+            None => planned,
         };
-        measurement.make(place, self.found.clone(), self.facts.clone(), session)
+        planned.check_sends_something()?;
+        Measurement { planned, live: self, session }.make(location)
     }
 }
 
-pub fn check_sends_something(plan: &dyn Plan) -> Result<(), Failure> {
-    if plan.bounds().requests != Some(0) {
-        return Ok(());
-    }
-    Err(Failure::usage("no request falls into --duration at this rate")
-        .hint("run longer, raise the rate, or give a number with --requests"))
-}
-
-/// Raises the limit on descriptors, and says how many requests may be in flight then.
+/// Raises the limit on file descriptors, and returns how many requests may be in flight then.
 pub fn ceiling(spec: &Spec) -> usize {
     resources::raise_in_flight_ceiling(spec.client.drivers)
 }
 
-/// What is certain to be in flight at once must find its descriptors.
+/// Fails if requests that are certain to be in flight at once need more file descriptors.
 pub fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
     if ceiling == 0 {
         return Err(Failure::usage(
@@ -141,43 +122,36 @@ pub fn check_ceiling(spec: &Spec, ceiling: usize) -> Result<(), Failure> {
 /// The server to measure, kept alive while it is needed.
 #[derive(Debug)]
 pub enum Server {
-    Embedded(EngineProcess),
+    /// The engine of this program.
+    Embedded(Engine),
+    /// A server that runs already.
     Remote(BaseUrl),
-    /// Put up by us.
+    /// A server that we deployed.
     Deployed(Box<Deployed>),
 }
 
 impl Server {
-    /// One that is there, or an engine; a server that must be put up needs more than its spec.
-    pub fn of(spec: &Spec) -> Result<Self, Failure> {
+    /// A server that runs already, or the embedded engine. A server that must be deployed needs
+    /// more than its spec: see [`Deployed::start`].
+    pub fn new(spec: &Spec) -> Result<Self, Failure> {
         match &spec.target {
             TargetSpec::Url(base) => Ok(Self::Remote(base.clone())),
-            TargetSpec::Deployed(_) => Err(Failure::usage("this command does not put servers up")
+            TargetSpec::Deployed(_) => Err(Failure::usage("this command does not deploy servers")
                 .hint("start the server by hand and give its URL")),
-            TargetSpec::Embedded => {
-                let program = std::env::current_exe()
-                    .map_err(|error| Failure::internal(format!("own program: {error}")))?;
-                // What cannot be served is refused here, with the words that explain it.
-                embedded::profile(&spec.engine)?;
-                let mode = ["--mode", "serve"].map(str::to_owned);
-                let seed = Some(embedded::noise_seed(spec));
-                let engine = EngineSpec { seed, ..spec.engine.clone() };
-                let arguments = [mode.to_vec(), embedded::flags(&engine)?].concat();
-                EngineProcess::start(&program, &arguments)
-                    .map(Self::Embedded)
-                    .map_err(|error| Failure::internal(error.to_string()))
-            }
+            TargetSpec::Embedded => Engine::for_spec(spec).map(Self::Embedded),
         }
     }
 
+    /// The base URL of the server.
     pub fn base(&self) -> &BaseUrl {
         match self {
-            Self::Embedded(engine) => &engine.base,
+            Self::Embedded(engine) => engine.base(),
             Self::Remote(base) => base,
             Self::Deployed(deployed) => deployed.base(),
         }
     }
 
+    /// The deployment, if we deployed the server.
     pub fn deployed(&self) -> Option<&Deployed> {
         match self {
             Self::Deployed(deployed) => Some(deployed),
@@ -185,6 +159,7 @@ impl Server {
         }
     }
 
+    /// Whether it is the embedded engine.
     pub fn is_embedded(&self) -> bool {
         matches!(self, Self::Embedded(_))
     }

@@ -1,5 +1,6 @@
-//! One measurement: warm up, drive the plan, write what happens, and sum it up.
+//! One measurement: warm up, drive the plan, write what happens, and summarize it.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -7,123 +8,173 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use inferometer_analysis::{Summary, summarize};
 use inferometer_load::{Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
 use inferometer_model::journal::JournalBatch;
-use inferometer_model::observations::{Endpoint, Materials, WarmUpFacts};
+use inferometer_model::observations::{Correction, Endpoint, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
-use inferometer_model::system::ServerFacts;
 use inferometer_model::{Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunWriter, StoredRun, spawn_writer};
+use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
-use crate::calibration;
-use crate::environment;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::interruption::Sending;
-use crate::place::Place;
-use crate::preflight::Found;
+use crate::live::Live;
+use crate::location::RunLocation;
 use crate::session::Session;
 use crate::telemetry::{self, Listening};
 use crate::ticker::Ticker;
 use crate::warm_up::Tally;
+use crate::{calibration, environment};
 
 /// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
 /// bound on memory.
 const JOURNAL_QUEUE: usize = 1 << 13;
 
-/// Everything is known; what is left is to do it.
-pub struct Measurement {
+/// A benchmark whose requests are planned.
+#[derive(Clone)]
+pub struct Planned {
+    /// What is measured, and how.
     pub spec: Spec,
+    /// What prompts are made from: tokenizers, datasets, traces.
+    pub ingredients: Ingredients,
+    /// Every request, with the time at which it is sent.
     pub plan: Arc<dyn Plan>,
-    pub warm_up: Option<Arc<dyn Plan>>,
+    /// Names of the workload and the plan: equal for equal bytes on the wire.
     pub fingerprints: Fingerprints,
-    pub materials: Materials,
-    /// Begins the name of every request; `None` names the stored run.
-    pub request_id_prefix: Option<String>,
 }
 
-pub struct Measured {
+impl fmt::Debug for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planned").field("fingerprints", &self.fingerprints).finish_non_exhaustive()
+    }
+}
+
+impl Planned {
+    /// Reads what the spec names and plans every request.
+    pub fn new(spec: Spec) -> Result<Self, Failure> {
+        let ingredients = Ingredients::gather(&spec)?;
+        Ok(Self::from_ingredients(spec, ingredients))
+    }
+
+    /// The same without texts: a simulation needs only their lengths.
+    pub fn without_words(spec: Spec) -> Result<Self, Failure> {
+        let ingredients = Ingredients::gather_without_words(&spec)?;
+        Ok(Self::from_ingredients(spec, ingredients))
+    }
+
+    /// Plans every request from ingredients that were read before.
+    pub fn from_ingredients(spec: Spec, ingredients: Ingredients) -> Self {
+        let (plan, fingerprints) = make_plan(&spec, &ingredients);
+        Self { spec, ingredients, plan, fingerprints }
+    }
+
+    /// Plans again with lengths as the server counts them.
+    pub fn corrected(mut self, correction: Correction) -> Self {
+        self.ingredients.correct(correction);
+        Self::from_ingredients(self.spec, self.ingredients)
+    }
+
+    /// The requests that are sent before the run and not counted.
+    pub fn warm_up(&self) -> Option<Arc<dyn Plan>> {
+        make_warm_up(&self.spec, &self.ingredients)
+    }
+
+    /// Fails if the plan has no request.
+    pub fn check_sends_something(&self) -> Result<(), Failure> {
+        if self.plan.bounds().requests != Some(0) {
+            return Ok(());
+        }
+        Err(Failure::usage("no request falls into --duration at this rate")
+            .hint("run longer, raise the rate, or give a number with --requests"))
+    }
+}
+
+/// A run that was measured and is stored.
+#[derive(Debug)]
+pub struct Run {
+    /// The directory with the journal, the manifest and the summary.
     pub directory: RunDirectory,
+    /// All metrics, checks and warnings.
     pub summary: Summary,
+    /// Why the server that was deployed for this run ended during it, if it did.
+    pub server_failure: Option<Failure>,
 }
 
-impl Measurement {
+/// What a measurement needs while it is made.
+pub(crate) struct Measurement<'a> {
+    pub(crate) planned: Planned,
+    pub(crate) live: &'a Live,
+    pub(crate) session: &'a Session,
+}
+
+impl Measurement<'_> {
     /// Measures. A signal before the first request is a failure, and nothing is stored.
-    pub fn make(
-        mut self,
-        place: Place<'_>,
-        found: Found,
-        server: ServerFacts,
-        session: &Session,
-    ) -> Result<Measured, Failure> {
-        let has_warm_up = self.warm_up.is_some();
-        let warmed_up =
-            self.warm_up.take().map(|plan| self.warm_up(plan, found.target.clone(), session));
-        // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
+    pub(crate) fn make(&self, location: RunLocation<'_>) -> Result<Run, Failure> {
+        let Self { planned, live, session } = self;
+        let warm_up = planned.warm_up();
+        let has_warm_up = warm_up.is_some();
+        let warmed_up = warm_up.map(|plan| self.warm_up(plan));
+        // Goes first: a warm-up that was cut has no request that succeeded, and that is no fault.
         session.interruption.check().inspect_err(|_| {
             let when = if has_warm_up { "in the warm-up" } else { "before the run began" };
             session.emit(Event::Interrupted { when });
         })?;
         let warmed_up = warmed_up.transpose()?;
         let clock = SystemClock::new();
-        let devices = telemetry::devices(&self.spec, &found.endpoint, &server, clock);
-        // The embedded engine is ours: what it has seen in a suite its own counters tell.
-        let seen_before = if found.endpoint.embedded {
+        let endpoint = live.found.endpoint.clone();
+        let devices = telemetry::devices(&planned.spec, &endpoint, &live.facts, clock);
+        // What the embedded engine has cached in a suite is known from its own counters.
+        let seen_before = if endpoint.embedded {
             None
         } else {
-            let now_ns = clock.anchor().realtime_ns;
-            let Endpoint { base, model, .. } = &found.endpoint;
-            place.sent_before(&self.spec, &self.fingerprints.plan, base, model, now_ns)
+            let (plan, now_ns) = (&planned.fingerprints.plan, clock.anchor().realtime_ns);
+            let Endpoint { base, model, .. } = &endpoint;
+            location.sent_before(&planned.spec, plan, base, model, now_ns)
         };
-        let writer = place.create(NewRun {
-            spec: self.spec.clone(),
-            bounds: self.plan.bounds(),
-            fingerprints: self.fingerprints.clone(),
-            materials: self.materials.clone(),
-            endpoint: found.endpoint,
+        let writer = location.create(NewRun {
+            spec: planned.spec.clone(),
+            bounds: planned.plan.bounds(),
+            fingerprints: planned.fingerprints.clone(),
+            materials: planned.ingredients.materials().clone(),
+            endpoint,
             warm_up: warmed_up,
             seen_before,
             calibration: calibration::known(session),
             environment: environment::capture(),
-            server: Some(server),
+            server: Some(live.facts.clone()),
             simulated: None,
             clock: clock.anchor(),
         })?;
         let directory = writer.directory().clone();
-        // What a set remembers goes on with this run, too.
-        if place.set().is_none() {
+        // A set remembers its own command, which finishes this run, too.
+        if location.set().is_none() {
             session.interruption.remember(directory.remedy());
         }
         let _sending = session.interruption.sending(Sending::Stored);
-        let of_run = || format!("inferometer-{}", directory.id().replace('/', "-"));
-        let request_id_prefix = self.request_id_prefix.clone().unwrap_or_else(of_run);
-        let target = Target { request_id_prefix, ..found.target };
-        let listening = Listening::start(&self.spec, &target, clock, devices, &directory, session);
-        let writer = self.play(writer, target, clock, session, &directory)?;
+        let run_prefix = || format!("inferometer-{}", directory.id().replace('/', "-"));
+        let request_id_prefix = live.request_id_prefix.clone().unwrap_or_else(run_prefix);
+        let target = Target { request_id_prefix, ..live.found.target.clone() };
+        let listening =
+            Listening::start(&planned.spec, &target, clock, devices, &directory, session);
+        let writer = self.play(writer, target, clock, &directory)?;
         listening.stop(session);
-        let stored = writer.seal()?;
-        let summary = seal_summary(&directory, &stored)?;
+        let summary = seal_summary(&directory, &writer.seal()?)?;
         session.emit(Event::Finished { directory: directory.path().to_owned() });
-        Ok(Measured { directory, summary })
+        Ok(Run { directory, summary, server_failure: None })
     }
 
-    /// Sends what is not counted. Its records go nowhere but into a few facts.
-    fn warm_up(
-        &self,
-        plan: Arc<dyn Plan>,
-        target: Target,
-        session: &Session,
-    ) -> Result<WarmUpFacts, Failure> {
-        let _sending = session.interruption.sending(Sending::Unstored);
-        let clock = SystemClock::new();
-        let bounds = plan.bounds();
-        let requests = bounds.requests.unwrap_or_default();
-        session.emit(Event::WarmingUp { requests });
-        let (journal, entries) = sync_channel(JOURNAL_QUEUE);
-        let counting = std::thread::spawn(move || Tally::of(entries.into_iter().flatten()));
+    /// Sends requests that are not counted. Of their records only a few facts are kept.
+    fn warm_up(&self, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
+        let _sending = self.session.interruption.sending(Sending::Unstored);
+        let requests = plan.bounds().requests.unwrap_or_default();
+        self.session.emit(Event::WarmingUp { requests });
+        let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
+        let counting =
+            std::thread::spawn(move || Tally::from_entries(entries.into_iter().flatten()));
         let request_id_prefix = "inferometer-warm-up".to_owned();
-        let target = Target { request_id_prefix, ..target };
-        let driven = self.drive(plan, target, clock, session, journal);
-        let ending = driven.map_err(|error| Failure::internal(error.to_string()))?;
+        let target = Target { request_id_prefix, ..self.live.found.target.clone() };
+        let ending =
+            self.drive(plan, target, SystemClock::new(), journal).map_err(Failure::from_error)?;
         let tally = counting.join().map_err(|_| Failure::internal("the warm-up's tally ended"))?;
         tally.facts(&ending)
     }
@@ -134,24 +185,20 @@ impl Measurement {
         writer: RunWriter,
         target: Target,
         clock: SystemClock,
-        session: &Session,
         directory: &RunDirectory,
     ) -> Result<RunWriter, Failure> {
         let (journal, batches) = sync_channel(JOURNAL_QUEUE);
         let writing = spawn_writer(writer, batches)?;
-        let plan = Arc::clone(&self.plan);
-        let driven = self.drive(plan, target, clock, session, journal);
-        let written = writing.join();
+        let driven = self.drive(Arc::clone(&self.planned.plan), target, clock, journal);
         let unfinished = |what: String| {
             Failure::internal(what)
                 .hint(format!("what was recorded is kept; finish it with: {}", directory.remedy()))
         };
         // A writer that failed is the reason why a driver found its journal closed: it goes first.
-        let writer = match written {
-            Ok(Ok(writer)) => writer,
-            Ok(Err(error)) => return Err(unfinished(error.to_string())),
-            Err(_) => return Err(unfinished("the journal's writer ended abnormally".to_owned())),
-        };
+        let written = writing
+            .join()
+            .map_err(|_| unfinished("the journal's writer ended abnormally".to_owned()))?;
+        let writer = written.map_err(|error| unfinished(error.to_string()))?;
         driven.map(|_| writer).map_err(|error| unfinished(error.to_string()))
     }
 
@@ -160,21 +207,19 @@ impl Measurement {
         plan: Arc<dyn Plan>,
         target: Target,
         clock: SystemClock,
-        session: &Session,
         journal: SyncSender<JournalBatch>,
     ) -> Result<RunEnding, LoadError> {
         let progress = Arc::new(Progress::default());
-        let bounds = plan.bounds();
-        let observer = Arc::clone(session.observer());
-        let ticker = Ticker::start(Arc::clone(&progress), bounds, clock, observer);
+        let observer = Arc::clone(self.session.observer());
+        let ticker = Ticker::start(Arc::clone(&progress), plan.bounds(), clock, observer);
         let ended = drive(Drive {
             plan,
             target: Arc::new(target),
             clock,
-            control: session.control.clone(),
+            control: self.session.control.clone(),
             progress,
-            ceiling: session.ceiling,
-            drivers: drivers(&self.spec.client),
+            ceiling: self.session.ceiling,
+            drivers: drivers(&self.planned.spec.client),
             stall_grace: Drive::STALL_GRACE,
             journal,
         });
@@ -190,8 +235,8 @@ pub fn seal_summary(directory: &RunDirectory, stored: &StoredRun) -> Result<Summ
     Ok(summary)
 }
 
-/// The threads that a spec asks for.
-pub fn drivers(client: &ClientSpec) -> Drivers {
+/// The threads that send requests.
+pub(crate) fn drivers(client: &ClientSpec) -> Drivers {
     let count = NonZeroUsize::try_from(client.drivers).unwrap_or(NonZeroUsize::MIN);
     Drivers { count, cores: client.cores.iter().map(|core| *core as usize).collect() }
 }

@@ -7,7 +7,8 @@ use inferometer_model::Secret;
 
 use crate::failure::Failure;
 
-#[derive(Clone, Debug)]
+/// What a server may ask for before it answers. The default is nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Secrets {
     pub credentials: Credentials,
     pub has_key: bool,

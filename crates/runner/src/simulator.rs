@@ -8,19 +8,16 @@ use inferometer_load::SystemClock;
 use inferometer_model::observations::{
     Connections, Endpoint, InputLength, Materials, PinnedOutput, UsageAsk, WarmUpFacts,
 };
-use inferometer_model::plan::Fingerprints;
 use inferometer_model::{BaseUrl, Clock, JournalEntry, Plan, Spec};
 use inferometer_store::{NewRun, RunWriter};
-use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
 use crate::embedded;
 use crate::environment;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::interruption::Sending;
-use crate::live::check_sends_something;
-use crate::measurement::{Measured, seal_summary};
-use crate::place::Place;
+use crate::location::RunLocation;
+use crate::measurement::{Planned, Run, seal_summary};
 use crate::server_facts;
 use crate::session::Session;
 use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
@@ -33,71 +30,71 @@ pub struct Simulator<'session> {
 }
 
 /// A run that is planned and warmed up.
-pub struct Ready<'spec> {
-    spec: &'spec Spec,
-    plan: Arc<dyn Plan>,
-    fingerprints: Fingerprints,
-    materials: Materials,
+#[derive(Debug)]
+pub struct Ready {
+    planned: Planned,
     warmed_up: Option<WarmUpFacts>,
     clock: SystemClock,
 }
 
-impl Ready<'_> {
+impl Ready {
     /// How long its warm-up took, in virtual time.
     pub fn warm_up_took(&self) -> Duration {
         self.warmed_up.map_or(Duration::ZERO, |facts| facts.took)
     }
 }
 
-/// A run that was played.
+/// A run that was simulated and stored.
+#[derive(Debug)]
 pub struct Simulated {
-    pub measured: Measured,
-    /// How much faster than real time, in words.
+    /// The stored run.
+    pub measured: Run,
+    /// How much faster than real time, as a line.
     pub speed: String,
 }
 
 impl Simulator<'_> {
-    /// Up to the first request. A signal before that is a failure.
-    pub fn make_ready<'spec>(&mut self, spec: &'spec Spec) -> Result<Ready<'spec>, Failure> {
+    /// Plans and warms up. A signal before the first request is a failure.
+    pub fn make_ready(&mut self, spec: &Spec) -> Result<Ready, Failure> {
         let clock = SystemClock::new();
-        let ingredients = Ingredients::gather_without_words(spec)?;
-        let (plan, fingerprints) = make_plan(spec, &ingredients);
-        check_sends_something(plan.as_ref())?;
-        let warm_up = make_warm_up(spec, &ingredients);
+        let planned = Planned::without_words(spec.clone())?;
+        planned.check_sends_something()?;
         self.engine.draw_noise_from(embedded::noise_seed(spec));
         self.engine.sample_every = spec.telemetry.as_ref().map_or(SAMPLE_EVERY, |it| it.every);
-        let warmed_up = warm_up.map(|plan| self.warm_up(spec, plan));
-        // Goes first: a warm-up that was cut has no request that ended well, and that is no fault.
+        let warmed_up = planned.warm_up().map(|plan| self.warm_up(spec, plan));
+        // Goes first: a warm-up that was cut has no request that succeeded, and that is no fault.
         self.session.interruption.check().inspect_err(|_| {
             self.session.emit(Event::Interrupted { when: "before the run began" });
         })?;
-        let warmed_up = warmed_up.transpose()?;
-        let materials = ingredients.materials().clone();
-        Ok(Ready { spec, plan, fingerprints, materials, warmed_up, clock })
+        Ok(Ready { planned, warmed_up: warmed_up.transpose()?, clock })
     }
 
     /// Plays it and keeps every record.
-    pub fn record(&mut self, ready: Ready<'_>, place: Place<'_>) -> Result<Simulated, Failure> {
-        let writer = place.create(self.new_run(&ready)?)?;
+    pub fn record(
+        &mut self,
+        ready: Ready,
+        location: RunLocation<'_>,
+    ) -> Result<Simulated, Failure> {
+        let writer = location.create(self.new_run(&ready)?)?;
         let directory = writer.directory().clone();
-        // What a set remembers goes on with this run, too.
-        if place.set().is_none() {
+        // A set remembers its own command, which finishes this run, too.
+        if location.set().is_none() {
             self.session.interruption.remember(directory.remedy());
         }
         let _sending = self.session.interruption.sending(Sending::Stored);
-        let (writer, kv_usage_max) = self.play(ready.spec, ready.plan, writer)?;
+        let (writer, kv_usage_max) = self.play(&ready.planned, writer)?;
         let summary = seal_summary(&directory, &writer.seal()?)?;
-        let measured = Measured { directory, summary };
+        let measured = Run { directory, summary, server_failure: None };
         let speed = speed(&measured, kv_usage_max, ready.clock);
         Ok(Simulated { measured, speed })
     }
 
     /// Plays it and keeps a few sums.
-    pub fn tell(&mut self, ready: Ready<'_>) -> Result<Told, Failure> {
+    pub fn tell(&mut self, ready: Ready) -> Result<Told, Failure> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
-        let Ready { spec, plan, .. } = ready;
+        let Planned { spec, plan, .. } = ready.planned;
         let mut tally = Tally::new(spec.workload.streaming);
-        let player = Player::new(plan, rules(spec), &mut self.engine, &mut tally);
+        let player = Player::new(plan, rules(&spec), &mut self.engine, &mut tally);
         let ending = player.heeding(self.session.control.clone()).play()?;
         let facts = self.engine.facts.clone();
         Ok(tally.tell(&ending, facts, spec.seed, &self.engine.counters()))
@@ -118,20 +115,22 @@ impl Simulator<'_> {
         tally.facts(&ending)
     }
 
-    fn new_run(&self, ready: &Ready<'_>) -> Result<NewRun, Failure> {
+    fn new_run(&self, ready: &Ready) -> Result<NewRun, Failure> {
+        let Planned { spec, ingredients, plan, fingerprints } = &ready.planned;
+        let materials = ingredients.materials().clone();
         Ok(NewRun {
-            spec: ready.spec.clone(),
-            bounds: ready.plan.bounds(),
-            fingerprints: ready.fingerprints.clone(),
+            spec: spec.clone(),
+            bounds: plan.bounds(),
+            fingerprints: fingerprints.clone(),
             // A word is a token of the engine, so nothing is an estimate.
-            materials: Materials { input_length: InputLength::Exact, ..ready.materials.clone() },
+            materials: Materials { input_length: InputLength::Exact, ..materials },
             endpoint: self.endpoint()?,
             warm_up: ready.warmed_up,
             seen_before: None,
             calibration: None,
             // No request leaves this program, so no proxy could have had a hand in it.
             environment: environment::capture_host(),
-            server: Some(server_facts::of_engine(&ready.spec.engine)?),
+            server: Some(server_facts::of_engine(&spec.engine)?),
             simulated: Some(self.engine.facts.clone()),
             clock: ready.clock.anchor(),
         })
@@ -153,10 +152,10 @@ impl Simulator<'_> {
 
     fn play(
         &mut self,
-        spec: &Spec,
-        plan: Arc<dyn Plan>,
+        planned: &Planned,
         mut writer: RunWriter,
     ) -> Result<(RunWriter, f64), Failure> {
+        let (spec, plan) = (&planned.spec, Arc::clone(&planned.plan));
         let directory = writer.directory();
         let telemetry =
             spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
@@ -175,7 +174,7 @@ impl Simulator<'_> {
     }
 }
 
-fn speed(measured: &Measured, kv_usage_max: f64, clock: SystemClock) -> String {
+fn speed(measured: &Run, kv_usage_max: f64, clock: SystemClock) -> String {
     let virtual_s = measured.summary.window.duration_s.unwrap_or_default();
     let real_s = Duration::from_nanos(clock.now().as_nanos()).as_secs_f64();
     format!(

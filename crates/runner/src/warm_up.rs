@@ -18,7 +18,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn of(entries: impl Iterator<Item = JournalEntry>) -> Self {
+    pub(crate) fn from_entries(entries: impl Iterator<Item = JournalEntry>) -> Self {
         let mut tally = Self::default();
         entries.for_each(|entry| tally.add(entry));
         tally

@@ -41,14 +41,13 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server that is there, or one that is put up for this; it goes with the command.
+/// The server that runs already, or one that is deployed for this command.
 fn server(spec: &Spec, secrets: &Secrets, quiet: bool) -> Result<Server, Failure> {
-    let TargetSpec::Deployed(how) = &spec.target else { return Server::of(spec) };
+    if !matches!(spec.target, TargetSpec::Deployed(_)) {
+        return Server::new(spec);
+    }
     let session = begin_session(0, quiet)?;
-    let log = deployed::log_in(&std::env::temp_dir());
-    Deployed::put_up(spec, secrets, &log, &session)
-        .map(|deployed| Server::Deployed(Box::new(deployed)))
-        .map_err(|not_up| not_up.failure(how, &log))
+    Deployed::server(spec, secrets, &deployed::log_in(&std::env::temp_dir()), &session)
 }
 
 fn json(findings: &[Finding]) -> String {

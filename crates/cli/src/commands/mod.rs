@@ -36,15 +36,14 @@ pub(crate) use crate::measurement::seal_summary;
 use crate::output;
 
 /// The folder of stored runs: as typed, as the environment says, or `./runs`.
+pub(crate) fn store_folder(arguments: &StoreArguments) -> PathBuf {
+    let set = || std::env::var_os("INFEROMETER_RUNS").filter(|set| !set.is_empty());
+    arguments.folder.clone().or_else(|| set().map(PathBuf::from)).unwrap_or_else(|| "runs".into())
+}
+
+/// The store in that folder.
 pub(crate) fn store(arguments: &StoreArguments) -> Result<RunStore, Failure> {
-    let folder = arguments
-        .folder
-        .clone()
-        .or_else(|| {
-            std::env::var_os("INFEROMETER_RUNS").filter(|set| !set.is_empty()).map(PathBuf::from)
-        })
-        .unwrap_or_else(|| PathBuf::from("runs"));
-    RunStore::open(folder).map_err(|error| Failure::usage(error.to_string()))
+    RunStore::open(store_folder(arguments)).map_err(Failure::from_usage)
 }
 
 /// Prints a summary as the user wants it.

@@ -16,12 +16,12 @@ use inferometer_report::fmt::load;
 use inferometer_report::lines::hanging;
 use inferometer_report::outline;
 use inferometer_workload::saved::{SavedPlanError, print, save};
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_workload::Ingredients;
 
-use super::run::Planned;
 use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::{Repeat, draft};
 use crate::failure::Failure;
+use crate::measurement::Planned;
 use crate::output;
 use crate::preflight::{counting, preflight};
 use crate::secrets::Secrets;
@@ -36,17 +36,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     if arguments.save.is_some() && ingredients.wants_correction() {
         ask_how_it_counts(&spec, &drafted.secrets, &mut ingredients);
     }
-    let (plan, fingerprints) = make_plan(&spec, &ingredients);
-    let planned = Planned { plan, fingerprints };
+    let planned = Planned::from_ingredients(spec, ingredients);
+    let Planned { spec, ingredients, plan, fingerprints } = &planned;
     if arguments.save.as_deref() == Some(Path::new("-")) {
-        let Planned { plan, fingerprints } = &planned;
-        let printed = print(
-            std::io::stdout().lock(),
-            &spec,
-            ingredients.materials(),
-            fingerprints,
-            plan.as_ref(),
-        );
+        let stdout = std::io::stdout().lock();
+        let printed =
+            print(stdout, spec, ingredients.materials(), fingerprints, plan.as_ref());
         return match printed {
             // A reader that left early has what it wanted.
             Err(SavedPlanError::Unwritable { error, .. })
@@ -59,14 +54,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         };
     }
     if let Some(path) = &arguments.save {
-        let Planned { plan, fingerprints } = &planned;
-        save(path, &spec, ingredients.materials(), fingerprints, plan.as_ref())
+        save(path, spec, ingredients.materials(), fingerprints, plan.as_ref())
             .map_err(|error| Failure::usage(error.to_string()))?;
         output::talk(&format!("saved to {}", path.display()));
     }
     let format = if arguments.json { PageFormat::Json } else { PageFormat::Page };
-    show(&spec, &drafted.repeat, &planned, &ingredients, format)?;
-    Ok(ExitCode::SUCCESS)
+    show(&planned, &drafted.repeat, format)
 }
 
 /// A saved plan is played as it is, so its words must be counted before it is saved. Without a
@@ -93,31 +86,23 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredien
 }
 
 pub(super) fn show(
-    spec: &Spec,
-    repeat: &Repeat,
     planned: &Planned,
-    ingredients: &Ingredients,
+    repeat: &Repeat,
     format: PageFormat,
-) -> Result<(), Failure> {
+) -> Result<ExitCode, Failure> {
     let outlined = Outline::of(planned.plan.as_ref());
-    let materials = ingredients.materials();
-    match format {
-        PageFormat::Json => output::result(&json(spec, repeat, materials, planned, &outlined)),
+    output::result(&match format {
+        PageFormat::Json => json(planned, repeat, &outlined),
         PageFormat::Page | PageFormat::Vllm => {
-            let facts = page(spec, repeat, planned, ingredients);
-            output::result(&format!("{facts}\n{}", outline::render(&outlined)))
+            format!("{}\n{}", page(planned, repeat), outline::render(&outlined))
         }
-    }
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn json(
-    spec: &Spec,
-    repeat: &Repeat,
-    materials: &Materials,
-    planned: &Planned,
-    outlined: &Outline,
-) -> String {
-    let Planned { plan, fingerprints } = planned;
+fn json(planned: &Planned, repeat: &Repeat, outlined: &Outline) -> String {
+    let Planned { spec, ingredients, plan, fingerprints } = planned;
+    let materials = ingredients.materials();
     let requests = plan.bounds().requests;
     let document = serde_json::json!({
         "schema": "inferometer.plan-summary/1",
@@ -134,7 +119,8 @@ fn json(
     format!("{document:#}\n")
 }
 
-fn page(spec: &Spec, repeat: &Repeat, planned: &Planned, ingredients: &Ingredients) -> String {
+fn page(planned: &Planned, repeat: &Repeat) -> String {
+    let Planned { spec, ingredients, .. } = planned;
     let materials = ingredients.materials();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),

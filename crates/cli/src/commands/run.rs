@@ -1,171 +1,81 @@
 //! `inferometer run`: one measurement of one server, or the same several times.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use inferometer_analysis::{SloVerdict, Summary, Verdict, check_slos};
-use inferometer_model::deployment::DeploymentSpec;
-use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::TargetSpec;
-use inferometer_model::{Plan, Spec};
-use inferometer_store::RunStore;
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_runner::measurement::{Planned, Run};
+use inferometer_runner::{Runner, Session};
 
-use super::{page, store};
+use super::{page, store_folder};
 use crate::arguments::{ResultArguments, RunArguments};
-use crate::deployed::{self, Deployed};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
-use crate::live::{self, Live, Server, Session, check_sends_something};
-use crate::measurement::Measured;
-use crate::output;
-use crate::place::Place;
 use crate::requirements::{Judged, Requirements};
-use crate::secrets::Secrets;
 use crate::set::{self, How};
-use crate::signals::begin_session;
+use crate::{output, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     if let Some(simulated) = arguments.simulated() {
         return super::simulate::run(&simulated);
     }
+    let results = &arguments.results;
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
     let Drafted { secrets, repeat, .. } = drafted;
-    check_slos(&spec.slos, spec.workload.streaming)
-        .map_err(|problem| Failure::usage(problem.to_string()))?;
-    let results = &arguments.results;
+    check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repeat.runs && !results.dry_run {
         let restart_timeout = repeat.restart_timeout;
         let how = How::Live { secrets: vec![secrets], restart_timeout };
         return set::begin(set::repeated(spec, &repeat)?, how, results);
     }
     let requirements = Requirements::of(&results.require, &spec)?;
-    let ingredients = Ingredients::gather(&spec)?;
-    let (plan, fingerprints) = make_plan(&spec, &ingredients);
-    let planned = Planned { plan, fingerprints };
+    let deploys = matches!(spec.target, TargetSpec::Deployed(_));
+    let planned = Planned::new(spec)?;
     if results.dry_run {
-        super::plan::show(&spec, &repeat, &planned, &ingredients, results.page.format())?;
-        return Ok(ExitCode::SUCCESS);
+        return super::plan::show(&planned, &repeat, results.page.format());
     }
-    let order = Order { spec: &spec, secrets: &secrets, requirements: &requirements, results };
-    order.carry_out(ingredients, &planned)
-}
-
-/// What would be sent, and its names.
-pub(super) struct Planned {
-    pub(super) plan: Arc<dyn Plan>,
-    pub(super) fingerprints: Fingerprints,
-}
-
-/// A server that is put up for one run.
-#[derive(Clone, Copy)]
-struct Visit<'a> {
-    how: &'a DeploymentSpec,
-    store: &'a RunStore,
-    session: &'a Session,
-}
-
-/// One measurement, with all that is wanted of it.
-struct Order<'a> {
-    spec: &'a Spec,
-    secrets: &'a Secrets,
-    requirements: &'a Requirements,
-    results: &'a ResultArguments,
-}
-
-impl Order<'_> {
-    fn carry_out(&self, ingredients: Ingredients, planned: &Planned) -> Result<ExitCode, Failure> {
-        let Self { spec, secrets, results, .. } = *self;
-        check_sends_something(planned.plan.as_ref())?;
-        let ceiling = live::ceiling(spec);
-        live::check_ceiling(spec, ceiling)?;
-        let store = store(&results.store)?;
-        store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
-        if let TargetSpec::Deployed(how) = &spec.target {
-            let session = begin_session(ceiling, results.quiet)?;
-            let visit = Visit { how, store: &store, session: &session };
-            return self.put_up(&visit, ingredients, planned);
-        }
-        let server = Arc::new(Server::of(spec)?);
-        if !results.quiet {
-            output::talk(&format!("asking {} what it serves …", server.base()));
-        }
-        let live = Live::reach(server, spec, secrets, &ingredients, planned.plan.as_ref())?;
-        let session = begin_session(ceiling, results.quiet)?;
-        session.emit(live.opening(spec));
-        let measured = live.measure(spec, ingredients, Place::alone(&store), &session)?;
-        let exit = self.show(measured, &session)?;
-        Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+    let runner =
+        Runner::from_planned(planned)?.secrets(secrets).store_in(store_folder(&results.store));
+    let session = signals::session(runner.ceiling(), results.quiet);
+    // Until a server that runs already was probed, a signal ends the process at once: there is
+    // nothing to save, and nothing to stop.
+    if deploys {
+        signals::listen(&session)?;
     }
-
-    /// The same with a server of ours, which is taken down whatever happens.
-    fn put_up(
-        &self,
-        visit: &Visit<'_>,
-        ingredients: Ingredients,
-        planned: &Planned,
-    ) -> Result<ExitCode, Failure> {
-        let (spec, Visit { how, store, session }) = (self.spec, *visit);
-        let log = deployed::log_in(store.path());
-        let deployed = Deployed::put_up(spec, self.secrets, &log, session)
-            .map_err(|not_up| not_up.failure(how, &log))?;
-        let server = Arc::new(Server::Deployed(Box::new(deployed)));
-        let reached = Arc::clone(&server);
-        let measured =
-            Live::reach(reached, spec, self.secrets, &ingredients, planned.plan.as_ref()).and_then(
-                |live| {
-                    session.emit(live.opening(spec));
-                    let place = Place::alone(store).with_server_log(&log);
-                    live.measure(spec, ingredients, place, session)
-                },
-            );
-        let stop = measured.as_ref().ok().map(|measured| measured.summary.run.stop);
-        let died = server.deployed().and_then(|deployed| deployed.lost(stop));
-        // What the server says of a refusal is worth more than the refusal.
-        let measured = measured.map_err(|failure| match server.deployed() {
-            Some(deployed) => failure.shown(deployed.last_words()),
-            None => failure,
-        });
-        if let Some(deployed) = server.deployed() {
-            deployed.take_down(session);
-        }
-        let log = match &measured {
-            Ok(measured) => deployed::keep_log(&log, measured.directory.path()),
-            Err(_) => log,
-        };
-        let died = died.map(|found| deployed::failure(&found, how, &log));
-        match (measured, died) {
-            (Ok(measured), died) => {
-                let exit = self.show(measured, session)?;
-                let told = died.filter(|_| session.interruption.exit().is_none());
-                let code = exit.map_or(ExitCode::SUCCESS, ExitCode::from);
-                Ok(told.map_or(code, |failure| output::report(&failure)))
-            }
-            (Err(failure), Some(died)) if !failure.is_interruption() => Err(died),
-            (Err(failure), _) => Err(failure),
-        }
+    let connected = runner.connect(&session)?;
+    if !deploys {
+        signals::listen(&session)?;
     }
-
-    fn show(&self, measured: Measured, session: &Session) -> Result<Option<Exit>, Failure> {
-        let Measured { summary, directory } = measured;
-        let outcomes = self.requirements.judge(std::slice::from_ref(&summary))?;
-        output::result(&page(&summary, &directory, &outcomes, self.results.page.format()))?;
-        // A run that a signal cut short says so first; otherwise the verdict speaks.
-        let cut = session.interruption.exit().filter(|_| summary.run.partial);
-        let exit = cut
-            .or_else(|| exit_of(&summary, self.results.strict))
-            .or_else(|| self.requirements.exit(&outcomes));
-        let told = self.requirements.tell(&[Judged {
-            runs: vec![summary],
-            results: Vec::new(),
-            outcomes,
-        }]);
-        Ok(exit.max(told))
-    }
+    show(connected.measure(&session)?, &requirements, results, &session)
 }
 
-/// What the verdict and the promises say.
+/// Prints the run, judges it, and returns the code to exit with.
+fn show(
+    run: Run,
+    requirements: &Requirements,
+    results: &ResultArguments,
+    session: &Session,
+) -> Result<ExitCode, Failure> {
+    let Run { summary, directory, server_failure } = run;
+    let outcomes = requirements.judge(std::slice::from_ref(&summary))?;
+    output::result(&page(&summary, &directory, &outcomes, results.page.format()))?;
+    let exit =
+        exit_of_run(&summary, results.strict, session).or_else(|| requirements.exit(&outcomes));
+    let told = requirements.tell(&[Judged { runs: vec![summary], results: Vec::new(), outcomes }]);
+    if let Some(failure) = server_failure {
+        return Ok(output::report(&failure));
+    }
+    Ok(exit.max(told).map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// A run that a signal cut short exits with its code; otherwise the verdict decides.
+pub(super) fn exit_of_run(summary: &Summary, strict: bool, session: &Session) -> Option<Exit> {
+    let cut = session.interruption.exit().filter(|_| summary.run.partial);
+    cut.or_else(|| exit_of(summary, strict))
+}
+
+/// The code for the verdict and the SLOs of a run.
 pub(crate) fn exit_of(summary: &Summary, strict: bool) -> Option<Exit> {
     match summary.verdict {
         Verdict::Invalid => Some(Exit::RunInvalid),

@@ -9,18 +9,17 @@ use inferometer_analysis::check_slos;
 use inferometer_model::spec::{ClientDraft, EngineSpec};
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::RunStore;
-use inferometer_workload::{Ingredients, make_plan};
 
-use super::run::{Planned, exit_of};
+use super::run::exit_of_run;
 use super::{page, store};
 use crate::arguments::{
     ExperimentArguments, PageFormat, Records, ResultArguments, VirtualArguments,
 };
 use crate::draft::{Drafted, Repeat, draft};
 use crate::failure::{Exit, Failure};
-use crate::measurement::Measured;
+use crate::location::RunLocation;
+use crate::measurement::{Planned, Run};
 use crate::output;
-use crate::place::Place;
 use crate::requirements::{Judged, Requirements};
 use crate::set::{self, How};
 use crate::signals::begin_session;
@@ -165,10 +164,8 @@ fn check_without_records(
 
 fn show_plans(experiments: &[Experiment], results: &ResultArguments) -> Result<ExitCode, Failure> {
     for Experiment { spec, repeat } in experiments {
-        let ingredients = Ingredients::gather_without_words(spec)?;
-        let (plan, fingerprints) = make_plan(spec, &ingredients);
-        let planned = Planned { plan, fingerprints };
-        super::plan::show(spec, repeat, &planned, &ingredients, results.page.format())?;
+        let planned = Planned::without_words(spec.clone())?;
+        super::plan::show(&planned, repeat, results.page.format())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -210,16 +207,14 @@ impl Simulations<'_> {
             self.show(&simulation_page::page(&told), || told.json())?;
             return Ok(self.exit_without_records(&told));
         };
-        let simulated = self.simulator.record(ready, Place::alone(&store))?;
-        let Measured { summary, directory } = simulated.measured;
+        let simulated = self.simulator.record(ready, RunLocation::in_store(&store))?;
+        let Run { summary, directory, .. } = simulated.measured;
         let outcomes = self.requirements.judge(std::slice::from_ref(&summary))?;
         let text = page(&summary, &directory, &outcomes, self.results.page.format());
         self.show(&text, || Ok(text.trim_end().to_owned()))?;
         let session = self.simulator.session;
         session.talk(&simulated.speed);
-        let interrupted = session.interruption.exit().filter(|_| summary.run.partial);
-        let exit = interrupted
-            .or_else(|| exit_of(&summary, self.results.strict))
+        let exit = exit_of_run(&summary, self.results.strict, session)
             .or_else(|| self.requirements.exit(&outcomes));
         self.judged.push(Judged { runs: vec![summary], results: Vec::new(), outcomes });
         Ok(exit)

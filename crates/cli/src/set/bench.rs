@@ -6,8 +6,8 @@ use inferometer_model::Spec;
 use inferometer_model::campaign::{Condition, Point};
 
 use crate::failure::Failure;
-use crate::measurement::Measured;
-use crate::place::Place;
+use crate::location::RunLocation;
+use crate::measurement::Run;
 
 /// A point with all that it means.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Asked<'a> {
 
 pub(super) trait Bench {
     /// Measures a point.
-    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure>;
+    fn measure(&mut self, asked: &Asked<'_>, place: RunLocation<'_>) -> Result<Run, Failure>;
 
     /// There are no more points: what is only needed to measure may end.
     fn finish(&mut self) {}

@@ -13,8 +13,8 @@ use super::bench::Asked;
 use crate::deployed::{self, Deployed};
 use crate::failure::Failure;
 use crate::live::{Server, Session};
+use crate::location::RunLocation;
 use crate::output;
-use crate::place::Place;
 use crate::secrets::Secrets;
 
 /// At most one server is up: two would share the hardware. It is taken down when this is dropped.
@@ -55,7 +55,7 @@ impl<'session> Keeper<'session> {
         &mut self,
         asked: &Asked<'_>,
         secrets: &Secrets,
-        place: Place<'_>,
+        place: RunLocation<'_>,
     ) -> Result<(), Failure> {
         let TargetSpec::Deployed(how) = &asked.spec.target else {
             self.take_down();
@@ -67,7 +67,7 @@ impl<'session> Keeper<'session> {
         self.take_down();
         let (condition, repetition) = (asked.point.condition, asked.point.repetition);
         let log = deployed::free(&place.deployment_log(condition, repetition));
-        let deployed = match Deployed::put_up(&asked.spec, secrets, &log, self.session) {
+        let deployed = match Deployed::start(&asked.spec, secrets, &log, self.session) {
             Ok(deployed) => deployed,
             Err(not_up) => {
                 if let (Some(set), Some(record)) =
@@ -75,7 +75,7 @@ impl<'session> Keeper<'session> {
                 {
                     note(set, &record);
                 }
-                return Err(not_up.failure(how, &log));
+                return Err(not_up.failure(&asked.spec, &log));
             }
         };
         self.up = Some(Up {
@@ -97,14 +97,14 @@ impl<'session> Keeper<'session> {
     /// Why a run that stopped so has lost its server.
     pub(super) fn lost(&self, stop: Option<RunStop>) -> Option<Failure> {
         let up = self.up.as_ref()?;
-        let found = up.server.deployed()?.lost(stop)?;
-        Some(deployed::failure(&found, &up.how, &up.log))
+        let deployed = up.server.deployed()?;
+        Some(deployed.explain(&deployed.lost(stop)?, &up.log))
     }
 
     pub(super) fn take_down(&mut self) {
         let Some(up) = self.up.take() else { return };
         let Some(deployed) = up.server.deployed() else { return };
-        let departure = deployed.take_down(self.session);
+        let departure = deployed.stop(self.session);
         let Some(set) = up.set else { return };
         let record = DeploymentRecord {
             condition: up.condition,

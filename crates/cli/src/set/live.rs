@@ -10,7 +10,6 @@ use inferometer_model::Spec;
 use inferometer_model::campaign::{CampaignSpec, Condition, Question};
 use inferometer_model::spec::{TargetSpec, Workload};
 use inferometer_report::escape::terminal;
-use inferometer_workload::{Ingredients, make_plan};
 
 use super::bench::{Asked, Bench};
 use super::deployed::Keeper;
@@ -18,9 +17,9 @@ use super::name_of;
 use super::restart::Restart;
 use crate::failure::Failure;
 use crate::live::{Live, Server, Session};
-use crate::measurement::Measured;
+use crate::location::RunLocation;
+use crate::measurement::{Planned, Run};
 use crate::output;
-use crate::place::Place;
 use crate::secrets::Secrets;
 
 pub(super) struct LiveBench<'session> {
@@ -72,9 +71,9 @@ pub(super) fn ask_all(
                 let server = if is_suite(campaign) { &of_suite } else { name };
                 output::talk(&format!("asking {} what it serves …", terminal(server)));
             }
-            let ingredients = Ingredients::gather(spec)?;
-            let server = Arc::new(Server::of(spec)?);
-            side.live = Some(reach(server, spec, &side.secrets, &ingredients)?);
+            let planned = Planned::new(spec.clone())?;
+            let server = Arc::new(Server::new(spec)?);
+            side.live = Some(Arc::new(Live::reach(server, &side.secrets, &planned)?));
         }
         sides.push(side);
     }
@@ -97,8 +96,8 @@ impl<'session> LiveBench<'session> {
     fn renew(
         &mut self,
         asked: &Asked<'_>,
-        ingredients: &Ingredients,
-        place: Place<'_>,
+        planned: &Planned,
+        place: RunLocation<'_>,
     ) -> Result<(), Failure> {
         self.engine = None;
         if is_ours(&asked.spec) {
@@ -106,7 +105,7 @@ impl<'session> LiveBench<'session> {
             return Ok(());
         }
         match (place.restart_log(), self.restart.clone()) {
-            (Some(log), Some(restart)) => self.restart(&restart, asked, ingredients, &log),
+            (Some(log), Some(restart)) => self.restart(&restart, asked, planned, &log),
             (None, _) | (_, None) => Ok(()),
         }
     }
@@ -124,7 +123,7 @@ impl<'session> LiveBench<'session> {
         &mut self,
         restart: &Restart,
         asked: &Asked<'_>,
-        ingredients: &Ingredients,
+        planned: &Planned,
         log: &Path,
     ) -> Result<(), Failure> {
         if asked.kept_since.is_some() {
@@ -136,10 +135,10 @@ impl<'session> LiveBench<'session> {
         let deadline = restart.begin();
         restart.run(&deadline, asked.condition, log, interruption)?;
         loop {
-            let server = Arc::new(Server::of(&asked.spec)?);
-            match reach(server, &asked.spec, &side.secrets, ingredients) {
+            let server = Arc::new(Server::new(&asked.spec)?);
+            match Live::reach(server, &side.secrets, planned) {
                 Ok(live) => {
-                    (side.live, side.spec) = (Some(live), Some(asked.spec.clone()));
+                    (side.live, side.spec) = (Some(Arc::new(live)), Some(asked.spec.clone()));
                     return Ok(());
                 }
                 // A key that is refused now is refused later too.
@@ -158,10 +157,10 @@ impl<'session> LiveBench<'session> {
     }
 
     /// The server of a point, asked what it serves.
-    fn live(&mut self, asked: &Asked<'_>, ingredients: &Ingredients) -> Result<Arc<Live>, Failure> {
+    fn live(&mut self, asked: &Asked<'_>, planned: &Planned) -> Result<Arc<Live>, Failure> {
         if let Some(server) = self.keeper.server() {
             let side = side(&mut self.sides, asked)?;
-            return reach(server, &asked.spec, &side.secrets, ingredients);
+            return Live::reach(server, &side.secrets, planned).map(Arc::new);
         }
         let shared = asked.kept_since.as_ref();
         let known = shared.and_then(|_| Side::answered(&self.sides, &asked.spec));
@@ -179,9 +178,9 @@ impl<'session> LiveBench<'session> {
         }
         let server = match engine {
             Some(engine) => engine,
-            None => Arc::new(Server::of(&asked.spec)?),
+            None => Arc::new(Server::new(&asked.spec)?),
         };
-        let live = reach(Arc::clone(&server), &asked.spec, &side.secrets, ingredients)?;
+        let live = Arc::new(Live::reach(Arc::clone(&server), &side.secrets, planned)?);
         self.engine = Some(server).filter(|_| shared.is_some() && is_ours(&asked.spec));
         Ok(live)
     }
@@ -226,26 +225,16 @@ fn asks_alike(one: &Spec, other: &Spec) -> bool {
         && bare(one) == bare(other)
 }
 
-fn reach(
-    server: Arc<Server>,
-    spec: &Spec,
-    secrets: &Secrets,
-    ingredients: &Ingredients,
-) -> Result<Arc<Live>, Failure> {
-    let (plan, _) = make_plan(spec, ingredients);
-    Live::reach(server, spec, secrets, ingredients, plan.as_ref()).map(Arc::new)
-}
-
 impl Bench for LiveBench<'_> {
-    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure> {
-        let ingredients = Ingredients::gather(&asked.spec)?;
+    fn measure(&mut self, asked: &Asked<'_>, place: RunLocation<'_>) -> Result<Run, Failure> {
+        let planned = Planned::new(asked.spec.clone())?;
         if asked.wants_restart {
-            self.renew(asked, &ingredients, place)?;
+            self.renew(asked, &planned, place)?;
         }
         let secrets = &side(&mut self.sides, asked)?.secrets;
         self.keeper.provide(asked, secrets, place)?;
-        let measured = self.live(asked, &ingredients).and_then(|live| {
-            let measured = live.measure(&asked.spec, ingredients, place, self.session)?;
+        let measured = self.live(asked, &planned).and_then(|live| {
+            let measured = live.measure(planned, place, self.session)?;
             Ok((live, measured))
         });
         // What was measured of a server that ended meanwhile is no result of the set.

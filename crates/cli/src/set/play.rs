@@ -15,8 +15,8 @@ use super::report::Report;
 use super::{Errand, page, points, progress, stored_runs, way_on};
 use crate::commands::run::exit_of;
 use crate::failure::{Exit, Failure};
+use crate::location::RunLocation;
 use crate::output;
-use crate::place::Place;
 use crate::report_files::OfSet;
 use crate::requirements::{Judged, Requirements};
 
@@ -190,7 +190,7 @@ impl<'a> Play<'a> {
         bench.rest(rest)?;
         self.errand.session.talk(&progress::opening(campaign, &self.campaign, point));
         let asked = self.asked(point)?;
-        let place = Place::point(self.errand.store, self.errand.set, point.number);
+        let place = RunLocation::in_set(self.errand.store, self.errand.set, point.number);
         let summary = bench.measure(&asked, place)?.summary;
         self.measured += 1;
         if points::was_cut(&summary) {

@@ -8,8 +8,8 @@ use inferometer_model::Spec;
 use super::bench::{Asked, Bench};
 use crate::failure::Failure;
 use crate::live::Session;
-use crate::measurement::Measured;
-use crate::place::Place;
+use crate::location::RunLocation;
+use crate::measurement::Run;
 use crate::simulation::VirtualEngine;
 use crate::simulator::Simulator;
 
@@ -58,7 +58,7 @@ impl<'session> VirtualBench<'session> {
 }
 
 impl Bench for VirtualBench<'_> {
-    fn measure(&mut self, asked: &Asked<'_>, place: Place<'_>) -> Result<Measured, Failure> {
+    fn measure(&mut self, asked: &Asked<'_>, place: RunLocation<'_>) -> Result<Run, Failure> {
         let mut simulator = self.simulator(asked)?;
         let ready = simulator.make_ready(&asked.spec)?;
         let measured = simulator.record(ready, place)?.measured;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{Verdict, check_slos};
-use inferometer_model::{Observations, Outcome, Spec};
+use inferometer_model::{Observations, Outcome};
 use inferometer_report::{block, escape};
-use inferometer_workload::{Ingredients, WorkloadError, make_plan};
+use inferometer_workload::{Ingredients, WorkloadError};
 
 use crate::arguments::{Definitions, PageFormat, ServeBenchArguments};
 use crate::bench::{Bench, Profiler, ResultFile, theirs, traffic_lines, until_ready};
 use crate::commands::{page, store, talk_of_doubts};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
-use crate::live::{self, Live, Server, Session, check_sends_something};
-use crate::measurement::Measured;
+use crate::live::{self, Live, Server, Session};
+use crate::location::RunLocation;
+use crate::measurement::{Planned, Run};
 use crate::output;
-use crate::place::Place;
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
 
@@ -80,15 +80,18 @@ impl Serve<'_> {
         let file = ResultFile::of(said, bench)?;
         let Drafted { secrets, .. } = drafted;
         let ingredients = Ingredients::gather(&spec).map_err(ungathered)?;
-        let ceiling = live::ceiling(&spec);
-        live::check_ceiling(&spec, ceiling).map_err(theirs)?;
+        let planned = Planned::from_ingredients(spec, ingredients);
+        planned.check_sends_something()?;
+        let spec = &planned.spec;
+        let ceiling = live::ceiling(spec);
+        live::check_ceiling(spec, ceiling).map_err(theirs)?;
         let store = store(&said.report.store)?;
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
         let waits = self.prints_block() && !bench.patience.is_zero();
         if waits {
             output::result("Starting initial single prompt test run...\n")?;
         }
-        let live = self.reach(&spec, &secrets, &ingredients)?;
+        let live = self.reach(&planned, &secrets)?;
         if waits {
             output::result("Initial test run completed.\n")?;
         }
@@ -96,9 +99,9 @@ impl Serve<'_> {
             output::result(&traffic_lines(&said.load, bench.recorded))?;
         }
         let session = begin_session(ceiling, said.report.disable_tqdm)?;
-        session.emit(live.opening(&spec));
+        session.emit(live.opening());
         let profiler = said.report.profile.then(|| Profiler::start(live.target())).transpose()?;
-        let measured = live.measure(&spec, ingredients, Place::alone(&store), &session);
+        let measured = live.measure(planned, RunLocation::in_store(&store), &session);
         // A server is not left profiling, whatever became of the run.
         if let Some(profiler) = profiler {
             profiler.stop();
@@ -107,28 +110,21 @@ impl Serve<'_> {
     }
 
     /// The server, as soon as it is there.
-    fn reach(
-        &self,
-        spec: &Spec,
-        secrets: &Secrets,
-        ingredients: &Ingredients,
-    ) -> Result<Live, Failure> {
-        let (plan, _) = make_plan(spec, ingredients);
-        check_sends_something(plan.as_ref())?;
+    fn reach(&self, planned: &Planned, secrets: &Secrets) -> Result<Live, Failure> {
         let live = until_ready(self.bench.patience, || {
-            let server = Arc::new(Server::of(spec)?);
-            Live::reach(server, spec, secrets, ingredients, plan.as_ref()).map_err(theirs)
+            let server = Arc::new(Server::new(&planned.spec)?);
+            Live::reach(server, secrets, planned).map_err(theirs)
         })?;
         Ok(live.naming_requests(self.bench.request_id_prefix.clone()))
     }
 
     fn show(
         &self,
-        measured: &Measured,
+        measured: &Run,
         file: Option<ResultFile>,
         session: &Session,
     ) -> Result<Option<Exit>, Failure> {
-        let Measured { summary, directory } = measured;
+        let Run { summary, directory, .. } = measured;
         let Bench { figures, .. } = self.bench;
         let observations = directory.read()?.observations;
         let sheet = Sheet::of_vllm_summed(summary, &observations, &figures.of_run);

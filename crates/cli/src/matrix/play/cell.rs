@@ -13,7 +13,7 @@ use super::errand::{Hall, Way};
 use super::ledger::{Known, Ledger};
 use super::{live, progress, virtual_time};
 use crate::failure::Failure;
-use crate::place::Place;
+use crate::location::RunLocation;
 use crate::set::{Found, check_fits, find};
 
 #[derive(Clone, Copy)]
@@ -49,8 +49,8 @@ impl Cell<'_> {
         spec.ok_or_else(|| Failure::internal("a point of a cell that is not listed"))
     }
 
-    pub(super) fn place(&self, point: &Point) -> Place<'_> {
-        Place::point(self.hall.store, self.hall.set, point.number)
+    pub(super) fn place(&self, point: &Point) -> RunLocation<'_> {
+        RunLocation::in_set(self.hall.store, self.hall.set, point.number)
     }
 
     pub(super) fn measured(&self, point: &Point, summary: Summary) {

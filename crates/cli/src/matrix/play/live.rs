@@ -9,7 +9,6 @@ use inferometer_model::journal::RunStop;
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Outcome, Spec};
 use inferometer_study::matrix::Deployment;
-use inferometer_workload::{Ingredients, make_plan};
 
 use super::cell::{Cell, not_measured};
 use super::drain::{self, Drained};
@@ -17,6 +16,7 @@ use super::unfit;
 use crate::deployed::{self, Deployed, Reason};
 use crate::failure::Failure;
 use crate::live::{Live, Server};
+use crate::measurement::Planned;
 use crate::secrets::Secrets;
 use crate::set::{found_nobody, was_cut};
 
@@ -56,7 +56,7 @@ fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Fail
         TargetSpec::Deployed(_) => {
             let Deployment { condition, repetition, .. } = *cell.deployment;
             let log = deployed::free(&cell.hall.set.deployment_log(condition, repetition));
-            let not_up = match Deployed::put_up(spec, secrets, &log, cell.hall.measuring) {
+            let not_up = match Deployed::start(spec, secrets, &log, cell.hall.measuring) {
                 Ok(up) => return Ok(Ok(Server::Deployed(Box::new(up)))),
                 Err(not_up) => *not_up,
             };
@@ -64,16 +64,16 @@ fn put_up(cell: &Cell<'_>, secrets: &Secrets, spec: &Spec) -> Result<PutUp, Fail
                 cell.hall.set.write_deployment(&record)?;
             }
             match not_up.reason {
-                Reason::Stopped(exit) => Err(Failure::interrupted(exit)),
+                Reason::Interrupted(exit) => Err(Failure::interrupted(exit)),
                 Reason::Failed { found, .. } => Ok(Err(found)),
             }
         }
-        TargetSpec::Url(_) => Server::of(spec).map(Ok),
+        TargetSpec::Url(_) => Server::new(spec).map(Ok),
         TargetSpec::Embedded => {
             if let Some(failure) = unfit::reason(&spec.engine)? {
                 return Ok(Err(failure));
             }
-            let started = Server::of(spec);
+            let started = Server::new(spec);
             Ok(started.map_err(|failure| not_started(failure.message().to_owned())))
         }
     }
@@ -133,13 +133,11 @@ impl Up<'_> {
         spec: &Spec,
         drained: &mut Drained,
     ) -> Result<Summary, Failure> {
-        let ingredients = Ingredients::gather(spec)?;
-        let (plan, _) = make_plan(spec, &ingredients);
-        let server = Arc::clone(&self.server);
-        let live = Live::reach(server, spec, self.secrets, &ingredients, plan.as_ref())?;
+        let planned = Planned::new(spec.clone())?;
+        let live = Live::reach(Arc::clone(&self.server), self.secrets, &planned)?;
         let (place, session) = (self.cell.place(point), self.cell.hall.measuring);
         *drained = Drained::Unsaid;
-        let measured = live.measure(spec, ingredients, place, session)?;
+        let measured = live.measure(planned, place, session)?;
         let path = spec.telemetry.as_ref().map(|telemetry| telemetry.path.as_str());
         *drained = drain::until_idle(live.target(), path, &session.interruption);
         Ok(measured.summary)
@@ -172,7 +170,7 @@ impl Up<'_> {
     fn take_down(self, drained: Drained) -> Result<(), Failure> {
         let Cell { hall, deployment, .. } = *self.cell;
         let deployed = self.server.deployed();
-        let mut departure = deployed.and_then(|deployed| deployed.take_down(hall.measuring));
+        let mut departure = deployed.and_then(|deployed| deployed.stop(hall.measuring));
         if let (Drained::Busy, Some(departure)) = (drained, &mut departure) {
             let patience = drain::PATIENCE;
             departure
