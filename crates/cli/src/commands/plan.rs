@@ -15,8 +15,8 @@ use inferometer_report::escape::terminal;
 use inferometer_report::fmt::load;
 use inferometer_report::lines::hanging;
 use inferometer_report::outline;
-use inferometer_workload::saved::{SavedPlanError, print, save};
 use inferometer_workload::Ingredients;
+use inferometer_workload::saved::{SavedPlanError, print, save};
 
 use crate::arguments::{PageFormat, PlanArguments};
 use crate::draft::{Repeat, draft};
@@ -40,8 +40,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let Planned { spec, ingredients, plan, fingerprints } = &planned;
     if arguments.save.as_deref() == Some(Path::new("-")) {
         let stdout = std::io::stdout().lock();
-        let printed =
-            print(stdout, spec, ingredients.materials(), fingerprints, plan.as_ref());
+        let printed = print(stdout, spec, ingredients.materials(), fingerprints, plan.as_ref());
         return match printed {
             // A reader that left early has what it wanted.
             Err(SavedPlanError::Unwritable { error, .. })
