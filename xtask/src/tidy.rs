@@ -9,7 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workload", &["model"]),
     ("load", &["model"]),
     ("target", &["model"]),
-    ("engine", &[]),
+    ("engine", &["model"]),
     ("store", &["model"]),
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),

@@ -22,7 +22,7 @@ use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, DoneMark, Event, Finish, FinishReason, Read, ResponseHead, Usage,
 };
-use inferometer_model::spec::{Lengths, SourceDraft, WorkloadDraft};
+use inferometer_model::spec::{Lengths, SourceTable, TargetTable, WorkloadTable};
 use inferometer_model::{
     Ending, Environment, Moment, Observations, RequestId, RequestRecord, SpecDraft, StartedRequest,
 };
@@ -117,16 +117,15 @@ fn exactly<T>(length: u32) -> Vec<T> {
 }
 
 fn manifest() -> Manifest {
-    let source = SourceDraft {
-        input: Some(Lengths::Fixed(512)),
-        output: Some(Lengths::Fixed(EVENTS)),
-        ..SourceDraft::default()
+    let source = SourceTable {
+        input_tokens: Some(Lengths::Fixed(512)),
+        output_tokens: Some(Lengths::Fixed(EVENTS)),
+        ..SourceTable::default()
     };
     let draft = SpecDraft {
         url: Some("http://127.0.0.1:8000".parse().expect("a URL")),
-        api: Some(Api::Completions),
-        workload: WorkloadDraft { source, ..WorkloadDraft::default() },
-        seed: Some(7),
+        target: TargetTable { api: Some(Api::Completions), ..TargetTable::default() },
+        workload: WorkloadTable { source, seed: Some(7), ..WorkloadTable::default() },
         ..SpecDraft::default()
     };
     Manifest {

@@ -14,7 +14,7 @@ use inferometer_model::plan::{Bounds, Fingerprints};
 use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, DoneMark, Event, Finish, FinishReason, Read, Usage,
 };
-use inferometer_model::spec::{Lengths, LoadShape, SourceDraft, Think, WorkloadDraft};
+use inferometer_model::spec::{Lengths, LoadShape, SourceTable, TargetTable, Think, WorkloadTable};
 use inferometer_model::telemetry::{
     Counters, Dialect, Gauges, Recording, Telemetry, TelemetrySample, Timings,
 };
@@ -221,16 +221,16 @@ pub(crate) fn raised(observations: &Observations) -> Vec<(&'static str, Severity
 fn manifest() -> Manifest {
     let spec = SpecDraft {
         url: Some("http://127.0.0.1:8000".parse().unwrap()),
-        api: Some(Api::Completions),
-        workload: WorkloadDraft {
-            source: SourceDraft {
-                input: Some(Lengths::Fixed(512)),
-                output: Some(Lengths::Fixed(3)),
-                ..SourceDraft::default()
+        target: TargetTable { api: Some(Api::Completions), ..TargetTable::default() },
+        workload: WorkloadTable {
+            source: SourceTable {
+                input_tokens: Some(Lengths::Fixed(512)),
+                output_tokens: Some(Lengths::Fixed(3)),
+                ..SourceTable::default()
             },
-            ..WorkloadDraft::default()
+            seed: Some(7),
+            ..WorkloadTable::default()
         },
-        seed: Some(7),
         metadata: BTreeMap::from([("site".to_owned(), "lab".to_owned())]),
         ..SpecDraft::default()
     }

@@ -22,7 +22,7 @@ use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
-use inferometer_model::spec::{Limits, LoadDraft, SourceDraft, WorkloadDraft};
+use inferometer_model::spec::{Limits, LoadTable, SourceTable, WorkloadTable};
 use inferometer_model::{JournalEntry, Outcome, Plan, SpecDraft};
 use inferometer_target::EngineProcess;
 use inferometer_workload::{Ingredients, make_plan};
@@ -140,19 +140,19 @@ impl Server {
 impl Load {
     fn plan(self) -> Arc<dyn Plan> {
         let draft = SpecDraft {
-            workload: WorkloadDraft {
-                streaming: Some(self.streaming),
-                source: SourceDraft {
-                    input: Some(INPUT_TOKENS.into()),
-                    output: Some(self.output_tokens.into()),
-                    ..SourceDraft::default()
+            workload: WorkloadTable {
+                stream: Some(self.streaming),
+                source: SourceTable {
+                    input_tokens: Some(INPUT_TOKENS.into()),
+                    output_tokens: Some(self.output_tokens.into()),
+                    ..SourceTable::default()
                 },
-                ..WorkloadDraft::default()
+                ..WorkloadTable::default()
             },
-            load: LoadDraft {
+            load: LoadTable {
                 concurrency: Some(self.slots),
                 requests: Some(self.requests),
-                ..LoadDraft::default()
+                ..LoadTable::default()
             },
             ..SpecDraft::default()
         };

@@ -9,7 +9,7 @@ use crate::support;
 use std::path::Path;
 
 use inferometer_model::campaign::Prompts;
-use inferometer_model::spec::EngineSpec;
+use inferometer_model::spec::EngineTable;
 use serde_json::Value;
 
 use support::suites::{Asks, Common, stored, summary};
@@ -38,7 +38,7 @@ const fn asks(
 
 fn played(folder: &Path, vllm_random: bool, prompts: Prompts) -> Value {
     let engine =
-        EngineSpec { profile: Some("mi100x4-devstral-24b".to_owned()), ..EngineSpec::default() };
+        EngineTable { profile: Some("mi100x4-devstral-24b".to_owned()), ..EngineTable::default() };
     let common = Common { engine, url: None, vllm_random, prompts, runs: 1 };
     let set = stored(folder, common.campaign(&SCENARIOS), true);
     let ran = output(&["sweep", "--resume", "latest", "-q"], folder);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use inferometer_model::campaign::Prompts;
-use inferometer_model::spec::EngineSpec;
+use inferometer_model::spec::EngineTable;
 use serde_json::Value;
 
 use support::suites::{Asks, Common, stored, summary};
@@ -22,7 +22,7 @@ const SCENARIOS: [Asks; 2] = [
 
 /// An engine with steps of a millisecond and all the same prompts, so that its cache shows.
 fn common(runs: u32) -> Common {
-    let engine = EngineSpec { step: Some(Duration::from_millis(1)), ..EngineSpec::default() };
+    let engine = EngineTable { step: Some(Duration::from_millis(1)), ..EngineTable::default() };
     Common { engine, url: None, vllm_random: false, prompts: Prompts::Same, runs }
 }
 
@@ -127,7 +127,7 @@ fn a_live_engine_is_kept_through_each_round_and_says_when_it_was_not() {
 fn a_server_of_others_is_asked_once_for_all_scenarios() {
     let engine = Engine::start(&[]);
     let folder = tempfile::tempdir().unwrap();
-    let nothing = EngineSpec::default();
+    let nothing = EngineTable::default();
     let common = Common { url: Some(engine.url()), engine: nothing, ..common(1) };
     let set = stored(folder.path(), common.campaign(&SCENARIOS), false);
     go_on_live(folder.path());

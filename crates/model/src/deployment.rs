@@ -31,6 +31,15 @@ pub enum DeploymentHow {
     Commands(CommandsSpec),
 }
 
+/// The kinds of deployment, by the names that users know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeployKind {
+    Process,
+    Container,
+    Commands,
+}
+
 /// A program on this machine, without a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSpec {

@@ -1,23 +1,21 @@
-//! What the user typed (`SpecDraft`), and all that will run (`Spec`). After `resolve` nobody
-//! checks again.
+//! The tables that a user writes, together a `SpecDraft`, and the `Spec` that they resolve to. After
+//! `resolve` nothing is checked again.
 
 mod bounds;
 mod carries;
-mod client;
 mod devices;
 mod engine;
 mod error;
 mod lengths;
 mod load;
-mod load_check;
-mod load_draft;
+mod load_table;
 mod slo;
-mod telemetry;
+mod target;
+mod text;
 mod workload;
-mod workload_draft;
+mod workload_table;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,50 +23,50 @@ use crate::BaseUrl;
 use crate::deployment::DeploymentSpec;
 use crate::endpoint::Api;
 use crate::observations::{Connections, HttpVersion};
-use bounds::{DURATION_MAX, SEED, WARM_UP_MAX, at_most};
 pub use bounds::{INPUT_TOKENS, OUTPUT_TOKENS, TOKENS_MAX, TURNS_MAX};
-pub use client::{ClientDraft, ClientSpec};
+use bounds::{SEED, WARM_UP_MAX, at_most};
 pub use devices::{DevicesAsked, DevicesAskedError};
-pub use engine::{EngineGeneration, EnginePolicy, EngineSpec};
+pub use engine::{
+    Dtype, EngineGeneration, EngineTable, KvCacheDtype, Quantization, SchedulingPolicy, Spelled,
+    UnknownName,
+};
 pub use error::SpecError;
 pub use lengths::{Lengths, LengthsError};
 pub use load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
-pub use load_draft::{ArrivalsKind, LoadDraft, ThinkKind, Until};
+pub use load_table::{ArrivalsKind, LoadTable, ThinkKind, Until};
 pub use slo::{Limit, Relation, Slo, SloError};
-pub use telemetry::{TelemetryDraft, TelemetrySpec};
+pub use target::{ClientSpec, ClientTable, LimitTable, Limits, Switch, TargetTable, TelemetrySpec};
+pub use text::{CoreList, Grammar, ImageSize, Named, PerSecond, Ramp, Share, Time, Written};
 pub use workload::{
     AdapterChoice, Adapters, BodySpec, Conversations, Counting, DatasetKind, DatasetSpec,
     FixedPrompt, Images, MixPart, PinOutput, Replay, SharedPrefix, Source, SourceKind, Synthetic,
     Ticks, TraceKind, TraceSpec, VllmRandom, Workload,
 };
-pub use workload_draft::{BodyDraft, MixDraft, OWN_FIELDS, SourceDraft, WorkloadDraft};
+pub use workload_table::{
+    BodyTable, MixTable, OWN_FIELDS, SamplingTable, SourceName, SourceTable, WorkloadTable, object,
+};
 
-/// Everything the user may leave out.
+/// Everything the user may leave out. Files that the tables name have been read: `prompt_file` into
+/// `prompt`, `tools` into the extra fields of the body, and the header of a saved plan into `saved`.
 #[derive(Clone, Debug, Default)]
 pub struct SpecDraft {
-    /// `None` is the embedded engine.
+    /// URL of the target; `None` is the embedded engine.
     pub url: Option<BaseUrl>,
-    /// Instead of a URL: how the server is put up.
+    /// How the server is deployed, instead of a URL.
     pub deployment: Option<DeploymentSpec>,
-    /// Which embedded engine, where it is that.
-    pub engine: EngineSpec,
-    pub api: Option<Api>,
-    pub model: Option<String>,
-    pub workload: WorkloadDraft,
-    pub load: LoadDraft,
-    /// What a saved plan says of itself; it is played as it is.
+    pub engine: EngineTable,
+    pub target: TargetTable,
+    pub workload: WorkloadTable,
+    pub load: LoadTable,
+    /// Spec of a saved plan, which is played as it is.
     pub saved: Option<SavedSpec>,
-    pub seed: Option<u64>,
-    /// `None` finds out whether the server keeps connections open.
-    pub connections: Option<Connections>,
-    pub client: ClientDraft,
-    pub limits: Limits,
-    pub telemetry: TelemetryDraft,
+    pub client: ClientTable,
+    /// Cores that the system lets this process use; empty where it does not say.
+    pub cores_allowed: Vec<u32>,
+    pub limits: LimitTable,
     pub slos: Vec<Slo>,
     pub header_names: Vec<String>,
     pub metadata: BTreeMap<String, String>,
-    /// Who tells what the server is: a file, a command, or `local`.
-    pub server_info: Option<String>,
 }
 
 /// What was asked when a plan was saved.
@@ -85,8 +83,8 @@ pub struct SavedSpec {
 pub struct Spec {
     pub target: TargetSpec,
     /// Which embedded engine; says nothing where the target is another server.
-    #[serde(default, skip_serializing_if = "EngineSpec::is_default")]
-    pub engine: EngineSpec,
+    #[serde(default, skip_serializing_if = "EngineTable::is_default")]
+    pub engine: EngineTable,
     pub api: Api,
     /// The model to ask for; `None` takes the first that the server lists (see the endpoint).
     pub model: Option<String>,
@@ -120,55 +118,11 @@ pub enum TargetSpec {
     Deployed(Box<DeploymentSpec>),
 }
 
-/// How long we wait before we call it a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    pub connect: Duration,
-    pub first_token: Duration,
-    pub idle: Duration,
-    pub total: Duration,
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_token: Duration::from_mins(2),
-            idle: Duration::from_mins(1),
-            total: Duration::from_mins(30),
-            drain: Duration::from_secs(30),
-        }
-    }
-}
-
-impl Limits {
-    fn check(&self) -> Result<(), SpecError> {
-        for (name, limit) in [
-            ("--connect-timeout", self.connect),
-            ("--first-token-timeout", self.first_token),
-            ("--idle-timeout", self.idle),
-            ("--total-timeout", self.total),
-        ] {
-            if limit.is_zero() {
-                return Err(SpecError::NoTime(name));
-            }
-            if DURATION_MAX < limit {
-                return Err(SpecError::LimitTooLong(name, DURATION_MAX));
-            }
-        }
-        if DURATION_MAX < self.drain {
-            return Err(SpecError::LimitTooLong("--drain-timeout", DURATION_MAX));
-        }
-        Ok(())
-    }
-}
-
 impl SpecDraft {
     pub fn resolve(self) -> Result<Spec, SpecError> {
         let (api, workload, load, seed) = self.stimulus()?;
         carries::check(api, &workload)?;
-        let client = self.client.resolve()?;
+        let client = self.client.resolve(&self.target, &self.cores_allowed)?;
         self.engine.check()?;
         if self.url.is_some() && !self.engine.is_default() {
             return Err(SpecError::EngineOfUrl);
@@ -179,14 +133,15 @@ impl SpecDraft {
         if self.deployment.is_some() && !self.engine.is_default() {
             return Err(SpecError::DeploymentOfEngine);
         }
-        if self.url.is_none() && self.deployment.is_none() && self.server_info.is_some() {
+        let is_embedded = self.url.is_none() && self.deployment.is_none();
+        if is_embedded && self.target.server_info.is_some() {
             return Err(SpecError::InfoOfEngine);
         }
-        let is_embedded = self.url.is_none() && self.deployment.is_none();
-        check_wire(self.url.as_ref(), is_embedded, &client, self.connections, &load.shape)?;
-        self.limits.check()?;
-        let telemetry = self.telemetry.resolve()?;
-        if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
+        let connections = self.target.connections;
+        check_wire(self.url.as_ref(), is_embedded, &client, connections, &load.shape)?;
+        let limits = self.limits.resolve()?;
+        let telemetry = self.target.telemetry()?;
+        if self.target.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
             return Err(SpecError::EmptyModel);
         }
         Ok(Spec {
@@ -197,42 +152,42 @@ impl SpecDraft {
             },
             engine: self.engine,
             api,
-            model: self.model,
+            model: self.target.model,
             workload,
             load,
             seed,
-            connections: self.connections,
+            connections,
             client,
-            limits: self.limits,
+            limits,
             telemetry,
             slos: self.slos,
             header_names: self.header_names,
             metadata: self.metadata,
-            server_info: self.server_info,
+            server_info: self.target.server_info,
         })
     }
-}
 
-impl SpecDraft {
-    /// What is asked, and when.
+    /// What is sent, and when.
     fn stimulus(&self) -> Result<(Api, Workload, Load, u64), SpecError> {
         let Some(saved) = &self.saved else {
-            let api = self.api.unwrap_or(Api::Chat);
+            let api = self.target.api.unwrap_or(Api::Chat);
+            let seed = self.workload.seed.unwrap_or(SEED);
             let mut workload = self.workload.clone().resolve()?;
             workload.streaming &= api.generates();
             let load = self.load.resolve(matches!(workload.source, Source::Trace(_)))?;
-            return Ok((api, workload, load, self.seed.unwrap_or(SEED)));
+            return Ok((api, workload, load, seed));
         };
-        let path = self.workload.source.saved_plan.clone();
-        let alone = WorkloadDraft {
-            source: SourceDraft { saved_plan: path.clone(), ..SourceDraft::default() },
-            ..WorkloadDraft::default()
+        let path = self.workload.source.plan.clone();
+        let alone = WorkloadTable {
+            source: SourceTable { plan: None, ..self.workload.source.clone() },
+            seed: None,
+            ..self.workload.clone()
         };
         let warm_up = self.load.warm_up;
-        let is_alone = self.workload == alone
-            && self.load == LoadDraft { warm_up, ..LoadDraft::default() }
-            && self.seed.is_none_or(|seed| seed == saved.seed)
-            && self.api.is_none_or(|api| api == saved.api);
+        let is_alone = alone.is_default()
+            && self.load == LoadTable { warm_up, ..LoadTable::default() }
+            && self.workload.seed.is_none_or(|seed| seed == saved.seed)
+            && self.target.api.is_none_or(|api| api == saved.api);
         if !is_alone {
             return Err(SpecError::SavedPlanAlone(saved.api));
         }
@@ -282,6 +237,7 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
+    use std::time::Duration;
 
     use super::*;
 
@@ -299,17 +255,10 @@ mod tests {
     fn nonsense_is_refused_by_name() {
         let refused = |draft: SpecDraft| draft.resolve().unwrap_err();
         let draft = SpecDraft::default;
-        let limits = Limits { total: Duration::ZERO, ..Limits::default() };
+        let limits = LimitTable { total: Some(Duration::ZERO.into()), ..LimitTable::default() };
         assert_eq!(refused(SpecDraft { limits, ..draft() }), SpecError::NoTime("--total-timeout"));
-        let limits = Limits { drain: Duration::MAX, ..Limits::default() };
-        assert_eq!(
-            refused(SpecDraft { limits, ..draft() }),
-            SpecError::LimitTooLong("--drain-timeout", DURATION_MAX)
-        );
-        assert_eq!(
-            refused(SpecDraft { model: Some(" ".into()), ..draft() }),
-            SpecError::EmptyModel
-        );
+        let target = TargetTable { model: Some(" ".into()), ..TargetTable::default() };
+        assert_eq!(refused(SpecDraft { target, ..draft() }), SpecError::EmptyModel);
     }
 
     fn saved(api: Api) -> SavedSpec {
@@ -318,8 +267,8 @@ mod tests {
     }
 
     fn replay(saved: SavedSpec) -> SpecDraft {
-        let source = SourceDraft { saved_plan: Some("p.jsonl".into()), ..SourceDraft::default() };
-        let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+        let source = SourceTable { plan: Some("p.jsonl".into()), ..SourceTable::default() };
+        let workload = WorkloadTable { source, ..WorkloadTable::default() };
         SpecDraft { workload, saved: Some(saved), ..SpecDraft::default() }
     }
 
@@ -337,9 +286,10 @@ mod tests {
 
     #[test]
     fn a_saved_plan_is_played_on_its_own_api() {
-        let other = SpecDraft { api: Some(Api::Completions), ..replay(saved(Api::Chat)) };
+        let on = |api| TargetTable { api: Some(api), ..TargetTable::default() };
+        let other = SpecDraft { target: on(Api::Completions), ..replay(saved(Api::Chat)) };
         assert_eq!(other.resolve(), Err(SpecError::SavedPlanAlone(Api::Chat)));
-        let same = SpecDraft { api: Some(Api::Chat), ..replay(saved(Api::Chat)) };
+        let same = SpecDraft { target: on(Api::Chat), ..replay(saved(Api::Chat)) };
         assert!(same.resolve().unwrap().workload.streaming);
         let whole = replay(saved(Api::Embeddings)).resolve().unwrap();
         assert!(!whole.workload.streaming, "vectors come whole");
@@ -348,7 +298,7 @@ mod tests {
     #[test]
     fn a_saved_plan_takes_another_warm_up_within_bounds() {
         let warmed = |warm_up| {
-            let load = LoadDraft { warm_up: Some(warm_up), ..LoadDraft::default() };
+            let load = LoadTable { warm_up: Some(warm_up), ..LoadTable::default() };
             SpecDraft { load, ..replay(saved(Api::Chat)) }.resolve()
         };
         assert_eq!(warmed(7).unwrap().load.warm_up, 7);

@@ -20,7 +20,9 @@ use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, d
 use inferometer_model::calibration::CalibrationFacts;
 use inferometer_model::fetch::FetchRequest;
 use inferometer_model::observations::UsageAsk;
-use inferometer_model::spec::{ClientSpec, Limits, LoadDraft, SourceDraft, WorkloadDraft};
+use inferometer_model::spec::{
+    ClientSpec, Limits, LoadTable, PerSecond, SourceTable, WorkloadTable,
+};
 use inferometer_model::{Clock, Fetch, JournalEntry, Moment, RequestId, RequestRecord, SpecDraft};
 use inferometer_store::{read_at_most, write_atomically};
 use sha2::{Digest, Sha256};
@@ -404,25 +406,25 @@ impl Client<'_> {
 
 impl Ask {
     fn draft(self) -> SpecDraft {
-        let any = LoadDraft::default();
+        let any = LoadTable::default();
         let load = match self.load {
             Load::ClosedFor { slots, time } => {
-                LoadDraft { concurrency: Some(slots), duration: Some(time), ..any }
+                LoadTable { concurrency: Some(slots), duration: Some(time.into()), ..any }
             }
             Load::Closed { slots, requests } => {
-                LoadDraft { concurrency: Some(slots), requests: Some(requests), ..any }
+                LoadTable { concurrency: Some(slots), requests: Some(requests), ..any }
             }
             Load::OpenFor { rate_per_s, time } => {
-                LoadDraft { rate_per_s: Some(rate_per_s), duration: Some(time), ..any }
+                LoadTable { rate: Some(PerSecond(rate_per_s)), duration: Some(time.into()), ..any }
             }
         };
-        let source = SourceDraft {
-            input: Some(INPUT_TOKENS.into()),
-            output: Some(self.output_tokens.into()),
-            ..SourceDraft::default()
+        let source = SourceTable {
+            input_tokens: Some(INPUT_TOKENS.into()),
+            output_tokens: Some(self.output_tokens.into()),
+            ..SourceTable::default()
         };
-        let streaming = Some(self.streaming);
-        let workload = WorkloadDraft { streaming, source, ..WorkloadDraft::default() };
+        let stream = Some(self.streaming);
+        let workload = WorkloadTable { stream, source, ..WorkloadTable::default() };
         SpecDraft { workload, load, ..SpecDraft::default() }
     }
 }

@@ -1,70 +1,21 @@
-//! The embedded engine that an experiment asks for: as the engine's own choice, and as the flags of
-//! `inferometer engine`.
+//! The embedded engine of an experiment: as a profile, and as the flags of `inferometer engine`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_engine::metrics::MetricNames;
-use inferometer_engine::profile;
-use inferometer_engine::profile::{Choice, Profile, ProfileError, UnknownWord};
+use inferometer_engine::profile::{Profile, ProfileError};
 use inferometer_engine::scheduler::tokens::mix;
 use inferometer_engine::{EngineError, EngineOptions, ServeOptions, Stop, StopHandle, serve};
-use inferometer_model::spec::{EngineGeneration, EnginePolicy, EngineSpec};
+use inferometer_model::spec::{EngineTable, Grammar};
 use inferometer_model::{BaseUrl, Spec};
 use inferometer_target::EngineProcess;
+use serde_json::Value;
 
 use crate::failure::Failure;
-
-/// What was asked for, in the words of profiles.
-pub fn choice(spec: &EngineSpec) -> Result<Choice, Failure> {
-    let spec = spec.clone();
-    Ok(Choice {
-        profile: spec.profile,
-        hardware: spec.hardware,
-        model: spec.model,
-        tp: spec.tp,
-        pp: spec.pp,
-        dtype: word("--dtype", spec.dtype)?,
-        quantization: word("--quantization", spec.quantization)?,
-        kv_cache_dtype: word("--kv-cache-dtype", spec.kv_cache_dtype)?,
-        gpu_memory_utilization: spec.gpu_memory_utilization,
-        max_model_len: spec.max_model_len,
-        max_num_seqs: spec.max_num_seqs,
-        max_num_batched_tokens: spec.max_num_batched_tokens,
-        long_prefill_token_threshold: spec.long_prefill_token_threshold,
-        block_size: spec.block_size,
-        num_gpu_blocks_override: spec.num_gpu_blocks_override,
-        enable_prefix_caching: spec.enable_prefix_caching,
-        enable_chunked_prefill: spec.enable_chunked_prefill,
-        scheduling_policy: spec.scheduling_policy.map(|policy| match policy {
-            EnginePolicy::Fcfs => profile::SchedulingPolicy::Fcfs,
-            EnginePolicy::Priority => profile::SchedulingPolicy::Priority,
-        }),
-        async_scheduling: spec.async_scheduling,
-        generation: spec.generation.map(|generation| match generation {
-            EngineGeneration::V0 => profile::EngineGeneration::V0,
-            EngineGeneration::V1 => profile::EngineGeneration::V1,
-        }),
-        num_scheduler_steps: spec.num_scheduler_steps,
-        enforce_eager: spec.enforce_eager,
-        noise: spec.noise,
-        seed: spec.seed,
-    })
-}
-
-fn word<T: FromStr<Err = UnknownWord>>(
-    flag: &str,
-    said: Option<String>,
-) -> Result<Option<T>, Failure> {
-    let read = |text: String| {
-        text.parse().map_err(|error: UnknownWord| Failure::usage(format!("{flag}: {error}")))
-    };
-    said.map(read).transpose()
-}
 
 /// What the engine's noise is drawn from in a run: the run's own seed, so that repeated runs differ
 /// as those of a server do. An engine with a seed has other noise in all of them.
@@ -76,11 +27,11 @@ pub fn noise_seed(spec: &Spec) -> u64 {
 const STEP_MAX: Duration = Duration::from_secs(10_000);
 
 /// The profile that was asked for, or why no engine can be so.
-pub fn profile(spec: &EngineSpec) -> Result<Profile, Failure> {
+pub fn profile(spec: &EngineTable) -> Result<Profile, Failure> {
     if let Some(step) = spec.step.filter(|step| STEP_MAX < *step) {
         return Err(Failure::usage(format!("--engine-step {step:?} is longer than {STEP_MAX:?}")));
     }
-    Profile::compose(&choice(spec)?).map_err(|error| refusal(&error))
+    Profile::compose(spec).map_err(|error| refusal(&error))
 }
 
 /// The arithmetic of a model that does not fit has lines of its own.
@@ -91,25 +42,20 @@ pub fn refusal(error: &ProfileError) -> Failure {
     Failure::usage(first).shown(lines.map(str::to_owned).collect())
 }
 
-/// The same as flags of the live engine: each key by its own name. What is on by itself can only be
-/// switched off there, and what is off only on.
-pub fn flags(spec: &EngineSpec) -> Result<Vec<String>, Failure> {
-    let tree = serde_json::to_value(EngineSpec { step: None, ..spec.clone() })
-        .map_err(|error| Failure::internal(format!("[engine]: {error}")))?;
-    let keys = tree.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let of_keys = keys.map(|(key, value)| {
+/// The options as flags of `inferometer engine`, each key by its own name.
+pub fn flags(engine: &EngineTable) -> Vec<String> {
+    let flag = |(key, value): (String, Value)| {
         let name = key.replace('_', "-");
-        match value.as_bool() {
-            Some(true) => format!("--{name}"),
-            Some(false) => format!("--no-{name}"),
-            None => {
-                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                format!("--{name}={text}")
-            }
+        match value {
+            Value::Bool(true) => format!("--{name}"),
+            Value::Bool(false) => format!("--no-{name}"),
+            Value::String(text) => format!("--{name}={text}"),
+            other => format!("--{name}={other}"),
         }
-    });
-    let step = spec.step.map(|step| format!("--step={}s", step.as_secs_f64()));
-    Ok(of_keys.chain(step).collect())
+    };
+    let rest = EngineTable { step: None, ..engine.clone() };
+    let step = engine.step.map(|step| format!("--step={}", step.write()));
+    rest.entries().into_iter().map(flag).chain(step).collect()
 }
 
 /// The program whose `engine` command runs engines, if they are to be processes of their own.
@@ -134,7 +80,7 @@ pub enum Engine {
 impl Engine {
     /// The engine that a spec asks for. What cannot be served is refused with an explanation.
     pub fn for_spec(spec: &Spec) -> Result<Self, Failure> {
-        let engine = EngineSpec { seed: Some(noise_seed(spec)), ..spec.engine.clone() };
+        let engine = EngineTable { seed: Some(noise_seed(spec)), ..spec.engine.clone() };
         let profile = profile(&engine)?;
         let default = ServeOptions::default();
         let serve = ServeOptions {
@@ -146,7 +92,7 @@ impl Engine {
         };
         let seed = engine.seed.unwrap_or_default();
         let options = EngineOptions { serve, seed, ..EngineOptions::default() };
-        Self::start(options, flags(&engine)?)
+        Self::start(options, flags(&engine))
     }
 
     /// Starts an engine with these options; the flags say the same to a child process.
@@ -210,11 +156,13 @@ impl Drop for EngineThread {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_model::spec::EngineGeneration;
+
     use super::*;
 
     #[test]
     fn every_key_becomes_its_flag() {
-        let spec = EngineSpec {
+        let spec = EngineTable {
             profile: Some("h100".to_owned()),
             tp: Some(2),
             enable_prefix_caching: Some(false),
@@ -222,9 +170,9 @@ mod tests {
             async_scheduling: Some(true),
             generation: Some(EngineGeneration::V0),
             step: Some(Duration::from_millis(25)),
-            ..EngineSpec::default()
+            ..EngineTable::default()
         };
-        let mut flags = flags(&spec).unwrap();
+        let mut flags = flags(&spec);
         flags.sort();
         let wanted = [
             "--async-scheduling",
@@ -236,13 +184,6 @@ mod tests {
             "--tp=2",
         ];
         assert_eq!(flags, wanted);
-        assert_eq!(super::flags(&EngineSpec::default()).unwrap(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_unknown_word_is_refused_with_its_flag_and_the_known_ones() {
-        let spec = EngineSpec { dtype: Some("int3".to_owned()), ..EngineSpec::default() };
-        let refused = format!("{:?}", choice(&spec).unwrap_err());
-        assert!(refused.contains("--dtype") && refused.contains("bfloat16"), "{refused}");
+        assert_eq!(super::flags(&EngineTable::default()), Vec::<String>::new());
     }
 }

@@ -4,10 +4,10 @@
 //! ```
 //! use inferometer_runner::Runner;
 //! use inferometer_runner::model::SpecDraft;
-//! use inferometer_runner::model::spec::LoadDraft;
+//! use inferometer_runner::model::spec::LoadTable;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let load = LoadDraft { concurrency: Some(4), requests: Some(20), ..LoadDraft::default() };
+//! let load = LoadTable { concurrency: Some(4), requests: Some(20), ..LoadTable::default() };
 //! // Without a URL the embedded engine is measured.
 //! let spec = SpecDraft { load, ..SpecDraft::default() }.resolve()?;
 //! let folder = std::env::temp_dir().join("inferometer-example");

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use inferometer_engine::profile::Profile;
 use inferometer_model::Spec;
 use inferometer_model::deployment::{DeploymentFacts, DeploymentHow};
-use inferometer_model::spec::{EngineSpec, TargetSpec};
+use inferometer_model::spec::{EngineTable, TargetSpec};
 use inferometer_model::system::{KnownBy, ServerFacts};
 use inferometer_target::{deploy, system};
 
@@ -23,7 +23,7 @@ pub fn find(
     // Vendors' tools take their time: now, and not between a warm-up and its run.
     let own = environment::machine();
     if spec.target == TargetSpec::Embedded {
-        let flags = embedded::flags(&spec.engine)?;
+        let flags = embedded::flags(&spec.engine);
         let words = [&["inferometer engine --mode serve".to_owned()], &flags[..]].concat();
         let start_command = Some(words.join(" "));
         return Ok(ServerFacts { start_command, ..of_engine(&spec.engine)? });
@@ -80,7 +80,7 @@ const HOW_TO_TELL: &str = "a file has keys such as software, version, start_comm
                            it runs on";
 
 /// The embedded engine pretends to have hardware, and says which.
-pub fn of_engine(spec: &EngineSpec) -> Result<ServerFacts, Failure> {
+pub fn of_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
     let profile = embedded::profile(spec)?;
     Ok(ServerFacts {
         software: Some("Inferometer engine".to_owned()),

@@ -9,8 +9,9 @@ use std::time::Duration;
 use inferometer_model::endpoint::Api;
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{
-    AdapterChoice, ArrivalsKind, BodyDraft, LoadDraft, MixDraft, RampCurve, RampSegment,
-    SourceDraft, ThinkKind, Until, WorkloadDraft,
+    AdapterChoice, ArrivalsKind, BodyTable, ImageSize, LoadTable, MixTable, PerSecond, Ramp,
+    RampCurve, RampSegment, SourceTable, TargetTable, ThinkKind, Time, Until, WorkloadTable,
+    Written,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
 use inferometer_workload::{Ingredients, make_plan};
@@ -27,17 +28,17 @@ fn drafts() -> Vec<(&'static str, SpecDraft)> {
     let draft = SpecDraft::default;
     let mut drafts = vec![
         ("defaults", draft()),
-        ("another seed", SpecDraft { seed: Some(2), ..draft() }),
-        ("completions", SpecDraft { api: Some(Api::Completions), ..draft() }),
+        ("another seed", seeded(2)),
+        ("completions", SpecDraft { target: completions(), ..draft() }),
         ("not streamed", SpecDraft { workload: not_streamed(), ..draft() }),
         ("lengths", SpecDraft { workload: lengths("9", "3"), ..draft() }),
     ];
     drafts.extend(sources().into_iter().map(|(name, source)| {
-        let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+        let workload = WorkloadTable { source, ..WorkloadTable::default() };
         (name, SpecDraft { workload, ..draft() })
     }));
     drafts.extend(bodies().into_iter().map(|(name, body)| {
-        let workload = WorkloadDraft { body, ..WorkloadDraft::default() };
+        let workload = WorkloadTable { body, ..WorkloadTable::default() };
         (name, SpecDraft { workload, ..draft() })
     }));
     drafts.push(("mix", SpecDraft { workload: mix(), ..draft() }));
@@ -46,29 +47,38 @@ fn drafts() -> Vec<(&'static str, SpecDraft)> {
     drafts
 }
 
-fn not_streamed() -> WorkloadDraft {
-    WorkloadDraft { streaming: Some(false), ..WorkloadDraft::default() }
+fn completions() -> TargetTable {
+    TargetTable { api: Some(Api::Completions), ..TargetTable::default() }
 }
 
-fn lengths(input: &str, output: &str) -> WorkloadDraft {
-    let source = SourceDraft {
-        input: Some(input.parse().unwrap()),
-        output: Some(output.parse().unwrap()),
-        ..SourceDraft::default()
+fn seeded(seed: u64) -> SpecDraft {
+    let workload = WorkloadTable { seed: Some(seed), ..WorkloadTable::default() };
+    SpecDraft { workload, ..SpecDraft::default() }
+}
+
+fn not_streamed() -> WorkloadTable {
+    WorkloadTable { stream: Some(false), ..WorkloadTable::default() }
+}
+
+fn lengths(input: &str, output: &str) -> WorkloadTable {
+    let source = SourceTable {
+        input_tokens: Some(input.parse().unwrap()),
+        output_tokens: Some(output.parse().unwrap()),
+        ..SourceTable::default()
     };
-    WorkloadDraft { source, ..WorkloadDraft::default() }
+    WorkloadTable { source, ..WorkloadTable::default() }
 }
 
-fn sources() -> Vec<(&'static str, SourceDraft)> {
-    let source = SourceDraft::default;
+fn sources() -> Vec<(&'static str, SourceTable)> {
+    let source = SourceTable::default;
     let lengths = |text: &str| Some(text.parse().unwrap());
-    let turns = SourceDraft { turns: lengths("uniform:2..6"), ..source() };
+    let turns = SourceTable { turns: lengths("uniform:2..6"), ..source() };
     let mut sources = vec![
-        ("fixed prompt", SourceDraft { prompt: Some("Tell me a story.".to_owned()), ..source() }),
-        ("prefix", SourceDraft { prefix_tokens: Some(100), ..source() }),
+        ("fixed prompt", SourceTable { prompt: Some("Tell me a story.".to_owned()), ..source() }),
+        ("prefix", SourceTable { prefix_tokens: Some(100), ..source() }),
         (
             "popular prefixes",
-            SourceDraft {
+            SourceTable {
                 prefix_tokens: Some(100),
                 prefixes: Some(20),
                 prefix_zipf: Some(1.1),
@@ -77,95 +87,100 @@ fn sources() -> Vec<(&'static str, SourceDraft)> {
         ),
         (
             "conversations",
-            SourceDraft {
-                turn_think_time: Some(Duration::from_secs(3)),
+            SourceTable {
+                turn_think_time: Some(Duration::from_secs(3).into()),
                 turn_think: Some(ThinkKind::Exponential),
                 ..turns.clone()
             },
         ),
-        ("conversations with a system", SourceDraft { prefix_tokens: Some(50), ..turns }),
+        ("conversations with a system", SourceTable { prefix_tokens: Some(50), ..turns }),
     ];
     for written in
         ["512±20%", "uniform:9..99", "normal:512,99", "lognormal:512,0.8", "zipf:1.2,16..4096"]
     {
-        sources.push((written, SourceDraft { input: lengths(written), ..source() }));
+        sources.push((written, SourceTable { input_tokens: lengths(written), ..source() }));
     }
     let output = lengths("histogram:128=3,512=1");
-    sources.push(("histogram", SourceDraft { output, ..source() }));
+    sources.push(("histogram", SourceTable { output_tokens: output, ..source() }));
     sources
 }
 
-fn bodies() -> Vec<(&'static str, BodyDraft)> {
-    let body = BodyDraft::default;
+fn bodies() -> Vec<(&'static str, BodyTable)> {
+    let body = BodyTable::default;
     let temperature = ("temperature".to_owned(), serde_json::json!(0.7));
-    let adapters = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let lora = Some(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]);
     vec![
-        ("fields", BodyDraft { fields: [temperature].into_iter().collect(), ..body() }),
-        ("pictures", BodyDraft { images: Some(1), image_size: Some((16, 8)), ..body() }),
+        ("fields", BodyTable { extra: Some([temperature].into_iter().collect()), ..body() }),
+        ("pictures", BodyTable { images: Some(1), image_size: Some(ImageSize(16, 8)), ..body() }),
         (
             "adapters",
-            BodyDraft { adapters, adapter_choice: Some(AdapterChoice::Zipf(1.0)), ..body() },
+            BodyTable { lora, lora_choice: Some(AdapterChoice::Zipf(1.0).into()), ..body() },
         ),
     ]
 }
 
-fn mix() -> WorkloadDraft {
-    let part = |name: &str, weight, input: &str| MixDraft {
+fn mix() -> WorkloadTable {
+    let part = |name: &str, weight, input: &str| MixTable {
         name: Some(name.to_owned()),
         weight: Some(weight),
-        source: SourceDraft { input: Some(input.parse().unwrap()), ..SourceDraft::default() },
+        source: SourceTable {
+            input_tokens: Some(input.parse().unwrap()),
+            ..SourceTable::default()
+        },
     };
-    WorkloadDraft {
+    WorkloadTable {
         mix: vec![part("short", 3.0, "64"), part("long", 1.0, "uniform:512..1024")],
-        ..WorkloadDraft::default()
+        ..WorkloadTable::default()
     }
 }
 
-const MINUTE: Option<Duration> = Some(Duration::from_mins(1));
+const MINUTE: Option<Time> = Some(Written(Duration::from_mins(1)));
 
-fn closed_loads() -> Vec<(&'static str, LoadDraft)> {
-    let load = LoadDraft::default;
-    let think_time = Some(Duration::from_secs(2));
-    let both = LoadDraft { requests: Some(300), duration: MINUTE, ..load() };
+fn closed_loads() -> Vec<(&'static str, LoadTable)> {
+    let load = LoadTable::default;
+    let think_time = Some(Duration::from_secs(2).into());
+    let both = LoadTable { requests: Some(300), duration: MINUTE, ..load() };
     vec![
-        ("concurrency", LoadDraft { concurrency: Some(64), ..load() }),
-        ("by time", LoadDraft { duration: MINUTE, ..load() }),
+        ("concurrency", LoadTable { concurrency: Some(64), ..load() }),
+        ("by time", LoadTable { duration: MINUTE, ..load() }),
         ("until both", both.clone()),
-        ("until the first", LoadDraft { until: Some(Until::First), ..both }),
-        ("think time", LoadDraft { think_time, ..load() }),
+        ("until the first", LoadTable { until: Some(Until::First), ..both }),
+        ("think time", LoadTable { think_time, ..load() }),
         (
             "exponential think time",
-            LoadDraft { think_time, think: Some(ThinkKind::Exponential), ..load() },
+            LoadTable { think_time, think: Some(ThinkKind::Exponential), ..load() },
         ),
-        ("warm-up", LoadDraft { warm_up: Some(16), ..load() }),
+        ("warm-up", LoadTable { warm_up: Some(16), ..load() }),
     ]
 }
 
-fn open_loads() -> Vec<(&'static str, LoadDraft)> {
-    let load = LoadDraft::default;
-    let open = LoadDraft { rate_per_s: Some(7.5), ..load() };
+fn open_loads() -> Vec<(&'static str, LoadTable)> {
+    let load = LoadTable::default;
+    let open = LoadTable { rate: Some(PerSecond(7.5)), ..load() };
     let segment = |from_per_s, to_per_s, seconds| RampSegment {
         from_per_s,
         to_per_s,
         over: Duration::from_secs(seconds),
     };
-    let ramp =
-        LoadDraft { ramp: Some(vec![segment(2.0, 20.0, 60), segment(20.0, 5.0, 30)]), ..load() };
+    let ramp = LoadTable {
+        ramp: Some(Ramp(vec![segment(2.0, 20.0, 60), segment(20.0, 5.0, 30)])),
+        ..load()
+    };
     vec![
         ("poisson", open.clone()),
-        ("poisson by time", LoadDraft { duration: MINUTE, ..open.clone() }),
-        ("constant", LoadDraft { arrivals: Some(ArrivalsKind::Constant), ..open.clone() }),
-        ("gamma, bursty", LoadDraft { burstiness: Some(0.3), ..open.clone() }),
-        ("gamma, even", LoadDraft { burstiness: Some(40.0), ..open.clone() }),
-        ("capped", LoadDraft { max_concurrency: Some(16), ..open.clone() }),
-        ("open until both", LoadDraft { requests: Some(300), duration: MINUTE, ..open.clone() }),
-        ("at once", LoadDraft { rate_per_s: Some(f64::INFINITY), ..load() }),
+        ("poisson by time", LoadTable { duration: MINUTE, ..open.clone() }),
+        ("constant", LoadTable { arrivals: Some(ArrivalsKind::Constant), ..open.clone() }),
+        ("gamma, bursty", LoadTable { burstiness: Some(0.3), ..open.clone() }),
+        ("gamma, even", LoadTable { burstiness: Some(40.0), ..open.clone() }),
+        ("capped", LoadTable { max_concurrency: Some(16), ..open.clone() }),
+        ("open until both", LoadTable { requests: Some(300), duration: MINUTE, ..open.clone() }),
+        ("at once", LoadTable { rate: Some(PerSecond(f64::INFINITY)), ..load() }),
         ("ramp", ramp.clone()),
         (
             "exponential ramp",
-            LoadDraft { ramp_curve: Some(RampCurve::Exponential), ..ramp.clone() },
+            LoadTable { ramp_curve: Some(RampCurve::Exponential), ..ramp.clone() },
         ),
-        ("bursty ramp", LoadDraft { burstiness: Some(0.3), ..ramp }),
+        ("bursty ramp", LoadTable { burstiness: Some(0.3), ..ramp }),
     ]
 }
 
@@ -194,7 +209,7 @@ const CONSTANT: [u64; 5] = [0, 133_333_333, 266_666_667, 6_666_666_667, 13_200_0
 #[test]
 fn arrivals_of_the_first_shapes_never_move() {
     let moments = |arrivals| {
-        let load = LoadDraft { rate_per_s: Some(7.5), arrivals, ..LoadDraft::default() };
+        let load = LoadTable { rate: Some(PerSecond(7.5)), arrivals, ..LoadTable::default() };
         let plan = made(&SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap()).0;
         [0, 1, 2, 50, 99].map(|id| match plan.request(RequestId(id)).unwrap().release {
             Release::At(moment) => moment.as_nanos(),
@@ -207,8 +222,8 @@ fn arrivals_of_the_first_shapes_never_move() {
 
 #[test]
 fn the_seed_changes_the_plan_and_not_the_workload() {
-    let one = fingerprints(SpecDraft { seed: Some(1), ..SpecDraft::default() });
-    let two = fingerprints(SpecDraft { seed: Some(2), ..SpecDraft::default() });
+    let one = fingerprints(seeded(1));
+    let two = fingerprints(seeded(2));
     assert_eq!(one.workload, two.workload);
     assert_ne!(one.plan, two.plan);
 }
@@ -223,7 +238,7 @@ fn every_difference_in_what_is_asked_changes_the_workload() {
 #[test]
 fn another_arrival_process_keeps_the_prompts() {
     let closed = SpecDraft::default().resolve().unwrap();
-    let load = LoadDraft { rate_per_s: Some(5.0), ..LoadDraft::default() };
+    let load = LoadTable { rate: Some(PerSecond(5.0)), ..LoadTable::default() };
     let open = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
     let (closed, open) = (made(&closed).0, made(&open).0);
     for id in 0..100 {

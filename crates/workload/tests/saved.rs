@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use inferometer_model::plan::Fingerprints;
-use inferometer_model::spec::{LoadDraft, MixDraft, SourceDraft, Until, WorkloadDraft};
+use inferometer_model::spec::{LoadTable, MixTable, PerSecond, SourceTable, Until, WorkloadTable};
 use inferometer_model::{Plan, RequestId, Spec, SpecDraft};
 use inferometer_workload::saved::{SavedPlan, SavedPlanError, read_header, save};
 use inferometer_workload::{Ingredients, WorkloadError, make_plan};
 use serde_json::{Value, json};
 
 fn conversations() -> SpecDraft {
-    let source = SourceDraft {
+    let source = SourceTable {
         turns: Some("uniform:1..4".parse().unwrap()),
         prefix_tokens: Some(20),
-        ..SourceDraft::default()
+        ..SourceTable::default()
     };
-    let load = LoadDraft { rate_per_s: Some(5.0), requests: Some(50), ..LoadDraft::default() };
-    let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+    let load = LoadTable { rate: Some(PerSecond(5.0)), requests: Some(50), ..LoadTable::default() };
+    let workload = WorkloadTable { source, ..WorkloadTable::default() };
     SpecDraft { workload, load, ..SpecDraft::default() }
 }
 
@@ -39,8 +39,8 @@ fn saved_at(folder: &Path, draft: SpecDraft) -> (PathBuf, Arc<dyn Plan>, Fingerp
 /// The spec of a run that plays a saved plan.
 fn replay(path: &Path) -> Spec {
     let header = read_header(path).unwrap();
-    let source = SourceDraft { saved_plan: Some(path.to_owned()), ..SourceDraft::default() };
-    let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+    let source = SourceTable { plan: Some(path.to_owned()), ..SourceTable::default() };
+    let workload = WorkloadTable { source, ..WorkloadTable::default() };
     let saved = Some(header.spec());
     SpecDraft { workload, saved, ..SpecDraft::default() }.resolve().unwrap()
 }
@@ -145,7 +145,7 @@ fn said_of(draft: SpecDraft, edit: impl FnOnce(&mut Vec<Value>)) -> String {
 }
 
 fn closed() -> SpecDraft {
-    let load = LoadDraft { requests: Some(4), ..LoadDraft::default() };
+    let load = LoadTable { requests: Some(4), ..LoadTable::default() };
     SpecDraft { load, ..SpecDraft::default() }
 }
 
@@ -242,7 +242,7 @@ fn lengths_and_parts_are_bounded() {
     }
     let said = said_of(closed(), |lines| lines[1]["part"] = json!(1));
     assert_said(&said, "line 2", "part 1 is not there: the workload has 1");
-    let mix = WorkloadDraft { mix: vec![MixDraft::default(); 2], ..WorkloadDraft::default() };
+    let mix = WorkloadTable { mix: vec![MixTable::default(); 2], ..WorkloadTable::default() };
     let mix = SpecDraft { workload: mix, ..closed() };
     let played = said_of(mix.clone(), |lines| lines[1]["part"] = json!(1));
     assert_eq!(played, "nothing");
@@ -263,7 +263,7 @@ fn the_end_is_the_end_and_comes_after_something() {
 #[test]
 fn a_plan_that_was_played_can_be_saved_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mix = WorkloadDraft { mix: vec![MixDraft::default(); 2], ..WorkloadDraft::default() };
+    let mix = WorkloadTable { mix: vec![MixTable::default(); 2], ..WorkloadTable::default() };
     let (path, plan, fingerprints) =
         saved_at(folder.path(), SpecDraft { workload: mix, ..SpecDraft::default() });
     let parts = (0..100).filter(|id| plan.request(RequestId(*id)).unwrap().part == 1).count();
@@ -297,8 +297,8 @@ fn what_could_not_be_read_is_not_saved() {
     let dataset = data.path().join("pictures.jsonl");
     let line = r#"{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}"#;
     std::fs::write(&dataset, line).unwrap();
-    let source = SourceDraft { dataset: Some(dataset), ..SourceDraft::default() };
-    let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+    let source = SourceTable { dataset: Some(dataset), ..SourceTable::default() };
+    let workload = WorkloadTable { source, ..WorkloadTable::default() };
     let spec = SpecDraft { workload, ..closed() }.resolve().unwrap();
     let ingredients = Ingredients::gather(&spec).unwrap();
     let (plan, fingerprints) = make_plan(&spec, &ingredients);
@@ -309,10 +309,10 @@ fn what_could_not_be_read_is_not_saved() {
 
 #[test]
 fn a_plan_without_an_end_cannot_be_saved() {
-    let time = Some(std::time::Duration::from_secs(5));
-    let by_time = LoadDraft { duration: time, ..LoadDraft::default() };
+    let time = Some(std::time::Duration::from_secs(5).into());
+    let by_time = LoadTable { duration: time, ..LoadTable::default() };
     let until = Some(Until::First);
-    let until_first = LoadDraft { requests: Some(9), until, ..by_time.clone() };
+    let until_first = LoadTable { requests: Some(9), until, ..by_time.clone() };
     for load in [by_time, until_first] {
         let spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
         let ingredients = Ingredients::gather(&spec).unwrap();

@@ -115,7 +115,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use inferometer_model::campaign::{Cell, Level, MatrixModel, Preset};
-    use inferometer_model::spec::FixedPrompt;
+    use inferometer_model::spec::{Dtype, FixedPrompt};
     use serde_json::json;
 
     use super::*;
@@ -151,7 +151,7 @@ mod tests {
         spec.workload.source = Source::Fixed(FixedPrompt { prompt, output });
         spec.workload.body.fields = Map::from_iter([("temperature".to_owned(), json!(0.7))]);
         spec.engine.hardware = Some("h100-pcie".to_owned());
-        spec.engine.dtype = Some("half".to_owned());
+        spec.engine.dtype = Some(Dtype::Half.into());
         spec.engine.max_model_len = Some(context);
         spec
     }

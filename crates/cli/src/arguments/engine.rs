@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use inferometer_engine::profile::{
-    Dtype, EngineGeneration, KvCacheDtype, Quantization, SchedulingPolicy,
-};
-
-use super::target::ClientTable;
-use crate::duration;
+use inferometer_model::spec::{ClientTable, EngineTable, Grammar};
 
 #[derive(Args, Debug)]
 pub(crate) struct CalibrateArguments {
@@ -26,6 +21,26 @@ pub(crate) struct CalibrateArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    mut_arg("engine_model", |model| model
+        .long("model")
+        .value_name("NAME")
+        .help_heading(None)
+        .help("In mode serve the model to play (see --list), else the name to serve under")),
+    mut_arg("engine_seed", |seed| seed
+        .long("seed")
+        .help_heading(None)
+        .help("Seed of text, jitter and noise [default: 0]")),
+    mut_arg("engine_step", |step| step.long("step")),
+    mut_arg("engine_speed", |speed| speed.long("speed")),
+    mut_arg("hardware", |hardware| hardware.help("GPU to play, by its name in --list")),
+    mut_arg("tp", |tp| tp.alias("tensor-parallel-size")),
+    mut_arg("pp", |pp| pp.alias("pipeline-parallel-size")),
+    mut_arg("enable_prefix_caching", |on| on.overrides_with("no_enable_prefix_caching")),
+    mut_arg("enable_chunked_prefill", |on| on.overrides_with("no_enable_chunked_prefill")),
+    mut_arg("async_scheduling", |on| on.overrides_with("no_async_scheduling")),
+    mut_arg("enforce_eager", |on| on.overrides_with("no_enforce_eager")),
+)]
 pub(crate) struct EngineArguments {
     /// `serve` plays a vLLM server; `paced` keeps a given pace; `echo` answers as fast as it can
     /// [default: serve]
@@ -37,113 +52,37 @@ pub(crate) struct EngineArguments {
     /// Address to listen on [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) host: Option<std::net::IpAddr>,
-    /// In mode serve the model to play (see --list), else the name to serve under
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Seed of text, jitter and noise [default: 0]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) engine: EngineTable,
     #[command(flatten)]
     pub(crate) serve: ServeArguments,
     #[command(flatten)]
     pub(crate) paced: PacedArguments,
-    /// End when standard input closes: how a parent process keeps hold of it
+    /// End when standard input closes, so that the engine ends with its parent process
     #[arg(long, hide = true)]
     pub(crate) until_stdin_closes: bool,
 }
 
-/// Flags of mode `serve`, under the names that vLLM gives them where it has them.
+/// Flags of mode `serve` beside the options of the engine.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Mode serve")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ServeArguments {
-    /// Print the profiles, GPUs and models that are known, and end
+    /// Print the known profiles, GPUs and models, and end
     #[arg(long)]
     pub(crate) list: bool,
-    /// Server to play: a name of --list or a TOML file
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) profile: Option<String>,
-    /// GPU to play, by its name in --list
-    #[arg(long, value_name = "NAME")]
-    pub(crate) hardware: Option<String>,
-    /// GPUs that share every layer
-    #[arg(long, alias = "tensor-parallel-size", value_name = "N")]
-    pub(crate) tp: Option<u32>,
-    /// Groups of GPUs that share the layers among them
-    #[arg(long, alias = "pipeline-parallel-size", value_name = "N")]
-    pub(crate) pp: Option<u32>,
-    /// Type in which the model computes
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) dtype: Option<Dtype>,
-    /// How weights are stored
-    #[arg(long, value_name = "KIND")]
-    pub(crate) quantization: Option<Quantization>,
-    /// Type of the KV cache
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) kv_cache_dtype: Option<KvCacheDtype>,
-    /// Share of the memory that is used
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) gpu_memory_utilization: Option<f64>,
-    /// Most tokens of a prompt and its answer
-    #[arg(long, value_name = "N")]
-    pub(crate) max_model_len: Option<u32>,
-    /// Most requests in one step
-    #[arg(long, value_name = "N")]
-    pub(crate) max_num_seqs: Option<u32>,
-    /// Most tokens in one step
-    #[arg(long, value_name = "N")]
-    pub(crate) max_num_batched_tokens: Option<u32>,
-    /// Most tokens of one prompt in one step
-    #[arg(long, value_name = "N")]
-    pub(crate) long_prefill_token_threshold: Option<u32>,
-    /// Tokens of one KV block
-    #[arg(long, value_name = "N")]
-    pub(crate) block_size: Option<u32>,
-    /// KV blocks, whatever the memory would hold
-    #[arg(long, value_name = "N")]
-    pub(crate) num_gpu_blocks_override: Option<u32>,
-    /// Prompts find blocks of others, or with --no- they do not
-    #[arg(long, overrides_with = "no_enable_prefix_caching")]
-    pub(crate) enable_prefix_caching: bool,
     #[arg(long, hide = true, overrides_with = "enable_prefix_caching")]
     pub(crate) no_enable_prefix_caching: bool,
-    /// Prompts may be cut over several steps, or with --no- they may not
-    #[arg(long, overrides_with = "no_enable_chunked_prefill")]
-    pub(crate) enable_chunked_prefill: bool,
     #[arg(long, hide = true, overrides_with = "enable_chunked_prefill")]
     pub(crate) no_enable_chunked_prefill: bool,
-    /// Who is next: fcfs or priority
-    #[arg(long, value_name = "POLICY")]
-    pub(crate) scheduling_policy: Option<SchedulingPolicy>,
-    /// Steps are put together while the one before runs, or with --no- after it
-    #[arg(long, overrides_with = "no_async_scheduling")]
-    pub(crate) async_scheduling: bool,
     #[arg(long, hide = true, overrides_with = "async_scheduling")]
     pub(crate) no_async_scheduling: bool,
-    /// Which of vLLM's schedulers: v0 or v1
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) generation: Option<EngineGeneration>,
-    /// Steps for which a decision holds; only with v0
-    #[arg(long, value_name = "N")]
-    pub(crate) num_scheduler_steps: Option<u32>,
-    /// No captured graphs, or with --no- captured ones
-    #[arg(long, overrides_with = "no_enforce_eager")]
-    pub(crate) enforce_eager: bool,
     #[arg(long, hide = true, overrides_with = "enforce_eager")]
     pub(crate) no_enforce_eager: bool,
-    /// Sigma of the noise in step times
-    #[arg(long, value_name = "SIGMA")]
-    pub(crate) noise: Option<f64>,
     /// Name to serve the model under
     #[arg(long, value_name = "NAME")]
     pub(crate) served_model_name: Option<String>,
-    /// Let every step take as long as this, whatever the profile says
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
-    pub(crate) step: Option<Duration>,
-    /// How many times faster than the real server [default: 1]
-    #[arg(long, value_name = "TIMES")]
-    pub(crate) speed: Option<f64>,
-    /// Whose names /metrics has [default: vLLM's of its --generation]
+    /// Names of the metrics at /metrics [default: those of vLLM's --generation]
     #[arg(long, value_enum, value_name = "NAMES")]
     pub(crate) metrics_names: Option<MetricsNames>,
     /// File with the key that clients must send [default: `INFEROMETER_ENGINE_API_KEY`]
@@ -154,14 +93,35 @@ pub(crate) struct ServeArguments {
     pub(crate) log_steps: bool,
 }
 
+impl EngineArguments {
+    /// The options of the engine, with what `--no-…` switches off.
+    pub(crate) fn options(&self) -> EngineTable {
+        let unless = |is_off: bool, on: Option<bool>| if is_off { Some(false) } else { on };
+        let engine = self.engine.clone();
+        EngineTable {
+            enable_prefix_caching: unless(
+                self.serve.no_enable_prefix_caching,
+                engine.enable_prefix_caching,
+            ),
+            enable_chunked_prefill: unless(
+                self.serve.no_enable_chunked_prefill,
+                engine.enable_chunked_prefill,
+            ),
+            async_scheduling: unless(self.serve.no_async_scheduling, engine.async_scheduling),
+            enforce_eager: unless(self.serve.no_enforce_eager, engine.enforce_eager),
+            ..engine
+        }
+    }
+}
+
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Modes paced and echo")]
 pub(crate) struct PacedArguments {
     /// Time from a request to its first token [default: 50ms]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = Duration::read)]
     pub(crate) ttft: Option<Duration>,
     /// Time between tokens [default: 10ms]
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = Duration::read)]
     pub(crate) gap: Option<Duration>,
     /// Tokens per answer when the request does not say [default: 64]
     #[arg(long, value_name = "N")]

@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use inferometer_model::spec::Slo;
+use inferometer_model::campaign::StopAt;
+use inferometer_model::spec::{
+    ClientTable, EngineTable, LimitTable, LoadTable, Slo, TargetTable, Time, WorkloadTable, Written,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::deploy::DeployTable;
-use super::embedded::EngineTable;
-use super::load::LoadTable;
 use super::sweep::SweepTable;
-use super::target::{ClientTable, LimitTable, RepeatTable, TargetTable};
-use super::workload::WorkloadTable;
+use crate::draft::deploy::DeployTable;
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.
 #[derive(Args, Clone, Debug, Default)]
@@ -34,14 +33,14 @@ pub(crate) struct ExperimentArguments {
     #[command(flatten)]
     pub(crate) tables: Experiment,
     /// Extra header of every request, as "Name: value"; values are never stored
-    #[arg(long = "header", value_name = "HEADER", help_heading = "Who is asked")]
+    #[arg(long = "header", value_name = "HEADER", help_heading = "Target")]
     pub(crate) headers: Vec<String>,
     /// Ask for whole answers instead of streams
-    #[arg(long, conflicts_with = "stream", help_heading = "What is asked")]
+    #[arg(long, conflicts_with = "stream", help_heading = "Workload")]
     pub(crate) no_stream: bool,
-    /// Promise to judge by, such as ttft<500ms of each request or ttft.p99<1s of the run; may be
+    /// SLO to judge by, such as ttft<500ms of each request or ttft.p99<1s of the run; may be
     /// repeated
-    #[arg(long = "slo", value_name = "PROMISE", help_heading = "What is promised")]
+    #[arg(long = "slo", value_name = "SLO", help_heading = "SLOs")]
     pub(crate) promises: Vec<Slo>,
     /// Fact to store with the results, as key=value; may be repeated
     #[arg(long = "metadata", value_name = "K=V", help_heading = "Results")]
@@ -49,7 +48,8 @@ pub(crate) struct ExperimentArguments {
 }
 
 /// An Inferometer experiment: what is asked of which server, when, and what was promised.
-#[derive(Args, Clone, Debug, Default, JsonSchema, Serialize)]
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default)]
 pub(crate) struct Experiment {
     #[command(flatten)]
     pub(crate) target: TargetTable,
@@ -76,7 +76,35 @@ pub(crate) struct Experiment {
     pub(crate) metadata: MetadataTable,
 }
 
-/// Promises in both of their forms, in the order of their keys.
+/// How often the measurement is repeated.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[command(next_help_heading = "Repetition")]
+pub(crate) struct RepeatTable {
+    /// Measure this many times, one after the other, each with the next seed [default: 1]
+    #[arg(long = "repeat", value_name = "N", value_parser = runs)]
+    #[schemars(range(min = 1, max = 1000))]
+    pub(crate) runs: Option<u32>,
+    /// Pause between those runs, such as 60s [default: none]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) cool_down: Option<Time>,
+    /// Command that restarts the server, by `sh`, before each run but the first
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart: Option<String>,
+    /// How long it may take until the server answers again [default: 10m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) restart_timeout: Option<Time>,
+    /// End early when the runs agree this well, such as `output_throughput=2%`: half of the
+    /// 95 % confidence interval of the mean, as a share of it
+    #[arg(long, value_name = "QUANTITY=SHARE")]
+    pub(crate) stop_at: Option<Written<StopAt>>,
+}
+
+/// A number out of range is refused later, with the same message as in a file.
+fn runs(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write a number from 1 to 1000".to_owned())
+}
+
+/// SLOs in both of their forms, in the order of their keys.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct SloTable(pub(crate) BTreeMap<String, Value>);
 
@@ -88,14 +116,14 @@ impl JsonSchema for SloTable {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "description": "What the service promises. A key is a metric, alone (of each request) \
-                or with a statistic (of the run), and its value the limit: `ttft = \"500ms\"`, \
-                `ttft.p99 = \"1s\"`; a limit from below is written \">1000\".",
+            "description": "SLOs of the service. A key is a metric, alone (of each request) \
+                or with a statistic (of the run), and its value the threshold: `ttft = \"500ms\"`, \
+                `ttft.p99 = \"1s\"`; a lower threshold is written \">1000\".",
             "properties": {
                 "promises": {
                     "type": "array",
                     "items": { "type": "string" },
-                    "description": "Promises in one piece, such as \"ttft<500ms\" or \
+                    "description": "SLOs as one text, such as \"ttft<500ms\" or \
                         \"ttft.p99<1s\"",
                 },
             },

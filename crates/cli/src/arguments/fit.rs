@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use inferometer_model::spec::EngineTable;
 
-use super::{EngineTable, StoreArguments};
+use super::StoreArguments;
 
 #[derive(Args, Debug)]
 pub(crate) struct FitArguments {

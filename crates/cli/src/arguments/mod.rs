@@ -1,26 +1,18 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
 mod bench;
-mod body;
 mod compare;
-mod deploy;
-mod embedded;
 mod engine;
 mod experiment;
 mod export;
 mod fit;
-mod grammars;
 mod import;
-mod load;
 mod matrix;
 mod narrator;
 mod report;
 mod require;
 mod suite;
 mod sweep;
-mod target;
-mod workload;
-mod written;
 
 use std::path::PathBuf;
 
@@ -31,28 +23,23 @@ pub(crate) use bench::{
     ServeDataArguments, ServeLoadArguments, ServeReportArguments, ServeSweepArguments,
     ServeTargetArguments, SweepBenchArguments, SweepBenchCommand,
 };
-pub(crate) use body::BodyTable;
 pub(crate) use compare::{CompareArguments, CompareFormat};
-pub(crate) use deploy::{DeployKind, DeployTable};
-pub(crate) use embedded::EngineTable;
 pub(crate) use engine::{
-    CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments, ServeArguments,
+    CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments,
 };
-pub(crate) use experiment::{Experiment, ExperimentArguments, MetadataTable, SloTable};
+pub(crate) use experiment::{
+    Experiment, ExperimentArguments, MetadataTable, RepeatTable, SloTable,
+};
 pub(crate) use export::{ExportArguments, ExportFormat};
 pub(crate) use fit::FitArguments;
-pub(crate) use grammars::{SourceName, Switch};
 pub(crate) use import::ImportArguments;
-pub(crate) use load::LoadTable;
+pub(crate) use inferometer_model::spec::{Grammar, Named, Written};
 pub(crate) use matrix::MatrixArguments;
 pub(crate) use narrator::{NarratorArguments, NarratorChoice};
 pub(crate) use report::{ReportArguments, ReportFormat};
 pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
 pub(crate) use suite::SuiteArguments;
 pub(crate) use sweep::{SweepArguments, SweepTable};
-pub(crate) use target::{ClientTable, LimitTable, RepeatTable, TargetTable};
-pub(crate) use workload::{MixTable, SourceTable, TokenTable, WorkloadTable};
-pub(crate) use written::{Grammar, Named, Written};
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///

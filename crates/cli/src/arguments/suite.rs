@@ -1,52 +1,24 @@
 //! The command that plays a suite.
 
-use clap::{Arg, Args};
+use clap::{Arg, Args, Command, Id};
 use inferometer_model::campaign::Prompts;
+use inferometer_model::spec::{LoadTable, SourceTable};
 
 use super::ResultArguments;
 use super::experiment::ExperimentArguments;
 use super::narrator::NarratorArguments;
-use super::written::{Written, named};
 use crate::suite::Price;
 
-/// Flags that would make all scenarios alike: they are refused with a reason, and no help shows them.
-const REFUSED: [&str; 31] = [
-    "input-tokens",
-    "output-tokens",
-    "prefix-tokens",
-    "prefixes",
-    "prefix-zipf",
-    "dataset",
-    "dataset-kind",
-    "keep-order",
-    "prompt",
-    "prompt-file",
-    "trace",
-    "trace-kind",
-    "keep",
-    "turns",
-    "turn-think-time",
-    "turn-think",
-    "plan",
-    "concurrency",
-    "think-time",
-    "think",
-    "rate",
-    "ramp",
-    "ramp-curve",
-    "max-concurrency",
-    "arrivals",
-    "burstiness",
-    "speed",
-    "ticks",
-    "requests",
-    "duration",
-    "until",
-];
-
+/// Flags that would make all scenarios alike are refused with a reason, and no help shows them: the
+/// source of prompts and the load, but for what every scenario may share.
 fn hide_refused(argument: Arg) -> Arg {
-    let is_refused = argument.get_long().is_some_and(|flag| REFUSED.contains(&flag));
-    if is_refused { argument.hide(true) } else { argument }
+    let tables =
+        [SourceTable::augment_args(Command::new("")), LoadTable::augment_args(Command::new(""))];
+    let is_of_scenario = |id: &Id| {
+        !["source", "warm_up"].contains(&id.as_str())
+            && tables.iter().any(|table| table.get_arguments().any(|flag| flag.get_id() == id))
+    };
+    if is_of_scenario(argument.get_id()) { argument.hide(true) } else { argument }
 }
 
 #[derive(Args, Debug, Default)]
@@ -59,8 +31,8 @@ pub(crate) struct SuiteArguments {
     pub(crate) experiment: ExperimentArguments,
     /// Whether each scenario and level has prompts of its own, or all begin alike, so that one may
     /// find what another left in the server's prefix cache [default: as the suite says]
-    #[arg(long, value_name = "WHICH", value_parser = named::<Prompts>(), help_heading = "Suite")]
-    pub(crate) prompts: Option<Written<Prompts>>,
+    #[arg(long, value_name = "WHICH", help_heading = "Suite")]
+    pub(crate) prompts: Option<Prompts>,
     /// List the suites that are built in
     #[arg(long, conflicts_with_all = ["suite", "show"], help_heading = "Suite")]
     pub(crate) list: bool,

@@ -2,13 +2,12 @@
 
 use clap::Args;
 use inferometer_model::campaign::Order;
+use inferometer_model::spec::{Share, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ResultArguments;
 use super::experiment::ExperimentArguments;
-use super::grammars::Share;
-use super::written::{Written, named};
 use crate::sweep::{Bound, ConcurrencyLevels, Find, RateLevels};
 
 /// Many loads, by `inferometer sweep`; `run` takes no notice of it.
@@ -33,8 +32,8 @@ pub(crate) struct SweepTable {
     pub(crate) targets: Option<Vec<String>>,
     /// Whether levels and servers take turns, or one is measured to its end before the next
     /// [default: interleaved]
-    #[arg(long, value_name = "HOW", value_parser = named::<Order>())]
-    pub(crate) order: Option<Written<Order>>,
+    #[arg(long, value_name = "HOW")]
+    pub(crate) order: Option<Order>,
     /// More levels around the knee, once the others are measured: steps to cut that stretch into
     /// [default: none; 8 when no number is given]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "8",
@@ -57,7 +56,7 @@ pub(crate) struct SweepTable {
     pub(crate) at_most: Option<Written<Bound>>,
     /// How exact the answer is to be, as a share of it [default: 5%]
     #[arg(long, value_name = "SHARE")]
-    pub(crate) resolution: Option<Written<Share>>,
+    pub(crate) resolution: Option<Share>,
 }
 
 #[derive(Args, Debug)]

@@ -1,10 +1,10 @@
 //! What a request of the other client carries beside its prompt.
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::spec::{AdapterChoice, PinOutput};
+use inferometer_model::spec::{AdapterChoice, BodyTable, PinOutput};
 use serde_json::{Value, json};
 
-use crate::arguments::{BodyTable, LoraAssignment, ServeBenchArguments, Written};
+use crate::arguments::{LoraAssignment, ServeBenchArguments};
 use crate::failure::Failure;
 
 /// `goes_on` is whether answers are to have the length that was asked for.
@@ -16,17 +16,9 @@ pub(super) fn table(
     let body = &said.body;
     let mut fields = body.extra_body.clone().unwrap_or_default();
     // What was typed as a whole body wins over single flags.
-    let sampling = [
-        ("temperature", body.temperature.map(Value::from)),
-        ("top_p", body.top_p.map(Value::from)),
-        ("top_k", body.top_k.map(Value::from)),
-        ("min_p", body.min_p.map(Value::from)),
-        ("frequency_penalty", body.frequency_penalty.map(Value::from)),
-        ("presence_penalty", body.presence_penalty.map(Value::from)),
-        ("repetition_penalty", body.repetition_penalty.map(Value::from)),
-    ];
-    if !api.generates() && sampling.iter().any(|(_, value)| value.is_some()) {
-        return Err(Failure::usage("flags of sampling need a backend that generates text"));
+    let sampling = body.sampling.fields();
+    if !api.generates() && !sampling.is_empty() {
+        return Err(Failure::usage("sampling flags need a backend that generates text"));
     }
     let of_client = [
         // Sent with every completion, so that the server's own default does not count.
@@ -39,8 +31,9 @@ pub(super) fn table(
         return Err(Failure::usage("--logprobs is only sent with completions")
             .hint("for chat: --extra-body '{\"logprobs\": true, \"top_logprobs\": 1}'"));
     }
+    let of_client =
+        of_client.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
     for (field, value) in sampling.into_iter().chain(of_client) {
-        let Some(value) = value else { continue };
         fields.entry(field).or_insert(value);
     }
     let adapters = said.target.lora_modules.clone();
@@ -50,8 +43,8 @@ pub(super) fn table(
     };
     Ok(BodyTable {
         // The fields above are all that the other client sends.
-        pin_output: Some(Written(PinOutput::Never)),
-        lora_choice: (!adapters.is_empty()).then_some(Written(choice)),
+        pin_output: Some(PinOutput::Never),
+        lora_choice: (!adapters.is_empty()).then_some(choice.into()),
         lora: (!adapters.is_empty()).then_some(adapters),
         extra: Some(fields).filter(|fields| !fields.is_empty()),
         ..BodyTable::default()

@@ -6,10 +6,10 @@ mod strays;
 use std::path::PathBuf;
 
 use inferometer_model::endpoint::Api;
-use inferometer_model::spec::{DatasetKind, Lengths, TraceKind};
+use inferometer_model::spec::{DatasetKind, Lengths, SourceName, SourceTable, TraceKind};
 use serde::Deserialize;
 
-use crate::arguments::{ServeDataArguments, SourceName, SourceTable, Written};
+use crate::arguments::ServeDataArguments;
 use crate::failure::Failure;
 
 /// What is asked, in our words.
@@ -106,12 +106,12 @@ fn range_ratio(said: &ServeDataArguments) -> Result<RangeRatio, Failure> {
     })
 }
 
-fn around(mean: u32, share: f64) -> Written<Lengths> {
-    Written(if share == 0.0 { Lengths::Fixed(mean) } else { Lengths::Around { mean, share } })
+fn around(mean: u32, share: f64) -> Lengths {
+    if share == 0.0 { Lengths::Fixed(mean) } else { Lengths::Around { mean, share } }
 }
 
-fn fixed(tokens: u32) -> Written<Lengths> {
-    Written(Lengths::Fixed(tokens))
+fn fixed(tokens: u32) -> Lengths {
+    Lengths::Fixed(tokens)
 }
 
 fn no_path(said: &ServeDataArguments, name: &str) -> Result<(), Failure> {
@@ -144,7 +144,7 @@ fn random(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
     };
     let source = if beside.has_tokenizer {
         SourceTable {
-            source: Some(Written(SourceName::VllmRandom)),
+            source: Some(SourceName::VllmRandom),
             input_tokens: Some(around(input, ratio.input)),
             ..source
         }
@@ -202,7 +202,7 @@ fn share_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     let output = said.output_len.or(said.sharegpt_output_len);
     let source = SourceTable {
         dataset: Some(path(said, "sharegpt")?),
-        dataset_kind: Some(Written(DatasetKind::ShareGpt)),
+        dataset_kind: Some(DatasetKind::ShareGpt),
         output_tokens: output.map(fixed),
         keep_order: said.disable_shuffle.then_some(true),
         ..SourceTable::default()
@@ -234,7 +234,7 @@ fn custom(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
     };
     let source = SourceTable {
         dataset: Some(path(said, "custom")?),
-        dataset_kind: Some(Written(DatasetKind::Jsonl)),
+        dataset_kind: Some(DatasetKind::Jsonl),
         output_tokens,
         keep_order: said.disable_shuffle.then_some(true),
         ..SourceTable::default()
@@ -247,7 +247,7 @@ fn burst_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     burst_gpt::check_models(&path)?;
     let source = SourceTable {
         trace: Some(path),
-        trace_kind: Some(Written(TraceKind::BurstGpt)),
+        trace_kind: Some(TraceKind::BurstGpt),
         ..SourceTable::default()
     };
     let notes = vec![
@@ -280,7 +280,7 @@ fn timed_trace(said: &ServeDataArguments, beside: Around) -> Result<Data, Failur
     };
     let source = SourceTable {
         trace: Some(path(said, "timed_trace")?),
-        trace_kind: Some(Written(kind)),
+        trace_kind: Some(kind),
         ..SourceTable::default()
     };
     let recorded = beside.self_timed.unwrap_or(true);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use inferometer_model::spec::{ArrivalsKind, RampCurve, RampSegment};
+use inferometer_model::spec::{ArrivalsKind, LoadTable, PerSecond, Ramp, RampCurve, RampSegment};
 
-use crate::arguments::{LoadTable, RampStrategy, ServeLoadArguments, Written};
+use crate::arguments::{RampStrategy, ServeLoadArguments};
 use crate::failure::Failure;
-use crate::rates::{PerSecond, Ramp};
 
 /// Requests that are sent where nobody says how many.
 const REQUESTS: u64 = 1_000;
@@ -34,7 +33,7 @@ pub(super) fn table(said: &ServeLoadArguments, recorded: bool) -> Result<LoadTab
         None if rate.is_infinite() && cap.is_some() => {
             return Ok(LoadTable { concurrency: cap, ..load });
         }
-        None => LoadTable { rate: Some(Written(PerSecond(rate))), ..load },
+        None => LoadTable { rate: Some(PerSecond(rate)), ..load },
     };
     let load = LoadTable { max_concurrency: cap, ..load };
     if said.ramp_up_strategy.is_none() && rate.is_infinite() {
@@ -43,7 +42,7 @@ pub(super) fn table(said: &ServeLoadArguments, recorded: bool) -> Result<LoadTab
     let burstiness = said.burstiness.unwrap_or(1.0);
     // Its schedules end at the number of requests over the rate; its ramps are not stretched.
     if said.ramp_up_strategy.is_none() && burstiness.is_finite() {
-        let arrivals = Some(Written(ArrivalsKind::Stretched));
+        let arrivals = Some(ArrivalsKind::Stretched);
         return Ok(LoadTable { arrivals, burstiness: Some(burstiness), ..load });
     }
     Ok(spaced(burstiness, load))
@@ -92,7 +91,7 @@ fn spaced(burstiness: f64, load: LoadTable) -> LoadTable {
     } else {
         (ArrivalsKind::Gamma, Some(burstiness))
     };
-    LoadTable { arrivals: Some(Written(arrivals)), burstiness, ..load }
+    LoadTable { arrivals: Some(arrivals), burstiness, ..load }
 }
 
 /// Its ramps go by the number of the request, ours by time.
@@ -119,7 +118,7 @@ fn ramped(
     }
     let (from, to) = (from as f64, to as f64);
     if from.total_cmp(&to).is_eq() {
-        return Ok(LoadTable { rate: Some(Written(PerSecond(from))), ..load });
+        return Ok(LoadTable { rate: Some(PerSecond(from)), ..load });
     }
     let pieces = match strategy {
         // A rate that grows with each request by the same amount grows in time by the same factor.
@@ -141,11 +140,7 @@ fn ramped(
         Ok(RampSegment { from_per_s, to_per_s, over })
     });
     let segments = segments.collect::<Result<_, Failure>>()?;
-    Ok(LoadTable {
-        ramp: Some(Written(Ramp(segments))),
-        ramp_curve: Some(Written(RampCurve::Exponential)),
-        ..load
-    })
+    Ok(LoadTable { ramp: Some(Ramp(segments)), ramp_curve: Some(RampCurve::Exponential), ..load })
 }
 
 #[cfg(test)]
@@ -174,14 +169,14 @@ mod tests {
         assert_eq!((capped.concurrency, capped.requests), (Some(8), Some(20)));
         assert!(capped.rate.is_none() && capped.max_concurrency.is_none());
         let all_at_once = load("").unwrap();
-        assert_eq!(all_at_once.rate.unwrap().0, PerSecond(f64::INFINITY));
+        assert_eq!(all_at_once.rate.unwrap(), PerSecond(f64::INFINITY));
         assert_eq!(all_at_once.requests, Some(1000));
         assert!(all_at_once.arrivals.is_none(), "there are no gaps to shape");
     }
 
     #[test]
     fn burstiness_names_the_gaps() {
-        let kind = |typed: &str| load(typed).unwrap().arrivals.unwrap().0;
+        let kind = |typed: &str| load(typed).unwrap().arrivals.unwrap();
         assert_eq!(kind("--request-rate 5"), ArrivalsKind::Stretched);
         assert_eq!(kind("--request-rate 5 --burstiness inf"), ArrivalsKind::Constant);
         let bursty = load("--request-rate 5 --burstiness 0.5 --max-concurrency 9").unwrap();
@@ -198,7 +193,7 @@ mod tests {
                 "--ramp-up-strategy {strategy} --ramp-up-start-rps 2 --ramp-up-end-rps 20 \
                  --num-prompts 300"
             );
-            let segments = load(&typed).unwrap().ramp.unwrap().0.0;
+            let segments = load(&typed).unwrap().ramp.unwrap().0;
             let over = segments.iter().map(|segment| segment.over).sum();
             let rate = Rate::Ramp { segments, curve: RampCurve::Exponential };
             let expected = rate.expected_within(over);

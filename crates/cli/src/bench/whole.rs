@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use inferometer_analysis::sheet::{Sheet, SheetRate};
-use inferometer_model::spec::ClientDraft;
+use inferometer_model::spec::{LimitTable, TargetTable, WorkloadTable};
 use inferometer_model::{BaseUrl, SpecDraft};
 
 use super::backend::Backend;
@@ -11,10 +11,7 @@ use super::data::{Around, Data};
 use super::figures::Figures;
 use super::ready::until_ready;
 use super::{body, pace};
-use crate::arguments::{
-    Experiment, ExperimentArguments, LimitTable, ServeBenchArguments, TargetTable, TokenTable,
-    WorkloadTable, Written,
-};
+use crate::arguments::{Experiment, ExperimentArguments, ServeBenchArguments};
 use crate::failure::Failure;
 use crate::preflight::{addressed, first_model};
 use crate::secrets::Secrets;
@@ -69,18 +66,15 @@ impl Bench {
         notes.extend(notes_on(said, &base));
         let tables = Experiment {
             target: TargetTable {
-                api: Some(Written(backend.api)),
+                api: Some(backend.api),
                 model: Some(names.asked),
                 insecure: (said.target.insecure && base.tls).then_some(true),
                 ..TargetTable::default()
             },
             workload: WorkloadTable {
                 source: data.source,
-                tokens: TokenTable {
-                    tokenizer: names.tokenizer.clone(),
-                    seed: Some(said.load.seed.unwrap_or(0)),
-                    ..TokenTable::default()
-                },
+                tokenizer: names.tokenizer.clone(),
+                seed: Some(said.load.seed.unwrap_or(0)),
                 body,
                 ..WorkloadTable::default()
             },
@@ -145,10 +139,10 @@ fn request_id_prefix(said: &ServeBenchArguments) -> Result<Option<String>, Failu
 
 fn limits() -> LimitTable {
     LimitTable {
-        connect: Some(Written(CONNECT)),
-        first_token: Some(Written(WAIT)),
-        idle: Some(Written(WAIT)),
-        total: Some(Written(WAIT)),
+        connect: Some(CONNECT.into()),
+        first_token: Some(WAIT.into()),
+        idle: Some(WAIT.into()),
+        total: Some(WAIT.into()),
         ..LimitTable::default()
     }
 }
@@ -203,9 +197,9 @@ fn names(
     let (asked, model) = if let Some(model) = &target.model {
         (target.served_model_name.clone().unwrap_or(model.clone()), model.clone())
     } else {
-        let insecure = target.insecure && base.tls;
-        let client = ClientDraft { insecure, ..ClientDraft::default() };
-        let draft = SpecDraft { url: Some(base.clone()), client, ..SpecDraft::default() };
+        let insecure = Some(target.insecure && base.tls);
+        let over = TargetTable { insecure, ..TargetTable::default() };
+        let draft = SpecDraft { url: Some(base.clone()), target: over, ..SpecDraft::default() };
         let (spec, secrets) = (draft.resolve()?, Secrets::read(None, headers)?);
         let first =
             until_ready(patience, || first_model(&addressed(&spec, &secrets, base)?, &secrets))?;

@@ -9,7 +9,7 @@ use inferometer_report::escape;
 
 use crate::arguments::CalibrateArguments;
 use crate::calibration::{self, CalibrationFolder};
-use crate::draft::client;
+use crate::draft::cores_allowed;
 use crate::failure::Failure;
 use crate::output;
 
@@ -19,7 +19,9 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<ExitCode, Failure> {
             output::talk(line);
         }
     };
-    let spec = SpecDraft { client: client(&arguments.client), ..SpecDraft::default() }.resolve()?;
+    let client = arguments.client.clone();
+    let draft = SpecDraft { client, cores_allowed: cores_allowed(), ..SpecDraft::default() };
+    let spec = draft.resolve()?;
     let machine = calibration::this_machine();
     let folder = CalibrationFolder::new(&machine).ok_or_else(|| {
         Failure::usage(

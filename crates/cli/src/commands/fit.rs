@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use inferometer_engine::profile::{Choice, Profile};
+use inferometer_engine::profile::Profile;
+use inferometer_model::spec::EngineTable;
 use inferometer_report::escape;
 use inferometer_store::write_atomically;
 
 use crate::arguments::FitArguments;
-use crate::draft::engine;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::fit::{self, Fitting, Free, Spreads};
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &FitArguments) -> Result<ExitCode, Failure> {
     for result in &arguments.results {
         rows.extend(fit::read(result, &store, spreads)?);
     }
-    let base = embedded::choice(&engine::draft(arguments.engine.clone()))?;
+    let base = arguments.engine.clone();
     if [&base.profile, &base.hardware, &base.model].iter().all(|name| name.is_none()) {
         return Err(Failure::usage("it is not said what server was measured")
             .hint("name it with --profile, or with --hardware and --engine-model"));
@@ -72,7 +72,7 @@ fn spread(flag: &str, typed: Option<f64>) -> Result<f64, Failure> {
     Err(Failure::usage(format!("{flag} is {spread}; it lies between 0 and 10")))
 }
 
-fn server(choice: &Choice) -> Result<Profile, Failure> {
+fn server(choice: &EngineTable) -> Result<Profile, Failure> {
     Profile::compose(choice).map_err(|error| embedded::refusal(&error))
 }
 

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::check_slos;
-use inferometer_model::spec::{ClientDraft, EngineSpec};
+use inferometer_model::spec::{ClientTable, EngineTable, TargetTable};
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::RunStore;
 
@@ -72,8 +72,9 @@ pub(crate) fn virtual_spec(drafted: &Drafted, draft: SpecDraft) -> Result<Spec, 
     let draft = SpecDraft {
         url: None,
         deployment: None,
-        connections: None,
-        client: ClientDraft::default(),
+        target: TargetTable { connections: None, http2: None, insecure: None, ..draft.target },
+        client: ClientTable::default(),
+        cores_allowed: Vec::new(),
         ..draft
     };
     let spec = drafted.resolve_as(draft)?;
@@ -99,7 +100,7 @@ fn experiments(typed: &VirtualArguments<'_>) -> Result<Vec<Experiment>, Failure>
             ExperimentArguments { place: Some(file.clone()), ..typed.experiment.clone() };
         experiments.push(experiment(&arguments, typed.results)?);
     }
-    let engine = |experiment: &Experiment| -> EngineSpec { experiment.spec.engine.clone() };
+    let engine = |experiment: &Experiment| -> EngineTable { experiment.spec.engine.clone() };
     if experiments.iter().any(|other| engine(other) != engine(&experiments[0])) {
         return Err(Failure::usage(
             "several files are played on one engine, and their [engine] tables differ",

@@ -1,18 +1,148 @@
-//! How a server is put up, as it was said: one way, whole, and without secrets.
+//! `[deploy]`: a server that is deployed for the measurement and stopped after it. Exactly one kind,
+//! complete, and without secrets.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
+use clap::builder::{EnumValueParser, TypedValueParser};
 use inferometer_model::deployment::{
-    CommandsSpec, ContainerSpec, DeploymentHow, DeploymentSpec, EnvironmentSpec, ProcessSpec,
+    CommandsSpec, ContainerSpec, DeployKind, DeploymentHow, DeploymentSpec, EnvironmentSpec,
+    ProcessSpec, Renewal,
 };
-
+use inferometer_model::spec::{Grammar, Time, Written};
 use inferometer_target::deploy::{placeholder, says_port, secret};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::plain;
-use crate::arguments::{DeployKind, DeployTable, Grammar};
 use crate::experiment::Origins;
 use crate::experiment::schema::flag;
 use crate::failure::Failure;
+
+/// A server that is put up for the measurement and taken down after it, instead of a URL. Texts may
+/// have `{port}`, `{name}` and `{env:NAME}` in them, which are filled when it starts; a brace itself
+/// is `{{`.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Putting a server up")]
+pub(crate) struct DeployTable {
+    /// How it is put up [default: a process where there is a command, a container where there is an
+    /// image, commands where there is an up]
+    #[arg(skip)]
+    pub(crate) kind: Option<DeployKind>,
+    /// Command that starts the server, as words or as one text, which is split as a shell splits it;
+    /// there is no shell. It must listen on 127.0.0.1 at {port}
+    #[arg(id = "serve", long = "serve", value_name = "COMMAND", value_parser = CommandWords::from_str)]
+    pub(crate) command: Option<CommandWords>,
+    /// Folder to start it in, beside the file that names it [default: where we are]
+    #[arg(skip)]
+    pub(crate) folder: Option<PathBuf>,
+    /// Of a container: the program that runs it [default: docker]
+    #[arg(skip)]
+    pub(crate) engine: Option<String>,
+    /// Of a container: its image
+    #[arg(skip)]
+    pub(crate) image: Option<String>,
+    /// Of a container: what stands before the image, such as devices and mounts
+    #[arg(skip)]
+    pub(crate) options: Option<Vec<String>>,
+    /// Of a container: what the image is given to do
+    #[arg(skip)]
+    pub(crate) arguments: Option<Vec<String>>,
+    /// Of a container: where the server listens inside of it [default: 8000]
+    #[arg(skip)]
+    #[schemars(range(min = 1, max = 65535))]
+    pub(crate) port: Option<u16>,
+    /// Of commands: puts the server up and returns, by `sh`
+    #[arg(skip)]
+    pub(crate) up: Option<String>,
+    /// Of commands: prints the base URL of the server on its last line
+    #[arg(skip)]
+    pub(crate) url: Option<String>,
+    /// Of commands: prints what the server said [default: nobody knows]
+    #[arg(skip)]
+    pub(crate) logs: Option<String>,
+    /// Of commands: takes the server down, and returns when it is gone
+    #[arg(skip)]
+    pub(crate) down: Option<String>,
+    /// Variable of ours that the server may see, such as `HF_TOKEN` or `VLLM_*`; the flag may be
+    /// repeated [default: none beyond those that every program needs]
+    #[arg(id = "serve_env", long = "serve-env", value_name = "NAME")]
+    pub(crate) pass: Option<Vec<String>>,
+    /// Variables of the server with their values; a secret is written `{env:NAME}`
+    #[arg(skip)]
+    pub(crate) environment: Option<BTreeMap<String, String>>,
+    /// How long it may take until it has generated a token [default: 10m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) ready_timeout: Option<Time>,
+    /// How long it may take to end before it is killed [default: 20s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) stop_grace: Option<Time>,
+    /// When it must be a new one [default: each-repetition]
+    #[arg(long, value_name = "WHEN", value_parser = EnumValueParser::new().map(Written::<Renewal>))]
+    pub(crate) renew: Option<Written<Renewal>>,
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CommandWords(pub(crate) Vec<String>);
+
+impl FromStr for CommandWords {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        shlex::split(text).map(Self).ok_or_else(|| "a quote is not closed".to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for CommandWords {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> de::Visitor<'de> for Reader {
+            type Value = CommandWords;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a command, as text or as a list of words")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<CommandWords, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(
+                self,
+                mut list: A,
+            ) -> Result<CommandWords, A::Error> {
+                let mut words = Vec::new();
+                while let Some(word) = list.next_element()? {
+                    words.push(word);
+                }
+                Ok(CommandWords(words))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for CommandWords {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Command".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "array"],
+            "items": { "type": "string" },
+            "examples": [["vllm", "serve", "MODEL", "--port", "{port}"]],
+        })
+    }
+}
 
 const READY_TIMEOUT_MAX: Duration = Duration::from_hours(24);
 const GRACE_MAX: Duration = Duration::from_hours(1);
@@ -30,15 +160,15 @@ pub(crate) fn draft(
     }
     let refuse = Refusal(origins);
     let environment = environment(&said, &refuse)?;
-    let ready_timeout = plain(said.ready_timeout.clone()).unwrap_or(DeploymentSpec::READY_TIMEOUT);
+    let ready_timeout = said.ready_timeout.map_or(DeploymentSpec::READY_TIMEOUT, |time| time.0);
     if ready_timeout.is_zero() || READY_TIMEOUT_MAX < ready_timeout {
         return Err(refuse.at("ready_timeout", "must be above 0 and at most 24h"));
     }
-    let grace = plain(said.stop_grace.clone()).unwrap_or(DeploymentSpec::GRACE);
+    let grace = said.stop_grace.map_or(DeploymentSpec::GRACE, |time| time.0);
     if GRACE_MAX < grace {
         return Err(refuse.at("stop_grace", "must be at most 1h"));
     }
-    let renewal = plain(said.renew.clone()).unwrap_or_default();
+    let renewal = said.renew.map(|renewal| renewal.0).unwrap_or_default();
     let how = how(said, &refuse)?;
     check_port(&how, &environment, &refuse)?;
     check_secrets(&how, &environment, &refuse)?;
@@ -63,27 +193,15 @@ const KEYS: [(DeployKind, &[&str]); 3] = [
     (DeployKind::Commands, &["up", "url", "down", "logs"]),
 ];
 
-fn says(said: &DeployTable, key: &str) -> bool {
-    match key {
-        "command" => said.command.is_some(),
-        "folder" => said.folder.is_some(),
-        "image" => said.image.is_some(),
-        "engine" => said.engine.is_some(),
-        "options" => said.options.is_some(),
-        "arguments" => said.arguments.is_some(),
-        "port" => said.port.is_some(),
-        "up" => said.up.is_some(),
-        "url" => said.url.is_some(),
-        "down" => said.down.is_some(),
-        "logs" => said.logs.is_some(),
-        _ => false,
-    }
+fn is_set(said: &DeployTable, key: &str) -> bool {
+    let table = serde_json::to_value(said).unwrap_or_default();
+    table.get(key).is_some_and(|value| !value.is_null())
 }
 
 fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure> {
-    let begun = KEYS.iter().filter(|(_, keys)| says(said, keys[0])).map(|(kind, _)| *kind);
+    let begun = KEYS.iter().filter(|(_, keys)| is_set(said, keys[0])).map(|(kind, _)| *kind);
     let begun: Vec<DeployKind> = begun.collect();
-    let kind = match (plain(said.kind.clone()), &begun[..]) {
+    let kind = match (said.kind, &begun[..]) {
         (Some(kind), _) => kind,
         (None, [only]) => *only,
         (None, []) => {
@@ -97,7 +215,7 @@ fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure>
         }
     };
     for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
-        if let Some(key) = keys.iter().find(|key| says(said, key)) {
+        if let Some(key) = keys.iter().find(|key| is_set(said, key)) {
             let (own, other) = (kind.write(), other.write());
             return Err(
                 refuse.at(key, &format!("is of kind {other}, and this server is of kind {own}"))
@@ -351,5 +469,15 @@ mod tests {
         ] {
             assert!(drafted(named.clone()).is_ok(), "{named}");
         }
+    }
+
+    #[test]
+    fn a_command_is_words_or_a_text_that_is_split_without_a_shell() {
+        let read = |value| serde_json::from_value::<CommandWords>(value).map(|words| words.0);
+        let split = ["vllm", "serve", "my model", "$HOME", "--port", "{port}"];
+        assert_eq!(read(json!("vllm serve 'my model' $HOME --port {port}")).unwrap(), split);
+        assert_eq!(read(json!(split)).unwrap(), split);
+        assert!(read(json!("vllm 'serve")).is_err());
+        assert!(read(json!(3)).is_err());
     }
 }

@@ -62,14 +62,16 @@ impl Layer {
     /// One table as its type; an absent one says nothing.
     pub(crate) fn table<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let nothing = Value::Object(Map::new());
-        let value = self.tree.pointer(&format!("/{}", path.replace('.', "/"))).unwrap_or(&nothing);
+        let pointer: String = path.split_terminator('.').map(|key| format!("/{key}")).collect();
+        let value = self.tree.pointer(&pointer).unwrap_or(&nothing);
         serde_path_to_error::deserialize(value).map_err(|error| {
             let keys = error.path().iter().filter_map(|segment| match segment {
                 Segment::Map { key } => Some(key.clone()),
                 Segment::Seq { index } => Some(index.to_string()),
                 Segment::Enum { .. } | Segment::Unknown => None,
             });
-            let path = [path.to_owned()].into_iter().chain(keys).collect::<Vec<_>>().join(".");
+            let above = path.split_terminator('.').map(str::to_owned);
+            let path = above.chain(keys).collect::<Vec<_>>().join(".");
             self.origins.failure(&path, &format!("`{path}`: {}", error.inner()))
         })
     }

@@ -17,9 +17,10 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use inferometer_model::spec::{Grammar, SourceTable};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{Experiment, ExperimentArguments, MixTable, WorkloadTable};
+use crate::arguments::{Experiment, ExperimentArguments};
 use crate::draft::typed_api;
 use crate::failure::Failure;
 pub(crate) use check::{Lists, nearest};
@@ -137,6 +138,10 @@ fn flags(arguments: &ExperimentArguments, url: Option<String>) -> Result<Layer, 
     if let Some(api) = api {
         tree["target"]["api"] = api.name().into();
     }
+    // A stored spec has the step in another form than a file.
+    if let Some(step) = arguments.tables.engine.step {
+        tree["engine"]["step"] = step.write().into();
+    }
     if arguments.no_stream {
         tree["workload"]["stream"] = false.into();
     }
@@ -167,27 +172,10 @@ fn facts(typed: &[String]) -> Result<Map<String, Value>, Failure> {
 
 /// The merged tree as tables.
 pub(crate) fn experiment(said: &Layer) -> Result<Experiment, Failure> {
-    let parts = said.tree["workload"]["mix"].as_array().map_or(0, Vec::len);
-    let mix = (0..parts).map(|place| {
-        let path = format!("workload.mix.{place}");
-        Ok(MixTable { label: said.table(&path)?, source: said.table(&path)? })
-    });
-    Ok(Experiment {
-        target: said.table("target")?,
-        engine: said.table("engine")?,
-        deploy: said.table("deploy")?,
-        workload: WorkloadTable {
-            source: said.table("workload")?,
-            tokens: said.table("workload")?,
-            body: said.table("workload.body")?,
-            mix: mix.collect::<Result<_, Failure>>()?,
-        },
-        load: said.table("load")?,
-        slo: said.table("slo")?,
-        repeat: said.table("repeat")?,
-        sweep: said.table("sweep")?,
-        client: said.table("client")?,
-        limits: said.table("limits")?,
-        metadata: said.table("metadata")?,
-    })
+    // Keys of a flattened table have no path of their own in errors, so these are read first.
+    said.table::<SourceTable>("workload")?;
+    for part in 0..said.tree["workload"]["mix"].as_array().map_or(0, Vec::len) {
+        said.table::<SourceTable>(&format!("workload.mix.{part}"))?;
+    }
+    said.table("")
 }

@@ -38,6 +38,9 @@ fn simplify(schema: &mut Value) {
                 *words = words.replace('\n', " ");
             }
             keys.remove("format");
+            if keys.contains_key("type") {
+                keys.remove("default");
+            }
             if keys.get("properties").is_some_and(Value::is_object) {
                 keys.remove("required");
                 keys.entry("additionalProperties").or_insert(false.into());

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use inferometer_analysis::sheet::{LatencyKind, Sheet, SheetRate};
-use inferometer_engine::profile::Choice;
 use inferometer_interchange::{PublishedRow, PublishedTable, read_file};
 use inferometer_model::Segment;
 use inferometer_model::import::ImportReading;
+use inferometer_model::spec::EngineTable;
 use inferometer_store::{ImportDirectory, RunStore, Stored, read_at_most};
 
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ impl Place {
 pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<Vec<Row>, Failure> {
     let (name, server) = match result.split_once('@') {
         Some((name, settings)) => (name, choice(settings)?),
-        None => (result, Choice::default()),
+        None => (result, EngineTable::default()),
     };
     let mut rows = match Place::of(name, store) {
         Place::Path(path) if path.is_dir() => vec![own_run::row(&path)?],
@@ -76,7 +76,7 @@ pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<V
 }
 
 /// Settings of a server as `key=value,…`, with the keys of a profile's `[serve]`.
-fn choice(settings: &str) -> Result<Choice, Failure> {
+fn choice(settings: &str) -> Result<EngineTable, Failure> {
     let lines: Vec<String> = settings.split(',').map(str::to_owned).collect();
     toml::from_str(&lines.join("\n")).map_err(|error| {
         Failure::usage(format!("`@{settings}` is no setting of a server: {}", error.message()))
@@ -133,7 +133,7 @@ fn of_published((number, row): (usize, &PublishedRow)) -> Row {
             ttft_mean_ms: row.ttft_mean_ms,
             tpot_mean_ms: row.tpot_mean_ms,
         },
-        server: Choice::default(),
+        server: EngineTable::default(),
         continues: 0 < number,
     }
 }
@@ -166,7 +166,7 @@ fn of_foreign(number: usize, result: &Sheet, spreads: Spreads) -> Result<Row, St
             ttft_mean_ms: known(mean(result, LatencyKind::Ttft)),
             tpot_mean_ms: known(mean(result, LatencyKind::Tpot)),
         },
-        server: Choice::default(),
+        server: EngineTable::default(),
         continues: false,
     })
 }

@@ -2,14 +2,14 @@
 
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Cell, Level};
-use inferometer_model::spec::EngineSpec;
+use inferometer_model::spec::EngineTable;
 use serde_json::{Map, Value, json};
 
 use super::axes;
 use super::file::{MatrixFile, Owned};
 use super::play::unfit;
 use super::template;
-use crate::arguments::{EngineTable, ExperimentArguments};
+use crate::arguments::ExperimentArguments;
 use crate::draft::{Drafted, draft_scenario};
 use crate::experiment::{Layer, nearest};
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ impl CellSpecs {
         let layer = layer(file, cell)?;
         let arguments = ExperimentArguments { headers: headers.to_vec(), ..<_>::default() };
         let mut drafted = draft_scenario(&arguments, &layer).map_err(of_cell)?;
-        drafted.spec.seed = file.seed;
+        drafted.spec.workload.seed = file.seed;
         let at = |level: &Level| at_level(&drafted, *level, None, 1, simulated).map_err(of_cell);
         let specs: Vec<Spec> = file.levels.iter().map(at).collect::<Result<_, Failure>>()?;
         let first = specs.into_iter().next();
@@ -144,13 +144,13 @@ fn typed(value: &str) -> Value {
 pub(super) fn foreseen(
     file: &MatrixFile,
     cell: &Cell,
-    engine: &EngineSpec,
+    engine: &EngineTable,
 ) -> Result<Option<Vec<String>>, Failure> {
     let failure = unfit::reason(engine).map_err(|failure| placed(file, cell, engine, failure))?;
     Ok(failure.map(|failure| [vec![failure.what], failure.log].concat()))
 }
 
-fn placed(file: &MatrixFile, cell: &Cell, engine: &EngineSpec, failure: Failure) -> Failure {
+fn placed(file: &MatrixFile, cell: &Cell, engine: &EngineTable, failure: Failure) -> Failure {
     let says =
         [("hardware", &engine.hardware), ("profile", &engine.profile), ("model", &engine.model)];
     let is_named = |name: &Option<String>| {

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 use inferometer_model::SpecDraft;
+use inferometer_model::spec::TargetTable;
 use inferometer_report::document::plain;
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
 use inferometer_report::narrative::narrator::{Answer, Question};
@@ -233,8 +234,8 @@ fn a_key_goes_to_the_narrator_and_into_no_message() {
 #[test]
 fn the_measured_model_speaks_through_the_chat_api() {
     let fake = Fake::saying(vec![(200, saying("Hello."))]);
-    let draft =
-        SpecDraft { url: Some(fake.base()), api: Some(Api::Completions), ..SpecDraft::default() };
+    let target = TargetTable { api: Some(Api::Completions), ..TargetTable::default() };
+    let draft = SpecDraft { url: Some(fake.base()), target, ..SpecDraft::default() };
     let spec = draft.resolve().unwrap();
     let narrator = Narrator::measured(&spec, &without_key(), "writer").unwrap();
     let said = ask(&narrator, "Who are you?", Duration::from_secs(30), &nobody());

@@ -35,7 +35,7 @@ pub(crate) fn ask(arguments: &SuiteArguments) -> Result<Ready, Failure> {
     let said = Said {
         arguments: &typed,
         layer: &layer,
-        prompts: arguments.prompts.as_ref().map(|prompts| prompts.0),
+        prompts: arguments.prompts,
         simulated: arguments.virtual_time,
     };
     let resolved = Resolved::of(&file, said)?;

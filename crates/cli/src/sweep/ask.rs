@@ -8,7 +8,7 @@ use inferometer_analysis::check_slos;
 use inferometer_model::campaign::{
     self, CampaignSpec, Condition, Dimension, Fine, Level, Order, Question, Search,
 };
-use inferometer_model::spec::{Extent, LoadDraft, LoadShape};
+use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond};
 use inferometer_model::{Spec, SpecDraft};
 
 use super::levels::{Bound, Rising, whole};
@@ -73,7 +73,7 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
         conditions.push(Condition { name, spec });
         secrets.push(drafted.secrets);
     }
-    let order = table.order.map_or(Order::Interleaved, |order| order.0);
+    let order = table.order.unwrap_or(Order::Interleaved);
     let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
     let campaign = CampaignSpec {
         question: Question::Sweep(question),
@@ -114,7 +114,7 @@ fn check_load(arguments: &ExperimentArguments) -> Result<(), Failure> {
 /// A file that asks for rates must not become a sweep of concurrencies unsaid.
 fn check_shape(drafted: &Drafted, table: &SweepTable) -> Result<(), Failure> {
     let load = &drafted.spec.load;
-    let is_open = load.rate_per_s.is_some() || load.ramp.is_some();
+    let is_open = load.rate.is_some() || load.ramp.is_some();
     let chosen = table.rates.is_some() || table.concurrencies.is_some() || table.find.is_some();
     if chosen || !is_open {
         return Ok(());
@@ -252,7 +252,7 @@ fn search(table: &SweepTable, repeat: &Repeat, rising: &Rising) -> Result<Option
         goals: find.0.goals.clone(),
         from,
         at_most,
-        resolution: table.resolution.as_ref().map_or(RESOLUTION, |share| share.0.0),
+        resolution: table.resolution.as_ref().map_or(RESOLUTION, |share| share.0),
         runs_at_most: NonZeroU32::new(repeat.runs.max(SEARCH_RUNS_MIN)).unwrap_or(NonZeroU32::MIN),
     }))
 }
@@ -307,9 +307,9 @@ pub(crate) fn at_level(
     simulated: bool,
 ) -> Result<Spec, Failure> {
     let draft = &drafted.spec;
-    let bare = LoadDraft {
+    let bare = LoadTable {
         concurrency: None,
-        rate_per_s: None,
+        rate: None,
         ramp: None,
         ramp_curve: None,
         ..draft.load.clone()
@@ -319,13 +319,16 @@ pub(crate) fn at_level(
         Level::Rate(per_s) => {
             let is_said = bare.requests.is_some() || bare.duration.is_some();
             let requests = if is_said { bare.requests } else { Some(least) };
-            LoadDraft { rate_per_s: Some(per_s), requests, ..bare }
+            LoadTable { rate: Some(PerSecond(per_s)), requests, ..bare }
         }
         // Nothing is spaced where everything leaves at once.
-        Level::Unlimited => {
-            LoadDraft { rate_per_s: Some(f64::INFINITY), arrivals: None, burstiness: None, ..bare }
-        }
-        Level::Concurrency(requests) => LoadDraft {
+        Level::Unlimited => LoadTable {
+            rate: Some(PerSecond(f64::INFINITY)),
+            arrivals: None,
+            burstiness: None,
+            ..bare
+        },
+        Level::Concurrency(requests) => LoadTable {
             concurrency: Some(requests.get()),
             requests: waves
                 .map(|waves| (u64::from(waves.get()) * u64::from(requests.get())).max(least))

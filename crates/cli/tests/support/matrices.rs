@@ -9,7 +9,7 @@ use inferometer_model::campaign::{
     CampaignSpec, Cell, Condition, Level, Matrix, MatrixModel, Order, Preset, Question, Repetition,
 };
 use inferometer_model::deployment::{DeploymentHow, DeploymentSpec, ProcessSpec};
-use inferometer_model::spec::{EngineSpec, Extent};
+use inferometer_model::spec::{Dtype, EngineTable, Extent, WorkloadTable};
 use inferometer_model::{Spec, SpecDraft};
 use inferometer_store::{NewSet, RunStore};
 
@@ -83,20 +83,21 @@ impl Asked<'_> {
     }
 
     fn spec(&self, place: usize, hardware: &str, model: &str) -> Spec {
-        let engine = EngineSpec {
+        let engine = EngineTable {
             hardware: Some(hardware.to_owned()),
             model: Some(model.to_owned()),
-            dtype: Some("half".to_owned()),
+            dtype: Some(Dtype::Half.into()),
             max_model_len: Some(2048),
             speed: self.speed,
-            ..EngineSpec::default()
+            ..EngineTable::default()
         };
         let deployment = self.commands.get(place).map(|words| {
             let command = words.iter().map(|word| (*word).to_owned()).collect();
             DeploymentSpec::new(DeploymentHow::Process(ProcessSpec { command, folder: None }))
         });
-        let engine = if deployment.is_some() { EngineSpec::default() } else { engine };
-        let draft = SpecDraft { engine, deployment, seed: Some(7), ..SpecDraft::default() };
+        let engine = if deployment.is_some() { EngineTable::default() } else { engine };
+        let workload = WorkloadTable { seed: Some(7), ..WorkloadTable::default() };
+        let draft = SpecDraft { engine, deployment, workload, ..SpecDraft::default() };
         let mut spec = draft.resolve().unwrap();
         spec.load.extent = Extent::Requests(NonZeroU64::new(self.requests).unwrap());
         spec

@@ -10,7 +10,9 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Order, Prompts, Question, Repetition, Scenario, Suite,
 };
 use inferometer_model::endpoint::Api;
-use inferometer_model::spec::{EngineSpec, Lengths, LoadDraft, SourceDraft, WorkloadDraft};
+use inferometer_model::spec::{
+    EngineTable, Lengths, LoadTable, SourceName, SourceTable, TargetTable, WorkloadTable,
+};
 use inferometer_store::{NewSet, RunStore};
 use serde_json::Value;
 
@@ -30,7 +32,7 @@ pub(crate) struct Asks {
 /// What all scenarios of a test have in common.
 #[derive(Clone)]
 pub(crate) struct Common {
-    pub(crate) engine: EngineSpec,
+    pub(crate) engine: EngineTable,
     pub(crate) url: Option<String>,
     pub(crate) vllm_random: bool,
     pub(crate) prompts: Prompts,
@@ -40,26 +42,30 @@ pub(crate) struct Common {
 impl Common {
     fn condition(&self, asks: &Asks) -> Condition {
         let lengths = |text: &str| text.parse::<Lengths>().unwrap();
-        let source = SourceDraft {
-            input: Some(lengths(asks.input)),
-            output: Some(lengths(asks.output)),
-            vllm_random: self.vllm_random,
-            ..SourceDraft::default()
+        let source = SourceTable {
+            input_tokens: Some(lengths(asks.input)),
+            output_tokens: Some(lengths(asks.output)),
+            source: self.vllm_random.then_some(SourceName::VllmRandom),
+            ..SourceTable::default()
         };
         let tokenizer = self.vllm_random.then(|| "vocabulary:131072,1000".to_owned());
-        let load = LoadDraft {
+        let load = LoadTable {
             concurrency: Some(asks.concurrency[0]),
             requests: Some(asks.requests),
             warm_up: Some(1),
-            ..LoadDraft::default()
+            ..LoadTable::default()
         };
         let draft = SpecDraft {
             url: self.url.as_ref().map(|url| url.parse().unwrap()),
             engine: self.engine.clone(),
-            api: Some(Api::Completions),
-            workload: WorkloadDraft { source, tokenizer, ..WorkloadDraft::default() },
+            target: TargetTable { api: Some(Api::Completions), ..TargetTable::default() },
+            workload: WorkloadTable {
+                source,
+                tokenizer,
+                seed: Some(0),
+                ..WorkloadTable::default()
+            },
             load,
-            seed: Some(0),
             ..SpecDraft::default()
         };
         Condition { name: asks.name.to_owned(), spec: draft.resolve().unwrap() }

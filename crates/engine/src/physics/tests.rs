@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use crate::profile::{Choice, Profile};
+use inferometer_model::spec::EngineTable;
+
+use crate::profile::Profile;
 use crate::scheduler::{StepShape, StepTime};
 
 use super::{Coefficients, HostCost, Machine, PhysicsStep};
@@ -23,13 +25,13 @@ fn machine(name: &str) -> Machine {
 
 /// Llama 3.1 70B on MI300X, with a context that leaves room on one.
 fn llama_70b(tp: u32, pp: u32) -> PhysicsStep {
-    let system = Choice {
+    let system = EngineTable {
         hardware: Some("mi300x".into()),
         model: Some("llama-3.1-70b".into()),
         tp: Some(tp),
         pp: Some(pp),
         max_model_len: Some(32_768),
-        ..Choice::default()
+        ..EngineTable::default()
     };
     physics(Profile::compose(&system).unwrap().machine().clone())
 }

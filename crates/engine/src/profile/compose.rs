@@ -8,8 +8,8 @@ use super::file::ProfileFile;
 use super::limits;
 use super::memory::{Deployment, Memory, UTILIZATION};
 use super::{
-    Choice, DEFAULT, EngineGeneration, Gpu, Model, Numbers, Profile, ProfileError, Quantization,
-    Shortage,
+    DEFAULT, EngineGeneration, EngineTable, Gpu, Model, Numbers, Profile, ProfileError,
+    Quantization, Shortage,
 };
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
@@ -17,7 +17,7 @@ const REMEDY_TP_MAX: u32 = 16;
 /// Smallest context that is worth proposing.
 const REMEDY_LEN_MIN: u32 = 256;
 
-pub(super) fn profile(choice: &Choice) -> Result<Profile, ProfileError> {
+pub(super) fn profile(choice: &EngineTable) -> Result<Profile, ProfileError> {
     over(base(choice.profile.as_deref())?, choice)
 }
 
@@ -39,23 +39,23 @@ fn base(name: Option<&str>) -> Result<ProfileFile, ProfileError> {
 fn combination(name: &str) -> Option<ProfileFile> {
     let lower = name.to_ascii_lowercase();
     let (gpu, model, suffix) = catalogue().combination(&lower)?;
-    let mut serve = Choice {
+    let mut serve = EngineTable {
         hardware: Some(gpu.name.clone()),
         model: Some(model.name.clone()),
-        ..Choice::default()
+        ..EngineTable::default()
     };
     for part in suffix.split('-').filter(|part| !part.is_empty()) {
         match (part.strip_prefix("tp"), part.strip_prefix("pp"), part) {
             (Some(tp), _, _) => serve.tp = Some(tp.parse().ok()?),
             (_, Some(pp), _) => serve.pp = Some(pp.parse().ok()?),
-            (_, _, "bf16") => serve.quantization = Some(Quantization::None),
+            (_, _, "bf16") => serve.quantization = Some(Quantization::None.into()),
             (_, _, quantization) => serve.quantization = Some(quantization.parse().ok()?),
         }
     }
     Some(generic(lower, serve))
 }
 
-fn generic(name: String, serve: Choice) -> ProfileFile {
+fn generic(name: String, serve: EngineTable) -> ProfileFile {
     ProfileFile {
         name,
         description: None,
@@ -67,8 +67,8 @@ fn generic(name: String, serve: Choice) -> ProfileFile {
 }
 
 /// Lays `choice` over a profile's file and builds what comes out.
-pub(super) fn over(file: ProfileFile, choice: &Choice) -> Result<Profile, ProfileError> {
-    let merged = Choice { profile: None, ..choice.over(&file.serve) };
+pub(super) fn over(file: ProfileFile, choice: &EngineTable) -> Result<Profile, ProfileError> {
+    let merged = EngineTable { profile: None, ..choice.over(&file.serve) };
     let known = catalogue();
     let gpu = known.gpu(merged.hardware.as_deref().unwrap_or_default())?;
     let model = known.model(merged.model.as_deref().unwrap_or_default())?;
@@ -93,7 +93,7 @@ fn same_system(file: &ProfileFile, gpu: &Gpu, model: &Model, numbers: Numbers) -
 
 fn build(
     file: ProfileFile,
-    choice: Choice,
+    choice: EngineTable,
     gpu: &Gpu,
     model: &Model,
     numbers: Numbers,
@@ -142,8 +142,8 @@ fn build(
 }
 
 /// Whether a fit with one choice speaks of the other: layout and schedule have their own times.
-fn same_settings(own: &Choice, other: &Choice) -> bool {
-    let of = |choice: &Choice| {
+fn same_settings(own: &EngineTable, other: &EngineTable) -> bool {
+    let of = |choice: &EngineTable| {
         let generation = choice.generation.unwrap_or(EngineGeneration::V1);
         let chunked = generation == EngineGeneration::V1;
         (
@@ -159,7 +159,7 @@ fn same_settings(own: &Choice, other: &Choice) -> bool {
 
 fn coefficients(
     own: Coefficients,
-    choice: &Choice,
+    choice: &EngineTable,
     profile: &str,
 ) -> Result<Coefficients, ProfileError> {
     let coefficients = Coefficients { noise: choice.noise.unwrap_or(own.noise), ..own };
@@ -169,7 +169,7 @@ fn coefficients(
     Ok(coefficients)
 }
 
-fn parallel(choice: &Choice, model: &Model) -> Result<(u32, u32), ProfileError> {
+fn parallel(choice: &EngineTable, model: &Model) -> Result<(u32, u32), ProfileError> {
     let tp = limits::positive("--tp", choice.tp, 1)?;
     let pp = limits::positive("--pp", choice.pp, 1)?;
     if let Some((kind, heads)) = indivisible(tp, model) {
@@ -204,7 +204,7 @@ fn indivisible(tp: u32, model: &Model) -> Option<(&'static str, u32)> {
     }
 }
 
-fn utilization(choice: &Choice) -> Result<f64, ProfileError> {
+fn utilization(choice: &EngineTable) -> Result<f64, ProfileError> {
     let asked = choice.gpu_memory_utilization.unwrap_or(UTILIZATION);
     if asked > 0.0 && asked <= 1.0 {
         return Ok(asked);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::physics::{Coefficients, Front};
 
-use super::{Choice, Profile, ProfileError};
+use super::{EngineTable, Profile, ProfileError};
 
 /// What a file says; what it leaves out is generic or follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(super) struct ProfileFile {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    pub serve: Choice,
+    pub serve: EngineTable,
     #[serde(default)]
     pub coefficients: Coefficients,
     #[serde(default)]
@@ -49,6 +49,11 @@ impl ProfileFile {
             origin: origin.to_owned(),
             source: Box::new(source),
         })?;
+        if file.serve.speed.is_some() || file.serve.step.is_some() {
+            let error = "`speed` and `step` are options of a run, not of a profile";
+            let source = Box::new(serde::de::Error::custom(error));
+            return Err(ProfileError::Parse { origin: origin.to_owned(), source });
+        }
         if file.serve.profile.is_some() {
             return Err(ProfileError::Nested { origin: origin.to_owned() });
         }
@@ -69,11 +74,13 @@ impl ProfileFile {
         Self {
             name: profile.name.clone(),
             description: profile.description.clone(),
-            serve: Choice {
+            serve: EngineTable {
                 profile: None,
                 hardware: Some(profile.gpu.name.clone()),
                 model: Some(profile.model.name.clone()),
                 noise: None,
+                speed: None,
+                step: None,
                 ..choice
             },
             coefficients: *profile.coefficients(),

@@ -3,7 +3,7 @@
 use crate::scheduler::{Generation, Policy, SchedulerConfig};
 
 use super::bytes::GIB;
-use super::{Choice, EngineGeneration, Gpu, Model, ProfileError, SchedulingPolicy};
+use super::{EngineGeneration, EngineTable, Gpu, Model, ProfileError, SchedulingPolicy};
 
 const BLOCK_SIZE: u32 = 16;
 /// Above it steps and KV blocks do not fit their types; no server is near it.
@@ -11,7 +11,7 @@ pub(super) const SETTING_MAX: u32 = 1 << 24;
 
 /// The configuration but for its blocks, which follow from memory.
 pub(super) fn scheduler(
-    choice: &Choice,
+    choice: &EngineTable,
     gpu: &Gpu,
     model: &Model,
 ) -> Result<SchedulerConfig, ProfileError> {
@@ -54,7 +54,7 @@ pub(super) fn scheduler(
     })
 }
 
-fn max_model_len(choice: &Choice, model: &Model) -> Result<u32, ProfileError> {
+fn max_model_len(choice: &EngineTable, model: &Model) -> Result<u32, ProfileError> {
     let limit = model.max_position_embeddings;
     let asked = positive("--max-model-len", choice.max_model_len, limit)?;
     if asked > limit {
@@ -64,7 +64,7 @@ fn max_model_len(choice: &Choice, model: &Model) -> Result<u32, ProfileError> {
     Ok(asked)
 }
 
-fn generation(choice: &Choice) -> Result<Generation, ProfileError> {
+fn generation(choice: &EngineTable) -> Result<Generation, ProfileError> {
     match (choice.generation.unwrap_or(EngineGeneration::V1), choice.num_scheduler_steps) {
         (EngineGeneration::V0, steps) => {
             Ok(Generation::V0 { scheduler_steps: positive("--num-scheduler-steps", steps, 1)? })

@@ -1,12 +1,11 @@
 //! Profiles: which GPUs, which model, how it is served, and how well.
 //!
-//! A [`Choice`] is what a user typed, all optional; a [`Profile`] is what a server would make of
+//! An [`EngineTable`] is what a user typed, all optional; a [`Profile`] is what a server would make of
 //! it: defaults filled in as vLLM fills them, the KV blocks counted, or a refusal with the
 //! arithmetic. Hardware, models and named profiles are data in `profiles/`.
 
 mod bytes;
 mod catalogue;
-mod choice;
 mod compose;
 mod describe;
 mod error;
@@ -20,12 +19,13 @@ mod numbers;
 #[cfg(test)]
 mod tests;
 
+use inferometer_model::spec::{
+    Dtype, EngineGeneration, EngineTable, KvCacheDtype, Quantization, SchedulingPolicy,
+};
+
 use crate::physics::{CoefficientError, Coefficients, Front, Machine, PhysicsStep};
 use crate::scheduler::SchedulerConfig;
 
-pub use choice::{
-    Choice, Dtype, EngineGeneration, KvCacheDtype, Quantization, SchedulingPolicy, UnknownWord,
-};
 pub use error::{ProfileError, Shortage};
 pub use file::Fitted;
 pub use gpu::{Flops, Gpu, Link, Vendor};
@@ -55,7 +55,7 @@ pub struct Profile {
     /// coefficients these are.
     carried: Option<Fitted>,
     /// What was asked for, over what the named profile asks for.
-    choice: Choice,
+    choice: EngineTable,
     machine: Machine,
     coefficients: Coefficients,
 }
@@ -64,17 +64,17 @@ impl Profile {
     /// A profile by its name, by the name of a combination (`mi300x-qwen3-32b-tp2`), or by the path
     /// of a TOML file.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Self::compose(&Choice { profile: Some(name.to_owned()), ..Choice::default() })
+        Self::compose(&EngineTable { profile: Some(name.to_owned()), ..EngineTable::default() })
     }
 
     /// A choice laid over the profile that it names, or over the default one.
-    pub fn compose(choice: &Choice) -> Result<Self, ProfileError> {
+    pub fn compose(choice: &EngineTable) -> Result<Self, ProfileError> {
         compose::profile(choice)
     }
 
     /// Reads a profile as [`to_toml`](Self::to_toml) writes it; `origin` is named in errors.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, ProfileError> {
-        compose::over(file::ProfileFile::read(text, origin)?, &Choice::default())
+        compose::over(file::ProfileFile::read(text, origin)?, &EngineTable::default())
     }
 
     pub fn to_toml(&self) -> String {
@@ -97,7 +97,7 @@ impl Profile {
     }
 
     /// What was asked for, by the profile's file and the user.
-    pub fn choice(&self) -> &Choice {
+    pub fn choice(&self) -> &EngineTable {
         &self.choice
     }
 

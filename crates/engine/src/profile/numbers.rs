@@ -1,6 +1,6 @@
 //! The types in which a model is stored and multiplied, where the hardware has them.
 
-use super::{Choice, Dtype, Gpu, KvCacheDtype, Model, ProfileError, Quantization};
+use super::{Dtype, EngineTable, Gpu, KvCacheDtype, Model, ProfileError, Quantization};
 
 /// Types, resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,10 +12,14 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    pub(super) fn resolve(choice: &Choice, gpu: &Gpu, model: &Model) -> Result<Self, ProfileError> {
-        let asked = choice.dtype.unwrap_or(Dtype::Auto);
+    pub(super) fn resolve(
+        choice: &EngineTable,
+        gpu: &Gpu,
+        model: &Model,
+    ) -> Result<Self, ProfileError> {
+        let asked = choice.dtype.as_ref().map_or(Dtype::Auto, |dtype| dtype.value);
         let published = model.quantization.unwrap_or(Quantization::None);
-        let quantization = match (asked, choice.quantization) {
+        let quantization = match (asked, choice.quantization.as_ref().map(|kind| kind.value)) {
             (Dtype::Fp8, None | Some(Quantization::Fp8)) => Quantization::Fp8,
             (Dtype::Fp8, Some(_)) => return Err(ProfileError::TwoQuantizations),
             (_, chosen) => chosen.unwrap_or(published),
@@ -23,7 +27,10 @@ impl Numbers {
         let numbers = Self {
             dtype: dtype(asked, quantization, gpu)?,
             quantization,
-            fp8_kv_cache: choice.kv_cache_dtype == Some(KvCacheDtype::Fp8),
+            fp8_kv_cache: choice
+                .kv_cache_dtype
+                .as_ref()
+                .is_some_and(|it| it.value == KvCacheDtype::Fp8),
         };
         numbers.check(gpu, model)?;
         Ok(numbers)

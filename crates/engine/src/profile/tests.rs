@@ -5,16 +5,16 @@ use crate::scheduler::{Generation, Policy};
 use super::catalogue::catalogue;
 use super::*;
 
-fn choice(hardware: &str, model: &str, tp: u32) -> Choice {
-    Choice {
+fn choice(hardware: &str, model: &str, tp: u32) -> EngineTable {
+    EngineTable {
         hardware: Some(hardware.into()),
         model: Some(model.into()),
         tp: Some(tp),
-        ..Choice::default()
+        ..EngineTable::default()
     }
 }
 
-fn refusal(choice: &Choice) -> String {
+fn refusal(choice: &EngineTable) -> String {
     Profile::compose(choice).expect_err("no such server").to_string()
 }
 
@@ -100,7 +100,7 @@ fn settings_default_as_in_vllm() {
 
 #[test]
 fn the_older_generation_keeps_prompts_whole() {
-    let v0 = Choice {
+    let v0 = EngineTable {
         generation: Some(EngineGeneration::V0),
         num_scheduler_steps: Some(20),
         gpu_memory_utilization: Some(0.98),
@@ -112,11 +112,11 @@ fn the_older_generation_keeps_prompts_whole() {
     assert_eq!((scheduler.max_num_batched_tokens, scheduler.max_num_seqs), (131_072, 256));
     assert!(!scheduler.chunked_prefill && !scheduler.prefix_caching);
     assert_eq!(profile.machine().scheduler_steps, 20);
-    let steps = Choice { generation: None, ..v0.clone() };
+    let steps = EngineTable { generation: None, ..v0.clone() };
     assert!(refusal(&steps).contains("--generation v0"));
-    let chunks = Choice { enable_chunked_prefill: Some(true), ..v0.clone() };
+    let chunks = EngineTable { enable_chunked_prefill: Some(true), ..v0.clone() };
     assert!(refusal(&chunks).contains("--enable-chunked-prefill"));
-    let short = Choice { max_num_batched_tokens: Some(4096), ..v0 };
+    let short = EngineTable { max_num_batched_tokens: Some(4096), ..v0 };
     assert!(refusal(&short).contains("4096 is less than the 131072 tokens"));
 }
 
@@ -135,8 +135,8 @@ fn a_model_that_does_not_fit_is_refused_with_the_arithmetic() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let longest = text.split("int4 --max-model-len ").nth(1).and_then(|len| len.parse().ok());
-    let proposed = Choice {
-        quantization: Some(Quantization::Int4),
+    let proposed = EngineTable {
+        quantization: Some(Quantization::Int4.into()),
         max_model_len: longest,
         ..choice("h100", "llama-3.1-70b", 1)
     };
@@ -155,7 +155,7 @@ fn a_context_that_does_not_fit_names_the_longest_that_does() {
         .nth(1)
         .and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
         .expect(&text);
-    let with = |len| Choice { max_model_len: Some(len), ..asked.clone() };
+    let with = |len| EngineTable { max_model_len: Some(len), ..asked.clone() };
     assert_eq!(Profile::compose(&with(longest)).unwrap().scheduler.max_model_len, longest);
     assert!(refusal(&with(longest + 1)).contains("does not fit"));
 }
@@ -179,26 +179,31 @@ fn the_largest_models_need_a_whole_server() {
 #[test]
 fn types_that_the_hardware_lacks_are_refused() {
     let v100 = choice("v100", "llama-3.2-3b", 1);
-    let asked = Choice { dtype: Some(Dtype::Bfloat16), ..v100.clone() };
+    let asked = EngineTable { dtype: Some(Dtype::Bfloat16.into()), ..v100.clone() };
     let text = refusal(&asked);
     assert!(text.contains("NVIDIA V100") && text.contains("--dtype half"), "{text}");
-    let auto = Profile::compose(&Choice { max_model_len: Some(8192), ..v100.clone() }).unwrap();
+    let auto =
+        Profile::compose(&EngineTable { max_model_len: Some(8192), ..v100.clone() }).unwrap();
     assert_eq!(auto.numbers.dtype, Dtype::Half);
     assert!(
-        refusal(&Choice { dtype: Some(Dtype::Fp8), ..v100 }).contains("cannot multiply in fp8")
+        refusal(&EngineTable { dtype: Some(Dtype::Fp8.into()), ..v100 })
+            .contains("cannot multiply in fp8")
     );
     let mi100 = choice("mi100", "qwen3-4b", 1);
-    let cache = Choice { kv_cache_dtype: Some(KvCacheDtype::Fp8), ..mi100.clone() };
+    let cache = EngineTable { kv_cache_dtype: Some(KvCacheDtype::Fp8.into()), ..mi100.clone() };
     assert!(refusal(&cache).contains("fp8 (KV cache)"));
     assert!(refusal(&choice("mi210", "deepseek-v3", 8)).contains("published in fp8"));
-    let a100 = Choice { quantization: Some(Quantization::Fp8), ..choice("a100", "qwen3-8b", 1) };
+    let a100 = EngineTable {
+        quantization: Some(Quantization::Fp8.into()),
+        ..choice("a100", "qwen3-8b", 1)
+    };
     let unpacked = Profile::compose(&a100).unwrap();
     assert!((unpacked.machine().linear_flops - 312e12).abs() < 1.0);
-    let cache = Choice { kv_cache_dtype: Some(KvCacheDtype::Fp8), ..a100 };
+    let cache = EngineTable { kv_cache_dtype: Some(KvCacheDtype::Fp8.into()), ..a100 };
     assert!(refusal(&cache).contains("fp8 (KV cache)"));
     // The MI100 multiplies half as fast in bfloat16 as in half.
     let flops = |dtype| {
-        let asked = Choice { dtype: Some(dtype), ..mi100.clone() };
+        let asked = EngineTable { dtype: Some(dtype.into()), ..mi100.clone() };
         Profile::compose(&asked).unwrap().machine().linear_flops
     };
     assert!((flops(Dtype::Half) / flops(Dtype::Bfloat16) - 2.0).abs() < 1e-9);
@@ -207,7 +212,10 @@ fn types_that_the_hardware_lacks_are_refused() {
 #[test]
 fn quantised_weights_leave_room_for_blocks() {
     let of = |quantization| {
-        let asked = Choice { quantization: Some(quantization), ..choice("h100", "qwen3-32b", 1) };
+        let asked = EngineTable {
+            quantization: Some(quantization.into()),
+            ..choice("h100", "qwen3-32b", 1)
+        };
         Profile::compose(&asked).unwrap()
     };
     let (fp8, int4) = (of(Quantization::Fp8), of(Quantization::Int4));
@@ -215,9 +223,9 @@ fn quantised_weights_leave_room_for_blocks() {
     assert!(int4.scheduler.blocks > fp8.scheduler.blocks);
     assert_eq!(&*fp8.name, "h100-qwen3-32b-fp8");
     assert!((fp8.machine().linear_flops / int4.machine().linear_flops - 2.0).abs() < 0.01);
-    let narrow = Choice {
-        kv_cache_dtype: Some(KvCacheDtype::Fp8),
-        quantization: Some(Quantization::Fp8),
+    let narrow = EngineTable {
+        kv_cache_dtype: Some(KvCacheDtype::Fp8.into()),
+        quantization: Some(Quantization::Fp8.into()),
         ..choice("h100", "qwen3-32b", 1)
     };
     let narrow = Profile::compose(&narrow).unwrap();
@@ -231,32 +239,35 @@ fn layouts_that_do_not_divide_are_refused() {
     // 24 heads are 3 x 8, but 8 key-value heads are not.
     let text = refusal(&choice("h100", "llama-3.2-3b", 3));
     assert!(text.contains("8 key-value heads"), "{text}");
-    let deep = Choice { pp: Some(33), ..choice("h100", "llama-3.1-8b", 1) };
+    let deep = EngineTable { pp: Some(33), ..choice("h100", "llama-3.1-8b", 1) };
     assert!(refusal(&deep).contains("--pp 33 is more than the 32 layers"));
-    let none = Choice { tp: Some(0), ..Choice::default() };
+    let none = EngineTable { tp: Some(0), ..EngineTable::default() };
     assert!(refusal(&none).contains("--tp 0"));
 }
 
 #[test]
 fn settings_out_of_range_are_refused_by_flag() {
-    let base = Choice::default;
+    let base = EngineTable::default;
     let cases = [
-        (Choice { gpu_memory_utilization: Some(1.2), ..base() }, "--gpu-memory-utilization 1.2"),
-        (Choice { max_model_len: Some(200_000), ..base() }, "at most 131072"),
-        (Choice { block_size: Some(0), ..base() }, "--block-size 0"),
-        (Choice { num_gpu_blocks_override: Some(1), ..base() }, "--num-gpu-blocks-override 1"),
         (
-            Choice { num_gpu_blocks_override: Some(u32::MAX), ..base() },
+            EngineTable { gpu_memory_utilization: Some(1.2), ..base() },
+            "--gpu-memory-utilization 1.2",
+        ),
+        (EngineTable { max_model_len: Some(200_000), ..base() }, "at most 131072"),
+        (EngineTable { block_size: Some(0), ..base() }, "--block-size 0"),
+        (EngineTable { num_gpu_blocks_override: Some(1), ..base() }, "--num-gpu-blocks-override 1"),
+        (
+            EngineTable { num_gpu_blocks_override: Some(u32::MAX), ..base() },
             "--num-gpu-blocks-override 4294967295",
         ),
-        (Choice { max_num_seqs: Some(9000), ..base() }, "--max-num-seqs 9000"),
-        (Choice { noise: Some(2.0), ..base() }, "noise = 2"),
+        (EngineTable { max_num_seqs: Some(9000), ..base() }, "--max-num-seqs 9000"),
+        (EngineTable { noise: Some(2.0), ..base() }, "noise = 2"),
     ];
     for (choice, part) in cases {
         let text = refusal(&choice);
         assert!(text.contains(part), "{part} in {text}");
     }
-    let blocks = Choice { num_gpu_blocks_override: Some(500), ..base() };
+    let blocks = EngineTable { num_gpu_blocks_override: Some(500), ..base() };
     assert_eq!(Profile::compose(&blocks).unwrap().scheduler.blocks, 500);
 }
 
@@ -289,7 +300,7 @@ fn a_composed_name_can_be_read_back() {
 
 #[test]
 fn a_profile_survives_its_file() {
-    let asked = Choice { max_num_seqs: Some(64), ..choice("mi100", "devstral-small-24b", 4) };
+    let asked = EngineTable { max_num_seqs: Some(64), ..choice("mi100", "devstral-small-24b", 4) };
     let coefficients = Coefficients {
         eta_small: Some(0.1),
         small_tokens_max: 50,
@@ -336,11 +347,11 @@ fn coefficients_do_not_move_to_another_system() {
     let text = "name = \"mine\"\n[serve]\nhardware = \"h100\"\nmodel = \"qwen3-8b\"\n\
                 [coefficients]\neta_memory = 0.9\n[fitted]\nsource = \"a table\"\nrows = 4\n";
     let file = file::ProfileFile::read(text, "mine.toml").unwrap();
-    let with = |choice: &Choice| compose::over(file.clone(), choice).unwrap();
+    let with = |choice: &EngineTable| compose::over(file.clone(), choice).unwrap();
     let shares = |profile: &Profile| (profile.coefficients().eta_memory, profile.fitted.is_some());
-    let same = with(&Choice { max_num_seqs: Some(8), ..Choice::default() });
+    let same = with(&EngineTable { max_num_seqs: Some(8), ..EngineTable::default() });
     assert_eq!((&*same.name, shares(&same)), ("mine", (0.9, true)));
-    let moved = with(&Choice { hardware: Some("h200".into()), ..Choice::default() });
+    let moved = with(&EngineTable { hardware: Some("h200".into()), ..EngineTable::default() });
     assert_eq!((&*moved.name, shares(&moved)), ("h200-qwen3-8b", (0.75, false)));
 }
 
@@ -349,18 +360,19 @@ fn a_fit_that_is_carried_over_is_not_claimed() {
     let text = "name = \"mine\"\n[serve]\nhardware = \"h100\"\nmodel = \"qwen3-8b\"\n\
                 [coefficients]\neta_memory = 0.9\n[fitted]\nsource = \"a table\"\nrows = 4\n";
     let file = file::ProfileFile::read(text, "mine.toml").unwrap();
-    let with = |choice: &Choice| compose::over(file.clone(), choice).unwrap();
-    let own = with(&Choice { tp: Some(1), enforce_eager: Some(false), ..Choice::default() });
+    let with = |choice: &EngineTable| compose::over(file.clone(), choice).unwrap();
+    let own =
+        with(&EngineTable { tp: Some(1), enforce_eager: Some(false), ..EngineTable::default() });
     assert!(own.describe().contains("step times fitted to 4 rows: a table"));
     for other in [
-        Choice { tp: Some(2), ..Choice::default() },
-        Choice { pp: Some(2), ..Choice::default() },
-        Choice { generation: Some(EngineGeneration::V0), ..Choice::default() },
-        Choice { enforce_eager: Some(true), ..Choice::default() },
-        Choice {
+        EngineTable { tp: Some(2), ..EngineTable::default() },
+        EngineTable { pp: Some(2), ..EngineTable::default() },
+        EngineTable { generation: Some(EngineGeneration::V0), ..EngineTable::default() },
+        EngineTable { enforce_eager: Some(true), ..EngineTable::default() },
+        EngineTable {
             enable_chunked_prefill: Some(false),
             max_model_len: Some(8192),
-            ..Choice::default()
+            ..EngineTable::default()
         },
     ] {
         let carried = with(&other);

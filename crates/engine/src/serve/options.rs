@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use inferometer_model::spec::KvCacheDtype;
+
 use super::step_time::StepModel;
 use crate::metrics::{CacheConfig, Labels, MetricNames};
 use crate::options::{INTERVAL_MAX, OptionsError};
 use crate::physics::Front;
-use crate::profile::{self, KvCacheDtype, Profile};
+use crate::profile::{self, Profile};
 use crate::scheduler::SchedulerConfig;
 
 /// What is served, and how.
@@ -73,7 +75,7 @@ impl ServeOptions {
                 block_size: config.block_size,
                 blocks: config.blocks,
                 prefix_caching: config.prefix_caching,
-                dtype: match choice.kv_cache_dtype {
+                dtype: match choice.kv_cache_dtype.as_ref().map(|dtype| dtype.value) {
                     Some(KvCacheDtype::Fp8) => "fp8".to_owned(),
                     None | Some(KvCacheDtype::Auto) => "auto".to_owned(),
                 },

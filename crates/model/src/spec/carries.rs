@@ -55,16 +55,17 @@ fn check_fields(api: Api, fields: &Map<String, Value>) -> Result<(), SpecError> 
 mod tests {
     use serde_json::json;
 
-    use super::super::{BodyDraft, Lengths, SourceDraft, SpecDraft, WorkloadDraft};
+    use super::super::{BodyTable, Lengths, SourceTable, SpecDraft, TargetTable, WorkloadTable};
     use super::*;
 
-    fn resolve(api: Api, source: SourceDraft, body: BodyDraft) -> Result<(), SpecError> {
-        let workload = WorkloadDraft { source, body, ..WorkloadDraft::default() };
-        SpecDraft { api: Some(api), workload, ..SpecDraft::default() }.resolve().map(|_| ())
+    fn resolve(api: Api, source: SourceTable, body: BodyTable) -> Result<(), SpecError> {
+        let workload = WorkloadTable { source, body, ..WorkloadTable::default() };
+        let target = TargetTable { api: Some(api), ..TargetTable::default() };
+        SpecDraft { target, workload, ..SpecDraft::default() }.resolve().map(|_| ())
     }
 
     /// The APIs that refuse it, by name, with the flag and the others in the message.
-    fn refusing(flag: &str, source: &SourceDraft, body: &BodyDraft) -> Vec<&'static str> {
+    fn refusing(flag: &str, source: &SourceTable, body: &BodyTable) -> Vec<&'static str> {
         let refuse = |api: &Api| match resolve(*api, source.clone(), body.clone()) {
             Ok(()) => false,
             Err(error) => {
@@ -78,16 +79,16 @@ mod tests {
 
     #[test]
     fn what_an_api_has_no_place_for_is_refused() {
-        let (source, body) = (SourceDraft::default(), BodyDraft::default());
+        let (source, body) = (SourceTable::default(), BodyTable::default());
         assert!(refusing("", &source, &body).is_empty());
-        let adapters = BodyDraft { adapters: vec!["l".to_owned()], ..BodyDraft::default() };
+        let adapters = BodyTable { lora: Some(vec!["l".to_owned()]), ..BodyTable::default() };
         assert_eq!(refusing("--lora", &source, &adapters), ["tgi", "llama-completion", "triton"]);
-        let images = BodyDraft { images: Some(1), ..BodyDraft::default() };
+        let images = BodyTable { images: Some(1), ..BodyTable::default() };
         let without =
             ["completions", "embeddings", "rerank", "tgi", "sglang", "llama-completion", "triton"];
         assert_eq!(refusing("--images", &source, &images), without);
         let turns = Some(Lengths::Fixed(3));
-        let talks = SourceDraft { turns, ..SourceDraft::default() };
+        let talks = SourceTable { turns, ..SourceTable::default() };
         assert_eq!(refusing("--turns", &talks, &body), ["embeddings", "rerank"]);
     }
 
@@ -95,8 +96,8 @@ mod tests {
     fn fields_that_the_measurement_sets_are_refused_under_every_name() {
         let with = |api, fields: Value| {
             let Value::Object(fields) = fields else { panic!("not an object") };
-            let body = BodyDraft { fields, ..BodyDraft::default() };
-            resolve(api, SourceDraft::default(), body)
+            let body = BodyTable { extra: Some(fields), ..BodyTable::default() };
+            resolve(api, SourceTable::default(), body)
         };
         for (api, field) in [
             (Api::OllamaChat, "num_predict"),

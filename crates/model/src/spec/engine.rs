@@ -1,70 +1,255 @@
-//! Which embedded engine: what it pretends to run on, and how its scheduler is set. What is left
-//! out is what the profile says.
+//! `[engine]`: the options of the embedded engine. Flags, files, stored specs and the engine itself
+//! use this one list.
 
+use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use clap::Args;
+use schemars::JsonSchema;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::SpecError;
+use super::text::{Grammar, Time};
 
-/// The embedded engine as it was asked for. Names are those of vLLM's options, where it has them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct EngineSpec {
-    /// A named profile: hardware, model and fitted coefficients in one.
+/// The embedded engine, where no other server is named: what it runs on, and how it is set. Names
+/// are those of vLLM's options, where it has them.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "The embedded engine")]
+#[serde(deny_unknown_fields)]
+pub struct EngineTable {
+    /// Profile by its name, or a file of one; `inferometer engine --list` shows them
+    #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
+    /// GPU to pretend to have, with --engine-model instead of a profile
+    #[arg(long, value_name = "GPU")]
     pub hardware: Option<String>,
+    /// Model to pretend to serve
+    #[arg(id = "engine_model", long = "engine-model", value_name = "MODEL")]
     pub model: Option<String>,
+    /// Tensor parallelism: GPUs that share each layer [default: as the profile says, or 1]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1024))]
     pub tp: Option<u32>,
+    /// Pipeline parallelism: stages, each with its share of the layers [default: likewise]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1024))]
     pub pp: Option<u32>,
-    pub dtype: Option<String>,
-    pub quantization: Option<String>,
-    pub kv_cache_dtype: Option<String>,
+    /// Data type of weights and activations, such as bf16 [default: as the model's]
+    #[arg(long, value_name = "TYPE")]
+    #[schemars(with = "Option<String>")]
+    pub dtype: Option<Spelled<Dtype>>,
+    /// How weights are stored, such as fp8 or int4 [default: as the model's]
+    #[arg(long, value_name = "KIND")]
+    #[schemars(with = "Option<String>")]
+    pub quantization: Option<Spelled<Quantization>>,
+    /// How keys and values are stored, such as fp8 [default: as the model computes]
+    #[arg(long, value_name = "TYPE")]
+    #[schemars(with = "Option<String>")]
+    pub kv_cache_dtype: Option<Spelled<KvCacheDtype>>,
+    /// Share of the GPU's memory that the engine may use [default: 0.92]
+    #[arg(long, value_name = "SHARE")]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub gpu_memory_utilization: Option<f64>,
+    /// Tokens of one KV block [default: 16]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 4096))]
     pub block_size: Option<u32>,
+    /// Longest prompt with its answer [default: as the model's]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1))]
     pub max_model_len: Option<u32>,
+    /// Most requests in one step
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1))]
     pub max_num_seqs: Option<u32>,
+    /// Most tokens in one step
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1))]
     pub max_num_batched_tokens: Option<u32>,
+    /// Most tokens of one prompt in one step [default: no such bound]
+    #[arg(long, value_name = "N")]
     pub long_prefill_token_threshold: Option<u32>,
+    /// KV blocks, instead of what the memory leaves room for
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1))]
     pub num_gpu_blocks_override: Option<u32>,
+    /// Keep what was computed for prompts that begin alike [default: as the profile says]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
     pub enable_prefix_caching: Option<bool>,
+    /// Let prompts and answers share steps, a piece of a prompt at a time [default: likewise]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
     pub enable_chunked_prefill: Option<bool>,
+    /// Whose scheduler to follow [default: likewise]
+    #[arg(long, value_name = "GENERATION")]
     pub generation: Option<EngineGeneration>,
-    /// Steps of answers that one decision of a v0 scheduler holds for.
+    /// Steps that one decision of a v0 scheduler holds for [default: likewise]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1))]
     pub num_scheduler_steps: Option<u32>,
-    pub scheduling_policy: Option<EnginePolicy>,
+    /// Who is next in its queue [default: fcfs]
+    #[arg(long, value_name = "POLICY")]
+    pub scheduling_policy: Option<SchedulingPolicy>,
+    /// Put the next step together while one runs [default: as the profile says]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
     pub async_scheduling: Option<bool>,
+    /// Launch every kernel by itself, without recorded graphs [default: likewise]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
     pub enforce_eager: Option<bool>,
-    /// Sigma of the noise of step times.
+    /// Sigma by which step times vary, from 0 to 1 [default: likewise]
+    #[arg(long, value_name = "SIGMA")]
+    #[schemars(range(min = 0, max = 1))]
     pub noise: Option<f64>,
-    /// Of that noise.
+    /// Seed of that noise, beside the seed of each run [default: the run's alone]
+    #[arg(id = "engine_seed", long = "engine-seed", value_name = "N")]
     pub seed: Option<u64>,
-    /// How much faster than its profile a live engine runs; virtual time has no use for it.
+    /// How much faster than its profile a live engine runs; a simulation needs no such thing
+    /// [default: 1]
+    #[arg(id = "engine_speed", long = "engine-speed", value_name = "FACTOR")]
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
-    /// Every step takes this long, whatever it holds: what queueing theory knows the answers for.
+    /// Time of every step, whatever it holds, instead of a model of the hardware
+    #[arg(id = "engine_step", long = "engine-step", value_name = "TIME", value_parser = Duration::read)]
+    #[serde(default, deserialize_with = "typed_or_stored")]
+    #[schemars(with = "Option<Time>")]
     pub step: Option<Duration>,
 }
 
-/// Whose scheduler the engine follows.
+/// A file has the duration as text; a stored spec has it in seconds and nanoseconds.
+fn typed_or_stored<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let found = match Value::deserialize(deserializer)? {
+        Value::Null => return Ok(None),
+        stored @ Value::Object(_) => serde_json::from_value(stored),
+        text => serde_json::from_value(text).map(|Time { 0: time }| time),
+    };
+    found.map(Some).map_err(serde::de::Error::custom)
+}
+
+/// Type in which a model computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "lowercase")]
+pub enum Dtype {
+    Auto,
+    #[serde(alias = "float16", alias = "fp16")]
+    Half,
+    #[serde(alias = "bf16")]
+    Bfloat16,
+    /// 8-bit weights and activations: the same as `quantization = "fp8"`.
+    Fp8,
+}
+
+/// How weights are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quantization {
+    None,
+    Fp8,
+    Int8,
+    #[serde(alias = "gptq", alias = "awq")]
+    Int4,
+}
+
+/// How keys and values are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KvCacheDtype {
+    /// The type of the model.
+    Auto,
+    #[serde(alias = "fp8_e4m3", alias = "fp8_e5m2")]
+    Fp8,
+}
+
+/// Which waiting request is next, and which one is preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SchedulingPolicy {
+    Fcfs,
+    Priority,
+}
+
+/// Which of vLLM's two schedulers the engine follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EngineGeneration {
     V0,
     V1,
 }
 
-/// Who is next, and who gives way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EnginePolicy {
-    Fcfs,
-    Priority,
+/// One of the names above as it was spelled: a stored spec repeats it, even if it is an alias.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spelled<T> {
+    pub value: T,
+    spelling: String,
 }
 
-impl EngineSpec {
-    /// Whether nothing was asked for: then it is the engine of the house.
+/// A name that an option does not know; the message lists the known ones.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(transparent)]
+pub struct UnknownName(#[from] serde::de::value::Error);
+
+impl<T: DeserializeOwned> FromStr for Spelled<T> {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let names: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+        Ok(Self { value: T::deserialize(names)?, spelling: name.to_owned() })
+    }
+}
+
+impl<T: Serialize> From<T> for Spelled<T> {
+    fn from(value: T) -> Self {
+        let name = serde_json::to_value(&value).unwrap_or_default();
+        Self { spelling: name.as_str().unwrap_or_default().to_owned(), value }
+    }
+}
+
+impl<T> Serialize for Spelled<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.spelling)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Spelled<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Merges two tables field by field; a field that is left out does not compile.
+macro_rules! merged {
+    ($upper:ident over $lower:ident: $($field:ident),+ $(,)?) => {
+        EngineTable { $($field: $upper.$field.clone().or_else(|| $lower.$field.clone())),+ }
+    };
+}
+
+impl EngineTable {
+    /// What is set here, and what `lower` sets for the rest.
+    #[must_use]
+    pub fn over(&self, lower: &Self) -> Self {
+        merged!(self over lower: profile, hardware, model, tp, pp, dtype, quantization,
+            kv_cache_dtype, gpu_memory_utilization, block_size, max_model_len, max_num_seqs,
+            max_num_batched_tokens, long_prefill_token_threshold, num_gpu_blocks_override,
+            enable_prefix_caching, enable_chunked_prefill, generation, num_scheduler_steps,
+            scheduling_policy, async_scheduling, enforce_eager, noise, seed, speed, step)
+    }
+
+    /// Whether nothing is set: the default engine.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The keys that are set, with their values.
+    pub fn entries(&self) -> Vec<(String, Value)> {
+        let Ok(Value::Object(table)) = serde_json::to_value(self) else { return Vec::new() };
+        table.into_iter().filter(|(_, value)| !value.is_null()).collect()
     }
 
     pub(super) fn check(&self) -> Result<(), SpecError> {
@@ -104,25 +289,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_refused_by_its_flag() {
-        let refused = |spec: EngineSpec| spec.check().unwrap_err();
-        let tp = EngineSpec { tp: Some(0), ..EngineSpec::default() };
+    fn impossible_values_are_refused_by_their_flag() {
+        let refused = |spec: EngineTable| spec.check().unwrap_err();
+        let tp = EngineTable { tp: Some(0), ..EngineTable::default() };
         assert_eq!(refused(tp), SpecError::Zero("--tp"));
-        let step = EngineSpec { step: Some(Duration::ZERO), ..EngineSpec::default() };
+        let step = EngineTable { step: Some(Duration::ZERO), ..EngineTable::default() };
         assert_eq!(refused(step), SpecError::NoTime("--engine-step"));
         for share in [0.0, 1.1, f64::NAN] {
-            let spec = EngineSpec { gpu_memory_utilization: Some(share), ..<_>::default() };
+            let spec = EngineTable { gpu_memory_utilization: Some(share), ..<_>::default() };
             assert_eq!(refused(spec), SpecError::BadMemoryShare);
         }
-        let speed = EngineSpec { speed: Some(f64::INFINITY), ..EngineSpec::default() };
+        let speed = EngineTable { speed: Some(f64::INFINITY), ..EngineTable::default() };
         assert_eq!(refused(speed), SpecError::BadEngineSpeed);
-        assert_eq!(EngineSpec::default().check(), Ok(()));
+        assert_eq!(EngineTable::default().check(), Ok(()));
     }
 
     #[test]
     fn an_engine_that_was_stored_without_later_options_is_read() {
-        let stored: EngineSpec = serde_json::from_str(r#"{"profile":"h100"}"#).unwrap();
-        let wanted = EngineSpec { profile: Some("h100".to_owned()), ..EngineSpec::default() };
+        let stored: EngineTable = serde_json::from_str(r#"{"profile":"h100"}"#).unwrap();
+        let wanted = EngineTable { profile: Some("h100".to_owned()), ..EngineTable::default() };
         assert_eq!(stored, wanted);
+    }
+
+    #[test]
+    fn a_step_is_text_in_files_and_seconds_with_nanoseconds_in_stored_specs() {
+        let read = |text: &str| serde_json::from_str::<EngineTable>(text).unwrap().step;
+        let step = Some(Duration::from_millis(25));
+        assert_eq!(read(r#"{"step":"25ms"}"#), step);
+        assert_eq!(read(r#"{"step":{"secs":0,"nanos":25000000}}"#), step);
+        let stored = serde_json::to_value(EngineTable { step, ..<_>::default() }).unwrap();
+        assert_eq!(stored["step"], serde_json::json!({ "secs": 0, "nanos": 25_000_000 }));
+    }
+
+    #[test]
+    fn flags_take_the_names_of_the_file_and_keep_their_spelling() {
+        let half: Spelled<Dtype> = "float16".parse().unwrap();
+        assert_eq!(half.value, Dtype::Half);
+        assert_eq!(serde_json::to_value(&half).unwrap(), "float16");
+        assert_eq!(serde_json::from_value::<Spelled<Dtype>>("float16".into()).unwrap(), half);
+        assert_eq!(serde_json::to_value(Spelled::from(Dtype::Half)).unwrap(), "half");
+        assert_eq!("awq".parse().map(|it: Spelled<_>| it.value), Ok(Quantization::Int4));
+        let refusal = "int3".parse::<Spelled<Quantization>>().unwrap_err().to_string();
+        assert!(refusal.contains("int3") && refusal.contains("fp8"), "{refusal}");
+    }
+
+    #[test]
+    fn the_upper_table_wins() {
+        let lower = EngineTable { tp: Some(2), pp: Some(2), ..EngineTable::default() };
+        let upper = EngineTable { tp: Some(4), ..EngineTable::default() };
+        let merged = upper.over(&lower);
+        assert_eq!((merged.tp, merged.pp, merged.model), (Some(4), Some(2), None));
     }
 }

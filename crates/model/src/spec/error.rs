@@ -182,6 +182,8 @@ pub enum SpecError {
         "the body field `{0}` is set by the measurement itself; leave it out of the extra fields"
     )]
     OwnField(&'static str),
+    #[error("the body field `{0}` is set by its own name and in the extra fields; set it once")]
+    FieldTwice(String),
     #[error("the body field `{0}` must be an object: the API looks for its settings in it")]
     NotAnObject(&'static str),
     #[error(

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bounds::TOKENS_MAX;
+use super::text::read_any;
 
 /// A distribution of whole numbers from 1 on. Written as text: `512`, `512±20%` (or `512+-20%`),
 /// `uniform:256..1024`, `normal:512,128`, `lognormal:512,0.8`, `zipf:1.2,16..4096`,
@@ -249,17 +250,7 @@ impl Serialize for Lengths {
 
 impl<'de> Deserialize<'de> for Lengths {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a number of tokens, or a distribution such as `512±20%`")]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        let text = match Written::deserialize(deserializer)? {
-            Written::Number(number) => number.to_string(),
-            Written::Text(text) => text,
-        };
-        text.parse().map_err(serde::de::Error::custom)
+        read_any(deserializer)
     }
 }
 

@@ -10,6 +10,7 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Level, Order, Point, Prompts, Question, Repetition, Scenario,
     SetManifest, Stage, Suite,
 };
+use inferometer_model::spec::WorkloadTable;
 use inferometer_report::document::plain;
 use inferometer_report::narrative::{Narrative, Sentence};
 use serde_json::{Value, json};
@@ -183,7 +184,12 @@ pub(crate) fn figures(made: &Made) -> Value {
 }
 
 pub(crate) fn manifest(question: Question, names: &[&str]) -> SetManifest {
-    let spec = SpecDraft { seed: Some(7), ..SpecDraft::default() }.resolve().unwrap();
+    let spec = SpecDraft {
+        workload: WorkloadTable { seed: Some(7), ..WorkloadTable::default() },
+        ..SpecDraft::default()
+    }
+    .resolve()
+    .unwrap();
     SetManifest {
         key_files: Vec::new(),
         format: 1,

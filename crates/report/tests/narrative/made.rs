@@ -10,6 +10,7 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
     Scenario, SetManifest, Stage, Suite, Sweep,
 };
+use inferometer_model::spec::WorkloadTable;
 use serde_json::{Value, json};
 
 /// A set as a page gets it.
@@ -104,7 +105,12 @@ pub(crate) fn summary(document: &Value) -> Summary {
 }
 
 fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
-    let spec = SpecDraft { seed: Some(7), ..SpecDraft::default() }.resolve().unwrap();
+    let spec = SpecDraft {
+        workload: WorkloadTable { seed: Some(7), ..WorkloadTable::default() },
+        ..SpecDraft::default()
+    }
+    .resolve()
+    .unwrap();
     let condition = |name: &&str| Condition { name: (*name).to_owned(), spec: spec.clone() };
     SetManifest {
         key_files: Vec::new(),

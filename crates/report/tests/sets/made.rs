@@ -10,7 +10,7 @@ use inferometer_model::campaign::{
     CampaignSpec, Condition, Dimension, Level, Order, Point, Prompts, Question, Repetition,
     Scenario, Search, SetManifest, Stage, Suite, Sweep,
 };
-use inferometer_model::spec::LoadDraft;
+use inferometer_model::spec::{LoadTable, WorkloadTable};
 use serde_json::{Value, json};
 
 /// What a run of a made-up server measures.
@@ -183,7 +183,12 @@ pub(super) fn open(number: u32, rate: Option<f64>) -> Made {
 }
 
 pub(super) fn manifest(question: Question, names: &[&str], runs: u32) -> SetManifest {
-    let spec = SpecDraft { seed: Some(7), ..SpecDraft::default() }.resolve().unwrap();
+    let spec = SpecDraft {
+        workload: WorkloadTable { seed: Some(7), ..WorkloadTable::default() },
+        ..SpecDraft::default()
+    }
+    .resolve()
+    .unwrap();
     let condition = |name: &&str| Condition { name: (*name).to_owned(), spec: spec.clone() };
     SetManifest {
         key_files: Vec::new(),
@@ -284,7 +289,7 @@ pub(super) fn suite() -> SetSummary {
     let mut manifest = manifest(question, &names, 1);
     manifest.campaign.order = Order::Listed;
     for condition in &mut manifest.campaign.conditions {
-        let load = LoadDraft { concurrency: Some(16), ..LoadDraft::default() };
+        let load = LoadTable { concurrency: Some(16), ..LoadTable::default() };
         condition.spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
     }
     let places = [(0, Level::AsAsked, 1), (1, Level::AsAsked, 16)];

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use inferometer_analysis::{Summary, Verdict, summarize};
-use inferometer_engine::profile::Choice;
+use inferometer_model::spec::EngineTable;
 use inferometer_model::spec::{LoadShape, Think};
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord, Segment};
 use inferometer_store::RunDirectory;
@@ -31,7 +31,7 @@ pub fn row(path: &Path) -> Result<Row, Failure> {
             ttft_mean_ms: vllm.ttft_ms.mean,
             tpot_mean_ms: vllm.tpot_ms.mean,
         },
-        server: Choice::default(),
+        server: EngineTable::default(),
         continues: false,
     })
 }

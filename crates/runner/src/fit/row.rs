@@ -1,6 +1,6 @@
 //! A measured result: the load under it, and its figures.
 
-use inferometer_engine::profile::Choice;
+use inferometer_model::spec::EngineTable;
 use inferometer_model::{Moment, Segment};
 
 /// One row of a table of results.
@@ -11,7 +11,7 @@ pub struct Row {
     pub load: RowLoad,
     pub figures: Figures,
     /// How its server differed from the profile's.
-    pub server: Choice,
+    pub server: EngineTable,
     /// Whether it was measured on the server of the row before, whose prefix cache was still warm.
     pub continues: bool,
 }

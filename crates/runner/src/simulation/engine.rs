@@ -10,7 +10,7 @@ use inferometer_engine::scheduler::{
     SchedulerConfig, SchedulerRequest, StepShape, StepTime,
 };
 use inferometer_model::observations::Simulated;
-use inferometer_model::spec::EngineSpec;
+use inferometer_model::spec::EngineTable;
 use inferometer_model::{Moment, RequestId};
 
 use super::front::{Front, Waiting};
@@ -54,7 +54,7 @@ impl StepTime for Timing {
 }
 
 impl VirtualEngine {
-    pub fn of(spec: &EngineSpec) -> Result<Self, Failure> {
+    pub fn of(spec: &EngineTable) -> Result<Self, Failure> {
         let profile = embedded::profile(spec)?;
         Ok(match spec.step {
             Some(step) => Self::stepping(profile.scheduler, step, profile.model.title),

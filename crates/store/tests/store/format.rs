@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use inferometer_model::calibration::{CalibrationFacts, ErrorFacts};
 use inferometer_model::observations::WarmUpFacts;
-use inferometer_model::spec::{DevicesAsked, LoadDraft, RampSegment, TelemetryDraft};
+use inferometer_model::spec::{DevicesAsked, LoadTable, Ramp, RampSegment, TargetTable};
 use inferometer_model::{JournalEntry, Manifest, Spec, SpecDraft, Telemetry};
 use inferometer_store::{RunDirectory, StoredRun};
 
@@ -39,19 +39,19 @@ const OVER: Duration = Duration::from_millis(90_500);
 /// A rate that has no short form, and a ramp's every part.
 fn spec() -> Spec {
     let segment = RampSegment { from_per_s: 0.1 + 0.2, to_per_s: 20.0, over: OVER };
-    let load = LoadDraft {
-        ramp: Some(vec![segment]),
+    let load = LoadTable {
+        ramp: Some(Ramp(vec![segment])),
         burstiness: Some(0.1 + 0.2),
         max_concurrency: Some(8),
         requests: Some(5),
-        duration: Some(OVER),
+        duration: Some(OVER.into()),
         warm_up: Some(3),
-        ..LoadDraft::default()
+        ..LoadTable::default()
     };
     // The fixture is older than the question about GPUs: nobody was asked.
-    let telemetry =
-        TelemetryDraft { devices: Some(DevicesAsked::Off), ..TelemetryDraft::default() };
-    SpecDraft { load, telemetry, ..SpecDraft::default() }.resolve().unwrap()
+    let gpu_telemetry = Some(DevicesAsked::Off);
+    let target = TargetTable { gpu_telemetry, ..TargetTable::default() };
+    SpecDraft { load, target, ..SpecDraft::default() }.resolve().unwrap()
 }
 
 fn calibration() -> CalibrationFacts {

@@ -17,7 +17,7 @@ use inferometer_model::record::{
     Asked, Carried, ConnectionFacts, Dial, DoneMark, Event, Finish, FinishReason, Read,
     ResponseHead, Usage,
 };
-use inferometer_model::spec::LoadDraft;
+use inferometer_model::spec::{LoadTable, PerSecond};
 use inferometer_model::{
     Ending, Environment, JournalEntry, Moment, RequestId, RequestRecord, RunEnding, SpecDraft,
 };
@@ -48,7 +48,7 @@ fn materials() -> Materials {
 }
 
 pub(crate) fn new_run(requests: Option<u64>) -> NewRun {
-    let load = LoadDraft { rate_per_s: Some(0.1 + 0.2), ..LoadDraft::default() };
+    let load = LoadTable { rate: Some(PerSecond(0.1 + 0.2)), ..LoadTable::default() };
     NewRun {
         spec: SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap(),
         bounds: Bounds {

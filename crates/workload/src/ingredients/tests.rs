@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{
-    AdapterChoice, BodyDraft, LoadDraft, MixDraft, SourceDraft, WorkloadDraft,
+    AdapterChoice, BodyTable, ImageSize, LoadTable, MixTable, PerSecond, SourceName, SourceTable,
+    TargetTable, WorkloadTable,
 };
 use inferometer_model::{Message, Plan, Prompt, RequestId, SpecDraft, TokenCounter as _};
 use serde_json::json;
@@ -51,12 +52,12 @@ fn model(template: &str) -> TempDir {
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}{{ ' <' + m.role + '> ' }}\
     {{ m.content }}{{ ' <end>' }}{% endfor %}{% if add_generation_prompt %}{{ ' <bot>' }}{% endif %}";
 
-fn counted(model: &Path, source: SourceDraft) -> SpecDraft {
-    let workload = WorkloadDraft {
+fn counted(model: &Path, source: SourceTable) -> SpecDraft {
+    let workload = WorkloadTable {
         source,
         tokenizer: Some(model.to_str().unwrap().to_owned()),
-        counting: Some(Counting::WithTemplate),
-        ..WorkloadDraft::default()
+        count: Some(Counting::WithTemplate),
+        ..WorkloadTable::default()
     };
     SpecDraft { workload, ..SpecDraft::default() }
 }
@@ -81,8 +82,9 @@ fn seen(model: &Path, prompt: &Prompt) -> usize {
 fn a_template_is_counted_where_a_server_renders_one() {
     let model = model(TEMPLATE);
     for api in Api::ALL {
-        let draft = counted(model.path(), SourceDraft::default());
-        let spec = SpecDraft { api: Some(api), ..draft }.resolve().unwrap();
+        let draft = counted(model.path(), SourceTable::default());
+        let target = TargetTable { api: Some(api), ..TargetTable::default() };
+        let spec = SpecDraft { target, ..draft }.resolve().unwrap();
         let renders = [Api::Chat, Api::Responses, Api::Messages, Api::OllamaChat].contains(&api);
         match Ingredients::gather(&spec) {
             Ok(_) => assert!(renders, "{api:?}"),
@@ -98,11 +100,12 @@ fn a_template_is_counted_where_a_server_renders_one() {
 fn special_tokens_are_counted_where_the_prompt_is_all_that_the_model_sees() {
     let model = model(TEMPLATE);
     for api in Api::ALL {
-        let workload = WorkloadDraft {
+        let workload = WorkloadTable {
             tokenizer: Some(model.path().to_str().unwrap().to_owned()),
-            ..WorkloadDraft::default()
+            ..WorkloadTable::default()
         };
-        let draft = SpecDraft { api: Some(api), workload, ..SpecDraft::default() };
+        let target = TargetTable { api: Some(api), ..TargetTable::default() };
+        let draft = SpecDraft { target, workload, ..SpecDraft::default() };
         let shortest = plan_of(draft).1.text().shortest();
         let renders = [Api::Chat, Api::Responses, Api::Messages, Api::OllamaChat].contains(&api);
         let is_raw = !renders && api != Api::OllamaGenerate;
@@ -114,13 +117,13 @@ fn special_tokens_are_counted_where_the_prompt_is_all_that_the_model_sees() {
 fn a_fixed_prompt_and_a_data_set_are_counted_as_the_model_sees_them() {
     let model = model(TEMPLATE);
     let prompt = Some("the of and".to_owned());
-    let (plan, _) = plan_of(counted(model.path(), SourceDraft { prompt, ..Default::default() }));
+    let (plan, _) = plan_of(counted(model.path(), SourceTable { prompt, ..Default::default() }));
     assert_eq!(plan.request(RequestId(0)).unwrap().input_tokens, 3 + 4);
     let data = model.path().join("data.jsonl");
     let lines = "{\"prompt\":\"the of\"}\n{\"messages\":[{\"role\":\"system\",\
         \"content\":\"and to\"},{\"role\":\"user\",\"content\":\"in\"}]}";
     fs::write(&data, lines).unwrap();
-    let source = SourceDraft { dataset: Some(data), keep_order: true, ..Default::default() };
+    let source = SourceTable { dataset: Some(data), keep_order: Some(true), ..Default::default() };
     let (plan, _) = plan_of(counted(model.path(), source));
     let tokens = [0, 1].map(|id| plan.request(RequestId(id)).unwrap().input_tokens);
     assert_eq!(tokens, [2 + 4, 3 + 6]);
@@ -129,11 +132,11 @@ fn a_fixed_prompt_and_a_data_set_are_counted_as_the_model_sees_them() {
 #[test]
 fn the_first_turn_of_a_conversation_is_as_long_as_asked_with_its_system_message() {
     let model = model(TEMPLATE);
-    let source = SourceDraft {
+    let source = SourceTable {
         turns: Some(2.into()),
-        input: Some("uniform:8..40".parse().unwrap()),
+        input_tokens: Some("uniform:8..40".parse().unwrap()),
         prefix_tokens: Some(20),
-        ..SourceDraft::default()
+        ..SourceTable::default()
     };
     let (plan, ingredients) = plan_of(counted(model.path(), source));
     for id in (0..100).step_by(2) {
@@ -150,7 +153,7 @@ fn a_template_that_refuses_a_system_message_is_no_surprise_later() {
         "{{% if messages[0].role == 'system' %}}{{{{ raise_exception('no') }}}}{{% endif %}}{TEMPLATE}"
     ));
     let source =
-        SourceDraft { turns: Some(2.into()), prefix_tokens: Some(9), ..SourceDraft::default() };
+        SourceTable { turns: Some(2.into()), prefix_tokens: Some(9), ..SourceTable::default() };
     let spec = counted(model.path(), source).resolve().unwrap();
     let error = Ingredients::gather(&spec).unwrap_err().to_string();
     assert!(error.contains("refuses a system message"), "{error}");
@@ -159,11 +162,11 @@ fn a_template_that_refuses_a_system_message_is_no_surprise_later() {
 #[test]
 fn a_prompt_shorter_than_its_frame_is_recorded_as_it_is_sent_and_noted() {
     let model = model(TEMPLATE);
-    let short = |prefix_tokens, turns| SourceDraft {
-        input: Some("uniform:1..9".parse().unwrap()),
+    let short = |prefix_tokens, turns| SourceTable {
+        input_tokens: Some("uniform:1..9".parse().unwrap()),
         prefix_tokens,
         turns,
-        ..SourceDraft::default()
+        ..SourceTable::default()
     };
     for (source, least) in [(short(None, None), 5), (short(Some(3), Some(1.into())), 3 + 6 + 1)] {
         let (plan, ingredients) = plan_of(counted(model.path(), source));
@@ -183,16 +186,16 @@ fn a_warm_up_carries_what_the_run_carries() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data.jsonl");
     fs::write(&data, "{\"prompt\":\"the of\",\"body\":{\"top_k\":7}}").unwrap();
-    let body = BodyDraft {
+    let body = BodyTable {
         images: Some(1),
-        image_size: Some((4, 4)),
-        adapters: vec!["a".to_owned(), "b".to_owned()],
-        adapter_choice: Some(AdapterChoice::RoundRobin),
-        ..BodyDraft::default()
+        image_size: Some(ImageSize(4, 4)),
+        lora: Some(vec!["a".to_owned(), "b".to_owned()]),
+        lora_choice: Some(AdapterChoice::RoundRobin.into()),
+        ..BodyTable::default()
     };
-    let source = SourceDraft { dataset: Some(data), ..SourceDraft::default() };
-    let workload = WorkloadDraft { source, body, ..WorkloadDraft::default() };
-    let load = LoadDraft { warm_up: Some(4), ..LoadDraft::default() };
+    let source = SourceTable { dataset: Some(data), ..SourceTable::default() };
+    let workload = WorkloadTable { source, body, ..WorkloadTable::default() };
+    let load = LoadTable { warm_up: Some(4), ..LoadTable::default() };
     let spec = SpecDraft { workload, load, ..SpecDraft::default() }.resolve().unwrap();
     let ingredients = Ingredients::gather(&spec).unwrap();
     let (run, _) = make_plan(&spec, &ingredients);
@@ -214,32 +217,32 @@ fn a_trace_that_ends_before_the_requests_do_is_noted() {
     let rows = "Timestamp,Request tokens,Response tokens\n0,5,5\n1,5,5\n";
     fs::write(&trace, rows).unwrap();
     let notes = |load| {
-        let source = SourceDraft { trace: Some(trace.clone()), ..SourceDraft::default() };
-        let workload = WorkloadDraft { source, ..WorkloadDraft::default() };
+        let source = SourceTable { trace: Some(trace.clone()), ..SourceTable::default() };
+        let workload = WorkloadTable { source, ..WorkloadTable::default() };
         plan_of(SpecDraft { workload, load, ..SpecDraft::default() }).1.materials().notes.join(" ")
     };
-    let requests = |requests| LoadDraft { requests: Some(requests), ..LoadDraft::default() };
+    let requests = |requests| LoadTable { requests: Some(requests), ..LoadTable::default() };
     let said = "the trace has 2 requests, fewer than the 3 asked for";
     assert!(notes(requests(3)).contains(said));
     assert!(!notes(requests(2)).contains("fewer than"));
     // A closed loop begins again.
-    assert!(!notes(LoadDraft { concurrency: Some(1), ..requests(3) }).contains("fewer than"));
+    assert!(!notes(LoadTable { concurrency: Some(1), ..requests(3) }).contains("fewer than"));
 }
 
-fn vllm_lengths(load: LoadDraft, mix: bool) -> Arc<dyn Plan> {
+fn vllm_lengths(load: LoadTable, mix: bool) -> Arc<dyn Plan> {
     let model = model(TEMPLATE);
-    let random = SourceDraft {
-        vllm_random: true,
-        input: Some("uniform:5..5000".parse().unwrap()),
-        ..SourceDraft::default()
+    let random = SourceTable {
+        source: Some(SourceName::VllmRandom),
+        input_tokens: Some("uniform:5..5000".parse().unwrap()),
+        ..SourceTable::default()
     };
-    let mut workload = WorkloadDraft {
+    let mut workload = WorkloadTable {
         tokenizer: Some(model.path().to_str().unwrap().to_owned()),
-        ..WorkloadDraft::default()
+        ..WorkloadTable::default()
     };
     if mix {
-        let part = |source| MixDraft { source, ..MixDraft::default() };
-        workload.mix = vec![part(SourceDraft::default()), part(random)];
+        let part = |source| MixTable { source, ..MixTable::default() };
+        workload.mix = vec![part(SourceTable::default()), part(random)];
     } else {
         workload.source = random;
     }
@@ -255,16 +258,16 @@ fn lengths_of_the_other_program_do_not_repeat_within_a_plan() {
         })
     };
     let period = REQUESTS_OPEN_ENDED;
-    let both = LoadDraft {
+    let both = LoadTable {
         requests: Some(2 * period),
-        duration: Some(Duration::from_secs(1)),
-        ..LoadDraft::default()
+        duration: Some(Duration::from_secs(1).into()),
+        ..LoadTable::default()
     };
     assert!(first_differs(vllm_lengths(both, false).as_ref(), period));
-    let open = LoadDraft {
-        rate_per_s: Some(1e5),
-        duration: Some(Duration::from_secs(1)),
-        ..LoadDraft::default()
+    let open = LoadTable {
+        rate: Some(PerSecond(1e5)),
+        duration: Some(Duration::from_secs(1).into()),
+        ..LoadTable::default()
     };
     let plan = vllm_lengths(open, false);
     assert!(period < plan.bounds().requests.unwrap());
@@ -273,12 +276,12 @@ fn lengths_of_the_other_program_do_not_repeat_within_a_plan() {
 
 #[test]
 fn in_a_mix_the_other_programs_prompts_are_its_own_sequence() {
-    let load = LoadDraft { requests: Some(100), ..LoadDraft::default() };
+    let load = LoadTable { requests: Some(100), ..LoadTable::default() };
     let mixed = vllm_lengths(load.clone(), true);
     let of_part = (0..100).map(|id| mixed.request(RequestId(id)).unwrap());
     let of_part: Vec<_> = of_part.filter(|request| request.part == 1).collect();
     let requests = Some(of_part.len() as u64);
-    let alone = vllm_lengths(LoadDraft { requests, ..load }, false);
+    let alone = vllm_lengths(LoadTable { requests, ..load }, false);
     for (id, request) in (0..).zip(&of_part) {
         let expected = alone.request(RequestId(id)).unwrap();
         assert_eq!(request.input_tokens, expected.input_tokens);

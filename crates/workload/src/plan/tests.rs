@@ -1,11 +1,11 @@
 //! What each extent makes of a plan, and what its requests carry.
 
 use inferometer_model::SpecDraft;
-use inferometer_model::spec::{LoadDraft, ThinkKind, Until};
+use inferometer_model::spec::{LoadTable, PerSecond, ThinkKind, Until};
 
 use super::*;
 
-fn plan(load: LoadDraft) -> Arc<dyn Plan> {
+fn plan(load: LoadTable) -> Arc<dyn Plan> {
     plan_of(SpecDraft { load, ..SpecDraft::default() })
 }
 
@@ -14,12 +14,12 @@ fn plan_of(draft: SpecDraft) -> Arc<dyn Plan> {
     make_plan(&spec, &Ingredients::gather(&spec).unwrap()).0
 }
 
-fn both(until: Until) -> LoadDraft {
-    LoadDraft {
+fn both(until: Until) -> LoadTable {
+    LoadTable {
         requests: Some(50),
-        duration: Some(Duration::from_secs(2)),
+        duration: Some(Duration::from_secs(2).into()),
         until: Some(until),
-        ..LoadDraft::default()
+        ..LoadTable::default()
     }
 }
 
@@ -47,7 +47,7 @@ fn a_closed_loop_until_the_first_ends_at_its_number_or_before() {
 #[test]
 fn an_open_loop_knows_its_number_whatever_ends_it() {
     // Ten per second for two seconds, or fifty.
-    let open = |until| LoadDraft { rate_per_s: Some(10.0), ..both(until) };
+    let open = |until| LoadTable { rate: Some(PerSecond(10.0)), ..both(until) };
     let until_both = plan(open(Until::Both));
     let bounds = until_both.bounds();
     assert_eq!((bounds.requests, bounds.requests_min), (Some(50), 50));
@@ -62,20 +62,20 @@ fn an_open_loop_knows_its_number_whatever_ends_it() {
 #[test]
 fn slots_are_the_concurrency_or_the_cap() {
     let slots = |load| plan(load).bounds().slots.map(std::num::NonZeroU32::get);
-    let open = LoadDraft { rate_per_s: Some(10.0), ..LoadDraft::default() };
-    assert_eq!(slots(LoadDraft { concurrency: Some(5), ..LoadDraft::default() }), Some(5));
-    assert_eq!(slots(LoadDraft { max_concurrency: Some(6), ..open.clone() }), Some(6));
+    let open = LoadTable { rate: Some(PerSecond(10.0)), ..LoadTable::default() };
+    assert_eq!(slots(LoadTable { concurrency: Some(5), ..LoadTable::default() }), Some(5));
+    assert_eq!(slots(LoadTable { max_concurrency: Some(6), ..open.clone() }), Some(6));
     assert_eq!(slots(open), None);
 }
 
 #[test]
 fn each_request_carries_the_rest_of_its_slot() {
     let time = Duration::from_millis(500);
-    let resting = |think| LoadDraft {
-        think_time: Some(time),
+    let resting = |think| LoadTable {
+        think_time: Some(time.into()),
         think: Some(think),
         requests: Some(20_000),
-        ..LoadDraft::default()
+        ..LoadTable::default()
     };
     let fixed = plan(resting(ThinkKind::Fixed));
     assert_eq!(fixed.request(RequestId(3)).unwrap().think, time);
@@ -87,6 +87,6 @@ fn each_request_carries_the_rest_of_its_slot() {
     assert!((mean - 1.0).abs() < 0.03, "{mean}");
     let over_mean = thinks.iter().filter(|think| 1.0 < **think).count() as f64 / 20_000.0;
     assert!((over_mean - (-1.0_f64).exp()).abs() < 0.02, "{over_mean}");
-    let open = plan(LoadDraft { rate_per_s: Some(9.0), ..LoadDraft::default() });
+    let open = plan(LoadTable { rate: Some(PerSecond(9.0)), ..LoadTable::default() });
     assert_eq!(open.request(RequestId(3)).unwrap().think, Duration::ZERO);
 }

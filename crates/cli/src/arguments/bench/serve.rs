@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+use inferometer_model::spec::{SamplingTable, object};
 use serde_json::{Map, Value};
 
 use super::serve_data::ServeDataArguments;
@@ -27,7 +28,7 @@ pub(crate) struct ServeBenchArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Who is asked")]
+#[command(next_help_heading = "Target")]
 pub(crate) struct ServeTargetArguments {
     /// API to speak: openai or vllm (completions), openai-chat, openai-embeddings [default: openai]
     #[arg(long, value_name = "NAME")]
@@ -97,36 +98,12 @@ pub(crate) struct ServeBodyArguments {
     /// Any other fields of the body, as a JSON object; they win over the flags below
     #[arg(long, value_name = "JSON", value_parser = object)]
     pub(crate) extra_body: Option<Map<String, Value>>,
-    /// Sampling temperature [default: the server's]
-    #[arg(long, value_name = "T")]
-    pub(crate) temperature: Option<f64>,
-    /// Nucleus sampling
-    #[arg(long, value_name = "P")]
-    pub(crate) top_p: Option<f64>,
-    /// How many of the likeliest tokens are drawn from
-    #[arg(long, value_name = "K")]
-    pub(crate) top_k: Option<i64>,
-    /// Tokens less likely than this share of the likeliest are not drawn
-    #[arg(long, value_name = "P")]
-    pub(crate) min_p: Option<f64>,
-    /// Penalty on tokens by how often they occurred
-    #[arg(long, value_name = "X")]
-    pub(crate) frequency_penalty: Option<f64>,
-    /// Penalty on tokens that occurred at all
-    #[arg(long, value_name = "X")]
-    pub(crate) presence_penalty: Option<f64>,
-    /// Factor against repetition [default: 1 for completions]
-    #[arg(long, value_name = "X")]
-    pub(crate) repetition_penalty: Option<f64>,
-}
-
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text)
-        .map_err(|error| format!("not a JSON object ({error}); write it as '{{\"field\": 1}}'"))
+    #[command(flatten)]
+    pub(crate) sampling: SamplingTable,
 }
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "When it is asked")]
+#[command(next_help_heading = "Load")]
 pub(crate) struct ServeLoadArguments {
     /// Number of requests [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]

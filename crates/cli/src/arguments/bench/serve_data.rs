@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "What is asked")]
+#[command(next_help_heading = "Workload")]
 pub(crate) struct ServeDataArguments {
     /// Where prompts come from: random, sharegpt, custom, `prefix_repetition`, burstgpt or
     /// `timed_trace` [default: random]

@@ -21,21 +21,21 @@ fn data(typed: &str, beside: Around) -> Result<Data, String> {
     Data::of(&said, beside).map_err(|failure| format!("{failure:?}"))
 }
 
-fn written(lengths: Option<Written<Lengths>>) -> String {
-    lengths.unwrap().0.to_string()
+fn written(lengths: Option<Lengths>) -> String {
+    lengths.unwrap().to_string()
 }
 
 #[test]
 fn random_is_drawn_as_there_and_has_its_defaults() {
     let found = data("", BESIDE).unwrap();
     assert!(found.goes_on && !found.recorded && found.notes.is_empty());
-    assert_eq!(found.source.source.unwrap().0, SourceName::VllmRandom);
+    assert_eq!(found.source.source.unwrap(), SourceName::VllmRandom);
     assert_eq!(written(found.source.input_tokens), "1024");
     assert_eq!(written(found.source.output_tokens), "128");
     let ratio = r#"--random-range-ratio {"input":0.25,"output":0.5} --input-len 64"#;
     let found = data(ratio, BESIDE).unwrap().source;
-    assert_eq!(found.input_tokens.unwrap().0, Lengths::Around { mean: 64, share: 0.25 });
-    assert_eq!(found.output_tokens.unwrap().0, Lengths::Around { mean: 128, share: 0.5 });
+    assert_eq!(found.input_tokens.unwrap(), Lengths::Around { mean: 64, share: 0.25 });
+    assert_eq!(found.output_tokens.unwrap(), Lengths::Around { mean: 128, share: 0.5 });
     for wrong in ["1", "-0.1", "x", "nan"] {
         let typed = format!("--random-range-ratio={wrong}");
         assert!(data(&typed, BESIDE).unwrap_err().contains("range-ratio"), "{wrong}");
@@ -48,7 +48,7 @@ fn without_a_tokenizer_our_words_are_as_long() {
     let typed = "--random-prefix-len 100 --random-input-len 300 --random-range-ratio 0.2";
     let found = data(typed, beside).unwrap();
     assert!(found.source.source.is_none() && found.notes.len() == 1);
-    let around = found.source.input_tokens.unwrap().0;
+    let around = found.source.input_tokens.unwrap();
     assert_eq!((around.least(), around.most()), (340, 460));
 }
 
@@ -82,13 +82,13 @@ fn traces_keep_their_moments_unless_told_otherwise() {
     let file = "--dataset-name timed_trace --dataset-path t.jsonl";
     let found = data(file, BESIDE).unwrap();
     assert!(found.recorded && found.goes_on);
-    assert_eq!(found.source.trace_kind.unwrap().0, TraceKind::Bailian);
+    assert_eq!(found.source.trace_kind.unwrap(), TraceKind::Bailian);
     let mooncake =
         format!("{file} --timed-trace-chunk-hash-size 512 --timed-trace-sec-multiplier 0.001");
     let untimed = Around { self_timed: Some(false), ..BESIDE };
     let found = data(&mooncake, untimed).unwrap();
     assert!(!found.recorded);
-    assert_eq!(found.source.trace_kind.unwrap().0, TraceKind::Mooncake);
+    assert_eq!(found.source.trace_kind.unwrap(), TraceKind::Mooncake);
     assert!(data(&format!("{file} --timed-trace-chunk-hash-size 64"), BESIDE).is_err());
     assert!(data("", untimed).unwrap_err().contains("timed_trace"));
 }
@@ -101,7 +101,7 @@ fn one_model_of_burst_gpt_is_asked_for() {
     let typed = format!("--dataset-name burstgpt --dataset-path {}", path.display());
     std::fs::write(&path, format!("{header}5,GPT-4,472,18,490,Conversation log\n")).unwrap();
     let found = data(&typed, BESIDE).unwrap();
-    assert_eq!(found.source.trace_kind.unwrap().0, TraceKind::BurstGpt);
+    assert_eq!(found.source.trace_kind.unwrap(), TraceKind::BurstGpt);
     std::fs::write(&path, format!("{header}5,ChatGPT,472,18,490,Conversation log\n")).unwrap();
     assert!(data(&typed, BESIDE).unwrap_err().contains("awk"));
 }

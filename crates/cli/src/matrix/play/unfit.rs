@@ -2,15 +2,15 @@
 
 use inferometer_engine::profile::{Profile, ProfileError, Shortage};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
-use inferometer_model::spec::EngineSpec;
+use inferometer_model::spec::EngineTable;
 
 use crate::embedded;
 use crate::failure::Failure;
 
 /// Why no engine can be so, in its own words; `None` where one can. A mistake in what was asked, such
 /// as a name that nobody knows, is no result and stops the matrix before it begins.
-pub(in crate::matrix) fn reason(spec: &EngineSpec) -> Result<Option<DeploymentFailure>, Failure> {
-    let Err(error) = Profile::compose(&embedded::choice(spec)?) else { return Ok(None) };
+pub(in crate::matrix) fn reason(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
+    let Err(error) = Profile::compose(spec) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
         ProfileError::TensorParallel { .. } | ProfileError::PipelineParallel { .. } => {
@@ -74,14 +74,16 @@ const GIB: f64 = (1_u64 << 30) as f64;
 
 #[cfg(test)]
 mod tests {
+    use inferometer_model::spec::Dtype;
+
     use super::*;
 
-    fn engine(hardware: &str, model: &str) -> EngineSpec {
-        EngineSpec {
+    fn engine(hardware: &str, model: &str) -> EngineTable {
+        EngineTable {
             hardware: Some(hardware.to_owned()),
             model: Some(model.to_owned()),
-            dtype: Some("half".to_owned()),
-            ..EngineSpec::default()
+            dtype: Some(Dtype::Half.into()),
+            ..EngineTable::default()
         }
     }
 
@@ -94,14 +96,14 @@ mod tests {
         assert!(!failure.what.is_empty() && !failure.log.is_empty(), "{failure:?}");
         let part = "GiB are needed on each GPU before any KV cache, and";
         assert!(failure.what.contains(part), "{}", failure.what);
-        let short = EngineSpec { max_model_len: Some(2048), ..engine("h100-pcie", large) };
+        let short = EngineTable { max_model_len: Some(2048), ..engine("h100-pcie", large) };
         assert_eq!(reason(&short).unwrap(), None);
-        let long = EngineSpec { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
+        let long = EngineTable { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
         let long = reason(&long).unwrap().unwrap();
         assert!(long.what.contains("128000 tokens need"), "{}", long.what);
         assert!(long.what.contains(", enough for "), "{}", long.what);
 
-        let wide = EngineSpec { tp: Some(3), ..engine("h100-pcie", large) };
+        let wide = EngineTable { tp: Some(3), ..engine("h100-pcie", large) };
         let wide = reason(&wide).unwrap().unwrap();
         assert_eq!(wide.cause, Some(LikelyCause::CannotSpread));
         assert!(wide.what.contains("--tp 3 does not divide"), "{}", wide.what);

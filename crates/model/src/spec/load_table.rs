@@ -1,7 +1,12 @@
-//! What was typed about the load, and what it comes to. Every contradiction is refused by name.
+//! `[load]`: when requests are sent, as flags, as a table of a file, and resolved. Every
+//! contradiction is refused by name.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::SpecError;
 use super::bounds::{
@@ -9,31 +14,73 @@ use super::bounds::{
     REQUESTS, REQUESTS_MAX, SEGMENTS_MAX, SPEED, THINK_MAX, WARM_UP_MAX, at_most,
 };
 use super::load::{Arrivals, Extent, Load, LoadShape, RampCurve, RampSegment, Rate, Think};
+use super::text::{PerSecond, Ramp, Time, Written};
 use super::workload::{Replay, Ticks};
 
-/// Everything about the load that the user may leave out.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoadDraft {
+/// When requests are sent.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Load")]
+pub struct LoadTable {
+    /// Closed loop: keep this many requests in flight [default: 8]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub concurrency: Option<u32>,
-    /// Infinite is everything at once.
-    pub rate_per_s: Option<f64>,
-    pub ramp: Option<Vec<RampSegment>>,
-    pub ramp_curve: Option<RampCurve>,
-    pub max_concurrency: Option<u32>,
-    pub arrivals: Option<ArrivalsKind>,
-    pub burstiness: Option<f64>,
-    pub think_time: Option<Duration>,
+    /// Closed loop: how long each of them rests after its reply, such as 2s [default: not at all]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub think_time: Option<Time>,
+    /// Whether that time is always the same or the mean of random ones [default: fixed]
+    #[arg(long, value_name = "KIND")]
     pub think: Option<ThinkKind>,
-    pub requests: Option<u64>,
-    pub duration: Option<Duration>,
-    pub until: Option<Until>,
-    pub warm_up: Option<u64>,
-    /// Of a recorded load.
+    /// Open loop: send this many requests per second, whatever is in flight; `inf` sends all at
+    /// once
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<PerSecond>,
+    /// Open loop: a rate that changes, such as 2..20:60s or 2..20:60s,20..5:30s; after its last
+    /// segment it stays as it ended
+    #[arg(long, value_name = "SEGMENTS")]
+    pub ramp: Option<Ramp>,
+    /// How a ramp gets from rate to rate [default: linear]
+    #[arg(long, value_name = "CURVE")]
+    pub ramp_curve: Option<RampCurve>,
+    /// Open loop: hold back what is due while this many are in flight (capped-open)
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_concurrency: Option<u32>,
+    /// How the requests of an open loop are spaced; stretched is gamma with the last of --requests
+    /// at exactly their number over --rate, as in `vllm bench serve` [default: poisson]
+    #[arg(long, value_name = "KIND")]
+    pub arrivals: Option<ArrivalsKind>,
+    /// Shape of gamma and stretched arrivals, as in `vllm bench serve`: 1 is Poisson, below 1 is
+    /// burstier, above more even
+    #[arg(long, value_name = "K")]
+    #[schemars(range(min = 0.01, max = 1000))]
+    pub burstiness: Option<f64>,
+    /// Speed of a recorded load: above 1 its gaps shrink [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
+    /// What becomes of moments that were recorded on a coarse grid [default: auto]
+    #[arg(long, value_name = "HOW")]
     pub ticks: Option<Ticks>,
+    /// Stop after this many requests [default: 100; a ramp or a trace is played to its end]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub requests: Option<u64>,
+    /// Stop releasing requests after this time, such as 30s or 5m
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub duration: Option<Time>,
+    /// With both --requests and --duration: go on until both are reached, or the first [default:
+    /// both]
+    #[arg(long, value_name = "WHICH")]
+    pub until: Option<Until>,
+    /// Requests to send before the run, which are not counted [default: 0]
+    #[arg(long, value_name = "N")]
+    #[schemars(range(max = 1_000_000))]
+    pub warm_up: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ArrivalsKind {
     Constant,
     Poisson,
@@ -41,20 +88,22 @@ pub enum ArrivalsKind {
     Stretched,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ThinkKind {
     Fixed,
     Exponential,
 }
 
 /// Which of `--requests` and `--duration` ends a run that has both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Until {
     Both,
     First,
 }
 
-impl LoadDraft {
+impl LoadTable {
     /// `recorded` says whether the workload brings moments of its own.
     pub(super) fn resolve(&self, recorded: bool) -> Result<Load, SpecError> {
         let shape = self.shape(recorded)?;
@@ -157,9 +206,9 @@ impl LoadDraft {
     }
 
     fn rate(&self) -> Result<Option<Rate>, SpecError> {
-        match (self.rate_per_s, &self.ramp) {
+        match (self.rate.map(|rate| rate.0), &self.ramp) {
             (Some(_), Some(_)) => Err(SpecError::TwoRates),
-            (None, Some(segments)) => self.checked_ramp(segments).map(Some),
+            (None, Some(Ramp(segments))) => self.checked_ramp(segments).map(Some),
             (_, None) if self.ramp_curve.is_some() => Err(SpecError::CurveWithoutRamp),
             (None, None) => Ok(None),
             (Some(f64::INFINITY), None) => Ok(Some(Rate::Unlimited)),
@@ -200,7 +249,7 @@ impl LoadDraft {
     }
 
     fn think(&self) -> Result<Think, SpecError> {
-        match (self.think_time, self.think) {
+        match (self.think_time.map(|time| time.0), self.think) {
             (None, Some(_)) => Err(SpecError::ThinkWithoutTime),
             (Some(time), _) if THINK_MAX < time => Err(SpecError::ThinkTooLong(THINK_MAX)),
             (None | Some(Duration::ZERO), _) => Ok(Think::None),
@@ -211,7 +260,7 @@ impl LoadDraft {
 
     fn extent(&self, shape: &LoadShape) -> Result<Extent, SpecError> {
         let requests = self.requests.map(checked_requests).transpose()?;
-        let duration = self.duration.map(checked_duration).transpose()?;
+        let duration = self.duration.map(|time| checked_duration(time.0)).transpose()?;
         match (requests, duration, self.until) {
             (Some(requests), Some(duration), None | Some(Until::Both)) => {
                 Ok(Extent::UntilBoth { requests, duration })
@@ -301,6 +350,71 @@ fn check_stretched(rate: &Rate, arrivals: Arrivals, extent: Extent) -> Result<()
         | Arrivals::Constant
         | Arrivals::Poisson
         | Arrivals::Gamma { .. } => Ok(()),
+    }
+}
+
+impl Load {
+    /// Checks that a load that was read, such as that of a saved plan, could have been typed.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let recorded = matches!(&self.shape, LoadShape::Open { rate: Rate::Recorded(_), .. });
+        if self.table().resolve(recorded)? == *self { Ok(()) } else { Err(SpecError::OddLoad) }
+    }
+
+    /// The table that resolves to this load.
+    fn table(&self) -> LoadTable {
+        let mut table = match &self.shape {
+            LoadShape::Closed { concurrency, think } => closed_table(*concurrency, *think),
+            LoadShape::Open { rate, arrivals, cap } => {
+                let max_concurrency = cap.map(NonZeroU32::get);
+                LoadTable { max_concurrency, ..open_table(rate, *arrivals) }
+            }
+        };
+        (table.requests, table.duration, table.until) = match self.extent {
+            Extent::Whole => (None, None, None),
+            Extent::Requests(requests) => (Some(requests.get()), None, None),
+            Extent::Duration(duration) => (None, Some(Written(duration)), None),
+            Extent::UntilBoth { requests, duration } => {
+                (Some(requests.get()), Some(Written(duration)), Some(Until::Both))
+            }
+            Extent::UntilFirst { requests, duration } => {
+                (Some(requests.get()), Some(Written(duration)), Some(Until::First))
+            }
+        };
+        LoadTable { warm_up: Some(self.warm_up), ..table }
+    }
+}
+
+fn closed_table(concurrency: NonZeroU32, think: Think) -> LoadTable {
+    let (think_time, think) = match think {
+        Think::None => (None, None),
+        Think::Fixed(time) => (Some(Written(time)), Some(ThinkKind::Fixed)),
+        Think::Exponential { mean } => (Some(Written(mean)), Some(ThinkKind::Exponential)),
+    };
+    LoadTable { concurrency: Some(concurrency.get()), think_time, think, ..LoadTable::default() }
+}
+
+fn open_table(rate: &Rate, arrivals: Arrivals) -> LoadTable {
+    let (arrivals, burstiness) = match arrivals {
+        Arrivals::Constant => (Some(ArrivalsKind::Constant), None),
+        Arrivals::Poisson => (Some(ArrivalsKind::Poisson), None),
+        Arrivals::Gamma { burstiness } => (Some(ArrivalsKind::Gamma), Some(burstiness)),
+        Arrivals::Stretched { burstiness } => (Some(ArrivalsKind::Stretched), Some(burstiness)),
+    };
+    let spaced = LoadTable { arrivals, burstiness, ..LoadTable::default() };
+    match rate {
+        Rate::Steady { per_s } => LoadTable { rate: Some(PerSecond(*per_s)), ..spaced },
+        Rate::Ramp { segments, curve } => {
+            LoadTable { ramp: Some(Ramp(segments.clone())), ramp_curve: Some(*curve), ..spaced }
+        }
+        // These two leave no gaps to shape.
+        Rate::Unlimited => {
+            LoadTable { rate: Some(PerSecond(f64::INFINITY)), ..LoadTable::default() }
+        }
+        Rate::Recorded(replay) => LoadTable {
+            speed: Some(replay.speed),
+            ticks: Some(replay.ticks),
+            ..LoadTable::default()
+        },
     }
 }
 

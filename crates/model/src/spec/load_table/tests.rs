@@ -2,35 +2,35 @@
 
 use super::*;
 
-fn draft() -> LoadDraft {
-    LoadDraft::default()
+fn draft() -> LoadTable {
+    LoadTable::default()
 }
 
-fn open_draft() -> LoadDraft {
-    LoadDraft { rate_per_s: Some(20.0), ..draft() }
+fn open_draft() -> LoadTable {
+    LoadTable { rate: Some(PerSecond(20.0)), ..draft() }
 }
 
-fn ramp_draft(segments: &[(f64, f64, u64)]) -> LoadDraft {
+fn ramp_draft(segments: &[(f64, f64, u64)]) -> LoadTable {
     let segment = |&(from_per_s, to_per_s, seconds): &(f64, f64, u64)| RampSegment {
         from_per_s,
         to_per_s,
         over: Duration::from_secs(seconds),
     };
-    LoadDraft { ramp: Some(segments.iter().map(segment).collect()), ..draft() }
+    LoadTable { ramp: Some(Ramp(segments.iter().map(segment).collect())), ..draft() }
 }
 
 #[track_caller]
-fn shape(draft: &LoadDraft) -> LoadShape {
+fn shape(draft: &LoadTable) -> LoadShape {
     draft.resolve(false).unwrap().shape
 }
 
 #[track_caller]
-fn extent(draft: &LoadDraft) -> Extent {
+fn extent(draft: &LoadTable) -> Extent {
     draft.resolve(false).unwrap().extent
 }
 
 #[track_caller]
-fn refused(draft: &LoadDraft) -> SpecError {
+fn refused(draft: &LoadTable) -> SpecError {
     draft.resolve(false).unwrap_err()
 }
 
@@ -42,8 +42,8 @@ fn closed(concurrency: u32, think: Think) -> LoadShape {
     LoadShape::Closed { concurrency: slots(concurrency), think }
 }
 
-fn arrivals(kind: Option<ArrivalsKind>, burstiness: Option<f64>) -> LoadDraft {
-    LoadDraft { arrivals: kind, burstiness, ..open_draft() }
+fn arrivals(kind: Option<ArrivalsKind>, burstiness: Option<f64>) -> LoadTable {
+    LoadTable { arrivals: kind, burstiness, ..open_draft() }
 }
 
 #[test]
@@ -51,61 +51,61 @@ fn a_rate_and_a_cap_are_capped_open() {
     let rate = Rate::Steady { per_s: 20.0 };
     let arrivals = Arrivals::Poisson;
     assert_eq!(shape(&open_draft()), LoadShape::Open { rate: rate.clone(), arrivals, cap: None });
-    let capped = LoadDraft { max_concurrency: Some(64), ..open_draft() };
+    let capped = LoadTable { max_concurrency: Some(64), ..open_draft() };
     assert_eq!(shape(&capped), LoadShape::Open { rate, arrivals, cap: Some(slots(64)) });
 }
 
 #[test]
 fn everything_at_once_is_an_open_loop_and_with_a_cap_a_closed_one() {
-    let at_once = LoadDraft { rate_per_s: Some(f64::INFINITY), ..draft() };
+    let at_once = LoadTable { rate: Some(PerSecond(f64::INFINITY)), ..draft() };
     let unlimited =
         LoadShape::Open { rate: Rate::Unlimited, arrivals: Arrivals::Constant, cap: None };
     assert_eq!(shape(&at_once), unlimited);
-    let capped = LoadDraft { max_concurrency: Some(5), ..at_once.clone() };
+    let capped = LoadTable { max_concurrency: Some(5), ..at_once.clone() };
     assert_eq!(shape(&capped), closed(5, Think::None));
-    let second = Some(Duration::from_secs(1));
+    let second = Some(Duration::from_secs(1).into());
     assert_eq!(
-        refused(&LoadDraft { duration: second, ..at_once.clone() }),
+        refused(&LoadTable { duration: second, ..at_once.clone() }),
         SpecError::UnlimitedByTime
     );
-    let both = LoadDraft { duration: second, requests: Some(9), ..at_once.clone() };
+    let both = LoadTable { duration: second, requests: Some(9), ..at_once.clone() };
     assert_eq!(refused(&both), SpecError::UnlimitedByTime);
-    assert_eq!(shape(&LoadDraft { until: Some(Until::First), ..both }), unlimited);
-    let spaced = LoadDraft { arrivals: Some(ArrivalsKind::Poisson), ..at_once };
+    assert_eq!(shape(&LoadTable { until: Some(Until::First), ..both }), unlimited);
+    let spaced = LoadTable { arrivals: Some(ArrivalsKind::Poisson), ..at_once };
     assert_eq!(refused(&spaced), SpecError::ArrivalsAtOnce("--arrivals"));
-    let capped = LoadDraft { max_concurrency: Some(5), ..spaced };
+    let capped = LoadTable { max_concurrency: Some(5), ..spaced };
     assert_eq!(refused(&capped), SpecError::ArrivalsAtOnce("--arrivals"));
 }
 
 #[test]
 fn two_shapes_are_one_too_many() {
-    let both = LoadDraft { concurrency: Some(1), ..open_draft() };
+    let both = LoadTable { concurrency: Some(1), ..open_draft() };
     assert_eq!(refused(&both), SpecError::TwoShapes);
-    let both = LoadDraft { concurrency: Some(1), ..ramp_draft(&[(1.0, 2.0, 3)]) };
+    let both = LoadTable { concurrency: Some(1), ..ramp_draft(&[(1.0, 2.0, 3)]) };
     assert_eq!(refused(&both), SpecError::TwoShapes);
-    let both = LoadDraft { rate_per_s: Some(1.0), ..ramp_draft(&[(1.0, 2.0, 3)]) };
+    let both = LoadTable { rate: Some(PerSecond(1.0)), ..ramp_draft(&[(1.0, 2.0, 3)]) };
     assert_eq!(refused(&both), SpecError::TwoRates);
-    let cap = LoadDraft { max_concurrency: Some(4), ..draft() };
+    let cap = LoadTable { max_concurrency: Some(4), ..draft() };
     assert_eq!(refused(&cap), SpecError::CapWithoutRate);
 }
 
 #[test]
 fn numbers_out_of_bounds_are_refused() {
     for rate in [0.0, -1.0, f64::NEG_INFINITY, f64::NAN, 1e9, 1e-300] {
-        let wrong = LoadDraft { rate_per_s: Some(rate), ..draft() };
+        let wrong = LoadTable { rate: Some(PerSecond(rate)), ..draft() };
         assert_eq!(refused(&wrong), SpecError::BadRate, "{rate}");
     }
-    let none = LoadDraft { concurrency: Some(0), ..draft() };
+    let none = LoadTable { concurrency: Some(0), ..draft() };
     assert_eq!(refused(&none), SpecError::Zero("--concurrency"));
-    let none = LoadDraft { max_concurrency: Some(0), ..open_draft() };
+    let none = LoadTable { max_concurrency: Some(0), ..open_draft() };
     assert_eq!(refused(&none), SpecError::Zero("--max-concurrency"));
-    let none = LoadDraft { requests: Some(0), ..draft() };
+    let none = LoadTable { requests: Some(0), ..draft() };
     assert_eq!(refused(&none), SpecError::Zero("--requests"));
-    let none = LoadDraft { duration: Some(Duration::ZERO), ..draft() };
+    let none = LoadTable { duration: Some(Duration::ZERO.into()), ..draft() };
     assert_eq!(refused(&none), SpecError::BadDuration(DURATION_MAX));
-    let many = LoadDraft { warm_up: Some(u64::MAX), ..draft() };
+    let many = LoadTable { warm_up: Some(u64::MAX), ..draft() };
     assert!(matches!(refused(&many), SpecError::TooLarge { name: "--warm-up", .. }));
-    let many = LoadDraft { max_concurrency: Some(u32::MAX), ..open_draft() };
+    let many = LoadTable { max_concurrency: Some(u32::MAX), ..open_draft() };
     assert!(matches!(refused(&many), SpecError::TooLarge { name: "--max-concurrency", .. }));
 }
 
@@ -127,28 +127,28 @@ fn burstiness_is_the_shape_of_gamma_arrivals() {
     for wrong in [0.0, -1.0, f64::NAN, f64::INFINITY, 0.009, 1_000.1] {
         assert_eq!(refused(&arrivals(None, Some(wrong))), SpecError::BadBurstiness, "{wrong}");
     }
-    let alone = LoadDraft { arrivals: Some(Constant), ..draft() };
+    let alone = LoadTable { arrivals: Some(Constant), ..draft() };
     assert_eq!(refused(&alone), SpecError::ArrivalsWithoutRate("--arrivals"));
-    let alone = LoadDraft { burstiness: Some(0.5), ..draft() };
+    let alone = LoadTable { burstiness: Some(0.5), ..draft() };
     assert_eq!(refused(&alone), SpecError::ArrivalsWithoutRate("--burstiness"));
 }
 
 #[test]
 fn stretched_arrivals_need_a_number_of_requests_at_one_rate() {
     let kind = Some(ArrivalsKind::Stretched);
-    let found = |draft: &LoadDraft| match shape(draft) {
+    let found = |draft: &LoadTable| match shape(draft) {
         LoadShape::Open { arrivals, .. } => arrivals,
         LoadShape::Closed { .. } => panic!("not an open loop"),
     };
     assert_eq!(found(&arrivals(kind, None)), Arrivals::Stretched { burstiness: 1.0 });
     assert_eq!(found(&arrivals(kind, Some(0.5))), Arrivals::Stretched { burstiness: 0.5 });
     assert_eq!(refused(&arrivals(kind, Some(0.0))), SpecError::BadBurstiness);
-    let second = Some(Duration::from_secs(1));
-    let timed = LoadDraft { duration: second, ..arrivals(kind, None) };
+    let second = Some(Duration::from_secs(1).into());
+    let timed = LoadTable { duration: second, ..arrivals(kind, None) };
     assert_eq!(refused(&timed), SpecError::NothingToStretchTo);
-    let both = LoadDraft { requests: Some(9), ..timed };
+    let both = LoadTable { requests: Some(9), ..timed };
     assert_eq!(refused(&both), SpecError::NothingToStretchTo);
-    let ramp = LoadDraft { arrivals: kind, requests: Some(9), ..ramp_draft(&[(1.0, 2.0, 3)]) };
+    let ramp = LoadTable { arrivals: kind, requests: Some(9), ..ramp_draft(&[(1.0, 2.0, 3)]) };
     assert_eq!(refused(&ramp), SpecError::NothingToStretchTo);
 }
 
@@ -160,14 +160,14 @@ fn a_ramp_is_played_to_its_end_unless_told_otherwise() {
         panic!("not a ramp")
     };
     assert_eq!((segments.len(), curve), (2, RampCurve::Linear));
-    let counted = LoadDraft { requests: Some(7), ..ramp };
+    let counted = LoadTable { requests: Some(7), ..ramp };
     assert_eq!(extent(&counted), Extent::Requests(NonZeroU64::new(7).unwrap()));
 }
 
 #[test]
 fn a_ramp_that_makes_no_sense_is_refused_by_its_segment() {
     let curve = Some(RampCurve::Exponential);
-    let no_ramp = LoadDraft { ramp_curve: curve, ..open_draft() };
+    let no_ramp = LoadTable { ramp_curve: curve, ..open_draft() };
     assert_eq!(refused(&no_ramp), SpecError::CurveWithoutRamp);
     assert_eq!(refused(&ramp_draft(&[])), SpecError::RampSegments(0));
     assert_eq!(refused(&ramp_draft(&[(1.0, 2.0, 1); 65])), SpecError::RampSegments(65));
@@ -181,24 +181,24 @@ fn a_ramp_that_makes_no_sense_is_refused_by_its_segment() {
     assert_eq!(refused(&ramp_draft(&[(0.0, 0.0, 9)])), SpecError::RampOfNothing);
     let from_zero = ramp_draft(&[(0.0, 2.0, 9)]);
     assert!(from_zero.resolve(false).is_ok());
-    let bent = LoadDraft { ramp_curve: curve, ..from_zero };
+    let bent = LoadTable { ramp_curve: curve, ..from_zero };
     assert_eq!(refused(&bent), SpecError::RampZero(1));
     let to_zero = ramp_draft(&[(2.0, 0.0, 9)]);
     assert!(to_zero.resolve(false).is_ok());
-    let counted = LoadDraft { requests: Some(9), ..to_zero };
+    let counted = LoadTable { requests: Some(9), ..to_zero };
     assert_eq!(refused(&counted), SpecError::RampEndsAtZero);
 }
 
 #[test]
 fn a_schedule_fits_into_memory() {
-    let hour = Some(Duration::from_hours(1));
-    let too_large = |draft: &LoadDraft| matches!(refused(draft), SpecError::TooLarge { .. });
-    assert!(too_large(&LoadDraft { rate_per_s: Some(1e6), duration: hour, ..draft() }));
-    assert!(too_large(&LoadDraft { requests: Some(200_000_000), ..open_draft() }));
-    let steep = LoadDraft { duration: hour, ..ramp_draft(&[(0.0, 1e6, 60)]) };
+    let hour = Some(Duration::from_hours(1).into());
+    let too_large = |draft: &LoadTable| matches!(refused(draft), SpecError::TooLarge { .. });
+    assert!(too_large(&LoadTable { rate: Some(PerSecond(1e6)), duration: hour, ..draft() }));
+    assert!(too_large(&LoadTable { requests: Some(200_000_000), ..open_draft() }));
+    let steep = LoadTable { duration: hour, ..ramp_draft(&[(0.0, 1e6, 60)]) };
     assert!(too_large(&steep));
-    assert!(too_large(&LoadDraft { requests: Some(9), ..steep.clone() }), "until both");
-    let first = LoadDraft { requests: Some(9), until: Some(Until::First), ..steep };
+    assert!(too_large(&LoadTable { requests: Some(9), ..steep.clone() }), "until both");
+    let first = LoadTable { requests: Some(9), until: Some(Until::First), ..steep };
     assert!(first.resolve(false).is_ok());
     assert!(
         ramp_draft(&[(0.0, 1e6, 60)]).resolve(false).is_ok(),
@@ -209,20 +209,20 @@ fn a_schedule_fits_into_memory() {
 #[test]
 fn slots_of_a_closed_loop_may_rest() {
     let time = Duration::from_secs(2);
-    let resting = LoadDraft { think_time: Some(time), ..draft() };
+    let resting = LoadTable { think_time: Some(time.into()), ..draft() };
     assert_eq!(shape(&resting), closed(8, Think::Fixed(time)));
-    let varying = LoadDraft { think: Some(ThinkKind::Exponential), ..resting.clone() };
+    let varying = LoadTable { think: Some(ThinkKind::Exponential), ..resting.clone() };
     assert_eq!(shape(&varying), closed(8, Think::Exponential { mean: time }));
     let at_once =
-        LoadDraft { rate_per_s: Some(f64::INFINITY), max_concurrency: Some(3), ..varying };
+        LoadTable { rate: Some(PerSecond(f64::INFINITY)), max_concurrency: Some(3), ..varying };
     assert_eq!(shape(&at_once), closed(3, Think::Exponential { mean: time }));
-    let not_at_all = LoadDraft { think_time: Some(Duration::ZERO), ..draft() };
+    let not_at_all = LoadTable { think_time: Some(Duration::ZERO.into()), ..draft() };
     assert_eq!(shape(&not_at_all), closed(8, Think::None));
-    let open = LoadDraft { rate_per_s: Some(1.0), ..resting };
+    let open = LoadTable { rate: Some(PerSecond(1.0)), ..resting };
     assert_eq!(refused(&open), SpecError::ThinkOnOpenLoop);
-    let no_time = LoadDraft { think: Some(ThinkKind::Fixed), ..draft() };
+    let no_time = LoadTable { think: Some(ThinkKind::Fixed), ..draft() };
     assert_eq!(refused(&no_time), SpecError::ThinkWithoutTime);
-    let long = LoadDraft { think_time: Some(Duration::from_hours(25)), ..draft() };
+    let long = LoadTable { think_time: Some(Duration::from_hours(25).into()), ..draft() };
     assert_eq!(refused(&long), SpecError::ThinkTooLong(THINK_MAX));
 }
 
@@ -230,23 +230,75 @@ fn slots_of_a_closed_loop_may_rest() {
 fn a_number_and_a_time_end_a_run_together() {
     let duration = Duration::from_secs(5);
     let requests = NonZeroU64::new(9).unwrap();
-    let both = LoadDraft { requests: Some(9), duration: Some(duration), ..draft() };
+    let both = LoadTable { requests: Some(9), duration: Some(duration.into()), ..draft() };
     assert_eq!(extent(&both), Extent::UntilBoth { requests, duration });
-    let until = |until| LoadDraft { until: Some(until), ..both.clone() };
+    let until = |until| LoadTable { until: Some(until), ..both.clone() };
     assert_eq!(extent(&until(Until::Both)), Extent::UntilBoth { requests, duration });
     assert_eq!(extent(&until(Until::First)), Extent::UntilFirst { requests, duration });
-    let one = LoadDraft { duration: None, ..until(Until::First) };
+    let one = LoadTable { duration: None, ..until(Until::First) };
     assert_eq!(refused(&one), SpecError::UntilWithoutBoth);
-    let none = LoadDraft { until: Some(Until::Both), ..draft() };
+    let none = LoadTable { until: Some(Until::Both), ..draft() };
     assert_eq!(refused(&none), SpecError::UntilWithoutBoth);
 }
 
 #[test]
 fn a_replay_is_neither_endless_nor_over_at_once() {
-    let at = |speed| LoadDraft { speed: Some(speed), ..draft() }.resolve(true);
+    let at = |speed| LoadTable { speed: Some(speed), ..draft() }.resolve(true);
     for speed in [0.0, 0.000_9, 1_001.0, f64::NAN] {
         assert_eq!(at(speed), Err(SpecError::BadSpeed), "{speed}");
     }
     assert!(SpecError::BadSpeed.to_string().contains("from 0.001 to 1000"));
     assert!(at(0.001).is_ok() && at(1_000.0).is_ok());
+}
+
+fn typed() -> Vec<(LoadTable, bool)> {
+    let draft = LoadTable::default;
+    let minute = Some(Duration::from_mins(1).into());
+    let open = LoadTable { rate: Some(PerSecond(7.5)), ..draft() };
+    let ramp = vec![RampSegment { from_per_s: 1.0, to_per_s: 5.0, over: Duration::from_mins(2) }];
+    let drafts = [
+        draft(),
+        LoadTable { think_time: minute, warm_up: Some(3), ..draft() },
+        LoadTable { think_time: minute, think: Some(ThinkKind::Exponential), ..draft() },
+        LoadTable { duration: minute, requests: Some(9), ..draft() },
+        LoadTable { rate: Some(PerSecond(f64::INFINITY)), max_concurrency: Some(4), ..draft() },
+        LoadTable { rate: Some(PerSecond(f64::INFINITY)), ..draft() },
+        LoadTable { arrivals: Some(ArrivalsKind::Constant), duration: minute, ..open.clone() },
+        LoadTable { burstiness: Some(0.3), max_concurrency: Some(4), ..open.clone() },
+        LoadTable { arrivals: Some(ArrivalsKind::Stretched), ..open.clone() },
+        LoadTable { requests: Some(9), duration: minute, until: Some(Until::First), ..open },
+        LoadTable { ramp_curve: Some(RampCurve::Exponential), ramp: Some(Ramp(ramp)), ..draft() },
+    ];
+    let recorded = [draft(), LoadTable { speed: Some(2.0), duration: minute, ..draft() }];
+    let drafts = drafts.into_iter().map(|draft| (draft, false));
+    drafts.chain(recorded.map(|draft| (draft, true))).collect()
+}
+
+#[test]
+fn what_was_typed_passes() {
+    for (draft, recorded) in typed() {
+        let load = draft.resolve(recorded).unwrap();
+        assert_eq!(load.check(), Ok(()), "{load:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_typed_is_refused() {
+    let load = LoadTable::default().resolve(false).unwrap();
+    let closed = |concurrency, think| Load {
+        shape: LoadShape::Closed { concurrency, think },
+        ..load.clone()
+    };
+    let eight = NonZeroU32::new(8).unwrap();
+    let refused = |load: Load| load.check().unwrap_err();
+    let many = refused(closed(NonZeroU32::MAX, Think::None));
+    assert!(matches!(many, SpecError::TooLarge { name: "--concurrency", .. }), "{many}");
+    let long = refused(closed(eight, Think::Fixed(Duration::MAX)));
+    assert!(matches!(long, SpecError::ThinkTooLong(_)), "{long}");
+    let long = refused(Load { extent: Extent::Duration(Duration::MAX), ..load.clone() });
+    assert!(matches!(long, SpecError::BadDuration(_)), "{long}");
+    let warm = refused(Load { warm_up: u64::MAX, ..load.clone() });
+    assert!(matches!(warm, SpecError::TooLarge { name: "--warm-up", .. }), "{warm}");
+    assert_eq!(refused(Load { extent: Extent::Whole, ..load.clone() }), SpecError::OddLoad);
+    assert_eq!(refused(closed(eight, Think::Fixed(Duration::ZERO))), SpecError::OddLoad);
 }

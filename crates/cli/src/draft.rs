@@ -1,10 +1,6 @@
-//! From what was said, in files and flags, to a draft of the spec.
+//! From the tables of files and flags to a draft of the spec.
 
-mod body;
 pub(crate) mod deploy;
-pub(crate) mod engine;
-mod promises;
-mod workload;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,16 +9,14 @@ use std::time::Duration;
 use inferometer_analysis::{Quantity, Zero};
 use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::{Api, BaseUrlError};
-use inferometer_model::observations::HttpVersion;
-use inferometer_model::spec::{ClientDraft, Limits, LoadDraft, TelemetryDraft};
+use inferometer_model::spec::{BodyTable, Slo, SloError, SourceTable, SpecError};
 use inferometer_model::{BaseUrl, Spec, SpecDraft};
 use inferometer_workload::WorkloadError;
 use inferometer_workload::saved::read_header;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::arguments::{
-    ClientTable, Experiment, ExperimentArguments, LimitTable, LoadTable, MetadataTable,
-    RepeatTable, SweepTable, Switch, Written,
+    Experiment, ExperimentArguments, MetadataTable, RepeatTable, SloTable, SweepTable,
 };
 use crate::experiment::{self, Layer, Origins};
 use crate::failure::Failure;
@@ -111,7 +105,16 @@ fn spec(
     secrets: &Secrets,
 ) -> Result<SpecDraft, Failure> {
     let Experiment {
-        target, engine, deploy, workload, load, slo, client, limits, metadata, ..
+        mut target,
+        engine,
+        deploy,
+        mut workload,
+        load,
+        slo,
+        client,
+        limits,
+        metadata,
+        ..
     } = experiment;
     let url: Option<BaseUrl> = target
         .url
@@ -119,44 +122,100 @@ fn spec(
         .map(str::parse)
         .transpose()
         .map_err(|error: BaseUrlError| origins.failure("target.url", &error.to_string()))?;
+    target.api = target.api.or_else(|| typed_api(target.url.as_deref()));
     let deployment = deploy::draft(deploy, origins)?;
     if let Some(deployment) = &deployment {
         deploy::check_placeholders(deployment, origins)?;
     }
-    let seed = workload.tokens.seed;
-    let workload = workload::draft(workload)?;
-    let saved = match &workload.source.saved_plan {
+    read_prompt_file(&mut workload.source)?;
+    for part in &mut workload.mix {
+        read_prompt_file(&mut part.source)?;
+    }
+    read_tools_file(&mut workload.body)?;
+    let saved = match &workload.source.plan {
         Some(path) => Some(read_header(path).map_err(WorkloadError::from)?.spec()),
         None => None,
     };
     Ok(SpecDraft {
-        deployment,
-        api: plain(target.api).or_else(|| typed_api(target.url.as_deref())),
         url,
-        engine: engine::draft(engine),
-        model: target.model,
-        seed,
+        deployment,
+        engine,
+        target,
         workload,
-        load: load_draft(load),
+        load,
         saved,
-        connections: plain(target.connections),
-        client: ClientDraft {
-            http: target.http2.unwrap_or(false).then_some(HttpVersion::Http2),
-            insecure: target.insecure.unwrap_or(false),
-            ..self::client(&client)
-        },
-        limits: limits_of(limits),
-        telemetry: TelemetryDraft {
-            on: plain(target.telemetry).map(|switch| switch == Switch::On),
-            path: target.metrics_path,
-            every: plain(target.telemetry_every),
-            devices: plain(target.gpu_telemetry),
-        },
-        slos: promises::read(slo, origins)?,
+        client,
+        cores_allowed: cores_allowed(),
+        limits,
+        slos: slos(slo, origins)?,
         header_names: secrets.header_names(),
         metadata: facts(metadata, secrets),
-        server_info: target.server_info,
     })
+}
+
+/// The cores that the system lets this process use.
+pub(crate) fn cores_allowed() -> Vec<u32> {
+    let allowed = inferometer_load::cores::allowed();
+    allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect()
+}
+
+/// Puts the text of `prompt_file` into `prompt`. The line break at its end is the editor's.
+fn read_prompt_file(source: &mut SourceTable) -> Result<(), Failure> {
+    let Some(path) = source.prompt_file.take() else { return Ok(()) };
+    if source.prompt.is_some() {
+        return Err(Failure::usage("--prompt and --prompt-file both set the prompt; set one"));
+    }
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Failure::usage(format!("prompt file {}: {error}", path.display())))?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(Failure::usage(format!("prompt file {} is empty", path.display()))),
+        prompt => {
+            source.prompt = Some(prompt.to_owned());
+            Ok(())
+        }
+    }
+}
+
+/// Puts the tool definitions of a file into the extra fields of the body.
+fn read_tools_file(body: &mut BodyTable) -> Result<(), Failure> {
+    let Some(path) = body.tools.take() else { return Ok(()) };
+    let unusable = |why: String| Failure::usage(format!("tools {}: {why}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let tools: Value =
+        serde_json::from_str(&text).map_err(|error| unusable(format!("not JSON ({error})")))?;
+    let are_tools = |tools: &Vec<Value>| !tools.is_empty() && tools.iter().all(Value::is_object);
+    if !tools.as_array().is_some_and(are_tools) {
+        return Err(unusable("must be a list of tool definitions, each a JSON object".to_owned()));
+    }
+    if body.extra.get_or_insert_with(Map::new).insert("tools".to_owned(), tools).is_some() {
+        return Err(SpecError::FieldTwice("tools".to_owned()).into());
+    }
+    Ok(())
+}
+
+/// SLOs in both of their forms: `promises = ["ttft<500ms"]` and `ttft = "500ms"`.
+fn slos(table: SloTable, origins: &Origins) -> Result<Vec<Slo>, Failure> {
+    let mut slos = Vec::new();
+    for (key, value) in table.0 {
+        let texts = match value.as_array() {
+            Some(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            None => vec![slo_text(&key, &value)],
+        };
+        for text in texts {
+            let slo = text.parse().map_err(|error: SloError| {
+                origins.failure(&format!("slo.{key}"), &error.to_string())
+            })?;
+            slos.push(slo);
+        }
+    }
+    Ok(slos)
+}
+
+/// A threshold without a sign is an upper one.
+fn slo_text(metric: &str, threshold: &Value) -> String {
+    let text = threshold.as_str().map_or_else(|| threshold.to_string(), |text| text.trim().into());
+    let sign = if text.starts_with(['<', '>']) { "" } else { "<" };
+    format!("{metric}{sign}{text}")
 }
 
 /// A whole endpoint pasted as the URL says which API is meant.
@@ -164,54 +223,12 @@ pub(crate) fn typed_api(url: Option<&str>) -> Option<Api> {
     Api::from_path(url?)
 }
 
-fn load_draft(said: LoadTable) -> LoadDraft {
-    LoadDraft {
-        concurrency: said.concurrency,
-        rate_per_s: plain(said.rate).map(|rate| rate.0),
-        ramp: plain(said.ramp).map(|ramp| ramp.0),
-        ramp_curve: plain(said.ramp_curve),
-        max_concurrency: said.max_concurrency,
-        arrivals: plain(said.arrivals),
-        burstiness: said.burstiness,
-        think_time: plain(said.think_time),
-        think: plain(said.think),
-        requests: said.requests,
-        duration: plain(said.duration),
-        until: plain(said.until),
-        warm_up: said.warm_up,
-        speed: said.speed,
-        ticks: plain(said.ticks),
-    }
-}
-
-/// What was said about the client's own threads.
-pub(crate) fn client(said: &ClientTable) -> ClientDraft {
-    let allowed = inferometer_load::cores::allowed();
-    ClientDraft {
-        drivers: said.cores,
-        cores: said.pin_cores.as_ref().map(|list| list.0.0.clone()).unwrap_or_default(),
-        cores_allowed: allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect(),
-        ..ClientDraft::default()
-    }
-}
-
-fn limits_of(said: LimitTable) -> Limits {
-    let default = Limits::default();
-    Limits {
-        connect: plain(said.connect).unwrap_or(default.connect),
-        first_token: plain(said.first_token).unwrap_or(default.first_token),
-        idle: plain(said.idle).unwrap_or(default.idle),
-        total: plain(said.total).unwrap_or(default.total),
-        drain: plain(said.drain).unwrap_or(default.drain),
-    }
-}
-
 fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
     let runs = said.runs.unwrap_or(1);
     if !(1..=RUNS_MAX).contains(&runs) {
         return Err(Failure::usage(format!("--repeat must be from 1 to {RUNS_MAX}, not {runs}")));
     }
-    let stop_at = plain(said.stop_at.clone());
+    let stop_at = said.stop_at.clone().map(|stop_at| stop_at.0);
     if let Some(stop_at) = &stop_at {
         Quantity::named(&stop_at.quantity, Zero::Sent)
             .map_err(|problem| Failure::usage(format!("--stop-at: {problem}")))?;
@@ -222,9 +239,9 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
     }
     Ok(Repeat {
         runs,
-        cool_down: plain(said.cool_down.clone()).unwrap_or_default(),
+        cool_down: said.cool_down.map_or(Duration::ZERO, |time| time.0),
         restart: said.restart.clone(),
-        restart_timeout: plain(said.restart_timeout.clone()).unwrap_or(RESTART_TIMEOUT),
+        restart_timeout: said.restart_timeout.map_or(RESTART_TIMEOUT, |time| time.0),
         stop_at,
     })
 }
@@ -266,12 +283,10 @@ fn facts(said: MetadataTable, secrets: &Secrets) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn plain<T>(written: Option<Written<T>>) -> Option<T> {
-    written.map(|written| written.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -286,7 +301,7 @@ mod tests {
     fn repetition_is_bounded_and_rest_needs_it() {
         let said = |runs, cool_down: Option<u64>| RepeatTable {
             runs,
-            cool_down: cool_down.map(|seconds| Written(Duration::from_secs(seconds))),
+            cool_down: cool_down.map(|seconds| Duration::from_secs(seconds).into()),
             ..RepeatTable::default()
         };
         let found = repeat(&said(Some(5), Some(60))).unwrap();
@@ -299,5 +314,31 @@ mod tests {
         assert!(check_repeats(&restart, &restart).is_err());
         let empty = RepeatTable { restart: Some(" ".to_owned()), ..RepeatTable::default() };
         assert!(super::repeat(&empty).is_err());
+    }
+
+    fn written(table: Value) -> Vec<String> {
+        let slos = slos(serde_json::from_value(table).unwrap(), &Origins::default()).unwrap();
+        slos.iter().map(Slo::to_string).collect()
+    }
+
+    #[test]
+    fn both_forms_of_an_slo_mean_the_same() {
+        let keys = json!({
+            "ttft": "500ms",
+            "tpot.p99": "50ms",
+            "e2e.p95": "<= 2s",
+            "output_throughput": "> 1000",
+        });
+        let wanted = ["e2e.p95<=2s", "output_throughput>1000", "tpot.p99<50ms", "ttft<500ms"];
+        assert_eq!(written(keys), wanted);
+        assert_eq!(written(json!({ "promises": wanted })), wanted);
+    }
+
+    #[test]
+    fn an_slo_without_a_threshold_is_refused() {
+        for wrong in [json!({ "ttft": "soon" }), json!({ "promises": ["ttft"] })] {
+            let table = serde_json::from_value(wrong).unwrap();
+            assert!(slos(table, &Origins::default()).is_err());
+        }
     }
 }

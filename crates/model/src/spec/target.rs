@@ -1,0 +1,306 @@
+//! `[target]`, `[client]` and `[limits]`: which server is measured, by which client, and how long the
+//! client waits.
+
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SpecError;
+use super::bounds::{DURATION_MAX, at_most};
+use super::devices::DevicesAsked;
+use super::text::{CoreList, Time};
+use crate::endpoint::Api;
+use crate::observations::{Connections, HttpVersion};
+
+/// Which server is measured. Keys and headers have no place in a file: they may be secret.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Target")]
+pub struct TargetTable {
+    /// Base URL of the server, such as `http://localhost:8000`; without it the embedded engine is
+    /// measured
+    #[arg(skip)]
+    pub url: Option<String>,
+    /// API to speak [default: chat]
+    #[arg(long, value_name = "API")]
+    pub api: Option<Api>,
+    /// Model to ask for [default: the first that /v1/models lists]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// File that holds the API key; else the variable `OPENAI_API_KEY` is used
+    #[arg(long, value_name = "FILE")]
+    pub api_key_file: Option<PathBuf>,
+    /// One connection for many requests, a new one for each, or one for each user [default: as
+    /// the server does]
+    #[arg(long, value_name = "HOW")]
+    pub connections: Option<Connections>,
+    /// Speak HTTP/2, over TLS or not; tokens are then stamped by this program, not by the kernel
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub http2: Option<bool>,
+    /// Do not check the server's TLS certificate: any server may answer, and every page says so
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", hide_possible_values = true)]
+    pub insecure: Option<bool>,
+    /// What the server runs on, where it is another machine: a file, a command that prints one
+    /// (such as `ssh gpu1 inferometer system --json`), or `local` for this machine
+    #[arg(long, value_name = "FILE|COMMAND")]
+    pub server_info: Option<String>,
+    /// Whether the server's own metrics are read during the run [default: on]
+    #[arg(long, value_name = "SWITCH")]
+    pub telemetry: Option<Switch>,
+    /// Path of the server's metrics, behind the base URL [default: /metrics]
+    #[arg(long, value_name = "PATH")]
+    pub metrics_path: Option<String>,
+    /// How often its metrics are read, from 100ms to 1m [default: 1s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub telemetry_every: Option<Time>,
+    /// Source of GPU metrics: auto (whatever this machine has, if the server runs on it), off, nvml,
+    /// nvidia-smi, amd-smi, rocm-smi, or dcgm=URL of an exporter [default: auto]
+    #[arg(long, value_name = "SOURCE")]
+    pub gpu_telemetry: Option<DevicesAsked>,
+}
+
+/// Whether something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// How the server's metrics are read during a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TelemetrySpec {
+    /// Path behind the base URL.
+    pub path: String,
+    pub every: Duration,
+    /// Source of GPU metrics; off in runs that were stored before there was a choice.
+    #[serde(default = "DevicesAsked::nobody")]
+    pub devices: DevicesAsked,
+}
+
+const PATH: &str = "/metrics";
+const EVERY: Duration = Duration::from_secs(1);
+/// Ten times a second is a load of its own; once in a minute shows nothing.
+const EVERY_BOUNDS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
+const PATH_BYTES_MAX: usize = 1 << 10;
+
+impl TargetTable {
+    pub(super) fn telemetry(&self) -> Result<Option<TelemetrySpec>, SpecError> {
+        let devices = self.gpu_telemetry.clone();
+        if self.telemetry == Some(Switch::Off) {
+            return match (&self.metrics_path, self.telemetry_every, devices) {
+                (Some(_), _, _) => Err(SpecError::TelemetryOff("--metrics-path")),
+                (None, Some(_), _) => Err(SpecError::TelemetryOff("--telemetry-every")),
+                (None, None, None | Some(DevicesAsked::Off)) => Ok(None),
+                (None, None, Some(_)) => Err(SpecError::TelemetryOff("--gpu-telemetry")),
+            };
+        }
+        let path = self.metrics_path.clone().unwrap_or_else(|| PATH.to_owned());
+        let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+        if !path.starts_with('/') || !is_plain || PATH_BYTES_MAX < path.len() {
+            return Err(SpecError::MetricsPath);
+        }
+        let every = self.telemetry_every.map_or(EVERY, |every| every.0);
+        if !EVERY_BOUNDS.contains(&every) {
+            let (least, most) = (*EVERY_BOUNDS.start(), *EVERY_BOUNDS.end());
+            return Err(SpecError::TelemetryEvery { least, most });
+        }
+        Ok(Some(TelemetrySpec { path, every, devices: devices.unwrap_or_default() }))
+    }
+}
+
+/// The client that measures.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Client")]
+pub struct ClientTable {
+    /// Threads that drive the load, a core for each [default: one per four cores, at most 8]
+    #[arg(long = "client-cores", value_name = "N")]
+    #[schemars(range(min = 1, max = 256))]
+    pub cores: Option<u32>,
+    /// Cores to pin those threads to, such as 2,4-6 [default: not pinned]
+    #[arg(long, value_name = "LIST")]
+    pub pin_cores: Option<CoreList>,
+}
+
+/// The client's threads and its protocol. Nothing here changes what is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientSpec {
+    /// Threads that drive the load.
+    pub drivers: NonZeroU32,
+    /// Cores that they are pinned to, in turn; empty leaves them to the scheduler.
+    pub cores: Vec<u32>,
+    pub http: HttpVersion,
+    /// Whether the server's certificate is left unchecked.
+    pub insecure: bool,
+}
+
+/// One driver carries tens of thousands of requests per second; more of them are for large
+/// machines, and most of a machine belongs to other programs on it, often the server.
+const CORES_PER_DRIVER: usize = 4;
+const DRIVERS_BY_DEFAULT_MAX: usize = 8;
+const DRIVERS_MAX: u32 = 256;
+
+impl ClientTable {
+    /// `allowed` are the cores that the system lets this process use; empty where it does not say.
+    pub(super) fn resolve(
+        &self,
+        target: &TargetTable,
+        allowed: &[u32],
+    ) -> Result<ClientSpec, SpecError> {
+        let cores = self.pin_cores.clone().map(|list| list.0).unwrap_or_default();
+        if let Some(core) = cores.iter().find(|core| !allowed.is_empty() && !allowed.contains(core))
+        {
+            return Err(SpecError::NoSuchCore(*core));
+        }
+        let by_default = (allowed.len() / CORES_PER_DRIVER).clamp(1, DRIVERS_BY_DEFAULT_MAX);
+        let unless_set = if cores.is_empty() { by_default } else { cores.len() };
+        let drivers = self.cores.unwrap_or(u32::try_from(unless_set).unwrap_or(u32::MAX));
+        at_most("--client-cores", drivers.into(), DRIVERS_MAX.into())?;
+        if !cores.is_empty() && cores.len() < drivers as usize {
+            return Err(SpecError::FewCores { drivers, cores: cores.len() });
+        }
+        let is_http2 = target.http2.unwrap_or(false);
+        Ok(ClientSpec {
+            drivers: NonZeroU32::new(drivers).ok_or(SpecError::Zero("--client-cores"))?,
+            cores,
+            http: if is_http2 { HttpVersion::Http2 } else { HttpVersion::Http1 },
+            insecure: target.insecure.unwrap_or(false),
+        })
+    }
+}
+
+/// How long the client waits before a request has failed.
+#[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitTable {
+    /// Time to connect [default: 10s]
+    #[arg(long = "connect-timeout", value_name = "TIME", allow_hyphen_values = true)]
+    pub connect: Option<Time>,
+    /// Time from sending to the first token [default: 2m]
+    #[arg(long = "first-token-timeout", value_name = "TIME", allow_hyphen_values = true)]
+    pub first_token: Option<Time>,
+    /// Silence inside a stream [default: 1m]
+    #[arg(long = "idle-timeout", value_name = "TIME", allow_hyphen_values = true)]
+    pub idle: Option<Time>,
+    /// Whole answer [default: 30m]
+    #[arg(long = "total-timeout", value_name = "TIME", allow_hyphen_values = true)]
+    pub total: Option<Time>,
+    /// Requests in flight after the run is stopped, or after its time is over [default: 30s]
+    #[arg(long = "drain-timeout", value_name = "TIME", allow_hyphen_values = true)]
+    pub drain: Option<Time>,
+}
+
+/// How long the client waits before a request has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub connect: Duration,
+    pub first_token: Duration,
+    pub idle: Duration,
+    pub total: Duration,
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_token: Duration::from_mins(2),
+            idle: Duration::from_mins(1),
+            total: Duration::from_mins(30),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+impl LimitTable {
+    pub(super) fn resolve(&self) -> Result<Limits, SpecError> {
+        let limit = |flag, set: Option<Time>, default| match set.map_or(default, |time| time.0) {
+            Duration::ZERO if flag != "--drain-timeout" => Err(SpecError::NoTime(flag)),
+            limit if DURATION_MAX < limit => Err(SpecError::LimitTooLong(flag, DURATION_MAX)),
+            limit => Ok(limit),
+        };
+        let default = Limits::default();
+        Ok(Limits {
+            connect: limit("--connect-timeout", self.connect, default.connect)?,
+            first_token: limit("--first-token-timeout", self.first_token, default.first_token)?,
+            idle: limit("--idle-timeout", self.idle, default.idle)?,
+            total: limit("--total-timeout", self.total, default.total)?,
+            drain: limit("--drain-timeout", self.drain, default.drain)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(cores: Option<u32>, pinned: &[u32], allowed: u32) -> Result<ClientSpec, SpecError> {
+        let pin_cores = (!pinned.is_empty()).then(|| CoreList(pinned.to_vec()));
+        let allowed: Vec<u32> = (0..allowed).collect();
+        ClientTable { cores, pin_cores }.resolve(&TargetTable::default(), &allowed)
+    }
+
+    fn drivers(cores: Option<u32>, pinned: &[u32], allowed: u32) -> u32 {
+        client(cores, pinned, allowed).unwrap().drivers.get()
+    }
+
+    #[test]
+    fn a_large_machine_gets_more_drivers_and_keeps_most_of_itself() {
+        let on = |cores| drivers(None, &[], cores);
+        assert_eq!([0, 1, 2, 7, 8, 16, 64].map(on), [1, 1, 1, 1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn typed_drivers_win_and_pinned_cores_count() {
+        assert_eq!(drivers(Some(3), &[], 4), 3);
+        assert_eq!(drivers(None, &[1, 3], 4), 2);
+        assert_eq!(client(None, &[1, 9], 4), Err(SpecError::NoSuchCore(9)));
+        let crowded = SpecError::FewCores { drivers: 3, cores: 2 };
+        assert_eq!(client(Some(3), &[1, 3], 4), Err(crowded));
+        assert_eq!(client(Some(0), &[], 4), Err(SpecError::Zero("--client-cores")));
+    }
+
+    #[test]
+    fn impossible_limits_are_refused_by_name() {
+        let total = LimitTable { total: Some(Duration::ZERO.into()), ..<_>::default() };
+        assert_eq!(total.resolve(), Err(SpecError::NoTime("--total-timeout")));
+        let drain = LimitTable { drain: Some(Duration::MAX.into()), ..<_>::default() };
+        let long = SpecError::LimitTooLong("--drain-timeout", DURATION_MAX);
+        assert_eq!(drain.resolve(), Err(long));
+        let at_once = LimitTable { drain: Some(Duration::ZERO.into()), ..<_>::default() };
+        assert!(at_once.resolve().is_ok());
+    }
+
+    #[test]
+    fn metrics_are_read_every_second_unless_telemetry_is_off() {
+        let spec = TargetTable::default().telemetry().unwrap().unwrap();
+        assert_eq!((spec.path.as_str(), spec.every), ("/metrics", Duration::from_secs(1)));
+        let off = TargetTable { telemetry: Some(Switch::Off), ..TargetTable::default() };
+        assert_eq!(off.telemetry(), Ok(None));
+        let torn = TargetTable { metrics_path: Some("/m".to_owned()), ..off };
+        assert_eq!(torn.telemetry(), Err(SpecError::TelemetryOff("--metrics-path")));
+        assert_eq!(spec.devices, DevicesAsked::Auto);
+        let older: TelemetrySpec =
+            serde_json::from_str(r#"{"path":"/metrics","every":{"secs":1,"nanos":0}}"#).unwrap();
+        assert_eq!(older.devices, DevicesAsked::Off, "there was no choice then");
+    }
+
+    #[test]
+    fn a_path_is_a_path_and_a_period_is_bounded() {
+        for path in ["metrics", "", "/a b", "/a\r\nHost: x", "/m#f"] {
+            let table = TargetTable { metrics_path: Some(path.to_owned()), ..<_>::default() };
+            assert_eq!(table.telemetry(), Err(SpecError::MetricsPath), "{path}");
+        }
+        for ms in [0, 99, 60_001] {
+            let telemetry_every = Some(Duration::from_millis(ms).into());
+            let table = TargetTable { telemetry_every, ..TargetTable::default() };
+            assert!(matches!(table.telemetry(), Err(SpecError::TelemetryEvery { .. })), "{ms} ms");
+        }
+    }
+}

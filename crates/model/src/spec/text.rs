@@ -1,0 +1,676 @@
+//! Values that are text on the command line and in an experiment file: one grammar for both.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+use super::lengths::Lengths;
+use super::{
+    AdapterChoice, ArrivalsKind, Counting, DatasetKind, DevicesAsked, EngineGeneration, PinOutput,
+    RampCurve, RampSegment, SchedulingPolicy, SourceName, Switch, ThinkKind, Ticks, TraceKind,
+    Until,
+};
+use crate::campaign::{Order, Prompts, StopAt, Strategy};
+use crate::deployment::{DeployKind, Renewal};
+use crate::endpoint::Api;
+use crate::observations::Connections;
+
+/// How a kind of value is written as text.
+pub trait Grammar: Clone + Send + Sync + Sized + 'static {
+    /// Name of the kind in the schema.
+    const NAME: &'static str;
+
+    fn read(text: &str) -> Result<Self, String>;
+    /// Text that `read` turns into the same value again.
+    fn write(&self) -> String;
+    fn schema() -> Schema;
+}
+
+/// A value that is read and written as its text, where its own serialized form is another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Written<T>(pub T);
+
+/// A duration that is written as text, such as `30s`.
+pub type Time = Written<Duration>;
+
+impl<T> From<T> for Written<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T: Grammar> FromStr for Written<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        T::read(text).map(Self)
+    }
+}
+
+impl<T: Grammar> Serialize for Written<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.write())
+    }
+}
+
+impl<'de, T: Grammar> Deserialize<'de> for Written<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_any(deserializer).map(Self)
+    }
+}
+
+impl<T: Grammar> JsonSchema for Written<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        T::schema()
+    }
+}
+
+/// Reads a value from text, or from a number or list that is written without quotes. Whether these
+/// are allowed is decided by the schema.
+pub(super) fn read_any<'de, T: Grammar, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(Reader(PhantomData))
+}
+
+struct Reader<T>(PhantomData<T>);
+
+impl<'de, T: Grammar> de::Visitor<'de> for Reader<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        T::read(text).map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    /// A list is its items joined with commas.
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<T, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element::<Value>()? {
+            items.push(item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+        }
+        self.visit_str(&items.join(","))
+    }
+}
+
+/// The schema of a type is that of its grammar.
+macro_rules! schema_of_grammar {
+    ($($kind:ty),+ $(,)?) => {$(
+        impl JsonSchema for $kind {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                <Self as Grammar>::NAME.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                <Self as Grammar>::schema()
+            }
+        }
+    )+};
+}
+
+/// Types whose only form, on the command line and in files, is their text.
+macro_rules! written_as_text {
+    ($($kind:ty),+ $(,)?) => {$(
+        impl FromStr for $kind {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::read(text)
+            }
+        }
+
+        impl Serialize for $kind {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.write())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                read_any(deserializer)
+            }
+        }
+
+        schema_of_grammar!($kind);
+    )+};
+}
+
+written_as_text!(PerSecond, Ramp, CoreList, ImageSize, Share);
+schema_of_grammar!(Api, DevicesAsked, Lengths);
+
+impl Grammar for Duration {
+    const NAME: &'static str = "Time";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wanted = || format!("`{text}` is not a duration; write it as 500ms, 30s, 2m or 1h");
+        let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wanted)?;
+        let (number, unit) = text.split_at(unit_at);
+        let number: f64 = number.trim().parse().map_err(|_| wanted())?;
+        let seconds = match unit {
+            "us" => number / 1e6,
+            "ms" => number / 1e3,
+            "s" => number,
+            "m" | "min" => number * 60.0,
+            "h" => number * 3_600.0,
+            _ => return Err(wanted()),
+        };
+        if seconds < 0.0 {
+            return Err(format!("`{text}` is negative; a duration must not be negative"));
+        }
+        Duration::try_from_secs_f64(seconds).map_err(|_| wanted())
+    }
+
+    fn write(&self) -> String {
+        format!("{}s", self.as_secs_f64())
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": r"^ *[0-9.]+ *(us|ms|s|m|min|h)$",
+            "examples": ["500ms", "30s", "2m"],
+        })
+    }
+}
+
+impl Grammar for Lengths {
+    const NAME: &'static str = "Lengths";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: super::LengthsError| error.to_string())
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["integer", "string"],
+            "minimum": 1,
+            "examples": [
+                512, "512±20%", "uniform:256..1024", "normal:512,128", "lognormal:512,0.8",
+                "zipf:1.2,16..4096", "histogram:128=3,512=1",
+            ],
+        })
+    }
+}
+
+impl Grammar for DevicesAsked {
+    const NAME: &'static str = "GpuTelemetry";
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: super::DevicesAskedError| error.to_string())
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^ *(auto|off|nvml|nvidia-smi|amd-smi|rocm-smi|dcgm=.+)$",
+            "examples": ["auto", "nvidia-smi", "dcgm=http://gpu1:9400"],
+        })
+    }
+}
+
+/// Requests per second, such as `20` or `inf`; infinite sends everything at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PerSecond(pub f64);
+
+impl Grammar for PerSecond {
+    const NAME: &'static str = "Rate";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "inf" | "unlimited" => Ok(Self(f64::INFINITY)),
+            number => number.parse().map(Self).map_err(|_| {
+                format!(
+                    "`{text}` is not a rate; write requests per second, such as 20 or 0.5, or inf"
+                )
+            }),
+        }
+    }
+
+    fn write(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": ["number", "string"],
+            "exclusiveMinimum": 0,
+            "examples": [20, 0.5, "inf"],
+        })
+    }
+}
+
+/// Segments of a ramp, such as `2..20:60s,20..5:30s`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ramp(pub Vec<RampSegment>);
+
+impl Grammar for Ramp {
+    const NAME: &'static str = "Ramp";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let segment = |text: &str| {
+            let wanted = || {
+                format!(
+                    "`{text}` is not a segment of a ramp; write FROM..TO:TIME in requests per \
+                     second, such as 2..20:60s, and separate segments with commas"
+                )
+            };
+            let (rates, time) = text.split_once(':').ok_or_else(wanted)?;
+            let (from, to) = rates.split_once("..").ok_or_else(wanted)?;
+            let rate = |number: &str| number.trim().parse::<f64>().map_err(|_| wanted());
+            let over = Duration::read(time.trim())?;
+            Ok(RampSegment { from_per_s: rate(from)?, to_per_s: rate(to)?, over })
+        };
+        text.split(',').map(segment).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn write(&self) -> String {
+        let segments = self.0.iter().map(|segment| {
+            format!("{}..{}:{}", segment.from_per_s, segment.to_per_s, segment.over.write())
+        });
+        segments.collect::<Vec<_>>().join(",")
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": "string", "examples": ["2..20:60s", "2..20:60s,20..5:30s"] })
+    }
+}
+
+/// CPU cores such as `2,4-6`, in the order in which they were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreList(pub Vec<u32>);
+
+/// More cores than any machine has: a typing error.
+const CORES_MAX: u32 = 65_536;
+
+impl Grammar for CoreList {
+    const NAME: &'static str = "Cores";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let mut cores = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number =
+                |text: &str| text.trim().parse::<u32>().ok().filter(|core| *core < CORES_MAX);
+            let range = number(first).zip(number(last)).filter(|(first, last)| first <= last);
+            let Some((first, last)) = range else {
+                return Err(format!(
+                    "`{part}` is not a core or a range of cores, such as 2 or 4-6"
+                ));
+            };
+            for core in first..=last {
+                if cores.contains(&core) {
+                    return Err(format!("core {core} is named twice"));
+                }
+                cores.push(core);
+            }
+        }
+        Ok(Self(cores))
+    }
+
+    fn write(&self) -> String {
+        self.0.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": "string", "examples": ["2,4-6"] })
+    }
+}
+
+/// Width and height in pixels, such as `512x512`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageSize(pub u32, pub u32);
+
+impl Grammar for ImageSize {
+    const NAME: &'static str = "ImageSize";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let side = |text: &str| text.trim().parse::<u32>().ok();
+        let sides = text.split_once(['x', '×']).and_then(|(w, h)| side(w).zip(side(h)));
+        let (width, height) = sides.ok_or_else(|| {
+            format!("`{text}` is not a size; write width and height in pixels, such as 512x512")
+        })?;
+        Ok(Self(width, height))
+    }
+
+    fn write(&self) -> String {
+        format!("{}x{}", self.0, self.1)
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^ *[0-9]+ *[x×] *[0-9]+ *$",
+            "examples": ["512x512"],
+        })
+    }
+}
+
+impl Grammar for AdapterChoice {
+    const NAME: &'static str = "AdapterChoice";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let zipf = || text.strip_prefix("zipf:")?.trim().parse().ok().map(Self::Zipf);
+        match text {
+            "round-robin" => Ok(Self::RoundRobin),
+            "random" => Ok(Self::Random),
+            _ => zipf().ok_or_else(|| {
+                format!("`{text}` is not known; write round-robin, random, or zipf:1.1")
+            }),
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::RoundRobin => "round-robin".to_owned(),
+            Self::Random => "random".to_owned(),
+            Self::Zipf(exponent) => format!("zipf:{exponent}"),
+        }
+    }
+
+    fn schema() -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^(round-robin|random|zipf:.+)$",
+            "examples": ["round-robin", "random", "zipf:1.1"],
+        })
+    }
+}
+
+/// A share, written as a percentage or as a number from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(pub f64);
+
+impl Grammar for Share {
+    const NAME: &'static str = "Share";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let (number, whole) = match text.trim().strip_suffix('%') {
+            Some(number) => (number, 100.0),
+            None => (text, 1.0),
+        };
+        let share = number.trim().parse::<f64>().ok().map(|number| number / whole);
+        share
+            .filter(|share| 0.0 < *share && *share < 1.0)
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a share between 0 and 1; write 5% or 0.05"))
+    }
+
+    fn write(&self) -> String {
+        // Rounded so that 0.07 is written as 7 % and not as 7.000000000000001 %.
+        format!("{}%", (self.0 * 100.0 * 1e9).round() / 1e9)
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": ["number", "string"], "examples": ["5%", 0.05] })
+    }
+}
+
+impl Grammar for StopAt {
+    const NAME: &'static str = "StopAt";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wanted =
+            || format!("`{text}` is not known; write it as output_throughput=2% or ttft.p99=5%");
+        let (quantity, share) = text.split_once('=').ok_or_else(wanted)?;
+        let Share(half_width) = Share::read(share).map_err(|_| wanted())?;
+        Ok(Self { quantity: quantity.trim().to_owned(), half_width })
+    }
+
+    fn write(&self) -> String {
+        format!("{}={}", self.quantity, Share(self.half_width).write())
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": "string", "examples": ["output_throughput=2%", "ttft.p99=5%"] })
+    }
+}
+
+/// A closed set of names.
+pub trait Named: Copy + PartialEq + Send + Sync + 'static {
+    /// Name of the set in the schema.
+    const KIND: &'static str;
+
+    fn names() -> Vec<(&'static str, Self)>;
+}
+
+impl<T: Named> Grammar for T {
+    const NAME: &'static str = T::KIND;
+
+    fn read(text: &str) -> Result<Self, String> {
+        let names = T::names();
+        let found = names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+            format!("`{text}` is not known; write one of {}", names.join(", "))
+        })
+    }
+
+    fn write(&self) -> String {
+        let found = T::names().into_iter().find(|(_, value)| value == self);
+        found.map_or_else(String::new, |(name, _)| name.to_owned())
+    }
+
+    fn schema() -> Schema {
+        let names: Vec<&str> = T::names().into_iter().map(|(name, _)| name).collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
+}
+
+/// Names of the values of an enum, for flags (whose help lists them), files and the schema.
+macro_rules! names {
+    ($($kind:ident: $($name:literal => $variant:ident),+;)+) => {$(
+        impl Named for $kind {
+            const KIND: &'static str = stringify!($kind);
+
+            fn names() -> Vec<(&'static str, Self)> {
+                vec![$(($name, Self::$variant)),+]
+            }
+        }
+
+        impl clap::ValueEnum for $kind {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$(Self::$variant),+]
+            }
+
+            fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+                let name = match self { $(Self::$variant => $name),+ };
+                Some(name.into())
+            }
+        }
+
+        schema_of_grammar!($kind);
+    )+};
+}
+
+names! {
+    Switch: "on" => On, "off" => Off;
+    SourceName: "synthetic" => Synthetic, "vllm-random" => VllmRandom;
+    DatasetKind: "sharegpt" => ShareGpt, "jsonl" => Jsonl, "csv" => Csv, "text" => Text,
+        "directory" => Directory;
+    TraceKind: "mooncake" => Mooncake, "azure" => Azure, "burstgpt" => BurstGpt,
+        "bailian" => Bailian;
+    Counting: "prompt" => Prompt, "with-template" => WithTemplate;
+    PinOutput: "auto" => Auto, "always" => Always, "never" => Never;
+    ThinkKind: "fixed" => Fixed, "exponential" => Exponential;
+    RampCurve: "linear" => Linear, "exponential" => Exponential;
+    ArrivalsKind: "constant" => Constant, "poisson" => Poisson, "gamma" => Gamma,
+        "stretched" => Stretched;
+    Until: "both" => Both, "first" => First;
+    Ticks: "auto" => Auto, "keep" => Keep, "uniform" => Uniform, "poisson" => Poisson;
+    Connections: "reuse" => Reuse, "new" => New, "per-user" => PerUser;
+    Prompts: "fresh" => Fresh, "same" => Same;
+    Strategy: "tensor" => Tensor, "pipeline" => Pipeline;
+    Order: "interleaved" => Interleaved, "listed" => Listed;
+    EngineGeneration: "v0" => V0, "v1" => V1;
+    SchedulingPolicy: "fcfs" => Fcfs, "priority" => Priority;
+    DeployKind: "process" => Process, "container" => Container, "commands" => Commands;
+    Renewal: "each-repetition" => EachRepetition, "each-run" => EachRun, "never" => Never;
+}
+
+impl Named for Api {
+    const KIND: &'static str = "Api";
+
+    fn names() -> Vec<(&'static str, Self)> {
+        Self::ALL.into_iter().map(|api| (api.name(), api)).collect()
+    }
+}
+
+impl clap::ValueEnum for Api {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        Some(self.name().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_survives<T: Grammar>(text: &str) {
+        let once: Written<T> = text.parse().unwrap();
+        let written = once.0.write();
+        let again: Written<T> = serde_json::from_value(serde_json::json!(written)).unwrap();
+        assert_eq!(again.0.write(), written, "typed {text}");
+    }
+
+    #[test]
+    fn written_values_are_read_again() {
+        for time in ["500ms", "30s", "0.1s", "1.5h", "37us", "744h"] {
+            assert_survives::<Duration>(time);
+            let typed: Time = time.parse().unwrap();
+            assert_eq!(Duration::read(&typed.0.write()), Ok(typed.0), "{time}");
+        }
+        for lengths in ["512", "512±20%", "zipf:1.2,16..4096"] {
+            assert_survives::<Lengths>(lengths);
+        }
+        for (name, _) in Api::names() {
+            assert_survives::<Api>(name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_the_same_in_flags_files_and_stored_specs() {
+        fn assert_named<T: Named + Serialize>() {
+            for (name, value) in T::names() {
+                assert_eq!(serde_json::to_value(value).unwrap(), name, "{}", T::KIND);
+            }
+        }
+        assert_named::<Api>();
+        assert_named::<Switch>();
+        assert_named::<SourceName>();
+        assert_named::<DatasetKind>();
+        assert_named::<TraceKind>();
+        assert_named::<Counting>();
+        assert_named::<PinOutput>();
+        assert_named::<ThinkKind>();
+        assert_named::<RampCurve>();
+        assert_named::<ArrivalsKind>();
+        assert_named::<Until>();
+        assert_named::<Ticks>();
+        assert_named::<Connections>();
+        assert_named::<EngineGeneration>();
+        assert_named::<SchedulingPolicy>();
+        assert_named::<DeployKind>();
+    }
+
+    #[test]
+    fn a_number_needs_no_quotes() {
+        let lengths: Lengths = serde_json::from_value(serde_json::json!(512)).unwrap();
+        assert_eq!(lengths, Lengths::Fixed(512));
+    }
+
+    #[test]
+    fn durations_are_read_with_their_units() {
+        let parse = Duration::read;
+        assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse("1h"), Ok(Duration::from_hours(1)));
+        for wrong in ["", "30", "s", "-1s", "1 fortnight", "1e400s", "nans"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rates_are_numbers_or_unlimited() {
+        assert_eq!(PerSecond::read("20"), Ok(PerSecond(20.0)));
+        assert_eq!(PerSecond::read("0.5"), Ok(PerSecond(0.5)));
+        for unlimited in ["inf", "INF", "unlimited"] {
+            assert_eq!(PerSecond::read(unlimited), Ok(PerSecond(f64::INFINITY)));
+        }
+        for wrong in ["", "fast", "1,5", "3/s"] {
+            assert!(PerSecond::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ramps_are_segments_separated_by_commas() {
+        let segment = |from_per_s, to_per_s, seconds| RampSegment {
+            from_per_s,
+            to_per_s,
+            over: Duration::from_secs(seconds),
+        };
+        assert_eq!(Ramp::read("2..20:60s"), Ok(Ramp(vec![segment(2.0, 20.0, 60)])));
+        assert_eq!(
+            Ramp::read("0.5..20:1m, 20..5:30s"),
+            Ok(Ramp(vec![segment(0.5, 20.0, 60), segment(20.0, 5.0, 30)]))
+        );
+        for wrong in ["", "2..20", "2:60s", "2..:60s", "2..20:60", "2..20:60s,", "a..b:1s"] {
+            assert!(Ramp::read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn cores_are_numbers_and_ranges() {
+        assert_eq!(CoreList::read("2,4-6"), Ok(CoreList(vec![2, 4, 5, 6])));
+        assert_eq!(CoreList::read(" 0 "), Ok(CoreList(vec![0])));
+        for wrong in ["", "a", "3-1", "1,,2", "-1", "1,1", "0-99999999"] {
+            assert!(CoreList::read(wrong).is_err(), "{wrong}");
+        }
+    }
+}
