@@ -202,7 +202,7 @@ fn types_that_the_hardware_lacks_are_refused() {
     let cache = EngineTable { kv_cache_dtype: Some(KvCacheDtype::Fp8.into()), ..a100 };
     assert!(refusal(&cache).contains("fp8 (KV cache)"));
     // The MI100 multiplies half as fast in bfloat16 as in half.
-    let flops = |dtype| {
+    let flops = |dtype: Dtype| {
         let asked = EngineTable { dtype: Some(dtype.into()), ..mi100.clone() };
         Profile::compose(&asked).unwrap().machine().linear_flops
     };
@@ -211,7 +211,7 @@ fn types_that_the_hardware_lacks_are_refused() {
 
 #[test]
 fn quantised_weights_leave_room_for_blocks() {
-    let of = |quantization| {
+    let of = |quantization: Quantization| {
         let asked = EngineTable {
             quantization: Some(quantization.into()),
             ..choice("h100", "qwen3-32b", 1)
