@@ -16,7 +16,8 @@ cargo xtask goldens record DIR [PROGRAM]    store runs of every kind and what th
 cargo xtask goldens compare DIR [PROGRAM]   render the same runs with this build; fails on differences
 ";
 
-/// What is stored, each in a folder of runs of its own: a name and a command line.
+/// What is stored, each in a folder of runs of its own: a name and a command line in which a tilde
+/// is a space inside a word.
 const STORED: [(&str, &str); 12] = [
     (
         "open",
@@ -37,7 +38,7 @@ const STORED: [(&str, &str); 12] = [
     ),
     (
         "search",
-        "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find ttft.p99<400ms --rate 1 --requests 150",
+        "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find max~rate~where~ttft.p99<400ms --from 1 --at-most 64 --requests 150",
     ),
     ("suite", "suite quick --virtual"),
     ("matrix", "matrix r3 --virtual --only model=Llama-8B"),
@@ -87,7 +88,7 @@ const COMMANDS: [&str; 40] = [
     "simulate --hardware h100 --engine-model llama-3.1-8b --turns 4 --turn-think-time 1s --rate 1 --requests 60",
     "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --concurrencies 1..16*2 --repeat 3 --requests 80",
     "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --concurrencies 1..16*2 --repeat 3 --requests 80 --json",
-    "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find ttft.p99<400ms --rate 1 --requests 150",
+    "sweep --virtual --hardware h100 --engine-model llama-3.1-8b --find max~rate~where~ttft.p99<400ms --from 1 --at-most 64 --requests 150",
     "suite quick --virtual",
     "matrix r3 --virtual --only model=Llama-8B",
     "plan --rate 5 --duration 60s",
@@ -199,7 +200,7 @@ fn render(program: &Path, folder: &Path, out: &Path) -> Result<(), String> {
 /// What a command prints, its errors and its exit code, with ids and times replaced.
 fn run(program: &Path, folder: &Path, words: &str) -> Result<String, String> {
     let output = Command::new(program)
-        .args(words.split(' '))
+        .args(words.split(' ').map(|word| word.replace('~', " ")))
         .current_dir(folder)
         .env("NO_COLOR", "1")
         .env("COLUMNS", "100")
@@ -213,30 +214,44 @@ fn run(program: &Path, folder: &Path, words: &str) -> Result<String, String> {
     Ok(without_ids(&text))
 }
 
-/// Ids of runs of this minute, such as `20260102-030405-0a1b`, become one word; so do their dates.
+/// Replaces ids of runs, such as `20260102-030405-0a1b`, and moments, such as
+/// `2026-01-02T03:04:05.678Z`: they differ in every run.
 fn without_ids(text: &str) -> String {
-    let today = today_prefix(text);
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = today.as_deref().and_then(|prefix| rest.find(prefix)) {
-        let (before, id) = rest.split_at(at);
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, found) = rest.split_at(at);
         kept.push_str(before);
-        kept.push_str("RUN-ID");
-        let end = id.find(|c: char| !c.is_ascii_hexdigit() && c != '-').unwrap_or(id.len());
-        rest = &id[end..];
+        let id = matches_shape(found, "dddddddd-dddddd-xxxx").then_some((20, "RUN-ID"));
+        let moment = || {
+            let end = found.find('Z').filter(|end| *end <= 30)? + 1;
+            matches_shape(found, "dddd-dd-ddTdd:dd:dd").then_some((end, "MOMENT"))
+        };
+        let digits = found.find(|c: char| !c.is_ascii_digit()).unwrap_or(found.len());
+        let (end, word) = id.or_else(moment).unwrap_or((digits, &found[..digits]));
+        kept.push_str(word);
+        rest = &found[end..];
     }
     kept + rest
 }
 
-/// The first eight digits, a hyphen and a digit that begin an id.
-fn today_prefix(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    bytes.windows(20).find_map(|window| {
-        let shape = window.iter().enumerate().all(|(index, byte)| match index {
-            8 | 15 => *byte == b'-',
-            0..=14 => byte.is_ascii_digit(),
-            _ => byte.is_ascii_hexdigit(),
-        });
-        shape.then(|| String::from_utf8_lossy(&window[..9]).into_owned())
-    })
+/// Whether a text begins like this: `d` is a digit, `x` a hexadecimal digit, the rest itself.
+fn matches_shape(text: &str, shape: &str) -> bool {
+    text.len() >= shape.len()
+        && text.bytes().zip(shape.bytes()).all(|(byte, wanted)| match wanted {
+            b'd' => byte.is_ascii_digit(),
+            b'x' => byte.is_ascii_hexdigit(),
+            _ => byte == wanted,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_moments_are_replaced_and_numbers_kept() {
+        let text = "run 20260102-030405-0a1b at 2026-01-02T03:04:05.678Z: 1,524 of 1524 in 2.5 s";
+        assert_eq!(without_ids(text), "run RUN-ID at MOMENT: 1,524 of 1524 in 2.5 s");
+    }
 }
