@@ -148,7 +148,8 @@ mod tests {
             ("send_lag", sum(rows.iter().map(|row| row.send_lag_ms))),
             ("icl", sum(rows.iter().flat_map(|row| &row.arrivals).map(|found| found.icl_ms))),
         ] {
-            let found = summary.metrics.distribution(name).unwrap();
+            let found =
+                summary.metrics.distribution(crate::metric::Metric::named(name).unwrap()).unwrap();
             assert!(0 < n, "{name}");
             assert_eq!(found.n, n, "{name}");
             assert!((found.mean.unwrap() - sum / n as f64).abs() < 1e-9, "{name}");

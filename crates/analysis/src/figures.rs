@@ -7,6 +7,7 @@ mod gaps;
 mod requests;
 mod steps;
 
+use crate::metric::{self, Metric};
 use inferometer_model::Observations;
 use inferometer_model::spec::LoadShape;
 use serde::{Deserialize, Serialize};
@@ -62,16 +63,16 @@ impl RunFigures {
 /// Those of the server's answers first, then those of the client.
 fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
     let open = matches!(measured.shape, LoadShape::Open { .. });
-    let gaps =
-        if measured.itl.found.is_some() { ("itl", &measured.itl) } else { ("icl", &measured.icl) };
+    let has_itl = measured.itl.found.is_some();
+    let gaps = if has_itl { (&metric::ITL, &measured.itl) } else { (&metric::ICL, &measured.icl) };
     let drawn = [
-        Some(("ttft", &measured.ttft)),
-        open.then_some(("ttft_schedule", &measured.ttft_schedule)),
+        Some((&metric::TTFT, &measured.ttft)),
+        open.then_some((&metric::TTFT_SCHEDULE, &measured.ttft_schedule)),
         Some(gaps),
-        Some(("tpot", &measured.tpot)),
-        Some(("e2e", &measured.e2e)),
-        Some(("send_lag", &measured.send_lag)),
-        Some(("client_lag", &measured.client_lag)),
+        Some((&metric::TPOT, &measured.tpot)),
+        Some((&metric::E2E, &measured.e2e)),
+        Some((&metric::SEND_LAG, &measured.send_lag)),
+        Some((&metric::CLIENT_LAG, &measured.client_lag)),
     ];
     drawn
         .into_iter()
@@ -80,9 +81,10 @@ fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
         .collect()
 }
 
-fn distribution(metric: &str, series: &Series) -> Option<DistributionFigure> {
+fn distribution(metric: &Metric, series: &Series) -> Option<DistributionFigure> {
     let found = series.found.as_ref()?;
-    Some(DistributionFigure { metric: metric.to_owned(), n: found.n, points: series.curve.clone() })
+    let metric = metric.name.to_owned();
+    Some(DistributionFigure { metric, n: found.n, points: series.curve.clone() })
 }
 
 #[cfg(test)]

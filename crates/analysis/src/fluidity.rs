@@ -12,9 +12,9 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 use crate::arrivals::Output;
 use crate::doubt::UNSENT_MAX;
 use crate::estimate::Interval;
-use crate::metric::Missing;
+use crate::metric::{self, Missing};
 use crate::promise::Promise;
-use crate::quantity::Zero;
+use crate::quantity::LatencyOrigin;
 use crate::ruler::ns_to_ms;
 use crate::statistics::series::{Cluster, share_interval};
 use crate::throughput::delivered;
@@ -23,7 +23,7 @@ use crate::tokens::OutputTokens;
 /// When tokens are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Deadlines {
-    zero: Zero,
+    origin: LatencyOrigin,
     first_ms: f64,
     next_ms: f64,
 }
@@ -52,9 +52,9 @@ const NO_DEADLINES: Missing = Missing(
 );
 
 impl Reading {
-    pub(crate) fn new(observations: &Observations, zero: Zero) -> Self {
+    pub(crate) fn new(observations: &Observations, origin: LatencyOrigin) -> Self {
         let slos = observations.manifest.spec.slos.iter();
-        let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, zero).ok()).collect();
+        let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, origin).ok()).collect();
         let pinned = observations.manifest.endpoint.pinned;
         Self {
             deadlines: Deadlines::of(&promises),
@@ -118,20 +118,25 @@ impl Deadlines {
     /// `None` unless both are promised of each request; the first promise of each counts.
     fn of(promises: &[Promise]) -> Option<Self> {
         let first = promises.iter().find(|promise| {
-            promise.is_per_request() && matches!(promise.metric.name, "ttft" | "ttft_schedule")
+            promise.is_per_request()
+                && [&metric::TTFT, &metric::TTFT_SCHEDULE].contains(&promise.metric)
         })?;
         let next = promises
             .iter()
-            .find(|promise| promise.is_per_request() && promise.metric.name == "tpot")?;
-        let zero = if first.metric.name == "ttft" { Zero::Sent } else { Zero::Schedule };
-        Some(Self { zero, first_ms: first.limit(), next_ms: next.limit() })
+            .find(|promise| promise.is_per_request() && *promise.metric == metric::TPOT)?;
+        let origin = if *first.metric == metric::TTFT {
+            LatencyOrigin::Sent
+        } else {
+            LatencyOrigin::Schedule
+        };
+        Some(Self { origin, first_ms: first.limit(), next_ms: next.limit() })
     }
 
     /// The tokens of an answer, and those of them that came in time.
     fn met(self, record: &RequestRecord, output: &Output, tokens: OutputTokens) -> Cluster {
-        let mut before = match self.zero {
-            Zero::Sent => record.sent.unwrap_or(record.intended),
-            Zero::Schedule => record.intended,
+        let mut before = match self.origin {
+            LatencyOrigin::Sent => record.sent.unwrap_or(record.intended),
+            LatencyOrigin::Schedule => record.intended,
         };
         let (mut due_ms, mut slack_ms) = (self.first_ms, 0.0);
         let mut found = Cluster { count: 0.0, sum: 0.0 };

@@ -32,7 +32,7 @@ mod little;
 pub mod machines;
 pub mod matrix;
 mod measured;
-mod metric;
+pub mod metric;
 mod number_lists;
 mod oddities;
 mod outcomes;
@@ -77,11 +77,11 @@ pub use figures::{
 pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use judge::{Check, CheckKind, CheckState, Limits, Severity, Verdict, Warning};
 pub use little::LittlesLaw;
-pub use metric::{Better, Explained, Headline, METRICS, Metric, Shape, Unit};
+pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
 pub use number_lists::numbers_on_one_line;
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
-pub use quantity::{Quantity, QuantityProblem, Zero};
+pub use quantity::{LatencyOrigin, Quantity, QuantityProblem};
 pub use request_rates::RequestRates;
 pub use requirement::{
     Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,

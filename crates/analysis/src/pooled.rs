@@ -7,6 +7,7 @@ use inferometer_model::{Outcome, RequestRecord};
 use crate::arrivals::Output;
 use crate::clustered::{Clustered, Drawn};
 use crate::figures::{GapSteps, GapsFigure};
+use crate::metric;
 use crate::ruler::Ruler;
 
 /// Gaps between the arrivals of one answer.
@@ -49,12 +50,12 @@ impl Gaps {
         });
         let drawn = icl.drawn();
         let (itl, figure) = match tokens {
-            TokensEach::One => (drawn.clone(), steps.figure("itl", icl.in_order())),
+            TokensEach::One => (drawn.clone(), steps.figure(&metric::ITL, icl.in_order())),
             TokensEach::Several => {
                 drop(icl);
                 per_token(records, ruler.clone())
             }
-            TokensEach::Unknown => (None, steps.figure("icl", icl.in_order())),
+            TokensEach::Unknown => (None, steps.figure(&metric::ICL, icl.in_order())),
         };
         Self { icl: drawn, itl, itl_unknown: tokens == TokensEach::Unknown, figure }
     }
@@ -81,7 +82,7 @@ fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Drawn>, Op
         }
         itl.end_request();
     });
-    (itl.drawn(), steps.figure("itl", itl.in_order()))
+    (itl.drawn(), steps.figure(&metric::ITL, itl.in_order()))
 }
 
 /// How long each read lay in the kernel, where it carries a stamp.

@@ -1,9 +1,10 @@
 //! Promises as they are judged: an SLO's names, looked up in the table of metrics.
 
+use crate::metric;
 use inferometer_model::spec::{Limit, Relation, Slo};
 
 use crate::metric::{Better, Metric, Shape, Unit};
-use crate::quantity::{Quantity, QuantityProblem, Zero, metric_of};
+use crate::quantity::{LatencyOrigin, Quantity, QuantityProblem, metric_of};
 use crate::request_metrics::AnswerLatencies;
 use crate::statistic::Statistic;
 use crate::threshold::{Threshold, is_kept};
@@ -73,7 +74,7 @@ pub enum SloProblem {
 pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
     // Where latencies begin changes which numbers are compared, and no name or unit.
     let promises: Vec<Promise> =
-        slos.iter().map(|slo| Promise::of(slo, Zero::Sent)).collect::<Result<_, _>>()?;
+        slos.iter().map(|slo| Promise::of(slo, LatencyOrigin::Sent)).collect::<Result<_, _>>()?;
     let unseen = |promise: &Promise| {
         !streaming && promise.is_per_request() && is_within_stream(promise.metric)
     };
@@ -92,17 +93,25 @@ pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
     }
 }
 
-pub(crate) fn is_of_goodput(metric: &Metric) -> bool {
-    matches!(metric.name, "goodput" | "attainment")
+pub(crate) fn is_of_goodput(metric: &'static Metric) -> bool {
+    [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric)
 }
 
 /// Whether only a stream shows it.
-pub(crate) fn is_within_stream(metric: &Metric) -> bool {
-    matches!(metric.name, "ttft" | "ttft_schedule" | "ttfc" | "icl" | "itl" | "tpot")
+pub(crate) fn is_within_stream(metric: &'static Metric) -> bool {
+    let of_streams = [
+        &metric::TTFT,
+        &metric::TTFT_SCHEDULE,
+        &metric::TTFC,
+        &metric::ICL,
+        &metric::ITL,
+        &metric::TPOT,
+    ];
+    of_streams.contains(&metric)
 }
 
 impl Promise {
-    pub(crate) fn of(slo: &Slo, zero: Zero) -> Result<Self, SloProblem> {
+    pub(crate) fn of(slo: &Slo, zero: LatencyOrigin) -> Result<Self, SloProblem> {
         let found = metric_of(&slo.metric, slo.statistic.as_deref(), zero);
         let (metric, statistic) = found.map_err(|problem| match problem {
             QuantityProblem::UnknownMetric { metric, nearest } => {
@@ -129,7 +138,7 @@ impl Promise {
             About::Statistic(statistic) => Some(statistic),
             About::OneValue => None,
         };
-        let quantity = Quantity::new(self.metric, statistic)?;
+        let quantity = Quantity::new(self.metric, statistic);
         Some(Threshold { quantity, relation: self.relation, limit: self.limit })
     }
 

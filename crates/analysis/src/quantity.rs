@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::estimate::Estimate;
-use crate::metric::{METRICS, Metric, Shape};
+use crate::metric::{self, METRICS, Metric, Shape};
 use crate::statistic::Statistic;
 use crate::summary::Summary;
 use crate::value::Distribution;
@@ -17,9 +17,9 @@ pub struct Quantity {
     statistic: Option<Statistic>,
 }
 
-/// Where a bare `ttft` or `e2e` begins: on an open loop at its moment in the schedule.
+/// Where TTFT and E2E begin: on an open loop at the request's moment in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zero {
+pub enum LatencyOrigin {
     Sent,
     Schedule,
 }
@@ -38,26 +38,43 @@ pub enum QuantityProblem {
     WhichStatistic { metric: &'static str },
 }
 
-impl Zero {
-    pub const fn of(is_open: bool) -> Self {
+impl LatencyOrigin {
+    pub const fn for_load(is_open: bool) -> Self {
         if is_open { Self::Schedule } else { Self::Sent }
+    }
+
+    /// TTFT as this load is judged by it.
+    pub const fn ttft(self) -> &'static Metric {
+        match self {
+            Self::Sent => &metric::TTFT,
+            Self::Schedule => &metric::TTFT_SCHEDULE,
+        }
+    }
+
+    /// E2E as this load is judged by it.
+    pub const fn e2e(self) -> &'static Metric {
+        match self {
+            Self::Sent => &metric::E2E,
+            Self::Schedule => &metric::E2E_SCHEDULE,
+        }
     }
 }
 
 impl Quantity {
-    /// `None` when a distribution has no statistic, or a single number has one.
-    pub fn new(metric: &'static Metric, statistic: Option<Statistic>) -> Option<Self> {
-        let fits = (metric.shape() == Shape::Distribution) == statistic.is_some();
-        fits.then_some(Self { metric, statistic })
+    /// A distribution has a statistic and a single number has none; other quantities have no value
+    /// in any run.
+    pub const fn new(metric: &'static Metric, statistic: Option<Statistic>) -> Self {
+        debug_assert!(matches!(metric.shape(), Shape::Distribution) == statistic.is_some());
+        Self { metric, statistic }
     }
 
     /// What a name means: `ttft.p99`, `ttft.schedule.p99`, `output_throughput`.
-    pub fn named(name: &str, zero: Zero) -> Result<Self, QuantityProblem> {
+    pub fn named(name: &str, origin: LatencyOrigin) -> Result<Self, QuantityProblem> {
         let (first, rest) = match name.split_once('.') {
             Some((first, rest)) => (first, Some(rest)),
             None => (name, None),
         };
-        let (metric, statistic) = metric_of(first, rest, zero)?;
+        let (metric, statistic) = metric_of(first, rest, origin)?;
         let statistic = match (metric.shape(), statistic) {
             (Shape::Scalar, None) => None,
             (Shape::Scalar, Some(statistic)) => {
@@ -83,10 +100,10 @@ impl Quantity {
     }
 
     /// Its value in a run, with its within-run interval; or why there is none.
-    pub fn of(&self, summary: &Summary) -> Result<Estimate, String> {
+    pub fn value_in(&self, summary: &Summary) -> Result<Estimate, String> {
         let absent = || format!("the summary has no {}", self.metric.title);
         let Some(statistic) = self.statistic else {
-            let scalar = summary.metrics.scalar(self.metric.name).ok_or_else(absent)?;
+            let scalar = summary.metrics.scalar(self.metric).ok_or_else(absent)?;
             let value = scalar.value.ok_or_else(|| scalar.reason.clone().unwrap_or_default())?;
             return Ok(Estimate {
                 value,
@@ -96,7 +113,7 @@ impl Quantity {
                 certified: true,
             });
         };
-        let found = summary.metrics.distribution(self.metric.name).ok_or_else(absent)?;
+        let found = summary.metrics.distribution(self.metric).ok_or_else(absent)?;
         estimate_of(statistic, found).ok_or_else(|| found.reason.clone().unwrap_or_else(absent))
     }
 }
@@ -114,6 +131,13 @@ pub(crate) fn estimate_of(statistic: Statistic, found: &Distribution) -> Option<
     })
 }
 
+impl From<&'static Metric> for Quantity {
+    /// Of a metric that is a single number.
+    fn from(metric: &'static Metric) -> Self {
+        Self::new(metric, None)
+    }
+}
+
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.metric.name)?;
@@ -121,36 +145,39 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The metric, and what of the name is left for the statistic. Only `ttft` and `e2e` have a zero.
+/// The metric, and what of the name is left for the statistic. Only `ttft` and `e2e` have an origin.
 pub(crate) fn metric_of<'name>(
     first: &str,
     rest: Option<&'name str>,
-    zero: Zero,
+    origin: LatencyOrigin,
 ) -> Result<(&'static Metric, Option<&'name str>), QuantityProblem> {
-    let (said, statistic) = split_zero(rest);
-    let has_zero = matches!(first, "ttft" | "e2e");
-    if let (Some(_), false, Some(rest)) = (said, has_zero, rest) {
-        return Err(unknown_statistic(rest));
-    }
-    let from_schedule = has_zero && said.unwrap_or(zero) == Zero::Schedule;
-    let name = if from_schedule { format!("{first}_schedule") } else { first.to_owned() };
-    let metric = Metric::named(&name).ok_or_else(|| QuantityProblem::UnknownMetric {
+    let (written, statistic) = split_origin(rest);
+    let named = Metric::named(first).ok_or_else(|| QuantityProblem::UnknownMetric {
         metric: first.to_owned(),
         nearest: nearest(first),
     })?;
+    let from = written.unwrap_or(origin);
+    let metric = match named {
+        ttft if *ttft == metric::TTFT => from.ttft(),
+        e2e if *e2e == metric::E2E => from.e2e(),
+        other => match (written, rest) {
+            (Some(_), Some(rest)) => return Err(unknown_statistic(rest)),
+            _ => other,
+        },
+    };
     Ok((metric, statistic))
 }
 
-/// `schedule.p99` is a zero and a statistic; either may be alone.
-fn split_zero(text: Option<&str>) -> (Option<Zero>, Option<&str>) {
+/// `schedule.p99` is an origin and a statistic; either may be alone.
+fn split_origin(text: Option<&str>) -> (Option<LatencyOrigin>, Option<&str>) {
     let Some(text) = text else { return (None, None) };
     let (first, rest) = match text.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (text, None),
     };
     match first {
-        "sent" => (Some(Zero::Sent), rest),
-        "schedule" => (Some(Zero::Schedule), rest),
+        "sent" => (Some(LatencyOrigin::Sent), rest),
+        "schedule" => (Some(LatencyOrigin::Schedule), rest),
         _ => (None, Some(text)),
     }
 }
@@ -162,7 +189,7 @@ fn unknown_statistic(statistic: &str) -> QuantityProblem {
 /// The metric whose name takes the fewest changes of a letter.
 pub(crate) fn nearest(typed: &str) -> &'static str {
     let names = METRICS.iter().map(|metric| metric.name);
-    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or("ttft")
+    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or(metric::TTFT.name)
 }
 
 #[cfg(test)]
@@ -171,24 +198,24 @@ mod tests {
     use crate::fixture::calm;
     use crate::summary::summarize;
 
-    fn named(name: &str, zero: Zero) -> String {
-        Quantity::named(name, zero).unwrap().to_string()
+    fn named(name: &str, origin: LatencyOrigin) -> String {
+        Quantity::named(name, origin).unwrap().to_string()
     }
 
     #[test]
     fn a_bare_latency_begins_where_the_load_says() {
-        assert_eq!(named("ttft.p99", Zero::Sent), "ttft.p99");
-        assert_eq!(named("ttft.p99", Zero::Schedule), "ttft_schedule.p99");
-        assert_eq!(named("ttft.sent.p99", Zero::Schedule), "ttft.p99");
-        assert_eq!(named("e2e.schedule.p99.9", Zero::Sent), "e2e_schedule.p99.9");
-        assert_eq!(named("tpot.mean", Zero::Schedule), "tpot.mean");
-        assert_eq!(named("output_throughput", Zero::Schedule), "output_throughput");
+        assert_eq!(named("ttft.p99", LatencyOrigin::Sent), "ttft.p99");
+        assert_eq!(named("ttft.p99", LatencyOrigin::Schedule), "ttft_schedule.p99");
+        assert_eq!(named("ttft.sent.p99", LatencyOrigin::Schedule), "ttft.p99");
+        assert_eq!(named("e2e.schedule.p99.9", LatencyOrigin::Sent), "e2e_schedule.p99.9");
+        assert_eq!(named("tpot.mean", LatencyOrigin::Schedule), "tpot.mean");
+        assert_eq!(named("output_throughput", LatencyOrigin::Schedule), "output_throughput");
     }
 
     #[test]
     fn what_is_no_quantity_is_refused_by_name() {
         use QuantityProblem::{OneValue, UnknownMetric, UnknownStatistic, WhichStatistic};
-        let problem = |name| Quantity::named(name, Zero::Sent).unwrap_err();
+        let problem = |name| Quantity::named(name, LatencyOrigin::Sent).unwrap_err();
         assert!(matches!(problem("tftt.p99"), UnknownMetric { nearest: "ttft", .. }));
         assert!(matches!(problem("ttft.p98"), UnknownStatistic { .. }));
         assert!(matches!(problem("tpot.sent.p99"), UnknownStatistic { .. }));
@@ -200,10 +227,10 @@ mod tests {
     #[test]
     fn a_quantity_is_read_from_the_summary() {
         let summary = summarize(&calm());
-        let ttft = Quantity::named("ttft.mean", Zero::Sent).unwrap();
-        let mean = summary.metrics.distribution("ttft").unwrap().mean;
-        assert_eq!(Some(ttft.of(&summary).unwrap().value), mean);
-        let goodput = Quantity::named("goodput", Zero::Sent).unwrap();
-        assert_eq!(goodput.of(&summary).unwrap_err(), "no SLO was set for each request");
+        let ttft = Quantity::named("ttft.mean", LatencyOrigin::Sent).unwrap();
+        let mean = summary.metrics.distribution(&metric::TTFT).unwrap().mean;
+        assert_eq!(Some(ttft.value_in(&summary).unwrap().value), mean);
+        let goodput = Quantity::named("goodput", LatencyOrigin::Sent).unwrap();
+        assert_eq!(goodput.value_in(&summary).unwrap_err(), "no SLO was set for each request");
     }
 }

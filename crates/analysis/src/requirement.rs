@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::estimate::Interval;
 use crate::promise::{Promise, SloProblem, is_of_goodput, is_within_stream};
-use crate::quantity::{Quantity, Zero};
+use crate::quantity::{LatencyOrigin, Quantity};
 use crate::threshold::Threshold;
 
 /// A limit on one number of a run.
@@ -103,10 +103,11 @@ pub fn check_requirements(
     streaming: bool,
 ) -> Result<(), RequirementProblem> {
     // Where latencies begin changes which numbers are compared, and no name or unit.
-    let is_per_request = |slo| Promise::of(slo, Zero::Sent).is_ok_and(|it| it.is_per_request());
+    let is_per_request =
+        |slo| Promise::of(slo, LatencyOrigin::Sent).is_ok_and(|it| it.is_per_request());
     let has_promise = promised.iter().any(is_per_request);
     for slo in required {
-        let metric = Requirement::of(slo, Zero::Sent)?.quantity().metric();
+        let metric = Requirement::of(slo, LatencyOrigin::Sent)?.quantity().metric();
         let requirement = || slo.to_string();
         if is_of_goodput(metric) && !has_promise {
             let (requirement, metric) = (requirement(), metric.name);
@@ -121,7 +122,7 @@ pub fn check_requirements(
 
 impl Requirement {
     /// What a limit means on a load whose latencies begin at `zero`.
-    pub fn of(slo: &Slo, zero: Zero) -> Result<Self, RequirementProblem> {
+    pub fn of(slo: &Slo, zero: LatencyOrigin) -> Result<Self, RequirementProblem> {
         let promise = Promise::of(slo, zero).map_err(|problem| refused(slo, problem))?;
         let threshold = promise.threshold().ok_or_else(|| of_each_request(slo))?;
         Ok(Self { text: slo.to_string(), threshold })

@@ -9,7 +9,7 @@ use crate::estimate::Estimate;
 use crate::measured::Measured;
 use crate::metric::Missing;
 use crate::promise::{About, Promise, SloProblem};
-use crate::quantity::Zero;
+use crate::quantity::LatencyOrigin;
 use crate::request_metrics::AnswerLatencies;
 use crate::statistic::Statistic;
 use crate::threshold::{Evidence, Ruling, Standing};
@@ -210,8 +210,8 @@ fn evidence(
     Ok(Evidence { estimate, certified: Vec::new(), requests: measured.attempted, runs: 1 })
 }
 
-pub(crate) fn zero(observations: &Observations) -> Zero {
-    Zero::of(observations.manifest.spec.is_open_loop())
+pub(crate) fn zero(observations: &Observations) -> LatencyOrigin {
+    LatencyOrigin::for_load(observations.manifest.spec.is_open_loop())
 }
 
 #[cfg(test)]

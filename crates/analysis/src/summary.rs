@@ -19,6 +19,7 @@ use crate::measured::Measured;
 use crate::metric::METRICS;
 use crate::number_lists::numbers_on_one_line;
 use crate::outcomes::{FailureGroup, Failures, finish_reasons};
+use crate::quantity::LatencyOrigin;
 use crate::request_rates::RequestRates;
 use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
 use crate::server::ServerSide;
@@ -132,7 +133,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         plan: PlanFacts::of(observations),
         window: measured.extremes.window(),
         metrics: MetricValues::new(
-            METRICS.iter().map(|metric| (metric, metric.value(&measured))).collect(),
+            METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
         ),
         slos: slos::judged(observations, &measured),
         client: run.health,
@@ -154,6 +155,11 @@ pub fn summarize(observations: &Observations) -> Summary {
 }
 
 impl Summary {
+    /// Where TTFT and E2E of this run begin.
+    pub const fn latency_origin(&self) -> LatencyOrigin {
+        LatencyOrigin::for_load(self.run.load.is_open())
+    }
+
     /// The document as it is stored: indented, each list of numbers on one line, with a line feed at
     /// its end.
     ///

@@ -61,8 +61,8 @@ pub enum Standing {
 impl Evidence {
     /// Of one run; or why there is none.
     pub fn of(quantity: &Quantity, summary: &Summary) -> Result<Self, String> {
-        let estimate = quantity.of(summary)?;
-        let found = summary.metrics.distribution(quantity.metric().name);
+        let estimate = quantity.value_in(summary)?;
+        let found = summary.metrics.distribution(quantity.metric());
         let certified = found.map_or_else(Vec::new, certified);
         Ok(Self { estimate, certified, requests: summary.attempted, runs: 1 })
     }
@@ -125,7 +125,7 @@ fn certified(found: &Distribution) -> Vec<(Percentile, Interval)> {
 /// The percentiles that every run has enough values for, with the interval between the runs.
 fn certified_across(quantity: &Quantity, runs: &[&Summary]) -> Vec<(Percentile, Interval)> {
     let found: Option<Vec<&Distribution>> =
-        runs.iter().map(|run| run.metrics.distribution(quantity.metric().name)).collect();
+        runs.iter().map(|run| run.metrics.distribution(quantity.metric())).collect();
     let Some(found) = found else { return Vec::new() };
     let interval = |percentile: Percentile| {
         let enough = |run: &&Distribution| percentile.certified_from() <= run.n;

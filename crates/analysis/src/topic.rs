@@ -8,7 +8,7 @@ pub use self::foreign::Foreign;
 pub use self::words::{WORDS, Word};
 
 use crate::metric::{METRICS, Metric, Shape};
-use crate::quantity::{Quantity, Zero, metric_of};
+use crate::quantity::{LatencyOrigin, Quantity, metric_of};
 use crate::statistic::Statistic;
 
 /// What a name is about.
@@ -62,13 +62,13 @@ fn of_metric(name: &str) -> Option<Topic> {
     {
         return Some(Topic::Metric { metric, statistic: Some(statistic) });
     }
-    if let Ok(quantity) = Quantity::named(name, Zero::Sent) {
+    if let Ok(quantity) = Quantity::named(name, LatencyOrigin::Sent) {
         let (metric, statistic) = (quantity.metric(), quantity.statistic());
         return Some(Topic::Metric { metric, statistic });
     }
     // `ttft.schedule` is a metric, and no quantity yet.
     let (first, rest) = name.split_once('.')?;
-    match metric_of(first, Some(rest), Zero::Sent) {
+    match metric_of(first, Some(rest), LatencyOrigin::Sent) {
         Ok((metric, None)) => Some(Topic::Metric { metric, statistic: None }),
         Ok((_, Some(_))) | Err(_) => None,
     }
@@ -80,7 +80,7 @@ fn by_name_or_title(name: &str) -> Option<&'static Metric> {
     let is_named = |metric: &&Metric| {
         metric.name == name || metric.key() == name || plain(metric.title) == name
     };
-    METRICS.iter().find(is_named)
+    METRICS.iter().copied().find(is_named)
 }
 
 fn of_tool(name: &str) -> Option<Topic> {

@@ -168,24 +168,24 @@ impl MetricValues {
         self.0.iter().map(|(metric, value)| (*metric, value))
     }
 
-    /// The distribution of the metric with this name (`ttft`, without the unit), if it is one.
-    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
-        match self.value(name)? {
+    /// The distribution of a metric, if it is one.
+    pub fn distribution(&self, metric: &Metric) -> Option<&Distribution> {
+        match self.get(metric)? {
             MetricValue::Distribution(distribution) => Some(distribution),
             MetricValue::Scalar(_) => None,
         }
     }
 
-    /// The number of the metric with this name, if it is a single number.
-    pub fn scalar(&self, name: &str) -> Option<&Scalar> {
-        match self.value(name)? {
+    /// The value of a metric, if it is a single number.
+    pub fn scalar(&self, metric: &Metric) -> Option<&Scalar> {
+        match self.get(metric)? {
             MetricValue::Scalar(scalar) => Some(scalar),
             MetricValue::Distribution(_) => None,
         }
     }
 
-    fn value(&self, name: &str) -> Option<&MetricValue> {
-        self.0.iter().find(|(metric, _)| metric.name == name).map(|(_, value)| value)
+    fn get(&self, metric: &Metric) -> Option<&MetricValue> {
+        self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
     }
 }
 
@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for MetricValuesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetricValues, A::Error> {
         let mut values = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            let Some(metric) = METRICS.iter().find(|metric| metric.key() == key) else {
+            let Some(metric) = METRICS.iter().copied().find(|metric| metric.key() == key) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -241,6 +241,7 @@ impl<'de> Visitor<'de> for MetricValuesVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metric;
 
     fn distribution(n: u32) -> Distribution {
         Distribution::of(&Sample::new((0..n).map(f64::from).collect()).unwrap())
@@ -287,7 +288,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(found.iter().count(), 1);
-        assert_eq!(found.scalar("tg").unwrap().value, Some(2.0));
-        assert_eq!(found.distribution("tg"), None);
+        assert_eq!(found.scalar(&metric::TG).unwrap().value, Some(2.0));
+        assert_eq!(found.distribution(&metric::TG), None);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use inferometer_analysis::{Quantity, Zero};
+use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_model::campaign::StopAt;
 use inferometer_model::endpoint::{Api, BaseUrlError};
 use inferometer_model::spec::{BodyTable, Slo, SloError, SourceTable, SpecError};
@@ -230,7 +230,7 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
     }
     let stop_at = said.stop_at.clone().map(|stop_at| stop_at.0);
     if let Some(stop_at) = &stop_at {
-        Quantity::named(&stop_at.quantity, Zero::Sent)
+        Quantity::named(&stop_at.quantity, LatencyOrigin::Sent)
             .map_err(|problem| Failure::usage(format!("--stop-at: {problem}")))?;
     }
     if said.restart.as_ref().is_some_and(|command| command.trim().is_empty()) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
-    Requirement, RequirementOutcome, Summary, Undecided, Zero, check_requirements,
+    LatencyOrigin, Requirement, RequirementOutcome, Summary, Undecided, check_requirements,
 };
 use inferometer_model::Spec;
 use inferometer_model::campaign::{CampaignSpec, Question};
@@ -72,7 +72,7 @@ impl Requirements {
     /// One run from within, several by what differs between them.
     pub(crate) fn judge(&self, runs: &[Summary]) -> Result<Vec<RequirementOutcome>, Failure> {
         let open = runs.first().is_some_and(|run| run.run.load.is_open());
-        let zero = Zero::of(open);
+        let zero = LatencyOrigin::for_load(open);
         let judged = self.limits.iter().map(|limit| {
             Requirement::of(limit, zero)
                 .map(|required| required.judge_across(runs))
@@ -89,8 +89,9 @@ impl Requirements {
     ) -> Result<Vec<RequirementOutcome>, Failure> {
         let judged = self.limits.iter().map(|limit| {
             let judge = |zero| Requirement::of(limit, zero).map(|it| it.judge_sheets(results));
-            let found = judge(Zero::Sent).map_err(|problem| Failure::usage(problem.to_string()))?;
-            match (found.value, judge(Zero::Schedule)) {
+            let found = judge(LatencyOrigin::Sent)
+                .map_err(|problem| Failure::usage(problem.to_string()))?;
+            match (found.value, judge(LatencyOrigin::Schedule)) {
                 (None, Ok(other)) if other.value.is_some() => Ok(other),
                 _ => Ok(found),
             }

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Mutex;
 
-use inferometer_analysis::{Percentile, Verdict, summarize};
+use inferometer_analysis::{Percentile, Verdict, metric, summarize};
 use inferometer_engine::truth::{Ended, RequestTruth, Truth};
 use inferometer_model::record::Read;
 use inferometer_model::{Observations, RequestRecord};
@@ -174,7 +174,8 @@ fn check_summary(observations: &Observations, truth: &Truth) {
         first_tokens[first_tokens.len() / 2],
     );
     let summary = summarize(observations);
-    let ttft = summary.metrics.distribution("ttft").unwrap().percentile(Percentile::P50).unwrap();
+    let ttft =
+        summary.metrics.distribution(&metric::TTFT).unwrap().percentile(Percentile::P50).unwrap();
     assert!((ttft - true_median).abs() < 1.0, "TTFT p50 {ttft} ms, in truth {true_median} ms");
 }
 

@@ -18,12 +18,11 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
             let title = format!("{asked}  ·  a name of other tools");
             let meanings = names.iter().map(|name| (name.tool, meaning(name)));
             let mut sections = vec![section(title, vec![facts(meanings)])];
-            let mut shown: Vec<&str> = Vec::new();
+            let mut shown: Vec<&Metric> = Vec::new();
             for metric in names.iter().filter_map(|name| name.metric) {
                 if !shown.contains(&metric) {
                     shown.push(metric);
-                    let known = Metric::named(metric);
-                    sections.extend(known.into_iter().flat_map(|it| metric_sections(it, None)));
+                    sections.extend(metric_sections(metric, None));
                 }
             }
             sections
@@ -42,7 +41,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
 pub fn list(style: Style) -> String {
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
-        section(title, vec![facts(rows.map(|metric| (metric.name, metric.help.to_owned())))])
+        section(title, vec![facts(rows.map(|metric| (metric.name, metric.definition.to_owned())))])
     };
     let terms = WORDS.iter().filter(|word| Metric::named(word.name).is_none());
     let terms = terms.map(|word| (word.name, first_sentence(word.meaning).to_owned()));
@@ -68,7 +67,7 @@ fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Block {
 
 /// What a tool means by a name, and the metric here that is nearest to it.
 fn meaning(name: &Foreign) -> String {
-    let here = name.metric.map_or_else(String::new, |metric| format!("; here {metric}"));
+    let here = name.metric.map_or_else(String::new, |metric| format!("; here {}", metric.name));
     format!("{}{here}", name.meaning)
 }
 
@@ -81,23 +80,21 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         Shape::Distribution => "mean, p50, p90, p95, p99, p99.9 and max of all values",
         Shape::Scalar => "one number of the run",
     };
-    let explained = metric.explained();
     let known = |text: Option<&str>| text.map(str::to_owned);
     let rows = [
-        ("formula", known(explained.map(|explained| explained.formula))),
+        ("formula", known(Some(metric.formula))),
         ("unit", Some(format!("{}; {values}", metric.unit.name()))),
         ("better", known(Some(better(metric)))),
         (statistic.map_or("", Statistic::name), statistic.map(statistic_meaning)),
-        ("null when", known(explained.map(|explained| explained.null_when))),
-        ("interval", known(explained.map(|explained| explained.doubt))),
+        ("null when", known(Some(metric.null_when))),
+        ("interval", known(Some(metric.interval))),
         ("in JSON", Some(format!("metrics.{}", metric.key()))),
     ];
     let rows = rows.into_iter().filter_map(|(key, text)| Some((key, text?)));
-    let blocks = vec![Block::Paragraph(plain(metric.help)), facts(rows)];
+    let blocks = vec![Block::Paragraph(plain(metric.definition)), facts(rows)];
     let mut sections = vec![section(format!("{}  ·  {quantity}", metric.title), blocks)];
-    let elsewhere = explained.map_or(&[][..], |explained| explained.elsewhere);
-    if !elsewhere.is_empty() {
-        let rows = elsewhere.iter().map(|(tool, words)| (*tool, (*words).to_owned()));
+    if !metric.elsewhere.is_empty() {
+        let rows = metric.elsewhere.iter().map(|(tool, words)| (*tool, (*words).to_owned()));
         sections.push(section("in other tools", vec![facts(rows)]));
     }
     sections
@@ -162,7 +159,7 @@ fn names_document(names: &[&Foreign]) -> Value {
             "tool": name.tool,
             "written": name.written,
             "meaning": name.meaning,
-            "metric": name.metric,
+            "metric": name.metric.map(|metric| metric.name),
         })
     });
     names.collect()
@@ -178,9 +175,8 @@ pub fn list_document() -> Value {
 const SCHEMA: &str = "inferometer.explanation/1";
 
 fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
-    let explained = metric.explained();
-    let elsewhere = explained.map_or(&[][..], |explained| explained.elsewhere);
-    let elsewhere: Vec<Value> = elsewhere
+    let elsewhere: Vec<Value> = metric
+        .elsewhere
         .iter()
         .map(|(tool, meaning)| json!({ "tool": tool, "meaning": meaning }))
         .collect();
@@ -188,15 +184,15 @@ fn metric_document(metric: &Metric, statistic: Option<Statistic>) -> Value {
         "name": metric.name,
         "key": metric.key(),
         "title": metric.title,
-        "definition": metric.help,
-        "formula": explained.map(|explained| explained.formula),
+        "definition": metric.definition,
+        "formula": metric.formula,
         "unit": metric.unit.name(),
         "better": better(metric),
         "statistic": statistic.map(|statistic| {
             json!({ "name": statistic.name(), "meaning": statistic_meaning(statistic) })
         }),
-        "null_when": explained.map(|explained| explained.null_when),
-        "interval": explained.map(|explained| explained.doubt),
+        "null_when": metric.null_when,
+        "interval": metric.interval,
         "elsewhere": elsewhere,
     })
 }

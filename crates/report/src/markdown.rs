@@ -5,8 +5,8 @@ use std::fmt::Write;
 use inferometer_analysis::set::Across;
 use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
-    Interval, Metric, MetricValue, Percentile, Quantity, RequirementVerdict, Severity, Shape,
-    Statistic, Summary, Unit, Verdict, Warning,
+    Interval, Metric, MetricValue, Percentile, Quantity, RequirementVerdict, Severity, Statistic,
+    Summary, Unit, Verdict, Warning,
 };
 use inferometer_model::Outcome;
 
@@ -153,14 +153,9 @@ fn figures_across(runs: &[Summary]) -> String {
     let Some(first) = counted.first() else { return warnings_across(runs) };
     let mut rows = String::new();
     for (metric, _) in first.metrics.iter().filter(|(metric, _)| is_headline(metric, first)) {
-        let statistics = match metric.shape() {
-            Shape::Distribution => {
-                vec![Some(Statistic::Mean), Some(Statistic::Percentile(Percentile::P99))]
-            }
-            Shape::Scalar => vec![None],
-        };
-        for quantity in statistics.into_iter().filter_map(|it| Quantity::new(metric, it)) {
-            let values: Vec<_> = counted.iter().map(|run| quantity.of(run)).collect();
+        let statistics = [Statistic::Mean, Statistic::Percentile(Percentile::P99)];
+        for quantity in metric.quantities(&statistics) {
+            let values: Vec<_> = counted.iter().map(|run| quantity.value_in(run)).collect();
             rows += &row_across(&quantity, &Across::of(&values));
         }
     }

@@ -63,7 +63,7 @@ fn metric_rows(text: &mut String) {
             Shape::Scalar => "one value",
         };
         let key = metric.key();
-        let (help, unit) = (metric.help, metric.unit.name());
+        let (help, unit) = (metric.definition, metric.unit.name());
         let _ = writeln!(text, "| `{key}` | {help} ({shape}) | {unit} | {better} |");
     }
 }
@@ -76,17 +76,16 @@ fn explained_metrics() -> String {
          versions.\n",
     );
     for metric in METRICS {
-        let Some(explained) = metric.explained() else { continue };
         let _ = write!(
             text,
             "\n### {} (`{}`)\n\n- formula: {}\n- null when: {}\n- interval: {}\n",
             escape::markdown(metric.title),
             metric.name,
-            escape::markdown(explained.formula),
-            escape::markdown(explained.null_when),
-            escape::markdown(explained.doubt),
+            escape::markdown(metric.formula),
+            escape::markdown(metric.null_when),
+            escape::markdown(metric.interval),
         );
-        for (tool, meaning) in explained.elsewhere {
+        for (tool, meaning) in metric.elsewhere {
             let _ = writeln!(text, "- {tool}: {}", escape::markdown(meaning));
         }
     }

@@ -2,7 +2,7 @@
 //! it looks at.
 
 use inferometer_analysis::set::{is_cut, piles_up};
-use inferometer_analysis::{Estimate, Quantity, Summary, Verdict, Zero};
+use inferometer_analysis::{Estimate, LatencyOrigin, Quantity, Summary, Verdict, metric};
 use inferometer_model::campaign::{CampaignSpec, Dimension, Level, Point, Question, Stage};
 
 use crate::error::StudyError;
@@ -84,11 +84,12 @@ pub(crate) struct Quantities {
 
 impl Quantities {
     pub(crate) fn new(spec: &CampaignSpec) -> Result<Self, StudyError> {
-        let repeated = |zero: Zero| match &spec.repetition.stop_at {
-            Some(stop_at) => Quantity::named(&stop_at.quantity, zero).map(Some),
+        let repeated = |origin: LatencyOrigin| match &spec.repetition.stop_at {
+            Some(stop_at) => Quantity::named(&stop_at.quantity, origin).map(Some),
             None => Ok(None),
         };
-        let of_condition = |open| repeated(Zero::of(open)).map_err(StudyError::StopAtQuantity);
+        let of_condition =
+            |open| repeated(LatencyOrigin::for_load(open)).map_err(StudyError::StopAtQuantity);
         let (repeated, goals) = match &spec.question {
             Question::Repeat | Question::Suite(_) | Question::Matrix(_) => {
                 let opens = spec.conditions.iter().map(|condition| condition.spec.is_open_loop());
@@ -97,22 +98,22 @@ impl Quantities {
             Question::Sweep(sweep) => {
                 let open = sweep.dimension == Dimension::Rate;
                 let goals = sweep.find.iter().flat_map(|find| &find.goals);
-                let goals =
-                    goals.map(|slo| Goal::of(slo, Zero::of(open))).collect::<Result<_, _>>()?;
+                let goals = goals
+                    .map(|slo| Goal::of(slo, LatencyOrigin::for_load(open)))
+                    .collect::<Result<_, _>>()?;
                 (vec![of_condition(open)?; spec.conditions.len()], goals)
             }
         };
-        let throughput = |name: &str| Quantity::named(name, Zero::Sent).ok();
         Ok(Self {
-            output_throughput: throughput("output_throughput"),
-            request_throughput: throughput("request_throughput"),
+            output_throughput: Some(metric::OUTPUT_THROUGHPUT.quantity()),
+            request_throughput: Some(metric::REQUEST_THROUGHPUT.quantity()),
             repeated,
             goals,
         })
     }
 
     pub(crate) fn read(&self, condition: u32, summary: &Summary) -> Reading {
-        let value = |quantity: &Quantity| quantity.of(summary).ok().map(|found| found.value);
+        let value = |quantity: &Quantity| quantity.value_in(summary).ok().map(|found| found.value);
         let repeated = self.repeated.get(condition as usize).and_then(Option::as_ref);
         Reading {
             is_valid: summary.verdict != Verdict::Invalid,
@@ -121,7 +122,7 @@ impl Quantities {
             output_throughput: self.output_throughput.as_ref().and_then(value),
             request_throughput: self.request_throughput.as_ref().and_then(value),
             repeated: repeated.and_then(value),
-            goals: self.goals.iter().map(|goal| goal.quantity().of(summary).ok()).collect(),
+            goals: self.goals.iter().map(|goal| goal.quantity().value_in(summary).ok()).collect(),
         }
     }
 }

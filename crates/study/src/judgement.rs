@@ -22,7 +22,7 @@
 use inferometer_analysis::statistics::runs::RunStatistics;
 use inferometer_analysis::statistics::{UPPER, normal, student};
 use inferometer_analysis::{
-    Estimate, Interval, Quantity, Statistic, Threshold, Unit, Zero, share_pooled,
+    Estimate, Interval, LatencyOrigin, Quantity, Statistic, Threshold, Unit, share_pooled,
 };
 use inferometer_model::spec::{Limit, Relation, Slo};
 
@@ -33,12 +33,12 @@ use crate::history::Reading;
 pub(crate) struct Goal(Threshold);
 
 impl Goal {
-    pub(crate) fn of(slo: &Slo, zero: Zero) -> Result<Self, StudyError> {
+    pub(crate) fn of(slo: &Slo, origin: LatencyOrigin) -> Result<Self, StudyError> {
         let name = match &slo.statistic {
             Some(statistic) => format!("{}.{statistic}", slo.metric),
             None => slo.metric.clone(),
         };
-        let quantity = Quantity::named(&name, zero)
+        let quantity = Quantity::named(&name, origin)
             .map_err(|problem| StudyError::GoalQuantity { goal: slo.to_string(), problem })?;
         let (Limit::Milliseconds(limit) | Limit::Share(limit) | Limit::Plain(limit)) = slo.limit;
         Ok(Self(Threshold { quantity, relation: slo.relation, limit }))

@@ -142,7 +142,7 @@ impl Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quantity::Zero;
+    use crate::quantity::LatencyOrigin;
 
     fn ratio(low: f64, high: f64) -> Change {
         let value = (low * high).sqrt();
@@ -209,8 +209,9 @@ mod tests {
 
     #[test]
     fn tails_have_a_wider_margin_and_shares_their_own() {
-        let margin =
-            |margins: Margins, name| margins.of(&Quantity::named(name, Zero::Sent).unwrap());
+        let margin = |margins: Margins, name| {
+            margins.of(&Quantity::named(name, LatencyOrigin::Sent).unwrap())
+        };
         for (name, by_default, of_all) in [
             ("output_throughput", 0.02, 0.1),
             ("ttft.mean", 0.02, 0.1),

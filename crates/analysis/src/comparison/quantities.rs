@@ -6,7 +6,7 @@ use super::document::{PermutationTest, QuantityComparison, SideValue};
 use super::judgement::{Judgement, Margins};
 use super::objection::{self, Objection, Weight};
 use crate::estimate::Estimate;
-use crate::metric::{Better, METRICS, Metric, Shape, Unit};
+use crate::metric::{self, Better, METRICS, Metric, Unit};
 use crate::quantity::Quantity;
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
@@ -23,22 +23,12 @@ pub(super) struct Asked<'a> {
     pub(super) objections: &'a [Objection],
 }
 
-/// What decides when nobody says it: on an open loop the rate is given, so waiting is what can
-/// change; on a closed loop it is the throughput.
-///
-/// # Panics
-///
-/// Never: both are in the table of metrics.
+/// What decides when no quantity is named: on an open loop the rate is given, so waiting is what
+/// can change; on a closed loop it is the throughput.
 pub fn primary_of(sides: &[Side]) -> Quantity {
     let is_open =
         sides.iter().flat_map(|side| &side.runs).next().is_some_and(|run| run.run.load.is_open());
-    let (name, statistic) = if is_open {
-        ("ttft_schedule", Some(Statistic::Percentile(Percentile::P99)))
-    } else {
-        ("output_throughput", None)
-    };
-    let metric = Metric::named(name).expect("it is in the table");
-    Quantity::new(metric, statistic).expect("its shape is known")
+    if is_open { metric::TTFT_SCHEDULE.p99() } else { (&metric::OUTPUT_THROUGHPUT).into() }
 }
 
 impl Asked<'_> {
@@ -59,7 +49,7 @@ impl Asked<'_> {
         let mut found = Vec::new();
         for quantity in [self.primary].into_iter().chain(rest) {
             let estimates = |runs: &[&Summary]| -> Vec<Option<Estimate>> {
-                runs.iter().map(|run| quantity.of(run).ok()).collect()
+                runs.iter().map(|run| quantity.value_in(run).ok()).collect()
             };
             let (base, other) = (estimates(base), estimates(other));
             let floor = quantity.statistic().map_or(1, Statistic::certified_from);
@@ -85,7 +75,9 @@ impl Asked<'_> {
                     objection::TOKENIZER => counts_output(metric) || counts_input(metric),
                     objection::OUTPUT_COUNTS => counts_output(metric),
                     objection::INPUT_COUNTS => counts_input(metric),
-                    objection::PROMISES => matches!(metric.name, "goodput" | "attainment"),
+                    objection::PROMISES => {
+                        [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric)
+                    }
                     _ => false,
                 }
         };
@@ -98,31 +90,24 @@ fn shown(is_open: bool) -> Vec<Quantity> {
     let is_shown = |metric: &&'static Metric| {
         let headline = metric.headline;
         let is_headline = if is_open { headline.on_open_loop() } else { headline.on_closed_loop() };
-        (is_headline || metric.name == "input_throughput") && metric.better != Better::Neither
+        (is_headline || **metric == metric::INPUT_THROUGHPUT) && metric.better != Better::Neither
     };
-    let quantities = |metric: &'static Metric| {
-        let statistics = match metric.shape() {
-            Shape::Scalar => vec![None],
-            Shape::Distribution => [Percentile::P50, Percentile::P99]
-                .map(|percentile| Some(Statistic::Percentile(percentile)))
-                .to_vec(),
-        };
-        statistics.into_iter().filter_map(move |statistic| Quantity::new(metric, statistic))
-    };
-    METRICS.iter().filter(is_shown).flat_map(quantities).collect()
+    let statistics = [Percentile::P50, Percentile::P99].map(Statistic::Percentile);
+    let shown = METRICS.iter().copied().filter(is_shown);
+    shown.flat_map(|metric| metric.quantities(&statistics)).collect()
 }
 
 /// Whether its value depends on who counted the tokens of answers.
-pub(super) fn counts_output(metric: &Metric) -> bool {
-    matches!(metric.name, "itl" | "tpot" | "fluidity")
+pub(super) fn counts_output(metric: &'static Metric) -> bool {
+    [&metric::ITL, &metric::TPOT, &metric::FLUIDITY].contains(&metric)
         || matches!(metric.unit, Unit::JoulesPerToken | Unit::TokensPerJoule)
         || metric.unit == Unit::TokensPerSecond
             && !metric.is_telemetry()
-            && !matches!(metric.name, "input_throughput" | "pp")
+            && ![&metric::INPUT_THROUGHPUT, &metric::PP].contains(&metric)
 }
 
-pub(super) fn counts_input(metric: &Metric) -> bool {
-    matches!(metric.name, "input_throughput" | "total_throughput" | "pp")
+pub(super) fn counts_input(metric: &'static Metric) -> bool {
+    [&metric::INPUT_THROUGHPUT, &metric::TOTAL_THROUGHPUT, &metric::PP].contains(&metric)
 }
 
 /// The other side's runs in the order of the base's, when each has exactly one partner that had the

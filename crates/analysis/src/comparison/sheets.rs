@@ -17,8 +17,8 @@ use super::quantities::{Asked, compared};
 use super::{ComparisonProblem, LayoutSide, Terms, beyond_the_base, concluded, permitted};
 use crate::estimate::Estimate;
 use crate::judge::Verdict;
-use crate::metric::{Better, Metric, Unit};
-use crate::quantity::{Quantity, Zero};
+use crate::metric::{self, Better, Metric, Unit};
+use crate::quantity::Quantity;
 use crate::sample::Percentile;
 use crate::sheet::{Sheet, Tool};
 use crate::statistic::Statistic;
@@ -108,43 +108,40 @@ impl SideFacts {
 fn primary_of(sides: &[SheetSide]) -> Quantity {
     let all = || sides.iter().flat_map(SheetSide::compared);
     let is_rate = all().next().is_some_and(|sheet| matches!(sheet.level(), Level::Rate(_)));
-    let named = |name: &&str| Quantity::named(name, Zero::Sent).ok();
-    let wait = ["ttft.schedule.p99", "ttft.p99", "ttft.p50", "ttft.mean"];
-    let throughput = ["output_throughput", "request_throughput", "total_throughput"];
-    let candidates = wait.iter().filter(|_| is_rate).chain(&throughput).filter_map(named);
+    let wait =
+        [metric::TTFT_SCHEDULE.p99(), metric::TTFT.p99(), metric::TTFT.p50(), metric::TTFT.mean()];
+    let throughput =
+        [&metric::OUTPUT_THROUGHPUT, &metric::REQUEST_THROUGHPUT, &metric::TOTAL_THROUGHPUT];
+    let candidates =
+        wait.into_iter().filter(|_| is_rate).chain(throughput.into_iter().map(Quantity::from));
     let is_known = |quantity: &Quantity| all().all(|sheet| sheet.figure(quantity).is_ok());
-    candidates
-        .into_iter()
-        .find(is_known)
-        .or_else(|| named(&"output_throughput"))
-        .unwrap_or_else(|| super::primary_of(&[]))
+    candidates.into_iter().find(is_known).unwrap_or_else(|| super::primary_of(&[]))
 }
 
 /// All that a sheet may have, in the order of pages.
 fn quantities() -> Vec<Quantity> {
-    const SINGLE: [&str; 6] = [
-        "request_throughput",
-        "output_throughput",
-        "total_throughput",
-        "peak_output_throughput",
-        "goodput",
-        "error_rate",
+    let metrics = [
+        &metric::REQUEST_THROUGHPUT,
+        &metric::OUTPUT_THROUGHPUT,
+        &metric::TOTAL_THROUGHPUT,
+        &metric::PEAK_OUTPUT_THROUGHPUT,
+        &metric::GOODPUT,
+        &metric::ERROR_RATE,
+        &metric::TTFT_SCHEDULE,
+        &metric::TTFT,
+        &metric::TPOT,
+        &metric::ITL,
+        &metric::ICL,
+        &metric::E2E_SCHEDULE,
+        &metric::E2E,
     ];
-    const LATENCIES: [&str; 7] =
-        ["ttft_schedule", "ttft", "tpot", "itl", "icl", "e2e_schedule", "e2e"];
-    let single = SINGLE.iter().map(|name| (*name, None));
     let statistics = [
         Statistic::Mean,
         Statistic::Percentile(Percentile::P50),
         Statistic::Percentile(Percentile::P99),
     ];
-    let latencies =
-        LATENCIES.iter().flat_map(|name| statistics.map(|statistic| (*name, Some(statistic))));
-    single
-        .chain(latencies)
-        .filter_map(|(name, statistic)| Quantity::new(Metric::named(name)?, statistic))
-        .filter(|quantity| quantity.metric().better != Better::Neither)
-        .collect()
+    let compared = metrics.into_iter().filter(|metric| metric.better != Better::Neither);
+    compared.flat_map(|metric| metric.quantities(&statistics)).collect()
 }
 
 fn level_comparison(

@@ -8,7 +8,7 @@ use super::*;
 use crate::estimate::Interval;
 use crate::fixture::calm;
 use crate::metric::METRICS;
-use crate::quantity::Zero;
+use crate::quantity::LatencyOrigin;
 use crate::run::LoadFacts;
 use crate::summary::summarize;
 use crate::value::{MetricValue, MetricValues};
@@ -299,7 +299,7 @@ fn what_has_no_good_direction_decides_nothing_and_says_why() {
         metric.better == crate::metric::Better::Neither
             && metric.shape() == crate::metric::Shape::Scalar
     });
-    let primary = primary.and_then(|metric| Quantity::new(metric, None));
+    let primary = primary.map(|metric| Quantity::from(*metric));
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
     let found = Comparison::of(&sides, &Terms { primary, ..terms() }).unwrap();
     assert!(found.decides_nothing() && found.outcomes[0].reason.is_some(), "{:?}", found.outcomes);
@@ -320,7 +320,7 @@ fn advice_says_what_so_few_runs_can_reach_and_counts_the_comparisons() {
 
 #[test]
 fn what_is_said_to_decide_decides() {
-    let primary = Some(Quantity::named("ttft.p50", Zero::Sent).unwrap());
+    let primary = Some(Quantity::named("ttft.p50", LatencyOrigin::Sent).unwrap());
     let sides = [side("A", runs(1, &BASE)), side("B", runs(11, &SLOW))];
     let found = Comparison::of(&sides, &Terms { primary, ..terms() }).unwrap();
     assert_eq!(found.primary, "ttft.p50");

@@ -7,7 +7,7 @@
 use super::change::{Scale, Values};
 use super::judgement::{Judgement, Margins};
 use crate::estimate::Estimate;
-use crate::quantity::{Quantity, Zero};
+use crate::quantity::{LatencyOrigin, Quantity};
 use crate::statistics::UPPER;
 use crate::statistics::draws::Draws;
 
@@ -43,7 +43,7 @@ struct Truth {
 
 /// The shares of comparisons that end better, worse, same and undecided.
 fn shares(truth: Truth) -> [f64; 4] {
-    let quantity = Quantity::named(truth.quantity, Zero::Sent).unwrap();
+    let quantity = Quantity::named(truth.quantity, LatencyOrigin::Sent).unwrap();
     let (margin, better) = (Margins::DEFAULT.of(&quantity), quantity.metric().better);
     let mut counts = [0_u32; 4];
     for pair in 0..PAIRS {

@@ -1,12 +1,17 @@
 //! The doubt of single numbers, on runs that can be worked out by hand.
 
+use crate::metric;
 use inferometer_model::{Observations, Outcome};
 
 use crate::fixture::{Given, calm, run};
 use crate::{Interval, Scalar, summarize};
 
 fn scalar(observations: &Observations, name: &str) -> Scalar {
-    summarize(observations).metrics.scalar(name).unwrap().clone()
+    summarize(observations)
+        .metrics
+        .scalar(crate::metric::Metric::named(name).unwrap())
+        .unwrap()
+        .clone()
 }
 
 /// Streams that run in step: `waves` of eight, 100 ms each, six tokens at the end of each.
@@ -114,7 +119,7 @@ fn speeds_take_the_interval_of_what_they_divide_by() {
     let value = pp.value.unwrap();
     assert!((value - 512.0 / 0.08).abs() < 1e-6, "{value}");
     let interval = pp.interval.unwrap();
-    let ttft = summarize(&observations).metrics.distribution("ttft").unwrap().clone();
+    let ttft = summarize(&observations).metrics.distribution(&metric::TTFT).unwrap().clone();
     let relative = interval.half_width() / value;
     let of_ttft = ttft.intervals.mean.unwrap().half_width() / ttft.mean.unwrap();
     assert!((relative - of_ttft).abs() < 1e-6, "512 tokens each: {relative} {of_ttft}");

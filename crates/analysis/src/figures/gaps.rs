@@ -1,5 +1,6 @@
 //! Gaps between tokens over time, counted in even steps and in rows on a logarithmic axis.
 
+use crate::metric::Metric;
 use inferometer_model::{Moment, RequestRecord};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +57,7 @@ impl GapSteps {
     /// no counts where each stands for one. `None` without values.
     pub(crate) fn figure(
         self,
-        metric: &str,
+        metric: &Metric,
         (values, counts): (&[f64], &[u64]),
     ) -> Option<GapsFigure> {
         let steps = self.cursor?.steps;
@@ -80,7 +81,7 @@ impl GapSteps {
             }
         }
         Some(GapsFigure {
-            metric: metric.to_owned(),
+            metric: metric.name.to_owned(),
             from_ms: steps.begin_ms(),
             step_ms: steps.step_ms(),
             edges_ms: rows.edges,

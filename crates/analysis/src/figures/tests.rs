@@ -21,7 +21,10 @@ fn close(found: f64, expected: f64) {
 pub(crate) fn check(summary: &Summary, observations: &Observations) {
     let figures = &summary.figures;
     for drawn in &figures.distributions {
-        let metric = summary.metrics.distribution(&drawn.metric).unwrap();
+        let metric = summary
+            .metrics
+            .distribution(crate::metric::Metric::named(&drawn.metric).unwrap())
+            .unwrap();
         assert_eq!(drawn.n, metric.n, "{}", drawn.metric);
         let (first, last) = (drawn.points[0], drawn.points[drawn.points.len() - 1]);
         assert_eq!((first, last), ((0.0, metric.min.unwrap()), (1.0, metric.max.unwrap())));
@@ -58,7 +61,9 @@ fn check_course(course: &CourseFigure, summary: &Summary, observations: &Observa
 }
 
 fn check_gaps(gaps: Option<&GapsFigure>, summary: &Summary) {
-    let n = |name: &str| summary.metrics.distribution(name).unwrap().n;
+    let n = |name: &str| {
+        summary.metrics.distribution(crate::metric::Metric::named(name).unwrap()).unwrap().n
+    };
     let Some(gaps) = gaps else {
         assert_eq!(n("itl"), 0);
         return;

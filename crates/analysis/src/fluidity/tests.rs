@@ -1,5 +1,6 @@
 //! Deadlines met and missed, token by token.
 
+use crate::metric;
 use inferometer_model::journal::NotSent;
 use inferometer_model::outcome::Cause;
 use inferometer_model::spec::{Arrivals, LoadShape, Rate};
@@ -21,7 +22,7 @@ fn promising(records: Vec<RequestRecord>, slos: &[&str]) -> Observations {
 }
 
 fn fluidity(observations: &Observations) -> Scalar {
-    summarize(observations).metrics.scalar("fluidity").unwrap().clone()
+    summarize(observations).metrics.scalar(&metric::FLUIDITY).unwrap().clone()
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn gpus(observations: &Observations) -> GpuFigures {
 
 fn scalar(observations: &Observations, name: &str) -> (Option<f64>, Option<String>) {
     let summary = summarize(observations);
-    let found = summary.metrics.scalar(name).unwrap();
+    let found = summary.metrics.scalar(crate::metric::Metric::named(name).unwrap()).unwrap();
     (found.value, found.reason.clone())
 }
 

@@ -4,8 +4,8 @@ use inferometer_model::Outcome;
 
 use crate::estimate::{Estimate, Interval};
 use crate::machines::{DeviceFigures, GpuFigures};
-use crate::metric::Unit;
-use crate::quantity::{Quantity, Zero};
+use crate::metric::{self, Metric, Unit};
+use crate::quantity::{LatencyOrigin, Quantity};
 use crate::request_rates::RequestRates;
 use crate::server::{CounterFigures, GaugeFigures, ServerSide};
 use crate::set::Across;
@@ -17,15 +17,18 @@ use crate::summary::Summary;
 pub(super) struct Counted {
     tokens: &'static str,
     server: fn(&ServerSide) -> Option<CounterFigures>,
-    client: &'static str,
+    client: &'static Metric,
 }
 
-pub(super) const PROMPT: Counted =
-    Counted { tokens: "prompt", server: |server| server.prompt_tokens, client: "input_throughput" };
-pub(super) const GENERATION: Counted = Counted {
+pub(super) static PROMPT: Counted = Counted {
+    tokens: "prompt",
+    server: |server| server.prompt_tokens,
+    client: &metric::INPUT_THROUGHPUT,
+};
+pub(super) static GENERATION: Counted = Counted {
     tokens: "generated",
     server: |server| server.generation_tokens,
-    client: "output_throughput",
+    client: &metric::OUTPUT_THROUGHPUT,
 };
 
 /// Tokens per second by the server's counters. They have no series of their own to judge by, so a
@@ -38,7 +41,8 @@ pub(super) fn server_tps(runs: &[&Summary], of: Counted) -> Across {
         let per_s = (of.server)(server)
             .and_then(|counter| counter.per_s)
             .ok_or_else(|| format!("the server does not count {} tokens", of.tokens))?;
-        let client = named(run, of.client).ok().filter(|client| 0.0 < client.value);
+        let client =
+            Quantity::from(of.client).value_in(run).ok().filter(|client| 0.0 < client.value);
         let interval = client.and_then(|client| {
             let share = per_s / client.value;
             let own = client.interval?;
@@ -52,7 +56,7 @@ pub(super) fn server_tps(runs: &[&Summary], of: Counted) -> Across {
 pub(super) fn client_tps(runs: &[&Summary], of: Counted) -> Across {
     across(runs, Unit::TokensPerSecond, |run| {
         answered(run)?;
-        named(run, of.client)
+        Quantity::from(of.client).value_in(run)
     })
 }
 
@@ -65,16 +69,16 @@ fn answered(run: &Summary) -> Result<(), String> {
 }
 
 /// Of a latency, which summaries have in milliseconds.
-pub(super) fn seconds(runs: &[&Summary], name: &str) -> Across {
+pub(super) fn seconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> Across {
     across(runs, Unit::Milliseconds, |run| {
-        let found = named(run, name)?;
+        let found = quantity(run.latency_origin()).value_in(run)?;
         let scaled = |it: Interval| Interval { low: it.low / 1e3, high: it.high / 1e3 };
         Ok(Estimate { value: found.value / 1e3, interval: found.interval.map(scaled), ..found })
     })
 }
 
-pub(super) fn milliseconds(runs: &[&Summary], name: &str) -> Across {
-    across(runs, Unit::Milliseconds, |run| named(run, name))
+pub(super) fn milliseconds(runs: &[&Summary], quantity: fn(LatencyOrigin) -> Quantity) -> Across {
+    across(runs, Unit::Milliseconds, |run| quantity(run.latency_origin()).value_in(run))
 }
 
 pub(super) fn request_tps(runs: &[&Summary], of: fn(&RequestRates) -> Option<Estimate>) -> Across {
@@ -144,11 +148,6 @@ fn across(
 ) -> Across {
     let runs: Vec<Result<Estimate, String>> = runs.iter().map(|run| of(run)).collect();
     Across::of(&runs).possible(unit, &runs)
-}
-
-fn named(run: &Summary, name: &str) -> Result<Estimate, String> {
-    let zero = Zero::of(run.run.load.is_open());
-    Quantity::named(name, zero).map_err(|problem| problem.to_string())?.of(run)
 }
 
 const fn estimate(value: f64, interval: Option<Interval>, n: u64) -> Estimate {

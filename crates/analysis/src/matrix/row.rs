@@ -1,5 +1,6 @@
 //! One cell at one load.
 
+use crate::metric;
 use std::collections::BTreeMap;
 
 use inferometer_model::campaign::{Cell, Level, Matrix, PointFailure, Preset, Strategy};
@@ -172,9 +173,9 @@ impl MatrixRow {
             generation_tps: measure::server_tps(runs, measure::GENERATION),
             client_prompt_tps: measure::client_tps(runs, measure::PROMPT),
             client_generation_tps: measure::client_tps(runs, measure::GENERATION),
-            latency_s: measure::seconds(runs, "e2e.mean"),
-            ttft_ms: measure::milliseconds(runs, "ttft.mean"),
-            tpot_ms: measure::milliseconds(runs, "tpot.mean"),
+            latency_s: measure::seconds(runs, |origin| origin.e2e().mean()),
+            ttft_ms: measure::milliseconds(runs, |origin| origin.ttft().mean()),
+            tpot_ms: measure::milliseconds(runs, |_| metric::TPOT.mean()),
             request_generation_tps: measure::request_tps(runs, |rates| rates.generation_tps),
             request_prompt_tps: measure::request_tps(runs, |rates| rates.prompt_tps),
             running: measure::gauge(runs, |server| server.running),

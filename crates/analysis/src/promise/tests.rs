@@ -94,13 +94,13 @@ fn goodput_needs_a_promise_of_each_request() {
 #[test]
 fn bare_latencies_begin_where_the_load_begins() {
     for (text, zero, expected) in [
-        ("ttft<1s", Zero::Sent, "ttft"),
-        ("ttft<1s", Zero::Schedule, "ttft_schedule"),
-        ("e2e.p99<1s", Zero::Schedule, "e2e_schedule"),
-        ("e2e.sent.p99<1s", Zero::Schedule, "e2e"),
-        ("ttft.schedule<1s", Zero::Sent, "ttft_schedule"),
-        ("ttft_schedule<1s", Zero::Sent, "ttft_schedule"),
-        ("tpot<1s", Zero::Schedule, "tpot"),
+        ("ttft<1s", LatencyOrigin::Sent, "ttft"),
+        ("ttft<1s", LatencyOrigin::Schedule, "ttft_schedule"),
+        ("e2e.p99<1s", LatencyOrigin::Schedule, "e2e_schedule"),
+        ("e2e.sent.p99<1s", LatencyOrigin::Schedule, "e2e"),
+        ("ttft.schedule<1s", LatencyOrigin::Sent, "ttft_schedule"),
+        ("ttft_schedule<1s", LatencyOrigin::Sent, "ttft_schedule"),
+        ("tpot<1s", LatencyOrigin::Schedule, "tpot"),
     ] {
         assert_eq!(Promise::of(&slo(text), zero).unwrap().metric.name, expected, "{text}");
     }
@@ -108,9 +108,9 @@ fn bare_latencies_begin_where_the_load_begins() {
 
 #[test]
 fn the_limit_itself_keeps_the_promise() {
-    let below = Promise::of(&slo("ttft<500ms"), Zero::Sent).unwrap();
+    let below = Promise::of(&slo("ttft<500ms"), LatencyOrigin::Sent).unwrap();
     assert!(below.is_kept_by(500.0) && !below.is_kept_by(500.1));
-    let above = Promise::of(&slo("output_throughput>10"), Zero::Sent).unwrap();
+    let above = Promise::of(&slo("output_throughput>10"), LatencyOrigin::Sent).unwrap();
     assert!(above.is_kept_by(10.0) && !above.is_kept_by(9.9));
 }
 

@@ -69,7 +69,7 @@ mod tests {
     use inferometer_model::spec::Slo;
 
     use super::*;
-    use crate::quantity::Zero;
+    use crate::quantity::LatencyOrigin;
     use crate::requirement::RequirementVerdict;
     use crate::sheet::{CountsFrom, Grain, LatencyKind, SheetSource, Tool};
 
@@ -88,7 +88,7 @@ mod tests {
 
     fn judge(limit: &str, sheets: &[Sheet]) -> RequirementOutcome {
         let slo: Slo = limit.parse().unwrap();
-        Requirement::of(&slo, Zero::Sent).unwrap().judge_sheets(sheets)
+        Requirement::of(&slo, LatencyOrigin::Sent).unwrap().judge_sheets(sheets)
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::{Requirement, RequirementOutcome, RequirementVerdict};
 use crate::estimate::Estimate;
-use crate::judge::{CheckKind, CheckState};
-use crate::judge::{Severity, Verdict};
+use crate::judge::{CheckKind, CheckState, Severity, Verdict};
+use crate::metric;
 use crate::promise::is_of_goodput;
 use crate::summary::Summary;
 use crate::threshold::{Evidence, Ruling, Standing};
@@ -36,7 +36,7 @@ impl Requirement {
         let mut gravest =
             summaries.is_empty().then(|| Doubt::Nothing("no run was measured".to_owned()));
         for summary in summaries {
-            let doubt = match self.quantity().of(summary) {
+            let doubt = match self.quantity().value_in(summary) {
                 Ok(estimate) => {
                     found.push((summary, estimate));
                     self.invalid(summary)
@@ -115,7 +115,7 @@ impl Requirement {
             invalid.peek().is_some() && invalid.all(|check| check.key == CheckKind::Errors.key());
         let counts_errors = {
             let metric = self.quantity().metric();
-            metric.name == "error_rate" || is_of_goodput(metric)
+            *metric == metric::ERROR_RATE || is_of_goodput(metric)
         };
         Some(if by_errors && counts_errors { Doubt::Keeps(why) } else { Doubt::Nothing(why) })
     }

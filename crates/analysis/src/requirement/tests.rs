@@ -16,7 +16,7 @@ fn slo(text: &str) -> Slo {
 }
 
 fn requirement(text: &str) -> Requirement {
-    Requirement::of(&slo(text), Zero::Sent).unwrap()
+    Requirement::of(&slo(text), LatencyOrigin::Sent).unwrap()
 }
 
 fn problem(text: &str) -> String {
@@ -308,8 +308,8 @@ fn goodput_needs_a_promise_and_a_stream_its_metrics() {
 #[test]
 fn a_bare_latency_begins_where_the_load_begins() {
     let named = |zero| Requirement::of(&slo("ttft.p99<1s"), zero).unwrap().quantity().to_string();
-    assert_eq!(named(Zero::Sent), "ttft.p99");
-    assert_eq!(named(Zero::Schedule), "ttft_schedule.p99");
+    assert_eq!(named(LatencyOrigin::Sent), "ttft.p99");
+    assert_eq!(named(LatencyOrigin::Schedule), "ttft_schedule.p99");
 }
 
 #[test]

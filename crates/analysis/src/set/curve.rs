@@ -1,5 +1,6 @@
 //! Throughput against the load, as findings look at it.
 
+use crate::metric::{self, Metric};
 use inferometer_model::campaign::Level;
 
 use super::across::Across;
@@ -9,8 +10,7 @@ use super::level::LevelSummary;
 /// Levels that have a place and a throughput, were reached and not cut, from the lowest to the highest.
 #[derive(Debug)]
 pub(super) struct Curve<'a> {
-    /// The name of its quantity.
-    pub(super) quantity: &'static str,
+    pub(super) metric: &'static Metric,
     pub(super) points: Vec<CurvePoint<'a>>,
 }
 
@@ -25,22 +25,22 @@ pub(super) struct CurvePoint<'a> {
 impl<'a> Curve<'a> {
     /// Of output tokens; where nothing generates any, of requests.
     pub(super) fn of(levels: &'a [LevelSummary]) -> Self {
-        let tokens = Self::of_quantity(levels, "output_throughput");
+        let tokens = Self::of_metric(levels, &metric::OUTPUT_THROUGHPUT);
         if tokens.points.is_empty() {
-            return Self::of_quantity(levels, "request_throughput");
+            return Self::of_metric(levels, &metric::REQUEST_THROUGHPUT);
         }
         tokens
     }
 
-    fn of_quantity(levels: &'a [LevelSummary], quantity: &'static str) -> Self {
+    fn of_metric(levels: &'a [LevelSummary], metric: &'static Metric) -> Self {
         let point = |summary: &'a LevelSummary| {
-            let across = summary.quantities.get(quantity)?;
+            let across = summary.quantity(metric)?;
             // What is unlimited has no place on an axis.
             let place = summary.level.place().filter(|place| place.is_finite())?;
             Some(CurvePoint { level: summary.level, place, mean: across.mean?, across })
         };
         let comparable = levels.iter().filter(|level| level.is_comparable());
-        Self { quantity, points: comparable.filter_map(point).collect() }
+        Self { metric, points: comparable.filter_map(point).collect() }
     }
 
     pub(super) fn places(&self) -> impl Iterator<Item = f64> + '_ {

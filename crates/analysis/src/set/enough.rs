@@ -3,7 +3,7 @@
 use inferometer_model::campaign::StopAt;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{Quantity, Zero};
+use crate::quantity::{LatencyOrigin, Quantity};
 use crate::statistics::runs::half_width_over_looks;
 use crate::summary::Summary;
 
@@ -33,13 +33,16 @@ impl Enough {
 /// What the target is about: a bare latency begins where the load of the runs says.
 pub(super) fn quantity(target: &StopAt, runs: &[&Summary]) -> Option<Quantity> {
     let open = runs.first()?.run.load.is_open();
-    Quantity::named(&target.quantity, Zero::of(open)).ok()
+    Quantity::named(&target.quantity, LatencyOrigin::for_load(open)).ok()
 }
 
 fn half_width(target: &StopAt, runs_at_most: u32, runs: &[&Summary]) -> Option<f64> {
     let quantity = quantity(target, runs)?;
-    let values: Vec<f64> =
-        runs.iter().filter_map(|run| quantity.of(run).ok()).map(|found| found.value).collect();
+    let values: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| quantity.value_in(run).ok())
+        .map(|found| found.value)
+        .collect();
     half_width_over_looks(&values, runs_at_most)
 }
 

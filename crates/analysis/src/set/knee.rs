@@ -45,7 +45,7 @@ impl Knee {
             level: point.level,
             interval,
             found_share,
-            quantity: curve.quantity.to_owned(),
+            quantity: curve.metric.name.to_owned(),
             throughput: point.figure(),
         })
     }

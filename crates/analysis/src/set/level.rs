@@ -13,7 +13,7 @@ use super::enough::{self, Enough};
 use super::reached::Reached;
 use super::served::Served;
 use crate::judge::Verdict;
-use crate::metric::{METRICS, Shape};
+use crate::metric::{self, METRICS, Metric};
 use crate::quantity::Quantity;
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
@@ -70,7 +70,14 @@ const STATISTICS: [Statistic; 7] = [
 ];
 
 /// What a cell of a matrix keeps of them.
-const KEPT_OF_CELL: [&str; 6] = ["ttft", "ttft_schedule", "tpot", "itl", "e2e", "e2e_schedule"];
+static KEPT_OF_CELL: [&Metric; 6] = [
+    &metric::TTFT,
+    &metric::TTFT_SCHEDULE,
+    &metric::TPOT,
+    &metric::ITL,
+    &metric::E2E,
+    &metric::E2E_SCHEDULE,
+];
 const KEPT_STATISTICS: [&str; 3] = ["mean", "p50", "p99"];
 
 impl LevelSummary {
@@ -121,8 +128,8 @@ impl LevelSummary {
         }
     }
 
-    pub fn quantity(&self, name: &str) -> Option<&Across> {
-        self.quantities.get(name)
+    pub fn quantity(&self, quantity: impl Into<Quantity>) -> Option<&Across> {
+        self.quantities.get(&quantity.into().to_string())
     }
 
     /// As a cell of a matrix has it, of which there are hundreds: single numbers, and of the times that
@@ -130,7 +137,8 @@ impl LevelSummary {
     pub(super) fn shorten(&mut self) {
         let is_kept = |name: &str| {
             name.split_once('.').is_none_or(|(metric, statistic)| {
-                KEPT_OF_CELL.contains(&metric) && KEPT_STATISTICS.contains(&statistic)
+                KEPT_OF_CELL.iter().any(|kept| kept.name == metric)
+                    && KEPT_STATISTICS.contains(&statistic)
             })
         };
         self.quantities.retain(|name, across| across.mean.is_some() && is_kept(name));
@@ -190,16 +198,10 @@ impl Tally {
 fn across_all(summaries: &[&Summary], repetition: &Repetition) -> BTreeMap<String, Across> {
     let target = repetition.stop_at.as_ref();
     let looked_at = target.and_then(|target| enough::quantity(target, summaries));
-    let quantities = METRICS.iter().flat_map(|metric| {
-        let statistics: Vec<Option<Statistic>> = match metric.shape() {
-            Shape::Distribution => STATISTICS.map(Some).to_vec(),
-            Shape::Scalar => vec![None],
-        };
-        statistics.into_iter().filter_map(|statistic| Quantity::new(metric, statistic))
-    });
+    let quantities = METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS));
     quantities
         .map(|quantity| {
-            let runs: Vec<_> = summaries.iter().map(|summary| quantity.of(summary)).collect();
+            let runs: Vec<_> = summaries.iter().map(|summary| quantity.value_in(summary)).collect();
             let across = Across::of(&runs).possible(quantity.metric().unit, &runs);
             let is_looked_at = looked_at == Some(quantity);
             let across =

@@ -1,5 +1,6 @@
 //! Whether as many requests were ever in flight as a level asks for.
 
+use crate::metric;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{LoadFacts, ThinkFacts};
@@ -25,7 +26,7 @@ impl Reached {
             let LoadFacts::Closed { concurrency, think: ThinkFacts::None } = run.run.load else {
                 return None;
             };
-            let peak = run.metrics.scalar("concurrency_peak")?.value?;
+            let peak = run.metrics.scalar(&metric::CONCURRENCY_PEAK)?.value?;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

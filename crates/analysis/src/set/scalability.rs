@@ -96,7 +96,7 @@ impl Scalability {
             Model::Saturating => saturating.r_squared,
         });
         Finding::Found(Self {
-            quantity: curve.quantity.to_owned(),
+            quantity: curve.metric.name.to_owned(),
             chosen,
             universal,
             saturating,

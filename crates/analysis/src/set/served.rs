@@ -1,5 +1,6 @@
 //! Whether the server kept up with the rate that was asked of it.
 
+use crate::metric;
 use inferometer_model::Outcome;
 use inferometer_model::campaign::Level;
 use inferometer_model::spec::Arrivals;
@@ -108,8 +109,8 @@ fn falls_behind(share: f64, chance: f64) -> bool {
 /// time to the first token, so the shortest of these stands for a request that did not wait.
 fn served_per_s(summary: &Summary) -> Option<f64> {
     let window_s = summary.window.duration_s?;
-    let of = |name: &str| summary.metrics.distribution(name);
-    let own_ms = match (of("e2e_schedule"), of("ttft_schedule")) {
+    let of = |metric| summary.metrics.distribution(metric);
+    let own_ms = match (of(&metric::E2E_SCHEDULE), of(&metric::TTFT_SCHEDULE)) {
         (Some(whole), Some(first)) => whole.mean? - first.mean? + first.min?,
         _ => 0.0,
     };

@@ -1,5 +1,7 @@
 //! The level at which each user is served best, and the one at which all of them together are.
 
+use crate::metric::{self, Metric};
+use crate::quantity::Quantity;
 use inferometer_model::campaign::Level;
 use serde::{Deserialize, Serialize};
 
@@ -90,16 +92,16 @@ impl SweetSpot {
 
 impl Peak {
     pub(super) fn find(levels: &[LevelSummary]) -> Finding<Self> {
-        let of = |quantity: &'static str| {
+        let of = |quantity: &'static Metric| {
             let points: Vec<(Level, &Across)> = levels
                 .iter()
                 .filter(|level| level.is_comparable())
-                .filter_map(|level| Some((level.level, level.quantities.get(quantity)?)))
+                .filter_map(|level| Some((level.level, level.quantity(quantity)?)))
                 .filter(|(_, across)| across.mean.is_some())
                 .collect();
             (!points.is_empty()).then_some((quantity, points))
         };
-        let found = of("output_throughput").or_else(|| of("request_throughput"));
+        let found = of(&metric::OUTPUT_THROUGHPUT).or_else(|| of(&metric::REQUEST_THROUGHPUT));
         let Some((quantity, points)) = found else {
             return Finding::unknown("no level that counts has a throughput");
         };
@@ -112,7 +114,7 @@ impl Peak {
             let same = replicates(&values).filter(|drawn| highest(drawn) == Some(place)).count();
             same as f64 / REPLICATES as f64
         });
-        let quantity = quantity.to_owned();
+        let quantity = quantity.name.to_owned();
         Finding::Found(Self { level: points[place].0, quantity, throughput, same_share })
     }
 }
@@ -130,12 +132,12 @@ fn candidate(summary: &LevelSummary) -> Option<Candidate<'_>> {
     if !summary.is_comparable() {
         return None;
     }
-    let of = |name: &str| summary.quantities.get(name);
+    let of = |quantity: Quantity| summary.quantity(quantity);
     let candidate = Candidate {
         level: summary.level,
-        ttft: of("ttft.p99")?,
-        tpot: of("tpot.p99")?,
-        per_user: of("per_user_throughput")?,
+        ttft: of(metric::TTFT.p99())?,
+        tpot: of(metric::TPOT.p99())?,
+        per_user: of((&metric::PER_USER_THROUGHPUT).into())?,
     };
     candidate.numbers().map(|_| candidate)
 }

@@ -1,5 +1,6 @@
 //! Sets of made-up runs, and what they come to.
 
+use crate::metric;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ fn result(number: u32, condition: u32, level: Level, throughput: f64) -> PointRe
 }
 
 fn throughput(level: &LevelSummary) -> &Across {
-    level.quantity("output_throughput").unwrap()
+    level.quantity(&metric::OUTPUT_THROUGHPUT).unwrap()
 }
 
 #[test]
@@ -147,9 +148,9 @@ fn what_people_publish_is_there_by_name() {
         "e2e.max",
         "output_throughput",
     ] {
-        assert_eq!(level.quantity(name).unwrap().n, 1, "{name}");
+        assert_eq!(level.quantities[name].n, 1, "{name}");
     }
-    let goodput = level.quantity("goodput").unwrap();
+    let goodput = level.quantity(&metric::GOODPUT).unwrap();
     assert!(goodput.mean.is_none() && goodput.reason.is_some());
     assert_eq!(found.conditions[0].findings, None);
     assert_eq!(found.asked.question, QuestionKind::Repeat);

@@ -69,7 +69,7 @@ impl Sheet {
     /// the schedule in its name, one whose source does not say what it means.
     pub fn latency_of(&self, metric: &Metric) -> Option<&SheetLatency> {
         let (_, kind, from, grain) =
-            LATENCIES.iter().copied().find(|(name, ..)| *name == metric.name)?;
+            LATENCIES.iter().copied().find(|(known, ..)| *known == metric)?;
         let of_kind = || self.latencies.iter().filter(|latency| latency.kind == kind);
         let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));
         exact.or_else(|| {
@@ -244,11 +244,11 @@ impl LatencyKind {
 mod tests {
     use super::*;
     use crate::fixture::calm;
-    use crate::quantity::Zero;
+    use crate::quantity::LatencyOrigin;
     use crate::summary::summarize;
 
     fn quantity(name: &str) -> Quantity {
-        Quantity::named(name, Zero::Sent).unwrap()
+        Quantity::named(name, LatencyOrigin::Sent).unwrap()
     }
 
     #[test]

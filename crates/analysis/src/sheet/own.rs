@@ -8,6 +8,7 @@ use super::{
     further,
 };
 use crate::definitions::vllm::{self, VllmLatency};
+use crate::metric::{self, Metric};
 use crate::run::{LoadFacts, RateFacts};
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
@@ -15,39 +16,39 @@ use crate::summary::Summary;
 use crate::value::Distribution;
 
 /// Our latencies with their meanings, best first.
-pub(super) const LATENCIES: [(&str, LatencyKind, CountsFrom, Grain); 7] = [
-    ("ttft_schedule", LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request),
-    ("ttft", LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
-    ("tpot", LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
-    ("itl", LatencyKind::Itl, CountsFrom::Output, Grain::Token),
-    ("icl", LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
-    ("e2e_schedule", LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
-    ("e2e", LatencyKind::E2e, CountsFrom::Send, Grain::Request),
+pub(super) static LATENCIES: [(&Metric, LatencyKind, CountsFrom, Grain); 7] = [
+    (&metric::TTFT_SCHEDULE, LatencyKind::Ttft, CountsFrom::Schedule, Grain::Request),
+    (&metric::TTFT, LatencyKind::Ttft, CountsFrom::Send, Grain::Request),
+    (&metric::TPOT, LatencyKind::Tpot, CountsFrom::Output, Grain::Request),
+    (&metric::ITL, LatencyKind::Itl, CountsFrom::Output, Grain::Token),
+    (&metric::ICL, LatencyKind::Itl, CountsFrom::Output, Grain::Chunk),
+    (&metric::E2E_SCHEDULE, LatencyKind::E2e, CountsFrom::Schedule, Grain::Request),
+    (&metric::E2E, LatencyKind::E2e, CountsFrom::Send, Grain::Request),
 ];
 
 impl Sheet {
     /// By our definitions, with the intervals that come from within the run.
     pub fn of(summary: &Summary) -> Self {
         let mut sheet = Self::facts_of(summary);
-        for (name, kind, from, grain) in LATENCIES {
-            let Some(values) = summary.metrics.distribution(name) else { continue };
+        for (metric, kind, from, grain) in LATENCIES {
+            let Some(values) = summary.metrics.distribution(metric) else { continue };
             sheet.latencies.extend(latency(values, &SheetLatency::new(kind, from, grain)));
         }
-        let scalar = |key: &str| summary.metrics.scalar(key);
-        let value = |key: &str| scalar(key).and_then(|scalar| scalar.value);
+        let scalar = |metric: &Metric| summary.metrics.scalar(metric);
+        let value = |metric: &Metric| scalar(metric).and_then(|scalar| scalar.value);
         sheet.duration_s = summary.window.duration_s;
-        sheet.request_throughput = value("request_throughput");
-        sheet.request_goodput = value("goodput");
-        sheet.output_throughput = value("output_throughput");
-        sheet.total_token_throughput = value("total_throughput");
-        sheet.peak_output_throughput = value("peak_output_throughput");
-        for (field, key) in [
-            ("request_throughput", "request_throughput"),
-            ("request_goodput", "goodput"),
-            ("output_throughput", "output_throughput"),
-            ("total_token_throughput", "total_throughput"),
+        sheet.request_throughput = value(&metric::REQUEST_THROUGHPUT);
+        sheet.request_goodput = value(&metric::GOODPUT);
+        sheet.output_throughput = value(&metric::OUTPUT_THROUGHPUT);
+        sheet.total_token_throughput = value(&metric::TOTAL_THROUGHPUT);
+        sheet.peak_output_throughput = value(&metric::PEAK_OUTPUT_THROUGHPUT);
+        for (field, metric) in [
+            ("request_throughput", &metric::REQUEST_THROUGHPUT),
+            ("request_goodput", &metric::GOODPUT),
+            ("output_throughput", &metric::OUTPUT_THROUGHPUT),
+            ("total_token_throughput", &metric::TOTAL_THROUGHPUT),
         ] {
-            let interval = scalar(key).and_then(|scalar| scalar.interval);
+            let interval = scalar(metric).and_then(|scalar| scalar.interval);
             sheet.intervals.extend(interval.map(|interval| (field.to_owned(), interval)));
         }
         sheet.marks = Mark::found_in(&sheet, summary);

@@ -37,7 +37,7 @@ fn mixed(slos: &[&str]) -> Observations {
 }
 
 fn scalar(summary: &Summary, name: &str) -> (Option<f64>, Option<String>) {
-    let scalar = summary.metrics.scalar(name).unwrap();
+    let scalar = summary.metrics.scalar(crate::metric::Metric::named(name).unwrap()).unwrap();
     (scalar.value, scalar.reason.clone())
 }
 

@@ -6,6 +6,7 @@ use super::series::{Course, SentAnswer};
 use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::estimate::Interval;
+use crate::metric::{self, Metric};
 use crate::request_metrics::AnswerLatencies;
 use crate::value::Distribution;
 
@@ -41,6 +42,18 @@ pub struct ThroughputIntervals {
 }
 
 impl SteadyFigures {
+    /// The distribution of a metric that is measured inside the window.
+    pub fn distribution(&self, metric: &Metric) -> Option<&Distribution> {
+        let all = [
+            (&metric::TTFT, &self.ttft_ms),
+            (&metric::TTFT_SCHEDULE, &self.ttft_schedule_ms),
+            (&metric::TPOT, &self.tpot_ms),
+            (&metric::E2E, &self.e2e_ms),
+            (&metric::E2E_SCHEDULE, &self.e2e_schedule_ms),
+        ];
+        all.into_iter().find(|(known, _)| *known == metric).map(|(_, found)| found)
+    }
+
     pub(super) fn over(window: Flight, course: &Course<'_>) -> Self {
         let inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
         let length_ns = window.to_ns.saturating_sub(window.from_ns);

@@ -9,11 +9,11 @@ use inferometer_model::spec::{Arrivals, Extent, LoadShape, Rate};
 use super::*;
 use crate::fixture::{Given, calm, ms, run, scraped};
 use crate::judge::Severity;
-use crate::metric::Shape;
+use crate::metric::{self, Shape};
 use crate::value::{Note, Scalar};
 
 fn scalar<'a>(summary: &'a Summary, name: &str) -> &'a Scalar {
-    summary.metrics.scalar(name).unwrap()
+    summary.metrics.scalar(crate::metric::Metric::named(name).unwrap()).unwrap()
 }
 
 fn close(found: Option<f64>, expected: f64) {
@@ -68,13 +68,13 @@ fn scalars_of_a_mixed_run() {
 #[test]
 fn latencies_are_of_ok_requests_only() {
     let summary = summarize(&mixed());
-    let ttft = summary.metrics.distribution("ttft").unwrap();
+    let ttft = summary.metrics.distribution(&metric::TTFT).unwrap();
     assert_eq!((ttft.n, ttft.min, ttft.max), (2, Some(100.0), Some(300.0)));
     close(ttft.mean, 200.0);
     close(ttft.std, 141.421_356_237_309_5);
-    let itl = summary.metrics.distribution("itl").unwrap();
+    let itl = summary.metrics.distribution(&metric::ITL).unwrap();
     assert_eq!((itl.n, itl.p50), (9, Some(100.0)));
-    assert_eq!(summary.metrics.distribution("send_lag").unwrap().n, 4);
+    assert_eq!(summary.metrics.distribution(&metric::SEND_LAG).unwrap().n, 4);
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn unknown_token_counts_give_icl_and_a_reason_for_itl() {
         .usage(10, 7)
         .record();
     let summary = summarize(&run(vec![record]));
-    let itl = summary.metrics.distribution("itl").unwrap();
+    let itl = summary.metrics.distribution(&metric::ITL).unwrap();
     assert_eq!((itl.n, itl.mean), (0, None));
     assert_eq!(
         itl.reason.as_deref(),
         Some("the server does not say how many tokens each event carries; ICL is given instead")
     );
-    assert_eq!(summary.metrics.distribution("icl").unwrap().n, 2);
-    let tpot = summary.metrics.distribution("tpot").unwrap();
+    assert_eq!(summary.metrics.distribution(&metric::ICL).unwrap().n, 2);
+    let tpot = summary.metrics.distribution(&metric::TPOT).unwrap();
     assert_eq!((tpot.mean, tpot.note), (Some(50.0), Some(Note::FirstArrivalAssumed)));
     let written = serde_json::to_string(tpot).unwrap();
     assert!(written.contains("\"note\":\"k1_assumed\""), "{written}");
@@ -108,7 +108,7 @@ fn an_empty_answer_is_ok_and_has_no_first_token() {
     let summary = summarize(&run(vec![Given::ok(0).ends(80).usage(10, 0).record()]));
     assert_eq!(summary.count(Outcome::Ok), 1);
     assert_eq!(summary.tokens.without_output, 1);
-    let ttft = summary.metrics.distribution("ttft").unwrap();
+    let ttft = summary.metrics.distribution(&metric::TTFT).unwrap();
     assert_eq!((ttft.mean, ttft.reason.as_deref()), (None, Some("no ok answer carried output")));
     assert_eq!(scalar(&summary, "pp").value, None);
     // A rate of zero tokens is a measurement here: the request did end ok.
@@ -122,7 +122,8 @@ fn when_nothing_is_ok_everything_about_answers_is_null_and_says_so() {
     let summary = summarize(&run(vec![failed]));
     assert_eq!(summary.verdict, Verdict::Invalid);
     for name in ["ttft", "ttft_schedule", "ttfc", "icl", "itl", "tpot", "e2e", "arrival_width"] {
-        let found = summary.metrics.distribution(name).unwrap();
+        let found =
+            summary.metrics.distribution(crate::metric::Metric::named(name).unwrap()).unwrap();
         assert_eq!((found.n, found.p50), (0, None), "{name}");
         assert_eq!(found.reason.as_deref(), Some("no request ended ok"), "{name}");
     }
@@ -131,7 +132,7 @@ fn when_nothing_is_ok_everything_about_answers_is_null_and_says_so() {
         assert!(found.value.is_none() && found.reason.is_some(), "{name}");
     }
     assert_eq!(scalar(&summary, "error_rate").value, Some(1.0));
-    assert_eq!(summary.metrics.distribution("client_lag").unwrap().n, 1);
+    assert_eq!(summary.metrics.distribution(&metric::CLIENT_LAG).unwrap().n, 1);
 }
 
 #[test]
@@ -292,8 +293,8 @@ fn every_metric_of_the_table_is_in_the_document_with_its_shape() {
     assert_eq!(found, table);
     for metric in METRICS {
         let is_there = match metric.shape() {
-            Shape::Distribution => summary.metrics.distribution(metric.name).is_some(),
-            Shape::Scalar => summary.metrics.scalar(metric.name).is_some(),
+            Shape::Distribution => summary.metrics.distribution(metric).is_some(),
+            Shape::Scalar => summary.metrics.scalar(metric).is_some(),
         };
         assert!(is_there, "{}", metric.name);
     }
@@ -330,12 +331,13 @@ fn what_generates_no_tokens_reports_none() {
             "fluidity",
             "tg",
         ] {
-            let found = summary.metrics.scalar(name).unwrap();
+            let found =
+                summary.metrics.scalar(crate::metric::Metric::named(name).unwrap()).unwrap();
             let reason = Some("this API generates no tokens");
             assert_eq!((found.value, found.reason.as_deref()), (None, reason), "{name}");
         }
-        assert!(summary.metrics.scalar("input_throughput").unwrap().value.is_some());
-        assert!(summary.metrics.distribution("e2e").unwrap().mean.is_some());
+        assert!(summary.metrics.scalar(&metric::INPUT_THROUGHPUT).unwrap().value.is_some());
+        assert!(summary.metrics.distribution(&metric::E2E).unwrap().mean.is_some());
         assert_eq!(summary.tokens.output_total, 0);
         assert_eq!(summary.workload.output_tokens, None);
         assert_eq!(

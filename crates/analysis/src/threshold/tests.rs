@@ -3,11 +3,11 @@
 use inferometer_model::spec::Relation;
 
 use super::*;
-use crate::quantity::Zero;
+use crate::quantity::LatencyOrigin;
 use crate::statistics::proportion::wilson;
 
 fn threshold(name: &str, relation: Relation, limit: f64) -> Threshold {
-    Threshold { quantity: Quantity::named(name, Zero::Sent).unwrap(), relation, limit }
+    Threshold { quantity: Quantity::named(name, LatencyOrigin::Sent).unwrap(), relation, limit }
 }
 
 fn evidence(value: f64, interval: Option<(f64, f64)>, n: u64) -> Evidence {

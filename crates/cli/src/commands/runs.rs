@@ -6,7 +6,7 @@ mod sets;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use inferometer_analysis::{Percentile, Summary};
+use inferometer_analysis::{Percentile, Summary, metric};
 use inferometer_model::spec::{LoadShape, Rate};
 use inferometer_report::escape::terminal_line;
 use inferometer_report::fmt::{count, number};
@@ -91,9 +91,9 @@ fn table(listings: &[RunListing]) -> String {
         let manifest = listing.manifest.as_ref();
         let model = manifest.map_or("–", |manifest| manifest.endpoint.model.as_str());
         let metrics = summary.as_ref().map(|summary| &summary.metrics);
-        let ttft =
-            metrics.and_then(|metrics| metrics.distribution("ttft")?.percentile(Percentile::P50));
-        let output = metrics.and_then(|metrics| metrics.scalar("output_throughput")?.value);
+        let ttft = metrics
+            .and_then(|metrics| metrics.distribution(&metric::TTFT)?.percentile(Percentile::P50));
+        let output = metrics.and_then(|metrics| metrics.scalar(&metric::OUTPUT_THROUGHPUT)?.value);
         let ok = summary.as_ref().map(|summary| summary.count(inferometer_model::Outcome::Ok));
         let _ = writeln!(
             text,

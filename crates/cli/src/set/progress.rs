@@ -1,7 +1,7 @@
 //! What is said while a set is measured: which run it is, and what it came to.
 
 use inferometer_analysis::set::SetSummary;
-use inferometer_analysis::{Quantity, Summary, Zero};
+use inferometer_analysis::{Summary, metric};
 use inferometer_model::campaign::{CampaignSpec, Level, Point, Question};
 use inferometer_report::escape::terminal;
 use inferometer_report::fmt::number;
@@ -39,10 +39,9 @@ pub(super) fn headline(campaign: &Study, summary: &Summary) -> String {
 
 /// What a run came to, in a few words.
 pub(crate) fn figures(summary: &Summary) -> String {
-    let output = summary.metrics.scalar("output_throughput").and_then(|scalar| scalar.value);
+    let output = summary.metrics.scalar(&metric::OUTPUT_THROUGHPUT).and_then(|scalar| scalar.value);
     // On an open loop a wait before sending is the server's doing too.
-    let zero = Zero::of(summary.run.load.is_open());
-    let ttft = Quantity::named("ttft.p99", zero).ok().and_then(|ttft| ttft.of(summary).ok());
+    let ttft = summary.latency_origin().ttft().p99().value_in(summary).ok();
     format!(
         "{}, {} output tok/s, TTFT p99 {} ms",
         summary.verdict.key(),

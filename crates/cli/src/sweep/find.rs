@@ -1,6 +1,6 @@
 //! What is looked for: `max rate where ttft.p99<500ms, tpot.p99<50ms`.
 
-use inferometer_analysis::{Quantity, Zero, check_slos};
+use inferometer_analysis::{LatencyOrigin, Quantity, check_slos};
 use inferometer_model::campaign::Dimension;
 use inferometer_model::spec::Slo;
 use schemars::{Schema, json_schema};
@@ -24,7 +24,8 @@ impl Find {
                 Some(statistic) => format!("{}.{statistic}", goal.metric),
                 None => goal.metric.clone(),
             };
-            Quantity::named(&name, Zero::Sent).map_err(|problem| refused(problem.to_string()))?;
+            Quantity::named(&name, LatencyOrigin::Sent)
+                .map_err(|problem| refused(problem.to_string()))?;
         }
         // Goodput is counted by the promises about each request, which stand beside the goals.
         let all = [promises, &self.goals].concat();

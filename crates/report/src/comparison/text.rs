@@ -4,7 +4,7 @@ use inferometer_analysis::comparison::{
     Basis, Change, Comparison, Margins, Objection, QuantityComparison, SideFacts, SideOutcome,
     Weight,
 };
-use inferometer_analysis::{Quantity, Unit, Zero};
+use inferometer_analysis::{LatencyOrigin, Quantity, Unit};
 
 use crate::fmt::{NOTHING, count, number, percent, signed_percent};
 
@@ -18,7 +18,9 @@ const BARE: &str = "NOTHING WAS DECIDED: the differences have no interval, so it
 
 /// `TTFT p99`; the name itself where this version does not know it.
 pub(super) fn title(quantity: &str) -> String {
-    let Ok(known) = Quantity::named(quantity, Zero::Sent) else { return quantity.to_owned() };
+    let Ok(known) = Quantity::named(quantity, LatencyOrigin::Sent) else {
+        return quantity.to_owned();
+    };
     let statistic = known.statistic().map_or(String::new(), |found| format!(" {}", found.name()));
     format!("{}{statistic}", known.metric().title)
 }
@@ -35,7 +37,8 @@ pub(super) fn with_unit(found: &QuantityComparison) -> String {
 }
 
 fn is_share(quantity: &str) -> bool {
-    Quantity::named(quantity, Zero::Sent).is_ok_and(|known| known.metric().unit == Unit::Share)
+    Quantity::named(quantity, LatencyOrigin::Sent)
+        .is_ok_and(|known| known.metric().unit == Unit::Share)
 }
 
 /// `+4.2 %` of a ratio, `+0.3 points` of a difference between shares.

@@ -5,7 +5,7 @@ mod reasons;
 
 use std::fmt::Write;
 
-use inferometer_analysis::{Summary, Verdict};
+use inferometer_analysis::{Metric, Summary, Verdict, metric};
 
 pub(super) use self::cache::cache;
 pub(super) use self::reasons::{checks, no_reason, reasons};
@@ -44,8 +44,8 @@ pub(super) fn client(rows: &[Row<'_>]) -> Vec<Block> {
 fn client_row(row: &Row<'_>) -> Vec<Cell> {
     let worst =
         |of: &dyn Fn(&Summary) -> Option<f64>| row.all_runs().filter_map(of).max_by(f64::total_cmp);
-    let lag = |name: &'static str| {
-        worst(&move |run: &Summary| run.metrics.distribution(name).and_then(|found| found.p99))
+    let lag = |metric: &'static Metric| {
+        worst(&move |run: &Summary| run.metrics.distribution(metric).and_then(|found| found.p99))
     };
     let cell = |value: Option<f64>, reason: &str| match value {
         Some(value) => Cell::number(number(value), value),
@@ -56,8 +56,8 @@ fn client_row(row: &Row<'_>) -> Vec<Cell> {
     let uncalibrated = "this client was not calibrated on this machine; see inferometer calibrate";
     vec![
         Cell::text(row.name.clone()),
-        cell(lag("send_lag"), "nothing was sent"),
-        cell(lag("client_lag"), "nothing was read"),
+        cell(lag(&metric::SEND_LAG), "nothing was sent"),
+        cell(lag(&metric::CLIENT_LAG), "nothing was read"),
         cell(worst(&|run: &Summary| run.client.loop_lag_ms.p99_at_most), "nothing was noted"),
         capacity.map_or_else(|| missing(uncalibrated), |used| Cell::number(percent(used), used)),
         cell(error, uncalibrated),

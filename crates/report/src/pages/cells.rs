@@ -1,16 +1,16 @@
 //! Cells of tables: a number with its doubt behind it, and a dash with its reason.
 
 use inferometer_analysis::set::Across;
+use inferometer_analysis::{Metric, Quantity};
 
 use super::rows::Row;
 use crate::document::Cell;
 use crate::fmt::{NOTHING, counted, number, uncertainty, whole};
 
 /// A quantity of a row with its confidence interval.
-pub(super) fn quantity_cell(row: &Row<'_>, quantity: &str) -> Cell {
-    let across = row.quantity(quantity);
-    let metric = quantity.split('.').next().unwrap_or(quantity);
-    of_across(&across, Behind::of(row, metric))
+pub(super) fn quantity_cell(row: &Row<'_>, quantity: impl Into<Quantity>) -> Cell {
+    let quantity = quantity.into();
+    of_across(&row.quantity(quantity), Behind::of(row, quantity.metric()))
 }
 
 /// What a number of a distribution is made of.
@@ -21,7 +21,7 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    pub(super) fn of(row: &Row<'_>, metric: &str) -> Self {
+    pub(super) fn of(row: &Row<'_>, metric: &Metric) -> Self {
         Self { values: row.values_of(metric), independent: row.independent(metric) }
     }
 }

@@ -5,7 +5,7 @@
 //! servers. Numbers are left alone.
 
 use inferometer_analysis::set::{Across, PointResult, SetSummary};
-use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Summary};
+use inferometer_analysis::{METRICS, Percentile, Quantity, Statistic, Summary};
 use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
@@ -46,14 +46,7 @@ fn written(id: &str, rows: &[Row<'_>]) -> String {
 }
 
 fn quantities() -> Vec<Quantity> {
-    let of_metric = |metric: &'static inferometer_analysis::Metric| {
-        let statistics = match metric.shape() {
-            Shape::Distribution => STATISTICS.map(Some).to_vec(),
-            Shape::Scalar => vec![None],
-        };
-        statistics.into_iter().filter_map(move |statistic| Quantity::new(metric, statistic))
-    };
-    METRICS.iter().flat_map(of_metric).collect()
+    METRICS.iter().flat_map(|metric| metric.quantities(&STATISTICS)).collect()
 }
 
 /// A level without separators of thousands.
@@ -114,7 +107,7 @@ fn cells(id: &str, row: &Row<'_>, quantities: &[Quantity]) -> Vec<Field> {
         number(tally.cancelled),
     ];
     for quantity in quantities {
-        fields.extend(fields_of(&row.quantity(&quantity.to_string())));
+        fields.extend(fields_of(&row.quantity(*quantity)));
     }
     fields
 }

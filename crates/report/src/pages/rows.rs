@@ -4,7 +4,7 @@ use inferometer_analysis::set::Reached;
 use inferometer_analysis::set::{
     Across, ConditionSummary, Contaminated, LevelSummary, PointResult, SetSummary, SuiteRow, Tally,
 };
-use inferometer_analysis::{LoadFacts, Quantity, RateFacts, Summary, Verdict, Zero};
+use inferometer_analysis::{LoadFacts, Metric, Quantity, RateFacts, Summary, Verdict};
 use inferometer_model::Outcome;
 
 use crate::fmt::{percent, setting};
@@ -74,23 +74,21 @@ impl<'a> Row<'a> {
     }
 
     /// A number of it with its doubt; of a single run what the run itself says.
-    pub(super) fn quantity(&self, name: &str) -> Across {
-        let stored = self.level.and_then(|level| level.quantity(name)).cloned();
+    pub(super) fn quantity(&self, quantity: impl Into<Quantity>) -> Across {
+        let quantity = quantity.into();
+        let stored = self.level.and_then(|level| level.quantity(quantity)).cloned();
         stored.unwrap_or_else(|| {
-            let found: Vec<_> = match Quantity::named(name, Zero::Sent) {
-                Ok(quantity) => self.runs.iter().map(|run| quantity.of(run)).collect(),
-                Err(problem) => vec![Err(problem.to_string())],
-            };
+            let found: Vec<_> = self.runs.iter().map(|run| quantity.value_in(run)).collect();
             Across::of(&found)
         })
     }
 
-    pub(super) fn value(&self, name: &str) -> Option<f64> {
-        self.quantity(name).mean
+    pub(super) fn value(&self, quantity: impl Into<Quantity>) -> Option<f64> {
+        self.quantity(quantity).mean
     }
 
     /// Values of a distribution, all runs added up; `None` of what is one number by itself.
-    pub(super) fn values_of(&self, metric: &str) -> Option<u64> {
+    pub(super) fn values_of(&self, metric: &Metric) -> Option<u64> {
         let of_run = |run: &&Summary| run.metrics.distribution(metric).map(|found| found.n);
         self.runs.iter().filter_map(of_run).reduce(|sum, n| sum + n)
     }
@@ -186,7 +184,7 @@ impl<'a> Row<'a> {
     }
 
     /// Independent values behind a distribution, in the run that has fewest.
-    pub(super) fn independent(&self, metric: &str) -> Option<f64> {
+    pub(super) fn independent(&self, metric: &Metric) -> Option<f64> {
         let of_run = |run: &&Summary| {
             let found = run.metrics.distribution(metric)?;
             Some(found.effective_n.unwrap_or(found.n as f64))

@@ -3,7 +3,7 @@
 mod machines;
 mod tables;
 
-use inferometer_analysis::{Summary, Verdict};
+use inferometer_analysis::{Metric, Summary, Verdict, metric};
 use inferometer_model::Outcome;
 
 use super::frame::{self, About, section};
@@ -98,14 +98,14 @@ fn verdict_words(summary: &Summary, row: &Row<'_>) -> (String, Vec<Text>) {
 }
 
 fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
-    let ttft = if summary.run.load.is_open() { "ttft_schedule" } else { "ttft" };
-    let latency = |label: &str, metric: &str| {
-        let tail = row.quantity(&format!("{metric}.p99"));
+    let ttft = summary.latency_origin().ttft();
+    let latency = |label: &str, metric: &'static Metric| {
+        let tail = row.quantity(metric.p99());
         let mark = if tail.certified { "" } else { " (not certified)" };
         let detail = tail
             .mean
             .map_or_else(|| NOTHING.to_owned(), |p99| format!("p99 {}{mark}", latency(p99)));
-        card::latency(&format!("{label} mean"), row, &format!("{metric}.mean"), &detail)
+        card::latency(&format!("{label} mean"), row, metric.mean(), &detail)
     };
     let requests = card::requests(
         summary.count(Outcome::Ok),
@@ -114,7 +114,7 @@ fn headline(summary: &Summary, row: &Row<'_>) -> Vec<Card> {
     [
         card::highest_output(std::slice::from_ref(row)),
         latency("TTFT", ttft),
-        latency("TPOT", "tpot"),
+        latency("TPOT", &metric::TPOT),
         Some(requests),
     ]
     .into_iter()

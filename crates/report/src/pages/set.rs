@@ -4,6 +4,7 @@ mod gpus;
 mod tables;
 
 use inferometer_analysis::set::{ConditionSummary, FoundLimit, QuestionKind, SetSummary};
+use inferometer_analysis::{Quantity, metric};
 use inferometer_model::campaign::Dimension;
 
 pub(super) use self::tables::runs;
@@ -109,12 +110,10 @@ fn question(set: &SetSummary) -> String {
 fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let all: Vec<&Row<'_>> = rows.iter().collect();
     // The same as the table below has.
-    let (ttft, ttft_name) = match charts::first_token_metric(&all) {
-        "ttft" => ("ttft.mean", "TTFT mean"),
-        _ => ("ttft_schedule.mean", "TTFT mean from schedule"),
-    };
+    let ttft = charts::first_token_metric(&all);
+    let ttft_name = if *ttft == metric::TTFT { "TTFT mean" } else { "TTFT mean from schedule" };
     let alone = rows.len() == 1;
-    let least = |name: &str, quantity: &str| {
+    let least = |name: &str, quantity: Quantity| {
         let known = rows.iter().filter_map(|row| Some((row, row.value(quantity)?)));
         let (row, _) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
         let label = if alone { name.to_owned() } else { format!("Lowest {name}") };
@@ -137,8 +136,8 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     [
         spot,
         card::highest_output(rows),
-        least(ttft_name, ttft),
-        least("TPOT mean", "tpot.mean"),
+        least(ttft_name, ttft.mean()),
+        least("TPOT mean", metric::TPOT.mean()),
         Some(card::requests(ok, scheduled)),
     ]
     .into_iter()

@@ -5,8 +5,8 @@ mod scaling;
 mod scenario;
 mod tables;
 
-use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{ConditionSummary, SetSummary, SuiteSummary};
+use inferometer_analysis::{Verdict, metric};
 
 use self::tables::{performance, prefill_decode};
 use super::frame::{self, About, section};
@@ -154,7 +154,9 @@ fn headline(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let one_user = |row: &&Row<'_>| row.scenario.and_then(|asked| asked.concurrency) == Some(1);
     let alone = rows.iter().find(one_user).map(|row| ("One user: ", row));
     if let Some((who, row)) = alone.or_else(|| rows.first().map(|row| ("First scenario: ", row))) {
-        for (name, quantity) in [("TTFT mean", "ttft.mean"), ("TPOT mean", "tpot.mean")] {
+        for (name, quantity) in
+            [("TTFT mean", metric::TTFT.mean()), ("TPOT mean", metric::TPOT.mean())]
+        {
             cards.extend(card::latency(&format!("{who}{name}"), row, quantity, &row.name));
         }
     }

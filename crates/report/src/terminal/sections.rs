@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use inferometer_analysis::{
-    Distribution, FailureGroup, Interval, MetricValue, Percentile, Summary, Unit, Verdict,
+    Distribution, FailureGroup, Interval, Metric, MetricValue, Percentile, Summary, Unit, Verdict,
+    metric,
 };
 use inferometer_model::Outcome;
 use inferometer_model::observations::HttpVersion;
@@ -110,7 +111,7 @@ pub(super) fn latencies(summary: &Summary, style: Style) -> String {
         let MetricValue::Distribution(distribution) = value else { continue };
         let is_headline =
             if open { metric.headline.on_open_loop() } else { metric.headline.on_closed_loop() };
-        let shown = is_headline || matches!(metric.name, "ttft" | "icl" | "e2e");
+        let shown = is_headline || [&metric::TTFT, &metric::ICL, &metric::E2E].contains(&metric);
         if !shown {
             continue;
         }
@@ -185,16 +186,17 @@ pub(super) fn throughputs(summary: &Summary, style: Style) -> String {
     for (metric, value) in summary.metrics.iter() {
         let MetricValue::Scalar(scalar) = value else { continue };
         // Who promised nothing need not read that nothing was kept.
-        let is_of_promises = matches!(metric.name, "goodput" | "attainment" | "fluidity");
+        let is_of_promises =
+            [&metric::GOODPUT, &metric::ATTAINMENT, &metric::FLUIDITY].contains(&metric);
         if is_of_promises && summary.request_slos.is_none() {
             continue;
         }
-        let (number, unit) = match (metric.unit, metric.name) {
-            (Unit::Share, _) => {
+        let (number, unit) = match metric.unit {
+            Unit::Share => {
                 let share = percent(scalar.value);
                 (share.trim_end_matches(" %").to_owned(), "%")
             }
-            (_, "concurrency_peak") => (whole(scalar.value), scalar.unit.as_str()),
+            _ if *metric == metric::CONCURRENCY_PEAK => (whole(scalar.value), scalar.unit.as_str()),
             _ => (number(scalar.value), scalar.unit.as_str()),
         };
         if scalar.value.is_some() {
@@ -257,8 +259,9 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
         return String::new();
     }
     let client = &summary.client;
-    let p99 =
-        |name: &str| summary.metrics.distribution(name).and_then(|d| d.percentile(Percentile::P99));
+    let p99 = |metric: &Metric| {
+        summary.metrics.distribution(metric).and_then(|d| d.percentile(Percentile::P99))
+    };
     let milliseconds = |value: Option<f64>| match value {
         Some(value) => format!("{} ms", number(value)),
         None => NOTHING.to_owned(),
@@ -274,10 +277,10 @@ pub(super) fn client(summary: &Summary, style: Style) -> String {
     let line = format!(
         "  {}\n  {stamps}{clock}\n  p99: send lag {}, client lag {}, loop lag at most {}, arrival width {}\n",
         calibrated(summary),
-        milliseconds(p99("send_lag")),
-        milliseconds(p99("client_lag")),
+        milliseconds(p99(&metric::SEND_LAG)),
+        milliseconds(p99(&metric::CLIENT_LAG)),
         milliseconds(client.loop_lag_ms.p99_at_most),
-        milliseconds(p99("arrival_width")),
+        milliseconds(p99(&metric::ARRIVAL_WIDTH)),
     );
     style.paint(Ink::Bold, "client") + "\n" + &line
 }

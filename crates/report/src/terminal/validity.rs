@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use inferometer_analysis::{
     CheckState, Distribution, Interval, Percentile, Statistic, SteadyFigures, SteadyKind, Summary,
+    metric,
 };
 
 use super::sections;
@@ -59,32 +60,27 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
         })
     };
     let intervals = steady.intervals;
-    for (name, title, value, interval) in [
+    for (metric, title, value, interval) in [
         (
-            "request_throughput",
+            &metric::REQUEST_THROUGHPUT,
             "Request throughput",
             steady.request_throughput,
             intervals.request_throughput,
         ),
         (
-            "output_throughput",
+            &metric::OUTPUT_THROUGHPUT,
             "Output throughput",
             steady.output_throughput,
             intervals.output_throughput,
         ),
     ] {
-        if let Some(whole) = summary.metrics.scalar(name) {
+        if let Some(whole) = summary.metrics.scalar(metric) {
             row(title, value, whole.value, &format!("{}{}", whole.unit, doubt(interval)));
         }
     }
-    let (ttft, ttft_title, own) = if summary.run.load.is_open() {
-        ("ttft_schedule", "TTFT from schedule", &steady.ttft_schedule_ms)
-    } else {
-        ("ttft", "TTFT", &steady.ttft_ms)
-    };
-    let pairs = [(ttft, ttft_title, own), ("tpot", "TPOT", &steady.tpot_ms)];
-    for (name, title, own) in pairs {
-        let whole = summary.metrics.distribution(name);
+    for metric in [summary.latency_origin().ttft(), &metric::TPOT] {
+        let Some(own) = steady.distribution(metric) else { continue };
+        let whole = summary.metrics.distribution(metric);
         for percentile in [Percentile::P50, Percentile::P99] {
             // What is not certified here judges nothing.
             let sure = |distribution: &Distribution| {
@@ -93,7 +89,7 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
                     .filter(|_| distribution.is_certified(percentile))
             };
             let interval = own.intervals.of(Statistic::Percentile(percentile));
-            let title = format!("{title} {}", percentile.name());
+            let title = format!("{} {}", metric.title, percentile.name());
             row(&title, sure(own), whole.and_then(sure), &format!("ms{}", doubt(interval)));
         }
     }

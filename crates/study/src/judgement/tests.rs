@@ -1,11 +1,11 @@
 //! Levels judged by hand-made runs.
 
-use inferometer_analysis::Zero;
+use inferometer_analysis::LatencyOrigin;
 
 use super::*;
 
 fn goal(text: &str) -> Goal {
-    Goal::of(&text.parse().unwrap(), Zero::Sent).unwrap()
+    Goal::of(&text.parse().unwrap(), LatencyOrigin::Sent).unwrap()
 }
 
 /// A run with a value and how far its interval reaches to either side.

@@ -3,7 +3,7 @@
 use inferometer_model::Observations;
 
 use crate::promise::Promise;
-use crate::quantity::Zero;
+use crate::quantity::LatencyOrigin;
 
 /// What goodput is judged by, in milliseconds. A request of one token has a TPOT of zero there.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl Goodput {
     /// for. Its latencies count from the sending, whatever ours count from.
     pub(super) fn of(observations: &Observations) -> Option<Self> {
         let slos = observations.manifest.spec.slos.iter();
-        let promises = slos.filter_map(|slo| Promise::of(slo, Zero::Sent).ok());
+        let promises = slos.filter_map(|slo| Promise::of(slo, LatencyOrigin::Sent).ok());
         let limits: Vec<_> = promises
             .filter(Promise::is_per_request)
             .map(|promise| Some((promise, latency(promise.metric.name)?)))

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::prefill::{self, Prefill, State};
 use super::sent;
 use super::{ConditionSummary, PointResult, SuiteRow, SuiteSummary, cached_share, of_points};
-use crate::judge::Severity;
-use crate::judge::{CACHED_SHARE, CACHED_SHARE_GRAVE, Warning, new_prompts};
+use crate::judge::{CACHED_SHARE, CACHED_SHARE_GRAVE, Severity, Warning, new_prompts};
+use crate::metric;
+use crate::quantity::Quantity;
 
 /// A row whose prompts were in the server's prefix cache: they were to be new, or its data had been
 /// sent before.
@@ -54,13 +55,14 @@ pub(super) fn found(
     conditions: &[ConditionSummary],
     results: &[&PointResult],
 ) -> Vec<Contaminated> {
-    let quantity = |row: &SuiteRow, name: &str| row.summary(conditions)?.quantity(name)?.mean;
+    let quantity = |row: &SuiteRow, of: Quantity| row.summary(conditions)?.quantity(of)?.mean;
+    let pp = Quantity::from(&metric::PP);
     let states: Vec<Option<State>> = rows.iter().map(|row| state(campaign, row, results)).collect();
     let prefills: Vec<Option<Prefill>> = rows
         .iter()
         .zip(&states)
         .map(|(row, state)| {
-            let (speed, ttft) = (quantity(row, "pp")?, quantity(row, "ttft.mean")?);
+            let (speed, ttft) = (quantity(row, pp)?, quantity(row, metric::TTFT.mean())?);
             let input_tokens = speed * ttft / 1e3;
             let state = (*state)?;
             let concurrency = users(campaign, row)?;
@@ -83,11 +85,11 @@ pub(super) fn found(
                 suspected: shown.suspected || same_data && cached_share.is_none(),
                 same_data,
                 cached_share,
-                pp: quantity(row, "pp"),
+                pp: quantity(row, pp),
                 pp_cold: shown.cold.and_then(|cold| prefills[cold]).map(|cold| cold.speed),
                 cold: shown.cold.and_then(|cold| u32::try_from(cold).ok()),
-                ttft_ms_mean: quantity(row, "ttft.mean"),
-                ttft_ms_p50: quantity(row, "ttft.p50"),
+                ttft_ms_mean: quantity(row, metric::TTFT.mean()),
+                ttft_ms_p50: quantity(row, metric::TTFT.p50()),
                 sent_before,
             })
         })

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use inferometer_analysis::comparison::{
     Comparison, ComparisonProblem, LayoutSide, Layouts, Margins, Objection, SheetSide, Side, Terms,
 };
-use inferometer_analysis::{Quantity, Zero};
+use inferometer_analysis::{LatencyOrigin, Quantity};
 use inferometer_report::comparison as page;
 use inferometer_report::terminal::Style;
 
@@ -29,11 +29,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
             let mut runs = sides.iter().flat_map(|side| &side.runs);
             let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
             let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
-            Comparison::of(sides, &terms(arguments, Zero::of(is_open), &layouts)?)
+            Comparison::of(sides, &terms(arguments, LatencyOrigin::for_load(is_open), &layouts)?)
         }
         Sides::Sheets(sides) => {
             let layouts: Vec<LayoutSide<'_>> = sides.iter().map(SheetSide::layout).collect();
-            Comparison::of_sheets(sides, &terms(arguments, Zero::Sent, &layouts)?)
+            Comparison::of_sheets(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
         }
     }
     .map_err(refused)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
 
 fn terms(
     arguments: &CompareArguments,
-    zero: Zero,
+    zero: LatencyOrigin,
     sides: &[LayoutSide<'_>],
 ) -> Result<Terms, Failure> {
     let primary = arguments

@@ -75,11 +75,11 @@ pub(super) fn add_hardware(facts: &mut Facts, row: &Row, summary: &Summary) {
 fn add_metrics(facts: &mut Facts, row: &Row, summary: &Summary) {
     // Narratives are about what the client saw.
     for metric in METRICS.iter().filter(|metric| !metric.is_telemetry()) {
-        if let Some(scalar) = summary.metrics.scalar(metric.name) {
+        if let Some(scalar) = summary.metrics.scalar(metric) {
             let added = Added::new(metric.name, scalar.value, "run-numbers");
             row.add(facts, added.within(scalar.interval));
         }
-        let Some(found) = summary.metrics.distribution(metric.name) else { continue };
+        let Some(found) = summary.metrics.distribution(metric) else { continue };
         for statistic in STATISTICS {
             let added = Added::new(metric.name, statistic.stored(found), "run-metrics");
             row.add(facts, added.of(statistic.name()).within(found.intervals.of(statistic)));

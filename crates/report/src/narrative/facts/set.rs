@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use inferometer_analysis::set::{LevelSummary, PointResult, SetSummary};
-use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Summary, Verdict};
+use inferometer_analysis::{METRICS, Percentile, Summary, Verdict};
 use inferometer_model::campaign::Level;
 
 use super::run::{self, CachedShares, STATISTICS};
@@ -223,14 +223,9 @@ fn add_level(facts: &mut Facts, set: &SetSummary, named: &NamedLevel<'_>) {
 fn add_quantities(facts: &mut Facts, row: &Row, level: &LevelSummary, tables: &Tables) {
     // Narratives are about what the client saw.
     for metric in METRICS.iter().filter(|metric| !metric.is_telemetry()) {
-        let statistics = match metric.shape() {
-            Shape::Distribution => STATISTICS.map(Some).to_vec(),
-            Shape::Scalar => vec![None],
-        };
-        for statistic in statistics {
-            let Some(quantity) = Quantity::new(metric, statistic) else { continue };
-            let Some(across) = level.quantity(&quantity.to_string()) else { continue };
-            let statistic = statistic.map(inferometer_analysis::Statistic::name);
+        for quantity in metric.quantities(&STATISTICS) {
+            let Some(across) = level.quantity(quantity) else { continue };
+            let statistic = quantity.statistic().map(inferometer_analysis::Statistic::name);
             let table = tables.of(metric.name, statistic);
             let added = Added::new(metric.name, across.mean, table).within(across.doubt());
             row.add(facts, Added { statistic, ..added });

@@ -1,5 +1,6 @@
 //! What the server took from its prefix cache, and what shows it.
 
+use inferometer_analysis::metric;
 use inferometer_analysis::set::Contaminated;
 use inferometer_model::campaign::Prompts;
 
@@ -76,9 +77,9 @@ fn cache_row(row: &Row<'_>) -> Vec<Cell> {
         },
         share(answers, why),
         share(counters, silent),
-        quantity_cell(row, "ttft.mean"),
-        quantity_cell(row, "ttft.p50"),
-        quantity_cell(row, "pp"),
+        quantity_cell(row, metric::TTFT.mean()),
+        quantity_cell(row, metric::TTFT.p50()),
+        quantity_cell(row, metric::PP.quantity()),
     ]
 }
 

@@ -4,6 +4,7 @@ use super::measure;
 use crate::chart::{Bar, BarGroup, Bars, Chart, Plot, ScaleKind};
 use crate::fmt::number;
 use crate::pages::rows::Row;
+use inferometer_analysis::{Metric, metric};
 
 const LAGS: [&str; 3] = ["send lag p99", "client lag p99", "loop lag p99, at most"];
 
@@ -20,7 +21,7 @@ pub(in crate::pages) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
         })
     };
     let (row, lag, most) = known().max_by(|a, b| a.2.total_cmp(&b.2))?;
-    let tpot = real.iter().filter_map(|row| row.value("tpot.p50")).min_by(f64::total_cmp);
+    let tpot = real.iter().filter_map(|row| row.value(metric::TPOT.p50())).min_by(f64::total_cmp);
     let against = tpot.map_or_else(String::new, |tpot| {
         format!("; the shortest median TPOT is {} ms", number(tpot))
     });
@@ -37,12 +38,12 @@ pub(in crate::pages) fn client_health(rows: &[Row<'_>]) -> Option<Chart> {
 
 /// The worst run of a row: a mean over runs would hide the one that was late.
 fn group(row: &Row<'_>) -> BarGroup {
-    let p99 = |name: &str| {
-        let of_run = |run: &&inferometer_analysis::Summary| run.metrics.distribution(name)?.p99;
+    let p99 = |metric: &Metric| {
+        let of_run = |run: &&inferometer_analysis::Summary| run.metrics.distribution(metric)?.p99;
         row.runs.iter().filter_map(of_run).max_by(f64::total_cmp)
     };
     let loops = row.runs.iter().filter_map(|run| run.client.loop_lag_ms.p99_at_most);
-    let values = [p99("send_lag"), p99("client_lag"), loops.max_by(f64::total_cmp)];
+    let values = [p99(&metric::SEND_LAG), p99(&metric::CLIENT_LAG), loops.max_by(f64::total_cmp)];
     let bars = LAGS.into_iter().zip(values).map(|(series, value)| Bar {
         series: series.to_owned(),
         value,

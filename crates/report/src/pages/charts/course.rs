@@ -1,6 +1,6 @@
 //! A run over time: what the client had in flight, and what the server says of itself.
 
-use inferometer_analysis::{CourseFigure, Summary};
+use inferometer_analysis::{CourseFigure, Metric, Summary, metric};
 
 use super::{id, measure};
 use crate::chart::{Chart, Measure, Plot, ScaleKind, Timeline, TimelinePanel, TimelineSeries};
@@ -122,13 +122,13 @@ fn resampled(
 }
 
 fn finding(summary: &Summary) -> String {
-    let scalar = |name: &str| summary.metrics.scalar(name).and_then(|found| found.value);
+    let scalar = |metric: &Metric| summary.metrics.scalar(metric).and_then(|found| found.value);
     let mut parts = Vec::new();
-    if let Some(mean) = scalar("concurrency_mean") {
+    if let Some(mean) = scalar(&metric::CONCURRENCY_MEAN) {
         parts.push(format!("{} requests were in flight on average", number(mean)));
     }
     // The steps that are drawn are means: none of them is the most.
-    if let Some(peak) = scalar("concurrency_peak") {
+    if let Some(peak) = scalar(&metric::CONCURRENCY_PEAK) {
         let unit = if parts.is_empty() { " requests were in flight" } else { "" };
         parts.push(format!("{}{unit} at most", whole(peak)));
     }

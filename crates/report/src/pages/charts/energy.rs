@@ -5,15 +5,14 @@ use super::levels::{axis_name, behind, lines, measured};
 use crate::chart::{Chart, Plot};
 use crate::fmt::number;
 use crate::pages::rows::Series;
-
-const PER_TOKEN: &str = "energy_per_output_token";
+use inferometer_analysis::metric;
 
 /// What the GPUs draw at each load, and what a token costs. `None` where they did not tell.
 pub(in crate::pages) fn energy(series: &[Series<'_>]) -> Option<Chart> {
     let wanted = [
-        ("GPU power", "gpu_power", "W"),
-        ("Energy per output token", PER_TOKEN, "J/tok"),
-        ("Output tokens per joule", "output_tokens_per_joule", "tok/J"),
+        ("GPU power", metric::GPU_POWER.quantity(), "W"),
+        ("Energy per output token", metric::ENERGY_PER_OUTPUT_TOKEN.quantity(), "J/tok"),
+        ("Output tokens per joule", metric::OUTPUT_TOKENS_PER_JOULE.quantity(), "tok/J"),
     ];
     let lines = lines(series, &wanted)?;
     let several = 1 < series.len();
@@ -29,7 +28,7 @@ pub(in crate::pages) fn energy(series: &[Series<'_>]) -> Option<Chart> {
 
 /// The first level and the last, and whether their doubt tells them apart.
 fn sentence(series: &Series<'_>, named: bool) -> Option<String> {
-    let points = measured(series, PER_TOKEN);
+    let points = measured(series, metric::ENERGY_PER_OUTPUT_TOKEN.quantity());
     let [first, .., last] = points.as_slice() else { return None };
     let head = if named { format!("{}: ", series.name) } else { String::new() };
     let [from, to] = [first.2, last.2].map(|joules| number(joules));

@@ -1,6 +1,7 @@
 //! Throughput and latency against the load.
 
 use inferometer_analysis::set::{Across, LevelSummary};
+use inferometer_analysis::{LatencyOrigin, Quantity, metric};
 use inferometer_model::campaign::Level;
 
 use super::{is_apart, measure, pair};
@@ -15,8 +16,8 @@ const SPAN_OF_LOG: f64 = 8.0;
 /// All requests together, and each user's share.
 pub(in crate::pages) fn throughput(series: &[Series<'_>]) -> Option<Chart> {
     let wanted = [
-        ("Output throughput", "output_throughput", "tok/s"),
-        ("Per user", "per_user_throughput", "tok/s"),
+        ("Output throughput", metric::OUTPUT_THROUGHPUT.quantity(), "tok/s"),
+        ("Per user", metric::PER_USER_THROUGHPUT.quantity(), "tok/s"),
     ];
     let lines = lines(series, &wanted)?;
     let sentences: Vec<String> =
@@ -33,15 +34,16 @@ pub(in crate::pages) fn throughput(series: &[Series<'_>]) -> Option<Chart> {
 /// The slowest of a hundred, at each load.
 pub(in crate::pages) fn latency(series: &[Series<'_>]) -> Option<Chart> {
     let is_rate = axis(series).1 == Kind::Rate;
-    let ttft = if is_rate { "ttft_schedule.p99" } else { "ttft.p99" };
+    let ttft = LatencyOrigin::for_load(is_rate).ttft().p99();
     let title = if is_rate { "TTFT from schedule, p99" } else { "TTFT p99" };
-    let wanted = [(title, ttft, "ms"), ("TPOT p99", "tpot.p99", "ms")];
+    let wanted = [(title, ttft, "ms"), ("TPOT p99", metric::TPOT.p99(), "ms")];
     let lines = lines(series, &wanted)?;
     let several = 1 < series.len();
     let sentences: Vec<String> = series
         .iter()
         .filter_map(|one| {
-            let grown = wanted.iter().filter_map(|(title, name, _)| growth(one, title, name));
+            let grown =
+                wanted.iter().filter_map(|(title, quantity, _)| growth(one, title, *quantity));
             let parts: Vec<String> = grown.collect();
             let head = if several { format!("{}: ", one.name) } else { String::new() };
             (!parts.is_empty()).then(|| format!("{head}{}.", parts.join("; ")))
@@ -61,7 +63,9 @@ pub(in crate::pages) fn mermaid(series: &Series<'_>) -> Option<String> {
     let points: Vec<(String, f64)> = series
         .rows
         .iter()
-        .filter_map(|row| Some((fmt::level(row.level?.level), row.value("output_throughput")?)))
+        .filter_map(|row| {
+            Some((fmt::level(row.level?.level), row.value(metric::OUTPUT_THROUGHPUT.quantity())?))
+        })
         .collect();
     if points.len() < 2 {
         return None;
@@ -100,7 +104,7 @@ pub(super) fn axis_name(series: &[Series<'_>]) -> &'static str {
 }
 
 /// `None` with fewer than two levels that have a place and a value.
-pub(super) fn lines(series: &[Series<'_>], wanted: &[(&str, &str, &str)]) -> Option<Lines> {
+pub(super) fn lines(series: &[Series<'_>], wanted: &[(&str, Quantity, &str)]) -> Option<Lines> {
     let places: Vec<f64> =
         series.iter().flat_map(|one| &one.rows).filter_map(|row| row.place()).collect();
     let (low, high) = (
@@ -110,19 +114,21 @@ pub(super) fn lines(series: &[Series<'_>], wanted: &[(&str, &str, &str)]) -> Opt
     let scale =
         if 0.0 < low && SPAN_OF_LOG <= high / low { ScaleKind::Log } else { ScaleKind::Linear };
     let (label, _, unit) = axis(series);
-    let panels: Vec<LinesPanel> =
-        wanted.iter().filter_map(|(title, name, unit)| panel(series, title, name, unit)).collect();
+    let panels: Vec<LinesPanel> = wanted
+        .iter()
+        .filter_map(|(title, quantity, unit)| panel(series, title, *quantity, unit))
+        .collect();
     let drawn = panels.first()?.series.iter().map(|one| one.points.len()).max()?;
     let x = Measure { scale, ..measure(label, unit, scale) };
     (2 <= drawn).then_some(Lines { x, ticks_at_points: true, panels })
 }
 
-fn panel(series: &[Series<'_>], title: &str, name: &str, unit: &str) -> Option<LinesPanel> {
+fn panel(series: &[Series<'_>], title: &str, quantity: Quantity, unit: &str) -> Option<LinesPanel> {
     let series: Vec<LineSeries> = series
         .iter()
         .map(|one| LineSeries {
             name: one.name.clone(),
-            points: one.rows.iter().filter_map(|row| point(row, name)).collect(),
+            points: one.rows.iter().filter_map(|row| point(row, quantity)).collect(),
         })
         .filter(|one| !one.points.is_empty())
         .collect();
@@ -134,8 +140,8 @@ fn panel(series: &[Series<'_>], title: &str, name: &str, unit: &str) -> Option<L
     })
 }
 
-fn point(row: &Row<'_>, name: &str) -> Option<LinePoint> {
-    let across = row.quantity(name);
+fn point(row: &Row<'_>, quantity: Quantity) -> Option<LinePoint> {
+    let across = row.quantity(quantity);
     let reservation = row.reservation();
     let uncertain = (!across.certified).then(|| UNCERTIFIED.to_owned());
     let notes: Vec<String> = reservation.iter().cloned().chain(uncertain).collect();
@@ -151,11 +157,11 @@ fn point(row: &Row<'_>, name: &str) -> Option<LinePoint> {
 /// A level that was reached, with a number of it.
 pub(super) type Measured = (String, Across, f64);
 
-pub(super) fn measured(series: &Series<'_>, name: &str) -> Vec<Measured> {
+pub(super) fn measured(series: &Series<'_>, quantity: Quantity) -> Vec<Measured> {
     let found = series.rows.iter().filter(|row| row.place().is_some() && row.is_reached());
     found
         .filter_map(|row| {
-            let across = row.quantity(name);
+            let across = row.quantity(quantity);
             let mean = across.mean?;
             Some((level_name(row.level?.level), across, mean))
         })
@@ -164,7 +170,7 @@ pub(super) fn measured(series: &Series<'_>, name: &str) -> Vec<Measured> {
 
 /// How output grows along the levels of one server, as far as the intervals tell levels apart.
 fn rise(series: &Series<'_>, named: bool) -> Option<String> {
-    let points = measured(series, "output_throughput");
+    let points = measured(series, metric::OUTPUT_THROUGHPUT.quantity());
     let [(first, _, from), .., (last, _, to)] = points.as_slice() else { return None };
     let top = points.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
     let shown = |value: f64| number(value);
@@ -217,8 +223,8 @@ fn rise(series: &Series<'_>, named: bool) -> Option<String> {
 }
 
 /// How often the value of the first level fits into that of the last.
-fn growth(series: &Series<'_>, title: &str, name: &str) -> Option<String> {
-    let points = measured(series, name);
+fn growth(series: &Series<'_>, title: &str, quantity: Quantity) -> Option<String> {
+    let points = measured(series, quantity);
     let [first, .., last] = points.as_slice() else { return None };
     let times = if !is_apart(&first.1, &last.1) {
         ", about equal: they differ by no more than their doubt".to_owned()

@@ -1,6 +1,6 @@
 //! What all users together get against what each of them gets.
 
-use inferometer_analysis::{Interval, Summary};
+use inferometer_analysis::{Interval, Summary, metric};
 
 use super::{measure, pair};
 use crate::chart::{Chart, Pareto, ParetoPoint, Plot, ScaleKind};
@@ -60,7 +60,8 @@ fn gpus_used(run: &Summary) -> Option<u32> {
 
 fn point(series: &str, row: &Row<'_>, share: f64) -> Option<ParetoPoint> {
     let reservation = row.reservation();
-    let (speed, total) = (row.quantity("per_user_throughput"), row.quantity("output_throughput"));
+    let (speed, total) =
+        (row.quantity(&metric::PER_USER_THROUGHPUT), row.quantity(&metric::OUTPUT_THROUGHPUT));
     let divided =
         |interval: Option<Interval>| pair(interval).map(|(low, high)| (low / share, high / share));
     Some(ParetoPoint {

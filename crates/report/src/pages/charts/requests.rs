@@ -92,7 +92,7 @@ pub(in crate::pages) fn gaps(summary: &Summary, of: &str) -> Option<Chart> {
         return None;
     }
     let metric = Metric::named(&gaps.metric)?;
-    let found = summary.metrics.distribution(metric.name)?;
+    let found = summary.metrics.distribution(metric)?;
     let (middle, tail) = (found.p50?, found.p99?);
     let total: u64 = gaps.columns.iter().flatten().sum();
     Some(Chart {

@@ -1,21 +1,24 @@
 //! Throughput of all rows side by side.
 
 use inferometer_analysis::set::Across;
+use inferometer_analysis::{Metric, metric};
 
 use super::{is_apart, measure, pair};
 use crate::chart::{Bar, BarGroup, Bars, Chart, Plot, ScaleKind};
 use crate::fmt::{counted, number};
 use crate::pages::rows::Row;
 
-const SERIES: [(&str, &str); 2] =
-    [("output throughput", "output_throughput"), ("busiest second", "peak_output_throughput")];
+static SERIES: [(&str, &Metric); 2] = [
+    ("output throughput", &metric::OUTPUT_THROUGHPUT),
+    ("busiest second", &metric::PEAK_OUTPUT_THROUGHPUT),
+];
 
 /// `None` with fewer than two rows that have a throughput.
 pub(in crate::pages) fn by_scenario(rows: &[Row<'_>], what: &str) -> Option<Chart> {
     let mut known: Vec<Known<'_>> = rows
         .iter()
         .filter_map(|row| {
-            let across = row.quantity("output_throughput");
+            let across = row.quantity(&metric::OUTPUT_THROUGHPUT);
             let mean = across.mean?;
             Some((row.name.as_str(), across, mean))
         })
@@ -64,7 +67,7 @@ fn finding(known: &[Known<'_>]) -> Option<String> {
 
 fn group(row: &Row<'_>) -> BarGroup {
     let reservation = row.reservation();
-    let bar = |(series, quantity): (&str, &str)| {
+    let bar = |(series, quantity): (&str, &'static Metric)| {
         let across = row.quantity(quantity);
         Bar {
             series: series.to_owned(),

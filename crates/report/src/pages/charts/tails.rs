@@ -1,6 +1,8 @@
 //! How latencies are distributed, tail included.
 
-use inferometer_analysis::{DistributionFigure, Metric, Percentile, Summary};
+use inferometer_analysis::{
+    DistributionFigure, LatencyOrigin, Metric, Percentile, Summary, metric,
+};
 use inferometer_model::campaign::Level;
 
 use super::{id, measure};
@@ -16,24 +18,24 @@ pub(in crate::pages) fn first_tokens(rows: &[&Row<'_>], of: &str) -> Option<Char
     tails(rows, first_token_metric(rows), of)
 }
 
-pub(in crate::pages) fn first_token_metric(rows: &[&Row<'_>]) -> &'static str {
+pub(in crate::pages) fn first_token_metric(rows: &[&Row<'_>]) -> &'static Metric {
     let is_open = |row: &&Row<'_>| row.drawn().is_some_and(|run| run.run.load.is_open());
-    if rows.iter().any(is_open) { "ttft_schedule" } else { "ttft" }
+    LatencyOrigin::for_load(rows.iter().any(is_open)).ttft()
 }
 
 /// Gaps between tokens, or between what came at once where tokens cannot be told apart.
 pub(in crate::pages) fn token_gaps(rows: &[&Row<'_>], of: &str) -> Option<Chart> {
-    tails(rows, "itl", of).or_else(|| tails(rows, "icl", of))
+    tails(rows, &metric::ITL, of).or_else(|| tails(rows, &metric::ICL, of))
 }
 
 /// One curve for each row, from the run of it that is drawn.
-fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
-    let named = Metric::named(metric)?;
+fn tails(rows: &[&Row<'_>], metric: &'static Metric, of: &str) -> Option<Chart> {
     let found: Vec<(&Row<'_>, &Summary, &DistributionFigure)> = rows
         .iter()
         .filter_map(|row| {
             let run = row.drawn()?;
-            let figure = run.figures.distributions.iter().find(|found| found.metric == metric)?;
+            let figure =
+                run.figures.distributions.iter().find(|found| found.metric == metric.name)?;
             (!figure.points.is_empty()).then_some((*row, run, figure))
         })
         .collect();
@@ -41,7 +43,7 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
     let (first, last) = (drawn.first()?, drawn.last()?);
     let alone = drawn.len() == 1;
     let curves = drawn.iter().map(|(row, _, found)| Curve {
-        name: if alone { named.title.to_owned() } else { curve_name(row, &drawn) },
+        name: if alone { metric.title.to_owned() } else { curve_name(row, &drawn) },
         n: found.n,
         points: found.points.clone(),
     });
@@ -52,8 +54,8 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
         (false, true) => "; of the first run of each".to_owned(),
     };
     Some(Chart {
-        id: id(of, &format!("{metric}-tail").replace('_', "-")),
-        title: format!("{} distribution", named.title),
+        id: id(of, &format!("{}-tail", metric.name).replace('_', "-")),
+        title: format!("{} distribution", metric.title),
         finding: if alone { of_one(first.1, metric)? } else { of_several(first, last, metric)? },
         n: format!(
             "{}{}{}",
@@ -66,7 +68,7 @@ fn tails(rows: &[&Row<'_>], metric: &str, of: &str) -> Option<Chart> {
             }
         ),
         plot: Plot::Distribution(Distribution {
-            x: measure(named.title, "ms", ScaleKind::Log),
+            x: measure(metric.title, "ms", ScaleKind::Log),
             curves: curves.collect(),
         }),
     })
@@ -106,7 +108,7 @@ fn behind(drawn: &[(&Row<'_>, &Summary, &DistributionFigure)]) -> String {
     }
 }
 
-fn of_one(run: &Summary, metric: &str) -> Option<String> {
+fn of_one(run: &Summary, metric: &Metric) -> Option<String> {
     let found = run.metrics.distribution(metric)?;
     let (middle, tail) = (found.p50?, found.p99?);
     let certain = found.is_certified(Percentile::P99);
@@ -125,7 +127,7 @@ fn of_one(run: &Summary, metric: &str) -> Option<String> {
 
 type Drawn<'a> = (&'a Row<'a>, &'a Summary, &'a DistributionFigure);
 
-fn of_several(first: &Drawn<'_>, last: &Drawn<'_>, metric: &str) -> Option<String> {
+fn of_several(first: &Drawn<'_>, last: &Drawn<'_>, metric: &Metric) -> Option<String> {
     let told = |(row, run, _): &Drawn<'_>| {
         let found = run.metrics.distribution(metric)?;
         Some(format!("{}: median {}, p99 {}", row.name, latency(found.p50?), latency(found.p99?)))

@@ -22,8 +22,10 @@ const STATISTICS: [Statistic; 6] = [
 pub(super) fn latencies(summary: &Summary) -> Table {
     let rows = summary.metrics.iter().filter_map(|(metric, value)| match value {
         MetricValue::Distribution(found) => {
-            let mut cells =
-                vec![Cell { detail: Some(metric.help.to_owned()), ..Cell::text(metric.title) }];
+            let mut cells = vec![Cell {
+                detail: Some(metric.definition.to_owned()),
+                ..Cell::text(metric.title)
+            }];
             cells.extend(STATISTICS.map(|statistic| latency(metric.name, found, statistic)));
             cells.push(Cell::number(count(found.n), found.n as f64));
             Some(cells)
@@ -77,7 +79,8 @@ pub(super) fn numbers(summary: &Summary) -> Table {
                 None => missing("not known from this run alone"),
             };
             let unit = if is_share { "" } else { metric.unit.name() };
-            let name = Cell { detail: Some(metric.help.to_owned()), ..Cell::text(metric.title) };
+            let name =
+                Cell { detail: Some(metric.definition.to_owned()), ..Cell::text(metric.title) };
             Some(vec![name, number, Cell::text(unit), interval])
         }
         MetricValue::Distribution(_) => None,

@@ -1,7 +1,7 @@
 //! The tables of a set: its levels, its quantities across runs, and its runs.
 
 use inferometer_analysis::set::{PointLine, SetSummary};
-use inferometer_analysis::{METRICS, Percentile, Quantity, Shape, Statistic, Unit};
+use inferometer_analysis::{LatencyOrigin, METRICS, Percentile, Quantity, Statistic, Unit, metric};
 use inferometer_model::campaign::Dimension;
 
 use crate::document::{Cell, Column, Table, plain};
@@ -14,8 +14,8 @@ use crate::pages::rows::{Row, Series};
 pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
     let is_rate = set.asked.dimension == Some(Dimension::Rate);
     let several = 1 < series.len();
-    let ttft = if is_rate { "ttft_schedule" } else { "ttft" };
-    let name = if is_rate { "TTFT from schedule" } else { "TTFT" };
+    let ttft = LatencyOrigin::for_load(is_rate).ttft();
+    let name = ttft.title;
     let mut columns = Vec::new();
     if several {
         columns.push(Column::left("Server"));
@@ -34,14 +34,18 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
         ]
         .map(Column::right),
     );
-    let second = if is_rate { "request_throughput" } else { "per_user_throughput" };
+    let second = if is_rate {
+        metric::REQUEST_THROUGHPUT.quantity()
+    } else {
+        metric::PER_USER_THROUGHPUT.quantity()
+    };
     let quantities = [
-        "output_throughput".to_owned(),
-        second.to_owned(),
-        format!("{ttft}.mean"),
-        format!("{ttft}.p99"),
-        "tpot.mean".to_owned(),
-        "tpot.p99".to_owned(),
+        metric::OUTPUT_THROUGHPUT.quantity(),
+        second,
+        ttft.mean(),
+        ttft.p99(),
+        metric::TPOT.mean(),
+        metric::TPOT.p99(),
     ];
     let row = |series: &Series<'_>, row: &Row<'_>| {
         let mut cells = Vec::new();
@@ -49,7 +53,7 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
             cells.push(Cell::text(series.name.clone()));
         }
         cells.extend(head(row));
-        cells.extend(quantities.iter().map(|quantity| quantity_cell(row, quantity)));
+        cells.extend(quantities.iter().map(|quantity| quantity_cell(row, *quantity)));
         cells
     };
     Table {
@@ -68,23 +72,23 @@ pub(super) fn levels(set: &SetSummary, series: &[Series<'_>]) -> Table {
 /// What each level takes in power and energy; `None` where no GPU told its power. A table of its own:
 /// beside throughput and latency it lies beyond the edge of a page.
 pub(super) fn energy(set: &SetSummary, series: &[Series<'_>]) -> Option<Table> {
-    const QUANTITIES: [(&str, &str); 3] = [
-        ("GPU Power (W)", "gpu_power"),
-        ("Energy (J/tok)", "energy_per_output_token"),
-        ("Output tokens per joule", "output_tokens_per_joule"),
+    let quantities = [
+        ("GPU Power (W)", metric::GPU_POWER.quantity()),
+        ("Energy (J/tok)", metric::ENERGY_PER_OUTPUT_TOKEN.quantity()),
+        ("Output tokens per joule", metric::OUTPUT_TOKENS_PER_JOULE.quantity()),
     ];
     let mut rows = series.iter().flat_map(|one| &one.rows);
-    if !rows.any(|row| row.value("gpu_power").is_some()) {
+    if !rows.any(|row| row.value(metric::GPU_POWER.quantity()).is_some()) {
         return None;
     }
     let is_rate = set.asked.dimension == Some(Dimension::Rate);
     let level = if is_rate { "Asked rate (req/s)" } else { "Concurrency" };
     let several = 1 < series.len();
     let server = several.then(|| Column::left("Server"));
-    let titles = QUANTITIES.map(|(title, _)| title);
+    let titles = quantities.map(|(title, _)| title);
     let row = |one: &Series<'_>, row: &Row<'_>| -> Vec<Cell> {
         let server = several.then(|| Cell::text(one.name.clone()));
-        let told = QUANTITIES.iter().map(|(_, name)| quantity_cell(row, name));
+        let told = quantities.iter().map(|(_, quantity)| quantity_cell(row, *quantity));
         server.into_iter().chain(head(row).into_iter().take(1)).chain(told).collect()
     };
     let row = &row;
@@ -135,11 +139,7 @@ const STATISTICS: [Statistic; 3] = [
 pub(super) fn across(row: &Row<'_>) -> Table {
     let mut rows = Vec::new();
     for metric in METRICS {
-        let statistics = match metric.shape() {
-            Shape::Distribution => STATISTICS.map(Some).to_vec(),
-            Shape::Scalar => vec![None],
-        };
-        for quantity in statistics.into_iter().filter_map(|one| Quantity::new(metric, one)) {
+        for quantity in metric.quantities(&STATISTICS) {
             rows.extend(across_row(row, &quantity));
         }
     }
@@ -155,7 +155,7 @@ pub(super) fn across(row: &Row<'_>) -> Table {
 
 /// `None` where no run has a value: it needs no line of dashes.
 fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
-    let found = row.quantity(&quantity.to_string());
+    let found = row.quantity(*quantity);
     let metric = quantity.metric();
     let mean = found.mean?;
     let shown = |value: Option<f64>| match value {
@@ -168,7 +168,7 @@ fn across_row(row: &Row<'_>, quantity: &Quantity) -> Option<Vec<Cell>> {
     let extremes = found.extremes();
     Some(vec![
         Cell::text(title.trim_end()),
-        Cell { text: printed(metric.name, mean), ..quantity_cell(row, &quantity.to_string()) },
+        Cell { text: printed(metric.name, mean), ..quantity_cell(row, *quantity) },
         Cell::text(if is_share { "" } else { metric.unit.name() }),
         found.doubt().map_or_else(
             || missing("too few values to give one"),

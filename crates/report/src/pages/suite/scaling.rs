@@ -1,5 +1,6 @@
 //! How the server bears more users at once.
 
+use inferometer_analysis::metric;
 use inferometer_analysis::set::{ConditionSummary, Finding, Peak, SetSummary, SweetSpot};
 use inferometer_model::campaign::{Level, Prompts};
 
@@ -125,7 +126,8 @@ fn peak(peak: &Peak) -> String {
     let sure = peak.same_share.map_or_else(String::new, |share| {
         format!("; highest in {} of resampled sets", percent(share))
     });
-    let unit = if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" };
+    let unit =
+        if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" };
     format!("{} ({} {unit}{sure})", level_name(peak.level), number(peak.throughput.value))
 }
 
@@ -146,7 +148,8 @@ pub(super) fn cards(set: &SetSummary, rows: &[Row<'_>]) -> Vec<Card> {
     let peak = found.peak.found().map(|peak| Card {
         label: "Peak of the scaling levels".to_owned(),
         value: number(peak.throughput.value),
-        unit: if peak.quantity == "request_throughput" { "requests/s" } else { "tok/s" }.to_owned(),
+        unit: if peak.quantity == metric::REQUEST_THROUGHPUT.name { "requests/s" } else { "tok/s" }
+            .to_owned(),
         detail: format!("at {}", level_name(peak.level)),
         doubt: reserved(&own, peak.level),
     });
@@ -166,10 +169,10 @@ fn table(rows: &[&Row<'_>]) -> Table {
     let line = |row: &&Row<'_>| -> Vec<Cell> {
         vec![
             level(row),
-            quantity_cell(row, "output_throughput"),
-            quantity_cell(row, "per_user_throughput"),
-            quantity_cell(row, "ttft.p99"),
-            quantity_cell(row, "tpot.p99"),
+            quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
+            quantity_cell(row, metric::PER_USER_THROUGHPUT.quantity()),
+            quantity_cell(row, metric::TTFT.p99()),
+            quantity_cell(row, metric::TPOT.p99()),
         ]
     };
     Table {

@@ -1,6 +1,6 @@
 //! One scenario: what it is for, its key metrics, what they mean, and its charts.
 
-use inferometer_analysis::{ServerSide, Summary};
+use inferometer_analysis::{Metric, Quantity, ServerSide, Summary, metric};
 
 use crate::chart::Chart;
 use crate::document::{Block, Section, Span, Text, plain};
@@ -49,11 +49,11 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
     );
     let concurrency = asked.and_then(|asked| asked.concurrency);
     let requests = asked.and_then(|asked| asked.requests);
-    let value = |name: &str| number(row.value(name));
-    let three = |metric: &str| {
-        ["mean", "p50", "p99"].map(|statistic| value(&format!("{metric}.{statistic}"))).join(" / ")
+    let value = |quantity: Quantity| number(row.value(quantity));
+    let three = |metric: &'static Metric| {
+        [metric.mean(), metric.p50(), metric.p99()].map(value).join(" / ")
     };
-    let output_throughput = row.quantity("output_throughput");
+    let output_throughput = row.quantity(metric::OUTPUT_THROUGHPUT.quantity());
     let tally = row.tally();
     let mut lines = vec![
         format!("Input/Output: {input} / {output} tokens"),
@@ -68,15 +68,27 @@ fn key_metrics(row: &Row<'_>) -> Vec<Text> {
         format!("Prompts: {}{}", requests.map_or_else(|| count(tally.scheduled), count), runs(row)),
         format!(
             "Output throughput: {} tok/s (peak {}){}",
-            value("output_throughput"),
-            value("peak_output_throughput"),
+            value(metric::OUTPUT_THROUGHPUT.quantity()),
+            value(metric::PEAK_OUTPUT_THROUGHPUT.quantity()),
             after(&uncertainty(&output_throughput)),
         ),
-        format!("TTFT mean/median/p99: {} ms{}", three("ttft"), uncertain(row, "ttft")),
-        format!("TPOT mean/median/p99: {} ms{}", three("tpot"), uncertain(row, "tpot")),
-        format!("ITL mean/median/p99: {} ms{}", three("itl"), uncertain(row, "itl")),
-        format!("E2E mean/median/p99: {} ms{}", three("e2e"), uncertain(row, "e2e")),
-        format!("PP/TG (derived): {} / {} tok/s", value("pp"), value("tg")),
+        format!(
+            "TTFT mean/median/p99: {} ms{}",
+            three(&metric::TTFT),
+            uncertain(row, &metric::TTFT)
+        ),
+        format!(
+            "TPOT mean/median/p99: {} ms{}",
+            three(&metric::TPOT),
+            uncertain(row, &metric::TPOT)
+        ),
+        format!("ITL mean/median/p99: {} ms{}", three(&metric::ITL), uncertain(row, &metric::ITL)),
+        format!("E2E mean/median/p99: {} ms{}", three(&metric::E2E), uncertain(row, &metric::E2E)),
+        format!(
+            "PP/TG (derived): {} / {} tok/s",
+            value(metric::PP.quantity()),
+            value(metric::TG.quantity())
+        ),
     ];
     lines.extend(server(row));
     if tally.ok != tally.scheduled {
@@ -104,8 +116,8 @@ fn after(words: &str) -> String {
 }
 
 /// A p99 of few requests is marked.
-fn uncertain(row: &Row<'_>, metric: &str) -> String {
-    let across = row.quantity(&format!("{metric}.p99"));
+fn uncertain(row: &Row<'_>, metric: &'static Metric) -> String {
+    let across = row.quantity(metric.p99());
     if across.certified || across.mean.is_none() {
         return String::new();
     }
@@ -147,7 +159,7 @@ fn figures(row: &Row<'_>, run: &Summary) -> Vec<Block> {
         (waited.is_some_and(|waiting| 0.0 < waiting.max), charts::course(run, &id)),
         (false, charts::gpus(run, &id)),
         (false, charts::requests(run, &id)),
-        (has_tail(row, "itl"), charts::gaps(run, &id)),
+        (has_tail(row, &metric::ITL), charts::gaps(run, &id)),
     ];
     let drawn = charts.into_iter().filter_map(|(is_telling, chart)| Some((is_telling, chart?)));
     let (open, folded): (Vec<_>, Vec<_>) = drawn.partition(|(is_telling, _)| *is_telling);
@@ -169,7 +181,8 @@ fn named(n: &str, row: &Row<'_>) -> String {
     if n.ends_with(&which) { n.to_owned() } else { format!("{n}{which}") }
 }
 
-fn has_tail(row: &Row<'_>, metric: &str) -> bool {
-    let value = |statistic: &str| row.value(&format!("{metric}.{statistic}"));
-    value("p50").zip(value("p99")).is_some_and(|(middle, tail)| TELLING * middle <= tail)
+fn has_tail(row: &Row<'_>, metric: &'static Metric) -> bool {
+    row.value(metric.p50())
+        .zip(row.value(metric.p99()))
+        .is_some_and(|(middle, tail)| TELLING * middle <= tail)
 }

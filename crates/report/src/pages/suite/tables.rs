@@ -5,6 +5,7 @@ use crate::fmt::count;
 use crate::pages::cells::{known, missing, quantity_cell};
 use crate::pages::charts;
 use crate::pages::rows::Row;
+use inferometer_analysis::metric;
 
 const AS_DATA: &str = "the data says it, request by request";
 
@@ -46,10 +47,10 @@ fn performance_row(row: &Row<'_>) -> Vec<Cell> {
         length(asked.and_then(|asked| asked.input_tokens.as_ref())),
         length(asked.and_then(|asked| asked.output_tokens.as_ref())),
         concurrency(row),
-        quantity_cell(row, "output_throughput"),
-        quantity_cell(row, "ttft.mean"),
-        quantity_cell(row, "tpot.mean"),
-        quantity_cell(row, "tpot.p99"),
+        quantity_cell(row, metric::OUTPUT_THROUGHPUT.quantity()),
+        quantity_cell(row, metric::TTFT.mean()),
+        quantity_cell(row, metric::TPOT.mean()),
+        quantity_cell(row, metric::TPOT.p99()),
     ]
 }
 
@@ -82,7 +83,13 @@ pub(super) fn prefill_decode(rows: &[Row<'_>]) -> Vec<Block> {
         ],
         rows: rows
             .iter()
-            .map(|row| vec![name(row), quantity_cell(row, "pp"), quantity_cell(row, "tg")])
+            .map(|row| {
+                vec![
+                    name(row),
+                    quantity_cell(row, metric::PP.quantity()),
+                    quantity_cell(row, metric::TG.quantity()),
+                ]
+            })
             .collect(),
         notes: Vec::new(),
     };

@@ -1,6 +1,7 @@
 //! Throughput and latency against the load, drawn in characters.
 
 use inferometer_analysis::set::{ConditionSummary, LevelSummary};
+use inferometer_analysis::{LatencyOrigin, Quantity, metric};
 
 use super::levels::{is_open, titled};
 use crate::fmt::{level, number};
@@ -13,8 +14,8 @@ const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 /// Empty with fewer than two levels that have a throughput.
 pub(super) fn bars(condition: &ConditionSummary, name: Option<&str>, style: Style) -> String {
     let open = is_open(condition);
-    let ttft = if open { "ttft_schedule.p99" } else { "ttft.p99" };
-    let throughput = Axis::of(&condition.levels, "output_throughput");
+    let ttft = LatencyOrigin::for_load(open).ttft().p99();
+    let throughput = Axis::of(&condition.levels, metric::OUTPUT_THROUGHPUT.quantity());
     let latency = Axis::of(&condition.levels, ttft);
     if throughput.drawn() < 2 {
         return String::new();
@@ -54,7 +55,7 @@ struct Axis {
 }
 
 impl Axis {
-    fn of(levels: &[LevelSummary], quantity: &str) -> Self {
+    fn of(levels: &[LevelSummary], quantity: Quantity) -> Self {
         let value = |level: &LevelSummary| level.quantity(quantity).and_then(|found| found.mean);
         let values: Vec<Option<f64>> = levels.iter().map(value).collect();
         let most = values.iter().flatten().copied().fold(0.0, f64::max);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use inferometer_analysis::metric;
 use inferometer_analysis::set::{
     ConditionSummary, Finding, Findings, FoundLimit, Knee, Model, Peak, Saturation, Scalability,
     SetSummary, SweetSpot,
@@ -248,7 +249,7 @@ fn again(share: Option<f64>, word: &str) -> String {
 
 fn unit(quantity: &str) -> &'static str {
     match quantity {
-        "request_throughput" => "requests/s",
+        name if name == metric::REQUEST_THROUGHPUT.name => "requests/s",
         _ => "output tok/s",
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of a sweep: one line for each level.
 
-use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
+use inferometer_analysis::{LatencyOrigin, Metric, Verdict, metric};
 
 use crate::escape::terminal;
 use crate::fmt::{across, count, marked_mean, mean, percent, percentile};
@@ -55,18 +55,18 @@ pub(super) fn width(table: &Table) -> usize {
 
 fn throughput_row(level: &LevelSummary, open: bool) -> Vec<String> {
     let tally = &level.requests;
-    let throughput = level.quantity("output_throughput");
+    let throughput = level.quantity(metric::OUTPUT_THROUGHPUT.quantity());
     vec![
         crate::fmt::level(level.level),
         count(level.points.len() as u64),
         format!("{}/{}", count(tally.ok), count(tally.failed)),
-        across(level.quantity("request_throughput")),
+        across(level.quantity(metric::REQUEST_THROUGHPUT.quantity())),
         across(throughput),
         percent(throughput.and_then(|found| found.cov)),
         if open {
             percent(level.served.map(|served| served.share.min(1.0)))
         } else {
-            across(level.quantity("per_user_throughput"))
+            across(level.quantity(metric::PER_USER_THROUGHPUT.quantity()))
         },
         marks(level).join(", "),
     ]
@@ -95,16 +95,17 @@ fn latency_table(
     of_percentile: Cell,
 ) -> Table {
     let open = is_open(condition);
-    let (ttft, e2e) = if open { ("ttft_schedule", "e2e_schedule") } else { ("ttft", "e2e") };
+    let origin = LatencyOrigin::for_load(open);
+    let (ttft, e2e) = (origin.ttft(), origin.e2e());
     let row = |level: &LevelSummary| {
-        let mean = |metric: &str| of_mean(level.quantity(&format!("{metric}.mean")));
-        let p99 = |metric: &str| of_percentile(level.quantity(&format!("{metric}.p99")));
+        let mean = |metric: &'static Metric| of_mean(level.quantity(metric.mean()));
+        let p99 = |metric: &'static Metric| of_percentile(level.quantity(metric.p99()));
         vec![
             crate::fmt::level(level.level),
             mean(ttft),
             p99(ttft),
-            mean("tpot"),
-            p99("tpot"),
+            mean(&metric::TPOT),
+            p99(&metric::TPOT),
             mean(e2e),
         ]
     };
@@ -192,7 +193,8 @@ fn legend(levels: &[LevelSummary]) -> Vec<String> {
 
 /// What ± means here.
 pub(super) fn doubt_remark(levels: &[LevelSummary]) -> String {
-    let throughputs = || levels.iter().filter_map(|level| level.quantity("request_throughput"));
+    let throughputs =
+        || levels.iter().filter_map(|level| level.quantity(metric::REQUEST_THROUGHPUT.quantity()));
     let between = throughputs().any(|found| found.interval.is_some());
     let within = throughputs().any(|found| found.interval.is_none() && found.within.is_some());
     let mean = throughputs().any(|found| found.mean.is_some() && found.doubt().is_none());

@@ -1,7 +1,7 @@
 //! The table of repeated runs: one line for each number that people publish.
 
 use inferometer_analysis::set::{Across, ConditionSummary, LevelSummary};
-use inferometer_analysis::{METRICS, Metric, Shape, Unit};
+use inferometer_analysis::{METRICS, Metric, Percentile, Quantity, Shape, Statistic, Unit};
 
 use super::levels::{doubt_remark, is_open, titled};
 use crate::fmt::{count, number, percent, percentile, with_interval};
@@ -26,7 +26,7 @@ fn table(level: &LevelSummary, open: bool, name: Option<&str>) -> Table {
         .iter()
         .flat_map(|metric| rows_of(metric, open))
         .filter_map(|(label, unit, quantity)| {
-            let found = level.quantity(&quantity).filter(|found| found.mean.is_some())?;
+            let found = level.quantity(quantity).filter(|found| found.mean.is_some())?;
             Some(row(&label, unit, found))
         })
         .collect();
@@ -51,15 +51,23 @@ fn table(level: &LevelSummary, open: bool, name: Option<&str>) -> Table {
 }
 
 /// Label, unit and quantity of the lines that a metric has.
-fn rows_of(metric: &Metric, open: bool) -> Vec<(String, Unit, String)> {
+const STATISTICS: [Statistic; 5] = [
+    Statistic::Mean,
+    Statistic::Percentile(Percentile::P50),
+    Statistic::Percentile(Percentile::P99),
+    Statistic::Percentile(Percentile::P999),
+    Statistic::Max,
+];
+
+fn rows_of(metric: &'static Metric, open: bool) -> Vec<(String, Unit, Quantity)> {
     let is_headline =
         if open { metric.headline.on_open_loop() } else { metric.headline.on_closed_loop() };
     match metric.shape() {
-        Shape::Scalar => vec![(metric.title.to_owned(), metric.unit, metric.name.to_owned())],
-        Shape::Distribution if is_headline => ["mean", "p50", "p99", "p99.9", "max"]
+        Shape::Scalar => vec![(metric.title.to_owned(), metric.unit, metric.quantity())],
+        Shape::Distribution if is_headline => STATISTICS
             .map(|statistic| {
-                let label = format!("{} {statistic}", metric.title);
-                (label, metric.unit, format!("{}.{statistic}", metric.name))
+                let label = format!("{} {}", metric.title, statistic.name());
+                (label, metric.unit, metric.at(statistic))
             })
             .to_vec(),
         Shape::Distribution => Vec::new(),

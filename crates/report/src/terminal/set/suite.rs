@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use inferometer_analysis::Verdict;
 use inferometer_analysis::set::{Contaminated, LevelSummary, SetSummary, SuiteRow, SuiteSummary};
+use inferometer_analysis::{Quantity, Verdict, metric};
 use inferometer_model::campaign::{Dimension, Prompts};
 
 use super::levels::{Cell, DOUBT_ELSEWHERE, doubt_remark, throughputs, width};
@@ -100,15 +100,15 @@ fn performance(set: &SetSummary, suite: &SuiteSummary) -> Table {
 fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: Cell) -> Table {
     let row = |row: &SuiteRow| {
         let level = row.summary(&set.conditions);
-        let of = |name: &str| level.and_then(|level| level.quantity(name));
+        let of = |quantity: Quantity| level.and_then(|level| level.quantity(quantity));
         vec![
             name(row),
             row.concurrency.map_or_else(|| NOTHING.to_owned(), |users| count(users.into())),
             level.map_or_else(|| NOTHING.to_owned(), |level| count(level.requests.ok)),
-            mean(of("output_throughput")),
-            mean(of("ttft.mean")),
-            mean(of("tpot.mean")),
-            tail(of("tpot.p99")),
+            mean(of(metric::OUTPUT_THROUGHPUT.quantity())),
+            mean(of(metric::TTFT.mean())),
+            mean(of(metric::TPOT.mean())),
+            tail(of(metric::TPOT.p99())),
             mark(level).to_owned(),
         ]
     };
@@ -116,7 +116,9 @@ fn performance_table(set: &SetSummary, suite: &SuiteSummary, mean: Cell, tail: C
         suite.rows.iter().filter_map(|row| row.summary(&set.conditions)).cloned().collect();
     let mut remarks = vec![doubt_remark(&levels)];
     let uncertain = |level: &LevelSummary| {
-        level.quantity("tpot.p99").is_some_and(|found| found.mean.is_some() && !found.certified)
+        level
+            .quantity(metric::TPOT.p99())
+            .is_some_and(|found| found.mean.is_some() && !found.certified)
     };
     if levels.iter().any(uncertain) {
         remarks.push("~ too few samples in a run to certify this percentile".to_owned());
@@ -144,7 +146,7 @@ fn speeds(set: &SetSummary, suite: &SuiteSummary) -> Table {
 fn speed_table(set: &SetSummary, suite: &SuiteSummary, cell: Cell) -> Table {
     let row = |(place, row): (usize, &SuiteRow)| {
         let level = row.summary(&set.conditions);
-        let of = |name: &str| cell(level.and_then(|level| level.quantity(name)));
+        let of = |quantity: Quantity| cell(level.and_then(|level| level.quantity(quantity)));
         let length = |lengths: &Option<String>| {
             lengths.as_deref().map_or_else(|| NOTHING.to_owned(), |text| terminal_line(text, 14))
         };
@@ -157,8 +159,8 @@ fn speed_table(set: &SetSummary, suite: &SuiteSummary, cell: Cell) -> Table {
             name(row),
             length(&row.input_tokens),
             length(&row.output_tokens),
-            of("pp"),
-            of("tg"),
+            of(metric::PP.quantity()),
+            of(metric::TG.quantity()),
             cached,
         ]
     };

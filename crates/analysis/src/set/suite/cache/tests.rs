@@ -171,7 +171,7 @@ fn played(prompts: Prompts, change: impl Fn(usize, &mut Summary)) -> SetSummary 
 
 fn column(set: &SetSummary, quantity: &str, decimals: usize) -> Vec<String> {
     let suite = set.suite.as_ref().unwrap();
-    let figure = |row: &SuiteRow| row.summary(&set.conditions)?.quantity(quantity)?.mean;
+    let figure = |row: &SuiteRow| row.summary(&set.conditions)?.quantities.get(quantity)?.mean;
     suite.rows.iter().map(|row| format!("{:.decimals$}", figure(row).unwrap())).collect()
 }
 

@@ -1,7 +1,7 @@
 //! One row of a page, with what is known of it besides its numbers.
 
 use inferometer_analysis::set::SetSummary;
-use inferometer_analysis::{Percentile, Summary, Verdict};
+use inferometer_analysis::{Metric, Percentile, Quantity, Summary, Verdict, metric};
 use inferometer_model::Outcome;
 
 use crate::narrative::Facts;
@@ -54,7 +54,8 @@ pub(in crate::narrative::findings) enum Overload {
 
 impl Row {
     pub(super) fn of_level(named: &NamedLevel<'_>) -> Self {
-        let certified = |name: &str| named.level.quantity(name).map(|across| across.certified);
+        let certified =
+            |quantity: Quantity| named.level.quantity(quantity).map(|across| across.certified);
         let every: Vec<&Summary> = named.runs.iter().chain(&named.invalid).copied().collect();
         let behind = named.level.is_saturated().then_some(Overload::Behind);
         let own = Self::of_runs(&every);
@@ -64,21 +65,21 @@ impl Row {
             verdict: Some(named.level.verdict),
             standing: named.standing,
             overload: own.overload.or(behind),
-            certified: certified("ttft.p99").or_else(|| certified("tpot.p99")),
-            tpot_certified: certified("tpot.p99"),
+            certified: certified(metric::TTFT.p99()).or_else(|| certified(metric::TPOT.p99())),
+            tpot_certified: certified(metric::TPOT.p99()),
             ..own
         }
     }
 
     pub(super) fn of_run(summary: &Summary, concurrency: Option<u32>) -> Self {
-        let certified = |metric: &str| {
+        let certified = |metric: &Metric| {
             let found = summary.metrics.distribution(metric).filter(|found| 0 < found.n)?;
             Some(found.is_certified(Percentile::P99))
         };
         Self {
             verdict: Some(summary.verdict),
-            certified: certified("ttft"),
-            tpot_certified: certified("tpot"),
+            certified: certified(&metric::TTFT),
+            tpot_certified: certified(&metric::TPOT),
             concurrency,
             ..Self::of_runs(&[summary])
         }

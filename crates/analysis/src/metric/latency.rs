@@ -1,0 +1,254 @@
+//! The latencies: distributions of milliseconds.
+
+use super::{
+    AIPERF, Better, GENAI_PERF, GUIDELLM, Headline, INFERENCE_PERF, Metric, Missing, NOTHING_SENT,
+    Source, Unit, VLLM,
+};
+
+/// What most latencies have in common.
+const LATENCY: Metric = Metric {
+    name: "",
+    title: "",
+    definition: "",
+    unit: Unit::Milliseconds,
+    better: Better::Lower,
+    headline: Headline::Never,
+    formula: "",
+    null_when: "",
+    interval: "one value per request, in the order of time; the interval of the mean \
+        and of each percentile comes from blocks of consecutive requests, because neighbours share \
+        the server's state and tell less than independent ones would",
+    elsewhere: &[],
+    source: Source::Scalar(|_| Err(NO_OUTPUT)),
+};
+
+const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
+    blocks: thousands of gaps from a few answers are few facts";
+
+const NO_OUTPUT: Missing = Missing("no ok answer carried output");
+const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
+
+/// TTFT.
+pub static TTFT: Metric = Metric {
+    name: "ttft",
+    title: "TTFT",
+    definition: "time to first token: first output event − sent",
+    headline: Headline::ClosedLoop,
+    formula: "first output event − sent, where output is text, reasoning, a tool call or a \
+            marked token, never a role-only delta or a usage chunk",
+    null_when: "no ok answer carried output, or answers are not streamed",
+    elsewhere: &[
+        (
+            VLLM,
+            "to the first chunk with choices, so an empty role delta counts as the first \
+                 token; the clock starts after the concurrency limit let the request go, and \
+                 before its body is encoded and a connection is made",
+        ),
+        (AIPERF, "to the first response with content, from the start of the request"),
+        (GENAI_PERF, "passes over first responses without content, too"),
+        (INFERENCE_PERF, "to the first output that is not empty, from sending"),
+        (GUIDELLM, "to the first token, from the start of the request"),
+    ],
+    source: Source::Distribution(|m| &m.ttft, NO_OUTPUT),
+    ..LATENCY
+};
+
+/// TTFT from schedule.
+pub static TTFT_SCHEDULE: Metric = Metric {
+    name: "ttft_schedule",
+    title: "TTFT from schedule",
+    definition: "first output event − intended: waiting in the client counts",
+    headline: Headline::OpenLoop,
+    formula: "first output event − intended, the moment at which the plan wanted it to leave",
+    null_when: "no ok answer carried output, or answers are not streamed",
+    elsewhere: &[
+        (VLLM, "has none: what a request waits for the concurrency limit is in no latency"),
+        (GUIDELLM, "has none; the wait before sending is its request_dispatch_delay"),
+    ],
+    source: Source::Distribution(|m| &m.ttft_schedule, NO_OUTPUT),
+    ..LATENCY
+};
+
+/// TTFC.
+pub static TTFC: Metric = Metric {
+    name: "ttfc",
+    title: "TTFC",
+    definition: "time to first content: first event with answer text − sent",
+    formula: "first event with answer text − sent: behind TTFT where a model reasons first",
+    null_when: "no ok answer carried content",
+    elsewhere: &[
+        (AIPERF, "calls it time to first output token (TTFO)"),
+        (GUIDELLM, "calls it time to first output token (TTFOT)"),
+    ],
+    source: Source::Distribution(|m| &m.ttfc, Missing("no ok answer carried content")),
+    ..LATENCY
+};
+
+/// ICL.
+pub static ICL: Metric = Metric {
+    name: "icl",
+    title: "ICL",
+    definition: "inter-chunk latency: gaps between consecutive arrivals, pooled over requests",
+    formula: "gaps between consecutive arrivals of a request, of all requests in one pool; \
+            events that came in one read are one arrival",
+    null_when: "no ok answer came in more than one arrival",
+    interval: OF_GAPS,
+    elsewhere: &[
+        (VLLM, "calls the gaps between chunks ITL"),
+        (AIPERF, "has the same name for the gaps between responses with content"),
+    ],
+    source: Source::Distribution(|m| &m.icl, NO_GAPS),
+    ..LATENCY
+};
+
+/// ITL.
+pub static ITL: Metric = Metric {
+    name: "itl",
+    title: "ITL",
+    definition: "inter-token latency: the same gaps per token, k of gap/k for an arrival of k",
+    headline: Headline::Always,
+    formula: "the gaps of ICL per token: an arrival of k tokens gives k gaps of gap / k",
+    null_when: "no ok answer came in more than one arrival, or the server does not say how \
+            many tokens each event carries",
+    interval: OF_GAPS,
+    elsewhere: &[
+        (
+            VLLM,
+            "gaps between chunks, whatever they carry: ICL here. Chunks of several tokens \
+                 (speculative decoding, a stream interval) make it too large",
+        ),
+        (
+            AIPERF,
+            "one mean per request, (latency − TTFT) / (tokens − 1): TPOT here. Its percentiles \
+                 are over requests, so a stall inside one answer does not show",
+        ),
+        (GENAI_PERF, "one mean per request that leaves the TTFT out, as AIPerf has it"),
+        (GUIDELLM, "one mean per request without the first token: TPOT here"),
+        (INFERENCE_PERF, "the time between tokens within a request, as here"),
+    ],
+    source: Source::Distribution(|m| &m.itl, NO_GAPS),
+    ..LATENCY
+};
+
+/// TPOT.
+pub static TPOT: Metric = Metric {
+    name: "tpot",
+    title: "TPOT",
+    definition: "time per output token: (last arrival − first) / tokens after the first arrival",
+    headline: Headline::Always,
+    formula: "(last arrival − first arrival) / (n − k₁) of a request with n tokens, k₁ of \
+            them in its first arrival",
+    null_when: "no ok answer has tokens after its first arrival",
+    elsewhere: &[
+        (
+            VLLM,
+            "(E2EL − TTFT) / (n − 1), as if the first chunk held one token; on chat the end is \
+                 the last message of any kind, so a late usage chunk makes every token slower",
+        ),
+        (AIPERF, "calls it inter token latency, with n − 1"),
+        (INFERENCE_PERF, "(latency − TTFT) / (n − 1), n by its own tokenizer unless told"),
+        (GUIDELLM, "its time per output token counts the first token, too; its ITL does not"),
+    ],
+    source: Source::Distribution(
+        |m| &m.tpot,
+        Missing("no ok answer has tokens after its first arrival"),
+    ),
+    ..LATENCY
+};
+
+/// E2E.
+pub static E2E: Metric = Metric {
+    name: "e2e",
+    title: "E2E",
+    definition: "end to end: last output event − sent",
+    headline: Headline::ClosedLoop,
+    formula: "last output event − sent",
+    null_when: "no ok answer carried output",
+    elsewhere: &[
+        (
+            VLLM,
+            "E2EL: to the last chunk of a completion, but on chat to the last message of any \
+                 kind, mostly the usage chunk; not printed unless asked for",
+        ),
+        (AIPERF, "request latency: to the last response with content"),
+        (GUIDELLM, "request latency, in seconds"),
+        (INFERENCE_PERF, "time per request, in seconds: to its completion"),
+    ],
+    source: Source::Distribution(|m| &m.e2e, NO_OUTPUT),
+    ..LATENCY
+};
+
+/// E2E from schedule.
+pub static E2E_SCHEDULE: Metric = Metric {
+    name: "e2e_schedule",
+    title: "E2E from schedule",
+    definition: "last output event − intended: waiting in the client counts",
+    headline: Headline::OpenLoop,
+    formula: "last output event − intended",
+    null_when: "no ok answer carried output",
+    elsewhere: &[
+        (GUIDELLM, "request_scheduled_latency: from the targeted start to the end"),
+        (AIPERF, "effective latency: from the issue of its credit to the end"),
+        (VLLM, "none in the tables; newer versions can add the queue in the client"),
+    ],
+    source: Source::Distribution(|m| &m.e2e_schedule, NO_OUTPUT),
+    ..LATENCY
+};
+
+/// Client queue.
+pub static CLIENT_QUEUE: Metric = Metric {
+    name: "client_queue",
+    title: "Client queue",
+    definition: "admitted − intended: waiting for a slot of the concurrency cap",
+    formula: "admitted − intended: the wait for a slot of the concurrency cap",
+    null_when: "no request was sent",
+    elsewhere: &[
+        (VLLM, "left out of every latency; newer versions report it beside them"),
+        (GUIDELLM, "part of request_dispatch_delay, with the client's own delay"),
+    ],
+    source: Source::Distribution(|m| &m.client_queue, NOTHING_SENT),
+    ..LATENCY
+};
+
+/// Send lag.
+pub static SEND_LAG: Metric = Metric {
+    name: "send_lag",
+    title: "Send lag",
+    definition: "sent − admitted: the client's own delay, connecting included",
+    formula: "sent − admitted: the client's own delay, connecting included",
+    null_when: "no request was sent",
+    elsewhere: &[
+        (VLLM, "neither measured nor reported; connecting is inside its TTFT"),
+        (AIPERF, "of replayed traces only, against the least late request of the run"),
+    ],
+    source: Source::Distribution(|m| &m.send_lag, NOTHING_SENT),
+    ..LATENCY
+};
+
+/// Client lag.
+pub static CLIENT_LAG: Metric = Metric {
+    name: "client_lag",
+    title: "Client lag",
+    definition: "how long bytes lay in the kernel: read returned − kernel receive stamp, per read",
+    formula: "moment at which a read returned − the kernel's stamp of its last packet",
+    null_when: "no read carries a kernel stamp (as over HTTP/2)",
+    interval: OF_GAPS,
+    elsewhere: &[(VLLM, "stamps come from the event loop, so this delay is inside all of them")],
+    source: Source::Distribution(|m| &m.client_lag, Missing("no read carries a kernel stamp")),
+    ..LATENCY
+};
+
+/// Arrival width.
+pub static ARRIVAL_WIDTH: Metric = Metric {
+    name: "arrival_width",
+    title: "Arrival width",
+    definition: "how far back the events of a coalesced arrival may really lie",
+    formula: "stamp of a read that brought several output events − stamp of the read before it",
+    null_when: "no read brought more than one output event",
+    interval: OF_GAPS,
+    source: Source::Distribution(
+        |m| &m.arrival_width,
+        Missing("no read brought more than one output event"),
+    ),
+    ..LATENCY
+};

@@ -1,0 +1,378 @@
+//! What a metric is, and the one table of them.
+//!
+//! Each metric is a static: `metric::TTFT`. Code names a metric by its static; its name as text is
+//! for JSON, files and users. The summary, the pages and the documents walk [`METRICS`].
+//!
+//! To add a metric:
+//! 1. write its static in `latency.rs`, `rate.rs` or `telemetry.rs`, and add it to [`METRICS`] in the
+//!    place where pages should show it;
+//! 2. give it a test with a hand-made record, its null case included;
+//! 3. look at the snapshot of the summary, and generate the documents.
+
+mod latency;
+mod rate;
+mod telemetry;
+
+pub use self::latency::*;
+pub use self::rate::*;
+pub use self::telemetry::*;
+
+use crate::estimate::Interval;
+use crate::measured::{Measured, Series};
+use crate::quantity::Quantity;
+use crate::sample::Percentile;
+use crate::statistic::Statistic;
+use crate::value::{Distribution, MetricValue, Scalar};
+
+/// Every metric, in the order of the pages.
+pub static METRICS: &[&Metric] = &[
+    &TTFT,
+    &TTFT_SCHEDULE,
+    &TTFC,
+    &ICL,
+    &ITL,
+    &TPOT,
+    &E2E,
+    &E2E_SCHEDULE,
+    &CLIENT_QUEUE,
+    &SEND_LAG,
+    &CLIENT_LAG,
+    &ARRIVAL_WIDTH,
+    &REQUEST_THROUGHPUT,
+    &INPUT_THROUGHPUT,
+    &OUTPUT_THROUGHPUT,
+    &TOTAL_THROUGHPUT,
+    &PER_USER_THROUGHPUT,
+    &PEAK_OUTPUT_THROUGHPUT,
+    &CONCURRENCY_MEAN,
+    &CONCURRENCY_PEAK,
+    &ERROR_RATE,
+    &GOODPUT,
+    &ATTAINMENT,
+    &FLUIDITY,
+    &PP,
+    &TG,
+    &SERVER_PROMPT_THROUGHPUT,
+    &SERVER_GENERATION_THROUGHPUT,
+    &GPU_POWER,
+    &ENERGY_PER_OUTPUT_TOKEN,
+    &OUTPUT_TOKENS_PER_JOULE,
+];
+
+/// A quantity that a run is described by.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Without the unit: `ttft`.
+    pub name: &'static str,
+    /// What a page calls it.
+    pub title: &'static str,
+    /// One sentence fragment that says what is measured.
+    pub definition: &'static str,
+    pub unit: Unit,
+    pub better: Better,
+    pub headline: Headline,
+    /// The definition in full.
+    pub formula: &'static str,
+    pub null_when: &'static str,
+    /// How its confidence interval is computed.
+    pub interval: &'static str,
+    /// Other tools, and how their definitions differ.
+    pub elsewhere: &'static [(&'static str, &'static str)],
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Milliseconds,
+    RequestsPerSecond,
+    TokensPerSecond,
+    Requests,
+    /// From 0 to 1.
+    Share,
+    Watts,
+    JoulesPerToken,
+    TokensPerJoule,
+}
+
+/// Which direction is good news.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Lower,
+    Higher,
+    Neither,
+}
+
+/// On which loads a metric belongs to the first screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headline {
+    Never,
+    ClosedLoop,
+    OpenLoop,
+    Always,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Distribution,
+    Scalar,
+}
+
+/// Why a number is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing(pub(crate) &'static str);
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// Where its values are, and what an empty list of them means.
+    Distribution(fn(&Measured) -> &Series, Missing),
+    Scalar(fn(&Measured) -> Result<f64, Missing>),
+    /// The same, and where it lies as far as the run itself can tell.
+    Estimate(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
+    /// Of what the server and its machine told, which need not tell anything.
+    Telemetry(fn(&Measured) -> Result<f64, Missing>),
+}
+
+impl Metric {
+    /// The key in JSON: distributions carry their unit in it, scalars beside their value.
+    pub fn key(&self) -> String {
+        match self.shape() {
+            Shape::Distribution => format!("{}_{}", self.name, self.unit.name()),
+            Shape::Scalar => self.name.to_owned(),
+        }
+    }
+
+    pub const fn shape(&self) -> Shape {
+        match self.source {
+            Source::Distribution(..) => Shape::Distribution,
+            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => Shape::Scalar,
+        }
+    }
+
+    /// Whether others than the client tell it: a run without them lacks nothing, and pages pass over
+    /// it.
+    pub const fn is_telemetry(&self) -> bool {
+        matches!(self.source, Source::Telemetry(_))
+    }
+
+    pub fn named(name: &str) -> Option<&'static Self> {
+        METRICS.iter().copied().find(|metric| metric.name == name)
+    }
+
+    /// The 99th percentile of a distribution.
+    pub const fn p99(&'static self) -> Quantity {
+        self.at(Statistic::Percentile(Percentile::P99))
+    }
+
+    /// The median of a distribution.
+    pub const fn p50(&'static self) -> Quantity {
+        self.at(Statistic::Percentile(Percentile::P50))
+    }
+
+    /// The mean of a distribution.
+    pub const fn mean(&'static self) -> Quantity {
+        self.at(Statistic::Mean)
+    }
+
+    /// A single number as a quantity.
+    pub const fn quantity(&'static self) -> Quantity {
+        Quantity::new(self, None)
+    }
+
+    /// One statistic of a distribution.
+    pub const fn at(&'static self, statistic: Statistic) -> Quantity {
+        Quantity::new(self, Some(statistic))
+    }
+
+    /// These statistics of a distribution; a single number has none and is itself.
+    pub fn quantities(&'static self, statistics: &[Statistic]) -> Vec<Quantity> {
+        match self.shape() {
+            Shape::Distribution => statistics.iter().map(|statistic| self.at(*statistic)).collect(),
+            Shape::Scalar => vec![self.into()],
+        }
+    }
+
+    pub(crate) fn value(&self, measured: &Measured) -> MetricValue {
+        match self.source {
+            Source::Distribution(series, absent) => {
+                let series = series(measured);
+                MetricValue::Distribution(match series.found(absent) {
+                    Ok(found) => Distribution { note: series.note, ..found.clone() },
+                    Err(Missing(reason)) => Distribution::nothing(reason),
+                })
+            }
+            Source::Scalar(formula) | Source::Telemetry(formula) => {
+                MetricValue::Scalar(self.scalar(formula(measured), None))
+            }
+            Source::Estimate(formula, interval) => {
+                MetricValue::Scalar(self.scalar(formula(measured), interval(measured)))
+            }
+        }
+    }
+
+    /// A distribution, or why there is none; `None` for a single number.
+    pub(crate) fn distribution<'m>(
+        &self,
+        measured: &'m Measured,
+    ) -> Option<Result<&'m Distribution, Missing>> {
+        match self.source {
+            Source::Distribution(series, absent) => Some(series(measured).found(absent)),
+            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => None,
+        }
+    }
+
+    fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
+        let finite = found.and_then(|value| {
+            if value.is_finite() { Ok(value) } else { Err(Missing("it is not a finite number")) }
+        });
+        Scalar {
+            value: finite.ok(),
+            interval: interval.filter(|_| finite.is_ok()),
+            unit: self.unit.name().to_owned(),
+            reason: finite.err().map(|Missing(reason)| reason.to_owned()),
+        }
+    }
+}
+
+impl PartialEq for Metric {
+    /// Names are unique in the table.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Unit {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Milliseconds => "ms",
+            Self::RequestsPerSecond => "req/s",
+            Self::TokensPerSecond => "tok/s",
+            Self::Requests => "requests",
+            Self::Share => "share",
+            Self::Watts => "W",
+            Self::JoulesPerToken => "J/tok",
+            Self::TokensPerJoule => "tok/J",
+        }
+    }
+}
+
+impl Headline {
+    pub const fn on_closed_loop(self) -> bool {
+        matches!(self, Self::ClosedLoop | Self::Always)
+    }
+
+    pub const fn on_open_loop(self) -> bool {
+        matches!(self, Self::OpenLoop | Self::Always)
+    }
+}
+
+/// Why a metric of answers has no value when there is no answer.
+pub(crate) const NOTHING_OK: Missing = Missing("no request ended ok");
+pub(crate) const NOTHING_SENT: Missing = Missing("no request was sent");
+
+/// Names of other tools.
+pub(crate) const VLLM: &str = "vllm bench serve";
+pub(crate) const AIPERF: &str = "AIPerf";
+pub(crate) const GENAI_PERF: &str = "GenAI-Perf";
+pub(crate) const GUIDELLM: &str = "GuideLLM";
+pub(crate) const INFERENCE_PERF: &str = "inference-perf";
+
+const WITHIN_NONE: &str = "none within a run; between repeated runs by Student's t";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_not_finite_is_nothing() {
+        let scalar = TG.scalar(Ok(f64::INFINITY), None);
+        assert_eq!(scalar.value, None);
+        assert!(scalar.reason.is_some());
+    }
+
+    #[test]
+    fn the_table_is_in_the_documented_order_with_the_documented_keys() {
+        let keys: Vec<String> = METRICS.iter().map(|metric| metric.key()).collect();
+        assert_eq!(
+            keys,
+            [
+                "ttft_ms",
+                "ttft_schedule_ms",
+                "ttfc_ms",
+                "icl_ms",
+                "itl_ms",
+                "tpot_ms",
+                "e2e_ms",
+                "e2e_schedule_ms",
+                "client_queue_ms",
+                "send_lag_ms",
+                "client_lag_ms",
+                "arrival_width_ms",
+                "request_throughput",
+                "input_throughput",
+                "output_throughput",
+                "total_throughput",
+                "per_user_throughput",
+                "peak_output_throughput",
+                "concurrency_mean",
+                "concurrency_peak",
+                "error_rate",
+                "goodput",
+                "attainment",
+                "fluidity",
+                "pp",
+                "tg",
+                "server_prompt_throughput",
+                "server_generation_throughput",
+                "gpu_power",
+                "energy_per_output_token",
+                "output_tokens_per_joule",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_titles_and_helps_are_there_and_names_are_unique() {
+        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len());
+        for metric in METRICS {
+            assert!(!metric.title.is_empty() && !metric.definition.is_empty(), "{}", metric.name);
+            assert!(!metric.definition.ends_with('.'), "{}: a fragment", metric.name);
+            assert_eq!(Metric::named(metric.name), Some(*metric));
+        }
+        assert_eq!(Metric::named("none"), None);
+    }
+
+    #[test]
+    fn distributions_are_latencies_and_latencies_are_distributions() {
+        for metric in METRICS {
+            let is_distribution = metric.shape() == Shape::Distribution;
+            assert_eq!(is_distribution, metric.unit == Unit::Milliseconds, "{}", metric.name);
+            assert!(!is_distribution || metric.better == Better::Lower, "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn an_open_loop_headlines_latency_from_schedule() {
+        let open: Vec<&str> = METRICS
+            .iter()
+            .filter(|metric| metric.headline.on_open_loop())
+            .map(|metric| metric.name)
+            .collect();
+        assert!(open.contains(&"ttft_schedule") && !open.contains(&"ttft"));
+        assert!(!TTFT_SCHEDULE.headline.on_closed_loop());
+    }
+
+    #[test]
+    fn explanations_are_fragments_that_stand_on_one_line() {
+        for metric in METRICS {
+            let texts = [metric.formula, metric.null_when, metric.interval];
+            let elsewhere = metric.elsewhere.iter().map(|(_, text)| *text);
+            for text in texts.into_iter().chain(elsewhere) {
+                assert!(!text.is_empty() && !text.contains("  "), "{}: {text}", metric.name);
+                assert!(!text.contains('\n') && !text.ends_with('.'), "{text}");
+            }
+        }
+    }
+}
