@@ -7,7 +7,7 @@ use inferometer_analysis::sheet::Sheet;
 use inferometer_interchange::{Import, Imported, meaning, read_file};
 use inferometer_model::import::ImportManifest;
 use inferometer_report::block;
-use inferometer_report::terminal::import::{BrokenLine, ImportPage, render};
+use inferometer_report::pages::results::import::{BrokenLine, ImportPage, render};
 use inferometer_store::{ImportDirectory, StoreError};
 use sha2::{Digest, Sha256};
 

@@ -179,6 +179,15 @@ pub fn plain(text: impl Into<String>) -> Text {
     vec![Span::Plain(text.into())]
 }
 
+impl Table {
+    pub fn remove_column(&mut self, column: usize) {
+        self.columns.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+    }
+}
+
 impl Column {
     pub fn left(title: impl Into<String>) -> Self {
         Self { title: title.into(), align: Align::Left }

@@ -2,7 +2,6 @@
 
 mod audit;
 mod groups;
-pub mod import;
 mod machines;
 mod promises;
 mod sections;

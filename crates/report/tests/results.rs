@@ -175,7 +175,10 @@ fn results_that_say_no_load_are_named_below_the_chart() {
     sheets.push(Sheet { request_rate: None, ..sheets[0].clone() });
     let document = of_sheets(&sheets, &words());
     let note = &charts(&document)[0].n;
-    assert!(note.ends_with("Not drawn: 2 results of v0 and odd, as no load is said."), "{note}");
+    assert!(
+        note.ends_with("Not drawn: 2 results of v0 and odd, because their load is not known."),
+        "{note}"
+    );
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn a_page_of_very_many_results_is_bounded_and_quick() {
     let repeats = many(|number| ("a".to_owned(), 1.0 + f64::from(number % 2)));
     for (sheets, told) in [
         (&configurations, "Not drawn: 99,984 more configurations"),
-        (&loads, "Of more loads than 200 as many are drawn"),
+        (&loads, "At most 200 loads of a line are drawn"),
         (&repeats, "Up to 50,000 results at each load"),
     ] {
         let document = of_sheets(sheets, &words());

@@ -234,13 +234,19 @@ pub fn table(table: &Table, style: Style) -> String {
     page + &notes(table, style)
 }
 
+/// Columns that the page needs for a table.
+pub fn width(table: &Table) -> usize {
+    let page = self::table(table, Style::Plain);
+    page.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+}
+
 fn cell_text(cell: &Cell) -> String {
     let mark = if cell.doubtful { "~" } else { "" };
     format!("{mark}{}", terminal(&cell.text))
 }
 
-/// Widths of the columns. Where the page is too narrow, columns of text are cut, the widest first; the
-/// last one is broken instead.
+/// Widths of the columns. Where the page is too narrow, columns of text are cut, the widest first and
+/// the first one, which names the rows, last; the last column is broken instead.
 fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     let width = |(column, own): (usize, &Column)| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
@@ -257,7 +263,8 @@ fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
         let all = widths.iter().sum::<usize>() + 2 * columns.len();
         let is_wide =
             |column: &usize| columns[*column].align == Align::Left && TEXT_MIN < widths[*column];
-        let widest = (0..columns.len()).filter(is_wide).max_by_key(|column| widths[*column]);
+        let size = |column: &usize| if *column == 0 { 0 } else { widths[*column] };
+        let widest = (0..columns.len()).filter(is_wide).max_by_key(size);
         match widest {
             Some(column) if PAGE_WIDTH < all => widths[column] -= 1,
             _ => return widths,

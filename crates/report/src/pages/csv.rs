@@ -10,7 +10,7 @@ use inferometer_model::campaign::Level;
 use inferometer_model::spreadsheet::guarded;
 
 pub use super::matrix::csv::of_matrix;
-pub use super::results::csv::of_sheets;
+pub use super::results::csv as of_sheets;
 use super::rows::{self, Row};
 use crate::fmt;
 

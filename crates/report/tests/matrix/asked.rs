@@ -149,7 +149,7 @@ fn small_numbers_keep_their_digits_and_large_ones_are_separated() {
     let page = page(&set);
     let row = &table(&page, "context-2048-model-0-table-0").rows[0];
     assert_eq!((row[2].text.as_str(), row[2].number), ("12,346", Some(12_346.0)));
-    assert_eq!(row[3].text, "0.0183");
+    assert_eq!(row[3].text, "0.018");
 }
 
 #[test]

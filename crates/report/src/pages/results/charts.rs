@@ -8,20 +8,22 @@ use inferometer_analysis::set::Across;
 use inferometer_analysis::sheet::LatencyKind;
 use inferometer_analysis::{Percentile, Statistic};
 
-use super::figures::{Meaning, Quantity, doubt_words, statistic_name, uncertified_words};
-use super::lines::{Level, Line, LoadKind};
-use super::table::NAME_MAX;
-use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Measure, Plot, ScaleKind};
+use super::NAME_MAX;
+use super::lines::{
+    Definition, Level, Line, LoadKind, Quantity, doubt_words, statistic_name, uncertified_words,
+};
+use crate::chart::{Chart, LinePoint, LineSeries, Lines, LinesPanel, Plot, ScaleKind};
 use crate::escape::terminal_line;
 use crate::fmt::{count, counted, latency, list, number};
+use crate::pages::charts::{measure, pair};
 
-/// Values so far apart are seen beside each other only where equal steps are equal ratios.
+/// Values with a larger ratio have a logarithmic axis.
 const SPAN_OF_LOG: f64 = 30.0;
-/// More lines than these are told by their ends.
-const TOLD_MAX: usize = 4;
-/// More lines than these cannot be told apart in a chart.
+/// The finding of a chart with more lines states only the range.
+const FINDING_LINES_MAX: usize = 4;
+/// More lines than these cannot be distinguished in a chart.
 pub(super) const DRAWN_MAX: usize = 16;
-/// Of more loads than these, points would cover each other.
+/// A line has no more points than these.
 const LEVELS_MAX: usize = 200;
 /// Configurations that a note names; the table of results has all.
 const NAMED_MAX: usize = 3;
@@ -29,7 +31,7 @@ const NAMED_MAX: usize = 3;
 const P50: Statistic = Statistic::Percentile(Percentile::P50);
 const P99: Statistic = Statistic::Percentile(Percentile::P99);
 
-/// Which section of a page a chart stands in.
+/// The section of the page that a chart is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     Means,
@@ -45,7 +47,7 @@ pub(super) struct Drawn {
     pub(super) file: String,
 }
 
-/// All that there are numbers for, over rates and then over concurrency, in the order of the page.
+/// All charts with values, over rates and then over concurrency, in the order of the page.
 pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
     let of_kind = |kind: LoadKind| -> Vec<&Line<'_>> {
         lines.iter().filter(|line| line.kind == Some(kind)).collect()
@@ -57,7 +59,7 @@ pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
         let more = of_kind.len().saturating_sub(DRAWN_MAX);
         let more = (0 < more).then(|| {
             let number = counted(more as u64, "more configuration");
-            format!("{number}, as no more can be told apart")
+            format!("{number}, because no more can be distinguished")
         });
         let left_out = more.into_iter().chain(unplaced.clone()).collect();
         let drawn = of_kind.into_iter().take(DRAWN_MAX);
@@ -69,15 +71,15 @@ pub(super) fn charts(lines: &[Line<'_>]) -> Vec<Drawn> {
 /// Lines over the same kind of load.
 struct Axis<'a> {
     kind: LoadKind,
-    /// Each with the levels that are drawn of it.
+    /// Each line with its drawn levels.
     lines: Vec<(&'a Line<'a>, Vec<&'a Level<'a>>)>,
-    /// What the charts do not show, and why.
+    /// Results that the charts do not show, with the reasons.
     left_out: Vec<String>,
     /// Whether the page has charts over another kind of load too.
     several: bool,
 }
 
-/// Levels that have a place on the axis: of very many those in equal steps, both ends among them.
+/// Levels with a load; of many those in equal steps, with both ends.
 fn placed<'a>(line: &'a Line<'a>) -> Vec<&'a Level<'a>> {
     let all: Vec<&Level<'_>> = line.levels.iter().filter(|level| level.load.is_some()).collect();
     if all.len() <= LEVELS_MAX {
@@ -87,7 +89,7 @@ fn placed<'a>(line: &'a Line<'a>) -> Vec<&'a Level<'a>> {
     (0..LEVELS_MAX).map(|step| all[step * last / (LEVELS_MAX - 1)]).collect()
 }
 
-/// Results that have no place on any axis.
+/// Results without a load.
 fn unplaced(lines: &[Line<'_>]) -> Option<String> {
     let of_line = |line: &Line<'_>| {
         let levels = line.levels.iter().filter(|level| level.load.is_none());
@@ -100,7 +102,9 @@ fn unplaced(lines: &[Line<'_>]) -> Option<String> {
     let more = found.len().saturating_sub(NAMED_MAX);
     names.extend((0 < more).then(|| format!("{} more", count(more as u64))));
     let whose = list(&names);
-    (0 < results).then(|| format!("{} of {whose}, as no load is said", counted(results, "result")))
+    (0 < results).then(|| {
+        format!("{} of {whose}, because their load is not known", counted(results, "result"))
+    })
 }
 
 const LATENCIES: [(Group, &str, LatencyKind, &[Statistic]); 6] = [
@@ -124,7 +128,7 @@ const GOODPUT: [Rate; 1] = [("Goodput", "request_goodput", "req/s")];
 
 impl Axis<'_> {
     fn charts(&self) -> Vec<Drawn> {
-        // One point is no course; the table of results has it.
+        // The table of results is enough for one point.
         if self.levels().count() < 2 {
             return Vec::new();
         }
@@ -148,16 +152,20 @@ impl Axis<'_> {
         (group, id, kind, statistics): (Group, &str, LatencyKind, &[Statistic]),
     ) -> Option<Drawn> {
         let sheets = || self.levels().flat_map(|level| level.sheets.iter().copied());
-        let mut meanings = Meaning::all(kind, sheets());
-        // First what sets the most results beside each other.
-        meanings.sort_by_cached_key(|meaning| {
-            Reverse(sheets().filter(|sheet| meaning.is_of(sheet)).count())
+        let mut definitions = Definition::all(kind, sheets());
+        // First the definition that most results have.
+        definitions.sort_by_cached_key(|definition| {
+            Reverse(sheets().filter(|sheet| definition.is_of(sheet)).count())
         });
         let mut panels = Vec::new();
         for statistic in statistics {
-            for meaning in &meanings {
-                let heading = format!("{} {}", statistic_name(*statistic), meaning.name());
-                panels.extend(self.panel(heading, Quantity::Latency(*meaning, *statistic), "ms"));
+            for definition in &definitions {
+                let heading = format!("{} {}", statistic_name(*statistic), definition.name());
+                panels.extend(self.panel(
+                    heading,
+                    Quantity::Latency(*definition, *statistic),
+                    "ms",
+                ));
             }
         }
         let names: Vec<String> = statistics.iter().map(|it| statistic_name(*it)).collect();
@@ -179,7 +187,7 @@ impl Axis<'_> {
 
     /// `None` where no result has such a number.
     fn panel(&self, heading: String, quantity: Quantity, unit: &str) -> Option<LinesPanel> {
-        // All lines, with points or without: colours go by place, and are to be those of other charts.
+        // All lines, also those without points: a line has the same colour in every chart.
         let series: Vec<LineSeries> = self
             .lines
             .iter()
@@ -192,7 +200,7 @@ impl Axis<'_> {
         let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
         let scale = scale_of(values, SPAN_OF_LOG);
         let label = if scale == ScaleKind::Log { "logarithmic" } else { "" };
-        let y = Measure { label: label.to_owned(), unit: unit.to_owned(), scale };
+        let y = measure(label, unit, scale);
         (!is_empty).then_some(LinesPanel { heading, y, series })
     }
 
@@ -209,15 +217,14 @@ impl Axis<'_> {
         };
         let finding = self.finding(panels.first()?);
         let loads = self.levels().filter_map(|level| level.load);
-        // Levels of concurrency are doubled more often than added to.
+        // Levels of concurrency are usually doubled.
         let span_of_log = match self.kind {
             LoadKind::Rate => 20.0,
             LoadKind::Concurrency => 3.0,
         };
         let scale = scale_of(loads.filter(|load| load.is_finite()), span_of_log);
-        let (label, unit) = (self.kind.label().to_owned(), self.kind.unit().to_owned());
-        let n = self.behind(&panels);
-        let x = Measure { label, unit, scale };
+        let n = self.footnote(&panels);
+        let x = measure(self.kind.label(), self.kind.unit(), scale);
         let chart = Chart {
             id: joined(id, "-by-concurrency"),
             title: format!("{title} against {}", self.kind.label().to_lowercase()),
@@ -228,9 +235,9 @@ impl Axis<'_> {
         Some(Drawn { group, chart, file: joined(&file, "_by_concurrency") })
     }
 
-    /// What the first panel shows, from the lowest load to the highest.
+    /// The values of the first panel at the lowest and the highest load.
     fn finding(&self, panel: &LinesPanel) -> String {
-        let told = |value: f64| {
+        let shown = |value: f64| {
             if panel.y.unit == "ms" {
                 latency(value)
             } else {
@@ -241,7 +248,7 @@ impl Axis<'_> {
             let at = |point: &LinePoint| {
                 let marks = self.marks(&series.name, point.x);
                 let marks = if marks.is_empty() { marks } else { format!(" ({marks})") };
-                format!("{} at {}{marks}", told(point.y), self.kind.words(point.x))
+                format!("{} at {}{marks}", shown(point.y), self.kind.words(point.x))
             };
             let limited: Vec<&LinePoint> =
                 series.points.iter().filter(|point| point.x.is_finite()).collect();
@@ -255,20 +262,20 @@ impl Axis<'_> {
             format!("{}: {}.", series.name, parts.join("; "))
         };
         let drawn = || panel.series.iter().filter(|series| !series.points.is_empty());
-        if drawn().count() <= TOLD_MAX {
-            let told: Vec<String> = drawn().map(course).collect();
-            return format!("{}. {}", panel.heading, told.join(" "));
+        if drawn().count() <= FINDING_LINES_MAX {
+            let shown: Vec<String> = drawn().map(course).collect();
+            return format!("{}. {}", panel.heading, shown.join(" "));
         }
         let values = || panel.series.iter().flat_map(|it| &it.points).map(|point| point.y);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
         let lines = count(drawn().count() as u64);
-        format!("{}: {lines} configurations, {} to {}.", panel.heading, told(low), told(high))
+        format!("{}: {lines} configurations, {} to {}.", panel.heading, shown(low), shown(high))
     }
 
-    /// What a point is made of, and what hollow ones are.
-    fn behind(&self, panels: &[LinesPanel]) -> String {
-        let levels = self.shown(panels);
+    /// The number of results behind a point, and the reasons for hollow marks.
+    fn footnote(&self, panels: &[LinesPanel]) -> String {
+        let levels = self.drawn_levels(panels);
         let repeats = levels.iter().map(|level| level.sheets.len()).max().unwrap_or(1);
         let results = if repeats == 1 {
             "One result at each load".to_owned()
@@ -278,7 +285,9 @@ impl Axis<'_> {
         let points = || panels.iter().flat_map(|it| &it.series).flat_map(|it| &it.points);
         let (with, all) = (points().filter(|it| it.interval.is_some()).count(), points().count());
         let bars = match with {
-            0 => "no intervals: the results have none, and repeats would give them".to_owned(),
+            0 => {
+                "no intervals: the results have none; repeat the measurement to get them".to_owned()
+            }
             some if some == all && 1 < repeats => "bars are 95 % between results".to_owned(),
             some if some == all => "bars are 95 % within the run".to_owned(),
             _ => "bars are 95 % intervals, where they are known".to_owned(),
@@ -288,15 +297,15 @@ impl Axis<'_> {
         kinds.sort_unstable();
         kinds.dedup();
         let of_kind = |kind: &str| hollow.iter().filter(|name| **name == kind).count();
-        let told: Vec<String> =
+        let shown: Vec<String> =
             kinds.into_iter().map(|kind| format!("{} {kind}", of_kind(kind))).collect();
         let mut note = format!("{results}; {bars}.");
-        if !told.is_empty() {
-            let _ = write!(note, " Hollow marks: {}.", list(&told));
+        if !shown.is_empty() {
+            let _ = write!(note, " Hollow marks: {}.", list(&shown));
         }
         let of_many = |(line, levels): &(&Line<'_>, Vec<_>)| levels.len() < line.placed();
         if self.lines.iter().any(of_many) {
-            let _ = write!(note, " Of more loads than {LEVELS_MAX} as many are drawn.");
+            let _ = write!(note, " At most {LEVELS_MAX} loads of a line are drawn.");
         }
         if !self.left_out.is_empty() {
             let _ = write!(note, " Not drawn: {}.", self.left_out.join("; "));
@@ -304,8 +313,8 @@ impl Axis<'_> {
         note
     }
 
-    /// Levels of which at least one panel has a point.
-    fn shown(&self, panels: &[LinesPanel]) -> Vec<&Level<'_>> {
+    /// Levels with a point in at least one panel.
+    fn drawn_levels(&self, panels: &[LinesPanel]) -> Vec<&Level<'_>> {
         let series = panels.iter().flat_map(|panel| panel.series.iter().enumerate());
         let drawn: BTreeSet<(usize, u64)> = series
             .flat_map(|(place, it)| it.points.iter().map(move |point| (place, point.x.to_bits())))
@@ -318,7 +327,7 @@ impl Axis<'_> {
         levels.filter(|(place, level)| is_drawn(*place, level)).map(|(_, level)| level).collect()
     }
 
-    /// In a word or two, why a point is hollow.
+    /// The reasons for a hollow point in one or two words.
     fn marks(&self, line: &str, load: f64) -> String {
         let levels = self.lines.iter().find(|(known, _)| known.name == line).map(|(_, it)| it);
         let level = levels.into_iter().flatten().find(|level| level.load == Some(load));
@@ -338,17 +347,17 @@ fn point(level: &Level<'_>, quantity: Quantity) -> Option<LinePoint> {
     Some(LinePoint {
         x: level.load?,
         y: across.mean?,
-        interval: across.doubt().map(|interval| (interval.low, interval.high)),
+        interval: pair(across.doubt()),
         hollow: !doubts.is_empty(),
         note: (!note.is_empty()).then_some(note),
     })
 }
 
-/// What is to be known of a point beside its value.
+/// Remarks about a point.
 fn remarks(level: &Level<'_>, quantity: Quantity, across: &Across) -> Vec<String> {
     let left_out = level.left_out();
     let without = (0 < left_out).then(|| format!("without {left_out} that are invalid"));
-    let values = level.sheets.iter().filter_map(|sheet| quantity.of(sheet)).map(|it| it.n).min();
+    let values = level.sheets.iter().filter_map(|sheet| quantity.get(sheet)).map(|it| it.n).min();
     let few = (!across.certified).then(|| uncertified_words(values.unwrap_or(0)).to_owned());
     let doubt = across.doubt().is_none().then(|| doubt_words(across));
     let between = across.interval.map(|_| format!("{} results", across.n));

@@ -1,13 +1,20 @@
-//! Results as lines of a chart: one for each configuration, with a level for each load.
+//! Results as lines of a chart: one for each configuration, with a level for each load, and the
+//! quantities that pages show of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inferometer_analysis::sheet::{Sheet, SheetRate, Tool};
+use inferometer_analysis::set::Across;
+use inferometer_analysis::sheet::{
+    CountsFrom, Grain, LatencyKind, Mark, Sheet, SheetLatency, SheetRate, Tool,
+};
+use inferometer_analysis::{Estimate, Statistic};
 
-use super::words::unsaid;
-use crate::fmt::setting;
+use crate::fmt::{count, counted, interval, number, setting};
 
-/// What an axis below counts.
+/// A point of a chart lists no more reasons; the page has all.
+const DOUBTS_MAX: usize = 6;
+
+/// The quantity on the load axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LoadKind {
     Rate,
@@ -16,24 +23,24 @@ pub(super) enum LoadKind {
 
 #[derive(Clone, Debug)]
 pub(super) struct Line<'a> {
-    /// No other line has it.
+    /// Unique among the lines.
     pub(super) name: String,
-    /// `None` where its results do not say what was asked of the server.
+    /// `None` where its results have no load.
     pub(super) kind: Option<LoadKind>,
     /// By rising load.
     pub(super) levels: Vec<Level<'a>>,
     key: Key<'a>,
 }
 
-/// One load; several results of it are repeats.
+/// One load; several results at it are repeats.
 #[derive(Clone, Debug)]
 pub(super) struct Level<'a> {
-    /// Infinite where there was no limit; `None` where it is not said.
+    /// Infinite where there was no limit; `None` where it is not known.
     pub(super) load: Option<f64>,
     pub(super) sheets: Vec<&'a Sheet>,
 }
 
-/// What tells configurations apart.
+/// The properties that distinguish configurations.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<'a> {
     configuration: &'a str,
@@ -41,14 +48,14 @@ struct Key<'a> {
     tool: Tool,
     tensor_parallel: Option<u32>,
     simulated: bool,
-    /// Where rates were asked, and not the same limit with all of them.
+    /// Set where results at a rate have different limits.
     max_concurrency: Option<u32>,
 }
 
-/// In the order in which they appear.
+/// The lines in the order in which they appear.
 pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    for (key, sheets) in grouped(sheets.iter(), Key::of) {
+    for (key, sheets) in grouped(sheets.iter(), Key::new) {
         let kind = kind(&sheets);
         let limits = grouped(sheets.iter().copied(), |sheet| sheet.max_concurrency);
         if kind == Some(LoadKind::Rate) && 1 < limits.len() {
@@ -63,7 +70,7 @@ pub(super) fn lines(sheets: &[Sheet]) -> Vec<Line<'_>> {
     lines
 }
 
-/// Neighbours or not, what has the same key is together; keys in the order of their first.
+/// Groups by key, in the order in which the keys appear.
 fn grouped<'a, K: Clone + Ord>(
     sheets: impl Iterator<Item = &'a Sheet>,
     key: impl Fn(&'a Sheet) -> K,
@@ -82,8 +89,7 @@ fn grouped<'a, K: Clone + Ord>(
     groups
 }
 
-/// Who asked for rates is told by rates, its unlimited one too; who only limited what is in flight
-/// at once, by that.
+/// Rates where there is one, also for its unlimited results; else the limit of requests in flight.
 fn kind(sheets: &[&Sheet]) -> Option<LoadKind> {
     let has_rate = |sheet: &&Sheet| matches!(sheet.request_rate, Some(SheetRate::PerSecond(_)));
     if sheets.iter().any(has_rate) {
@@ -134,7 +140,7 @@ fn load(sheet: &Sheet, kind: Option<LoadKind>) -> Option<f64> {
         (LoadKind::Rate, Some(SheetRate::Unlimited)) => Some(f64::INFINITY),
         (LoadKind::Rate, None) => None,
         (LoadKind::Concurrency, rate) => {
-            // As many as there are requests, where that was asked; what is not said is no load.
+            // Without a limit all requests are in flight; an unknown load is not unlimited.
             let unlimited = (rate == Some(SheetRate::Unlimited)).then_some(f64::INFINITY);
             sheet.max_concurrency.map(f64::from).or(unlimited)
         }
@@ -169,11 +175,11 @@ impl LoadKind {
 
 /// A load in words, where it is known.
 pub(super) fn load_words(kind: Option<LoadKind>, load: Option<f64>) -> String {
-    kind.zip(load).map_or_else(|| unsaid("load"), |(kind, load)| kind.words(load))
+    kind.zip(load).map_or_else(|| unknown("load"), |(kind, load)| kind.words(load))
 }
 
 impl<'a> Key<'a> {
-    fn of(sheet: &'a Sheet) -> Self {
+    fn new(sheet: &'a Sheet) -> Self {
         Self {
             configuration: &sheet.configuration,
             model: sheet.model.as_deref(),
@@ -184,23 +190,23 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// What may be said of it, the most telling first.
+    /// The parts of its name, the most distinctive first.
     fn parts(&self) -> [String; 6] {
         [
             self.configuration.to_owned(),
-            self.model.map_or_else(|| unsaid("model"), str::to_owned),
+            self.model.map_or_else(|| unknown("model"), str::to_owned),
             self.tool.told().to_owned(),
-            self.tensor_parallel.map_or_else(|| unsaid("TP"), |gpus| format!("TP {gpus}")),
+            self.tensor_parallel.map_or_else(|| unknown("TP"), |gpus| format!("TP {gpus}")),
             if self.simulated { "simulated" } else { "measured" }.to_owned(),
             self.max_concurrency.map_or_else(
-                || "any number in flight".to_owned(),
+                || "unlimited in flight".to_owned(),
                 |requests| format!("at most {requests} in flight"),
             ),
         ]
     }
 }
 
-/// By the first part, and by as many others that differ as it takes to tell all lines apart.
+/// Names lines by the first part and as many others as it takes to make them unique.
 fn name(lines: &mut [Line<'_>]) {
     let parts: Vec<[String; 6]> = lines.iter().map(|line| line.key.parts()).collect();
     let mut names: Vec<String> = parts.iter().map(|parts| parts[0].clone()).collect();
@@ -221,6 +227,241 @@ fn name(lines: &mut [Line<'_>]) {
     }
     for (line, name) in lines.iter_mut().zip(names) {
         line.name = name;
+    }
+}
+
+/// The definition of a latency: only equal definitions are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Definition {
+    pub(super) kind: LatencyKind,
+    pub(super) from: CountsFrom,
+    pub(super) grain: Grain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    Latency(Definition, Statistic),
+    /// The name of its field.
+    Throughput(&'static str),
+}
+
+impl Definition {
+    pub(super) fn new(latency: &SheetLatency) -> Self {
+        Self { kind: latency.kind, from: latency.from, grain: latency.grain }
+    }
+
+    /// All definitions of a kind that these results have.
+    pub(super) fn all<'a>(kind: LatencyKind, sheets: impl Iterator<Item = &'a Sheet>) -> Vec<Self> {
+        let of_kind = sheets.flat_map(|sheet| &sheet.latencies).filter(|known| known.kind == kind);
+        let mut found: Vec<Self> = of_kind.map(Self::new).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// `TTFT from send`, `ITL per chunk`.
+    pub(super) fn name(self) -> String {
+        let is_usual = match self.kind {
+            LatencyKind::Ttft | LatencyKind::Tpot | LatencyKind::E2e => {
+                self.grain == Grain::Request
+            }
+            LatencyKind::Itl => false,
+        };
+        let grain = if is_usual { "" } else { grain_name(self.grain) };
+        let parts = [self.kind.told(), from_words(self.from), grain];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    }
+
+    pub(super) fn is_of(self, sheet: &Sheet) -> bool {
+        self.find(sheet).is_some()
+    }
+
+    fn find(self, sheet: &Sheet) -> Option<&SheetLatency> {
+        sheet.latencies.iter().find(|latency| Self::new(latency) == self)
+    }
+}
+
+/// `Mean`, `Median`, `p99`.
+pub(super) fn statistic_name(statistic: Statistic) -> String {
+    match statistic.name() {
+        "mean" => "Mean".to_owned(),
+        "p50" => "Median".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+impl Quantity {
+    pub(super) fn get(self, sheet: &Sheet) -> Option<Estimate> {
+        match self {
+            Self::Latency(definition, statistic) => {
+                let found = sheet.statistic_of(definition.find(sheet)?, statistic);
+                found.filter(|found| found.value.is_finite())
+            }
+            Self::Throughput(field) => {
+                let value = match field {
+                    "request_throughput" => sheet.request_throughput,
+                    "request_goodput" => sheet.request_goodput,
+                    "output_throughput" => sheet.output_throughput,
+                    _ => sheet.total_token_throughput,
+                };
+                let (interval, n) =
+                    (sheet.intervals.get(field).copied(), sheet.completed.unwrap_or(0));
+                let of =
+                    |value| Estimate { value, interval, n, effective_n: None, certified: true };
+                value.filter(|value| value.is_finite()).map(of)
+            }
+        }
+    }
+}
+
+/// Why a figure is not certified.
+pub(super) const fn uncertified_words(n: u64) -> &'static str {
+    if n == 0 { "its number of values is not known" } else { "too few values to certify it" }
+}
+
+impl Level<'_> {
+    /// The mean over its repeats, without invalid ones as long as there is a valid one.
+    pub(super) fn across(&self, quantity: Quantity) -> Across {
+        let counting: Vec<&Sheet> =
+            self.sheets.iter().copied().filter(|it| !is_invalid(it)).collect();
+        let counting = if counting.is_empty() { self.sheets.clone() } else { counting };
+        let of = |sheet: &Sheet| quantity.get(sheet).ok_or_else(|| NOT_IN_SOURCE.to_owned());
+        Across::of(&counting.into_iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// Reasons to doubt its values; empty where there are none.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks).filter(|it| it.is_doubt());
+        let mut words: Vec<String> = marks.map(mark_words).collect();
+        words.dedup();
+        let more = words.len().saturating_sub(DOUBTS_MAX);
+        words.truncate(DOUBTS_MAX);
+        words.extend((0 < more).then(|| format!("and {} more", count(more as u64))));
+        words
+    }
+
+    /// The kinds of these reasons, each once.
+    pub(super) fn doubt_names(&self) -> Vec<&'static str> {
+        let marks = self.sheets.iter().flat_map(|sheet| &sheet.marks);
+        let mut names: Vec<&str> = marks.filter(|mark| mark.is_doubt()).map(Mark::key).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Number of results that are in no value.
+    pub(super) fn left_out(&self) -> usize {
+        let invalid = self.sheets.iter().filter(|sheet| is_invalid(sheet)).count();
+        if invalid == self.sheets.len() { 0 } else { invalid }
+    }
+}
+
+fn is_invalid(sheet: &Sheet) -> bool {
+    sheet.marks.contains(&Mark::Invalid)
+}
+
+/// The uncertainty of a value.
+pub(super) fn doubt_words(across: &Across) -> String {
+    match (across.interval, across.within) {
+        (Some(between), _) => {
+            format!("95 % {} between {} results", interval(between), count(across.n.into()))
+        }
+        (None, Some(within)) => format!("95 % {} within the run", interval(within)),
+        (None, None) if across.mean.is_some() => "one result without an interval".to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Reason for a missing value.
+pub(super) const NOT_IN_SOURCE: &str = "not in its source";
+
+/// A property that a source does not have.
+pub(super) fn unknown(what: &str) -> String {
+    format!("{what} not known")
+}
+
+pub(super) const fn kind_words(kind: LatencyKind) -> &'static str {
+    match kind {
+        LatencyKind::Ttft => "time to first token",
+        LatencyKind::Tpot => "time per output token after the first",
+        LatencyKind::Itl => "time between outputs",
+        LatencyKind::E2e => "time to the end of the answer",
+    }
+}
+
+/// The start of a latency, after its name; empty where it is the same in every tool.
+pub(super) const fn from_words(from: CountsFrom) -> &'static str {
+    match from {
+        CountsFrom::Schedule => "from schedule",
+        CountsFrom::Send => "from send",
+        CountsFrom::Output => "",
+        CountsFrom::Unknown => "start not known",
+    }
+}
+
+pub(super) const fn grain_words(grain: Grain) -> &'static str {
+    match grain {
+        Grain::Request => "one value per request",
+        Grain::Token => "one value per token",
+        Grain::Chunk => "one value per chunk of the stream, with any number of tokens",
+        Grain::Unknown => "the unit of a value is not known",
+    }
+}
+
+/// Distinguishes gaps per token, chunk and request.
+pub(super) const fn grain_name(grain: Grain) -> &'static str {
+    match grain {
+        Grain::Request => "per request",
+        Grain::Token => "per token",
+        Grain::Chunk => "per chunk",
+        Grain::Unknown => "grain not known",
+    }
+}
+
+/// The reason at a mark of a chart.
+pub(super) fn mark_words(mark: &Mark) -> String {
+    match mark {
+        Mark::Cut { completed, planned } => {
+            format!("cut: {} of {} requests completed", count(*completed), count(*planned))
+        }
+        Mark::Failures { failed } => format!("{} failed", counted(*failed, "request")),
+        Mark::Saturated { asked_per_s, served_per_s } => format!(
+            "saturated: {} req/s of {} were served",
+            number(*served_per_s),
+            setting(*asked_per_s)
+        ),
+        Mark::Invalid => "invalid by its own checks".to_owned(),
+        Mark::Simulated => "simulated: no server was measured".to_owned(),
+    }
+}
+
+/// The consequence of a kind of mark, and what to do about it.
+pub(super) const fn mark_advice(mark: &Mark) -> (&'static str, &'static str) {
+    match mark {
+        Mark::Cut { .. } => (
+            "Results that were cut: fewer requests completed than were planned. Their figures \
+             describe the part that was served.",
+            "give the run enough time for all requests, and check limits of the client, such as \
+             open files",
+        ),
+        Mark::Failures { .. } => (
+            "Results with failed requests. Their figures describe those that did not fail.",
+            "find out why they failed, and measure again",
+        ),
+        Mark::Saturated { .. } => (
+            "Results of a saturated server: it served less than the requested rate. Its queue \
+             grows during the run, so the latencies depend on the length of the run.",
+            "compare latencies at lower rates, and use the throughput as the capacity of the server",
+        ),
+        Mark::Invalid => (
+            "Results that are invalid by their own checks.",
+            "read the reasons with `inferometer report` and the id of the run; then measure again",
+        ),
+        Mark::Simulated => (
+            "Results that are simulated: no server was measured.",
+            "use them as a prediction by the engine's profile, and measure to confirm it",
+        ),
     }
 }
 
@@ -277,7 +518,7 @@ mod tests {
         let rate = Some(SheetRate::PerSecond(2.0));
         let found = told(&[sheet("a", rate, Some(8)), sheet("a", rate, None)]);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a, at most 8 in flight", "a, any number in flight"]);
+        assert_eq!(names, ["a, at most 8 in flight", "a, unlimited in flight"]);
     }
 
     #[test]
@@ -291,7 +532,7 @@ mod tests {
                 vec!["concurrency 128 x1".to_owned(), "concurrency 256 x1".to_owned()]
             )]
         );
-        assert_eq!(told(&[sheet("", None, None)])[0].1, ["load not said x1"]);
+        assert_eq!(told(&[sheet("", None, None)])[0].1, ["load not known x1"]);
     }
 
     #[test]
@@ -303,7 +544,7 @@ mod tests {
         ]);
         assert_eq!(
             found[0].1,
-            ["concurrency 8 x1", "unlimited concurrency x1", "load not said x1"]
+            ["concurrency 8 x1", "unlimited concurrency x1", "load not known x1"]
         );
     }
 

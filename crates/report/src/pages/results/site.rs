@@ -1,8 +1,7 @@
-//! The same as a fragment of a static site: a page with front matter, the charts as files that it
+//! Results as a fragment of a static site: a page with front matter, the charts as files that it
 //! includes, and the raw results as lines of JSON.
 //!
-//! Sites are built by programs that look for markup of their own in every file, so that no brace of
-//! a name may reach them.
+//! Site generators look for templates in every file, so braces of names are escaped.
 
 use std::fmt::Write;
 
@@ -10,14 +9,14 @@ use inferometer_analysis::sheet::{Mark, Sheet};
 
 use super::charts::{self, Drawn};
 use super::lines::{self, Line};
-use super::{PageWords, TITLE, facts, reservations};
+use super::{PageWords, TITLE, facts, marked};
 use crate::chart::palette::variables;
 use crate::chart::{Chart, Theme};
 use crate::document::{Cell, Span, Table, Text};
 use crate::escape;
 
 const INDEX: &str = "index.md";
-/// Marked results that the page names; charts have all.
+/// Limit of listed results; charts have all.
 const MARKED_MAX: usize = 50;
 
 /// Files by their names. `raw` writes a result as one line of JSON.
@@ -50,10 +49,10 @@ fn index(sheets: &[Sheet], lines: &[Line<'_>], words: &PageWords, drawn: &[Drawn
     for Drawn { file, .. } in drawn {
         let _ = writeln!(text, "{{% include_relative {} %}}", file_name(file));
     }
-    let marked = reservations::marked(lines);
+    let marked = marked(lines);
     let doubts: Vec<&(Text, Mark)> = marked.iter().filter(|(_, mark)| mark.is_doubt()).collect();
     if !doubts.is_empty() {
-        text += "\nHollow marks are results that are not those of clean runs:\n\n";
+        text += "\nHollow marks are results with reservations:\n\n";
     }
     for (words, _) in doubts.iter().take(MARKED_MAX) {
         let _ = writeln!(text, "- {}", markdown(words));
