@@ -16,7 +16,6 @@ mod requirements;
 mod set;
 mod sheets;
 mod signals;
-mod simulation_page;
 mod suite;
 mod sweep;
 mod terminal;

@@ -10,12 +10,12 @@ const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 
 pub fn capture() -> Environment {
-    of(machine())
+    describe(machine())
 }
 
 /// The same without asking for GPUs: where nothing is measured there are none in use.
 pub fn capture_host() -> Environment {
-    let environment = of(&system::host());
+    let environment = describe(&system::host());
     Environment { proxy_variables: Vec::new(), ..environment }
 }
 
@@ -26,7 +26,7 @@ pub fn machine() -> &'static Machine {
     MACHINE.get_or_init(system::machine)
 }
 
-fn of(machine: &Machine) -> Environment {
+fn describe(machine: &Machine) -> Environment {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     Environment {
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),

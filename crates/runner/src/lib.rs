@@ -46,7 +46,6 @@ pub mod simulation;
 pub mod simulator;
 mod telemetry;
 mod ticker;
-mod warm_up;
 
 pub use inferometer_model as model;
 

@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::location::RunLocation;
 use crate::measurement::{Measurement, Planned, Run};
-use crate::preflight::{Found, carrying, counting, preflight};
+use crate::preflight::{Found, check_carried, correction, preflight};
 use crate::secrets::Secrets;
 use crate::server_facts;
 pub use crate::session::Session;
@@ -45,13 +45,10 @@ impl Live {
         let facts = server_facts::find(spec, &found, server.deployed().map(Deployed::facts))?;
         let body = &spec.workload.body;
         if body.images.is_some() || body.adapters.is_some() {
-            carrying::check(&found.target, secrets, plan.as_ref())?;
+            check_carried(&found.target, secrets, plan.as_ref())?;
         }
-        let correction = if ingredients.wants_correction() {
-            counting::correction(&found.target)?
-        } else {
-            None
-        };
+        let correction =
+            if ingredients.wants_correction() { correction(&found.target)? } else { None };
         Ok(Self { found, facts, correction, request_id_prefix: None, _server: server })
     }
 

@@ -1,17 +1,19 @@
 //! One measurement: warm up, drive the plan, write what happens, and summarize it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use inferometer_analysis::{Summary, summarize};
+use inferometer_load::answer::Failure as LoadFailure;
 use inferometer_load::{Drive, Drivers, LoadError, Progress, SystemClock, Target, drive};
 use inferometer_model::journal::JournalBatch;
 use inferometer_model::observations::{Correction, Endpoint, WarmUpFacts};
 use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
-use inferometer_model::{Plan, RunEnding, Spec};
+use inferometer_model::{JournalEntry, Outcome, Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunWriter, StoredRun, spawn_writer};
 use inferometer_workload::{Ingredients, make_plan, make_warm_up};
 
@@ -23,7 +25,6 @@ use crate::location::RunLocation;
 use crate::session::Session;
 use crate::telemetry::{self, Listening};
 use crate::ticker::Ticker;
-use crate::warm_up::Tally;
 use crate::{calibration, environment};
 
 /// Batches that may wait for the writer: seconds at the highest rate, and with 64 KiB to a batch a
@@ -170,7 +171,7 @@ impl Measurement<'_> {
         self.session.emit(Event::WarmingUp { requests });
         let (journal, entries) = sync_channel::<JournalBatch>(JOURNAL_QUEUE);
         let counting =
-            std::thread::spawn(move || Tally::from_entries(entries.into_iter().flatten()));
+            std::thread::spawn(move || WarmUpTally::from_entries(entries.into_iter().flatten()));
         let request_id_prefix = "inferometer-warm-up".to_owned();
         let target = Target { request_id_prefix, ..self.live.found.target.clone() };
         let ending =
@@ -225,6 +226,56 @@ impl Measurement<'_> {
         });
         drop(ticker);
         ended
+    }
+}
+
+/// The outcomes of a warm-up.
+#[derive(Debug, Default)]
+pub(crate) struct WarmUpTally {
+    requests: u64,
+    ok: u64,
+    /// How requests failed, how often, and the words of the first: a server may say something
+    /// else each time.
+    failures: BTreeMap<Outcome, (u64, String)>,
+}
+
+impl WarmUpTally {
+    pub(crate) fn from_entries(entries: impl Iterator<Item = JournalEntry>) -> Self {
+        let mut tally = Self::default();
+        entries.for_each(|entry| tally.add(entry));
+        tally
+    }
+
+    pub(crate) fn add(&mut self, entry: JournalEntry) {
+        let JournalEntry::Ended(record) = entry else { return };
+        self.requests += 1;
+        let ending = record.ending;
+        if ending.outcome == Outcome::Ok {
+            self.ok += 1;
+            return;
+        }
+        let (outcome, cause) = (ending.outcome, ending.cause);
+        let (count, _) = self.failures.entry(outcome).or_insert_with(|| {
+            (0, LoadFailure { outcome, cause, message: ending.message }.words())
+        });
+        *count += 1;
+    }
+
+    /// The facts; or a failure where not one request ended well, unless it was stopped.
+    pub(crate) fn facts(self, ending: &RunEnding) -> Result<WarmUpFacts, Failure> {
+        if self.ok == 0
+            && let Some((outcome, (_, words))) =
+                self.failures.iter().max_by_key(|(_, (count, _))| *count)
+        {
+            let requests = self.requests;
+            let message =
+                format!("none of {requests} warm-up requests ended ok ({outcome}: {words})");
+            return Err(Failure::target(message)
+                .hint("nothing was measured; repair the server, or leave --warm-up out"));
+        }
+        let took = ending.began.and_then(|began| ending.at.since(began)).unwrap_or_default();
+        let failed = self.requests - self.ok;
+        Ok(WarmUpFacts { requests: self.requests, ok: self.ok, failed, took })
     }
 }
 

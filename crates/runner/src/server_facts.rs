@@ -26,7 +26,7 @@ pub fn find(
         let flags = embedded::flags(&spec.engine);
         let words = [&["inferometer engine --mode serve".to_owned()], &flags[..]].concat();
         let start_command = Some(words.join(" "));
-        return Ok(ServerFacts { start_command, ..of_engine(&spec.engine)? });
+        return Ok(ServerFacts { start_command, ..from_engine(&spec.engine)? });
     }
     let said = preflight::fetching(&found.target, async |fetch| system::ask_server(&fetch).await)?;
     let mut facts = match &spec.server_info {
@@ -80,7 +80,7 @@ const HOW_TO_TELL: &str = "a file has keys such as software, version, start_comm
                            it runs on";
 
 /// The embedded engine pretends to have hardware, and says which.
-pub fn of_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
+pub fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
     let profile = embedded::profile(spec)?;
     Ok(ServerFacts {
         software: Some("Inferometer engine".to_owned()),

@@ -17,13 +17,15 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::interruption::Sending;
 use crate::location::RunLocation;
-use crate::measurement::{Planned, Run, seal_summary};
+use crate::measurement::{Planned, Run, WarmUpTally, seal_summary};
 use crate::server_facts;
 use crate::session::Session;
-use crate::simulation::{Journal, Player, Rules, Sample, Tally, Told, VirtualEngine, Watching};
-use crate::warm_up;
+use crate::simulation::{
+    Journal, Player, Rules, Sample, SimulationSummary, Tally, TelemetryRecorder, VirtualEngine,
+};
 
-/// An engine, and what plays on it.
+/// Plays benchmarks on an engine in virtual time.
+#[derive(Debug)]
 pub struct Simulator<'session> {
     pub engine: VirtualEngine,
     pub session: &'session Session,
@@ -89,21 +91,21 @@ impl Simulator<'_> {
         Ok(Simulated { measured, speed })
     }
 
-    /// Plays it and keeps a few sums.
-    pub fn tell(&mut self, ready: Ready) -> Result<Told, Failure> {
+    /// Plays it and keeps only a summary.
+    pub fn summarize(&mut self, ready: Ready) -> Result<SimulationSummary, Failure> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
         let Planned { spec, plan, .. } = ready.planned;
         let mut tally = Tally::new(spec.workload.streaming);
         let player = Player::new(plan, rules(&spec), &mut self.engine, &mut tally);
-        let ending = player.heeding(self.session.control.clone()).play()?;
+        let ending = player.obeying(self.session.control.clone()).play()?;
         let facts = self.engine.facts.clone();
-        Ok(tally.tell(&ending, facts, spec.seed, &self.engine.counters()))
+        Ok(tally.summarize(&ending, facts, spec.seed, &self.engine.counters()))
     }
 
     /// Plays what is not counted; the engine's cache keeps it.
     fn warm_up(&mut self, spec: &Spec, plan: Arc<dyn Plan>) -> Result<WarmUpFacts, Failure> {
         let _sending = self.session.interruption.sending(Sending::Unstored);
-        let mut tally = warm_up::Tally::default();
+        let mut tally = WarmUpTally::default();
         let write = |entry| {
             tally.add(entry);
             Ok(())
@@ -111,7 +113,7 @@ impl Simulator<'_> {
         let mut journal = Journal::new(spec.workload.streaming, write, |_: &Sample| {});
         let rules = Rules { seed: spec.seed ^ WARM_UP, ..rules(spec) };
         let player = Player::new(plan, rules, &mut self.engine, &mut journal);
-        let ending = player.heeding(self.session.control.clone()).play()?;
+        let ending = player.obeying(self.session.control.clone()).play()?;
         tally.facts(&ending)
     }
 
@@ -130,7 +132,7 @@ impl Simulator<'_> {
             calibration: None,
             // No request leaves this program, so no proxy could have had a hand in it.
             environment: environment::capture_host(),
-            server: Some(server_facts::of_engine(&spec.engine)?),
+            server: Some(server_facts::from_engine(&spec.engine)?),
             simulated: Some(self.engine.facts.clone()),
             clock: ready.clock.anchor(),
         })
@@ -159,18 +161,18 @@ impl Simulator<'_> {
         let directory = writer.directory();
         let telemetry =
             spec.telemetry.as_ref().map(|_| directory.create_telemetry()).transpose()?;
-        let mut watching = Watching::new(telemetry, self.engine.config().generation);
+        let mut recorder = TelemetryRecorder::new(telemetry, self.engine.config().generation);
         let write = |entry| Ok(writer.append(&entry)?);
-        let watch = |sample: &Sample| watching.note(sample);
+        let watch = |sample: &Sample| recorder.note(sample);
         let mut journal = Journal::new(spec.workload.streaming, write, watch);
         let player = Player::new(plan, rules(spec), &mut self.engine, &mut journal);
-        let ending = player.heeding(self.session.control.clone()).play()?;
-        if let Err(error) = watching.finish() {
+        let ending = player.obeying(self.session.control.clone()).play()?;
+        if let Err(error) = recorder.finish() {
             self.session.warn(format!("the engine's metrics are not all stored: {error}"));
         }
         writer.append(&JournalEntry::RunEnded(ending))?;
         writer.flush()?;
-        Ok((writer, watching.kv_usage_max))
+        Ok((writer, recorder.kv_usage_max))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::draft::{Repeat, draft};
 use crate::failure::Failure;
 use crate::measurement::Planned;
 use crate::output;
-use crate::preflight::{counting, preflight};
+use crate::preflight::{correction, preflight};
 use crate::secrets::Secrets;
 
 /// `inferometer plan`: shows what a run would send, and saves it where it is asked to.
@@ -72,8 +72,7 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredien
         return;
     };
     output::talk(&format!("asking {base} how it counts words …"));
-    let asked =
-        preflight(spec, secrets, base, false).and_then(|found| counting::correction(&found.target));
+    let asked = preflight(spec, secrets, base, false).and_then(|found| correction(&found.target));
     match asked {
         Ok(Some(correction)) => ingredients.correct(correction),
         Ok(None) => output::talk("it does not say; lengths stay estimates by words"),

@@ -6,8 +6,12 @@
 use std::process::ExitCode;
 
 use inferometer_analysis::check_slos;
+use inferometer_model::observations::Simulated;
 use inferometer_model::spec::{ClientTable, EngineTable, TargetTable};
 use inferometer_model::{Spec, SpecDraft};
+use inferometer_report::escape::terminal;
+use inferometer_report::fmt::{count, number, percent};
+use inferometer_report::lines::hanging;
 use inferometer_store::RunStore;
 
 use super::run::exit_of_run;
@@ -23,8 +27,7 @@ use crate::output;
 use crate::requirements::{Judged, Requirements};
 use crate::set::{self, How};
 use crate::signals::begin_session;
-use crate::simulation::{Told, VirtualEngine};
-use crate::simulation_page;
+use crate::simulation::{SimulationSummary, Times, VirtualEngine};
 use crate::simulator::Simulator;
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
@@ -50,7 +53,7 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     if let Some(store) = &store {
         store.check_writable().map_err(|error| Failure::usage(error.to_string()))?;
     }
-    let engine = VirtualEngine::of(&experiments[0].spec.engine)?;
+    let engine = VirtualEngine::new(&experiments[0].spec.engine)?;
     let session = begin_session(usize::MAX, typed.results.quiet)?;
     let simulator = Simulator { engine, session: &session };
     let results = typed.results;
@@ -204,9 +207,9 @@ impl Simulations<'_> {
     fn once(&mut self, spec: &Spec) -> Result<Option<Exit>, Failure> {
         let ready = self.simulator.make_ready(spec)?;
         let Some(store) = self.store.clone() else {
-            let told = self.simulator.tell(ready)?;
-            self.show(&simulation_page::page(&told), || told.json())?;
-            return Ok(self.exit_without_records(&told));
+            let summary = self.simulator.summarize(ready)?;
+            self.show(&summary_page(&summary), || summary.json())?;
+            return Ok(self.exit_without_records(&summary));
         };
         let simulated = self.simulator.record(ready, RunLocation::in_store(&store))?;
         let Run { summary, directory, .. } = simulated.measured;
@@ -221,13 +224,13 @@ impl Simulations<'_> {
         Ok(exit)
     }
 
-    fn exit_without_records(&self, told: &Told) -> Option<Exit> {
+    fn exit_without_records(&self, summary: &SimulationSummary) -> Option<Exit> {
         let interruption = &self.simulator.session.interruption;
-        let interrupted = interruption.exit().filter(|_| told.is_partial());
+        let interrupted = interruption.exit().filter(|_| summary.is_partial());
         interrupted.or_else(|| {
-            let failed = told.ok() == 0;
+            let failed = summary.ok() == 0;
             if failed {
-                output::talk("no request ended well; --records all keeps what each was told");
+                output::talk("no request succeeded; --records all keeps the reason of each");
             }
             failed.then_some(Exit::RunInvalid)
         })
@@ -253,4 +256,62 @@ impl Simulations<'_> {
             several => output::result(&format!("[{}]\n", several.join(",\n"))),
         }
     }
+}
+
+/// The page of a simulation without records.
+fn summary_page(summary: &SimulationSummary) -> String {
+    let Simulated { profile, engine } = &summary.simulated;
+    let outcomes = summary.outcomes.iter();
+    let outcomes: Vec<String> =
+        outcomes.map(|(outcome, number)| format!("{} {outcome}", count(*number))).collect();
+    let header = ["mean", "p50", "p90", "p95", "p99", "max"].map(|name| format!("{name:>10}"));
+    let rates = format!(
+        "{:<22}{:>10} requests/s, {} output tokens/s, {} tokens/s in all\n",
+        "throughput",
+        number(summary.request_throughput),
+        number(summary.output_throughput),
+        number(summary.total_throughput),
+    );
+    let server = format!(
+        "{:<22}{:>10} of the tokens looked up, {} preemptions, {} steps\n{:<22}{:>10} on \
+         average, {} at most; {} running and {} waiting at most\n",
+        "prefix cache",
+        percent(summary.prefix_hit_rate),
+        count(summary.preemptions),
+        count(summary.steps),
+        "KV blocks in use",
+        percent(summary.kv_usage_mean),
+        percent(summary.kv_usage_max),
+        count(summary.running_max.into()),
+        count(summary.waiting_max.into()),
+    );
+    // A profile's file may say anything.
+    let title = format!(
+        "SIMULATED in virtual time: no server was measured. Profile {}: {}",
+        terminal(profile),
+        terminal(engine)
+    );
+    let partial = summary.stopped.map(|stop| format!("partial: {}\n", stop.text()));
+    [
+        hanging("", 0, &title),
+        "\n".to_owned(),
+        format!("Inferometer simulation without records, seed {}\n", summary.seed),
+        partial.unwrap_or_default(),
+        format!("{} in {} s\n\n", outcomes.join(", "), number(summary.duration_s)),
+        format!("{:<22}{}{:>12}\n", "latency (ms)", header.concat(), "n"),
+        times_row("TTFT", &summary.ttft_ms),
+        times_row("TPOT", &summary.tpot_ms),
+        times_row("ITL", &summary.itl_ms),
+        times_row("E2E", &summary.e2e_ms),
+        "\n".to_owned(),
+        rates,
+        server,
+    ]
+    .concat()
+}
+
+fn times_row(title: &str, times: &Times) -> String {
+    let figures = [times.mean, times.p50, times.p90, times.p95, times.p99, times.max];
+    let figures = figures.map(|value| format!("{:>10}", number(value)));
+    format!("{title:<22}{}{:>12}\n", figures.concat(), count(times.n))
 }

@@ -11,7 +11,7 @@ use inferometer_store::{ImportDirectory, RunStore, Stored, read_at_most};
 
 use crate::failure::Failure;
 use crate::imports;
-use inferometer_runner::fit::{Draws, Figures, Row, RowLoad, RowRequest, own_run, own_seed};
+use inferometer_runner::fit::{Draws, Figures, Row, RowLoad, RowRequest, own_seed, row_of_run};
 
 /// How lengths scatter where a result says only their sums: standard deviation over mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,17 +27,17 @@ const REQUESTS_MAX: u64 = 1_000_000;
 /// A server that gave this share of the rate kept up with it.
 const KEPT_UP: f64 = 0.95;
 
-/// Where a result lies.
-pub(crate) enum Place {
+/// Where a result is stored.
+pub(crate) enum ResultSource {
     /// A file, or the folder of a run.
     Path(PathBuf),
     /// All results of a foreign file that was taken in, or the one with this number.
     Import(ImportDirectory, Option<u32>),
 }
 
-impl Place {
+impl ResultSource {
     /// A result that is no file may be the id of a stored run or import.
-    fn of(name: &str, store: &RunStore) -> Self {
+    fn find(name: &str, store: &RunStore) -> Self {
         if Path::new(name).is_file() {
             return Self::Path(name.into());
         }
@@ -55,15 +55,15 @@ pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<V
         Some((name, settings)) => (name, choice(settings)?),
         None => (result, EngineTable::default()),
     };
-    let mut rows = match Place::of(name, store) {
-        Place::Path(path) if path.is_dir() => vec![own_run::row(&path)?],
-        Place::Path(path) => {
+    let mut rows = match ResultSource::find(name, store) {
+        ResultSource::Path(path) if path.is_dir() => vec![row_of_run(&path)?],
+        ResultSource::Path(path) => {
             let bytes = read_at_most(&path, FILE_BYTES_MAX)
                 .map_err(|error| Failure::usage(error.to_string()))?
                 .ok_or_else(|| Failure::usage(format!("there is no {}", path.display())))?;
             of_file(&path, &bytes, spreads)?
         }
-        Place::Import(import, number) => {
+        ResultSource::Import(import, number) => {
             let sheets = imports::sheets(&import, number)?;
             of_sheets(sheets.iter(), spreads)
                 .map_err(|error| Failure::usage(error).of(import.id()))?

@@ -164,7 +164,7 @@ pub(crate) fn check(
     Requirements::of_set(&results.require, campaign)?;
     for Condition { spec, .. } in &campaign.conditions {
         match (how, &spec.target) {
-            (How::Virtual, _) => drop(VirtualEngine::of(&spec.engine)?),
+            (How::Virtual, _) => drop(VirtualEngine::new(&spec.engine)?),
             (How::Live { .. }, TargetSpec::Embedded) => drop(embedded::profile(&spec.engine)?),
             (How::Live { .. }, TargetSpec::Url(_) | TargetSpec::Deployed(_)) => {}
         }

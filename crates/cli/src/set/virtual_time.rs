@@ -35,7 +35,7 @@ impl<'session> VirtualBench<'session> {
         if let Some(kept) = self.kept.take().filter(|kept| kept.round == round) {
             return Ok(kept.simulator);
         }
-        let engine = VirtualEngine::of(&asked.spec.engine)?;
+        let engine = VirtualEngine::new(&asked.spec.engine)?;
         let mut simulator = Simulator { engine, session: self.session };
         let before = asked.kept_since.as_deref().unwrap_or_default();
         self.play_again(&mut simulator, before)?;
@@ -51,7 +51,7 @@ impl<'session> VirtualBench<'session> {
         }
         for spec in before {
             let ready = simulator.make_ready(spec)?;
-            simulator.tell(ready)?;
+            simulator.summarize(ready)?;
         }
         self.session.interruption.check()
     }

@@ -1,8 +1,11 @@
-//! The engine of a simulation: its scheduler, the API process before it, and its clock. It goes on
-//! from run to run, and keeps its prefix cache.
+//! The engine of a simulation: its scheduler, the API server before it, and its clock. It keeps its
+//! prefix cache from run to run.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
+use inferometer_engine::ApiProcess;
 use inferometer_engine::physics::{Front as FrontCosts, PhysicsStep};
 use inferometer_engine::profile::Profile;
 use inferometer_engine::scheduler::{
@@ -13,20 +16,14 @@ use inferometer_model::observations::Simulated;
 use inferometer_model::spec::EngineTable;
 use inferometer_model::{Moment, RequestId};
 
-use super::front::{Front, Waiting};
-use super::observer::{Observer, Sample};
+use super::player::{Delivery, Observer, Sample};
 use crate::embedded;
 use crate::failure::Failure;
 
-/// Hears what the engine sends, on the run's clock.
-pub(super) trait Client {
-    fn token(&mut self, id: u64, at: Moment);
-    fn ended(&mut self, facts: &RequestFacts);
-}
-
+/// An engine in virtual time.
 pub struct VirtualEngine {
     scheduler: Scheduler<Timing>,
-    front: Front,
+    api_server: ApiServer,
     /// The run's zero on the engine's clock.
     origin_ns: u64,
     /// What had been counted by then.
@@ -36,6 +33,12 @@ pub struct VirtualEngine {
     pub sample_every: Duration,
     pub facts: Simulated,
     pub model: String,
+}
+
+impl fmt::Debug for VirtualEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualEngine").field("facts", &self.facts).finish_non_exhaustive()
+    }
 }
 
 /// How long steps take.
@@ -54,32 +57,34 @@ impl StepTime for Timing {
 }
 
 impl VirtualEngine {
-    pub fn of(spec: &EngineTable) -> Result<Self, Failure> {
+    /// The engine that a spec asks for.
+    pub fn new(spec: &EngineTable) -> Result<Self, Failure> {
         let profile = embedded::profile(spec)?;
         Ok(match spec.step {
             Some(step) => Self::stepping(profile.scheduler, step, profile.model.title),
             // Each run draws the noise anew.
-            None => Self::of_profile(&profile, 0),
+            None => Self::from_profile(&profile, 0),
         })
     }
 
-    pub fn of_profile(profile: &Profile, seed: u64) -> Self {
+    /// The engine of a profile, with noise from this seed.
+    pub fn from_profile(profile: &Profile, seed: u64) -> Self {
         let timing = Timing::Physics(Box::new(profile.step_time(seed)));
-        let facts = Simulated { profile: profile.name.clone(), engine: in_one_line(profile) };
+        let facts = Simulated { profile: profile.name.clone(), engine: one_line_of(profile) };
         let names = (facts, profile.model.title.clone());
-        Self::new(profile.scheduler.clone(), timing, profile.front, names)
+        Self::assemble(profile.scheduler.clone(), timing, profile.front, names)
     }
 
     /// The profile's queues, in which nothing but steps takes time: the live engine's `--step`.
     fn stepping(config: SchedulerConfig, step: Duration, model: String) -> Self {
         let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
         let profile = format!("constant step of {step:?}");
-        let facts = Simulated { profile, engine: words(&config) };
+        let facts = Simulated { profile, engine: describe(&config) };
         let timing = Timing::Constant(ConstantStep(step_ns));
-        Self::new(config, timing, FrontCosts::IMMEDIATE, (facts, model))
+        Self::assemble(config, timing, FrontCosts::IMMEDIATE, (facts, model))
     }
 
-    fn new(
+    fn assemble(
         config: SchedulerConfig,
         timing: Timing,
         costs: FrontCosts,
@@ -87,7 +92,7 @@ impl VirtualEngine {
     ) -> Self {
         Self {
             scheduler: Scheduler::new(config, timing),
-            front: Front::new(costs),
+            api_server: ApiServer::new(costs),
             origin_ns: 0,
             counted: Counters::default(),
             next_sample: Moment::ZERO,
@@ -167,40 +172,45 @@ impl VirtualEngine {
     }
 
     pub(super) fn next_moment(&self) -> Option<Moment> {
-        let events = [self.scheduler.next_event(), self.front.next_ns()];
+        let events = [self.scheduler.next_event(), self.api_server.next_ns()];
         let next_ns = events.into_iter().flatten().min()?;
         Some(Moment::from_nanos(next_ns.saturating_sub(self.origin_ns)))
     }
 
     pub(super) fn take_in(&mut self, now: Moment, place: usize, id: RequestId, tokens: u32) {
-        self.front.take_in(self.on_engine(now), place, id, tokens);
+        self.api_server.take_in(self.on_engine(now), place, id, tokens);
     }
 
-    /// A request that the API process has read by now.
+    /// A request that the API server has read by now.
     pub(super) fn pass_on(&mut self, now: Moment) -> Option<Waiting> {
-        self.front.pass_on(self.on_engine(now))
+        self.api_server.pass_on(self.on_engine(now))
     }
 
     pub(super) fn submit(
         &mut self,
         now: Moment,
         request: SchedulerRequest,
-        client: &mut impl Client,
+        delivery: &mut Delivery<'_, impl Observer>,
     ) -> Result<(), Refusal> {
         let now_ns = self.on_engine(now);
-        let (scheduler, mut wire) = self.over(client);
+        let (scheduler, mut wire) = self.wire(delivery);
         scheduler.submit(now_ns, request, &mut wire)
     }
 
-    pub(super) fn advance(&mut self, now: Moment, client: &mut impl Client) {
+    pub(super) fn advance(&mut self, now: Moment, delivery: &mut Delivery<'_, impl Observer>) {
         let now_ns = self.on_engine(now);
-        let (scheduler, mut wire) = self.over(client);
+        let (scheduler, mut wire) = self.wire(delivery);
         scheduler.advance(now_ns, &mut wire);
     }
 
-    pub(super) fn abort(&mut self, now: Moment, id: u64, client: &mut impl Client) {
+    pub(super) fn abort(
+        &mut self,
+        now: Moment,
+        id: u64,
+        delivery: &mut Delivery<'_, impl Observer>,
+    ) {
         let now_ns = self.on_engine(now);
-        let (scheduler, mut wire) = self.over(client);
+        let (scheduler, mut wire) = self.wire(delivery);
         scheduler.abort(now_ns, id, &mut wire);
     }
 
@@ -208,39 +218,39 @@ impl VirtualEngine {
         self.origin_ns.saturating_add(moment.as_nanos())
     }
 
-    fn over<'a, C: Client>(
+    fn wire<'a, 'd, O: Observer>(
         &'a mut self,
-        client: &'a mut C,
-    ) -> (&'a mut Scheduler<Timing>, Wire<'a, C>) {
-        let Self { scheduler, front, origin_ns, .. } = self;
-        (scheduler, Wire { front, origin_ns: *origin_ns, client })
+        delivery: &'a mut Delivery<'d, O>,
+    ) -> (&'a mut Scheduler<Timing>, Wire<'a, 'd, O>) {
+        let Self { scheduler, api_server, origin_ns, .. } = self;
+        (scheduler, Wire { api_server, origin_ns: *origin_ns, delivery })
     }
 }
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 const SAMPLES_OF_A_REST: u32 = 60;
 
-/// From the scheduler through the API process to the client.
-struct Wire<'a, C> {
-    front: &'a mut Front,
+/// From the scheduler through the API server to the client.
+struct Wire<'a, 'd, O: Observer> {
+    api_server: &'a mut ApiServer,
     origin_ns: u64,
-    client: &'a mut C,
+    delivery: &'a mut Delivery<'d, O>,
 }
 
-impl<C: Client> Listener for Wire<'_, C> {
+impl<O: Observer> Listener for Wire<'_, '_, O> {
     fn token(&mut self, id: u64, _index: u32, at_ns: u64) {
-        let seen_ns = self.front.hand_out(at_ns);
-        self.client.token(id, Moment::from_nanos(seen_ns.saturating_sub(self.origin_ns)));
+        let seen_ns = self.api_server.hand_out(at_ns);
+        self.delivery.token(id, Moment::from_nanos(seen_ns.saturating_sub(self.origin_ns)));
     }
 
     fn ended(&mut self, facts: &RequestFacts) {
-        self.client.ended(facts);
+        self.delivery.ended(facts);
     }
 }
 
 /// What the profile says of itself first and last: what is served on what, and where the step times
 /// come from.
-fn in_one_line(profile: &Profile) -> String {
+fn one_line_of(profile: &Profile) -> String {
     let text = profile.describe();
     let name = format!("{}: ", profile.name);
     let mut lines = text.strip_prefix(&name).unwrap_or(&text).lines();
@@ -249,7 +259,7 @@ fn in_one_line(profile: &Profile) -> String {
 }
 
 /// What the reader of a result needs to know of the settings.
-fn words(config: &SchedulerConfig) -> String {
+fn describe(config: &SchedulerConfig) -> String {
     let generation = match config.generation {
         Generation::V1 => "v1".to_owned(),
         Generation::V0 { scheduler_steps } => format!("v0 ({scheduler_steps} scheduler steps)"),
@@ -264,4 +274,67 @@ fn words(config: &SchedulerConfig) -> String {
         config.max_num_batched_tokens,
         config.max_model_len,
     )
+}
+
+#[derive(Debug)]
+struct ApiServer {
+    process: ApiProcess,
+    /// Requests on their way to the scheduler, in the order of their arrival there.
+    queue: VecDeque<Waiting>,
+}
+
+/// A request that is not with the scheduler yet. Its slot may have been used again meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waiting {
+    at_ns: u64,
+    pub(super) place: usize,
+    pub(super) id: RequestId,
+}
+
+impl ApiServer {
+    fn new(costs: FrontCosts) -> Self {
+        Self { process: ApiProcess::new(costs), queue: VecDeque::new() }
+    }
+
+    /// Takes a request in; it will be with the scheduler when all before it are done.
+    fn take_in(&mut self, now_ns: u64, place: usize, id: RequestId, tokens: u32) {
+        let at_ns = self.process.take_in(now_ns, tokens);
+        self.queue.push_back(Waiting { at_ns, place, id });
+    }
+
+    /// Sends a token; returns when the client has it.
+    fn hand_out(&mut self, now_ns: u64) -> u64 {
+        self.process.hand_out(now_ns)
+    }
+
+    /// When the next request reaches the scheduler.
+    fn next_ns(&self) -> Option<u64> {
+        self.queue.front().map(|waiting| waiting.at_ns)
+    }
+
+    /// A request that reaches the scheduler by now.
+    fn pass_on(&mut self, now_ns: u64) -> Option<Waiting> {
+        let is_due = self.next_ns().is_some_and(|at_ns| at_ns <= now_ns);
+        if is_due { self.queue.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_handled_one_after_the_other() {
+        let costs =
+            FrontCosts { per_request_ns: 10, per_prompt_token_ns: 1, per_output_token_ns: 2 };
+        let mut front = ApiServer::new(costs);
+        front.take_in(100, 0, RequestId(0), 5);
+        front.take_in(101, 1, RequestId(1), 0);
+        assert_eq!(front.next_ns(), Some(115));
+        assert_eq!(front.hand_out(101), 127);
+        assert_eq!(front.pass_on(114), None);
+        assert_eq!(front.pass_on(115).map(|waiting| waiting.place), Some(0));
+        assert_eq!(front.pass_on(200).map(|waiting| waiting.id), Some(RequestId(1)));
+        assert_eq!(front.hand_out(300), 302);
+    }
 }

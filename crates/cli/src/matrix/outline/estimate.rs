@@ -101,10 +101,10 @@ impl Estimate {
         if spec.target != TargetSpec::Embedded || !is_short || TOKENS_MAX < *written {
             return Ok(planned);
         }
-        let mut simulator = Simulator { engine: VirtualEngine::of(&spec.engine)?, session };
+        let mut simulator = Simulator { engine: VirtualEngine::new(&spec.engine)?, session };
         let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warm_up_took();
-        let told = simulator.tell(ready)?;
+        let told = simulator.summarize(ready)?;
         *written = written.saturating_add(told.tokens().1);
         let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
         Ok(Self {

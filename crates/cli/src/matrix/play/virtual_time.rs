@@ -15,7 +15,7 @@ pub(super) fn play(cell: &Cell<'_>, left: &[Point]) -> Result<(), Failure> {
     if let Some(failure) = unfit::reason(&engine)? {
         return cell.failed(left, &failure);
     }
-    let engine = VirtualEngine::of(&engine)?;
+    let engine = VirtualEngine::new(&engine)?;
     let mut simulator = Simulator { engine, session: cell.hall.measuring };
     for point in cell.deployment.points.iter().filter(|point| point.number <= last.number) {
         if left.contains(point) {
@@ -51,7 +51,7 @@ fn play_again(
     point: &Point,
 ) -> Result<(), Failure> {
     match simulator.make_ready(&cell.spec(point)?) {
-        Ok(ready) => simulator.tell(ready).map(drop),
+        Ok(ready) => simulator.summarize(ready).map(drop),
         Err(failure) if failure.is_our_own() => Err(failure),
         // It failed before, too.
         Err(_) => Ok(()),

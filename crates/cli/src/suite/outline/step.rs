@@ -113,10 +113,10 @@ impl Step {
 
     /// What comes of it on an engine that has seen nothing before.
     fn simulated(self, spec: &Spec, session: &Session) -> Result<Self, Failure> {
-        let mut simulator = Simulator { engine: VirtualEngine::of(&spec.engine)?, session };
+        let mut simulator = Simulator { engine: VirtualEngine::new(&spec.engine)?, session };
         let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warm_up_took();
-        let told = simulator.tell(ready)?;
+        let told = simulator.summarize(ready)?;
         let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
         let (failing, (input, output)) = (told.requests() - told.ok(), told.tokens());
         // Who fails has read nothing, but was asked to.

@@ -1,0 +1,544 @@
+//! What an endpoint supports and what is wrong with it, found by asking: one line for each finding, and
+//! a remedy for each problem.
+
+use std::time::Duration;
+
+use inferometer_load::Probe;
+use inferometer_load::answer::Failure as LoadFailure;
+use inferometer_load::target::Target;
+use inferometer_model::endpoint::Api;
+use inferometer_model::fetch::{FetchReply, FetchRequest};
+use inferometer_model::observations::{
+    Connections, Correction, InputLength, PinnedOutput, UsageAsk,
+};
+use inferometer_model::record::{Event, FinishReason};
+use inferometer_model::spec::Limits;
+use inferometer_model::{Fetch, Outcome, RequestRecord, Spec};
+use inferometer_workload::Ingredients;
+use inferometer_workload::text::{Segment, TextMaker};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::failure::Failure;
+use crate::preflight::{
+    PROBE_PROMPT, Pinning, ask_once, ask_pinning, correction, fetching, is_refusal, probe_tokens,
+};
+
+/// Asks everything. `target` has answered before.
+pub fn examine(
+    spec: &Spec,
+    ingredients: &Ingredients,
+    target: &Target,
+    report: impl Fn(&str),
+) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    report("asking for an answer, with and without streaming …");
+    findings.extend(examine_answers(target)?);
+    report("asking which fields it accepts …");
+    findings.extend(examine_fields(target)?);
+    report("asking how it counts and caches prompts …");
+    findings.extend(examine_prompts(spec, ingredients, target)?);
+    report("looking for its other endpoints …");
+    findings.extend(examine_endpoints(target)?);
+    Ok(findings)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Good,
+    /// Worth knowing; nothing is wrong.
+    Note,
+    /// A measurement will suffer from it.
+    Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub subject: &'static str,
+    pub state: State,
+    pub words: String,
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    pub fn good(subject: &'static str, words: impl Into<String>) -> Self {
+        Self { subject, state: State::Good, words: words.into(), remedy: None }
+    }
+
+    pub fn note(subject: &'static str, words: impl Into<String>) -> Self {
+        Self { state: State::Note, ..Self::good(subject, words) }
+    }
+
+    pub fn problem(
+        subject: &'static str,
+        words: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let remedy = Some(remedy.into());
+        Self { state: State::Problem, remedy, ..Self::good(subject, words) }
+    }
+
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+const ANSWER_TOKENS: u32 = 16;
+const AT_ONCE: usize = 4;
+
+fn examine_answers(target: &Target) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    if target.streaming {
+        let Probe { record, connections } = ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)?;
+        findings.extend(stream(target, &record));
+        findings.push(keep_alive(connections));
+        findings.extend(length(&record));
+    }
+    let whole = Target { streaming: false, usage: UsageAsk::None, ..target.clone() };
+    let record = ask_once(whole, PROBE_PROMPT, ANSWER_TOKENS)?.record;
+    findings.push(match failure_of(&record) {
+        None => Finding::good("whole answers", "answers without streaming too"),
+        Some(words) => Finding::note("whole answers", format!("not without streaming: {words}")),
+    });
+    findings.push(at_once(target)?);
+    Ok(findings)
+}
+
+/// Why it failed, or `None`.
+fn failure_of(record: &RequestRecord) -> Option<String> {
+    let ending = &record.ending;
+    if ending.outcome == Outcome::Ok {
+        return None;
+    }
+    let (outcome, cause, message) = (ending.outcome, ending.cause, ending.message.clone());
+    let status = record.head.map_or_else(String::new, |head| format!("HTTP {}, ", head.status));
+    Some(format!("{status}{}", LoadFailure { outcome, cause, message }.words()))
+}
+
+fn stream(target: &Target, record: &RequestRecord) -> Vec<Finding> {
+    if let Some(words) = failure_of(record) {
+        let remedy = "a run would fail the same way; mend the server, or try --no-stream";
+        return vec![Finding::problem("streaming", words, remedy)];
+    }
+    let outputs: Vec<&Event> = record.events.iter().filter(|event| event.is_output()).collect();
+    let mut findings = vec![Finding::good(
+        "streaming",
+        format!("{} output events in {} reads", outputs.len(), record.reads.len()),
+    )];
+    findings.push(match target.usage {
+        UsageAsk::Continuous => {
+            Finding::good("token counts", "usage on every event: the tokens of each are known")
+        }
+        UsageAsk::Final if record.usage.is_some() => Finding::good(
+            "token counts",
+            "usage at the end; ITL per token needs usage on every event, so ICL is given instead",
+        ),
+        UsageAsk::Final | UsageAsk::None => Finding::problem(
+            "token counts",
+            "the stream reports no usage",
+            "lengths and throughput will be counted by events, and the page will say so",
+        ),
+    });
+    let first = record.events.first();
+    if first.is_some_and(|event| !event.is_output()) {
+        findings.push(Finding::note(
+            "first event",
+            "the stream begins without output (a role); TTFT is taken at the first token all the same",
+        ));
+    }
+    if !record.done.seen {
+        let words = "the stream ends without [DONE]; a finish reason and a clean end are enough";
+        findings.push(Finding::note("end of stream", words));
+    }
+    findings
+}
+
+fn keep_alive(connections: Connections) -> Finding {
+    match connections {
+        Connections::Reuse | Connections::PerUser => {
+            Finding::good("connections", "kept open after an answer")
+        }
+        Connections::New => Finding::note(
+            "connections",
+            "closed after each answer: every request of a run dials first, which is in its send lag",
+        ),
+    }
+}
+
+/// Whether the server keeps to the length that it was asked for.
+fn length(record: &RequestRecord) -> Option<Finding> {
+    let tokens = record.usage?.completion_tokens?;
+    let stopped = record.finishes.iter().any(|finish| finish.reason == FinishReason::Stop);
+    let asked = u64::from(ANSWER_TOKENS);
+    Some(if tokens == asked {
+        Finding::good("answer length", format!("{ANSWER_TOKENS} tokens asked for, {tokens} came"))
+    } else if tokens < asked && stopped {
+        Finding::note(
+            "answer length",
+            format!("{ANSWER_TOKENS} tokens asked for, {tokens} came: the model ended its answer"),
+        )
+    } else {
+        Finding::problem(
+            "answer length",
+            format!("{ANSWER_TOKENS} tokens asked for, {tokens} came"),
+            "the server does not keep to max_tokens: compare runs by tokens, not by requests",
+        )
+    })
+}
+
+/// Some servers end one answer when another request comes.
+fn at_once(target: &Target) -> Result<Finding, Failure> {
+    let asked: Vec<Result<Probe, Failure>> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..AT_ONCE)
+            .map(|_| scope.spawn(|| ask_once(target.clone(), PROBE_PROMPT, ANSWER_TOKENS)))
+            .collect();
+        let joined = asking.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Failure::internal("a probe ended abnormally")))
+        });
+        joined.collect()
+    });
+    let mut failed = Vec::new();
+    for probe in asked {
+        failed.extend(failure_of(&probe?.record));
+    }
+    Ok(match failed.first() {
+        None => {
+            Finding::good("several at once", format!("{AT_ONCE} requests at once all ended well"))
+        }
+        Some(words) => Finding::problem(
+            "several at once",
+            format!("{} of {AT_ONCE} requests at once failed: {words}", failed.len()),
+            "the server does not serve requests side by side; look for its concurrency settings",
+        ),
+    })
+}
+
+const TOKENS: u32 = 4;
+/// Long enough that most models would end by themselves before it.
+const PINNED_TOKENS: u32 = 48;
+
+fn examine_fields(target: &Target) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    // Vectors and scores are neither drawn nor ended.
+    if target.api.generates() {
+        findings.push(pinned(target)?);
+        findings.push(sampling(target)?);
+    }
+    findings.push(unknown_field(target)?);
+    if target.api.facts().names_model {
+        findings.push(other_model(target)?);
+    }
+    Ok(findings)
+}
+
+fn pinned(target: &Target) -> Result<Finding, Failure> {
+    let audited = "nothing to do: a run leaves them out; its audit shows how long answers were";
+    let note = |words: &str| Finding::note("ignore_eos", words).remedy(audited);
+    Ok(match ask_pinning(target)? {
+        Pinning::Accepted(pinned) => kept(target, pinned)?,
+        Pinning::Refused => {
+            note("ignore_eos and min_tokens are refused: answers may end before their length")
+        }
+        Pinning::NoSuchFields => {
+            note("this API has no such fields: answers may end before their length")
+        }
+        Pinning::NotKnown => note("not known: the question with ignore_eos failed"),
+    })
+}
+
+/// Whether what was accepted has an effect.
+fn kept(target: &Target, pinned: PinnedOutput) -> Result<Finding, Failure> {
+    let asking = Target { pinned, ..target.clone() };
+    let record = ask_once(asking, PROBE_PROMPT, PINNED_TOKENS)?.record;
+    let names = match (pinned.ignore_eos, pinned.min_tokens) {
+        (true, true) => "ignore_eos and min_tokens",
+        (true, false) => "ignore_eos",
+        _ => "min_tokens",
+    };
+    let came = record.usage.and_then(|usage| usage.completion_tokens);
+    Ok(match came {
+        Some(tokens) if tokens == u64::from(PINNED_TOKENS) => {
+            Finding::good("ignore_eos", format!("{names} accepted and kept: {tokens} tokens came"))
+        }
+        Some(tokens) => Finding::problem(
+            "ignore_eos",
+            format!("{names} accepted, but {tokens} of {PINNED_TOKENS} tokens came"),
+            "answers will not have the length that was asked for; see the audit of a run",
+        ),
+        None => Finding::note("ignore_eos", format!("{names} accepted; no usage says if kept")),
+    })
+}
+
+/// How a question ended that the server may refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reply {
+    Accepted,
+    Refused(String),
+    /// It failed, and that says nothing of what was asked.
+    NotKnown(String),
+}
+
+impl Reply {
+    /// By the status codes that say no to what was asked.
+    fn from_record(record: &RequestRecord, is_refusal: impl Fn(&RequestRecord) -> bool) -> Self {
+        match failure_of(record) {
+            None => Self::Accepted,
+            Some(words) if is_refusal(record) => Self::Refused(words),
+            Some(words) => Self::NotKnown(words),
+        }
+    }
+}
+
+fn not_known(subject: &'static str, words: &str) -> Finding {
+    Finding::note(subject, format!("not known: {words}"))
+}
+
+/// Asks with more fields.
+fn ask_with(target: &Target, fields: Value) -> Result<Reply, Failure> {
+    let mut all: Map<String, Value> = target.fields.clone();
+    if let Value::Object(fields) = fields {
+        all.extend(fields);
+    }
+    let tokens = probe_tokens(target.api, TOKENS);
+    let record = ask_once(Target { fields: all, ..target.clone() }, PROBE_PROMPT, tokens)?.record;
+    Ok(Reply::from_record(&record, is_refusal))
+}
+
+fn sampling(target: &Target) -> Result<Finding, Failure> {
+    let fields = json!({"temperature": 0.7, "top_p": 0.9, "seed": 1});
+    Ok(match ask_with(target, fields)? {
+        Reply::Accepted => Finding::good("sampling", "temperature, top_p and seed accepted"),
+        Reply::Refused(words) => Finding::problem(
+            "sampling",
+            format!("temperature, top_p and seed together are refused: {words}"),
+            "leave out what the server names",
+        ),
+        Reply::NotKnown(words) => not_known("sampling", &words),
+    })
+}
+
+fn unknown_field(target: &Target) -> Result<Finding, Failure> {
+    Ok(match ask_with(target, json!({"inferometer_unknown_field": true}))? {
+        Reply::Accepted => Finding::note(
+            "unknown fields",
+            "ignored in silence: a misspelt --extra-body field will have no effect",
+        ),
+        Reply::Refused(_) => {
+            Finding::good("unknown fields", "refused: a misspelt field is noticed")
+        }
+        Reply::NotKnown(words) => not_known("unknown fields", &words),
+    })
+}
+
+fn other_model(target: &Target) -> Result<Finding, Failure> {
+    let asking = Target { model: "inferometer-no-such-model".to_owned(), ..target.clone() };
+    let tokens = probe_tokens(target.api, TOKENS);
+    let record = ask_once(asking, PROBE_PROMPT, tokens)?.record;
+    Ok(match Reply::from_record(&record, is_no_such_model) {
+        Reply::Accepted => Finding::note(
+            "model names",
+            "any name is answered: the server does not tell whether it serves the model you mean",
+        ),
+        Reply::Refused(_) => {
+            Finding::good("model names", "a model that it does not serve is refused")
+        }
+        Reply::NotKnown(words) => not_known("model names", &words),
+    })
+}
+
+fn is_no_such_model(record: &RequestRecord) -> bool {
+    record.head.is_some_and(|head| matches!(head.status, 400 | 404))
+}
+
+/// Several blocks of any cache, and room for it in any context.
+const CACHE_WORDS: u32 = 160;
+const EXACT_TOKENS: u32 = 200;
+
+fn examine_prompts(
+    spec: &Spec,
+    ingredients: &Ingredients,
+    target: &Target,
+) -> Result<Vec<Finding>, Failure> {
+    let counted = match ingredients.materials().input_length {
+        InputLength::Exact => by_tokenizer(ingredients, target)?,
+        InputLength::Estimated | InputLength::Corrected(_) => by_words(target)?,
+    };
+    Ok(vec![counted, cache(spec, target)?])
+}
+
+fn by_words(target: &Target) -> Result<Finding, Failure> {
+    Ok(match correction(target)? {
+        Some(Correction { tokens_per_word, overhead_tokens }) => Finding::good(
+            "prompt length",
+            format!(
+                "reported; a word of ours is {tokens_per_word:.2} tokens, and each prompt has \
+                 {overhead_tokens} more (its template)"
+            ),
+        )
+        .remedy("for exact lengths give the model's tokenizer: --tokenizer"),
+        None => Finding::problem(
+            "prompt length",
+            "the server does not say how long prompts are",
+            "lengths stay estimates: give the model's tokenizer with --tokenizer",
+        ),
+    })
+}
+
+fn by_tokenizer(ingredients: &Ingredients, target: &Target) -> Result<Finding, Failure> {
+    let segment = Segment { seed: 1, tokens: EXACT_TOKENS };
+    let text = ingredients.text().framed(&[segment]);
+    let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
+    let counted = record.usage.and_then(|usage| usage.prompt_tokens);
+    Ok(match counted {
+        Some(tokens) if tokens == u64::from(EXACT_TOKENS) => {
+            Finding::good("prompt length", "the server counts exactly as the tokenizer does")
+        }
+        Some(tokens) => Finding::note(
+            "prompt length",
+            format!("{EXACT_TOKENS} tokens by the tokenizer are {tokens} to the server"),
+        )
+        .remedy(
+            "a chat template adds to each prompt: --count with-template makes it part of the \
+             length; any other difference means another tokenizer",
+        ),
+        None => Finding::problem(
+            "prompt length",
+            "the server does not say how long prompts are",
+            "the audit of a run cannot compare lengths",
+        ),
+    })
+}
+
+/// The same prompt twice: does the second cost less?
+fn cache(spec: &Spec, target: &Target) -> Result<Finding, Failure> {
+    let seed = spec.seed ^ 0x6361_6368_6500;
+    let text = TextMaker::estimating(None).bare(&[Segment { seed, tokens: CACHE_WORDS }]);
+    let tokens = probe_tokens(target.api, 1);
+    let first = ask_once(target.clone(), &text, tokens)?.record;
+    let second = ask_once(target.clone(), &text, tokens)?.record;
+    if [&first, &second].iter().any(|record| record.ending.outcome != Outcome::Ok) {
+        return Ok(Finding::note("prefix cache", "not known: the question was not answered"));
+    }
+    let cached = second.usage.and_then(|usage| usage.cached_tokens);
+    Ok(match cached {
+        Some(0) => Finding::good("prefix cache", "off, as far as its usage tells"),
+        Some(tokens) => Finding::note(
+            "prefix cache",
+            format!("on: a prompt sent twice found {tokens} of its tokens cached"),
+        )
+        .remedy("prompts are unique unless asked otherwise; a run's audit shows what was cached"),
+        None => Finding::note("prefix cache", "its usage does not tell what was cached")
+            .remedy("vLLM tells with --enable-prompt-tokens-details; another --seed is always new"),
+    })
+}
+
+const BODY_LIMIT: usize = 16 << 20;
+const OTHER_API_WAIT: Duration = Duration::from_secs(20);
+
+fn examine_endpoints(target: &Target) -> Result<Vec<Finding>, Failure> {
+    let metrics = get(target, "/metrics")?;
+    let mut findings = vec![match metrics.as_ref().map(server_of) {
+        Some(server) => Finding::good("/metrics", server),
+        None => Finding::note("/metrics", "none: the server's own queue and cache stay unseen")
+            .remedy("llama-server wants --metrics; vLLM and SGLang serve it by default or by flag"),
+    }];
+    if let Some(version) = get(target, "/version")? {
+        let words = String::from_utf8_lossy(&version.body).trim().to_owned();
+        findings.push(Finding::good("/version", words));
+    }
+    findings.push(other_apis(target)?);
+    Ok(findings)
+}
+
+/// Which of the other APIs answer a small question.
+fn other_apis(target: &Target) -> Result<Finding, Failure> {
+    let mut served = Vec::new();
+    for api in Api::ALL.into_iter().filter(|api| *api != target.api) {
+        let limits = Limits { first_token: OTHER_API_WAIT, total: OTHER_API_WAIT, ..target.limits };
+        let usage = UsageAsk::None;
+        let asking = Target { api, streaming: false, usage, limits, ..target.clone() };
+        let record = ask_once(asking, PROBE_PROMPT, probe_tokens(api, TOKENS))?.record;
+        if record.ending.outcome == Outcome::Ok {
+            served.push(api.name());
+        }
+    }
+    Ok(if served.is_empty() {
+        Finding::note("other APIs", "none of the others answered")
+    } else {
+        Finding::good("other APIs", format!("also answered: {}", served.join(", ")))
+    })
+}
+
+/// Whose metrics these are, by their names.
+fn server_of(reply: &FetchReply) -> String {
+    let text = String::from_utf8_lossy(&reply.body);
+    let known = [
+        ("vllm:", "vLLM's"),
+        ("sglang:", "SGLang's"),
+        ("llamacpp:", "llama.cpp's"),
+        ("tgi_", "TGI's"),
+        ("nv_inference", "Triton's"),
+    ];
+    match known.iter().find(|(prefix, _)| text.contains(prefix)) {
+        Some((_, whose)) => format!("{whose} metrics"),
+        None => "served, in no vocabulary that is known here".to_owned(),
+    }
+}
+
+/// A page that is there; anything else is `None`.
+fn get(target: &Target, path: &str) -> Result<Option<FetchReply>, Failure> {
+    let request = FetchRequest { path, body_limit: BODY_LIMIT };
+    let reply = fetching(target, async |fetch| fetch.fetch(request).await)?;
+    Ok(reply.ok().filter(|reply| (200..300).contains(&reply.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use inferometer_model::outcome::{Outcome, Stage};
+    use inferometer_model::record::{Asked, ResponseHead};
+    use inferometer_model::{Ending, Moment, RequestId, StartedRequest};
+
+    use super::*;
+
+    fn ended(outcome: Outcome, status: Option<u16>) -> RequestRecord {
+        let started = StartedRequest {
+            id: RequestId(0),
+            intended: Moment::ZERO,
+            admitted: Moment::ZERO,
+            asked: Asked { input_tokens: 1, output_tokens: 4, part: 0, turn: 0 },
+        };
+        let ending = Ending { outcome, stage: Stage::Headers, ..Ending::ok(Moment::ZERO) };
+        let head = status.map(|status| ResponseHead { status, read: 0, streamed: false });
+        RequestRecord { head, ..RequestRecord::without_answer(&started, ending) }
+    }
+
+    #[test]
+    fn only_a_refusal_says_that_something_is_refused() {
+        let replied = |outcome, status| Reply::from_record(&ended(outcome, status), is_refusal);
+        assert_eq!(replied(Outcome::Ok, Some(200)), Reply::Accepted);
+        for status in [400, 422] {
+            let reply = replied(Outcome::HttpError, Some(status));
+            assert!(matches!(reply, Reply::Refused(_)), "{status}");
+        }
+        for (outcome, status) in [
+            (Outcome::Rejected, Some(429)),
+            (Outcome::Rejected, Some(503)),
+            (Outcome::HttpError, Some(500)),
+            (Outcome::TimeoutFirstToken, None),
+        ] {
+            let reply = replied(outcome, status);
+            assert!(matches!(reply, Reply::NotKnown(_)), "{outcome} {status:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_unknown_only_where_the_server_says_so() {
+        let replied =
+            |status| Reply::from_record(&ended(Outcome::HttpError, Some(status)), is_no_such_model);
+        assert!(matches!(replied(404), Reply::Refused(_)));
+        assert!(matches!(replied(400), Reply::Refused(_)));
+        assert!(matches!(replied(500), Reply::NotKnown(_)));
+    }
+}

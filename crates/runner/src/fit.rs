@@ -1,0 +1,954 @@
+//! `fit`: the coefficients of a profile from measured results.
+//!
+//! A result becomes a row: a load that can be played again in virtual time, and the figures that
+//! were measured under it. A search moves the free coefficients, within what the hardware can do,
+//! until playing the rows gives their figures. Few figures bear few coefficients: there is at most
+//! one free coefficient for two rows.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use inferometer_analysis::{Summary, Verdict, summarize};
+use inferometer_engine::physics::Coefficients;
+use inferometer_engine::profile::{Fitted, Profile};
+use inferometer_engine::scheduler::tokens::mix;
+use inferometer_model::plan::Bounds;
+use inferometer_model::spec::{EngineTable, LoadShape, Think};
+use inferometer_model::{
+    Content, Moment, NotSent, Observations, Outcome, Plan, PlannedRequest, Release, RequestId,
+    RequestRecord, Segment, StartedRequest, spec,
+};
+use inferometer_store::RunDirectory;
+
+use crate::failure::Failure;
+use crate::simulation::{End, Flight, Observer, Player, Rules, Sample, VirtualEngine};
+
+/// A coefficient that may be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Free(&'static Coefficient);
+
+#[derive(Debug)]
+struct Coefficient {
+    name: &'static str,
+    range: Range,
+    /// Where a search begins that knows nothing.
+    neutral: f64,
+    read: fn(&Coefficients) -> f64,
+    write: fn(&mut Coefficients, f64),
+}
+
+impl PartialEq for Coefficient {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Coefficient {}
+
+/// A share of the hardware's peak: one is the peak.
+const SHARE: (Range, f64) = (Range { least: 0.005, most: 1.0 }, 0.3);
+const SECONDS: (Range, f64) = (Range { least: 1e-6, most: 10.0 }, 5e-3);
+const SECONDS_EACH: (Range, f64) = (Range { least: 1e-9, most: 0.1 }, 1e-5);
+
+macro_rules! coefficients {
+    ($($name:literal $range:ident $($field:ident).+;)+) => {
+        &[$(Coefficient {
+            name: $name,
+            range: $range.0,
+            neutral: $range.1,
+            read: |all| all.$($field).+,
+            write: |all, value| all.$($field).+ = value,
+        },)+
+        Coefficient {
+            name: "eta_small",
+            range: SHARE.0,
+            neutral: SHARE.1,
+            read: |all| all.eta_small.unwrap_or(all.eta_compute),
+            write: |all, value| all.eta_small = Some(value),
+        }]
+    };
+}
+
+/// In the order in which they are set free when nobody says which.
+static COEFFICIENTS: &[Coefficient] = coefficients! {
+    "eta_compute" SHARE eta_compute;
+    "eta_memory" SHARE eta_memory;
+    "host.per_request_s" SECONDS_EACH host.per_request_s;
+    "step_s" SECONDS step_s;
+    "eta_kv" SHARE eta_kv;
+    "eta_attention" SHARE eta_attention;
+    "large_step_s" SECONDS large_step_s;
+    "host.per_step_s" SECONDS host.per_step_s;
+    "layer_s" SECONDS_EACH layer_s;
+    "eta_link" SHARE eta_link;
+    "launch_s" SECONDS_EACH launch_s;
+    "launch_stage_s" SECONDS_EACH launch_stage_s;
+};
+
+/// Rows that one free coefficient takes.
+const ROWS_PER_COEFFICIENT: usize = 2;
+
+impl Free {
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// As many as so many rows bear, the most telling ones first.
+    pub fn by_default(rows: usize) -> Vec<Self> {
+        COEFFICIENTS.iter().take((rows / ROWS_PER_COEFFICIENT).min(3)).map(Self).collect()
+    }
+
+    fn range(self) -> Range {
+        self.0.range
+    }
+
+    fn neutral(self) -> f64 {
+        self.0.neutral
+    }
+
+    pub fn read(self, all: &Coefficients) -> f64 {
+        let value = (self.0.read)(all);
+        // A cost that is zero cannot be moved by a factor.
+        if value < self.0.range.least { self.0.neutral } else { value }
+    }
+
+    fn write(self, all: &mut Coefficients, value: f64) {
+        (self.0.write)(all, value);
+    }
+}
+
+fn names() -> String {
+    COEFFICIENTS.iter().map(|coefficient| coefficient.name).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for Free {
+    type Err = Failure;
+
+    fn from_str(name: &str) -> Result<Self, Failure> {
+        let found = COEFFICIENTS.iter().find(|coefficient| coefficient.name == name);
+        found.map(Self).ok_or_else(|| {
+            let message = format!("`{name}` is no coefficient that can be fitted");
+            Failure::usage(message).hint(format!("those are {}", names()))
+        })
+    }
+}
+
+/// One row of a table of results.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub name: String,
+    pub requests: Vec<RowRequest>,
+    pub load: RowLoad,
+    pub figures: Figures,
+    /// How its server differed from the profile's.
+    pub server: EngineTable,
+    /// Whether it was measured on the server of the row before, whose prefix cache was still warm.
+    pub continues: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct RowRequest {
+    pub prompt: Segment,
+    pub output_tokens: u32,
+}
+
+#[derive(Clone, Debug)]
+pub enum RowLoad {
+    /// So many at a time. A client that tests the server first sends it the first prompt alone.
+    Closed { slots: u32, tests_first: bool },
+    /// Poisson arrivals at a rate, and how long the row took.
+    Poisson { rate: f64, took_s: Option<f64>, kept_up: Option<bool> },
+    /// All at once.
+    AtOnce,
+    /// As they were sent.
+    Recorded(Vec<Moment>),
+}
+
+impl RowLoad {
+    /// How much load it is, where that is a number.
+    pub fn level(&self) -> Option<f64> {
+        match self {
+            Self::Closed { slots, .. } => Some(f64::from(*slots)),
+            Self::Poisson { rate, .. } => Some(*rate),
+            Self::AtOnce | Self::Recorded(_) => None,
+        }
+    }
+
+    /// The duration that arrivals are stretched to: how fast they really came, where the server
+    /// kept up with them.
+    pub fn stretched_to_s(&self) -> Option<f64> {
+        match self {
+            Self::Poisson { took_s, kept_up: Some(true), .. } => *took_s,
+            Self::Poisson { .. } | Self::Closed { .. } | Self::AtOnce | Self::Recorded(_) => None,
+        }
+    }
+
+    /// Whether more came than was served, as far as is known: then latencies are those of a queue
+    /// that grew.
+    pub fn is_saturated(&self) -> bool {
+        match self {
+            Self::Closed { .. } | Self::Recorded(_) => false,
+            Self::Poisson { kept_up, .. } => *kept_up == Some(false),
+            Self::AtOnce => true,
+        }
+    }
+}
+
+/// The figures that are compared, each where it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    pub output_throughput: Option<f64>,
+    pub ttft_mean_ms: Option<f64>,
+    pub tpot_mean_ms: Option<f64>,
+}
+
+impl Row {
+    /// How far each figure is from what was measured, as a share of that; `None` where either is
+    /// missing, and for a throughput that is given: that of arrivals stretched to the duration.
+    pub fn errors(&self, played: &Figures) -> [Option<f64>; 3] {
+        let (ours, theirs) = (played.values(), self.figures.values());
+        let errors = std::array::from_fn(|index| Some(ours[index]? / theirs[index]? - 1.0));
+        let [throughput, ttft, tpot] = errors;
+        [throughput.filter(|_| !self.is_throughput_given()), ttft, tpot]
+    }
+
+    pub fn is_throughput_given(&self) -> bool {
+        self.load.stretched_to_s().is_some()
+    }
+}
+
+impl Figures {
+    pub const NAMES: [&'static str; 3] = ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
+
+    pub fn values(&self) -> [Option<f64>; 3] {
+        [self.output_throughput, self.ttft_mean_ms, self.tpot_mean_ms]
+    }
+}
+
+/// The seed of a prompt that no other row has.
+pub fn own_seed(row: usize, index: u64) -> u64 {
+    ((row as u64 + 1) << 40) | index
+}
+
+/// Plays a run again as it was sent, where that can be told from its records.
+pub fn row_of_run(path: &Path) -> Result<Row, Failure> {
+    let directory = RunDirectory::at(path.to_owned());
+    let stored = directory.read().map_err(|error| Failure::usage(error.to_string()))?;
+    let observations = &stored.observations;
+    let summary = summarize(observations);
+    if let Some(why) = unfit(observations, &summary) {
+        return Err(Failure::usage(format!("{}: {why}", directory.id())));
+    }
+    let simulated = observations.manifest.simulated.is_some();
+    let vllm = summary.vllm;
+    Ok(Row {
+        name: format!("{}{}", directory.id(), if simulated { " (simulated)" } else { "" }),
+        requests: observations.records.iter().zip(0..).map(request_of).collect(),
+        load: load_of(observations),
+        figures: Figures {
+            output_throughput: vllm.output_throughput,
+            ttft_mean_ms: vllm.ttft_ms.mean,
+            tpot_mean_ms: vllm.tpot_ms.mean,
+        },
+        server: EngineTable::default(),
+        continues: false,
+    })
+}
+
+/// Why the records do not tell how to play it, or its figures not what to reach.
+fn unfit(observations: &Observations, summary: &Summary) -> Option<String> {
+    let records = &observations.records;
+    let spec = &observations.manifest.spec;
+    let ok = records.iter().filter(|record| record.ending.outcome == Outcome::Ok).count();
+    let is_cached = |record: &RequestRecord| {
+        record.usage.and_then(|usage| usage.cached_tokens).is_some_and(|tokens| 0 < tokens)
+    };
+    let why = if ok < records.len() || ok == 0 {
+        format!("{ok} of {} requests ended ok, and a fit wants all", records.len())
+    } else if summary.verdict == Verdict::Invalid {
+        "the run is invalid; a fit to it would be one to its faults".to_owned()
+    } else if spec.engine.speed.is_some_and(|speed| (speed - 1.0).abs() > 1e-9) {
+        "its engine ran at another speed than its profile's".to_owned()
+    } else if records.iter().any(|record| 0 < record.asked.turn) {
+        "it has conversations, which are not played here".to_owned()
+    } else if records.iter().any(is_cached) {
+        "some prompts were in the prefix cache, and the records do not tell which parts".to_owned()
+    } else {
+        match &spec.load.shape {
+            LoadShape::Closed { think: Think::None, .. } | LoadShape::Open { cap: None, .. } => {
+                return None;
+            }
+            LoadShape::Closed { .. } => "it has think times, which are not played here".to_owned(),
+            LoadShape::Open { .. } => "it has a cap, which is not played here".to_owned(),
+        }
+    };
+    Some(why)
+}
+
+fn load_of(observations: &Observations) -> RowLoad {
+    let began = observations.ending.began.unwrap_or(Moment::ZERO);
+    match &observations.manifest.spec.load.shape {
+        LoadShape::Closed { concurrency, .. } => {
+            RowLoad::Closed { slots: concurrency.get(), tests_first: false }
+        }
+        LoadShape::Open { .. } => {
+            let sent = |record: &RequestRecord| {
+                Moment::ZERO + record.sent.and_then(|at| at.since(began)).unwrap_or_default()
+            };
+            RowLoad::Recorded(observations.records.iter().map(sent).collect())
+        }
+    }
+}
+
+/// With the lengths that the server counted, where it did.
+fn request_of((record, index): (&RequestRecord, u64)) -> RowRequest {
+    let counted = |count: Option<u64>| count.and_then(|count| u32::try_from(count).ok());
+    let usage = record.usage.as_ref();
+    let tokens = counted(usage.and_then(|usage| usage.prompt_tokens));
+    let output = counted(usage.and_then(|usage| usage.completion_tokens));
+    let tokens = tokens.unwrap_or(record.asked.input_tokens);
+    RowRequest {
+        prompt: Segment { seed: own_seed(0, index), tokens },
+        output_tokens: output.unwrap_or(record.asked.output_tokens),
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct RowPlan {
+    pub requests: Vec<RowRequest>,
+    pub releases: Releases,
+}
+
+#[derive(Clone, Debug)]
+pub enum Releases {
+    Slots(u32),
+    At(Vec<Moment>),
+}
+
+impl Plan for RowPlan {
+    fn bounds(&self) -> Bounds {
+        let slots = match self.releases {
+            Releases::Slots(slots) => NonZeroU32::new(slots),
+            Releases::At(_) => None,
+        };
+        let requests = Some(self.requests.len() as u64);
+        Bounds { requests, release_before: None, requests_min: 0, slots }
+    }
+
+    fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+        let index = usize::try_from(id.0).ok()?;
+        let request = self.requests.get(index)?;
+        let release = match &self.releases {
+            Releases::Slots(_) => Release::WhenSlotFree,
+            Releases::At(moments) => Release::At(*moments.get(index)?),
+        };
+        Some(PlannedRequest {
+            prompt_seed: request.prompt.seed,
+            input_tokens: request.prompt.tokens,
+            output_tokens: request.output_tokens,
+            ..PlannedRequest::alone(id, release)
+        })
+    }
+
+    /// Nobody reads it: a simulation asks for segments.
+    fn content(&self, _: &PlannedRequest) -> Content {
+        Content::text(String::new())
+    }
+
+    fn segments(&self, request: &PlannedRequest) -> Vec<Segment> {
+        vec![Segment { seed: request.prompt_seed, tokens: request.input_tokens }]
+    }
+}
+
+/// Draws for arrivals and lengths, equal on every machine.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    state: u64,
+}
+
+impl Draws {
+    pub fn new(seed: u64, purpose: u64) -> Self {
+        Self { state: mix(mix(seed.wrapping_add(1)) ^ purpose.wrapping_mul(GOLDEN)) }
+    }
+
+    /// Above zero and below one.
+    pub fn unit(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        ((mix(self.state) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.unit())
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        let radius = libm::sqrt(2.0 * self.exponential());
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
+    }
+}
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The numbers that may be moved, each within its bounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Range {
+    least: f64,
+    most: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Found {
+    numbers: Vec<f64>,
+    cost: f64,
+    evaluations: u32,
+}
+
+/// The first step is by this factor.
+const FACTOR: f64 = 1.25;
+/// Steps below this factor are not worth their while: figures are known to a few per cent.
+const FACTOR_MIN: f64 = 1.003;
+
+/// The lowest cost that is found from `start`, with at most so many evaluations.
+fn search<E>(
+    start: &[f64],
+    ranges: &[Range],
+    evaluations_max: u32,
+    mut cost: impl FnMut(&[f64]) -> Result<f64, E>,
+) -> Result<Found, E> {
+    let within = |number: f64, range: &Range| number.clamp(range.least, range.most);
+    let numbers: Vec<f64> =
+        start.iter().zip(ranges).map(|(number, range)| within(*number, range)).collect();
+    let mut best = Found { cost: cost(&numbers)?, numbers, evaluations: 1 };
+    // Where nothing may be moved there is nothing to look for.
+    let mut factor = if start.is_empty() { 1.0 } else { FACTOR };
+    while FACTOR_MIN < factor && best.evaluations < evaluations_max {
+        let before = best.cost;
+        for index in 0..start.len() {
+            for step in [factor, 1.0 / factor] {
+                let mut numbers = best.numbers.clone();
+                numbers[index] = within(numbers[index] * step, &ranges[index]);
+                let found = cost(&numbers)?;
+                best.evaluations += 1;
+                if found < best.cost {
+                    best = Found { numbers, cost: found, ..best };
+                    break;
+                }
+            }
+        }
+        if before <= best.cost {
+            factor = factor.sqrt();
+        }
+    }
+    Ok(best)
+}
+
+/// Draws of arrivals that a row's figures are the mean of: one draw is one story.
+const ARRIVAL_DRAWS: u64 = 3;
+/// Times that arrivals are moved until a row takes as long as it took.
+const MOVES: u32 = 3;
+/// The client of a published result waits for ever.
+const PATIENCE: Duration = Duration::from_hours(1000);
+
+/// The figures of all rows, each played on the server of the same number.
+fn play_rows(rows: &[Row], servers: &[Profile]) -> Result<Vec<Figures>, Failure> {
+    let mut engine: Option<VirtualEngine> = None;
+    let mut figures = Vec::with_capacity(rows.len());
+    for (row, server) in rows.iter().zip(servers) {
+        if !row.continues {
+            engine = None;
+        }
+        figures.push(match &row.load {
+            RowLoad::Closed { slots, tests_first } => {
+                let engine = engine.get_or_insert_with(|| VirtualEngine::from_profile(server, 0));
+                if *tests_first {
+                    // Its prompt is warm from then on.
+                    let requests = row.requests.iter().copied().take(1).collect();
+                    play_plan(row, RowPlan { requests, releases: Releases::Slots(1) }, engine)?;
+                }
+                let (requests, releases) = (row.requests.clone(), Releases::Slots(*slots));
+                play_plan(row, RowPlan { requests, releases }, engine)?.figures()
+            }
+            RowLoad::Poisson { rate, .. } => poisson(row, *rate, server)?,
+            RowLoad::AtOnce => {
+                play_at(row, vec![Moment::ZERO; row.requests.len()], server)?.figures()
+            }
+            RowLoad::Recorded(moments) => play_at(row, moments.clone(), server)?.figures(),
+        });
+    }
+    Ok(figures)
+}
+
+fn poisson(row: &Row, rate: f64, server: &Profile) -> Result<Figures, Failure> {
+    let mut drawn = Vec::new();
+    for seed in 0..ARRIVAL_DRAWS {
+        drawn.push(one_poisson(row, rate, server, seed)?);
+    }
+    let mean = |value: fn(&Figures) -> Option<f64>| {
+        let known: Option<Vec<f64>> = drawn.iter().map(value).collect();
+        known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    Ok(Figures {
+        output_throughput: mean(|figures| figures.output_throughput),
+        ttft_mean_ms: mean(|figures| figures.ttft_mean_ms),
+        tpot_mean_ms: mean(|figures| figures.tpot_mean_ms),
+    })
+}
+
+/// One draw of arrivals, stretched so that they come at the rate, or so that the row takes as long
+/// as it took: at four fifths of a server's capacity a few per cent of the rate double its queue.
+fn one_poisson(row: &Row, rate: f64, server: &Profile, seed: u64) -> Result<Figures, Failure> {
+    let mut draws = Draws::new(seed, row.requests.len() as u64);
+    let mut sum = 0.0;
+    let gaps = row.requests.iter().map(|_| {
+        sum += draws.exponential();
+        sum
+    });
+    let shape: Vec<f64> = gaps.collect();
+    let mut span_s = row.requests.len() as f64 / rate;
+    let mut played = Sums::default();
+    for _ in 0..MOVES {
+        let moments = shape.iter().map(|place| Moment::ZERO + seconds(place / sum * span_s));
+        played = play_at(row, moments.collect(), server)?;
+        let Some(took_s) = row.load.stretched_to_s() else { break };
+        span_s = (span_s + took_s - played.duration_s()).max(f64::EPSILON);
+    }
+    Ok(played.figures())
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(PATIENCE)
+}
+
+fn play_at(row: &Row, moments: Vec<Moment>, server: &Profile) -> Result<Sums, Failure> {
+    let plan = RowPlan { requests: row.requests.clone(), releases: Releases::At(moments) };
+    play_plan(row, plan, &mut VirtualEngine::from_profile(server, 0))
+}
+
+/// Plays a plan; every request must be served, or its figures are those of another load.
+fn play_plan(row: &Row, plan: RowPlan, engine: &mut VirtualEngine) -> Result<Sums, Failure> {
+    let limits = spec::Limits {
+        connect: PATIENCE,
+        first_token: PATIENCE,
+        idle: PATIENCE,
+        total: PATIENCE,
+        drain: PATIENCE,
+    };
+    let mut sums = Sums::default();
+    let rules = Rules { limits, streaming: true, seed: 0 };
+    Player::new(Arc::new(plan), rules, engine, &mut sums).play()?;
+    match &sums.refused {
+        None => Ok(sums),
+        Some(why) => Err(Failure::usage(format!("`{}` cannot be played: {why}", row.name))
+            .hint("give its server's settings, as in FILE@max_model_len=8192")),
+    }
+}
+
+/// What the figures are made of, by the definitions of `vllm bench serve`.
+#[derive(Debug, Default)]
+struct Sums {
+    ok: u64,
+    output_tokens: u64,
+    ttft_s: f64,
+    tpot_s: f64,
+    tpots: u64,
+    last_end: Moment,
+    /// Why a request was not served, of the first.
+    refused: Option<String>,
+}
+
+impl Sums {
+    /// From the beginning of the plan to the end of the last answer.
+    fn duration_s(&self) -> f64 {
+        self.last_end.since(Moment::ZERO).unwrap_or_default().as_secs_f64()
+    }
+
+    fn figures(&self) -> Figures {
+        let mean_ms = |sum: f64, n: u64| (0 < n).then(|| 1e3 * sum / n as f64);
+        let duration_s = self.duration_s();
+        Figures {
+            output_throughput: (0.0 < duration_s).then(|| self.output_tokens as f64 / duration_s),
+            ttft_mean_ms: mean_ms(self.ttft_s, self.ok),
+            tpot_mean_ms: mean_ms(self.tpot_s, self.tpots),
+        }
+    }
+}
+
+impl Observer for Sums {
+    type Notes = ();
+
+    fn started(&mut self, _: &StartedRequest) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn token(&mut self, (): &mut (), _: Option<Moment>, _: Moment) {}
+
+    fn ended(&mut self, flight: Flight<()>, end: End) -> Result<(), Failure> {
+        self.last_end = self.last_end.max(end.ending.at);
+        let (Outcome::Ok, Some(first), Some(last)) =
+            (end.ending.outcome, flight.first, flight.last)
+        else {
+            let why = end.ending.message.unwrap_or_else(|| end.ending.outcome.to_string());
+            self.refused.get_or_insert(why);
+            return Ok(());
+        };
+        let since = |later: Moment, earlier| later.since(earlier).unwrap_or_default().as_secs_f64();
+        self.ok += 1;
+        self.output_tokens += u64::from(flight.tokens);
+        self.ttft_s += since(first, flight.sent);
+        if 1 < flight.tokens {
+            self.tpots += 1;
+            self.tpot_s += since(last, first) / f64::from(flight.tokens - 1);
+        }
+        Ok(())
+    }
+
+    fn not_sent(&mut self, _: NotSent) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn sampled(&mut self, _: &Sample) {}
+}
+
+/// What is fitted to what.
+#[derive(Debug)]
+pub struct Fitting {
+    pub rows: Vec<Row>,
+    /// What is fitted: the server without what differed in single rows.
+    pub base: Profile,
+    /// The server of each row.
+    pub servers: Vec<Profile>,
+    pub free: Vec<Free>,
+    /// Where the rows come from, in a sentence.
+    pub source: String,
+    pub leave_one_out: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Fit {
+    pub coefficients: Coefficients,
+    pub rows: Vec<FittedRow>,
+    pub part: Option<Part>,
+    pub evaluations: u32,
+}
+
+#[derive(Debug)]
+pub struct FittedRow {
+    pub played: Figures,
+    /// The same by a fit that has not seen this row.
+    pub left_out: Option<Figures>,
+}
+
+/// A fit on two thirds of the rows that began anew, to tell the rest.
+#[derive(Debug)]
+pub struct Part {
+    pub played: Vec<Figures>,
+}
+
+impl Part {
+    /// Whether the row of this number was seen.
+    pub fn has_seen(row: usize) -> bool {
+        row % 3 != 1
+    }
+}
+
+/// How close a figure should come: throughput, TTFT, TPOT.
+pub const TOLERANCES: [f64; 3] = [0.10, 0.25, 0.15];
+/// In a queue that grows, the mean TTFT says how long the run was, and little of the server.
+const SATURATED_TTFT_TOLERANCE: f64 = 0.56;
+
+const EVALUATIONS_MAX: u32 = 400;
+
+impl Fitting {
+    pub fn check(&self) -> Result<(), Failure> {
+        let bears = self.rows.len() / ROWS_PER_COEFFICIENT;
+        if bears < self.free.len() {
+            return Err(Failure::usage(format!(
+                "{} rows bear {bears} free coefficients, one for two rows, and {} are free",
+                self.rows.len(),
+                self.free.len()
+            ))
+            .hint("name fewer with --free, or give more results"));
+        }
+        Ok(())
+    }
+
+    pub fn fit(&self, report: impl Fn(&str)) -> Result<Fit, Failure> {
+        let start = *self.base.coefficients();
+        report(&format!("playing {} rows again and again …", self.rows.len()));
+        let all = |_: usize| true;
+        let found = self.search(&self.free, start, EVALUATIONS_MAX, all)?;
+        let coefficients = apply(&self.free, start, &found.numbers);
+        if !self.free.is_empty() {
+            report(&format!(
+                "fitted {} coefficients to {} rows in {} trials",
+                self.free.len(),
+                self.rows.len(),
+                found.evaluations
+            ));
+        }
+        let played = self.play(coefficients)?;
+        let (left_out, part) = if self.leave_one_out && !self.free.is_empty() {
+            report("asking how well it tells rows that it has not seen …");
+            (self.leave_each_out(start, &report)?, self.fit_part(start)?)
+        } else {
+            (vec![None; self.rows.len()], None)
+        };
+        let rows = played.into_iter().zip(left_out);
+        let rows = rows.map(|(played, left_out)| FittedRow { played, left_out }).collect();
+        Ok(Fit { coefficients, rows, part, evaluations: found.evaluations })
+    }
+
+    /// Each row as told by a fit without it; the fits run side by side.
+    fn leave_each_out(
+        &self,
+        base: Coefficients,
+        report: impl Fn(&str),
+    ) -> Result<Vec<Option<Figures>>, Failure> {
+        let without = |left_out: usize| -> Result<Option<Figures>, Failure> {
+            let played = self.fit_anew(base, |row| row != left_out)?;
+            Ok(played.get(left_out).copied())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut told = Vec::new();
+        let numbers: Vec<usize> = (0..self.rows.len()).collect();
+        for several in numbers.chunks(threads) {
+            report(&format!("… {} of {} rows left out", told.len(), self.rows.len()));
+            let several: Result<Vec<_>, Failure> = std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    several.iter().map(|row| scope.spawn(move || without(*row))).collect();
+                let ended = threads.into_iter().map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(Failure::internal("a fit panicked")))
+                });
+                ended.collect()
+            });
+            told.extend(several?);
+        }
+        Ok(told)
+    }
+
+    /// A fit of the same coefficients on two thirds of the rows.
+    fn fit_part(&self, base: Coefficients) -> Result<Option<Part>, Failure> {
+        let seen = (0..self.rows.len()).filter(|row| Part::has_seen(*row)).count();
+        if seen == self.rows.len() || seen <= self.free.len() {
+            return Ok(None);
+        }
+        Ok(Some(Part { played: self.fit_anew(base, Part::has_seen)? }))
+    }
+
+    /// All rows as told by a fit on some. It begins where a fit begins that knows nothing, so that
+    /// nothing of the other rows is in it.
+    fn fit_anew(
+        &self,
+        base: Coefficients,
+        counts: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Figures>, Failure> {
+        let neutral: Vec<f64> = self.free.iter().map(|free| free.neutral()).collect();
+        let start = apply(&self.free, base, &neutral);
+        let found = self.search(&self.free, start, EVALUATIONS_MAX, counts)?;
+        self.play(apply(&self.free, base, &found.numbers))
+    }
+
+    fn search(
+        &self,
+        free: &[Free],
+        from: Coefficients,
+        evaluations_max: u32,
+        counts: impl Fn(usize) -> bool,
+    ) -> Result<Found, Failure> {
+        let start: Vec<f64> = free.iter().map(|free| free.read(&from)).collect();
+        let ranges: Vec<Range> = free.iter().map(|free| free.range()).collect();
+        search(&start, &ranges, evaluations_max, |numbers| {
+            let played = self.play(apply(free, from, numbers))?;
+            let cost = self.cost(&played, &counts);
+            if cost.is_finite() {
+                return Ok(cost);
+            }
+            Err(Failure::usage("a figure is so far off that it cannot be compared")
+                .hint("see with --free none which one it is"))
+        })
+    }
+
+    fn play(&self, coefficients: Coefficients) -> Result<Vec<Figures>, Failure> {
+        let with = |server: &Profile| {
+            let server = server.clone().with_coefficients(coefficients);
+            server.map_err(|error| Failure::usage(error.to_string()))
+        };
+        let servers: Vec<Profile> = self.servers.iter().map(with).collect::<Result<_, _>>()?;
+        play_rows(&self.rows, &servers)
+    }
+
+    /// Squares of the errors, each in units of how close it should come. Ratios count by their
+    /// logarithm: half and double are equally wrong.
+    fn cost(&self, played: &[Figures], counts: &impl Fn(usize) -> bool) -> f64 {
+        let mut cost = 0.0;
+        for (number, (row, played)) in self.rows.iter().zip(played).enumerate() {
+            if !counts(number) {
+                continue;
+            }
+            let errors = row.errors(played);
+            for ((error, tolerance), name) in errors.iter().zip(TOLERANCES).zip(Figures::NAMES) {
+                let is_queue = name == "ttft_mean_ms" && row.load.is_saturated();
+                let tolerance = if is_queue { SATURATED_TTFT_TOLERANCE } else { tolerance };
+                cost += error.map_or(0.0, |error| {
+                    let log = libm::log(1.0 + error) / tolerance;
+                    log * log
+                });
+            }
+        }
+        cost
+    }
+
+    /// The profile with what was found, and how far it is to be believed.
+    pub fn profile(&self, fit: &Fit, name: String) -> Result<Profile, Failure> {
+        let profile = self.base.clone().with_coefficients(fit.coefficients);
+        let mut profile = profile.map_err(|error| Failure::usage(error.to_string()))?;
+        let mut fitted = Fitted {
+            source: self.source.clone(),
+            rows: u32::try_from(self.rows.len()).unwrap_or(u32::MAX),
+            free: self.free.iter().map(|free| free.name().to_owned()).collect(),
+            ..Fitted::default()
+        };
+        for (row, found) in self.rows.iter().zip(&fit.rows) {
+            note_errors(&mut fitted.residuals, row, Some(&found.played));
+            note_errors(&mut fitted.leave_one_out, row, found.left_out.as_ref());
+        }
+        profile.name = name;
+        profile.fitted = Some(fitted);
+        Ok(profile)
+    }
+}
+
+fn apply(free: &[Free], mut all: Coefficients, numbers: &[f64]) -> Coefficients {
+    for (free, number) in free.iter().zip(numbers) {
+        free.write(&mut all, *number);
+    }
+    all
+}
+
+fn note_errors(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Figures>) {
+    let Some(played) = played else { return };
+    for (error, name) in row.errors(played).into_iter().zip(Figures::NAMES) {
+        if let Some(error) = error {
+            // A tenth of a per cent is more than anyone can know.
+            errors.insert(format!("{}: {name}", row.name), (1e3 * error).round() / 1e3);
+        }
+    }
+}
+
+/// Rows in which the throughput of a series of loads lies farthest above the straight line from its
+/// first to its last point.
+#[derive(Debug)]
+pub struct Knee {
+    pub measured: usize,
+    pub played: usize,
+}
+
+/// Of all series of at least four loads, in their order.
+pub fn knees(all: &[Row], played: &[Figures]) -> Vec<Knee> {
+    let mut knees = Vec::new();
+    let mut start = 0;
+    while start < all.len() {
+        let alike = |row: &&Row| is_series(&all[start], row);
+        let length = all[start..].iter().take_while(alike).count().max(1);
+        let rows = &all[start..start + length];
+        let measured: Vec<Figures> = rows.iter().map(|row| row.figures).collect();
+        let (theirs, ours) = (knee(rows, &measured), knee(rows, &played[start..start + length]));
+        if let (Some(theirs), Some(ours)) = (theirs, ours) {
+            knees.push(Knee { measured: start + theirs, played: start + ours });
+        }
+        start += length;
+    }
+    knees
+}
+
+fn is_series(first: &Row, row: &Row) -> bool {
+    let lengths = |row: &Row| {
+        let first = row.requests.first();
+        first.map(|request| (request.prompt.tokens, request.output_tokens))
+    };
+    let kind = |row: &Row| std::mem::discriminant(&row.load);
+    row.load.level().is_some()
+        && (kind(first), lengths(first), &first.server) == (kind(row), lengths(row), &row.server)
+}
+
+fn knee(rows: &[Row], figures: &[Figures]) -> Option<usize> {
+    let points: Option<Vec<(f64, f64)>> = rows
+        .iter()
+        .zip(figures)
+        .map(|(row, figures)| Some((row.load.level()?, figures.output_throughput?)))
+        .collect();
+    let points = points.filter(|points| 4 <= points.len())?;
+    let ((x0, y0), (x1, y1)) = (*points.first()?, *points.last()?);
+    // A throughput that never rises has no knee.
+    if x1 <= x0 || y1 <= y0 {
+        return None;
+    }
+    let above = |(x, y): &(f64, f64)| (y - y0) / (y1 - y0) - (x - x0) / (x1 - x0);
+    (0..points.len()).max_by(|a, b| above(&points[*a]).total_cmp(&above(&points[*b])))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn each_name_reads_what_it_writes_and_nothing_else_moves() {
+        for coefficient in COEFFICIENTS {
+            let free: Free = coefficient.name.parse().unwrap();
+            let mut all = Coefficients::default();
+            free.write(&mut all, 0.0625);
+            assert_eq!(free.read(&all).to_bits(), 0.0625_f64.to_bits(), "{}", free.name());
+            all.check().unwrap();
+            let untouched = |other: &&Coefficient| other.name != free.name();
+            for other in COEFFICIENTS.iter().filter(untouched) {
+                let follows = (other.name, free.name()) == ("eta_small", "eta_compute");
+                let before = (other.read)(&Coefficients::default()).to_bits();
+                assert!(follows || (other.read)(&all).to_bits() == before, "{}", other.name);
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_free_few_coefficients() {
+        assert_eq!(Free::by_default(1), []);
+        assert_eq!(Free::by_default(5).len(), 2);
+        assert_eq!(Free::by_default(100).len(), 3);
+    }
+
+    const ANY: Range = Range { least: 1e-9, most: 1e9 };
+
+    fn lowest(start: &[f64], ranges: &[Range], cost: impl Fn(&[f64]) -> f64) -> Found {
+        let found = search(start, ranges, 10_000, |numbers| Ok::<_, Infallible>(cost(numbers)));
+        found.unwrap_or_else(|never| match never {})
+    }
+
+    #[test]
+    fn it_finds_the_bottom_of_a_bowl() {
+        let bowl = |n: &[f64]| (n[0].ln() - 1.0).powi(2) + (n[1].ln() + 3.0 - n[0].ln()).powi(2);
+        let found = lowest(&[1.0, 1.0], &[ANY, ANY], bowl);
+        assert!((found.numbers[0].ln() - 1.0).abs() < 0.01, "{found:?}");
+        assert!((found.numbers[1].ln() + 2.0).abs() < 0.01, "{found:?}");
+    }
+
+    #[test]
+    fn it_stays_within_bounds_and_within_its_means() {
+        let ranges = [Range { least: 0.1, most: 1.0 }];
+        let found = lowest(&[0.5], &ranges, |n| 1.0 / n[0]);
+        assert_eq!(found.numbers, [1.0]);
+        let started_outside = lowest(&[7.0], &ranges, |n| n[0]);
+        assert!((started_outside.numbers[0] - 0.1).abs() < 1e-9);
+        let mut asked = 0;
+        let _ = search(&[0.5], &ranges, 5, |n| {
+            asked += 1;
+            Ok::<_, Infallible>(n[0])
+        });
+        assert!(asked <= 7, "{asked}");
+    }
+}

@@ -1,0 +1,490 @@
+//! Before the run: whether there is a server, what it serves, and whether it answers as it should.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use inferometer_load::answer::Failure as LoadFailure;
+use inferometer_load::resolve::resolve;
+use inferometer_load::target::{Credentials, Target};
+use inferometer_load::tls::{self, CertificateCheck};
+use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
+use inferometer_model::endpoint::{Api, ApiFacts};
+use inferometer_model::observations::{
+    Connections, Correction, Endpoint, HttpVersion, PinnedOutput, UsageAsk,
+};
+use inferometer_model::outcome::Cause;
+use inferometer_model::spec::{Limits, PinOutput, Workload};
+use inferometer_model::{BaseUrl, Content, Outcome, Plan, RequestId, RequestRecord, Spec};
+use inferometer_target::{DiscoveryError, ListedModel, list_models};
+use inferometer_workload::text::{Segment, TextMaker};
+
+use crate::failure::{Failure, Refusal};
+use crate::secrets::Secrets;
+
+/// The server as found, ready to be driven.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub target: Target,
+    pub endpoint: Endpoint,
+}
+
+pub const PROBE_PROMPT: &str = "Count from one to ten.";
+const PROBE_TOKENS: u32 = 4;
+/// What a model is called whose server neither lists nor asks for a name.
+const UNNAMED: &str = "unnamed";
+
+pub fn preflight(
+    spec: &Spec,
+    secrets: &Secrets,
+    base: &BaseUrl,
+    embedded: bool,
+) -> Result<Found, Failure> {
+    check_pinning(spec.api, spec.workload.body.pin_output)?;
+    let mut target = addressed(spec, secrets, base)?;
+    target.model = model(spec, secrets, &target)?;
+    let (usage, connections) = answers(&target, secrets)?;
+    target.usage = usage;
+    target.connections = spec.connections.unwrap_or(connections);
+    target.pinned = find_pinning(&target, &spec.workload)?;
+    let endpoint = Endpoint {
+        base: base.clone(),
+        address: target.address,
+        model: target.model.clone(),
+        usage: target.usage,
+        connections: target.connections,
+        pinned: target.pinned,
+        embedded,
+    };
+    Ok(Found { target, endpoint })
+}
+
+/// Whether it generates. A failure that may pass says that it is still starting.
+pub fn first_token(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<(), Failure> {
+    let mut target = addressed(spec, secrets, base)?;
+    target.model = model(spec, secrets, &target)?;
+    target.usage = UsageAsk::None;
+    let tokens = probe_tokens(target.api, 1);
+    let Probe { record, .. } = ask_once(target.clone(), PROBE_PROMPT, tokens)?;
+    if record.ending.outcome == Outcome::Ok {
+        return Ok(());
+    }
+    Err(probe_failure(&target, secrets, &record))
+}
+
+/// The model that was asked for, or the first that is listed.
+fn model(spec: &Spec, secrets: &Secrets, target: &Target) -> Result<String, Failure> {
+    match &spec.model {
+        Some(model) => Ok(model.clone()),
+        None => first_model(target, secrets).map(|model| model.id).or_else(|failure| {
+            // A server with one model need not list it.
+            if spec.api.facts().names_model { Err(failure) } else { Ok(UNNAMED.to_owned()) }
+        }),
+    }
+}
+
+/// The server with its address, of which nothing is known yet.
+pub fn addressed(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<Target, Failure> {
+    let address = resolve(base, spec.limits.connect).map_err(|error| {
+        Failure::target(error.to_string())
+            .hint("is the server running, and is the URL right? A run needs it from the start")
+            .passing_if(true)
+    })?;
+    Ok(bare_target(spec, secrets.credentials.clone(), base, address))
+}
+
+pub fn bare_target(
+    spec: &Spec,
+    credentials: Credentials,
+    base: &BaseUrl,
+    address: SocketAddr,
+) -> Target {
+    let check =
+        if spec.client.insecure { CertificateCheck::None } else { CertificateCheck::System };
+    Target {
+        base: base.clone(),
+        address,
+        api: spec.api,
+        model: String::new(),
+        streaming: spec.workload.streaming,
+        usage: UsageAsk::Final,
+        fields: spec.workload.body.fields.clone(),
+        pinned: PinnedOutput::default(),
+        connections: Connections::Reuse,
+        limits: spec.limits,
+        credentials,
+        request_id_prefix: "inferometer-probe".to_owned(),
+        kernel_stamps: true,
+        http: spec.client.http,
+        tls: base.tls.then(|| tls::connector(check, spec.client.http)),
+    }
+}
+
+/// The first model that the server lists.
+pub fn first_model(target: &Target, secrets: &Secrets) -> Result<ListedModel, Failure> {
+    let asked = fetching(target, async |fetch| list_models(&fetch).await)?;
+    let models = asked.map_err(|error| {
+        let passing = match &error {
+            DiscoveryError::NoAnswer(_) => true,
+            DiscoveryError::Status { status } => means_starting(*status),
+            DiscoveryError::Unauthorized { .. }
+            | DiscoveryError::NotAList { .. }
+            | DiscoveryError::Empty => false,
+        };
+        let failure = Failure::target(format!("{}: {error}", target.base)).passing_if(passing);
+        let is_of_key = matches!(error, DiscoveryError::Unauthorized { .. });
+        let failure = failure.refused(is_of_key.then_some(Refusal::Key));
+        if secrets.has_key && matches!(error, DiscoveryError::Unauthorized { .. }) {
+            return failure
+                .hint("a key was sent and refused; is it the right one for this server?");
+        }
+        if target.http == HttpVersion::Http2 && matches!(error, DiscoveryError::NoAnswer(_)) {
+            return failure.hint(IS_IT_HTTP2);
+        }
+        failure
+    })?;
+    // Discovery promises at least one.
+    models.into_iter().next().ok_or_else(|| Failure::target("no model to ask for"))
+}
+
+/// Whether a server, or the proxy before it, answers so while it is starting.
+fn means_starting(status: u16) -> bool {
+    matches!(status, 502..=504)
+}
+
+/// Plain requests to the server, outside of any run, until `work` is done.
+pub fn fetching<T>(target: &Target, work: impl AsyncFnOnce(HttpFetch) -> T) -> Result<T, Failure> {
+    let fetch = HttpFetch::new(Arc::new(target.clone()), SystemClock::new());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(error.to_string()))?;
+    Ok(tokio::task::LocalSet::new().block_on(&runtime, work(fetch)))
+}
+
+/// Asks one small question, first with everything that helps to count tokens. Some servers refuse
+/// fields that they do not know, so what was refused is left out and the question asked again.
+fn answers(target: &Target, secrets: &Secrets) -> Result<(UsageAsk, Connections), Failure> {
+    let can_ask = matches!(target.api, Api::Chat | Api::Completions);
+    let asks: &[UsageAsk] = if target.streaming && can_ask {
+        &[UsageAsk::Continuous, UsageAsk::Final, UsageAsk::None]
+    } else {
+        &[UsageAsk::None]
+    };
+    let tokens = probe_tokens(target.api, PROBE_TOKENS);
+    let mut last = None;
+    for ask in asks {
+        let asking = Target { usage: *ask, ..target.clone() };
+        let Probe { record, connections } = ask_once(asking, PROBE_PROMPT, tokens)?;
+        if record.ending.outcome == Outcome::Ok {
+            check_answer(target, &record)?;
+            let counted = record.events.iter().any(|event| event.tokens.is_some());
+            let useless = *ask == UsageAsk::Continuous && !counted;
+            // Other APIs report usage unasked.
+            let unasked = !can_ask && record.usage.is_some();
+            let usage = if useless || unasked { UsageAsk::Final } else { *ask };
+            return Ok((usage, connections));
+        }
+        let refused = is_refusal(&record);
+        last = Some(record);
+        if !refused {
+            break;
+        }
+    }
+    match last {
+        Some(record) => Err(probe_failure(target, secrets, &record)),
+        None => Err(Failure::internal("the probe asked nothing")),
+    }
+}
+
+/// The length to ask of a probe's answer: some APIs refuse very short ones.
+pub fn probe_tokens(api: Api, wanted: u32) -> u32 {
+    wanted.max(api.facts().output_tokens_min)
+}
+
+/// One question, outside of any run.
+pub fn ask_once(target: Target, prompt: &str, tokens: u32) -> Result<Probe, Failure> {
+    probe(&Arc::new(target), SystemClock::new(), &Content::text(prompt), tokens)
+        .map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// Whether the server refused the fields of a request, and not the request.
+pub fn is_refusal(record: &RequestRecord) -> bool {
+    record.head.is_some_and(|head| matches!(head.status, 400 | 422))
+}
+
+/// An answer that is fine by itself may still not be the one to measure.
+fn check_answer(target: &Target, record: &RequestRecord) -> Result<(), Failure> {
+    if let Some(other) = &record.other_model {
+        return Err(Failure::target(format!(
+            "{}: `{}` was asked for, and `{other}` answered",
+            target.base, target.model
+        ))
+        .hint("ask for the model by the name that the server gives it (--model)"));
+    }
+    let streamed = record.head.is_none_or(|head| head.streamed);
+    if target.streaming && !streamed {
+        return Err(Failure::target(format!(
+            "{}: a stream was asked for, and the answer came whole",
+            target.base
+        ))
+        .hint("the server or a proxy does not stream: measure whole answers with --no-stream"));
+    }
+    Ok(())
+}
+
+const BOTH: PinnedOutput = PinnedOutput { ignore_eos: true, min_tokens: true };
+const IGNORE_EOS: PinnedOutput = PinnedOutput { ignore_eos: true, min_tokens: false };
+const MIN_TOKENS: PinnedOutput = PinnedOutput { ignore_eos: false, min_tokens: true };
+
+/// What the server says to the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pinning {
+    /// The most that it accepts.
+    Accepted(PinnedOutput),
+    Refused,
+    /// The API has none, so nothing was asked.
+    NoSuchFields,
+    /// The question failed for another reason.
+    NotKnown,
+}
+
+/// Refuses what no server of this API could do, before one is asked.
+fn check_pinning(api: Api, wanted: PinOutput) -> Result<(), Failure> {
+    if wanted != PinOutput::Always || api.facts().ignore_eos || api.facts().min_tokens {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "--pin-output always: {api} has no field that makes a server go on to a length"
+    ))
+    .hint("leave --pin-output out: answers may then end before their length"))
+}
+
+/// What to send with every request of the run.
+fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput, Failure> {
+    let is_wanted = match workload.body.pin_output {
+        PinOutput::Never => false,
+        PinOutput::Always => true,
+        PinOutput::Auto => workload.source.chooses_output(),
+    };
+    if !is_wanted {
+        return Ok(PinnedOutput::default());
+    }
+    let why = match ask_pinning(target)? {
+        Pinning::Accepted(pinned) => return Ok(pinned),
+        Pinning::Refused => "the server refuses ignore_eos and min_tokens",
+        Pinning::NoSuchFields => "the API has neither ignore_eos nor min_tokens",
+        // It answered before without these fields, so they are the likeliest reason.
+        Pinning::NotKnown => "a probe with ignore_eos and min_tokens failed",
+    };
+    if workload.body.pin_output != PinOutput::Always {
+        return Ok(PinnedOutput::default());
+    }
+    let base = &target.base;
+    Err(Failure::target(format!("{base}: {why}, and --pin-output always wants one of them"))
+        .hint("leave --pin-output out: answers may then end before their length"))
+}
+
+pub fn ask_pinning(target: &Target) -> Result<Pinning, Failure> {
+    let ApiFacts { ignore_eos, min_tokens, .. } = *target.api.facts();
+    if !ignore_eos && !min_tokens {
+        return Ok(Pinning::NoSuchFields);
+    }
+    let has = |pinned: &PinnedOutput| {
+        (ignore_eos || !pinned.ignore_eos) && (min_tokens || !pinned.min_tokens)
+    };
+    for pinned in [BOTH, IGNORE_EOS, MIN_TOKENS].into_iter().filter(has) {
+        let asking = Target { pinned, ..target.clone() };
+        let record = ask_once(asking, PROBE_PROMPT, probe_tokens(target.api, PROBE_TOKENS))?.record;
+        if record.ending.outcome == Outcome::Ok {
+            return Ok(Pinning::Accepted(pinned));
+        }
+        if !is_refusal(&record) {
+            return Ok(Pinning::NotKnown);
+        }
+    }
+    Ok(Pinning::Refused)
+}
+
+/// Requests that are looked at, and adapters that are asked for at most.
+const CARRIED_REQUESTS_MAX: u64 = 64;
+const ADAPTERS_MAX: usize = 8;
+
+/// Asks once for each adapter of the plan's beginning, with the pictures of its request.
+pub(crate) fn check_carried(
+    target: &Target,
+    secrets: &Secrets,
+    plan: &dyn Plan,
+) -> Result<(), Failure> {
+    let mut asked: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
+    for request in (0..CARRIED_REQUESTS_MAX).map_while(|id| plan.request(RequestId(id))) {
+        let content = plan.content(&request);
+        if asked.len() < ADAPTERS_MAX || asked.contains_key(&content.model) {
+            asked.entry(content.model).or_insert(content.images);
+        }
+    }
+    for (model, images) in asked {
+        if model.is_none() && images.is_empty() {
+            continue;
+        }
+        let target =
+            Target { model: model.clone().unwrap_or(target.model.clone()), ..target.clone() };
+        let content = Content { images, model, ..Content::text(PROBE_PROMPT) };
+        let tokens = probe_tokens(target.api, PROBE_TOKENS);
+        let asking = Arc::new(target.clone());
+        let record = probe(&asking, SystemClock::new(), &content, tokens)
+            .map_err(|error| Failure::internal(error.to_string()))?
+            .record;
+        if record.ending.outcome != Outcome::Ok {
+            return Err(probe_failure(&target, secrets, &record));
+        }
+    }
+    Ok(())
+}
+
+/// Words of the text; fewer for servers with little room.
+const COUNTED_WORDS: [u32; 2] = [256, 64];
+const COUNTING_SEED: u64 = 0x636f_756e_7469_6e67;
+/// What no tokenizer for text would need per word, either way.
+const TOKENS_PER_WORD: std::ops::RangeInclusive<f64> = 0.2..=20.0;
+
+/// `None` when the server does not say how long prompts are.
+pub fn correction(target: &Target) -> Result<Option<Correction>, Failure> {
+    for words in COUNTED_WORDS {
+        let text =
+            TextMaker::estimating(None).bare(&[Segment { seed: COUNTING_SEED, tokens: words }]);
+        // Twice the text is twice its words, and what the server adds is there once.
+        let twice = format!("{text} {text}");
+        let Some(once) = counted(target, &text)? else { continue };
+        let Some(twice) = counted(target, &twice)? else { continue };
+        let tokens_per_word = (twice - once) / f64::from(words);
+        let overhead_tokens = (once - (twice - once)).max(0.0);
+        let correction = Correction { tokens_per_word, overhead_tokens };
+        return Ok(TOKENS_PER_WORD.contains(&tokens_per_word).then_some(correction));
+    }
+    Ok(None)
+}
+
+fn counted(target: &Target, text: &str) -> Result<Option<f64>, Failure> {
+    let record = ask_once(target.clone(), text, probe_tokens(target.api, 1))?.record;
+    let usage = record.usage.filter(|_| record.ending.outcome == Outcome::Ok);
+    Ok(usage.and_then(|usage| usage.prompt_tokens).map(|tokens| tokens as f64))
+}
+
+const IS_IT_HTTP2: &str = "does this server speak HTTP/2? Most want HTTP/1.1: leave --http2 out";
+
+fn probe_failure(target: &Target, secrets: &Secrets, record: &RequestRecord) -> Failure {
+    let ending = &record.ending;
+    let path = target.base.path(&target.api.path(target.streaming, &target.model));
+    let (outcome, cause) = (ending.outcome, ending.cause);
+    let words = LoadFailure { outcome, cause, message: ending.message.clone() }.words();
+    let failure = Failure::target(format!(
+        "{}: a probe of {path} for model `{}` ended as {}: {words}",
+        target.base, target.model, ending.outcome
+    ));
+    let status = record.head.map(|head| head.status);
+    let failure = failure.passing_if(match status {
+        Some(status) => means_starting(status),
+        None => !matches!(outcome, Outcome::TlsError | Outcome::ProtocolError),
+    });
+    let failure = failure.refused(refusal(status, ending.message.as_deref()));
+    match (status, ending.cause) {
+        (Some(401 | 403), _) if secrets.has_key => {
+            failure.hint("the server refused the key that was sent; is it the right one?")
+        }
+        (Some(401 | 403), _) => {
+            failure.hint("the server wants a key: use --api-key-file FILE or OPENAI_API_KEY")
+        }
+        (Some(429 | 503), _) => failure
+            .hint("the server is busy or still loading; wait until it answers, then run again"),
+        (Some(404), _) => failure.hint(
+            "either the path is wrong (give the base URL, with its prefix if it has one) \
+             or the server does not serve that model (see --model)",
+        ),
+        (_, Some(Cause::ContentType)) => failure.hint(
+            "this does not look like an inference API: a proxy or a login page may be in the way",
+        ),
+        (_, Some(Cause::Handshake)) => failure
+            .hint("does this port speak TLS? A plain server wants http:// instead of https://"),
+        (_, Some(Cause::Certificate)) => failure.hint(
+            "the certificate must be valid for this host and trusted by this system \
+             (SSL_CERT_FILE may name another store); --insecure measures without the check",
+        ),
+        (_, Some(Cause::BadFraming)) if target.http == HttpVersion::Http2 => {
+            failure.hint(IS_IT_HTTP2)
+        }
+        _ => match met_limit(outcome, &target.limits) {
+            Some((flag, limit)) => {
+                failure.hint(format!("it was given {limit:?}; allow more with {flag}"))
+            }
+            None if target.http == HttpVersion::Http2 => failure.hint(IS_IT_HTTP2),
+            None => failure.hint("nothing was measured; does the server answer a request by hand?"),
+        },
+    }
+}
+
+/// What an answer is about, where that is plain.
+fn refusal(status: Option<u16>, said: Option<&str>) -> Option<Refusal> {
+    match status {
+        Some(401 | 403) => Some(Refusal::Key),
+        // A path that is not there is answered so, too, and speaks of no model.
+        Some(404) if said.is_some_and(|said| said.to_lowercase().contains("model")) => {
+            Some(Refusal::Model)
+        }
+        Some(_) | None => None,
+    }
+}
+
+/// The flag that sets the limit which was met, and its value.
+fn met_limit(outcome: Outcome, limits: &Limits) -> Option<(&'static str, Duration)> {
+    match outcome {
+        Outcome::TimeoutConnect => Some(("--connect-timeout", limits.connect)),
+        Outcome::TimeoutFirstToken => Some(("--first-token-timeout", limits.first_token)),
+        Outcome::TimeoutIdle => Some(("--idle-timeout", limits.idle)),
+        Outcome::TimeoutTotal => Some(("--total-timeout", limits.total)),
+        Outcome::Ok
+        | Outcome::HttpError
+        | Outcome::Rejected
+        | Outcome::StreamError
+        | Outcome::Truncated
+        | Outcome::ProtocolError
+        | Outcome::TransportError
+        | Outcome::TlsError
+        | Outcome::DnsError
+        | Outcome::Cancelled
+        | Outcome::NotSent => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_asks_for_no_less_than_its_api_allows() {
+        assert_eq!(probe_tokens(Api::Chat, 1), 1);
+        assert_eq!(probe_tokens(Api::Responses, 1), 16);
+        assert_eq!(probe_tokens(Api::Responses, 48), 48);
+    }
+
+    #[test]
+    fn only_an_api_with_the_fields_can_always_pin() {
+        for api in Api::ALL {
+            let refused = check_pinning(api, PinOutput::Always).is_err();
+            assert_eq!(refused, !api.facts().ignore_eos && !api.facts().min_tokens, "{api}");
+            assert!(check_pinning(api, PinOutput::Auto).is_ok(), "{api}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_not_served_is_told_from_a_path_that_is_not_there() {
+        let said = Some("The model `x` does not exist.");
+        assert_eq!(refusal(Some(404), said), Some(Refusal::Model));
+        assert_eq!(refusal(Some(404), Some("Not Found")), None);
+        assert_eq!(refusal(Some(404), None), None);
+        assert_eq!(refusal(Some(500), said), None);
+        assert_eq!(refusal(Some(401), None), Some(Refusal::Key));
+        assert_eq!(refusal(None, said), None);
+    }
+}
