@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::sweep::SweepTable;
+use super::study::SweepTable;
 use crate::draft::deploy::DeployTable;
 
 /// Everything that says what is measured; `run`, `plan` and `check` take the same.

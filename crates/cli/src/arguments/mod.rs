@@ -1,45 +1,21 @@
 //! What the user may type. Nothing has a default here: defaults live where drafts are resolved.
 
 mod bench;
-mod compare;
 mod engine;
 mod experiment;
-mod export;
-mod fit;
-mod import;
-mod matrix;
-mod narrator;
-mod report;
-mod require;
-mod suite;
-mod sweep;
+mod results;
+mod study;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bench::{
-    BenchArguments, BenchCommand, Definitions, LoraAssignment, RampStrategy, ServeBenchArguments,
-    ServeDataArguments, ServeLoadArguments, ServeReportArguments, ServeSweepArguments,
-    ServeTargetArguments, SweepBenchArguments, SweepBenchCommand,
-};
-pub(crate) use compare::{CompareArguments, CompareFormat};
-pub(crate) use engine::{
-    CalibrateArguments, EngineArguments, EngineMode, MetricsNames, PacedArguments,
-};
-pub(crate) use experiment::{
-    Experiment, ExperimentArguments, MetadataTable, RepeatTable, SloTable,
-};
-pub(crate) use export::{ExportArguments, ExportFormat};
-pub(crate) use fit::FitArguments;
-pub(crate) use import::ImportArguments;
+pub(crate) use bench::*;
+pub(crate) use engine::*;
+pub(crate) use experiment::*;
 pub(crate) use inferometer_model::spec::{Grammar, Named, Written};
-pub(crate) use matrix::MatrixArguments;
-pub(crate) use narrator::{NarratorArguments, NarratorChoice};
-pub(crate) use report::{ReportArguments, ReportFormat};
-pub(crate) use require::{ExplainArguments, GateArguments, RequireArguments, RequireCommand};
-pub(crate) use suite::SuiteArguments;
-pub(crate) use sweep::{SweepArguments, SweepTable};
+pub(crate) use results::*;
+pub(crate) use study::*;
 
 /// Measures LLM inference servers, and says how far its numbers can be believed.
 ///

@@ -1,9 +1,8 @@
 //! What the other client asks: its data sets as our sources.
 
-mod burst_gpt;
-mod strays;
-
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
 use inferometer_model::endpoint::Api;
 use inferometer_model::spec::{DatasetKind, Lengths, SourceName, SourceTable, TraceKind};
@@ -67,7 +66,7 @@ impl Data {
             "timed_trace" => timed_trace(said, around)?,
             _ => return Err(unknown(name)),
         };
-        data.notes.extend(strays::found(said, name));
+        data.notes.extend(strays(said, name));
         Ok(data)
     }
 }
@@ -244,7 +243,7 @@ fn custom(said: &ServeDataArguments, beside: Around) -> Result<Data, Failure> {
 
 fn burst_gpt(said: &ServeDataArguments) -> Result<Data, Failure> {
     let path = path(said, "burstgpt")?;
-    burst_gpt::check_models(&path)?;
+    check_models(&path)?;
     let source = SourceTable {
         trace: Some(path),
         trace_kind: Some(TraceKind::BurstGpt),
@@ -290,6 +289,69 @@ fn timed_trace(said: &ServeDataArguments, beside: Around) -> Result<Data, Failur
             .to_owned(),
     ];
     Ok(Data { source, goes_on: true, recorded, notes, ..Data::default() })
+}
+
+/// One line for each flag that changes nothing with this data.
+fn strays(said: &ServeDataArguments, name: &str) -> Vec<String> {
+    let random = &["random"][..];
+    let prefixes = &["prefix_repetition"][..];
+    let traces = &["timed_trace"][..];
+    let files = &["sharegpt", "custom"][..];
+    let flags = [
+        (said.input_len.is_some(), "input-len", random),
+        (said.random_input_len.is_some(), "random-input-len", random),
+        (said.random_output_len.is_some(), "random-output-len", random),
+        (said.random_range_ratio.is_some(), "random-range-ratio", random),
+        (said.random_prefix_len.is_some(), "random-prefix-len", random),
+        (
+            said.output_len.is_some(),
+            "output-len",
+            &["random", "sharegpt", "custom", "prefix_repetition"],
+        ),
+        (said.skip_chat_template, "skip-chat-template", &["custom"]),
+        (said.disable_shuffle, "disable-shuffle", files),
+        (said.custom_output_len.is_some(), "custom-output-len", &["custom"]),
+        (said.sharegpt_output_len.is_some(), "sharegpt-output-len", &["sharegpt"]),
+        (said.prefix_repetition_prefix_len.is_some(), "prefix-repetition-prefix-len", prefixes),
+        (said.prefix_repetition_suffix_len.is_some(), "prefix-repetition-suffix-len", prefixes),
+        (said.prefix_repetition_num_prefixes.is_some(), "prefix-repetition-num-prefixes", prefixes),
+        (said.prefix_repetition_output_len.is_some(), "prefix-repetition-output-len", prefixes),
+        (said.timed_trace_chunk_hash_size.is_some(), "timed-trace-chunk-hash-size", traces),
+        (said.timed_trace_sec_multiplier.is_some(), "timed-trace-sec-multiplier", traces),
+    ];
+    let strays = flags.into_iter().filter(|(is_set, _, of)| *is_set && !of.contains(&name));
+    strays.map(|(_, flag, _)| format!("--{flag} changes nothing with {name} data")).collect()
+}
+
+const MODEL: &str = "GPT-4";
+
+/// Refuses a file that has other rows too: its lengths would be others than those that are asked
+/// for elsewhere.
+fn check_models(path: &Path) -> Result<(), Failure> {
+    let unreadable =
+        |error: std::io::Error| Failure::usage(format!("data {}: {error}", path.display()));
+    let mut lines = BufReader::new(File::open(path).map_err(unreadable)?).lines();
+    let header = lines.next().transpose().map_err(unreadable)?.unwrap_or_default();
+    let Some(column) = cells(&header).position(|name| name == "Model") else { return Ok(()) };
+    for line in lines {
+        let line = line.map_err(unreadable)?;
+        let model = cells(&line).nth(column);
+        if model.is_some_and(|model| model != MODEL) {
+            return Err(Failure::usage(format!(
+                "data {} has rows of other models than {MODEL}, which the other client leaves out",
+                path.display()
+            ))
+            .hint(format!(
+                "keep those rows alone: awk -F, 'NR==1 || ${}==\"{MODEL}\"' FILE > gpt4.csv",
+                column + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn cells(line: &str) -> impl Iterator<Item = &str> {
+    line.trim_end().split(',').map(|cell| cell.trim().trim_matches('"'))
 }
 
 #[cfg(test)]

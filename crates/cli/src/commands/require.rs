@@ -1,10 +1,9 @@
-//! `inferometer require`: stored runs, or imported results, held against limits.
-
-mod imported;
+//! `inferometer require`: checks stored runs, or imported results, against thresholds.
 
 use std::process::ExitCode;
 
-use inferometer_analysis::{Summary, Verdict, check_requirements, summarize};
+use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requirements, summarize};
 use inferometer_model::campaign::Question;
 use inferometer_model::spec::{Slo, SloError};
 use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
@@ -12,9 +11,8 @@ use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
 use super::{page, store, style};
 use crate::arguments::{PageFormat, RequireCommand};
 use crate::failure::{Exit, Failure};
-use crate::output;
 use crate::requirements::{Judged, Requirements};
-use crate::set;
+use crate::{output, set, sheets};
 
 pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let (limits, names): (Vec<&String>, Vec<&String>) =
@@ -38,7 +36,7 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
         .map(|name| store.find(name).map_err(refused))
         .collect::<Result<_, _>>()?;
     if found.iter().any(|found| matches!(found, Stored::Import(..))) {
-        return imported::run(arguments, limits, &found);
+        return run_imported(arguments, limits, &found);
     }
     let found: Vec<Vec<RunDirectory>> = found.into_iter().map(resolve).collect::<Result<_, _>>()?;
     let directories = found.concat();
@@ -50,19 +48,26 @@ pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let format = arguments.page.format();
     output::result(&match (&runs[..], &directories[..]) {
         ([only], [place]) => page(only, place, &outcomes, format),
-        _ if format == PageFormat::Json => {
+        _ => {
             let ids: Vec<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
-            let document = serde_json::json!({
-                "schema": "inferometer.requirements/1", "runs": ids, "requirements": outcomes,
-            });
-            format!("{document:#}\n")
+            outcomes_page(&ids, &outcomes, format)
         }
-        _ => inferometer_report::terminal::requirements(&outcomes, style()),
     })?;
     let invalid = runs.iter().any(|run| run.verdict == Verdict::Invalid);
     let exit = if invalid { Some(Exit::RunInvalid) } else { requirements.exit(&outcomes) };
     let exit = exit.max(requirements.tell(&[Judged { runs, results: Vec::new(), outcomes }]));
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// The outcomes of several runs or of imported results.
+fn outcomes_page(runs: &[&str], outcomes: &[RequirementOutcome], format: PageFormat) -> String {
+    if format != PageFormat::Json {
+        return inferometer_report::terminal::requirements(outcomes, style());
+    }
+    let document = serde_json::json!({
+        "schema": "inferometer.requirements/1", "runs": runs, "requirements": outcomes,
+    });
+    format!("{document:#}\n")
 }
 
 /// The runs that a name means: one, or all that a set repeats.
@@ -71,7 +76,7 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
     let set = match found {
         Stored::Run(run) => return Ok(vec![run]),
         Stored::Set(set) => set,
-        Stored::Import(..) => return Err(imported::beside_runs()),
+        Stored::Import(..) => return Err(beside_runs()),
     };
     let manifest = set.manifest().map_err(refused)?;
     if let Some(refused) = of_several(set.id(), &manifest.campaign.question) {
@@ -134,5 +139,89 @@ fn check_alike(runs: &[Summary]) -> Result<(), Failure> {
             first.run.id, other.run.id
         ))
         .hint("judge them one by one")),
+    }
+}
+
+fn run_imported(
+    arguments: &RequireCommand,
+    limits: Vec<Slo>,
+    found: &[Stored],
+) -> Result<ExitCode, Failure> {
+    let mut results: Vec<Sheet> = Vec::new();
+    for found in found {
+        let sheets = match found {
+            Stored::Import(..) => sheets::of_stored(found)?,
+            Stored::Run(_) | Stored::Set(_) => return Err(beside_runs()),
+        };
+        // Files that are named together are taken for repeats, whatever each calls its own.
+        check_alike_results(&sheets, |one, other| one.configuration == other.configuration)?;
+        results.extend(sheets);
+    }
+    if results.is_empty() {
+        return Err(Failure::usage("nothing that was imported has a result")
+            .hint("`inferometer report IMPORT` says what is in it"));
+    }
+    check_alike_results(&results, |one, other| {
+        (one.source.tool, &one.model) == (other.source.tool, &other.model)
+            && one.level() == other.level()
+    })?;
+    let requirements = Requirements::new(limits, &arguments.gate);
+    let outcomes = requirements.judge_imported(&results)?;
+    let names: Vec<&str> = results.iter().map(|sheet| sheet.source.name.as_str()).collect();
+    output::result(&outcomes_page(&names, &outcomes, arguments.page.format()))?;
+    let exit = requirements.exit(&outcomes);
+    let judged = Judged { runs: Vec::new(), results, outcomes };
+    let exit = exit.max(requirements.tell(&[judged]));
+    Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Runs have intervals within them and imported results have none: one rule does not fit both.
+fn beside_runs() -> Failure {
+    Failure::usage("some of these were imported, and the others are runs of our own")
+        .hint("hold them against the limits one by one")
+}
+
+/// A limit is about one configuration at one load.
+fn check_alike_results(
+    results: &[Sheet],
+    is_alike: impl Fn(&Sheet, &Sheet) -> bool,
+) -> Result<(), Failure> {
+    let Some((first, others)) = results.split_first() else { return Ok(()) };
+    match others.iter().find(|other| !is_alike(first, other)) {
+        None => Ok(()),
+        Some(other) => Err(Failure::usage(format!(
+            "a limit is about one configuration at one load, and these are {}",
+            apart(first, other)
+        ))
+        .hint("name one of them, such as IMPORT/0 (`inferometer report IMPORT` lists them)")),
+    }
+}
+
+/// What tells two results apart.
+fn apart(first: &Sheet, other: &Sheet) -> String {
+    let (a, b) = (first.level(), other.level());
+    if a != b {
+        return format!("of {a} and {b}");
+    }
+    let told = |sheet: &Sheet| {
+        let model = sheet.model.as_deref().unwrap_or("no model named");
+        format!("`{}` ({}, {model})", sheet.configuration, sheet.source.tool.told())
+    };
+    format!("of {} and {}", told(first), told(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named() {
+        let at = |concurrency| Sheet { max_concurrency: Some(concurrency), ..Sheet::default() };
+        let same_level = |one: &Sheet, other: &Sheet| one.level() == other.level();
+        assert!(check_alike_results(&[at(8), at(8)], same_level).is_ok());
+        assert!(check_alike_results(&[at(8), at(16)], same_level).is_err());
+        assert!(apart(&at(8), &at(16)).contains("16"));
+        let other = Sheet { configuration: "v1".to_owned(), ..at(8) };
+        assert!(apart(&at(8), &other).contains("`v1`"));
     }
 }

@@ -4,14 +4,11 @@
 //! are trees of the same shape, the one that the schema describes, so that whatever a file can say
 //! a flag can change.
 
-mod builtin;
 mod check;
 pub(crate) mod file;
 mod layer;
-mod origins;
 mod overlay;
 pub(crate) mod schema;
-pub(crate) mod set;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +21,7 @@ use crate::arguments::{Experiment, ExperimentArguments};
 use crate::draft::typed_api;
 use crate::failure::Failure;
 pub(crate) use check::{Lists, nearest};
-pub(crate) use layer::Layer;
-pub(crate) use origins::Origins;
+pub(crate) use layer::{Layer, Origins};
 
 /// Reads and merges all that was said, and knows where it was. `server` is a file that says which
 /// server is meant, and nothing else.
@@ -44,14 +40,14 @@ pub(crate) fn said(
 ) -> Result<Layer, Failure> {
     let Places { file, url } = places(arguments)?;
     let mut said = match file {
-        Some(path) => builtin::read(&path)?,
+        Some(path) => file::read_named(&path)?,
         None => Layer::default(),
     };
     if let Some(path) = server {
         said.lay(server_of(path)?)?;
     }
     if !arguments.sets.is_empty() {
-        said.lay(set::read(&arguments.sets)?)?;
+        said.lay(file::read_sets(&arguments.sets)?)?;
     }
     said.lay(flags(arguments, url)?)?;
     Ok(said)

@@ -62,6 +62,8 @@ fn is_same(found: &Value, set: &Value, schema: &Value) -> bool {
         (Value::String(found), Value::String(_)) if schema["pattern"].is_string() => {
             !found.is_empty()
         }
+        // The step of the engine is stored as seconds and nanoseconds.
+        (Value::Object(found), Value::String(_)) => found.contains_key("nanos"),
         (Value::String(found), Value::String(set)) if set == "2,4-6" => found == "2,4,5,6",
         // Levels may be a list, and are kept as text.
         (Value::String(found), Value::Array(levels)) => {
@@ -81,6 +83,8 @@ fn every_key_is_described_and_in_reach_of_set() {
         let (path, value) = match path.as_str() {
             "metadata" | "deploy.environment" => (format!("{path}.site"), json!("lab")),
             "workload.body.extra" => (format!("{path}.a"), json!(1)),
+            "engine.dtype" => (path.clone(), json!("bf16")),
+            "engine.quantization" | "engine.kv_cache_dtype" => (path.clone(), json!("fp8")),
             _ => (path.clone(), example(&schema)),
         };
         let set = format!("{path}={value}");

@@ -94,7 +94,7 @@ impl MatrixFile {
         refuse_strange_numbers(&whole)?;
         whole.check_by(&schema, Lists::InOrder)?;
         whole.find_files_beside(path);
-        whole.lay(experiment::set::read_by(over.sets, &schema)?)?;
+        whole.lay(experiment::file::read_sets_by(over.sets, &schema)?)?;
         let flags = Value::Object(Map::from_iter([(
             "matrix".to_owned(),
             Value::Object(over.flags.clone()),

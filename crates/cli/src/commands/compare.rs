@@ -1,19 +1,112 @@
-//! Names on the command line to sides with their runs.
+//! `inferometer compare`: whether two or more runs, sets or imported results differ.
 
-mod imported;
+use std::process::ExitCode;
 
-use inferometer_analysis::comparison::{Rows, SheetSide, Side, SuiteSide};
+use inferometer_analysis::comparison::{
+    Comparison, ComparisonProblem, LayoutSide, Layouts, Margins, Objection, Rows, SheetSide, Side,
+    SuiteSide, Terms,
+};
 use inferometer_analysis::set::{PointResult, SetSummary};
-use inferometer_analysis::{Summary, summarize};
+use inferometer_analysis::sheet::Sheet;
+use inferometer_analysis::{LatencyOrigin, Quantity, Summary, summarize};
 use inferometer_model::campaign::{Point, Question, SetManifest, Suite};
+use inferometer_report::comparison as page;
+use inferometer_report::terminal::Style;
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
 
-use crate::failure::Failure;
+use super::store;
+use crate::arguments::{CompareArguments, CompareFormat};
+use crate::failure::{Exit, Failure};
 use crate::set::{replay, was_cut};
 use crate::sheets::named;
+use crate::{output, sheets};
+
+pub(crate) fn run(arguments: &CompareArguments) -> Result<ExitCode, Failure> {
+    let talk = |line: &str| {
+        if !arguments.quiet {
+            output::talk(line);
+        }
+    };
+    let sides = read_sides(&store(&arguments.store)?, &arguments.sides, talk)?;
+    let comparison = match &sides {
+        Sides::Runs(sides) => {
+            let mut runs = sides.iter().flat_map(|side| &side.runs);
+            let is_open = runs.next().is_some_and(|run| run.run.load.is_open());
+            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(Side::layout).collect();
+            Comparison::of(sides, &terms(arguments, LatencyOrigin::for_load(is_open), &layouts)?)
+        }
+        Sides::Sheets(sides) => {
+            let layouts: Vec<LayoutSide<'_>> = sides.iter().map(SheetSide::layout).collect();
+            Comparison::of_sheets(sides, &terms(arguments, LatencyOrigin::Sent, &layouts)?)
+        }
+    }
+    .map_err(refused)?;
+    output::result(&match arguments.format() {
+        CompareFormat::Json => page::json(&comparison),
+        CompareFormat::Md => page::markdown(&comparison),
+        CompareFormat::Page => {
+            let style = if output::is_coloured() { Style::Coloured } else { Style::Plain };
+            page::terminal(&comparison, style)
+        }
+    })?;
+    // The pages have said so; a program that reads the document may not look.
+    if let (CompareFormat::Json, Some(words)) =
+        (arguments.format(), page::nothing_decided(&comparison))
+    {
+        talk(&format!("warning: {words}"));
+    }
+    Ok(if comparison.decides_nothing() {
+        Exit::RunInvalid.into()
+    } else if comparison.is_regression() {
+        Exit::Regression.into()
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn terms(
+    arguments: &CompareArguments,
+    origin: LatencyOrigin,
+    sides: &[LayoutSide<'_>],
+) -> Result<Terms, Failure> {
+    let primary = arguments
+        .primary
+        .as_deref()
+        .map(|name| Quantity::named(name, origin))
+        .transpose()
+        .map_err(|problem| Failure::usage(format!("--primary: {problem}")))?;
+    let layouts = arguments
+        .gpus
+        .map(|gpus| Layouts::new(gpus, &arguments.tensor_parallel, sides))
+        .transpose()
+        .map_err(|problem| Failure::usage(problem.to_string()))?;
+    let margins = arguments.margin.map_or(Margins::DEFAULT, Margins::all);
+    Ok(Terms { primary, margins, force: arguments.force, layouts })
+}
+
+fn refused(problem: ComparisonProblem) -> Failure {
+    let failure = Failure::usage(problem.to_string());
+    match problem {
+        ComparisonProblem::NotComparable(objections) => {
+            let line = |objection: &Objection| {
+                let (head, told) = page::objection(objection);
+                format!("  {head}: {told}")
+            };
+            failure
+                .shown(objections.iter().map(line).collect())
+                .hint("--force compares them all the same, and says so on the page")
+        }
+        ComparisonProblem::FewSides(_) => failure.hint(
+            "name two runs or sets, or one set of several servers; `inferometer runs` lists them",
+        ),
+        ComparisonProblem::NoCommonLevel(_) => {
+            failure.hint("sweep both over levels that they share")
+        }
+    }
+}
 
 /// The sides that were typed, the base first.
-pub(super) enum Sides {
+enum Sides {
     /// All of our own.
     Runs(Vec<Side>),
     /// Something was imported: of that only figures are known, so figures are all that is compared.
@@ -23,11 +116,7 @@ pub(super) enum Sides {
 /// What was typed: the name of a side, where it has one, and what it is.
 type Typed<'a> = (Option<&'a str>, Stored);
 
-pub(super) fn read(
-    store: &RunStore,
-    typed: &[String],
-    talk: impl Fn(&str),
-) -> Result<Sides, Failure> {
+fn read_sides(store: &RunStore, typed: &[String], talk: impl Fn(&str)) -> Result<Sides, Failure> {
     let find = |text: &'_ String| -> Result<Stored, Failure> {
         let (_, place) = named(text);
         store.find(place).map_err(|error| Failure::usage(error.to_string()))
@@ -37,7 +126,7 @@ pub(super) fn read(
         found.push((named(text).0, find(text)?));
     }
     let sides = if found.iter().any(|(_, found)| matches!(found, Stored::Import(..))) {
-        Sides::Sheets(imported::read(found, &talk)?)
+        Sides::Sheets(read_sheets(found, &talk)?)
     } else {
         Sides::Runs(runs(found, &talk)?)
     };
@@ -267,6 +356,80 @@ fn finished(point: &RunDirectory) -> Result<Option<Summary>, Failure> {
     }
 }
 
+/// The results of one configuration, and its name.
+type Part = (String, Vec<Sheet>);
+
+fn read_sheets(typed: Vec<Typed<'_>>, talk: &impl Fn(&str)) -> Result<Vec<SheetSide>, Failure> {
+    let alone = typed.len() == 1;
+    let mut sides: Vec<SheetSide> = Vec::new();
+    for (name, found) in typed {
+        let (source, parts) = parts(found, talk)?;
+        let several = 1 < parts.len();
+        for (part, sheets) in parts {
+            let is_named = name.is_some();
+            let name = part_name(sides.len(), name, several.then_some(part), alone);
+            // Files of several runs are one side when they are given one name.
+            match sides.iter_mut().find(|side| is_named && side.name == name) {
+                Some(side) => {
+                    side.source = format!("{}, {source}", side.source);
+                    side.sheets.extend(sheets);
+                }
+                None => sides.push(SheetSide { name, source: source.clone(), sheets }),
+            }
+        }
+    }
+    Ok(sides)
+}
+
+fn parts(found: Stored, talk: &impl Fn(&str)) -> Result<(String, Vec<Part>), Failure> {
+    match found {
+        Stored::Run(run) => {
+            let sheet = Sheet::beside_others(&summary(&run)?);
+            Ok((run.id().to_owned(), vec![(String::new(), vec![sheet])]))
+        }
+        Stored::Import(ref import, number) => {
+            let sheets = sheets::of_stored(&found)?;
+            if sheets.is_empty() {
+                return Err(Failure::usage(format!("import {} has no result", import.id())));
+            }
+            let id = import.id();
+            let source = number.map_or_else(|| id.to_owned(), |number| format!("{id}/{number}"));
+            Ok((source, configurations(sheets)))
+        }
+        Stored::Set(set) => {
+            let manifest = set.manifest().map_err(|error| Failure::usage(error.to_string()))?;
+            if let Question::Suite(_) = &manifest.campaign.question {
+                let message =
+                    format!("{} is a suite, and nothing imported has its scenarios", set.id());
+                return Err(Failure::usage(message)
+                    .hint(format!("compare one of its runs, such as {}/0", set.id())));
+            }
+            let as_sheets = |(name, runs): (String, Vec<_>)| {
+                (name, runs.iter().map(Sheet::beside_others).collect())
+            };
+            let conditions = conditions(&set, manifest, talk)?;
+            Ok((set.id().to_owned(), conditions.into_iter().map(as_sheets).collect()))
+        }
+    }
+}
+
+/// In the order in which they appear. What has no name is told by its place.
+fn configurations(sheets: Vec<Sheet>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for sheet in sheets {
+        match parts.iter_mut().find(|(name, _)| *name == sheet.configuration) {
+            Some((_, known)) => known.push(sheet),
+            None => parts.push((sheet.configuration.clone(), vec![sheet])),
+        }
+    }
+    for (place, (name, _)) in parts.iter_mut().enumerate() {
+        if name.is_empty() {
+            *name = format!("configuration {}", place + 1);
+        }
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,5 +440,14 @@ mod tests {
             (letter(0).as_str(), letter(25).as_str(), letter(26).as_str()),
             ("A", "Z", "27")
         );
+    }
+
+    #[test]
+    fn an_import_is_one_side_for_each_of_its_configurations() {
+        let of = |name: &str| Sheet { configuration: name.to_owned(), ..Sheet::default() };
+        let found = configurations(vec![of("v0"), of(""), of("v1"), of("v0")]);
+        let told: Vec<(&str, usize)> =
+            found.iter().map(|(name, sheets)| (name.as_str(), sheets.len())).collect();
+        assert_eq!(told, [("v0", 2), ("configuration 2", 1), ("v1", 1)]);
     }
 }
