@@ -13,8 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["model"]),
     ("analysis", &["model"]),
     ("report", &["analysis", "model"]),
-    ("study", &["analysis", "model"]),
     ("runner", &["analysis", "engine", "load", "model", "store", "target", "workload"]),
+    (
+        "study",
+        &["analysis", "engine", "load", "model", "report", "runner", "store", "target", "workload"],
+    ),
     ("interchange", &["analysis", "model"]),
     (
         "cli",

@@ -13,9 +13,9 @@ mod narrator;
 mod output;
 mod report_files;
 mod requirements;
-mod set;
 mod sheets;
 mod signals;
+mod study;
 mod suite;
 mod sweep;
 mod terminal;
@@ -27,8 +27,8 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 // The measuring library under the names that commands use.
 use inferometer_runner::{
-    calibration, check, deployed, embedded, environment, failure, live, location, log_tail,
-    measurement, preflight, secrets, simulation, simulator,
+    calibration, check, deployed, embedded, environment, failure, live, location, measurement,
+    preflight, secrets, simulation, simulator,
 };
 
 use failure::Failure;

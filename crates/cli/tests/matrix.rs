@@ -97,7 +97,7 @@ fn cells_that_do_not_fit_are_results_and_the_others_are_measured() {
     let before = fs::read(set.join("summary.json")).unwrap();
     let again = output(&RESUME, folder.path());
     assert_eq!(done(&again)["points"], document["points"]);
-    assert!(text(&again.stderr).contains("nothing is left"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("already complete"), "{}", text(&again.stderr));
     assert_eq!(fs::read(set.join("summary.json")).unwrap(), before);
 }
 
@@ -249,7 +249,7 @@ fn a_signal_stops_between_cells_and_says_how_to_go_on() {
     let ended = matrix.wait_with_output().unwrap();
     let said = text(&ended.stderr);
     assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("go on with: inferometer matrix --resume"), "{said}");
+    assert!(said.contains("resume with: inferometer matrix --resume"), "{said}");
     assert!(!set.join("summary.json").exists());
     assert_eq!(names(&set, "failures"), Vec::<String>::new());
 }
@@ -336,7 +336,7 @@ fn some_cells_are_gone_on_with_and_the_others_later() {
     assert_eq!(ran.status.code(), Some(0), "{said}");
     assert_eq!(names(&set, "points"), ["4", "5"]);
     assert_eq!(names(&set, "failures"), Vec::<String>::new());
-    assert!(said.contains("2 of 6 runs are measured") && said.contains("go on with"), "{said}");
+    assert!(said.contains("2 of 6 runs are measured") && said.contains("resume with"), "{said}");
     assert!(said.contains("4 are left") && said.contains(" ms, by the client"), "{said}");
     assert!(!set.join("summary.json").exists(), "it is not finished");
     let page = text(&ran.stdout);

@@ -112,7 +112,7 @@ fn the_plan_is_told_first_and_runs_with_failed_requests_are_measured_again() {
     assert!(plan.is_some() && plan < cell, "{said}");
     let resume = ["matrix", "--resume", "latest"];
     let left = output(&resume, folder.path());
-    assert!(text(&left.stderr).contains("nothing is left"), "{}", text(&left.stderr));
+    assert!(text(&left.stderr).contains("already complete"), "{}", text(&left.stderr));
     let again = output(&[&resume[..], &["--retry-failed"]].concat(), folder.path());
     let said = text(&again.stderr);
     assert!(said.contains("requests that failed") && said.contains("measured again"), "{said}");

@@ -315,7 +315,7 @@ fn a_run_whose_journal_is_damaged_is_measured_again() {
     let resumed = output(&["sweep", "--resume", "latest"], folder.path());
     let said = text(&resumed.stderr);
     assert_eq!(resumed.status.code(), Some(0), "{said}");
-    assert!(said.contains("run 1 is not whole, its journal"), "{said}");
+    assert!(said.contains("run 1 is measured again: its journal"), "{said}");
     assert!(said.contains("1 run is stored already"), "{said}");
     assert!(journal(&set, 1) == whole, "it is the same run again");
     assert!(set.join("abandoned/1-0").is_dir());

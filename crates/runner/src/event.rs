@@ -73,6 +73,13 @@ pub enum Event {
         /// What was going on.
         when: &'static str,
     },
+    /// A set of runs stopped before its end and can be resumed.
+    Unfinished {
+        /// What is stored, and where.
+        what: String,
+        /// The command that resumes it.
+        command: String,
+    },
     /// A line for people who follow the benchmark.
     Notice(String),
     /// Something that should be read even in quiet mode. The benchmark continues.
@@ -93,7 +100,7 @@ pub struct ProgressTick {
 impl Event {
     /// Whether a quiet consumer should still show it.
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Warning(_) | Self::Interrupted { .. })
+        matches!(self, Self::Warning(_) | Self::Interrupted { .. } | Self::Unfinished { .. })
     }
 }
 
@@ -136,6 +143,7 @@ impl fmt::Display for Event {
             Self::Interrupted { when } => {
                 write!(f, "stopped {when}: nothing was measured, and nothing is stored")
             }
+            Self::Unfinished { what, command } => write!(f, "{what}; resume with: {command}"),
             Self::Notice(line) => f.write_str(line),
             Self::Warning(line) => write!(f, "warning: {line}"),
         }

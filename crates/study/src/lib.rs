@@ -1,6 +1,6 @@
-//! Many runs as one question: repeat, sweep, search, suite, matrix. Pure state machines.
+//! Many runs as one question: repeat, sweep, search, suite, matrix.
 //!
-//! A [`Study`] receives the summary of each run and answers which run is next. It is a function of
+//! [`play`] measures a study and resumes it; all other modules are pure state machines. A [`Study`] receives the summary of each run and answers which run is next. It is a function of
 //! its spec and of these summaries, so a set is resumed by passing it again what is already stored.
 //! It remembers nothing but that history: every answer is computed from it anew.
 //!
@@ -17,6 +17,7 @@ mod grid;
 mod history;
 mod judgement;
 pub mod matrix;
+pub mod play;
 mod search;
 
 use inferometer_analysis::Summary;

@@ -13,11 +13,11 @@ use inferometer_model::campaign::{Point, Question, SetManifest, Suite};
 use inferometer_report::comparison as page;
 use inferometer_report::terminal::Style;
 use inferometer_store::{RunDirectory, RunState, RunStore, SetDirectory, Stored};
+use inferometer_study::play::{replay, was_cut};
 
 use super::store;
 use crate::arguments::{CompareArguments, CompareFormat};
 use crate::failure::{Exit, Failure};
-use crate::set::{replay, was_cut};
 use crate::sheets::named;
 use crate::{output, sheets};
 
@@ -241,7 +241,7 @@ fn suite_side(
     let results = results(set, manifest, talk)?;
     if results.is_empty() {
         let message = format!("suite {} has no finished run", set.id());
-        return Err(Failure::usage(message).hint("go on with the suite first"));
+        return Err(Failure::usage(message).hint("resume the suite first"));
     }
     let known = SetSummary::of(manifest, &results).suite.map(|suite| suite.rows);
     let row_of = |result: &PointResult| {
@@ -314,7 +314,7 @@ fn conditions(
     }
     if let Some((name, _)) = conditions.iter().find(|(_, runs)| runs.is_empty()) {
         let message = format!("set {} has no finished run of `{name}`", set.id());
-        return Err(Failure::usage(message).hint("go on with the set first"));
+        return Err(Failure::usage(message).hint("resume the set first"));
     }
     Ok(conditions)
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use inferometer_analysis::{Summary, Verdict};
 use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored};
+use inferometer_study::play;
 
 use super::{seal_summary, show, store};
 use crate::arguments::StoredRunArguments;
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::set;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let found = store(&arguments.store)?
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
 /// What is half done is measured again there, so that all runs of a set are whole.
 fn of_a_set(what: &str, set: &SetDirectory) -> Failure {
     Failure::usage(format!("{what}: what is not whole is measured again, not recovered"))
-        .hint(format!("go on with: {}", set::way_on(set)))
+        .hint(format!("resume with: {}", play::resume_command(set)))
 }
 
 /// Whether there is a summary that can be read.

@@ -7,12 +7,13 @@ use inferometer_analysis::{RequirementOutcome, Summary, Verdict, check_requireme
 use inferometer_model::campaign::Question;
 use inferometer_model::spec::{Slo, SloError};
 use inferometer_store::{RunDirectory, RunState, StoreError, Stored};
+use inferometer_study::play;
 
 use super::{page, store, style};
 use crate::arguments::{PageFormat, RequireCommand};
 use crate::failure::{Exit, Failure};
 use crate::requirements::{Judged, Requirements};
-use crate::{output, set, sheets};
+use crate::{output, sheets};
 
 pub(crate) fn run(arguments: &RequireCommand) -> Result<ExitCode, Failure> {
     let (limits, names): (Vec<&String>, Vec<&String>) =
@@ -82,17 +83,17 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
     if let Some(refused) = of_several(set.id(), &manifest.campaign.question) {
         return Err(refused);
     }
-    let replay = set::replay(&set, &manifest, |_, point| match point.state() {
+    let replay = play::replay(&set, &manifest, |_, point| match point.state() {
         RunState::Sealed | RunState::Finished => {
             let stored = point.read().map_err(refused)?;
-            Ok(Some(summarize(&stored.observations)).filter(|summary| !set::was_cut(summary)))
+            Ok(Some(summarize(&stored.observations)).filter(|summary| !play::was_cut(summary)))
         }
         RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
     })?;
     if replay.summary.is_none() {
-        let stored = set::stored_runs(replay.results.len());
+        let stored = play::stored_runs(replay.results.len());
         return Err(Failure::usage(format!("{} is not finished: {stored}", set.id()))
-            .hint(format!("go on with: {}", set::way_on(&set))));
+            .hint(format!("resume with: {}", play::resume_command(&set))));
     }
     Ok(replay.results.iter().map(|result| set.point(result.point.number)).collect())
 }

@@ -12,7 +12,7 @@ use crate::arguments::{ResultArguments, RunArguments};
 use crate::draft::{Drafted, draft};
 use crate::failure::{Exit, Failure};
 use crate::requirements::{Judged, Requirements};
-use crate::set::{self, How};
+use crate::study::{Begin, StudyPlan};
 use crate::{output, signals};
 
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
@@ -25,9 +25,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let Drafted { secrets, repeat, .. } = drafted;
     check_slos(&spec.slos, spec.workload.streaming).map_err(Failure::from_usage)?;
     if 1 < repeat.runs && !results.dry_run {
-        let restart_timeout = repeat.restart_timeout;
-        let how = How::Live { secrets: vec![secrets], restart_timeout };
-        return set::begin(set::repeated(spec, &repeat)?, how, results);
+        let plan = StudyPlan::repeated(spec, &repeat, Some(secrets))?;
+        return Begin::new(false, results).run(plan);
     }
     let requirements = Requirements::of(&results.require, &spec)?;
     let deploys = matches!(spec.target, TargetSpec::Deployed(_));

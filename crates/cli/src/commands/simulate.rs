@@ -25,10 +25,10 @@ use crate::location::RunLocation;
 use crate::measurement::{Planned, Run};
 use crate::output;
 use crate::requirements::{Judged, Requirements};
-use crate::set::{self, How};
 use crate::signals::begin_session;
 use crate::simulation::{SimulationSummary, Times, VirtualEngine};
 use crate::simulator::Simulator;
+use crate::study::{Begin, StudyPlan};
 
 pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
     let mut experiments = experiments(typed)?;
@@ -44,7 +44,8 @@ pub(crate) fn run(typed: &VirtualArguments<'_>) -> Result<ExitCode, Failure> {
         && 1 < repeat.runs
         && let Some(Experiment { spec, repeat }) = experiments.pop()
     {
-        return set::begin(set::repeated(spec, &repeat)?, How::Virtual, typed.results);
+        let plan = StudyPlan::repeated(spec, &repeat, None)?;
+        return Begin::new(true, typed.results).run(plan);
     }
     let store = match typed.records {
         Records::All => Some(store(&typed.results.store)?),

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use inferometer_analysis::{Summary, summarize};
 use inferometer_report::escape::terminal;
 use inferometer_store::{RunDirectory, SetDirectory, StoreError, Stored, StoredRun};
+use inferometer_study::play;
 
 use super::{show, store};
 use crate::arguments::{PageFormat, StoredRunArguments};
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::set;
+use crate::study;
 
 pub(crate) fn run(arguments: &StoredRunArguments) -> Result<ExitCode, Failure> {
     let found = store(&arguments.store)?
@@ -45,7 +46,7 @@ fn verify_run(directory: &RunDirectory, page: Option<PageFormat>) -> Result<Exit
 fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, Failure> {
     let manifest = set.manifest().map_err(|error| Failure::invalid(error.to_string()))?;
     let mut problems = Vec::new();
-    let replay = set::replay(set, &manifest, |point, directory| {
+    let replay = play::replay(set, &manifest, |point, directory| {
         if !directory.path().exists() {
             return Ok(None);
         }
@@ -53,7 +54,7 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
             Err(StoreError::Unfinished { .. }) => return Ok(None),
             checked => checked.map_err(|error| unread(&error))?,
         };
-        if set::was_cut(&checked.summary) {
+        if play::was_cut(&checked.summary) {
             return Ok(None);
         }
         let of_point = |problem: String| format!("{}: {problem}", directory.id());
@@ -67,10 +68,10 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
     })?;
     let Some(summary) = replay.summary else {
         return Err(Failure::usage(format!(
-            "{} is not finished: {}; go on with: {}",
+            "{} is not finished: {}; resume with: {}",
             set.id(),
-            set::stored_runs(replay.results.len()),
-            set::way_on(set)
+            play::stored_runs(replay.results.len()),
+            play::resume_command(set)
         )));
     };
     let asked: Vec<u32> = replay.results.iter().map(|result| result.point.number).collect();
@@ -81,11 +82,11 @@ fn verify_set(set: &SetDirectory, page: Option<PageFormat>) -> Result<ExitCode, 
         Some(_) => problems.push("summary.json is not, byte for byte, what the runs give".into()),
         None => problems.push(format!(
             "there is no stored summary to compare with; compute it with: {}",
-            set::way_on(set)
+            play::resume_command(set)
         )),
     }
     if let Some(format) = page {
-        set::page::show(&summary, &set::page::files(set), &[], format)?;
+        study::show(&summary, &study::files(set), &[], format)?;
     }
     let verified = format!(
         "verified {}{}: {} runs add up{}, and the summary is what they give",

@@ -3,11 +3,11 @@
 use inferometer_model::Spec;
 use inferometer_model::campaign::{Cell, Level};
 use inferometer_model::spec::EngineTable;
+use inferometer_study::play::unfit;
 use serde_json::{Map, Value, json};
 
 use super::axes;
 use super::file::{MatrixFile, Owned};
-use super::play::unfit;
 use super::template;
 use crate::arguments::ExperimentArguments;
 use crate::draft::{Drafted, draft_scenario};
@@ -146,7 +146,7 @@ pub(super) fn foreseen(
     cell: &Cell,
     engine: &EngineTable,
 ) -> Result<Option<Vec<String>>, Failure> {
-    let failure = unfit::reason(engine).map_err(|failure| placed(file, cell, engine, failure))?;
+    let failure = unfit(engine).map_err(|failure| placed(file, cell, engine, failure))?;
     Ok(failure.map(|failure| [vec![failure.what], failure.log].concat()))
 }
 

@@ -7,13 +7,14 @@ use serde_json::{Map, Value, json};
 
 use super::builtin;
 use super::file::{MatrixFile, Over};
-use super::plan::{MatrixPlan, planned};
+use super::plan::planned;
 use crate::arguments::PageFormat;
 use crate::failure::Failure;
+use crate::study::StudyPlan;
 
 struct Listed {
     file: MatrixFile,
-    plan: MatrixPlan,
+    plan: StudyPlan,
 }
 
 pub(crate) fn listed(format: PageFormat) -> Result<String, Failure> {

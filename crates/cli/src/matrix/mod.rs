@@ -2,7 +2,7 @@
 //! what comes of one together with flags.
 //!
 //! A file is read by its schema (`file`), multiplied out (`expand`), narrowed (`only`), and each
-//! cell becomes a whole spec (`cell`, `template`). Only `play` puts servers up.
+//! cell becomes a whole spec (`cell`, `template`). Nothing is deployed here.
 
 mod axes;
 mod builtin;
@@ -13,7 +13,6 @@ mod list;
 mod only;
 mod outline;
 mod plan;
-mod play;
 mod rule;
 mod sameness;
 pub(crate) mod schema;
@@ -25,6 +24,5 @@ mod tests;
 pub(crate) use builtin::shown;
 pub(crate) use list::listed;
 pub(crate) use only::Selection;
-pub(crate) use outline::outline;
+pub(crate) use outline::{announce, outline};
 pub(crate) use plan::plan;
-pub(crate) use play::{Only, Way, Wish, begin, check, resume};

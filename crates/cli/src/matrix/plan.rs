@@ -18,35 +18,13 @@ use super::only::Selection;
 use super::sameness;
 use crate::arguments::MatrixArguments;
 use crate::failure::Failure;
-use crate::secrets::Secrets;
+use crate::study::StudyPlan;
 
 /// Cells times loads, and those times repetitions, of one set.
 const ROWS_MAX: usize = 4_096;
 const RUNS_MAX: usize = 20_000;
 
-/// A matrix, ready to be measured.
-#[derive(Debug)]
-pub(crate) struct MatrixPlan {
-    pub(crate) campaign: CampaignSpec,
-    /// The same for all cells.
-    pub(crate) secrets: Secrets,
-    /// What was understood otherwise than it was written.
-    pub(crate) notes: Vec<String>,
-    /// What will be wrong with its results, each with its remedy.
-    pub(crate) warnings: Vec<String>,
-    /// Cells of the embedded engine that cannot be, by their places in the campaign.
-    pub(crate) foreseen: Vec<Foreseen>,
-}
-
-/// A cell that will fail, and why.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Foreseen {
-    pub(crate) condition: usize,
-    /// In the engine's own words: what it is, and then its arithmetic.
-    pub(crate) reason: Vec<String>,
-}
-
-pub(crate) fn plan(arguments: &MatrixArguments) -> Result<MatrixPlan, Failure> {
+pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
     let name = arguments.matrix.as_deref().unwrap_or(builtin::DEFAULT);
     let flags = flags(arguments);
     let file = MatrixFile::named(name, Over { sets: &arguments.sets, flags: &flags })?;
@@ -71,7 +49,7 @@ pub(super) fn planned(
     only: &[String],
     headers: &[String],
     simulated: bool,
-) -> Result<MatrixPlan, Failure> {
+) -> Result<StudyPlan, Failure> {
     let expanded = expand(file)?;
     let mut notes = notes(file, &expanded);
     let mut all = matrix(file, expanded.cells);
@@ -83,7 +61,7 @@ pub(super) fn planned(
     }
     all.levels.retain(|level| selection.takes_load(level));
     check_runs(&all, cells.len(), file.runs)?;
-    let mut secrets = None;
+    let mut secrets = Vec::new();
     let mut conditions = Vec::new();
     let mut foreseen = Vec::new();
     for (condition, cell) in cells.iter().enumerate() {
@@ -91,12 +69,11 @@ pub(super) fn planned(
         if spec.target == TargetSpec::Embedded
             && let Some(reason) = cell::foreseen(file, cell, &spec.engine)?
         {
-            foreseen.push(Foreseen { condition, reason });
+            foreseen.push((condition, reason));
         }
         conditions.push(Condition { name: cell::name(file, cell), spec });
-        secrets.get_or_insert(drafted.secrets);
+        secrets.push(drafted.secrets);
     }
-    let secrets = secrets.ok_or_else(|| Failure::internal("a matrix without cells"))?;
     let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
     let matrix = pruned(all, cells);
     notes.extend(notes_on_cells(&matrix, simulated));
@@ -105,7 +82,7 @@ pub(super) fn planned(
         Repetition { runs: file.runs, cool_down: file.cool_down, restart: None, stop_at: None };
     let campaign = CampaignSpec { question, conditions, repetition, order: file.order, seed };
     let warnings = warnings(&matrix, &campaign, &foreseen);
-    Ok(MatrixPlan { campaign, secrets, notes, warnings, foreseen })
+    Ok(StudyPlan { warnings, foreseen, ..StudyPlan::new(campaign, secrets, notes) })
 }
 
 /// The summary of a set has every cell at every load, and must stay small enough to be read.
@@ -217,7 +194,11 @@ fn notes_on_cells(matrix: &Matrix, simulated: bool) -> Vec<String> {
     notes
 }
 
-fn warnings(matrix: &Matrix, campaign: &CampaignSpec, foreseen: &[Foreseen]) -> Vec<String> {
+fn warnings(
+    matrix: &Matrix,
+    campaign: &CampaignSpec,
+    foreseen: &[(usize, Vec<String>)],
+) -> Vec<String> {
     let mut warnings: Vec<String> =
         [sameness::warning(campaign, matrix), sameness::too_short(campaign, matrix)]
             .into_iter()

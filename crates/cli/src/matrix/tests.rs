@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::builtin;
 use super::file::{MatrixFile, Over};
 use super::only::Selection;
-use super::plan::{MatrixPlan, planned};
+use super::plan::planned;
 use super::schema;
 use crate::failure::Failure;
+use crate::study::StudyPlan;
 
 /// Two presets, two models, two lengths: eight cells on the embedded engine.
 const SMALL: &str = r#"
@@ -48,7 +49,7 @@ fn read(text: &str, sets: &[&str], flags: &Value) -> Result<MatrixFile, Failure>
     MatrixFile::parse(Path::new("test.toml"), text, Over { sets: &sets, flags: &flags })
 }
 
-fn plan_of(text: &str, only: &[&str]) -> Result<MatrixPlan, Failure> {
+fn plan_of(text: &str, only: &[&str]) -> Result<StudyPlan, Failure> {
     let only: Vec<String> = only.iter().map(|&filter| filter.to_owned()).collect();
     planned(&read(text, &[], &json!({}))?, &only, &[], false)
 }
@@ -61,12 +62,12 @@ fn assert_refused(text: &str, only: &[&str], words: &[&str]) {
     }
 }
 
-fn matrix(plan: &MatrixPlan) -> &Matrix {
+fn matrix(plan: &StudyPlan) -> &Matrix {
     let Question::Matrix(matrix) = &plan.campaign.question else { panic!("no matrix") };
     matrix
 }
 
-fn names(plan: &MatrixPlan) -> Vec<&str> {
+fn names(plan: &StudyPlan) -> Vec<&str> {
     plan.campaign.conditions.iter().map(|condition| condition.name.as_str()).collect()
 }
 
@@ -87,7 +88,7 @@ fn r3_is_all_of_its_cells_and_some_do_not_fit() {
     let xlarge = plan.campaign.conditions.iter().find(|it| it.name.contains("xlarge")).unwrap();
     assert_eq!((xlarge.spec.engine.tp, xlarge.spec.engine.pp), (Some(8), Some(1)));
     assert_eq!(matrix.cells[1].strategy, Some(Strategy::Pipeline));
-    let mut impossible = plan.foreseen.iter().map(|it| names(&plan)[it.condition]);
+    let mut impossible = plan.foreseen.iter().map(|it| names(&plan)[it.0]);
     assert!(plan.foreseen.len() < 128, "{}", plan.foreseen.len());
     assert!(impossible.any(|name| name == "gpu-small · Qwen-32B · 2048 · tensor"));
     assert!(plan.notes.iter().any(|note| note.contains("gpu-small, mi210x1, H100X1")));

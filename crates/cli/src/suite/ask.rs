@@ -2,7 +2,6 @@
 //! request.
 
 use std::path::Path;
-use std::time::Duration;
 
 use inferometer_model::campaign::{CampaignSpec, Condition, Question, Scenario, Suite};
 use inferometer_model::spec::Extent;
@@ -16,19 +15,9 @@ use crate::arguments::{ExperimentArguments, SuiteArguments};
 use crate::experiment;
 use crate::failure::Failure;
 use crate::secrets::Secrets;
+use crate::study::StudyPlan;
 
-/// A suite, ready to be measured.
-#[derive(Debug)]
-pub(crate) struct Ready {
-    pub(crate) campaign: CampaignSpec,
-    /// One for each scenario; they are all of one server.
-    pub(crate) secrets: Vec<Secrets>,
-    pub(crate) restart_timeout: Duration,
-    /// What was understood otherwise than it was written.
-    pub(crate) notes: Vec<String>,
-}
-
-pub(crate) fn ask(arguments: &SuiteArguments) -> Result<Ready, Failure> {
+pub(crate) fn plan(arguments: &SuiteArguments) -> Result<StudyPlan, Failure> {
     let (file, typed) = chosen(arguments)?;
     let layer = experiment::said(&typed, None)?;
     overrides::check(&file, &layer)?;
@@ -45,7 +34,7 @@ pub(crate) fn ask(arguments: &SuiteArguments) -> Result<Ready, Failure> {
     Ok(ready(file, resolved, hash, changes))
 }
 
-fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>) -> Ready {
+fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>) -> StudyPlan {
     let notes = resolved.scenarios.iter().flat_map(notes).collect();
     let scenario = |(written, resolved): (&ScenarioFile, &ResolvedScenario)| Scenario {
         category: written.category.clone(),
@@ -62,7 +51,8 @@ fn ready(file: SuiteFile, resolved: Resolved, hash: String, changes: Vec<String>
     let seed = conditions.first().map_or(0, |condition| condition.spec.seed);
     let question = Question::Suite(suite);
     let campaign = CampaignSpec { question, conditions, repetition, order, seed };
-    Ready { campaign, secrets, restart_timeout: repeat.restart_timeout, notes }
+    let plan = StudyPlan::new(campaign, secrets, notes);
+    StudyPlan { restart_timeout: repeat.restart_timeout, ..plan }
 }
 
 fn notes(scenario: &ResolvedScenario) -> Vec<String> {

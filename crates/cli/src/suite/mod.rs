@@ -18,7 +18,7 @@ pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use ask::{Ready, ask};
+pub(crate) use ask::plan;
 pub(crate) use builtin::shown;
 pub(crate) use list::listed;
 pub(crate) use outline::outline;

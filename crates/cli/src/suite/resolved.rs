@@ -10,7 +10,7 @@ use crate::arguments::ExperimentArguments;
 use crate::draft::{Drafted, Repeat, draft_scenario};
 use crate::experiment::Layer;
 use crate::failure::Failure;
-use crate::set;
+use crate::study;
 use crate::sweep::at_level;
 
 /// All that a suite asks.
@@ -58,7 +58,7 @@ impl Resolved {
         Ok(Self {
             prompts: said.prompts.unwrap_or(file.prompts),
             order: file.order,
-            repetition: set::repetition(&repeat)?,
+            repetition: study::repetition(&repeat)?,
             repeat,
             scenarios,
         })

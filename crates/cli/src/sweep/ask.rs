@@ -2,7 +2,6 @@
 //! before the first request.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use inferometer_analysis::check_slos;
 use inferometer_model::campaign::{
@@ -10,6 +9,7 @@ use inferometer_model::campaign::{
 };
 use inferometer_model::spec::{Extent, LoadShape, LoadTable, PerSecond};
 use inferometer_model::{Spec, SpecDraft};
+use inferometer_study::play::{known_specs, server_name};
 
 use super::levels::{Bound, Rising, whole};
 use super::targets;
@@ -17,19 +17,7 @@ use crate::arguments::{ExperimentArguments, SweepArguments, SweepTable, Written}
 use crate::commands::simulate::virtual_spec;
 use crate::draft::{Drafted, Repeat, draft_sweep};
 use crate::failure::Failure;
-use crate::secrets::Secrets;
-use crate::set;
-
-/// A sweep, ready to be measured.
-#[derive(Debug)]
-pub(crate) struct Sweep {
-    pub(crate) campaign: CampaignSpec,
-    /// One for each server.
-    pub(crate) secrets: Vec<Secrets>,
-    pub(crate) restart_timeout: Duration,
-    /// What was understood otherwise than it was written.
-    pub(crate) notes: Vec<String>,
-}
+use crate::study::{self, StudyPlan};
 
 const SEARCH_FROM: f64 = 1.0;
 const SEARCH_AT_MOST: f64 = 1_000.0;
@@ -45,7 +33,7 @@ const SEARCH_REQUESTS: u64 = 1_000;
 const WAVES_FEW: u64 = 5;
 const CONCURRENCIES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
+pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     let experiment = arguments.merged();
     check_load(&experiment)?;
     let base = draft_sweep(&experiment, None)?;
@@ -69,7 +57,7 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
             .hint("name engines instead, as NAME=embedded:PROFILE"));
         }
         let spec = condition(&drafted, &question, &table, arguments.virtual_time)?;
-        let name = if name.is_empty() { set::name_of(&spec) } else { name };
+        let name = if name.is_empty() { server_name(&spec) } else { name };
         conditions.push(Condition { name, spec });
         secrets.push(drafted.secrets);
     }
@@ -78,14 +66,15 @@ pub(crate) fn ask(arguments: &SweepArguments) -> Result<Sweep, Failure> {
     let campaign = CampaignSpec {
         question: Question::Sweep(question),
         conditions,
-        repetition: set::repetition(&repeat)?,
+        repetition: study::repetition(&repeat)?,
         order,
         seed,
     };
     let sorted = "the levels did not rise: they are put in order, each once".to_owned();
     let notes =
         (!rising.as_typed).then_some(sorted).into_iter().chain(few_waves(&campaign)).collect();
-    Ok(Sweep { campaign, secrets, restart_timeout: repeat.restart_timeout, notes })
+    let plan = StudyPlan::new(campaign, secrets, notes);
+    Ok(StudyPlan { restart_timeout: repeat.restart_timeout, ..plan })
 }
 
 /// Whether it is another server than the embedded engine.
@@ -149,7 +138,7 @@ fn waves(
 
 /// What is so short that it mostly fills and drains is measured all the same, and said.
 fn few_waves(campaign: &CampaignSpec) -> Option<String> {
-    let highest = set::known_specs(campaign).pop()?;
+    let highest = known_specs(campaign).pop()?;
     let LoadShape::Closed { concurrency, .. } = highest.load.shape else { return None };
     let Extent::Requests(requests) = highest.load.extent else { return None };
     let slots = u64::from(concurrency.get());

@@ -6,7 +6,7 @@ mod levels;
 mod outline;
 mod targets;
 
-pub(crate) use ask::{Sweep, ask, at_level};
+pub(crate) use ask::{at_level, plan};
 pub(crate) use find::Find;
 pub(crate) use levels::{Bound, ConcurrencyLevels, RateLevels};
 pub(crate) use outline::{between_runs, expected, in_words, outline};

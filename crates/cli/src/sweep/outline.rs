@@ -8,11 +8,11 @@ use inferometer_model::campaign::{CampaignSpec, Level, Question, Search, Sweep};
 use inferometer_model::spec::{Extent, LoadShape, Rate};
 use inferometer_report::escape::terminal;
 use inferometer_report::fmt::count;
+use inferometer_study::play::known_specs;
 use serde_json::json;
 
 use crate::arguments::PageFormat;
 use crate::failure::Failure;
-use crate::set::known_specs;
 
 /// One level, as far as it is known beforehand.
 struct Step {

@@ -11,12 +11,13 @@ use inferometer_report::pages::csv;
 use inferometer_store::{
     ImportDirectory, RunDirectory, RunState, SetDirectory, StoreError, Stored,
 };
+use inferometer_study::play;
 
 use crate::failure::Failure;
 use crate::narrator::{self, Subject, Writer, leaving_pages_alone};
 use crate::report_files::{self, OfSet};
-use crate::set;
 use crate::signals::Interruption;
+use crate::study;
 
 /// What a page is made of.
 pub(crate) enum Source {
@@ -100,9 +101,7 @@ impl Source {
             Self::Run { directory, summary } => {
                 json::render(summary, &crate::commands::files(directory))
             }
-            Self::Set { set, summary, .. } => {
-                json::render_set(summary, &set::page::files(set), &[])
-            }
+            Self::Set { set, summary, .. } => json::render_set(summary, &study::files(set), &[]),
         }
     }
 }
@@ -152,9 +151,9 @@ fn has_figures(summary: &Summary) -> bool {
 /// A set that was stopped is told as far as it goes, and says so.
 fn of_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
     let manifest = set.manifest().map_err(|error| refused(&error))?;
-    let replay = set::replay(set, &manifest, |_, point| match point.state() {
+    let replay = play::replay(set, &manifest, |_, point| match point.state() {
         RunState::Sealed | RunState::Finished => {
-            Ok(Some(summary(point)?).filter(|summary| !set::was_cut(summary)))
+            Ok(Some(summary(point)?).filter(|summary| !play::was_cut(summary)))
         }
         RunState::Unfinished | RunState::Running | RunState::Unreadable(_) => Ok(None),
     })?;
@@ -164,10 +163,10 @@ fn of_set(set: &SetDirectory, talk: impl Fn(&str)) -> Result<Source, Failure> {
     }
     if points.is_empty() {
         return Err(Failure::usage(format!("set {} has no finished run yet", set.id()))
-            .hint(format!("go on with: {}", set::way_on(&set))));
+            .hint(format!("resume with: {}", play::resume_command(&set))));
     }
     talk(&format!("warning: set {} is not finished; the report has what there is", set.id()));
-    let mut summary = set::of_stored(&set, &manifest, &points)?;
+    let mut summary = play::summarize_stored(&set, &manifest, &points)?;
     summary.verdict = summary.verdict.max(Verdict::Degraded);
     summary.warnings.insert(0, unfinished(&set, points.len()));
     Ok(Source::Set { set, summary: Box::new(summary), points })
@@ -180,8 +179,8 @@ fn unfinished(set: &SetDirectory, runs: usize) -> Warning {
         severity: Severity::Degraded,
         text: format!(
             "the set is not finished: {}, and this page has no more",
-            set::stored_runs(runs)
+            play::stored_runs(runs)
         ),
-        remedy: format!("go on with it: {}", set::way_on(set)),
+        remedy: format!("resume it with: {}", play::resume_command(set)),
     }
 }

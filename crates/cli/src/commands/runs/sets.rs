@@ -7,9 +7,8 @@ use inferometer_model::campaign::{CampaignSpec, Level, Matrix, Question, Suite, 
 use inferometer_report::escape::{terminal, terminal_line};
 use inferometer_store::{SetListing, SetState};
 use inferometer_study::Study;
+use inferometer_study::play::{server_name, was_cut};
 use serde_json::{Value, json};
-
-use crate::set::{name_of, was_cut};
 
 pub(super) fn table(sets: &[SetListing]) -> String {
     if sets.is_empty() {
@@ -141,7 +140,7 @@ fn servers(campaign: &CampaignSpec) -> String {
         return format!("{} presets", matrix.presets.len());
     }
     if let (Some(_), Some(first)) = (suite(campaign), campaign.conditions.first()) {
-        return name_of(&first.spec);
+        return server_name(&first.spec);
     }
     let names: Vec<&str> =
         campaign.conditions.iter().map(|condition| condition.name.as_str()).collect();

@@ -9,9 +9,9 @@ use inferometer_model::spec::TargetSpec;
 use super::Foresight;
 use crate::failure::Failure;
 use crate::live::Session;
-use crate::matrix::plan::MatrixPlan;
 use crate::simulation::VirtualEngine;
 use crate::simulator::Simulator;
+use crate::study::StudyPlan;
 use crate::sweep::expected;
 
 /// Of all levels, measured once. `None` where the server decides it.
@@ -43,7 +43,7 @@ const TOKENS_MAX: u64 = 100_000_000;
 impl Estimate {
     /// In the order of the cells.
     pub(super) fn all(
-        plan: &MatrixPlan,
+        plan: &StudyPlan,
         matrix: &Matrix,
         session: &Session,
         foresight: Foresight,
@@ -55,9 +55,9 @@ impl Estimate {
         };
         let mut estimates = Vec::new();
         for (place, _) in plan.campaign.conditions.iter().enumerate() {
-            let foreseen = plan.foreseen.iter().find(|foreseen| foreseen.condition == place);
-            if let Some(foreseen) = foreseen {
-                estimates.push(Self::foreseen(foreseen.reason.clone()));
+            let foreseen = plan.foreseen.iter().find(|(condition, _)| *condition == place);
+            if let Some((_, reason)) = foreseen {
+                estimates.push(Self::foreseen(reason.clone()));
                 continue;
             }
             let mut whole = Self::nothing();

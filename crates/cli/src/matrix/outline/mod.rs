@@ -10,16 +10,16 @@ use inferometer_model::campaign::{CampaignSpec, Cell, Matrix, Question};
 use inferometer_model::spec::TargetSpec;
 
 use self::estimate::{Estimate, KnownBy};
-use super::plan::MatrixPlan;
 use crate::arguments::{PageFormat, ResultArguments};
 use crate::failure::Failure;
 use crate::live::Session;
 use crate::signals::begin_session;
+use crate::study::StudyPlan;
 
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// The page or document, or the signal that came before it was whole.
-pub(crate) fn outline(plan: &MatrixPlan, results: &ResultArguments) -> Result<String, Failure> {
+pub(crate) fn outline(plan: &StudyPlan, results: &ResultArguments) -> Result<String, Failure> {
     let Question::Matrix(matrix) = &plan.campaign.question else {
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
@@ -32,10 +32,10 @@ pub(crate) fn outline(plan: &MatrixPlan, results: &ResultArguments) -> Result<St
 }
 
 /// Says what is about to be measured, before anything is. `Some` is a signal that came meanwhile.
-pub(super) fn announce(
-    plan: &MatrixPlan,
+pub(crate) fn announce(
+    plan: &StudyPlan,
     session: &Session,
-    foresight: Foresight,
+    is_virtual: bool,
 ) -> Result<(), Failure> {
     if session.is_quiet() {
         return Ok(());
@@ -43,6 +43,7 @@ pub(super) fn announce(
     let Question::Matrix(matrix) = &plan.campaign.question else {
         return Err(Failure::internal("the outline of a matrix is asked of something else"));
     };
+    let foresight = if is_virtual { Foresight::LoadAlone } else { Foresight::Simulated };
     let outline = Outline::of(plan, matrix, session, foresight)?;
     plan.notes.iter().for_each(|note| session.talk(&format!("note: {note}")));
     plan.warnings.iter().for_each(|warning| session.talk(&format!("warning: {warning}")));
@@ -60,7 +61,7 @@ pub(super) enum Foresight {
 }
 
 struct Outline<'a> {
-    plan: &'a MatrixPlan,
+    plan: &'a StudyPlan,
     matrix: &'a Matrix,
     /// One for each cell, in their order: of all levels, measured once.
     estimates: Vec<Estimate>,
@@ -78,7 +79,7 @@ struct Whole {
 
 impl<'a> Outline<'a> {
     fn of(
-        plan: &'a MatrixPlan,
+        plan: &'a StudyPlan,
         matrix: &'a Matrix,
         session: &Session,
         foresight: Foresight,

@@ -6,11 +6,11 @@ use inferometer_model::campaign::{Level, Prompts};
 use inferometer_report::escape::terminal;
 use inferometer_report::fmt::count;
 use inferometer_report::lines::hanging;
+use inferometer_study::play::server_name;
 use serde_json::{Map, Value, json};
 
 use super::step::{KnownBy, Step};
 use super::{Outline, Whole};
-use crate::set;
 use crate::suite::list::HASH_PREFIX;
 use crate::suite::price::{Cost, Part};
 use crate::sweep::{between_runs, in_words};
@@ -42,7 +42,7 @@ fn facts(outline: &Outline<'_>) -> Vec<(&'static str, String)> {
         let changes = suite.changes.join(", ");
         facts.push(("changes", terminal(&format!("{changes} (not the suite as it is)"))));
     }
-    let target = campaign.conditions.first().map(|condition| set::name_of(&condition.spec));
+    let target = campaign.conditions.first().map(|condition| server_name(&condition.spec));
     facts.push(("target", terminal(&target.unwrap_or_default())));
     facts.push((
         "prompts",

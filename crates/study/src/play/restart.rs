@@ -11,26 +11,25 @@ use inferometer_load::SystemClock;
 use inferometer_model::Clock;
 use inferometer_model::campaign::Condition;
 use inferometer_model::spec::TargetSpec;
+use inferometer_runner::Failure;
+use inferometer_runner::interruption::Interruption;
+use inferometer_runner::log_tail::last_lines;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-
-use crate::failure::Failure;
-use crate::log_tail::last_lines;
-use crate::signals::Interruption;
 
 #[derive(Clone, Debug)]
 pub(super) struct Restart {
     pub(super) command: String,
-    /// Until the server answers again.
+    /// How long the server has to answer again.
     pub(super) timeout: Duration,
 }
 
-/// How often a command that runs is looked after.
+/// How often a running command is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What is shown of a command that failed.
+/// Lines that are shown of a command that failed.
 const LINES_SHOWN: usize = 10;
 
-/// The time that a restart has.
+/// When a restart must be done.
 #[derive(Debug)]
 pub(super) struct Deadline {
     clock: SystemClock,
@@ -61,7 +60,7 @@ impl Restart {
             |error: io::Error| Failure::usage(format!("--restart `{}`: {error}", self.command));
         let opened = OpenOptions::new().create(true).append(true).open(log);
         let mut file = opened.map_err(|error| {
-            Failure::usage(format!("{}, for the words of --restart: {error}", log.display()))
+            Failure::usage(format!("{}, the log of --restart: {error}", log.display()))
         })?;
         let from = file.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut child = self.start(condition, &file).map_err(failed)?;
@@ -71,9 +70,9 @@ impl Restart {
             }
             if deadline.is_over() {
                 end(&mut child);
-                let why = format!("was not done within {:?}", self.timeout);
+                let why = format!("did not end within {:?}", self.timeout);
                 return Err(self.failure(&why, log, from).hint(
-                    "give it longer with --restart-timeout, or let it leave its server in the \
+                    "give it longer with --restart-timeout, or let it start its server in the \
                            background",
                 ));
             }
@@ -107,7 +106,7 @@ impl Restart {
 
     fn failure(&self, why: &str, log: &Path, from: u64) -> Failure {
         let said = last_lines(log, from, LINES_SHOWN).unwrap_or_default();
-        let where_all = format!("(all of it is in {})", log.display());
+        let where_all = format!("(the whole log is in {})", log.display());
         let shown = said.into_iter().map(|line| format!("  {line}")).chain([where_all]);
         Failure::target(format!("--restart `{}` {why}", self.command)).shown(shown.collect())
     }
@@ -154,6 +153,6 @@ mod tests {
         assert!(failure.contains("exit status: 7") && failure.contains("  two"), "{failure}");
         let (ended, _) = run("echo waiting; sleep 1000", Duration::from_millis(300));
         let failure = format!("{:?}", ended.unwrap_err());
-        assert!(failure.contains("not done within") && failure.contains("waiting"), "{failure}");
+        assert!(failure.contains("did not end within") && failure.contains("waiting"), "{failure}");
     }
 }

@@ -1,4 +1,4 @@
-//! Waits until a server has nothing to do any more, by its own word.
+//! Waits until a server reports that it is idle.
 
 use std::time::Duration;
 
@@ -6,34 +6,33 @@ use inferometer_load::{SystemClock, Target};
 use inferometer_model::Clock;
 use inferometer_model::fetch::{Fetch, FetchRequest};
 use inferometer_model::telemetry::{Gauges, MissReason};
+use inferometer_runner::Exit;
+use inferometer_runner::interruption::Interruption;
+use inferometer_runner::preflight::fetching;
 use inferometer_target::metrics;
-
-use crate::failure::Exit;
-use crate::preflight::fetching;
-use crate::signals::Interruption;
 
 /// How waiting ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Drained {
     /// It was idle after so many seconds.
     Idle(f64),
-    /// It does not say what it does.
+    /// It does not report what it does.
     Unsaid,
-    /// It was still at work when we stopped waiting.
+    /// It was still busy when we stopped waiting.
     Busy,
     /// A signal came.
     Stopped(Exit),
 }
 
-/// For servers that go on generating for clients that left.
+/// For servers that keep generating for clients that left.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A signal is heard between two looks, and nobody likes to wait for it.
+/// A signal is noticed between two looks, so a look must be short.
 const LOOK_LIMIT: Duration = Duration::from_secs(1);
 /// A server that finishes its work answers late, or not at once.
 const LOST_MAX: u32 = 3;
 
-/// `path` is where the server has its metrics; `None` where nobody asked for them.
+/// `path` is where the server has its metrics; `None` without telemetry.
 pub(super) fn until_idle(
     target: &Target,
     path: Option<&str>,
@@ -95,7 +94,7 @@ fn look(target: &Target, path: &str) -> Look {
     metrics::read_reply(&reply).map(|reading| reading.gauges)
 }
 
-/// `None` of a server that does not say how many requests it has.
+/// `None` if the server does not report how many requests it has.
 fn is_at_work(gauges: Gauges) -> Option<bool> {
     let Gauges { running, waiting, swapped, .. } = gauges;
     running.map(|running| 0.0 < running + waiting.unwrap_or(0.0) + swapped.unwrap_or(0.0))

@@ -1,15 +1,13 @@
-//! Deployments of the embedded engine that cannot be: a result, as of any server.
+//! Deployments of the embedded engine that cannot start: a result, as of any server.
 
 use inferometer_engine::profile::{Profile, ProfileError, Shortage};
 use inferometer_model::deployment::{DeploymentFailure, DeploymentStage, LikelyCause};
 use inferometer_model::spec::EngineTable;
+use inferometer_runner::{Failure, embedded};
 
-use crate::embedded;
-use crate::failure::Failure;
-
-/// Why no engine can be so, in its own words; `None` where one can. A mistake in what was asked, such
-/// as a name that nobody knows, is no result and stops the matrix before it begins.
-pub(in crate::matrix) fn reason(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
+/// Why an engine with these options cannot start; `None` if it can. A mistake in the options, such as
+/// an unknown name, is no result and stops the matrix before it begins.
+pub fn unfit(spec: &EngineTable) -> Result<Option<DeploymentFailure>, Failure> {
     let Err(error) = Profile::compose(spec) else { return Ok(None) };
     let cause = match &error {
         ProfileError::DoesNotFit(_) => LikelyCause::OutOfMemory,
@@ -90,24 +88,24 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_a_result_and_a_misspelt_name_is_none() {
         let (small, large) = ("v100-pcie-16gb", "deepseek-r1-distill-qwen-32b");
-        let failure = reason(&engine(small, large)).unwrap().unwrap();
+        let failure = unfit(&engine(small, large)).unwrap().unwrap();
         assert_eq!(failure.cause, Some(LikelyCause::OutOfMemory));
         assert_eq!(failure.stage, DeploymentStage::Start);
         assert!(!failure.what.is_empty() && !failure.log.is_empty(), "{failure:?}");
         let part = "GiB are needed on each GPU before any KV cache, and";
         assert!(failure.what.contains(part), "{}", failure.what);
         let short = EngineTable { max_model_len: Some(2048), ..engine("h100-pcie", large) };
-        assert_eq!(reason(&short).unwrap(), None);
+        assert_eq!(unfit(&short).unwrap(), None);
         let long = EngineTable { max_model_len: Some(128_000), ..engine(small, "llama-3.2-3b") };
-        let long = reason(&long).unwrap().unwrap();
+        let long = unfit(&long).unwrap().unwrap();
         assert!(long.what.contains("128000 tokens need"), "{}", long.what);
         assert!(long.what.contains(", enough for "), "{}", long.what);
 
         let wide = EngineTable { tp: Some(3), ..engine("h100-pcie", large) };
-        let wide = reason(&wide).unwrap().unwrap();
+        let wide = unfit(&wide).unwrap().unwrap();
         assert_eq!(wide.cause, Some(LikelyCause::CannotSpread));
         assert!(wide.what.contains("--tp 3 does not divide"), "{}", wide.what);
-        let astray = format!("{:?}", reason(&engine("h100-pcy", large)).unwrap_err());
+        let astray = format!("{:?}", unfit(&engine("h100-pcy", large)).unwrap_err());
         assert!(astray.contains("unknown") && astray.contains("h100-pcie"), "{astray}");
     }
 }
