@@ -16,8 +16,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use divan::counter::ItemsCount;
-use inferometer_load::cores::{allowed, pin_to};
-use inferometer_load::resolve::resolve;
+use inferometer_load::resources::resolve;
+use inferometer_load::resources::{allowed, pin_to};
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive};
 use inferometer_model::endpoint::Api;
@@ -25,7 +25,7 @@ use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, Us
 use inferometer_model::spec::{Limits, LoadTable, SourceTable, WorkloadTable};
 use inferometer_model::{JournalEntry, Outcome, Plan, SpecDraft};
 use inferometer_target::EngineProcess;
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_workload::{Inputs, make_plan};
 
 /// The allocator of the binary that ships.
 #[global_allocator]
@@ -157,8 +157,8 @@ impl Load {
             ..SpecDraft::default()
         };
         let spec = draft.resolve().expect("a plain spec");
-        let ingredients = Ingredients::gather(&spec).expect("nothing to read");
-        make_plan(&spec, &ingredients).0
+        let inputs = Inputs::gather(&spec).expect("nothing to read");
+        make_plan(&spec, &inputs).0
     }
 }
 

@@ -155,7 +155,7 @@ fn spec(
 
 /// The cores that the system lets this process use.
 pub(crate) fn cores_allowed() -> Vec<u32> {
-    let allowed = inferometer_load::cores::allowed();
+    let allowed = inferometer_load::resources::allowed();
     allowed.into_iter().filter_map(|core| u32::try_from(core).ok()).collect()
 }
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_load::resolve::resolve;
+use inferometer_load::resources::resolve;
 use inferometer_load::target::Target;
-use inferometer_load::tls::{CertificateCheck, connector};
+use inferometer_load::target::{CertificateCheck, connector};
 use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;

@@ -4,16 +4,16 @@
 //! Every visit is short: after a number of reads or writes it asks to be visited again, so that
 //! one busy client does not make the others late.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::net::Shutdown;
+use std::rc::Rc;
 
 use mio::net::TcpStream;
 
 use crate::clock::{Clock, Moment};
 use crate::http::{self, Parsed};
 use crate::options::Limits;
-use crate::sending::{Sending, Wrote};
-use crate::service::{Service, Visit};
+use crate::service::{Context, Next, Reply, Service, Written};
 use crate::socket::{Received, Receiver};
 
 /// What all connections share.
@@ -38,7 +38,7 @@ pub(crate) enum Turn {
     Closed,
 }
 
-/// What the poll said of the socket. Hints only: the next call on the socket tells.
+/// What the poll reported about the socket. Hints only: the next call on the socket decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Readiness {
     pub(crate) readable: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Connection<A> {
     /// When the last read's bytes came.
     received: Received,
     reply: Option<Sending<A>>,
-    /// The client was told to go on with the body at hand.
+    /// The client was allowed to send the current body.
     continued: bool,
     socket: SocketState,
 }
@@ -86,7 +86,7 @@ enum Phase {
     Last,
     /// The reply at hand is the last, and the client may still be sending.
     Refused,
-    /// All was said. Closing now, with bytes unread, would reset the connection and could take the
+    /// Everything is sent. Closing now, with bytes unread, would reset the connection and could take the
     /// reply from the client; so up to this many more bytes are read and thrown away.
     Draining {
         bytes_left: usize,
@@ -106,7 +106,7 @@ enum Progress {
     /// Enough for one visit.
     Enough,
     /// The last reply has been written.
-    Said,
+    GeneratedToken,
     /// The client is gone.
     Lost,
 }
@@ -130,7 +130,7 @@ impl<A> Connection<A> {
         &mut self.stream
     }
 
-    /// Notes what the poll said; a visit should follow.
+    /// Notes what the poll reported; a visit should follow.
     pub(crate) fn note<S>(&mut self, readiness: Readiness, shared: &Shared<S>)
     where
         S: Service<Answer = A>,
@@ -173,19 +173,21 @@ impl<A> Connection<A> {
                 }
                 Turn::Closed
             }
-            Progress::Said if self.phase == Phase::Last => Turn::Closed,
+            Progress::GeneratedToken if self.phase == Phase::Last => Turn::Closed,
             Progress::Enough => Turn::Again,
             Progress::Idle
             | Progress::Full
             | Progress::NotBefore(_)
             | Progress::Unready
-            | Progress::Said
+            | Progress::GeneratedToken
                 if self.wants_bytes() =>
             {
                 Turn::Again
             }
             Progress::NotBefore(due) => Turn::At(due),
-            Progress::Idle | Progress::Full | Progress::Unready | Progress::Said => Turn::Wait,
+            Progress::Idle | Progress::Full | Progress::Unready | Progress::GeneratedToken => {
+                Turn::Wait
+            }
         }
     }
 
@@ -210,7 +212,7 @@ impl<A> Connection<A> {
             Err(_) => return Err(Gone),
         };
         // A short read has emptied the socket; the poll will tell of more. Not so when the client
-        // has hung up: that was told already, and is read as zero bytes.
+        // has hung up: that was reported already, and is read as zero bytes.
         self.socket.readable = self.socket.hung_up || !shared.receiver.drained_by(length);
         if let Phase::Draining { bytes_left } = &mut self.phase {
             *bytes_left = bytes_left.checked_sub(length).ok_or(Gone)?;
@@ -255,7 +257,7 @@ impl<A> Connection<A> {
         progress
     }
 
-    /// Answers the requests in `bytes` one after another; also says how many bytes they took.
+    /// Answers the requests in `bytes` one after another; also returns how many bytes they took.
     fn answer<S>(
         &mut self,
         bytes: &[u8],
@@ -284,7 +286,7 @@ impl<A> Connection<A> {
                     if request.close {
                         self.phase = Phase::Last;
                     }
-                    let visit = Visit { received: &self.received, clock, slot: self.slot };
+                    let visit = Context { received: &self.received, clock, slot: self.slot };
                     self.reply = Some(service.answer(&request, visit).into());
                 }
                 Ok(Parsed::Partial { needed, expects_continue }) => {
@@ -338,11 +340,11 @@ impl<A> Connection<A> {
     fn settled(&mut self) -> Progress {
         match self.phase {
             Phase::Open => Progress::Idle,
-            Phase::Last | Phase::Draining { .. } => Progress::Said,
+            Phase::Last | Phase::Draining { .. } => Progress::GeneratedToken,
             Phase::Refused => {
                 self.phase = Phase::Draining { bytes_left: DRAIN_BYTES };
                 match self.stream.shutdown(Shutdown::Write) {
-                    Ok(()) => Progress::Said,
+                    Ok(()) => Progress::GeneratedToken,
                     Err(_) => Progress::Lost,
                 }
             }
@@ -365,3 +367,69 @@ const AHEAD_BYTES: usize = 64 << 10;
 
 /// What a refused client may still send before it is cut off.
 const DRAIN_BYTES: usize = 128 << 20;
+
+/// A reply and how far it has got.
+#[derive(Debug)]
+pub(crate) enum Sending<A> {
+    Plain { bytes: Rc<Vec<u8>>, sent: usize },
+    Generated(A),
+}
+
+/// What one attempt to write did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wrote {
+    Some,
+    All,
+    NotBefore(Moment),
+    /// The mode has nothing to write yet.
+    Nothing,
+}
+
+impl<A> Sending<A> {
+    pub(crate) fn plain(bytes: Vec<u8>) -> Self {
+        Self::Plain { bytes: Rc::new(bytes), sent: 0 }
+    }
+
+    /// Makes one `write()`, if there is one to make and it is due.
+    pub(crate) fn write<S>(
+        &mut self,
+        stream: &mut TcpStream,
+        service: &mut S,
+        clock: &Clock,
+        room_since: Option<Moment>,
+    ) -> io::Result<Wrote>
+    where
+        S: Service<Answer = A>,
+    {
+        let answer = match self {
+            Self::Plain { bytes, sent } => {
+                *sent += stream.write(&bytes[*sent..])?;
+                return Ok(if *sent < bytes.len() { Wrote::Some } else { Wrote::All });
+            }
+            Self::Generated(answer) => answer,
+        };
+        let next = match service.next(answer) {
+            Next::Write(next) => next,
+            Next::Wait => return Ok(Wrote::Nothing),
+            Next::End => return Ok(Wrote::All),
+        };
+        let now = || if S::KEEPS_TRUTH { clock.now() } else { Moment::default() };
+        let before = now();
+        if let Some(due) = next.due.filter(|due| before < *due) {
+            return Ok(Wrote::NotBefore(due));
+        }
+        let bytes = stream.write(next.bytes)?;
+        let after = now();
+        service.wrote(answer, &Written { bytes, before, after, room_since });
+        Ok(Wrote::Some)
+    }
+}
+
+impl<A> From<Reply<A>> for Sending<A> {
+    fn from(reply: Reply<A>) -> Self {
+        match reply {
+            Reply::Plain(bytes) => Self::Plain { bytes, sent: 0 },
+            Reply::Generated(answer) => Self::Generated(answer),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Framing faults: legal or half-legal ways to cut and dress a stream that clients get wrong.
 //!
 //! To add a fault: a variant and its place in [`Fault::ALL`], its name, then what it does in
-//! `framing.rs` (bytes) or `paced/stream.rs` (order), and a test of its bytes in `tests/faults.rs`.
+//! `framing.rs` (bytes) or `generation` (order), and a test of its bytes in `tests/faults.rs`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -15,43 +15,33 @@
 
 mod clock;
 mod connection;
-mod draws;
 mod echo;
-mod error;
 mod faults;
 mod framing;
 mod generation;
-mod housekeeping;
 mod http;
-mod lateness;
-mod ledger;
 pub mod metrics;
-mod models;
 mod options;
 mod paced;
 pub mod physics;
 pub mod profile;
 pub mod scheduler;
-mod sending;
 mod serve;
 mod server;
 mod service;
 mod socket;
-mod stop;
-mod timer;
 pub mod truth;
 
 use std::net::SocketAddr;
 
 use clock::Clock;
 
-pub use error::EngineError;
 pub use faults::{Fault, Faults, UnknownFault};
-pub use options::{EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownMode};
+pub use options::{EngineError, EngineOptions, Limits, Mode, OptionsError, Pacing, UnknownMode};
 pub use serve::{ApiKey, ApiProcess, ServeOptions};
-pub use stop::{Stop, StopHandle};
+pub use server::{Stop, StopHandle};
 
-/// Serves until `stop` is triggered; `announce` is told the bound address before the first accept.
+/// Serves until `stop` is triggered; `announce` receives the bound address before the first accept.
 pub fn serve(
     options: EngineOptions,
     stop: Stop,

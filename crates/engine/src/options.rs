@@ -1,16 +1,16 @@
-//! What an engine is told before it starts.
+//! The options of an engine.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::faults::Faults;
 use crate::serve::{SPEED_MAX, SPEED_MIN, ServeOptions};
 
-/// All that an engine is told before it starts.
+/// The options of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     pub mode: Mode,
@@ -45,7 +45,7 @@ impl Default for EngineOptions {
 
 impl EngineOptions {
     /// The defaults of a mode.
-    pub fn of(mode: Mode) -> Self {
+    pub fn new(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
     }
 
@@ -58,7 +58,7 @@ impl EngineOptions {
         self.model.as_deref().unwrap_or(own)
     }
 
-    /// After this nobody checks again.
+    /// Nothing is checked again after this.
     pub(crate) fn check(&self) -> Result<(), OptionsError> {
         self.pacing.check()?;
         self.serve.check()?;
@@ -221,6 +221,51 @@ pub enum OptionsError {
 
 /// No schedule of this many tokens reaches past the range of the clock.
 pub(crate) const INTERVAL_MAX: Duration = Duration::from_secs(10_000);
+
+/// Why [`serve`](crate::serve()) ended before it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    #[error(
+        "cannot listen on {address}: port {port} is in use; choose another with --port or use --port 0",
+        port = .address.port()
+    )]
+    PortInUse { address: SocketAddr },
+    #[error(
+        "cannot listen on {address}: no permission; choose a port above 1023 with --port or use --port 0"
+    )]
+    PortForbidden { address: SocketAddr },
+    #[error(
+        "cannot listen on {address}: this machine has no such address; choose one of its own, such as 127.0.0.1"
+    )]
+    NoSuchAddress { address: SocketAddr },
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("the event loop cannot {action}")]
+    EventLoop { action: &'static str, source: io::Error },
+}
+
+impl EngineError {
+    /// Names the remedy where the reason is one that the user can do something about.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "io::ErrorKind is open; every other kind has no remedy of its own"
+    )]
+    pub(crate) fn listening(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::PortInUse { address },
+            io::ErrorKind::PermissionDenied => Self::PortForbidden { address },
+            io::ErrorKind::AddrNotAvailable => Self::NoSuchAddress { address },
+            _ => Self::Listen { address, source },
+        }
+    }
+
+    /// Wraps a failure of the event loop with what it was doing.
+    pub(crate) fn doing(action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::EventLoop { action, source }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,20 +5,21 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write as _};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mio::event::Event;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Token};
+use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::clock::{Clock, Moment};
+use crate::clock::{Alarm, Clock, Due, Moment, TimerQueue};
 use crate::connection::{Connection, Readiness, Shared, Turn};
-use crate::error::EngineError;
-use crate::http::{ErrorBody, Status};
-use crate::options::Limits;
+use crate::http::{self, ErrorBody, Route, Status, models_reply};
+use crate::options::{EngineError, EngineOptions, Limits};
 use crate::service::Service;
 use crate::socket::{self, Listener, Receiver};
-use crate::stop::{STOP, Stop};
-use crate::timer::{Alarm, Due, TimerQueue};
+use crate::truth::Ledger;
 
 /// Serves until `stop` is triggered.
 pub(crate) fn run<S: Service>(
@@ -34,7 +35,7 @@ pub(crate) fn run<S: Service>(
 struct Server<S: Service> {
     stop: Stop,
     listener: TcpListener,
-    /// The listener has connections for us that could not be taken when it said so.
+    /// The listener has connections for us that could not be taken when it reported them.
     accept_stalled: bool,
     slots: Vec<Slot<S::Answer>>,
     free: Vec<usize>,
@@ -47,7 +48,7 @@ struct Server<S: Service> {
     waiting: VecDeque<usize>,
     /// Slots for whose answers the mode has something to write.
     ready: VecDeque<usize>,
-    /// What the mode says of that in one wake-up; kept to be filled again.
+    /// The result of the mode in one wake-up; kept to be filled again.
     woken: Vec<usize>,
     shared: Shared<S>,
 }
@@ -59,9 +60,9 @@ struct Slot<A> {
     /// Counts alarms set and cancelled; an entry of the timer queue counts while it is the same.
     generation: u64,
     due: Option<Moment>,
-    /// Whether it stands in `waiting`.
+    /// Whether it is in `waiting`.
     is_waiting: bool,
-    /// Whether it stands in `ready`.
+    /// Whether it is in `ready`.
     is_ready: bool,
 }
 
@@ -78,7 +79,7 @@ impl<S: Service> Server<S> {
             .map_err(EngineError::doing("watch its listener"))?;
         let alarm = Alarm::new(registry, ALARM).map_err(EngineError::doing("make a timer"))?;
         if S::KEEPS_TRUTH {
-            // A kernel without stamps leaves us with our own moments, and the truth says so.
+            // A kernel without stamps leaves us with our own moments, and the truth reports it.
             let _stamped: io::Result<()> = socket::stamp_receipts(&listener);
         }
         let clock = Clock::start();
@@ -295,7 +296,7 @@ impl<S: Service> Server<S> {
         self.shared.service.refused_connection();
         let message = format!("{} connections are open already", self.shared.limits.connections);
         let reply = ErrorBody::new(Status::Unavailable, message).closing_reply();
-        // A new socket has room for it; if not, the closed connection says as much.
+        // A new socket has room for it; if not, the closed connection shows it.
         let _written: io::Result<usize> = stream.write(&reply);
     }
 }
@@ -316,3 +317,95 @@ const ALARM: Token = Token(2);
 const FIRST_SLOT: usize = 3;
 
 const EVENTS_PER_ROUND: usize = 1024;
+
+/// The routes that are the same in every mode, and what they need.
+#[derive(Debug)]
+pub(crate) struct Housekeeping {
+    pub(crate) options: EngineOptions,
+    pub(crate) ledger: Ledger,
+    health: Rc<Vec<u8>>,
+    version: Rc<Vec<u8>>,
+}
+
+impl Housekeeping {
+    pub(crate) fn new(options: EngineOptions) -> Self {
+        let ledger = Ledger::new(options.mode, &options.limits);
+        let version = http::json(&serde_json::json!({ "version": env!("CARGO_PKG_VERSION") }));
+        Self { options, ledger, health: http::empty(), version }
+    }
+
+    /// The reply, also for a route that only another mode has.
+    pub(crate) fn reply(&mut self, route: Route, path: &str, clock: &Clock) -> Rc<Vec<u8>> {
+        match route {
+            Route::Health => Rc::clone(&self.health),
+            Route::Version => Rc::clone(&self.version),
+            Route::Models => models_reply(&self.options, clock.wall_seconds()),
+            Route::ReadTruth => http::json(self.ledger.truth()),
+            Route::ClearTruth => {
+                self.ledger.clear();
+                http::empty()
+            }
+            Route::Generate(_)
+            | Route::Metrics
+            | Route::Steps
+            | Route::Tokenizer
+            | Route::TokenizerConfig
+            | Route::Tokenize
+            | Route::Detokenize => {
+                let mode = self.options.mode;
+                let message = format!("there is nothing at `{path}` in mode {mode}");
+                ErrorBody::new(Status::NotFound, message).reply()
+            }
+        }
+    }
+}
+
+/// Ends one [`serve`](crate::serve()), which takes it; keep a [`StopHandle`] to trigger it.
+#[derive(Debug)]
+pub struct Stop {
+    /// The loop's own poll lives here, because a waker exists only together with one.
+    pub(crate) poll: Poll,
+    handle: StopHandle,
+}
+
+impl Stop {
+    pub fn new() -> Result<Self, EngineError> {
+        let poll = Poll::new().map_err(EngineError::doing("open its poll"))?;
+        let waker =
+            Waker::new(poll.registry(), STOP).map_err(EngineError::doing("make a waker"))?;
+        let state = StopState { asked: AtomicBool::new(false), waker };
+        Ok(Self { poll, handle: StopHandle(Arc::new(state)) })
+    }
+
+    /// A handle for another thread.
+    pub fn handle(&self) -> StopHandle {
+        self.handle.clone()
+    }
+
+    pub(crate) fn asked(&self) -> bool {
+        self.handle.0.asked.load(Ordering::Acquire)
+    }
+}
+
+/// Triggers a [`Stop`] from any thread.
+#[derive(Clone, Debug)]
+pub struct StopHandle(Arc<StopState>);
+
+impl StopHandle {
+    /// Ends the loop soon; a second call changes nothing.
+    ///
+    /// When the wake-up itself fails, the loop still ends with its next event.
+    pub fn stop(&self) {
+        self.0.asked.store(true, Ordering::Release);
+        let _woken: io::Result<()> = self.0.waker.wake();
+    }
+}
+
+#[derive(Debug)]
+struct StopState {
+    asked: AtomicBool,
+    waker: Waker,
+}
+
+/// The waker's events need no handling: the loop looks at [`Stop::asked`] after every wake-up.
+pub(crate) const STOP: Token = Token(0);

@@ -1,7 +1,7 @@
 //! The line between the event loop and a mode.
 //!
 //! A mode decides which bytes leave and when; it does no I/O and reads no clock. The loop moves
-//! the bytes and says what became of them. An answer that is written over time is a value of the
+//! the bytes and reports what became of them. An answer that is written over time is a value of the
 //! mode's own type, which lives with its connection.
 
 use std::rc::Rc;
@@ -19,7 +19,7 @@ pub(crate) trait Service {
     const KEEPS_TRUTH: bool;
 
     /// A whole request came.
-    fn answer(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Reply<Self::Answer>;
+    fn answer(&mut self, request: &Request<'_>, visit: Context<'_>) -> Reply<Self::Answer>;
 
     /// What of the answer comes next.
     ///
@@ -43,13 +43,13 @@ pub(crate) trait Service {
         None
     }
 
-    /// That moment has come. Adds the slots whose answers said [`Next::Wait`] and can go on.
+    /// That moment has come. Adds the slots whose answers returned [`Next::Wait`] and can go on.
     fn wake(&mut self, _now: Moment, _ready: &mut Vec<usize>) {}
 }
 
 /// The circumstances of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Visit<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) received: &'a Received,
     /// For the wall time that answers carry.
     pub(crate) clock: &'a Clock,
@@ -61,7 +61,7 @@ pub(crate) struct Visit<'a> {
 #[derive(Debug)]
 pub(crate) enum Next<'a> {
     Write(NextWrite<'a>),
-    /// Nothing to write before the mode says so.
+    /// Nothing to write before the mode asks for it.
     Wait,
     /// All of it has been written.
     End,

@@ -7,7 +7,7 @@ use mio::net::{TcpListener, TcpStream};
 use nix::sys::socket::Backlog;
 
 use crate::clock::{Clock, Moment, Stamp};
-use crate::error::EngineError;
+use crate::options::EngineError;
 
 /// A bound and listening socket.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) fn listen(address: SocketAddr) -> Result<Listener, EngineError> {
 /// Makes room for as many open files as the engine may need.
 ///
 /// The kernel doubles a process's table of files whenever that is full, and in a process with
-/// threads whoever opens a file then waits for 5 to 20 ms each time: on an engine that has one
+/// threads opening a file then takes for 5 to 20 ms each time: on an engine that has one
 /// thread, every step and every token would be as late. The table never shrinks, so one file with
 /// a high number makes it large for good.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -42,7 +42,7 @@ pub(crate) fn make_room_for_files(listener: &Listener, files: usize) {
     let Ok((allowed, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
     let highest = allowed.saturating_sub(1).min(files as u64);
     let Ok(highest) = i32::try_from(highest) else { return };
-    // Without it the engine is only late at times, and says so.
+    // Without it the engine is only late at times, and reports it.
     if let Ok(copy) = fcntl(&listener.socket, FcntlArg::F_DUPFD_CLOEXEC(highest)) {
         let _closed: nix::Result<()> = nix::unistd::close(copy);
     }
@@ -54,7 +54,7 @@ pub(crate) fn make_room_for_files(_listener: &Listener, _files: usize) {}
 /// When the bytes of a read came.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Received {
-    /// When the last of them reached this machine, where the kernel says so.
+    /// When the last of them reached this machine, where the kernel reports it.
     pub(crate) kernel: Option<Stamp>,
     /// When the read returned.
     pub(crate) user: Moment,
@@ -99,7 +99,7 @@ impl Receiver {
         retry(|| io::Read::read(stream, &mut self.buffer))
     }
 
-    /// Reads and says when the bytes came.
+    /// Reads, and returns when the bytes arrived.
     pub(crate) fn read_stamped(
         &mut self,
         stream: &TcpStream,

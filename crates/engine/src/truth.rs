@@ -4,8 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lateness::Lateness;
-use crate::options::Mode;
+use crate::clock::Moment;
+use crate::options::{Limits, Mode};
+use crate::service::Written;
 
 /// Everything that is known of the requests since the start or the last `DELETE /truth`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub struct Truth {
     /// Connections closed at once because too many were open.
     pub connections_refused: u64,
     pub lateness: LatenessTruth,
-    /// Of a mode that works in steps.
+    /// Lateness of the steps, in a mode that works in steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepsTruth>,
 }
@@ -41,7 +42,7 @@ pub struct StepsTruth {
 }
 
 impl StepsTruth {
-    pub(crate) fn of(steps: &Lateness) -> Self {
+    pub(crate) fn new(steps: &Lateness) -> Self {
         let LatenessTruth { count, mean_ns, p50_ns, p99_ns, max_ns, .. } = steps.summary();
         let (late_count, very_late_count) = (steps.over_1ms(), steps.over_5ms());
         Self { count, late_count, very_late_count, mean_ns, p50_ns, p99_ns, max_ns }
@@ -57,7 +58,7 @@ pub struct RequestTruth {
     pub request_id: Option<String>,
     pub api: Api,
     pub streamed: bool,
-    /// When the last byte of the request reached this machine, where the kernel said so.
+    /// When the last byte of the request reached this machine, where the kernel reported it.
     ///
     /// The schedule starts here, or at `received_user_ns` where this is absent.
     pub received_kernel_ns: Option<u64>,
@@ -127,4 +128,357 @@ pub struct LatenessTruth {
     pub p50_ns: Option<u64>,
     pub p99_ns: Option<u64>,
     pub max_ns: Option<u64>,
+}
+
+/// The truth so far.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    truth: Truth,
+    lateness: Lateness,
+    requests_max: usize,
+    writes_free: usize,
+    writes_max: usize,
+    /// Counts the clearings, so that answers begun before one do not write into what came after.
+    chapter: u64,
+}
+
+/// The place of a request in the ledger. It may be in none, or in a chapter that was cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    chapter: u64,
+    place: Option<usize>,
+}
+
+/// What became readable with a number of written bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub(crate) events: u32,
+    pub(crate) tokens: u32,
+    /// These were the first bytes of their write.
+    pub(crate) is_start: bool,
+}
+
+impl Ledger {
+    pub(crate) fn new(mode: Mode, limits: &Limits) -> Self {
+        let lateness = Lateness::new();
+        let truth = Truth {
+            clock: "CLOCK_MONOTONIC".to_owned(),
+            mode,
+            requests: Vec::new(),
+            requests_dropped: 0,
+            writes_dropped: 0,
+            connections_refused: 0,
+            lateness: lateness.summary(),
+            steps: None,
+        };
+        Self {
+            truth,
+            lateness,
+            requests_max: limits.requests_kept,
+            writes_free: limits.writes_kept,
+            writes_max: limits.writes_kept,
+            chapter: 0,
+        }
+    }
+
+    /// Opens an entry, or counts the request as dropped.
+    pub(crate) fn open(&mut self, request: RequestTruth) -> Entry {
+        let place = self.truth.requests.len();
+        if self.requests_max <= place {
+            self.truth.requests_dropped += 1;
+            return self.unkept();
+        }
+        self.truth.requests.push(request);
+        Entry { chapter: self.chapter, place: Some(place) }
+    }
+
+    /// The entry of a request that is not kept.
+    pub(crate) fn unkept(&self) -> Entry {
+        Entry { chapter: self.chapter, place: None }
+    }
+
+    /// Notes a write that was due at `due` and what a reader has of it.
+    pub(crate) fn written(
+        &mut self,
+        entry: Entry,
+        due: Option<Moment>,
+        written: &Written,
+        passed: Passed,
+    ) {
+        let due_ns = due.map(Moment::ns);
+        let (before_ns, after_ns) = (written.before.ns(), written.after.ns());
+        if let Some(due_ns) = due_ns.filter(|_| passed.is_start) {
+            let held_up = written.room_since.is_some_and(|room| due_ns < room.ns());
+            self.late(entry, before_ns.saturating_sub(due_ns), held_up);
+        }
+        let write = WriteTruth {
+            due_ns,
+            before_ns,
+            after_ns,
+            bytes: u32::try_from(written.bytes).unwrap_or(u32::MAX),
+            events: passed.events,
+            tokens: passed.tokens,
+        };
+        self.wrote(entry, write);
+    }
+
+    /// Notes a write, or counts it as dropped.
+    fn wrote(&mut self, entry: Entry, write: WriteTruth) {
+        if entry.chapter != self.chapter {
+            return;
+        }
+        let request = entry.place.and_then(|place| self.truth.requests.get_mut(place));
+        match request.filter(|_| 0 < self.writes_free) {
+            Some(request) => {
+                request.writes.push(write);
+                self.writes_free -= 1;
+            }
+            None => self.truth.writes_dropped += 1,
+        }
+    }
+
+    /// Notes how late a write was made; `held_up` if the client was the reason.
+    fn late(&mut self, entry: Entry, late_ns: u64, held_up: bool) {
+        if entry.chapter != self.chapter {
+            return;
+        }
+        if held_up {
+            self.lateness.add_held_up();
+        } else {
+            self.lateness.add(late_ns);
+        }
+    }
+
+    pub(crate) fn close(&mut self, entry: Entry, ended: Ended) {
+        if let Some(request) = self.kept(entry) {
+            request.ended = ended;
+        }
+    }
+
+    /// Notes how long an answer became, where that was not known before.
+    pub(crate) fn set_tokens(&mut self, entry: Entry, tokens: u32) {
+        if let Some(request) = self.kept(entry) {
+            request.tokens = tokens;
+        }
+    }
+
+    /// Notes how late steps were, in a mode that has them.
+    pub(crate) fn set_steps(&mut self, steps: &Lateness) {
+        self.truth.steps = Some(StepsTruth::new(steps));
+    }
+
+    fn kept(&mut self, entry: Entry) -> Option<&mut RequestTruth> {
+        let place = entry.place.filter(|_| entry.chapter == self.chapter)?;
+        self.truth.requests.get_mut(place)
+    }
+
+    pub(crate) fn refused_connection(&mut self) {
+        self.truth.connections_refused += 1;
+    }
+
+    /// Forgets everything, also what answers still running will do from now on.
+    pub(crate) fn clear(&mut self) {
+        self.chapter += 1;
+        self.truth.requests = Vec::new();
+        self.truth.requests_dropped = 0;
+        self.truth.writes_dropped = 0;
+        self.truth.connections_refused = 0;
+        self.writes_free = self.writes_max;
+        self.lateness = Lateness::new();
+    }
+
+    /// The truth so far, by reference: a copy could be hundreds of megabytes.
+    pub(crate) fn truth(&mut self) -> &Truth {
+        self.truth.lateness = self.lateness.summary();
+        &self.truth
+    }
+}
+
+/// How late writes were.
+#[derive(Clone, Debug)]
+pub(crate) struct Lateness {
+    buckets: Vec<u64>,
+    count: u64,
+    held_up: u64,
+    sum_ns: u128,
+    max_ns: u64,
+    over_1ms: u64,
+    over_5ms: u64,
+}
+
+impl Lateness {
+    pub(crate) fn new() -> Self {
+        Self {
+            buckets: vec![0; BUCKETS],
+            count: 0,
+            held_up: 0,
+            sum_ns: 0,
+            max_ns: 0,
+            over_1ms: 0,
+            over_5ms: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, late_ns: u64) {
+        self.buckets[bucket_of(late_ns)] += 1;
+        self.count += 1;
+        self.over_1ms += u64::from(MS < late_ns);
+        self.over_5ms += u64::from(5 * MS < late_ns);
+        self.sum_ns += u128::from(late_ns);
+        self.max_ns = self.max_ns.max(late_ns);
+    }
+
+    /// A write was late because the client had not read what came before it.
+    pub(crate) fn add_held_up(&mut self) {
+        self.held_up += 1;
+    }
+
+    pub(crate) fn summary(&self) -> LatenessTruth {
+        let some = 0 < self.count;
+        LatenessTruth {
+            count: self.count,
+            held_up_by_client: self.held_up,
+            mean_ns: some.then(|| self.sum_ns as f64 / self.count as f64),
+            p50_ns: self.quantile(50),
+            p99_ns: self.quantile(99),
+            max_ns: some.then_some(self.max_ns),
+        }
+    }
+
+    pub(crate) fn over_1ms(&self) -> u64 {
+        self.over_1ms
+    }
+
+    pub(crate) fn over_5ms(&self) -> u64 {
+        self.over_5ms
+    }
+
+    /// The upper edge of the bucket that holds the sample of rank `percent`, or `None` of none.
+    fn quantile(&self, percent: u64) -> Option<u64> {
+        let rank = (self.count * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let bucket = self.buckets.iter().position(|count| {
+            seen += count;
+            rank <= seen
+        })?;
+        Some(upper_edge(bucket).min(self.max_ns))
+    }
+}
+
+fn bucket_of(ns: u64) -> usize {
+    // Octave 0 holds the values below 64, each its own bucket.
+    let octave = (ns | (PER_OCTAVE - 1)).ilog2() + 1 - PER_OCTAVE.ilog2();
+    let within = (ns >> octave.saturating_sub(1)) & (PER_OCTAVE - 1);
+    usize::try_from(u64::from(octave) * PER_OCTAVE + within).unwrap_or(BUCKETS - 1)
+}
+
+fn upper_edge(bucket: usize) -> u64 {
+    let bucket = bucket as u64;
+    let octave = bucket / PER_OCTAVE;
+    let within = bucket % PER_OCTAVE;
+    match octave.checked_sub(1) {
+        None => within,
+        Some(shift) => ((PER_OCTAVE + within) << shift) + ((1 << shift) - 1),
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+const PER_OCTAVE: u64 = 64;
+
+/// One set for the values below 64, one for each of the 58 powers of two above.
+const BUCKETS: usize = 64 * 59;
+
+#[cfg(test)]
+mod truth_tests {
+    use super::*;
+    use crate::truth::Api;
+
+    fn request(ordinal: u64) -> RequestTruth {
+        RequestTruth {
+            ordinal,
+            request_id: None,
+            api: Api::Chat,
+            streamed: true,
+            received_kernel_ns: None,
+            received_mapping_error_ns: None,
+            received_user_ns: 1,
+            prompt_tokens: 1,
+            tokens: 1,
+            writes: Vec::new(),
+            ended: Ended::Running,
+        }
+    }
+
+    const WRITE: WriteTruth =
+        WriteTruth { due_ns: None, before_ns: 1, after_ns: 2, bytes: 3, events: 1, tokens: 1 };
+
+    fn small() -> Ledger {
+        let limits = Limits { requests_kept: 1, writes_kept: 2, ..Limits::default() };
+        Ledger::new(Mode::Paced, &limits)
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let mut ledger = small();
+        let kept = ledger.open(request(0));
+        let dropped = ledger.open(request(1));
+        ledger.wrote(dropped, WRITE);
+        (0..3).for_each(|_| ledger.wrote(kept, WRITE));
+        ledger.close(kept, Ended::Complete);
+        ledger.close(dropped, Ended::Complete);
+        let truth = ledger.truth();
+        assert_eq!((truth.requests.len(), truth.requests_dropped), (1, 1));
+        assert_eq!((truth.requests[0].writes.len(), truth.writes_dropped), (2, 2));
+        assert_eq!(truth.requests[0].ended, Ended::Complete);
+    }
+
+    #[test]
+    fn an_answer_from_before_a_clearing_leaves_no_trace_after_it() {
+        let mut ledger = small();
+        let old = ledger.open(request(0));
+        ledger.clear();
+        let new = ledger.open(request(1));
+        ledger.wrote(old, WRITE);
+        ledger.late(old, 5, false);
+        ledger.close(old, Ended::Aborted);
+        ledger.wrote(new, WRITE);
+        let truth = ledger.truth();
+        assert_eq!(truth.requests[0].ordinal, 1);
+        assert_eq!((truth.requests[0].writes.len(), truth.requests[0].ended), (1, Ended::Running));
+        assert_eq!((truth.lateness.count, truth.writes_dropped), (0, 0));
+    }
+}
+
+#[cfg(test)]
+mod lateness_tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket() {
+        for shift in 0..64 {
+            for ns in [(1_u64 << shift) - 1, 1 << shift, (1 << shift) + (1 << shift) / 3] {
+                let bucket = bucket_of(ns);
+                let edge = upper_edge(bucket);
+                assert!(ns <= edge && edge - ns <= ns / 64, "{ns} in {bucket} up to {edge}");
+                assert!(bucket == 0 || upper_edge(bucket - 1) < ns, "{ns} in {bucket}");
+            }
+        }
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn nothing_is_not_zero() {
+        let summary = Lateness::new().summary();
+        assert_eq!((summary.count, summary.mean_ns, summary.p99_ns), (0, None, None));
+    }
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let mut lateness = Lateness::new();
+        (1..=100).for_each(|ns| lateness.add(ns));
+        let summary = lateness.summary();
+        assert_eq!((summary.p50_ns, summary.max_ns), (Some(50), Some(100)));
+        assert_eq!((summary.p99_ns, summary.mean_ns), (Some(99), Some(50.5)));
+    }
 }

@@ -4,13 +4,14 @@
 //! Each writer takes [`Sheet`]s, ours or imported ones, and says
 //! nothing that they do not say; tables of requests take a run's
 //! [`Observations`](inferometer_model::Observations). To add a format of figures: a module here that
-//! walks `figure::of`, and an arm in the command.
+//! walks `figure::figures`, and an arm in the command.
 
 pub mod aiperf;
 pub mod bencher;
 pub mod csv;
 mod figure;
 pub mod github;
+mod json;
 pub mod llm_d;
 pub mod openmetrics;
 pub mod otlp;

@@ -7,12 +7,8 @@ mod genai_bench;
 mod guidellm;
 pub(crate) mod llm_d;
 mod mapping;
-mod meaning;
 mod records;
-mod sample;
 mod sglang;
-mod tree;
-mod value;
 pub(crate) mod vllm;
 
 use inferometer_analysis::sheet::{Sheet, Tool};
@@ -20,7 +16,7 @@ use inferometer_model::import::ImportReading;
 use serde::{Deserialize, Serialize};
 
 use self::detect::Shape;
-pub use self::meaning::meaning;
+pub use mapping::meaning;
 
 const RESULTS_MAX: usize = 100_000;
 /// What a sheet's metadata call the requests that were on their way when the run ended.

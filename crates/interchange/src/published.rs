@@ -1,4 +1,4 @@
-//! A table of figures that somebody published, typed in as TOML: one `[[row]]` per scenario.
+//! A table of published figures, written as TOML: one `[[row]]` per scenario.
 
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ pub struct PublishedRow {
     pub concurrency: u32,
     pub requests: u64,
     pub output_throughput: Option<f64>,
-    /// Of the best second.
+    /// Throughput of the best second.
     pub peak_output_throughput: Option<f64>,
     pub ttft_mean_ms: Option<f64>,
     pub ttft_median_ms: Option<f64>,

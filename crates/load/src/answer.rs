@@ -6,8 +6,7 @@ use inferometer_model::record::{Carried, DoneMark, Event, Finish, FinishReason, 
 
 use crate::dialect::openai::error_body_text;
 use crate::dialect::{ChoiceDelta, Chunk, ChunkError, Dialect, GrowingAnswer};
-use crate::json_lines::JsonLines;
-use crate::sse::{SseBounds, SseDecoder, SseError, SseEvent};
+use crate::sse::{JsonLines, SseBounds, SseDecoder, SseError, SseEvent};
 
 /// How the body is framed, by the response's content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +72,7 @@ pub struct AnswerReader {
     framing: Framing,
     decoder: SseDecoder,
     lines: JsonLines,
-    /// Of a stream whose events repeat what came before.
+    /// For a stream whose events repeat what came before.
     growing: Option<Box<GrowingAnswer>>,
     /// The body of an answer that is not streamed.
     whole: Vec<u8>,

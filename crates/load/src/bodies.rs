@@ -1,9 +1,10 @@
 //! Request bodies, made just ahead of their moment on a thread of their own: writing a long prompt
 //! takes time that must not be taken from the tokens that are arriving.
 
-use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,8 +12,8 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::{Content, Message, Plan, PlannedRequest, Prompt, RequestId};
 
 use crate::dialect::{self, BodyRecipe};
+use crate::flight::Flight;
 use crate::target::Target;
-use crate::turns::Turns;
 
 /// What leaves with a request, and what is remembered of it until its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,8 +21,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
     /// The model that the body asks for, where it is not the target's.
     pub(crate) model: Option<Arc<str>>,
-    /// What the body says that is new, as it is sent, where the conversation goes on.
-    pub(crate) said: Vec<Message>,
+    /// The new messages of the body, as they are sent, where the conversation continues.
+    pub(crate) sent_messages: Vec<Message>,
 }
 
 /// Bodies in the order of the plan, for all drivers. The thread ends when this is dropped.
@@ -70,7 +71,7 @@ impl Bodies {
     }
 
     /// What leaves with a request: made of what lies ready, or of what is made now. `history` is
-    /// what was said before in its conversation.
+    /// the earlier messages of its conversation.
     pub(crate) fn take(&self, request: &PlannedRequest, history: &[Message]) -> Outgoing {
         if request.continues {
             self.turns.foresee(RequestId(request.id.0 + 1));
@@ -94,7 +95,7 @@ impl Bodies {
 impl Outgoing {
     /// About as many bytes as it takes: what is remembered is in the body as well.
     fn size(&self) -> usize {
-        if self.said.is_empty() { self.body.len() } else { 2 * self.body.len() }
+        if self.sent_messages.is_empty() { self.body.len() } else { 2 * self.body.len() }
     }
 }
 
@@ -169,7 +170,7 @@ fn first_turn(plan: &dyn Plan, target: &Target, request: &PlannedRequest) -> Out
     outgoing(target, content, &[], request)
 }
 
-/// What a turn of a conversation says, its messages in the form in which they are sent now and
+/// The content of a turn of a conversation, its messages in the form in which they are sent now and
 /// with every later turn.
 pub(crate) fn turn_of(plan: &dyn Plan, api: Api, request: &PlannedRequest) -> Content {
     let content = plan.content(request);
@@ -185,11 +186,11 @@ fn outgoing(
 ) -> Outgoing {
     let body = body(target, &content, history, request.output_tokens);
     let model = content.model.filter(|model| *model != target.model).map(Arc::from);
-    let said = match content.prompt {
+    let sent_messages = match content.prompt {
         Prompt::Messages(messages) if request.continues => messages,
         Prompt::Messages(_) | Prompt::Text(_) => Vec::new(),
     };
-    Outgoing { body, model, said }
+    Outgoing { body, model, sent_messages }
 }
 
 /// The body for a content, in the target's dialect.
@@ -212,8 +213,107 @@ pub(crate) fn body(
     }))
 }
 
+/// The thread ends when this is dropped.
+pub(crate) struct Turns {
+    wanted: Sender<RequestId>,
+    foreseen: Arc<Foreseen>,
+}
+
+/// Turns that will be asked for; `None` until they are made. What is not in it any more when it is
+/// made was taken by someone who could not wait, or will never be sent.
+#[derive(Default)]
+struct Foreseen(Mutex<HashMap<RequestId, Option<Box<Content>>>>);
+
+impl Turns {
+    pub(crate) fn start(plan: Arc<dyn Plan>, api: Api) -> io::Result<Self> {
+        let (wanted, to_make) = channel();
+        let foreseen: Arc<Foreseen> = Arc::default();
+        let making = Arc::clone(&foreseen);
+        std::thread::Builder::new()
+            .name("turns".to_owned())
+            .spawn(move || make(plan.as_ref(), api, &to_make, &making))?;
+        Ok(Self { wanted, foreseen })
+    }
+
+    /// The turn before this one leaves now.
+    pub(crate) fn foresee(&self, id: RequestId) {
+        self.foreseen.lock().insert(id, None);
+        // The thread outlives this; without it the turn would be made when it leaves.
+        let _ = self.wanted.send(id);
+    }
+
+    /// The turn, if it is made; it leaves now in any case.
+    pub(crate) fn take(&self, id: RequestId) -> Option<Box<Content>> {
+        self.foreseen.lock().remove(&id).flatten()
+    }
+
+    /// The turn will not be sent.
+    pub(crate) fn forget(&self, id: RequestId) {
+        self.foreseen.lock().remove(&id);
+    }
+}
+
+impl Foreseen {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Option<Box<Content>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make(plan: &dyn Plan, api: Api, to_make: &Receiver<RequestId>, foreseen: &Foreseen) {
+    for id in to_make {
+        if !foreseen.lock().contains_key(&id) {
+            continue;
+        }
+        let Some(request) = plan.request(id) else { continue };
+        let turn = Box::new(turn_of(plan, api, &request));
+        if let Some(place) = foreseen.lock().get_mut(&id) {
+            *place = Some(turn);
+        }
+    }
+}
+
+/// By the first request of each conversation that goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Histories(HashMap<RequestId, Vec<Message>>);
+
+impl Histories {
+    /// The messages before this request.
+    pub(crate) fn before(&self, request: &PlannedRequest) -> &[Message] {
+        if request.turn == 0 {
+            return &[];
+        }
+        self.0.get(&request.conversation()).map_or(&[], Vec::as_slice)
+    }
+
+    /// A request has ended. Its `sent_messages`, exactly as they were sent, and the answer are history as
+    /// long as the talk goes on; `None` for one that failed, which ends the talk.
+    pub(crate) fn finished(&mut self, flight: &Flight, sent_messages: Option<Vec<Message>>) {
+        let request = flight.request();
+        let Some(sent_messages) = sent_messages.filter(|_| request.continues) else {
+            if 0 < request.turn {
+                self.0.remove(&request.conversation());
+            }
+            return;
+        };
+        let history = self.0.entry(request.conversation()).or_default();
+        history.extend(sent_messages);
+        history.push(Message::new("assistant", flight.reply.take()));
+    }
+
+    /// This request will not be sent, and nothing after it in its conversation.
+    pub(crate) fn forget(&mut self, plan: &dyn Plan, refused: RequestId) {
+        // A load without conversations may be refused at a high rate.
+        if self.0.is_empty() {
+            return;
+        }
+        if let Some(request) = plan.request(refused) {
+            self.0.remove(&request.conversation());
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod bodies_tests {
     use super::*;
 
     fn shelf(batches: &[(u64, &[&'static str])]) -> Shelf {
@@ -240,5 +340,96 @@ mod tests {
         assert_eq!(take(5), None, "not made yet: the caller makes it");
         assert_eq!(take(3).as_deref(), Some("d".as_bytes()));
         assert_eq!(shelf.first, 2, "what was left out stays until it must make room");
+    }
+}
+
+#[cfg(test)]
+mod turns_tests {
+    use inferometer_model::plan::Bounds;
+    use inferometer_model::{Message, PlannedRequest, Prompt, Release};
+
+    use super::*;
+
+    /// Tells on which thread each content was made.
+    struct Telling(Mutex<Sender<(RequestId, Option<String>)>>);
+
+    impl Plan for Telling {
+        fn bounds(&self) -> Bounds {
+            Bounds { requests: None, release_before: None, requests_min: 0, slots: None }
+        }
+
+        fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+            Some(PlannedRequest::alone(id, Release::WhenSlotFree))
+        }
+
+        fn content(&self, request: &PlannedRequest) -> Content {
+            let thread = std::thread::current().name().map(str::to_owned);
+            self.0.lock().unwrap().send((request.id, thread)).unwrap();
+            Content::text(format!("prompt {}", request.id))
+        }
+    }
+
+    #[test]
+    fn turns_are_made_once_and_elsewhere_and_what_is_forgotten_is_not_kept() {
+        let (tell, told) = channel();
+        let turns = Turns::start(Arc::new(Telling(Mutex::new(tell))), Api::Chat).unwrap();
+        for id in [1, 4, 7] {
+            turns.foresee(RequestId(id));
+        }
+        turns.forget(RequestId(1));
+        while turns.foreseen.lock().values().any(Option::is_none) {
+            std::thread::yield_now();
+        }
+        let turn = turns.take(RequestId(4)).unwrap();
+        assert_eq!(turn.prompt, Prompt::Messages(vec![Message::new("user", "prompt 4")]));
+        turns.forget(RequestId(7));
+        assert!(turns.foreseen.lock().is_empty());
+        // What was forgotten may have been made before; the others are made once, and not here.
+        let made: Vec<_> = told.try_iter().filter(|(id, _)| id.0 != 1).collect();
+        let elsewhere = |id| (RequestId(id), Some("turns".to_owned()));
+        assert_eq!(made, [elsewhere(4), elsewhere(7)]);
+    }
+}
+
+#[cfg(test)]
+mod histories_tests {
+    use inferometer_model::plan::Bounds;
+    use inferometer_model::{Content, Moment, Release};
+
+    use super::*;
+    use crate::dispatcher::Departure;
+
+    /// One conversation without an end.
+    struct Talk;
+
+    impl Plan for Talk {
+        fn bounds(&self) -> Bounds {
+            Bounds { requests: None, release_before: None, requests_min: 0, slots: None }
+        }
+
+        fn request(&self, id: RequestId) -> Option<PlannedRequest> {
+            let alone = PlannedRequest::alone(id, Release::WhenSlotFree);
+            let turn = u16::try_from(id.0).ok()?;
+            Some(PlannedRequest { turn, continues: true, ..alone })
+        }
+
+        fn content(&self, _: &PlannedRequest) -> Content {
+            Content::text("hi")
+        }
+    }
+
+    fn turn(id: u64) -> Flight {
+        let request = Talk.request(RequestId(id)).unwrap();
+        let (intended, admitted) = (Moment::ZERO, Moment::ZERO);
+        Flight::new(Departure { request, intended, admitted, slot: None }, None)
+    }
+
+    #[test]
+    fn a_conversation_that_is_refused_leaves_nothing_behind() {
+        let mut histories = Histories::default();
+        histories.finished(&turn(0), Some(vec![Message::new("user", "hi")]));
+        assert_eq!(histories.before(turn(1).request()).len(), 2);
+        histories.forget(&Talk, RequestId(1));
+        assert!(histories.0.is_empty());
     }
 }

@@ -1,5 +1,8 @@
 //! The user's hand on a running drive.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use inferometer_model::journal::RunStop;
 use tokio::sync::watch;
 
 /// How the user wants the run to go on.
@@ -23,7 +26,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// The first call drains, the second cuts. Says what was so before.
+    /// The first call drains, the second cuts. Returns the state before.
     pub fn stop_harder(&self) -> Stop {
         let mut before = Stop::Run;
         self.0.send_modify(|stop| {
@@ -38,10 +41,112 @@ impl Control {
         *self.0.borrow()
     }
 
-    /// A receiver that has not seen what was said before it existed.
+    /// A receiver that has not seen earlier values.
     pub(crate) fn listen(&self) -> watch::Receiver<Stop> {
         let mut receiver = self.0.subscribe();
         receiver.mark_changed();
         receiver
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Progress {
+    started: AtomicU64,
+    ok: AtomicU64,
+    failed: AtomicU64,
+    output_events: AtomicU64,
+}
+
+/// One look at the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgressView {
+    pub started: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub output_events: u64,
+}
+
+impl ProgressView {
+    pub fn ended(&self) -> u64 {
+        self.ok + self.failed
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        self.started.saturating_sub(self.ended())
+    }
+}
+
+impl Progress {
+    pub(crate) fn start(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(&self, ok: bool, output_events: u64) {
+        let counter = if ok { &self.ok } else { &self.failed };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.output_events.fetch_add(output_events, Ordering::Relaxed);
+    }
+
+    pub fn view(&self) -> ProgressView {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ProgressView {
+            started: read(&self.started),
+            ok: read(&self.ok),
+            failed: read(&self.failed),
+            output_events: read(&self.output_events),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AbortReason {
+    Unauthorized,
+    Unreachable,
+    ClientExhausted,
+}
+
+impl AbortReason {
+    /// How often in a row before the run is stopped, and how the run is then recorded. A closed loop
+    /// against a dead server would fail as fast as it can, for as long as it may.
+    const fn limit(self) -> (u32, RunStop) {
+        match self {
+            Self::Unauthorized => (3, RunStop::Unauthorized),
+            Self::Unreachable => (100, RunStop::Unreachable),
+            Self::ClientExhausted => (100, RunStop::ClientExhausted),
+        }
+    }
+}
+
+/// Endings in a row that have the same reason to abort the run, over all drivers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FailureStreak {
+    last: Option<AbortReason>,
+    in_a_row: u32,
+}
+
+impl FailureStreak {
+    pub(crate) fn after(&mut self, reason: Option<AbortReason>) -> Option<RunStop> {
+        self.in_a_row = if reason.is_some() && reason == self.last { self.in_a_row + 1 } else { 1 };
+        self.last = reason;
+        let (limit, why) = reason?.limit();
+        (self.in_a_row == limit).then_some(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_row_without_a_gap_ends_hope() {
+        let mut failures = FailureStreak::default();
+        let refused = Some(AbortReason::Unauthorized);
+        assert_eq!(failures.after(refused), None);
+        assert_eq!(failures.after(refused), None);
+        assert_eq!(failures.after(None), None, "one answer, and we hope again");
+        assert_eq!(failures.after(refused), None);
+        assert_eq!(failures.after(refused), None);
+        assert_eq!(failures.after(refused), Some(RunStop::Unauthorized));
+        assert_eq!(failures.after(refused), None, "reported once");
     }
 }

@@ -1,13 +1,14 @@
-//! The dispatcher: a value that is told the time and the replies, and says what to do next.
+//! The dispatcher: a value that receives the time and the replies, and returns what to do next.
 //!
 //! It knows nothing of sockets, threads or runtimes, so a simulation drives it as well as the wire
 //! does. Several drivers may ask it; each has a lane: its share of the slots, and the requests
 //! that it has taken. All take from one cursor, so the load is the same for any number of drivers.
 
-mod lane;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,6 @@ use std::time::Duration;
 use inferometer_model::outcome::Cause;
 use inferometer_model::plan::Bounds;
 use inferometer_model::{Moment, NotSent, Plan, PlannedRequest, Release, RequestId};
-
-use self::lane::Lane;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -180,7 +179,7 @@ impl Dispatcher {
         self.lanes[lane].wait_or_done(due)
     }
 
-    /// Takes the request at the cursor for this lane, if it has a slot for it. Says when to look
+    /// Takes the request at the cursor for this lane, if it has a slot for it. Returns when to look
     /// again, if that is known.
     ///
     /// A scheduled request is taken ahead of its moment and leaves from this lane: no driver wakes
@@ -282,7 +281,7 @@ impl Dispatcher {
         }
     }
 
-    /// Releases nothing more. Says which scheduled requests will now never be sent.
+    /// Releases nothing more. Returns which scheduled requests will now never be sent.
     pub fn stop(&mut self, now: Moment) -> Vec<NotSent> {
         self.stopped = true;
         let mut ids: Vec<u64> = self.lanes.iter_mut().flat_map(Lane::give_up).collect();
@@ -291,7 +290,7 @@ impl Dispatcher {
         let cursor = self.cursor.0;
         let spans = ids.into_iter().map(|id| (id, 1));
         let rest = (cursor < promised).then(|| (cursor, promised - cursor));
-        // Said once: what is given up here must not be given up again when the time is over.
+        // Reported once: what is given up here must not be given up again when the time is over.
         self.peeked = None;
         self.cursor = RequestId(cursor.max(promised));
         let mut parts: Vec<NotSent> = Vec::new();
@@ -305,5 +304,133 @@ impl Dispatcher {
             }
         }
         parts
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    /// The next request of the plan that leaves from here.
+    claim: Option<Departure>,
+    /// When each free slot became free, the earliest first; `None` where slots do not count.
+    free_slots: Option<BinaryHeap<Reverse<(Moment, SlotId)>>>,
+    /// Follow-ups whose thinking ends at a known moment.
+    timed: BinaryHeap<Reverse<(Moment, RequestId)>>,
+    /// Follow-ups that wait for the reply to their key.
+    waiting: HashMap<RequestId, PlannedRequest>,
+    /// Follow-ups that are not waiting any more, by id, with the slot that they keep.
+    released: HashMap<RequestId, (PlannedRequest, Option<SlotId>)>,
+    /// Follow-ups that will never leave, and why.
+    orphans: VecDeque<(RequestId, Cause)>,
+    in_flight: usize,
+}
+
+impl Lane {
+    fn with_slots(slots: impl Iterator<Item = u32>, begin: Moment) -> Self {
+        let free_slots = slots.map(|slot| Reverse((begin, SlotId(slot)))).collect();
+        Self { free_slots: Some(free_slots), ..Self::without_slots() }
+    }
+
+    fn without_slots() -> Self {
+        Self {
+            claim: None,
+            free_slots: None,
+            timed: BinaryHeap::new(),
+            waiting: HashMap::new(),
+            released: HashMap::new(),
+            orphans: VecDeque::new(),
+            in_flight: 0,
+        }
+    }
+
+    /// Since when a slot is free, or from when on it will be: `always` where slots do not count,
+    /// `None` where all are taken.
+    fn next_slot(&self, always: Moment) -> Option<(Moment, Option<SlotId>)> {
+        match &self.free_slots {
+            None => Some((always, None)),
+            Some(slots) => slots.peek().map(|Reverse((moment, slot))| (*moment, Some(*slot))),
+        }
+    }
+
+    fn take_slot(&mut self) {
+        if let Some(slots) = &mut self.free_slots {
+            slots.pop();
+        }
+    }
+
+    fn free_slot(&mut self, slot: Option<SlotId>, at: Moment) {
+        if let (Some(slots), Some(slot)) = (&mut self.free_slots, slot) {
+            slots.push(Reverse((at, slot)));
+        }
+    }
+
+    /// Whether something is still to leave. When the time is over, what waits for an answer is
+    /// not, unless it belongs to the first `over` requests.
+    fn has_waiting(&self, over: Option<u64>) -> bool {
+        let counts = |request: &PlannedRequest| over.is_none_or(|first| request.id.0 < first);
+        self.claim.is_some()
+            || self.waiting.values().any(counts)
+            || !self.released.is_empty()
+            || !self.orphans.is_empty()
+    }
+
+    fn next_follow_up(&self) -> Option<Moment> {
+        self.timed.peek().map(|Reverse((at, _))| *at)
+    }
+
+    fn take_follow_up(&mut self) -> Option<Departure> {
+        let Reverse((at, id)) = self.timed.pop()?;
+        let (request, slot) = self.released.remove(&id)?;
+        Some(Departure { request, intended: at, admitted: at, slot })
+    }
+
+    /// The follow-up that waits for a reply, and how long it thinks.
+    fn follow_up_of(&self, answered: RequestId) -> Option<(RequestId, Duration)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let request = self.waiting.get(&answered)?;
+        match request.release {
+            Release::After { think, .. } => Some((request.id, think)),
+            Release::At(_) | Release::WhenSlotFree => None,
+        }
+    }
+
+    /// Lets the follow-up of a request think; `false` when there is none.
+    fn release_follow_up(&mut self, answered: &Departure, at: Moment) -> bool {
+        if self.waiting.is_empty() {
+            return false;
+        }
+        let Some(request) = self.waiting.remove(&answered.request.id) else { return false };
+        if let Release::After { think, .. } = request.release {
+            self.timed.push(Reverse((at + think, request.id)));
+            self.released.insert(request.id, (request, answered.slot));
+        }
+        true
+    }
+
+    fn orphan_follow_ups(&mut self, mut refused: RequestId, cause: Cause) {
+        while let Some(follow_up) = self.waiting.remove(&refused) {
+            refused = follow_up.id;
+            self.orphans.push_back((refused, cause));
+        }
+    }
+
+    /// What was taken and will not be sent any more, in no order.
+    fn give_up(&mut self) -> Vec<u64> {
+        self.timed.clear();
+        let claimed = self.claim.take().map(|claim| claim.request);
+        let set_aside = self.waiting.drain().map(|(_, request)| request);
+        let released = self.released.drain().map(|(_, (request, _))| request);
+        let requests = claimed.into_iter().chain(set_aside).chain(released);
+        let ids: Vec<u64> = requests.map(|request| request.id.0).collect();
+        ids.into_iter().chain(self.orphans.drain(..).map(|(id, _)| id.0)).collect()
+    }
+
+    fn wait_or_done(&self, due: Option<Moment>) -> Command {
+        match due {
+            Some(moment) => Command::WaitUntil(moment),
+            None if 0 < self.in_flight => Command::WaitForReply,
+            None => Command::Done,
+        }
     }
 }

@@ -1,35 +1,32 @@
 //! A driver: one thread that plays its part of the plan and feeds the journal.
 //!
-//! It acts and decides nothing: the dispatcher says what to do next, the exchanges do it, each as
+//! It acts and decides nothing: the dispatcher decides what to do next, the exchanges do it, each as
 //! a task of its own on this thread. Once per tick it does what needs no haste: it looks for
 //! time-outs, hands its facts over, and measures how late it is.
 
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use inferometer_model::journal::{ClientFacts, LagHistogram};
+use inferometer_model::journal::{ClientFacts, JournalBatch, LagHistogram};
 use inferometer_model::outcome::{Cause, Outcome};
-use inferometer_model::record::Event;
+use inferometer_model::record::{Event, Read};
 use inferometer_model::{Clock, JournalEntry, Message, Moment, NotSent, RequestId, RequestRecord};
 use tokio::task::{AbortHandle, LocalSet};
 
 use crate::answer::Failure;
-use crate::bodies::{Bodies, Outgoing};
-use crate::clock::SystemClock;
-use crate::conductor::Conductor;
+use crate::bodies::{Bodies, Histories, Outgoing};
+use crate::clock::{Pacer, SystemClock};
+use crate::control::AbortReason;
 use crate::dispatcher::{Command, Departure, Reply};
-use crate::drive::{Drive, LoadError};
+use crate::drive::{Conductor, Drive, LoadError};
 use crate::exchange::Exchanges;
-use crate::feed::Feed;
 use crate::flight::Flight;
-use crate::histories::Histories;
-use crate::hopes::Hopeless;
-use crate::landings::{Landed, Landings, Strip};
 use crate::limits::Limits;
-use crate::pacer::Pacer;
 use crate::wire::{DriverClock, Turn};
 
 pub(crate) struct Driver {
@@ -40,9 +37,9 @@ pub(crate) struct Driver {
     exchanges: Rc<Exchanges>,
     places: Vec<Option<InFlight>>,
     free_places: Vec<usize>,
-    landings: Rc<Landings>,
+    completions: Rc<CompletionQueue>,
     /// Room for what has come down, used again each turn.
-    landed: Vec<(usize, Landed)>,
+    finished: Vec<(usize, Finished)>,
     limits: Limits,
     /// No limit of a request can come sooner after anything than this.
     limit_min: Duration,
@@ -61,8 +58,8 @@ pub(crate) struct Driver {
 
 struct InFlight {
     flight: Rc<Flight>,
-    /// What it says, for the turns after it.
-    said: Vec<Message>,
+    /// Its messages, for the turns after it.
+    sent_messages: Vec<Message>,
     task: AbortHandle,
 }
 
@@ -113,8 +110,8 @@ impl Driver {
             exchanges: Rc::new(exchanges),
             places: Vec::new(),
             free_places: Vec::new(),
-            landings: Rc::default(),
-            landed: Vec::new(),
+            completions: Rc::default(),
+            finished: Vec::new(),
             limits: Limits::default(),
             limit_min: [limits.connect, limits.first_token, limits.idle, limits.total]
                 .into_iter()
@@ -139,7 +136,7 @@ impl Driver {
         self.turn.tick_due(self.tick_due);
         let mut burst = 0;
         loop {
-            // However much is due, what has come down is taken in and the conductor is heard.
+            // However much is due, finished requests are taken in and the conductor is asked.
             self.take_in()?;
             match self.conductor.next(self.lane, self.drive.clock.now()) {
                 Command::Send(departure) => self.start(departure)?,
@@ -168,7 +165,7 @@ impl Driver {
     fn start(&mut self, departure: Departure) -> Result<(), LoadError> {
         self.note_refused()?;
         let before = self.histories.before(&departure.request);
-        let Outgoing { body, model, said } = self.bodies.take(&departure.request, before);
+        let Outgoing { body, model, sent_messages } = self.bodies.take(&departure.request, before);
         let flight = Rc::new(Flight::new(departure, model));
         self.feed.note(JournalEntry::Started(flight.started()))?;
         self.drive.progress.start();
@@ -176,26 +173,26 @@ impl Driver {
             self.places.push(None);
             self.places.len() - 1
         });
-        let strip = Strip::new(Rc::clone(&self.landings), place);
+        let completion = Completion::new(Rc::clone(&self.completions), place);
         let (exchanges, flying) = (Rc::clone(&self.exchanges), Rc::clone(&flight));
         let task = tokio::task::spawn_local(async move {
             let failure = exchanges.attempt(&flying, body).await;
             // Before anything else runs: the connection may carry another request from here on.
-            strip.land(exchanges.landed(&flying, failure));
+            completion.finish(exchanges.finished(&flying, failure));
         });
         self.limits.arm(place, departure.admitted + self.limit_min);
-        self.places[place] = Some(InFlight { flight, said, task: task.abort_handle() });
+        self.places[place] = Some(InFlight { flight, sent_messages, task: task.abort_handle() });
         Ok(())
     }
 
     fn take_in(&mut self) -> Result<(), LoadError> {
-        if !self.landings.is_empty() {
-            let mut landed = std::mem::take(&mut self.landed);
-            self.landings.take(&mut landed);
-            for (place, landed) in landed.drain(..) {
-                self.land(place, landed)?;
+        if !self.completions.is_empty() {
+            let mut finished = std::mem::take(&mut self.finished);
+            self.completions.take(&mut finished);
+            for (place, finished) in finished.drain(..) {
+                self.finish(place, finished)?;
             }
-            self.landed = landed;
+            self.finished = finished;
         }
         if self.conductor.is_cut() && !self.is_cut {
             self.is_cut = true;
@@ -209,10 +206,10 @@ impl Driver {
     async fn wait(&mut self, until: Option<Moment>) -> Result<(), LoadError> {
         self.note_refused()?;
         std::future::poll_fn(|cx| {
-            if !self.landings.is_empty() {
+            if !self.completions.is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            self.landings.wake(cx.waker());
+            self.completions.wake(cx.waker());
             if let Some(moment) = until
                 && let Poll::Ready(rang) = self.pacer.poll_until(cx, moment)
             {
@@ -244,7 +241,7 @@ impl Driver {
     fn check_limit(&mut self, place: usize, now: Moment) -> Result<(), LoadError> {
         let Some(InFlight { flight, .. }) = &self.places[place] else { return Ok(()) };
         let target = &self.drive.target;
-        let (at, outcome) = flight.standing(target.streams()).next_limit(&target.limits);
+        let (at, outcome) = flight.state(target.streams()).next_limit(&target.limits);
         if now < at {
             // The next stage may bring a limit that comes sooner.
             self.limits.arm(place, at.min(now + self.limit_min));
@@ -266,35 +263,37 @@ impl Driver {
         task.abort();
         let now = self.drive.clock.now();
         let record = flight.record(&self.drive.target, Some(failure), now);
-        self.land(place, Landed::Ended(Box::new(record)))
+        self.finish(place, Finished::Ended(Box::new(record)))
     }
 
-    fn land(&mut self, place: usize, landed: Landed) -> Result<(), LoadError> {
-        let Some(InFlight { flight, said, .. }) = self.places[place].take() else { return Ok(()) };
+    fn finish(&mut self, place: usize, finished: Finished) -> Result<(), LoadError> {
+        let Some(InFlight { flight, sent_messages, .. }) = self.places[place].take() else {
+            return Ok(());
+        };
         self.free_places.push(place);
         let request = flight.request();
-        match landed {
-            Landed::Ended(record) => {
+        match finished {
+            Finished::Ended(record) => {
                 let ok = record.ending.outcome == Outcome::Ok;
                 let outputs = record.events.iter().filter(|event| Event::is_output(event)).count();
                 self.drive.progress.end(ok, outputs as u64);
-                let sign = sign_of(&record).filter(|_| !self.is_cut);
-                self.histories.landed(&flight, ok.then_some(said));
+                let reason = abort_reason(&record).filter(|_| !self.is_cut);
+                self.histories.finished(&flight, ok.then_some(sent_messages));
                 let ending = Reply { at: record.ending.at, ok };
-                self.conductor.ended(self.lane, &flight.departure, ending, sign);
+                self.conductor.ended(self.lane, &flight.departure, ending, reason);
                 self.feed.note(JournalEntry::Ended(record))?;
             }
-            Landed::NotSent(cause) => {
+            Finished::NotSent(cause) => {
                 self.drive.progress.end(false, 0);
                 let now = self.drive.clock.now();
-                let sign = Some(Hopeless::ClientExhausted);
-                self.histories.landed(&flight, None);
+                let reason = Some(AbortReason::ClientExhausted);
+                self.histories.finished(&flight, None);
                 let ending = Reply { at: now, ok: false };
-                self.conductor.ended(self.lane, &flight.departure, ending, sign);
+                self.conductor.ended(self.lane, &flight.departure, ending, reason);
                 let part = NotSent { first: request.id, count: 1, cause, at: now };
                 self.feed.note(JournalEntry::NotSent(part))?;
             }
-            Landed::Panicked => return Err(LoadError::Task(request.id)),
+            Finished::Panicked => return Err(LoadError::Task(request.id)),
         }
         Ok(())
     }
@@ -325,12 +324,185 @@ impl Driver {
 }
 
 /// Whether a record is of a kind that the next request cannot escape.
-fn sign_of(record: &RequestRecord) -> Option<Hopeless> {
+fn abort_reason(record: &RequestRecord) -> Option<AbortReason> {
     if record.head.is_some_and(|head| matches!(head.status, 401 | 403)) {
-        Some(Hopeless::Unauthorized)
+        Some(AbortReason::Unauthorized)
     } else if record.ending.outcome != Outcome::Ok && record.connection.is_none() {
-        Some(Hopeless::Unreachable)
+        Some(AbortReason::Unreachable)
     } else {
         None
+    }
+}
+
+/// How a flight came down.
+#[derive(Debug)]
+pub(crate) enum Finished {
+    Ended(Box<RequestRecord>),
+    /// This machine could not even dial: no fault of the server's, so no failure of a request.
+    NotSent(Cause),
+    /// A bug of ours.
+    Panicked,
+}
+
+#[derive(Default)]
+pub(crate) struct CompletionQueue {
+    finished: RefCell<Vec<(usize, Finished)>>,
+    /// The driver's loop, while it waits.
+    waiting: Cell<Option<Waker>>,
+}
+
+impl CompletionQueue {
+    fn push(&self, place: usize, finished: Finished) {
+        self.finished.borrow_mut().push((place, finished));
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.finished.borrow().is_empty()
+    }
+
+    /// Takes all, in the order in which they finished, in exchange for an empty list: two lists
+    /// take turns, and neither grows anew.
+    pub(crate) fn take(&self, taken: &mut Vec<(usize, Finished)>) {
+        debug_assert!(taken.is_empty(), "what was taken before is dealt with");
+        std::mem::swap(taken, &mut self.finished.borrow_mut());
+    }
+
+    /// Wakes `waker` with the next completion.
+    pub(crate) fn wake(&self, waker: &Waker) {
+        self.waiting.set(Some(waker.clone()));
+    }
+}
+
+/// Reports the end of one request. Dropped without use it reports nothing, as when its request was
+/// cut, unless a panic dropped it.
+pub(crate) struct Completion {
+    completions: Rc<CompletionQueue>,
+    place: usize,
+}
+
+impl Completion {
+    pub(crate) fn new(completions: Rc<CompletionQueue>, place: usize) -> Self {
+        Self { completions, place }
+    }
+
+    pub(crate) fn finish(&self, finished: Finished) {
+        self.completions.push(self.place, finished);
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.completions.push(self.place, Finished::Panicked);
+        }
+    }
+}
+
+/// The journal takes no more: its writer failed and reports why itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalClosed;
+
+/// One driver's end of the queue.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    queue: SyncSender<JournalBatch>,
+    batch: JournalBatch,
+    batch_bytes: usize,
+    waits: u64,
+}
+
+/// A batch goes out at this size at the latest, so that a bounded number of batches is a bounded
+/// number of bytes.
+const BATCH_BYTES: usize = 64 << 10;
+/// Bytes of an entry apart from its lists.
+const ENTRY_BYTES: usize = 512;
+
+impl Feed {
+    pub(crate) fn new(queue: SyncSender<JournalBatch>) -> Self {
+        Self { queue, batch: Vec::new(), batch_bytes: 0, waits: 0 }
+    }
+
+    pub(crate) fn note(&mut self, entry: JournalEntry) -> Result<(), JournalClosed> {
+        self.batch_bytes += bytes_of(&entry);
+        self.batch.push(entry);
+        if BATCH_BYTES <= self.batch_bytes { self.hand_over() } else { Ok(()) }
+    }
+
+    /// Passes on what was noted. A full queue is waited for and counted, never dropped.
+    pub(crate) fn hand_over(&mut self) -> Result<(), JournalClosed> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let room = self.batch.len();
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(room));
+        self.batch_bytes = 0;
+        match self.queue.try_send(batch) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(batch)) => {
+                self.waits += room as u64;
+                self.queue.send(batch).map_err(|_| JournalClosed)
+            }
+            Err(TrySendError::Disconnected(_)) => Err(JournalClosed),
+        }
+    }
+
+    /// Entries that found the queue full.
+    pub(crate) fn waits(&self) -> u64 {
+        self.waits
+    }
+}
+
+/// About what an entry takes in memory.
+fn bytes_of(entry: &JournalEntry) -> usize {
+    let lists = match entry {
+        JournalEntry::Ended(record) => {
+            size_of::<Read>() * record.reads.len() + size_of::<Event>() * record.events.len()
+        }
+        JournalEntry::Started(_) | JournalEntry::NotSent(_) | JournalEntry::RunEnded(_) => 0,
+    };
+    ENTRY_BYTES + lists
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use inferometer_model::outcome::Cause;
+    use inferometer_model::{Moment, NotSent, RequestId};
+
+    use super::*;
+
+    fn entry(id: u64) -> JournalEntry {
+        let cause = Cause::RunStopped;
+        JournalEntry::NotSent(NotSent { first: RequestId(id), count: 1, cause, at: Moment::ZERO })
+    }
+
+    #[test]
+    fn entries_leave_in_order_and_in_bounded_batches() {
+        let (queue, batches) = sync_channel(1_000);
+        let mut feed = Feed::new(queue);
+        for id in 0..1_000 {
+            feed.note(entry(id)).unwrap();
+        }
+        feed.hand_over().unwrap();
+        feed.hand_over().unwrap();
+        drop(feed);
+        let batches: Vec<JournalBatch> = batches.into_iter().collect();
+        assert!(batches.iter().all(|batch| batch.len() <= BATCH_BYTES / ENTRY_BYTES));
+        assert!(batches.len() < 10, "{} batches", batches.len());
+        let entries: Vec<JournalEntry> = batches.into_iter().flatten().collect();
+        assert_eq!(entries, (0..1_000).map(entry).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_writer_that_is_gone_is_noticed() {
+        let (queue, batches) = sync_channel(1);
+        drop(batches);
+        let mut feed = Feed::new(queue);
+        feed.note(entry(0)).unwrap();
+        assert_eq!(feed.hand_over(), Err(JournalClosed));
     }
 }

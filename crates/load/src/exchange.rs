@@ -8,22 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use inferometer_model::Clock;
+use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion};
 use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::ResponseHead;
 
 use crate::answer::{AnswerReader, Failure, Framing};
-use crate::connection::{Connection, Links, NotAnswered, Writing, dial, http_failure};
-use crate::deadline::before;
+use crate::connection::{Connection, Links, NotAnswered, Response, Writing, dial, http_failure};
 use crate::dialect::openai::error_body_text;
 use crate::dispatcher::SlotId;
+use crate::driver::Finished;
 use crate::flight::Flight;
-use crate::landings::Landed;
-use crate::opening::{Opening, title};
+use crate::limits::before;
 use crate::target::{RequestTemplate, Target};
 use crate::wire::DriverClock;
 
@@ -70,12 +70,12 @@ impl Exchanges {
         }
     }
 
-    /// Makes the attempt and says how it failed, if it did. It may be dropped at any point: the
+    /// Makes the attempt and returns how it failed, if it did. It may be dropped at any point: the
     /// flight then holds what was known.
     pub(crate) async fn attempt(&self, flight: &Flight, body: Bytes) -> Option<Failure> {
         match self.exchange(flight, body).await {
             Ok((connection, failure)) => {
-                // Whether it is fit for use is looked at by whoever takes it.
+                // The next user checks whether it is fit for use.
                 self.put_back(connection, flight.departure.slot);
                 failure
             }
@@ -105,18 +105,18 @@ impl Exchanges {
         }
     }
 
-    /// What an attempt came to. Must be asked before another task can run: the connection is back
-    /// in the pool, and its notes belong to whoever takes it next.
-    pub(crate) fn landed(&self, flight: &Flight, failure: Option<Failure>) -> Landed {
+    /// The result of an attempt. Must be asked before another task can run: the connection is back
+    /// in the pool, and its notes belong to the next user.
+    pub(crate) fn finished(&self, flight: &Flight, failure: Option<Failure>) -> Finished {
         match failure {
             Some(Failure { cause: Some(cause @ Cause::ClientResource), .. })
                 if flight.stage.get() == Stage::Connect =>
             {
-                Landed::NotSent(cause)
+                Finished::NotSent(cause)
             }
             failure => {
                 let record = flight.record(&self.target, failure, self.clock.system.now());
-                Landed::Ended(Box::new(record))
+                Finished::Ended(Box::new(record))
             }
         }
     }
@@ -141,7 +141,7 @@ impl Exchanges {
         body: Bytes,
     ) -> Result<(Box<Connection>, Option<Failure>), Failure> {
         // What seldom happens is boxed: every request's task has room for it otherwise.
-        let (mut connection, opening) = match self.target.http {
+        let (mut connection, head) = match self.target.http {
             HttpVersion::Http1 => {
                 let mut connection = match self.open_connection(flight.departure.slot) {
                     Some(connection) => connection,
@@ -151,8 +151,8 @@ impl Exchanges {
                 let request = self.template.request(body, flight.request().id);
                 flight.departs_over(&connection.wire);
                 let answer = connection.send(request).await;
-                match answer.map(|answer| Opening::of(answer, &self.target)) {
-                    Ok(opening) => (connection, opening),
+                match answer.map(|answer| AnswerHead::read(answer, &self.target)) {
+                    Ok(head) => (connection, head),
                     Err(not_answered) => {
                         return Err(self.failure(flight, &connection, not_answered));
                     }
@@ -160,7 +160,7 @@ impl Exchanges {
             }
             HttpVersion::Http2 => Box::pin(self.send_shared(flight, body)).await?,
         };
-        let Opening { status, framing, mut body } = opening;
+        let AnswerHead { status, framing, mut body } = head;
         let read = connection.wire.current_read();
         let head = ResponseHead { status: status.as_u16(), read, streamed: false };
         flight.head.set(Some(head));
@@ -193,7 +193,7 @@ impl Exchanges {
         &self,
         flight: &Flight,
         body: Bytes,
-    ) -> Result<(Box<Connection>, Opening), Failure> {
+    ) -> Result<(Box<Connection>, AnswerHead), Failure> {
         let mut request = self.template.request(body, flight.request().id);
         let mut connections_left = 2;
         loop {
@@ -203,7 +203,7 @@ impl Exchanges {
             flight.departs_over(&connection.wire);
             match connection.send(request).await {
                 Ok(answer) => {
-                    return Ok((connection, Opening::of(answer, &self.target)));
+                    return Ok((connection, AnswerHead::read(answer, &self.target)));
                 }
                 Err(NotAnswered::Unsent(unsent)) if 0 < connections_left => request = *unsent,
                 Err(not_answered) => return Err(self.failure(flight, &connection, not_answered)),
@@ -256,7 +256,7 @@ impl Exchanges {
     }
 
     async fn dial(&self, flight: &Flight, body_bytes: usize) -> Result<Box<Connection>, Failure> {
-        let (ordinal, writing) = (self.next_ordinal(), Writing::of(body_bytes));
+        let (ordinal, writing) = (self.next_ordinal(), Writing::new(body_bytes));
         dial(&self.target, &self.clock, ordinal, &flight.stage, writing).await
     }
 
@@ -313,7 +313,7 @@ impl Exchanges {
         Failure { outcome, cause, message: Some(message) }
     }
 
-    /// A page instead of an answer often says in its title what it is.
+    /// The title of a page that came instead of an answer often explains it.
     async fn with_title(
         &self,
         connection: &mut Connection,
@@ -344,5 +344,84 @@ impl Exchanges {
         before(clock, clock.now() + ERROR_BODY_WAIT, reading).await;
         bytes.truncate(ERROR_BODY_BYTES_READ);
         bytes
+    }
+}
+
+/// The head of an answer, as far as it matters, and what follows it.
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) framing: Result<Framing, Failure>,
+    pub(crate) body: Incoming,
+}
+
+impl AnswerHead {
+    pub(crate) fn read(response: Response, target: &Target) -> Self {
+        let framing = framing(&response, target.api, target.streams());
+        Self { status: response.status(), framing, body: response.into_body() }
+    }
+}
+
+/// How to read a successful answer, or why not to.
+fn framing(response: &Response, api: Api, streaming: bool) -> Result<Framing, Failure> {
+    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+    if let Some(encoding) = text(header::CONTENT_ENCODING)
+        && !encoding.eq_ignore_ascii_case("identity")
+    {
+        let cause = Cause::ContentEncoding;
+        return Err(Failure::with_message(Outcome::ProtocolError, cause, encoding));
+    }
+    let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    framing_of(&essence, api, streaming).ok_or_else(|| {
+        Failure::with_message(Outcome::ProtocolError, Cause::ContentType, content_type)
+    })
+}
+
+/// The framing that a content type means, if it means one that the API has. Some proxies call
+/// JSON lines plain JSON, so that for their APIs what was asked counts.
+fn framing_of(essence: &str, api: Api, streaming: bool) -> Option<Framing> {
+    let streams_lines = api.facts().streams_lines;
+    match essence {
+        "text/event-stream" => Some(Framing::EventStream),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" if streams_lines => {
+            Some(Framing::JsonLines)
+        }
+        "application/json" | "" if streams_lines && streaming => Some(Framing::JsonLines),
+        "" if streaming => Some(Framing::EventStream),
+        "application/json" | "" => Some(Framing::Whole),
+        _ => None,
+    }
+}
+
+/// The title of a page, which often explains what it is.
+pub(crate) fn title(page: &str) -> Option<&str> {
+    // ASCII case changes no byte offset.
+    let lower = page.to_ascii_lowercase();
+    let start = lower.find("<title>")? + "<title>".len();
+    let length = lower.get(start..)?.find('<')?;
+    page.get(start..start + length).map(str::trim).filter(|title| !title.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_expected_of_the_api_that_sends_them_and_of_no_other() {
+        let lines = Some(Framing::JsonLines);
+        for (essence, api, streaming, framing) in [
+            ("application/x-ndjson", Api::OllamaChat, true, lines),
+            ("application/x-ndjson", Api::OllamaGenerate, false, lines),
+            ("application/json", Api::OllamaChat, true, lines),
+            ("", Api::OllamaGenerate, true, lines),
+            ("application/json", Api::OllamaChat, false, Some(Framing::Whole)),
+            ("application/x-ndjson", Api::Chat, true, None),
+            ("application/json", Api::Chat, true, Some(Framing::Whole)),
+            ("", Api::Chat, true, Some(Framing::EventStream)),
+            ("", Api::Embeddings, false, Some(Framing::Whole)),
+            ("text/html", Api::OllamaChat, true, None),
+        ] {
+            assert_eq!(framing_of(essence, api, streaming), framing, "{essence} {api}");
+        }
     }
 }

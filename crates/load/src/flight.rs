@@ -1,6 +1,6 @@
 //! What is known of a request in flight, and the record that it becomes.
 //!
-//! The exchange fills it in; whoever ends the flight, the exchange itself, a time-out or the end of
+//! The exchange fills it in; what ends the request, the exchange itself, a time-out or the end of
 //! the run, takes it as it is.
 
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ use inferometer_model::{Moment, PlannedRequest, RequestRecord, StartedRequest};
 
 use crate::answer::{Answer, AnswerReader, Failure};
 use crate::dispatcher::Departure;
-use crate::limits::Standing;
+use crate::limits::RequestState;
 use crate::target::Target;
 use crate::wire::Wire;
 
@@ -63,9 +63,9 @@ impl Flight {
         self.stage.set(Stage::Headers);
     }
 
-    pub(crate) fn standing(&self, streaming: bool) -> Standing {
+    pub(crate) fn state(&self, streaming: bool) -> RequestState {
         let wire = self.wire.borrow();
-        Standing {
+        RequestState {
             admitted: self.departure.admitted,
             connected: self.facts.get().is_some(),
             sent: wire.as_ref().and_then(Wire::sent),

@@ -5,13 +5,20 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use inferometer_model::outcome::Outcome;
-use inferometer_model::{Moment, spec};
+use inferometer_model::{Clock, Moment, spec};
+use tokio::time::Sleep;
+
+use crate::clock::SystemClock;
 
 /// What the time-outs need to know of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct RequestState {
     pub admitted: Moment,
     pub connected: bool,
     pub sent: Option<Moment>,
@@ -20,7 +27,7 @@ pub struct Standing {
     pub streaming: bool,
 }
 
-impl Standing {
+impl RequestState {
     /// The next moment at which waiting becomes a failure, and which failure.
     ///
     /// Bytes without output, such as pings, do not move the first-token limit; after the first
@@ -43,7 +50,7 @@ impl Standing {
 
 /// When to look at which place. Early is allowed, late is not.
 ///
-/// A stage may bring a limit that comes sooner than the one before it, so nobody should look later
+/// A stage may bring a limit that comes sooner than the one before it, so the next check must not come later
 /// than after the shortest of all limits.
 #[derive(Debug, Default)]
 pub struct Limits {
@@ -70,7 +77,7 @@ impl Limits {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A place whose moment has come. Whoever asks looks at it, and arms it again if need be.
+    /// A place whose moment has come. The caller checks it, and arms it again if needed.
     pub fn due(&mut self, now: Moment) -> Option<usize> {
         loop {
             let Reverse((at, place)) = *self.heap.peek().filter(|Reverse((at, _))| *at <= now)?;
@@ -82,6 +89,70 @@ impl Limits {
             }
         }
     }
+}
+
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    clock: SystemClock,
+    /// When the timer fires. It may be early, never late.
+    armed: Moment,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Deadline {
+    pub(crate) fn new(clock: SystemClock, at: Moment) -> Self {
+        let left = at.since(clock.now()).unwrap_or_default();
+        Self { clock, armed: at, sleep: Box::pin(sleep_for(left)) }
+    }
+
+    /// Ready when the limit that `next_limit` names has passed.
+    ///
+    /// A limit that moved back leaves the timer as it is, to be looked at when it fires: that is
+    /// the case of every token. A limit that came nearer, as with a new stage, arms it anew.
+    pub(crate) fn poll_passed(
+        &mut self,
+        cx: &mut Context<'_>,
+        next_limit: impl Fn() -> (Moment, Outcome),
+    ) -> Poll<Outcome> {
+        loop {
+            let (at, outcome) = next_limit();
+            if at < self.armed {
+                self.arm(at);
+            }
+            ready!(self.sleep.as_mut().poll(cx));
+            if at <= self.clock.now() {
+                return Poll::Ready(outcome);
+            }
+            self.arm(at);
+        }
+    }
+
+    fn arm(&mut self, at: Moment) {
+        self.armed = at;
+        self.sleep.set(sleep_for(at.since(self.clock.now()).unwrap_or_default()));
+    }
+
+    pub(crate) async fn passed(mut self) {
+        self.sleep.as_mut().await;
+    }
+}
+
+/// What `work` gives, or `None` when it was not done by `at`.
+pub(crate) async fn before<F: Future>(
+    clock: SystemClock,
+    at: Moment,
+    work: F,
+) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = Deadline::new(clock, at).passed() => None,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the deadline module")]
+fn sleep_for(length: Duration) -> Sleep {
+    tokio::time::sleep(length)
 }
 
 #[cfg(test)]
@@ -113,7 +184,7 @@ mod tests {
     fn each_stage_has_its_limit() {
         let second = |seconds: u64| Moment::ZERO + Duration::from_secs(seconds);
         let limits = spec::Limits::default();
-        let connecting = Standing {
+        let connecting = RequestState {
             admitted: second(0),
             connected: false,
             sent: None,
@@ -122,18 +193,18 @@ mod tests {
             streaming: true,
         };
         assert_eq!(connecting.next_limit(&limits), (second(10), Outcome::TimeoutConnect));
-        let waiting = Standing {
+        let waiting = RequestState {
             connected: true,
             sent: Some(second(1)),
             last_read: Some(second(100)),
             ..connecting
         };
         assert_eq!(waiting.next_limit(&limits), (second(121), Outcome::TimeoutFirstToken));
-        let streaming = Standing { has_output: true, ..waiting };
+        let streaming = RequestState { has_output: true, ..waiting };
         assert_eq!(streaming.next_limit(&limits), (second(160), Outcome::TimeoutIdle));
-        let late = Standing { last_read: Some(second(1_790)), ..streaming };
+        let late = RequestState { last_read: Some(second(1_790)), ..streaming };
         assert_eq!(late.next_limit(&limits), (second(1_800), Outcome::TimeoutTotal));
-        let whole = Standing { streaming: false, ..waiting };
+        let whole = RequestState { streaming: false, ..waiting };
         assert_eq!(whole.next_limit(&limits), (second(1_800), Outcome::TimeoutTotal));
     }
 }

@@ -1,11 +1,16 @@
 //! What this machine can hold and what it gives: file descriptors bound the requests in flight,
 //! and processor time may go elsewhere.
 
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
+use inferometer_model::BaseUrl;
 use inferometer_model::journal::CpuFacts;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike;
+
+use crate::connection::io_failure;
 
 /// Refuses huge pages for this process, as long as it lives. The kernel wipes two megabytes at the
 /// touch of one byte, which stops a driver for milliseconds in the middle of a stream, and ten
@@ -28,7 +33,7 @@ impl Drop for SmallPages {
     }
 }
 
-/// Where it cannot be said, nothing is lost but a little of both.
+/// Where it cannot be set, only a little of both is lost.
 fn set_small_pages(small: bool) {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_thp_disable(small);
@@ -89,6 +94,84 @@ fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|n| n.parse().ok()).collect();
     Some((ticks.iter().sum(), *ticks.get(7)?))
+}
+
+/// The cores that this process may use, by number; empty where the system does not say.
+pub fn allowed() -> Vec<usize> {
+    affinity::allowed()
+}
+
+/// Keeps the calling thread on one core. A core that is not there leaves it where it was: the
+/// cores were checked when they were chosen.
+pub fn pin_to(core: usize) {
+    affinity::pin_to(core);
+}
+
+#[cfg(target_os = "linux")]
+mod affinity {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    const THIS_THREAD: Pid = Pid::from_raw(0);
+
+    pub(super) fn allowed() -> Vec<usize> {
+        let Ok(set) = sched_getaffinity(THIS_THREAD) else { return Vec::new() };
+        (0..CpuSet::count()).filter(|core| set.is_set(*core).unwrap_or(false)).collect()
+    }
+
+    pub(super) fn pin_to(core: usize) {
+        let mut set = CpuSet::new();
+        if set.set(core).is_ok() {
+            let _ = sched_setaffinity(THIS_THREAD, &set);
+        }
+    }
+}
+
+/// Elsewhere threads cannot be pinned in this way.
+#[cfg(not(target_os = "linux"))]
+mod affinity {
+    pub(super) fn allowed() -> Vec<usize> {
+        Vec::new()
+    }
+
+    pub(super) fn pin_to(_: usize) {}
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    #[error("the host name `{host}` does not resolve ({reason})")]
+    NoAddress { host: String, reason: String },
+    #[error("no connection to {base}: {reason}")]
+    NoConnection { base: BaseUrl, reason: String },
+}
+
+/// Tries every address of the host and returns the first that accepts a connection: `localhost`
+/// may mean `::1` where the server listens on IPv4 alone.
+pub fn resolve(base: &BaseUrl, connect: Duration) -> Result<SocketAddr, ResolveError> {
+    let host = base.host_to_resolve();
+    let no_address = |reason: String| ResolveError::NoAddress { host: host.to_owned(), reason };
+    let addresses: Vec<SocketAddr> = (host, base.port)
+        .to_socket_addrs()
+        .map_err(|error| no_address(error.to_string()))?
+        .collect();
+    let mut last = None;
+    for address in &addresses {
+        match TcpStream::connect_timeout(address, connect) {
+            Ok(_) => return Ok(*address),
+            Err(error) => last = Some((address, error)),
+        }
+    }
+    let Some((address, error)) = last else {
+        return Err(no_address("no addresses".to_owned()));
+    };
+    let failure = io_failure(&error);
+    Err(ResolveError::NoConnection {
+        base: base.clone(),
+        reason: failure.cause.map_or_else(
+            || format!("{error} (at {address})"),
+            |cause| format!("{} (at {address})", cause.text()),
+        ),
+    })
 }
 
 #[cfg(test)]

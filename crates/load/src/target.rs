@@ -1,6 +1,7 @@
 //! The server as the driver sees it: one address, one endpoint, the same headers every time.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,6 +10,10 @@ use inferometer_model::endpoint::Api;
 use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
 use inferometer_model::spec::Limits;
 use inferometer_model::{BaseUrl, Redactor, RequestId, Secret};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use serde_json::{Map, Value};
 use tokio_rustls::TlsConnector;
 
@@ -62,7 +67,7 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The name is not repeated: someone may have typed a key in its place.
-    #[error("what stands before the colon is not a legal header name")]
+    #[error("the text before the colon is not a legal header name")]
     Name,
     #[error("the value of header `{0}` holds characters that a header cannot carry")]
     Value(String),
@@ -224,6 +229,82 @@ impl Target {
 }
 
 const USER_AGENT: &str = concat!("inferometer/", env!("CARGO_PKG_VERSION"));
+
+/// Whether the server must prove who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateCheck {
+    System,
+    /// Any server may answer. Only with the user's flag, and every page reports it.
+    None,
+}
+
+pub fn connector(check: CertificateCheck, http: HttpVersion) -> TlsConnector {
+    let mut config = match check {
+        CertificateCheck::System => verifying(),
+        CertificateCheck::None => trusting_any_certificate(),
+    };
+    config.alpn_protocols = match http {
+        HttpVersion::Http1 => vec![b"http/1.1".to_vec()],
+        HttpVersion::Http2 => vec![b"h2".to_vec()],
+    };
+    TlsConnector::from(Arc::new(config))
+}
+
+fn verifying() -> ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    // A store with one unreadable certificate still serves with the others.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+}
+
+fn trusting_any_certificate() -> ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_no_client_auth()
+}
+
+/// Asks for no proof of identity. Signatures are still checked: the handshake itself must be sound.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
 
 #[cfg(test)]
 mod tests {

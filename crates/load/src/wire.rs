@@ -21,7 +21,7 @@ use crate::socket::switch_stamps_on;
 pub(crate) struct Turn(Arc<TurnMoments>);
 
 #[derive(Debug, Default)]
-#[expect(clippy::struct_field_names, reason = "the unit stands last, and here all share it")]
+#[expect(clippy::struct_field_names, reason = "the unit comes last, and here all share it")]
 struct TurnMoments {
     since_ns: AtomicU64,
     waiting_from_ns: AtomicU64,
@@ -67,7 +67,7 @@ impl Turn {
         self.0.tick_due_ns.store(due.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Output came: a sign of life for whoever watches the run.
+    /// Output arrived: shows that the run is alive.
     pub(crate) fn output_came(&self, at: Moment) {
         self.0.output_ns.store(at.as_nanos(), Ordering::Relaxed);
     }

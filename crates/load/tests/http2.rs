@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use inferometer_load::tls::{CertificateCheck, connector};
+use inferometer_load::target::{CertificateCheck, connector};
 use inferometer_load::{SystemClock, Target, probe};
 use inferometer_model::Content;
 use inferometer_model::RequestRecord;

@@ -14,7 +14,7 @@ use inferometer_analysis::calibration::{
 };
 use inferometer_engine::truth::{RequestTruth, Truth};
 use inferometer_engine::{EngineOptions, Mode, Pacing};
-use inferometer_load::resolve::resolve;
+use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{Control, Drive, Drivers, Progress, SystemClock, Target, drive, resources};
 use inferometer_model::calibration::CalibrationFacts;
@@ -446,7 +446,7 @@ struct TestEngine {
 impl TestEngine {
     /// Answers at once.
     fn echo() -> Result<Self, Failure> {
-        Self::start(EngineOptions::of(Mode::Echo), Vec::new())
+        Self::start(EngineOptions::new(Mode::Echo), Vec::new())
     }
 
     /// Answers on a schedule and records when it did.
@@ -455,7 +455,7 @@ impl TestEngine {
         let pacing = Pacing { ttft, gap: gap.unwrap_or(default.gap), ..default };
         let gap = gap.map(|gap| format!("--gap={gap:?}"));
         let flags = [format!("--ttft={ttft:?}")].into_iter().chain(gap).collect();
-        Self::start(EngineOptions { pacing, ..EngineOptions::of(Mode::Paced) }, flags)
+        Self::start(EngineOptions { pacing, ..EngineOptions::new(Mode::Paced) }, flags)
     }
 
     fn start(options: EngineOptions, flags: Vec<String>) -> Result<Self, Failure> {

@@ -14,7 +14,7 @@ use inferometer_model::observations::{
 use inferometer_model::record::{Event, FinishReason};
 use inferometer_model::spec::Limits;
 use inferometer_model::{Fetch, Outcome, RequestRecord, Spec};
-use inferometer_workload::Ingredients;
+use inferometer_workload::Inputs;
 use inferometer_workload::text::{Segment, TextMaker};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ use crate::preflight::{
 /// Asks everything. `target` has answered before.
 pub fn examine(
     spec: &Spec,
-    ingredients: &Ingredients,
+    inputs: &Inputs,
     target: &Target,
     report: impl Fn(&str),
 ) -> Result<Vec<Finding>, Failure> {
@@ -37,7 +37,7 @@ pub fn examine(
     report("asking which fields it accepts …");
     findings.extend(examine_fields(target)?);
     report("asking how it counts and caches prompts …");
-    findings.extend(examine_prompts(spec, ingredients, target)?);
+    findings.extend(examine_prompts(spec, inputs, target)?);
     report("looking for its other endpoints …");
     findings.extend(examine_endpoints(target)?);
     Ok(findings)
@@ -356,13 +356,9 @@ fn is_no_such_model(record: &RequestRecord) -> bool {
 const CACHE_WORDS: u32 = 160;
 const EXACT_TOKENS: u32 = 200;
 
-fn examine_prompts(
-    spec: &Spec,
-    ingredients: &Ingredients,
-    target: &Target,
-) -> Result<Vec<Finding>, Failure> {
-    let counted = match ingredients.materials().input_length {
-        InputLength::Exact => by_tokenizer(ingredients, target)?,
+fn examine_prompts(spec: &Spec, inputs: &Inputs, target: &Target) -> Result<Vec<Finding>, Failure> {
+    let counted = match inputs.materials().input_length {
+        InputLength::Exact => by_tokenizer(inputs, target)?,
         InputLength::Estimated | InputLength::Corrected(_) => by_words(target)?,
     };
     Ok(vec![counted, cache(spec, target)?])
@@ -386,9 +382,9 @@ fn by_words(target: &Target) -> Result<Finding, Failure> {
     })
 }
 
-fn by_tokenizer(ingredients: &Ingredients, target: &Target) -> Result<Finding, Failure> {
+fn by_tokenizer(inputs: &Inputs, target: &Target) -> Result<Finding, Failure> {
     let segment = Segment { seed: 1, tokens: EXACT_TOKENS };
-    let text = ingredients.text().framed(&[segment]);
+    let text = inputs.text().framed(&[segment]);
     let record = ask_once(target.clone(), &text, probe_tokens(target.api, 1))?.record;
     let counted = record.usage.and_then(|usage| usage.prompt_tokens);
     Ok(match counted {

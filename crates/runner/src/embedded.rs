@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use inferometer_engine::metrics::MetricNames;
 use inferometer_engine::profile::{Profile, ProfileError};
-use inferometer_engine::scheduler::tokens::mix;
+use inferometer_engine::scheduler::blocks::mix;
 use inferometer_engine::{EngineError, EngineOptions, ServeOptions, Stop, StopHandle, serve};
 use inferometer_model::spec::{EngineTable, Grammar};
 use inferometer_model::{BaseUrl, Spec};
@@ -84,7 +84,7 @@ impl Engine {
         let profile = profile(&engine)?;
         let default = ServeOptions::default();
         let serve = ServeOptions {
-            metric_names: MetricNames::of(profile.scheduler.generation),
+            metric_names: MetricNames::for_generation(profile.scheduler.generation),
             step: engine.step,
             speed: engine.speed.unwrap_or(default.speed),
             profile,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_load::progress::ProgressView;
+use inferometer_load::ProgressView;
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{Departure, DepartureEnding};
 use inferometer_model::endpoint::Api;

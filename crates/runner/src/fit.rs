@@ -15,7 +15,7 @@ use std::time::Duration;
 use inferometer_analysis::{Summary, Verdict, summarize};
 use inferometer_engine::physics::Coefficients;
 use inferometer_engine::profile::{Fitted, Profile};
-use inferometer_engine::scheduler::tokens::mix;
+use inferometer_engine::scheduler::blocks::mix;
 use inferometer_model::plan::Bounds;
 use inferometer_model::spec::{EngineTable, LoadShape, Think};
 use inferometer_model::{

@@ -40,15 +40,14 @@ impl Live {
         secrets: &Secrets,
         planned: &Planned,
     ) -> Result<Self, Failure> {
-        let Planned { spec, ingredients, plan, .. } = planned;
+        let Planned { spec, inputs, plan, .. } = planned;
         let found = preflight(spec, secrets, server.base(), server.is_embedded())?;
         let facts = server_facts::find(spec, &found, server.deployed().map(Deployed::facts))?;
         let body = &spec.workload.body;
         if body.images.is_some() || body.adapters.is_some() {
             check_carried(&found.target, secrets, plan.as_ref())?;
         }
-        let correction =
-            if ingredients.wants_correction() { correction(&found.target)? } else { None };
+        let correction = if inputs.wants_correction() { correction(&found.target)? } else { None };
         Ok(Self { found, facts, correction, request_id_prefix: None, _server: server })
     }
 

@@ -15,7 +15,7 @@ use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::ClientSpec;
 use inferometer_model::{JournalEntry, Outcome, Plan, RunEnding, Spec};
 use inferometer_store::{NewRun, RunDirectory, RunWriter, StoredRun, spawn_writer};
-use inferometer_workload::{Ingredients, make_plan, make_warm_up};
+use inferometer_workload::{Inputs, make_plan, make_warm_up};
 
 use crate::event::Event;
 use crate::failure::Failure;
@@ -37,7 +37,7 @@ pub struct Planned {
     /// What is measured, and how.
     pub spec: Spec,
     /// What prompts are made from: tokenizers, datasets, traces.
-    pub ingredients: Ingredients,
+    pub inputs: Inputs,
     /// Every request, with the time at which it is sent.
     pub plan: Arc<dyn Plan>,
     /// Names of the workload and the plan: equal for equal bytes on the wire.
@@ -53,31 +53,31 @@ impl fmt::Debug for Planned {
 impl Planned {
     /// Reads what the spec names and plans every request.
     pub fn new(spec: Spec) -> Result<Self, Failure> {
-        let ingredients = Ingredients::gather(&spec)?;
-        Ok(Self::from_ingredients(spec, ingredients))
+        let inputs = Inputs::gather(&spec)?;
+        Ok(Self::from_ingredients(spec, inputs))
     }
 
     /// The same without texts: a simulation needs only their lengths.
     pub fn without_words(spec: Spec) -> Result<Self, Failure> {
-        let ingredients = Ingredients::gather_without_words(&spec)?;
-        Ok(Self::from_ingredients(spec, ingredients))
+        let inputs = Inputs::gather_without_words(&spec)?;
+        Ok(Self::from_ingredients(spec, inputs))
     }
 
-    /// Plans every request from ingredients that were read before.
-    pub fn from_ingredients(spec: Spec, ingredients: Ingredients) -> Self {
-        let (plan, fingerprints) = make_plan(&spec, &ingredients);
-        Self { spec, ingredients, plan, fingerprints }
+    /// Plans every request from inputs that were read before.
+    pub fn from_ingredients(spec: Spec, inputs: Inputs) -> Self {
+        let (plan, fingerprints) = make_plan(&spec, &inputs);
+        Self { spec, inputs, plan, fingerprints }
     }
 
     /// Plans again with lengths as the server counts them.
     pub fn corrected(mut self, correction: Correction) -> Self {
-        self.ingredients.correct(correction);
-        Self::from_ingredients(self.spec, self.ingredients)
+        self.inputs.correct(correction);
+        Self::from_ingredients(self.spec, self.inputs)
     }
 
     /// The requests that are sent before the run and not counted.
     pub fn warm_up(&self) -> Option<Arc<dyn Plan>> {
-        make_warm_up(&self.spec, &self.ingredients)
+        make_warm_up(&self.spec, &self.inputs)
     }
 
     /// Fails if the plan has no request.
@@ -136,7 +136,7 @@ impl Measurement<'_> {
             spec: planned.spec.clone(),
             bounds: planned.plan.bounds(),
             fingerprints: planned.fingerprints.clone(),
-            materials: planned.ingredients.materials().clone(),
+            materials: planned.inputs.materials().clone(),
             endpoint,
             warm_up: warmed_up,
             seen_before,

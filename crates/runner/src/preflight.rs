@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_load::answer::Failure as LoadFailure;
-use inferometer_load::resolve::resolve;
-use inferometer_load::target::{Credentials, Target};
-use inferometer_load::tls::{self, CertificateCheck};
+use inferometer_load::resources::resolve;
+use inferometer_load::target::{CertificateCheck, Credentials, Target, connector};
 use inferometer_load::{HttpFetch, Probe, SystemClock, probe};
 use inferometer_model::endpoint::{Api, ApiFacts};
 use inferometer_model::observations::{
@@ -117,7 +116,7 @@ pub fn bare_target(
         request_id_prefix: "inferometer-probe".to_owned(),
         kernel_stamps: true,
         http: spec.client.http,
-        tls: base.tls.then(|| tls::connector(check, spec.client.http)),
+        tls: base.tls.then(|| connector(check, spec.client.http)),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn find(
     let said = preflight::fetching(&found.target, async |fetch| system::ask_server(&fetch).await)?;
     let mut facts = match &spec.server_info {
         None => said,
-        Some(place) => system::tell(place, || own.clone())
+        Some(place) => system::read_server_info(place, || own.clone())
             .map_err(|error| Failure::usage(error.to_string()).hint(HOW_TO_TELL))?
             .over(said),
     };

@@ -118,8 +118,8 @@ impl Simulator<'_> {
     }
 
     fn new_run(&self, ready: &Ready) -> Result<NewRun, Failure> {
-        let Planned { spec, ingredients, plan, fingerprints } = &ready.planned;
-        let materials = ingredients.materials().clone();
+        let Planned { spec, inputs, plan, fingerprints } = &ready.planned;
+        let materials = inputs.materials().clone();
         Ok(NewRun {
             spec: spec.clone(),
             bounds: plan.bounds(),

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use inferometer_load::resolve::resolve;
+use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_load::{HttpFetch, SystemClock, Target};
 use inferometer_model::observations::{Endpoint, HttpVersion};
@@ -12,7 +12,8 @@ use inferometer_model::system::ServerFacts;
 use inferometer_model::telemetry::{DevicesAbsence, TelemetryEntry};
 use inferometer_model::{BaseUrl, Spec};
 use inferometer_store::{RunDirectory, StoreError, TelemetryWriter};
-use inferometer_target::machines::{Devices, Opening, Sampler, Sampling};
+use inferometer_target::gpu::GpuProbe;
+use inferometer_target::machines::{Devices, Sampler, Sampling};
 use inferometer_target::{Poller, Polling};
 
 use crate::preflight;
@@ -114,7 +115,7 @@ pub(crate) fn devices(
         | DevicesAsked::AmdSmi
         | DevicesAsked::RocmSmi => DevicesAbsence::NotAsked,
     };
-    match Opening::here(asked).filter(|_| absence == DevicesAbsence::NotAsked) {
+    match GpuProbe::local(asked).filter(|_| absence == DevicesAbsence::NotAsked) {
         Some(opening) => Devices::Asked(opening),
         None => Devices::Absent(absence),
     }
@@ -130,5 +131,5 @@ fn exporter(spec: &Spec, base: &BaseUrl, clock: SystemClock) -> Devices {
     let plain = Spec { client, ..spec.clone() };
     let target = preflight::bare_target(&plain, Credentials::default(), base, address);
     let target = Arc::new(target);
-    Devices::Asked(Opening::exporter(move || HttpFetch::new(target, clock)))
+    Devices::Asked(GpuProbe::exporter(move || HttpFetch::new(target, clock)))
 }

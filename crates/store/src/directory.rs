@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use inferometer_model::{Manifest, Observations};
 
 use crate::error::{self, StoreError};
-use crate::files;
 use crate::journal::{Integrity, JournalReader};
 use crate::ledger::Ledger;
 use crate::manifest::{self, MANIFEST_FILE};
-use crate::set;
+use crate::{files, set};
 
 pub(crate) const JOURNAL_FILE: &str = "requests.journal";
 const SUMMARY_FILE: &str = "summary.json";
@@ -32,7 +31,7 @@ pub struct StoredRun {
     pub observations: Observations,
     /// What of the journal could not be read; a run with damage can still be whole.
     pub integrity: Integrity,
-    /// Whether a summary stands beside the journal.
+    /// Whether there is a summary.
     pub sealed: bool,
 }
 
@@ -100,7 +99,7 @@ impl RunDirectory {
         }
     }
 
-    /// Puts the summary beside the journal, whole or not at all.
+    /// Stores the summary, whole or not at all.
     pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
         files::write_atomically(&self.path.join(SUMMARY_FILE), json)
     }
@@ -109,7 +108,7 @@ impl RunDirectory {
         files::read_at_most(&self.path.join(SUMMARY_FILE), SUMMARY_BYTES_MAX)
     }
 
-    /// Where the run stands. A sealed run's journal is not read for this.
+    /// The state of the run. A sealed run's journal is not read for this.
     pub fn state(&self) -> RunState {
         let find = || -> Result<RunState, StoreError> {
             self.manifest()?;

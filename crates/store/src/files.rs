@@ -14,7 +14,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         .and_then(|()| fs::rename(&draft, path))
         .and_then(|()| sync_parent(path));
     written.map_err(|error| {
-        // The draft is of no use to anybody; the error that matters is the first one.
+        // The draft is of no use; the error that matters is the first one.
         let _ = fs::remove_file(&draft);
         StoreError::Write { path: path.to_owned(), error }
     })
@@ -37,7 +37,7 @@ pub fn read_at_most(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, StoreErr
     }
 }
 
-/// A name beside `path` that no other thread or process uses.
+/// A name next to `path` that no other thread or process uses.
 pub(crate) fn draft_path(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let ordinal = DRAFTS.fetch_add(1, Ordering::Relaxed);

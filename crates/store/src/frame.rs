@@ -46,7 +46,7 @@ pub trait Framed: Sized {
     /// Whether nothing belongs behind this entry.
     fn is_last(&self) -> bool;
 
-    /// Adds the payload, and says of which kind it is.
+    /// Adds the payload, and returns its kind.
     fn write(&self, into: &mut Vec<u8>) -> (u8, postcard::Result<()>);
 
     /// The entry that a frame with a good checksum holds.
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const fn of(number: u8) -> Option<Self> {
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
         match number {
             1 => Some(Self::Started),
             2 => Some(Self::Ended),
@@ -122,7 +122,7 @@ pub(crate) fn encode(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Re
 fn append(entry: &impl Framed, offset: u64, into: &mut Vec<u8>) -> Result<(), String> {
     let head_at = into.len();
     let payload_at = head_at + HEAD_BYTES;
-    // The length is known when the payload stands; it is written where it belongs, not copied.
+    // The length is known when the payload is written; it is written where it belongs, not copied.
     into.extend_from_slice(&[0; HEAD_BYTES]);
     let (kind, written) = entry.write(into);
     written.map_err(|error| error.to_string())?;
@@ -165,7 +165,7 @@ impl postcard::ser_flavors::Flavor for Behind<'_> {
 
 impl Framed for JournalEntry {
     fn is_kind(kind: u8) -> bool {
-        Kind::of(kind).is_some()
+        Kind::from_number(kind).is_some()
     }
 
     fn is_last(&self) -> bool {
@@ -183,7 +183,7 @@ impl Framed for JournalEntry {
     }
 
     fn read(kind: u8, payload: &[u8]) -> Result<Self, Damage> {
-        match Kind::of(kind).ok_or(Damage::Kind(kind))? {
+        match Kind::from_number(kind).ok_or(Damage::Kind(kind))? {
             Kind::Started => whole(payload).map(Self::Started),
             Kind::Ended => whole(payload).map(|record| Self::Ended(Box::new(record))),
             Kind::NotSent => whole(payload).map(Self::NotSent),

@@ -1,4 +1,4 @@
-//! Another tool's file, kept as it is beside what it was taken for.
+//! Another tool's file, kept as it is, with what was read from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use inferometer_model::import::{ForeignFile, ImportManifest, ImportReading};
 use jiff::Timestamp;
 
-use crate::directory;
 use crate::error::StoreError;
-use crate::files;
-use crate::manifest;
+use crate::{directory, files, manifest};
 
 pub(crate) const IMPORT_FILE: &str = "import.json";
 /// One name for every foreign file: what a file is called elsewhere must not choose a path here.
@@ -66,7 +64,7 @@ impl ImportDirectory {
     }
 
     /// A file whose manifest was never written is one that was cut off: it is listed as broken, so
-    /// that somebody can delete it.
+    /// that the user can delete it.
     pub(crate) fn holds_import(path: &Path) -> bool {
         [IMPORT_FILE, FOREIGN_FILE].iter().any(|name| path.join(name).is_file())
     }
@@ -101,7 +99,7 @@ impl ImportDirectory {
         files::read_at_most(&path, FOREIGN_BYTES_MAX)?.ok_or(StoreError::NoImport { path })
     }
 
-    /// Puts what the file was mapped to beside it, whole or not at all.
+    /// Stores what was read from the file, whole or not at all.
     pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
         files::write_atomically(&self.path.join(SUMMARY_FILE), json)
     }

@@ -2,11 +2,11 @@
 //!
 //! The header is eight bytes of magic and the format version (`u16`, little endian). The reader
 //! gives every entry whose checksum holds, in order. It never panics, and it asks for no more
-//! memory than the longest frame. What it could not read is told by [`Integrity`]:
+//! memory than the longest frame. What it could not read is reported by [`Integrity`]:
 //!
 //! - Bytes at the end that form no frame are a torn tail: a crash cut the last write short.
 //! - A damaged frame with good frames behind it is skipped and named. The next frame is searched
-//!   for, and is at the latest where the damaged one's length says.
+//!   for, and is at the latest where the damaged one's length ends.
 
 use std::fmt;
 use std::fs::File;
@@ -98,7 +98,7 @@ impl fmt::Display for Integrity {
 #[derive(Debug)]
 pub struct JournalReader<R, E = JournalEntry> {
     source: BufReader<R>,
-    /// Where `source` stands.
+    /// The position of `source`.
     cursor: u64,
     path: PathBuf,
     /// As found at the beginning: a journal that grows meanwhile is read up to here.
@@ -112,7 +112,7 @@ pub struct JournalReader<R, E = JournalEntry> {
     entries: PhantomData<fn() -> E>,
 }
 
-/// What stands at some place of the file.
+/// What is at a position of the file.
 enum Found {
     Whole {
         kind: u8,
@@ -139,7 +139,7 @@ impl<R: Read + Seek> JournalReader<R> {
         Self::of_entries(source, path)
     }
 
-    /// Whether a run's ending stands in the rest of the journal. Records are not decoded.
+    /// Whether a run's ending is in the rest of the journal. Records are not decoded.
     pub(crate) fn holds_ending(mut self) -> Result<bool, StoreError> {
         loop {
             match self.next_frame() {
@@ -265,7 +265,7 @@ impl<R: Read + Seek, E: Framed> JournalReader<R, E> {
         Ok(nearest.or(by_length))
     }
 
-    /// The first place in `start..limit` where a whole frame stands.
+    /// The first place in `start..limit` where a whole frame is.
     fn search(&mut self, start: u64, limit: u64) -> io::Result<Option<u64>> {
         let mut window = vec![0; WINDOW_BYTES];
         let mut window_at = start;

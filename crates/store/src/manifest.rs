@@ -138,7 +138,7 @@ pub(crate) fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     }
 }
 
-/// What a file says, or the version that it has when that is newer than `known`. The version
+/// The content of a file, or the version that it has when that is newer than `known`. The version
 /// comes first: a newer file may lack what this program looks for.
 pub(crate) fn read_versioned<T: DeserializeOwned>(
     json: &[u8],

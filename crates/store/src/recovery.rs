@@ -2,7 +2,7 @@
 //!
 //! - The torn tail is cut off.
 //! - A request that was started and has no record ends as `cancelled`.
-//! - A request that the journal does not speak of was not sent, as far as anybody can know. In a
+//! - A request that the journal does not speak of was not sent, as far as can be known. In a
 //!   plan without a number these are only the holes between requests that it speaks of.
 //! - The run ends at the last moment that the journal speaks of, and is partial for good.
 //!
@@ -15,9 +15,9 @@ use std::io::{Seek, SeekFrom};
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::outcome::{Cause, Stage};
 use inferometer_model::{
-    Ending, JournalEntry, Manifest, Moment, Outcome, RequestId, RequestRecord, RunEnding,
+    Ending, JournalEntry, Manifest, Moment, NotSent, Outcome, RequestId, RequestRecord, RunEnding,
+    StartedRequest,
 };
-use inferometer_model::{NotSent, StartedRequest};
 
 use crate::directory::{self, RunDirectory, StoredRun};
 use crate::error::StoreError;
@@ -192,7 +192,7 @@ fn cancelled_record(started: &StartedRequest, at: Moment) -> RequestRecord {
     RequestRecord::without_answer(started, ending)
 }
 
-/// What the client said of itself is kept; a run that died said nothing.
+/// What the client reported about itself is kept; a run that died reported nothing.
 fn recovered_ending(earlier: Option<&RunEnding>, last: Moment, drivers: u32) -> RunEnding {
     let silent = || ClientFacts { drivers, ..ClientFacts::default() };
     let client = earlier.map_or_else(silent, |ending| ending.client.clone());

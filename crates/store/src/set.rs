@@ -1,4 +1,4 @@
-//! A set of runs on disk: what it asks, its points, and what they came to.
+//! A set of runs on disk: what it asks, its points, and their results.
 //!
 //! `set.json` is written first, so that a set which died can be gone on with; every point is an
 //! ordinary run below `points/`. Nothing that was measured is ever removed: a point that must be
@@ -16,22 +16,21 @@ use serde::de::DeserializeOwned;
 
 use crate::directory::{self, RunDirectory};
 use crate::error::StoreError;
-use crate::files;
 use crate::manifest::{self, NewRun};
-use crate::store;
 use crate::writer::RunWriter;
+use crate::{files, store};
 
 pub(crate) const SET_FILE: &str = "set.json";
 pub(crate) const POINTS: &str = "points";
 const ABANDONED: &str = "abandoned";
-/// Points that came to nothing, each with its reason.
+/// Points that failed, each with its reason.
 const FAILURES: &str = "failures";
-/// Of a matrix: what became of each server, and what it said.
+/// For a matrix: what became of each server, and what it printed.
 const DEPLOYMENTS: &str = "deployments";
 const FAILURE_BYTES_MAX: u64 = 4 << 20;
 const SUMMARY_FILE: &str = "summary.json";
 const LOCK_FILE: &str = "lock";
-/// What a restarted server said; kept beside the points.
+/// What a restarted server printed; kept beside the points.
 const RESTART_LOG: &str = "restart.log";
 /// The version of `set.json`. Its points have the version of runs.
 const SET_FORMAT: u32 = 1;
@@ -61,7 +60,7 @@ pub struct SetDirectory {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetState {
-    /// Nothing is left to ask, and what the points came to is stored.
+    /// Nothing is left to ask, and the results of the points is stored.
     Sealed,
     /// A live process works on it.
     Running,
@@ -191,7 +190,7 @@ impl SetDirectory {
         store::begin(directory, manifest)
     }
 
-    /// Moves a point aside so that it can be measured again, and says where it is now.
+    /// Moves a point aside so that it can be measured again, and returns where it is now.
     pub fn abandon(&self, number: u32) -> Result<PathBuf, StoreError> {
         let from = self.point(number).path().to_owned();
         let folder = self.path.join(ABANDONED);
@@ -209,12 +208,12 @@ impl SetDirectory {
         moved().map_err(|error| StoreError::Write { path: from.clone(), error })
     }
 
-    /// Where the words of a server that was put up for this set are kept.
+    /// Where the log of a server that was deployed for this set are kept.
     pub fn deployment_log(&self, condition: u32, repetition: u32) -> PathBuf {
         self.path.join(DEPLOYMENTS).join(format!("{condition}-{repetition}.log"))
     }
 
-    /// Notes what became of a server that was put up, under the name of its log: a cell that had
+    /// Notes what became of a server that was deployed, under the name of its log: a cell that had
     /// several servers has a note of each.
     pub fn write_deployment(&self, record: &DeploymentRecord) -> Result<(), StoreError> {
         let log = self.deployment_log(record.condition, record.repetition);
@@ -223,7 +222,7 @@ impl SetDirectory {
         self.write_beside(DEPLOYMENTS, &name, record)
     }
 
-    /// In the order of cells and repetitions, and then in which they were put up.
+    /// In the order of cells and repetitions, and then in which they were deployed.
     pub fn deployments(&self) -> Result<Vec<DeploymentRecord>, StoreError> {
         let mut records: Vec<DeploymentRecord> = self.read_beside(DEPLOYMENTS)?;
         records.sort_by_key(|record| {
@@ -234,7 +233,7 @@ impl SetDirectory {
         Ok(records)
     }
 
-    /// Notes that a point came to nothing.
+    /// Notes that a point failed.
     pub fn write_failure(&self, failure: &PointFailure) -> Result<(), StoreError> {
         self.write_beside(FAILURES, &format!("{}.json", failure.point.number), failure)
     }
@@ -287,12 +286,12 @@ impl SetDirectory {
         Ok(found)
     }
 
-    /// Puts what the points came to beside them, whole or not at all.
+    /// Stores the results of the points, whole or not at all.
     pub fn write_summary(&self, json: &[u8]) -> Result<(), StoreError> {
         files::write_atomically(&self.path.join(SUMMARY_FILE), json)
     }
 
-    /// Takes back what the points came to: some of them are to be measured again.
+    /// Removes the results of the points: some of them are to be measured again.
     pub fn unseal(&self) -> Result<(), StoreError> {
         let path = self.path.join(SUMMARY_FILE);
         match fs::remove_file(&path) {
@@ -317,7 +316,7 @@ impl SetDirectory {
         }
     }
 
-    /// Where the set stands. No point is read for this.
+    /// The state of the set. No point is read for this.
     pub fn state(&self) -> SetState {
         let find = || -> Result<SetState, StoreError> {
             self.manifest()?;

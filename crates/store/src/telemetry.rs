@@ -1,4 +1,4 @@
-//! What the server said of itself, in a journal beside that of the requests. A run is whole without
+//! What the server reported about itself, in a journal beside that of the requests. A run is whole without
 //! it: whatever happens to this file, the sums hold and the run is read.
 
 use std::fs::File;

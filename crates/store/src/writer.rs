@@ -5,13 +5,17 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
+use inferometer_model::journal::JournalBatch;
 use inferometer_model::{JournalEntry, Manifest};
 
 use crate::directory::{RunDirectory, StoredRun};
 use crate::error::StoreError;
-use crate::frame::Framed;
-use crate::{frame, journal};
+use crate::frame::{self, Framed};
+use crate::journal;
 
 /// Waiting bytes beyond this go to the kernel at once.
 const WAITING_BYTES_MAX: usize = 64 << 10;
@@ -44,7 +48,7 @@ impl<W: Write, E: Framed> JournalWriter<W, E> {
         Self { waiting, ..Self::resume(sink, path, 0) }
     }
 
-    /// Goes on with a journal that has `written` bytes; the sink stands at its end.
+    /// Continues a journal that has `written` bytes; the sink is at its end.
     pub(crate) fn resume(sink: W, path: PathBuf, written: u64) -> Self {
         Self {
             sink,
@@ -109,7 +113,7 @@ impl<E: Framed> JournalWriter<File, E> {
     }
 }
 
-/// Like `write_all`, and says how much was taken before an error.
+/// Like `write_all`, and returns how much was taken before an error.
 fn write_counting(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut taken = 0;
     while taken < bytes.len() {
@@ -184,6 +188,105 @@ impl RunWriter {
     pub(crate) fn journal_path(&self) -> &Path {
         &self.journal.path
     }
+}
+
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// How often an idle writer looks whether the syncing still works.
+const IDLE_CHECK: Duration = Duration::from_millis(200);
+
+/// Appends what comes out of `entries` until the channel closes, then gives the writer back with
+/// everything on disk. On an error the thread ends and the channel closes, which tells the senders.
+pub fn spawn_writer(
+    writer: RunWriter,
+    entries: Receiver<JournalBatch>,
+) -> Result<JoinHandle<Result<RunWriter, StoreError>>, StoreError> {
+    let path = writer.journal_path().to_owned();
+    Syncer::spawn(&writer)
+        .and_then(|syncer| {
+            Builder::new()
+                .name("journal".to_owned())
+                .spawn(move || write_all(writer, &entries, syncer))
+        })
+        .map_err(|error| StoreError::Thread { path, error })
+}
+
+fn write_all(
+    mut writer: RunWriter,
+    entries: &Receiver<JournalBatch>,
+    syncer: Syncer,
+) -> Result<RunWriter, StoreError> {
+    let written = write_until_closed(&mut writer, entries, &syncer);
+    // Joined even after an error: its handle would keep the journal locked.
+    let confirmed = syncer.stop();
+    written?;
+    confirmed.map_err(|error| {
+        let path = writer.journal_path().to_owned();
+        StoreError::NotDurable { path, error }
+    })?;
+    writer.sync()?;
+    Ok(writer)
+}
+
+fn write_until_closed(
+    writer: &mut RunWriter,
+    entries: &Receiver<JournalBatch>,
+    syncer: &Syncer,
+) -> Result<(), StoreError> {
+    while !syncer.has_failed() {
+        match entries.try_recv() {
+            Ok(batch) => append_all(writer, &batch)?,
+            Err(TryRecvError::Disconnected) => return Ok(()),
+            Err(TryRecvError::Empty) => {
+                writer.flush()?;
+                match entries.recv_timeout(IDLE_CHECK) {
+                    Ok(batch) => append_all(writer, &batch)?,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Err(RecvTimeoutError::Timeout) => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn append_all(writer: &mut RunWriter, batch: &[JournalEntry]) -> Result<(), StoreError> {
+    batch.iter().try_for_each(|entry| writer.append(entry))
+}
+
+/// Syncs the journal from time to time, through a handle of its own.
+struct Syncer {
+    /// Dropped to end the thread.
+    stop: Sender<()>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Syncer {
+    fn spawn(writer: &RunWriter) -> io::Result<Self> {
+        let journal = writer.sync_handle()?;
+        let (stop, stopped) = mpsc::channel();
+        let thread = Builder::new()
+            .name("journal-sync".to_owned())
+            .spawn(move || sync_repeatedly(&journal, &stopped))?;
+        Ok(Self { stop, thread })
+    }
+
+    fn has_failed(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    fn stop(self) -> io::Result<()> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_panic| Err(io::Error::other("the syncing panicked")))
+    }
+}
+
+/// A sync that fails is not tried again: the kernel may have dropped the bytes, and would then
+/// report a success that means nothing.
+fn sync_repeatedly(journal: &File, stopped: &Receiver<()>) -> io::Result<()> {
+    while stopped.recv_timeout(SYNC_EVERY) == Err(RecvTimeoutError::Timeout) {
+        journal.sync_data()?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

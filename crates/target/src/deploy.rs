@@ -1,21 +1,13 @@
-//! Servers that are put up for a measurement and taken down after it, whatever happens meanwhile.
+//! Servers that are deployed for a measurement and stopped after it, whatever happens meanwhile.
 
-mod at_start;
-mod cause;
 mod commands;
 mod container;
 mod environment;
-mod family;
-mod gpu_memory;
-mod guard;
 mod log;
 pub mod placeholder;
-mod port;
 mod process;
 pub mod secret;
 mod server;
-mod shell;
-mod stopwatch;
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,20 +18,20 @@ use inferometer_model::deployment::{
     DeploymentStage, LikelyCause,
 };
 
-pub use self::family::serving;
-use self::gpu_memory::Turn;
 use self::log::Log;
-use self::port::GivenPort;
 use self::process::Exit;
 pub use self::server::says_port;
 use self::server::{Presence, Server};
-pub use self::shell::{fill_shell, fill_shell_planned, shell_quoted};
-use self::stopwatch::{Stopwatch, until};
+pub use placeholder::{fill_shell, fill_shell_planned, shell_quoted};
+use process::GivenPort;
+pub use process::serving;
+use process::{Stopwatch, until};
+use server::Turn;
 
-/// A server that we have put up. It is taken down when this is dropped, if nobody did before.
+/// A server that we have deployed. It is stopped when this is dropped, if not before.
 #[derive(Debug)]
 pub struct Deployment {
-    server: Server,
+    server: Box<dyn Server>,
     kind: &'static str,
     base: BaseUrl,
     log: Log,
@@ -52,7 +44,7 @@ pub struct Deployment {
     gpu_memory_before: Option<u64>,
     is_down: bool,
     _turn: Turn,
-    /// Nobody else gets it while this is there.
+    /// The port is not given away while this exists.
     _port: Option<GivenPort>,
 }
 
@@ -61,7 +53,7 @@ pub struct Deployment {
 pub enum Probe {
     /// It generated one.
     Generated,
-    /// Nobody answers yet, or it says that it is not ready.
+    /// There is no answer yet, or it reports that it is not ready.
     NotYet(String),
     /// It answers, and cannot generate, in these words.
     Unable(String),
@@ -76,7 +68,7 @@ pub type IsOver<'a> = &'a dyn Fn() -> bool;
 pub enum Waited {
     /// It has generated a token, this long after its start.
     Ready(Duration),
-    /// Somebody asked us to stop.
+    /// The wait was interrupted.
     Stopped,
 }
 
@@ -87,19 +79,19 @@ const LATER: Duration = Duration::from_secs(20);
 /// A look that is cut short tells nothing, so the last one has this long.
 const LOOK_MIN: Duration = Duration::from_secs(1);
 const LINES_SHOWN: usize = 15;
-/// Where the end of a server that has served is explained: what it said long before has passed.
+/// Lines that are searched for the cause when a server that has served ends.
 const LINES_OF_DEATH: usize = 100;
 /// A port of a process that has ended is free at once; proxies of containers take a moment.
 const PORT_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Deployment {
-    /// Puts it up on a free port and returns at once. What it says goes to `log`, bounded: its
+    /// Deploys it on a free port and returns at once. What it prints goes to `log`, bounded: its
     /// beginning and its end.
     pub fn start(spec: &DeploymentSpec, log: &Path) -> Result<Self, DeploymentFailure> {
         server::start(spec, log, None)
     }
 
-    /// The same where its command has a port of its own. Refused where somebody listens already.
+    /// Deploys a server whose command has a port of its own. Refused where the port is in use.
     pub fn start_at(
         spec: &DeploymentSpec,
         port: u16,
@@ -109,7 +101,7 @@ impl Deployment {
     }
 
     /// Asks again and again until it has generated a token. `probe` has to return soon when its time
-    /// is over. `pause` lets time pass and says whether to stop. Nothing that listens there but is
+    /// is over. `pause` lets time pass and returns whether to stop. Nothing that listens there but is
     /// not ours is ever asked.
     pub fn wait(
         &mut self,
@@ -135,7 +127,7 @@ impl Deployment {
             }
             let left = self.time_left();
             let pause_for = if self.since.passed() < LATER { LOOK_EVERY } else { LOOK_EVERY_LATER };
-            // Also when no time is left: who was told to stop has not failed.
+            // Also when no time is left: an interrupted wait has not failed.
             if pause(pause_for.min(left)) {
                 return Ok(Waited::Stopped);
             }
@@ -168,7 +160,7 @@ impl Deployment {
         }
     }
 
-    /// Where it listens. For a server that is put up by commands this is known when they have told
+    /// Where it listens. For a server that is deployed by commands this is known when they have printed
     /// it, which is before it is asked anything.
     pub fn base(&self) -> &BaseUrl {
         &self.base
@@ -191,23 +183,23 @@ impl Deployment {
         Some(failure)
     }
 
-    /// A failure with what it said last and what that looks like. What it answered is surer than
-    /// what stands in its log.
+    /// A failure with the end of the log and its likely cause. What the server answered is surer than
+    /// its log.
     pub fn failure(&mut self, stage: DeploymentStage, what: String) -> DeploymentFailure {
-        if self.server.hear_out() {
+        if self.server.read_rest_of_log() {
             self.log.settle();
         }
-        let said = self.log.text();
+        let text = self.log.text();
         let in_log = || match stage {
             DeploymentStage::Died | DeploymentStage::Measure | DeploymentStage::Stop => {
-                cause::likely(cause::end_of(&said, LINES_OF_DEATH))
+                log::likely(log::end_of(&text, LINES_OF_DEATH))
             }
             DeploymentStage::Start
             | DeploymentStage::Ended
             | DeploymentStage::Ready
-            | DeploymentStage::Generate => cause::likely(&said),
+            | DeploymentStage::Generate => log::likely(&text),
         };
-        let cause = cause::likely(&what).or_else(in_log);
+        let cause = log::likely(&what).or_else(in_log);
         DeploymentFailure { stage, what, cause, log: self.log.last_lines(LINES_SHOWN) }
     }
 
@@ -222,12 +214,12 @@ impl Deployment {
         }
     }
 
-    /// Takes it down and proves that it is gone.
+    /// Stops it and proves that it is gone.
     pub fn stop(mut self) -> Departure {
-        self.take_down()
+        self.shut_down()
     }
 
-    fn take_down(&mut self) -> Departure {
+    fn shut_down(&mut self) -> Departure {
         self.is_down = true;
         let since = Stopwatch::start();
         let mut gone = self.server.end(self.grace);
@@ -238,7 +230,7 @@ impl Deployment {
             gone.troubles.push(format!("something still listens on {}{hint}", self.base));
         }
         let took = since.passed();
-        let (gpu_memory, kept) = gpu_memory::given_back(self.gpu_memory_before);
+        let (gpu_memory, kept) = server::given_back(self.gpu_memory_before);
         gone.troubles.extend(kept);
         gone.troubles.extend(self.log.close());
         Departure {
@@ -255,13 +247,13 @@ impl Deployment {
 impl Drop for Deployment {
     fn drop(&mut self) {
         if !self.is_down {
-            let _ = self.take_down();
+            let _ = self.shut_down();
         }
     }
 }
 
-/// How a server of any kind went.
-struct Taken {
+/// How a server of any kind ended.
+struct Stopped {
     ending: DepartureEnding,
     left: Vec<(u32, String)>,
     troubles: Vec<String>,

@@ -34,7 +34,7 @@ struct ModelList {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ListedModel {
     pub id: String,
-    /// What it was loaded from, where the server says so: its tokenizer has that name too.
+    /// What it was loaded from, where the server reports it: its tokenizer has that name too.
     #[serde(default)]
     pub root: Option<String>,
 }
@@ -49,7 +49,7 @@ pub async fn discover_models(fetch: &impl Fetch) -> Result<Vec<String>, Discover
     Ok(models.into_iter().map(|model| model.id).collect())
 }
 
-/// The same models with all that is known of them.
+/// The models with all that is known about them.
 pub async fn list_models(fetch: &impl Fetch) -> Result<Vec<ListedModel>, DiscoveryError> {
     let request = FetchRequest { path: "/v1/models", body_limit: BODY_BYTES_MAX };
     let reply = fetch.fetch(request).await.map_err(DiscoveryError::NoAnswer)?;

@@ -13,7 +13,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// The tick to wait for after that of number `last`: never one that has passed, and not before
-    /// whoever is looked at had as much rest as the last look took of its time.
+    /// the server had as much rest as the last look took.
     pub(crate) fn next(self, last: u64, now: Moment, took: Duration) -> u64 {
         let rested = (now + took).since(self.begin).unwrap_or_default();
         let due = rested.as_nanos().div_ceil(self.every.as_nanos().max(1));

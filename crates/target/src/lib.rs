@@ -1,8 +1,9 @@
-//! The other side: put servers up, find out what they serve, hear what they say of themselves, stop
-//! them.
+//! The system under test: deploy and stop servers, find out what they serve, and read what they and
+//! their machines report.
 
 pub mod deploy;
 pub mod discovery;
+pub mod gpu;
 mod grid;
 pub mod machines;
 pub mod metrics;

@@ -43,7 +43,7 @@ impl EngineProcess {
             .args(["--port", "0", "--until-stdin-closes"])
             // The engine needs no key, and what it does not have it cannot leak.
             .env_remove("OPENAI_API_KEY")
-            // Nor does it ask for one: whoever started it for this run has none to show.
+            // Nor does it ask for one: the process that started it has none.
             .env_remove("INFEROMETER_ENGINE_API_KEY")
             // Ctrl-C is for us: requests in flight must find their server alive while they drain.
             .process_group(0)
@@ -112,8 +112,8 @@ fn drain_stderr(child: &mut Child) -> mpsc::Receiver<String> {
             let _ = stderr.by_ref().take(BYTES_KEPT).read_to_end(&mut words);
             let _ = std::io::copy(&mut stderr, &mut std::io::sink());
             let words = String::from_utf8_lossy(&words).trim().to_owned();
-            let said = if words.is_empty() { "it said nothing".to_owned() } else { words };
-            let _ = sender.send(said);
+            let message = if words.is_empty() { "it printed nothing".to_owned() } else { words };
+            let _ = sender.send(message);
         });
     }
     receiver

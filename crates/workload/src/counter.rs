@@ -8,10 +8,10 @@ use inferometer_model::{Message, Prompt, TokenCounter};
 use crate::tokenizer::Tokenizer;
 
 pub(crate) trait Counter: Sync + fmt::Debug {
-    /// Of a text by itself.
+    /// The length of a text by itself.
     fn words(&self, text: &str) -> usize;
 
-    /// Of a whole prompt; `None` when it cannot be sent.
+    /// The length of a whole prompt; `None` when it cannot be sent.
     fn prompt(&self, prompt: &Prompt) -> Option<usize> {
         Some(match prompt {
             Prompt::Text(text) => self.words(text),

@@ -1,12 +1,11 @@
-//! Files of data from outside: hashed on the way in, bounded, and every complaint says where.
-
-mod table;
+//! Files of data from outside: hashed on the way in, bounded, and every error names the place.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use csv::{Position as RowPosition, Reader, StringRecord};
 use sha2::{Digest, Sha256};
 
 /// Why a file of data cannot be used.
@@ -36,7 +35,7 @@ pub enum DataFileError {
 }
 
 impl DataFileError {
-    /// Of a file of which all was left out, for these reasons.
+    /// Every record of the file was left out, for these reasons.
     pub(crate) fn nothing_left(path: &Path, dropped: &BTreeMap<String, u64>) -> Self {
         let path = path.to_path_buf();
         if dropped.is_empty() {
@@ -52,7 +51,7 @@ impl DataFileError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     Line(u64),
-    /// Of an array that may stand on a single line.
+    /// For an array that may be on a single line.
     Item(u64),
 }
 
@@ -76,7 +75,7 @@ pub(crate) struct DataFile {
     check: Utf8Check,
 }
 
-/// More than the longest first line by which a kind is told.
+/// More than the longest first line by which a kind is detected.
 const HEAD_BYTES: u64 = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -275,7 +274,7 @@ fn at_reading(path: &Path, source: io::Error) -> DataFileError {
     }
 }
 
-/// What is wrong with a line of JSON: its number in the file is said elsewhere.
+/// What is wrong with a line of JSON: its number in the file is reported elsewhere.
 pub(crate) fn reason_of(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
@@ -292,6 +291,104 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+pub(crate) struct Table<'f> {
+    path: PathBuf,
+    rows: Reader<Quotes<LineBound<&'f mut DataFile>>>,
+    header: StringRecord,
+    row: StringRecord,
+    last: Position,
+}
+
+impl DataFile {
+    pub(crate) fn table(&mut self) -> Result<Table<'_>, DataFileError> {
+        let path = self.path.clone();
+        if self.head.is_empty() {
+            return Err(DataFileError::Empty { path });
+        }
+        let quotes = Quotes { bytes: LineBound::new(self), count: 0, ended: false };
+        let mut rows = Reader::from_reader(quotes);
+        let header = rows.headers().cloned();
+        let (row, last) = (StringRecord::new(), Position::Line(1));
+        let mut table = Table { path, rows, header: StringRecord::new(), row, last };
+        table.header = header.map_err(|error| table.wrong(error))?;
+        Ok(table)
+    }
+}
+
+impl Table<'_> {
+    /// The place of a column, however its name is spelt in capitals.
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|found| found.trim().eq_ignore_ascii_case(name))
+    }
+
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.header.iter().map(str::trim)
+    }
+
+    pub(crate) fn needed(&self, column: &'static str) -> Result<usize, DataFileError> {
+        self.column(column).ok_or_else(|| {
+            let names = self.columns().take(20).map(|name| format!("`{name}`"));
+            let found = names.collect::<Vec<_>>().join(", ");
+            DataFileError::NoColumn { path: self.path.clone(), column, found }
+        })
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<(Position, &StringRecord)>, DataFileError> {
+        match self.rows.read_record(&mut self.row) {
+            Err(error) => Err(self.wrong(error)),
+            Ok(false) if self.is_open() => Err(self.left_open()),
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                self.last = Position::Line(self.row.position().map_or(0, RowPosition::line));
+                Ok(Some((self.last, &self.row)))
+            }
+        }
+    }
+
+    /// Whether the file has ended inside of a quoted field, which no row shows.
+    fn is_open(&self) -> bool {
+        let quotes = self.rows.get_ref();
+        quotes.ended && quotes.count % 2 == 1
+    }
+
+    fn left_open(&self) -> DataFileError {
+        let reason = "a quoted field has no end: the file is cut off, or a quote is not doubled";
+        let (path, place) = (self.path.clone(), self.last);
+        DataFileError::Wrong { path, place, reason: reason.to_owned() }
+    }
+
+    fn wrong(&self, error: csv::Error) -> DataFileError {
+        let line = error.position().map_or(1, RowPosition::line);
+        let mut reason = error.to_string();
+        if let csv::ErrorKind::UnequalLengths { expected_len, len, .. } = error.kind() {
+            if self.is_open() {
+                return self.left_open();
+            }
+            reason = format!("{len} fields where the header has {expected_len}");
+        }
+        if let csv::ErrorKind::Io(error) = error.into_kind() {
+            return at_reading(&self.path, error);
+        }
+        DataFileError::Wrong { path: self.path.clone(), place: Position::Line(line), reason }
+    }
+}
+
+/// Counts quotes: an odd number of them leaves a field open.
+struct Quotes<R> {
+    bytes: R,
+    count: u64,
+    ended: bool,
+}
+
+impl<R: Read> Read for Quotes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.bytes.read(buffer)?;
+        self.count += buffer[..count].iter().map(|byte| u64::from(*byte == b'"')).sum::<u64>();
+        self.ended = count == 0;
+        Ok(count)
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,7 @@
 
 mod collect;
 mod json;
-mod order;
 mod pieces;
-mod table;
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +18,7 @@ use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, name_of};
 use collect::{Collected, Collector, Limits};
 
-pub(crate) use order::Order;
+pub(crate) use collect::Shuffle;
 
 /// Prompts with their lengths, and where they came from.
 #[derive(Debug)]
@@ -35,9 +33,9 @@ pub(crate) struct Dataset {
 pub(crate) struct Item {
     pub(crate) prompt: Prompt,
     pub(crate) input_tokens: u32,
-    /// What the data says of the answer, if anything.
+    /// What the data states about the answer, if anything.
     pub(crate) output_tokens: Option<u32>,
-    /// Of its body alone.
+    /// Fields of its body alone.
     pub(crate) fields: Map<String, Value>,
 }
 
@@ -102,8 +100,8 @@ fn read_within(
             json::read_share_gpt(&mut file, spec.output.as_ref(), &mut collector)?;
         }
         DatasetKind::Jsonl => json::read_lines(&mut file, &mut collector)?,
-        DatasetKind::Csv => table::read(&mut file, &mut collector)?,
-        DatasetKind::Text => table::read_text(&mut file, &mut collector)?,
+        DatasetKind::Csv => json::read_table(&mut file, &mut collector)?,
+        DatasetKind::Text => json::read_text_table(&mut file, &mut collector)?,
         DatasetKind::Directory => return Err(DatasetError::NotAFolder(path.to_path_buf())),
     }
     let Collected { items, dropped, notes } = collector.finish()?;

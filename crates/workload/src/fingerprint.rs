@@ -24,7 +24,7 @@ struct Stimulus<'a> {
     /// What the named files hold, and how it was read, stands for their names.
     files: Vec<(&'a str, &'a str)>,
     tokenizer: Option<&'a str>,
-    /// Whether a server said how it counts, and not one token for a word: the same words of ours
+    /// Whether a server reported how it counts, and not one token for a word: the same words of ours
     /// are then of another length.
     corrected: bool,
 }
@@ -56,7 +56,7 @@ pub fn of_workload(api: Api, workload: &Workload, load: &Load, materials: &Mater
     half(Sha256::new_with_prefix(json))
 }
 
-/// The same file is the same wherever it lies, and whether its kind was typed or told; a part of a
+/// The same file is the same wherever it lies, and whether its kind was typed or detected; a part of a
 /// mix is the same whatever it is called.
 fn forget_names(source: &mut Source) {
     match source {
@@ -80,7 +80,7 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
     let mut hash = Sha256::new_with_prefix(workload.as_bytes());
     hash.update(seed.to_le_bytes());
     hash.update(plan.bounds().requests.unwrap_or(u64::MAX).to_le_bytes());
-    // A plan without an end is told by its beginning.
+    // A plan without an end is identified by its beginning.
     let count = plan.bounds().requests.unwrap_or(1_024).min(RECIPES_MAX);
     for request in (0..count).map_while(|id| plan.request(RequestId(id))) {
         let release = match request.release {
@@ -105,7 +105,7 @@ pub fn of_plan(workload: &str, seed: u64, plan: &dyn Plan) -> String {
     half(hash)
 }
 
-/// A plan that was saved is the same plan, unless somebody changed it. With another warm-up it is
+/// A plan that was saved is the same plan, unless it was changed. With another warm-up it is
 /// what it would have been, had it been asked for with that one.
 pub fn of_saved(saved: &SavedPlan, warm_up: u64) -> Fingerprints {
     let header = &saved.header;

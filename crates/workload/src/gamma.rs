@@ -55,7 +55,7 @@ impl Gamma {
             return 0.0;
         }
         let ln_upper = libm::log(upper);
-        // `1 - upper` would lose what a small `upper` says.
+        // `1 - upper` would lose the digits of a small `upper`.
         self.value(libm::log1p(-upper), ln_upper)
     }
 

@@ -1,82 +1,59 @@
 //! Drawing lengths: by inverting distributions, with functions that are equal on every machine.
 
-mod zipf;
+#[cfg(test)]
+mod tests;
 
 use inferometer_model::spec::{Lengths, TOKENS_MAX};
 
-use crate::stream::Stream;
-
-pub(crate) use zipf::Zipf;
+use crate::plan::Stream;
 
 /// A distribution, ready to be drawn from. A length takes one number from its stream.
 #[derive(Clone, Debug)]
-pub(crate) enum Draw {
-    Fixed(u32),
-    Uniform {
-        low: u32,
-        high: u32,
-    },
-    Normal {
-        mean: f64,
-        deviation: f64,
-    },
-    LogNormal {
-        median: f64,
-        sigma: f64,
-    },
-    Zipf {
-        low: u32,
-        ranks: Zipf,
-    },
-    /// Lengths, each with the weight of all up to and with it.
-    Histogram(Vec<(f64, u32)>),
+pub(crate) struct Draw {
+    lengths: Lengths,
+    /// The ranks of a Zipf distribution.
+    ranks: Option<Zipf>,
+    /// For each bar of a histogram, the weight of all bars up to it.
+    weights: Vec<f64>,
 }
 
 impl Draw {
     pub(crate) fn new(lengths: &Lengths) -> Self {
-        match lengths {
-            Lengths::Fixed(length) => Self::Fixed(*length),
-            Lengths::Around { mean, share } => {
-                let (low, high) = ends_around(*mean, *share);
-                Self::Uniform { low: low.max(1), high: high.max(1) }
-            }
-            Lengths::Uniform { low, high } => Self::Uniform { low: *low, high: *high },
-            Lengths::Normal { mean, deviation } => {
-                Self::Normal { mean: *mean, deviation: *deviation }
-            }
-            Lengths::LogNormal { median, sigma } => {
-                Self::LogNormal { median: *median, sigma: *sigma }
-            }
-            Lengths::Zipf { exponent, low, high } => {
-                Self::Zipf { low: *low, ranks: Zipf::new(high - low + 1, *exponent) }
-            }
-            Lengths::Histogram(bars) => Self::Histogram(
-                bars.iter()
-                    .scan(0.0, |sum, (length, weight)| {
-                        *sum += weight;
-                        Some((*sum, *length))
-                    })
-                    .collect(),
-            ),
+        let (mut ranks, mut weights) = (None, Vec::new());
+        if let Lengths::Zipf { exponent, low, high } = lengths {
+            ranks = Some(Zipf::new(high - low + 1, *exponent));
         }
+        if let Lengths::Histogram(bars) = lengths {
+            for (_, weight) in bars {
+                weights.push(weights.last().copied().unwrap_or_default() + weight);
+            }
+        }
+        Self { lengths: lengths.clone(), ranks, weights }
     }
 
     pub(crate) fn draw(&self, stream: &mut Stream) -> u32 {
-        match self {
-            Self::Fixed(length) => *length,
-            Self::Uniform { low, high } => low + below(high - low + 1, stream),
-            Self::Normal { mean, deviation } => {
+        let uniform =
+            |low: u32, high: u32, stream: &mut Stream| low + below(high - low + 1, stream);
+        match &self.lengths {
+            Lengths::Fixed(length) => *length,
+            Lengths::Around { mean, share } => {
+                let (low, high) = ends_around(*mean, *share);
+                uniform(low.max(1), high.max(1), stream)
+            }
+            Lengths::Uniform { low, high } => uniform(*low, *high, stream),
+            Lengths::Normal { mean, deviation } => {
                 length(mean + deviation * normal_quantile(share(stream)))
             }
-            Self::LogNormal { median, sigma } => {
+            Lengths::LogNormal { median, sigma } => {
                 length(median * libm::exp(sigma * normal_quantile(share(stream))))
             }
-            Self::Zipf { low, ranks } => low + ranks.draw(stream),
-            Self::Histogram(bars) => {
-                let all = bars.last().map_or(0.0, |bar| bar.0);
-                let reached = share(stream) * all;
-                let place = bars.partition_point(|bar| bar.0 <= reached);
-                bars[place.min(bars.len() - 1)].1
+            Lengths::Zipf { low, .. } => {
+                low + self.ranks.as_ref().map_or(0, |ranks| ranks.draw(stream))
+            }
+            Lengths::Histogram(bars) => {
+                let reached = share(stream) * self.weights.last().copied().unwrap_or_default();
+                let place = self.weights.partition_point(|weight| *weight <= reached);
+                bars[place.min(bars.len() - 1)].0
             }
         }
     }
@@ -134,5 +111,60 @@ fn normal_quantile(share: f64) -> f64 {
     quantile
 }
 
-#[cfg(test)]
-mod tests;
+/// Ranks whose weights are summed one by one; those beyond are a smooth tail.
+const RANKS_SUMMED: u32 = 1 << 16;
+
+/// Numbers from zero, the first the most popular.
+#[derive(Clone, Debug)]
+pub(crate) struct Zipf {
+    count: u32,
+    exponent: f64,
+    /// The weight of all ranks up to and with each.
+    summed: Vec<f64>,
+    /// The weight of the ranks beyond.
+    tail: f64,
+}
+
+impl Zipf {
+    pub(crate) fn new(count: u32, exponent: f64) -> Self {
+        let count = count.max(1);
+        let mut sum = 0.0;
+        let summed: Vec<f64> = (1..=count.min(RANKS_SUMMED))
+            .map(|rank| {
+                sum += libm::pow(rank.into(), -exponent);
+                sum
+            })
+            .collect();
+        let tail = if RANKS_SUMMED < count {
+            area(f64::from(count) + 0.5, exponent) - area(f64::from(RANKS_SUMMED) + 0.5, exponent)
+        } else {
+            0.0
+        };
+        Self { count, exponent, summed, tail }
+    }
+
+    pub(crate) fn draw(&self, stream: &mut Stream) -> u32 {
+        let summed = self.summed.last().copied().unwrap_or(1.0);
+        let reached = share(stream) * (summed + self.tail);
+        if self.count <= RANKS_SUMMED || reached < summed {
+            let place = self.summed.partition_point(|sum| *sum <= reached);
+            return u32::try_from(place).unwrap_or(u32::MAX).min(self.count - 1);
+        }
+        let from = area(f64::from(RANKS_SUMMED) + 0.5, self.exponent);
+        let rank = libm::round(end_of_area(from + reached - summed, self.exponent));
+        whole(rank.clamp(f64::from(RANKS_SUMMED) + 1.0, self.count.into())) - 1
+    }
+}
+
+/// The integral of `x^-exponent` from one on. Between the halves around a rank it is the rank's
+/// weight, to nine digits where ranks are no longer summed.
+fn area(end: f64, exponent: f64) -> f64 {
+    let power = 1.0 - exponent;
+    let log = libm::log(end);
+    if power == 0.0 { log } else { libm::expm1(power * log) / power }
+}
+
+fn end_of_area(area: f64, exponent: f64) -> f64 {
+    let power = 1.0 - exponent;
+    libm::exp(if power == 0.0 { area } else { libm::log1p(power * area) / power })
+}

@@ -3,26 +3,23 @@
 
 pub mod arrivals;
 mod counter;
-pub mod curve;
 mod data_file;
 mod dataset;
-pub mod error;
+mod error;
 pub mod fingerprint;
 pub mod gamma;
-pub mod ingredients;
+pub mod inputs;
 mod lengths;
 pub mod plan;
 mod prompts;
 pub mod saved;
-pub mod stream;
 pub mod text;
 pub mod tokenizer;
 mod trace;
-mod turns;
 
 pub use data_file::DataFileError;
 pub use dataset::DatasetError;
 pub use error::WorkloadError;
-pub use ingredients::Ingredients;
+pub use inputs::Inputs;
 pub use plan::{make_plan, make_warm_up};
 pub use trace::TraceError;

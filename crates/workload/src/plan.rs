@@ -1,21 +1,24 @@
-//! The plan that a spec, its ingredients and its seed determine.
+//! The plan that a spec, its inputs and its seed determine.
+
+#[cfg(test)]
+mod tests;
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
 use inferometer_model::plan::{Bounds, Fingerprints};
-use inferometer_model::spec::{Extent, LoadShape, Rate, Source, Think};
+use inferometer_model::spec::{Extent, LoadShape, Rate, Source, TURNS_MAX, Think};
 use inferometer_model::{Content, Moment, Plan, PlannedRequest, Release, RequestId, Segment, Spec};
+use rand_core::Rng;
+use rand_pcg::Pcg64;
+use sha2::{Digest, Sha256};
 
-use crate::arrivals::Schedule;
-use crate::curve::nanos;
+use crate::arrivals::{Schedule, nanos};
 use crate::fingerprint;
-use crate::ingredients::Ingredients;
+use crate::inputs::Inputs;
 use crate::lengths::Draw;
-use crate::prompts::{Place, Prompts};
-use crate::stream::Stream;
-use crate::turns::{Standing, Turns};
+use crate::prompts::{PromptIndex, Prompts};
 
 /// Prompts of a source, released by a schedule or as slots become free. A request's recipe follows
 /// from its id alone, so a plan of any length takes no memory but its schedule's.
@@ -24,7 +27,7 @@ pub(crate) struct WorkloadPlan {
     seed: u64,
     prompts: Arc<dyn Prompts>,
     releases: Releases,
-    conversations: Option<Talk>,
+    conversations: Option<ConversationPlan>,
     bounds: Bounds,
 }
 
@@ -42,20 +45,20 @@ enum Releases {
 
 /// How conversations go on.
 #[derive(Clone, Debug)]
-struct Talk {
+struct ConversationPlan {
     turns: Turns,
     think: Think,
 }
 
 /// Makes the plan, and names it. It is complete before the first byte is sent.
-pub fn make_plan(spec: &Spec, ingredients: &Ingredients) -> (Arc<dyn Plan>, Fingerprints) {
-    if let Some(saved) = ingredients.saved() {
+pub fn make_plan(spec: &Spec, inputs: &Inputs) -> (Arc<dyn Plan>, Fingerprints) {
+    if let Some(saved) = inputs.saved() {
         let fingerprints = fingerprint::of_saved(saved, spec.load.warm_up);
         return (Arc::clone(saved) as Arc<dyn Plan>, fingerprints);
     }
-    let plan = WorkloadPlan::new(spec, ingredients);
+    let plan = WorkloadPlan::new(spec, inputs);
     let workload =
-        fingerprint::of_workload(spec.api, &spec.workload, &spec.load, ingredients.materials());
+        fingerprint::of_workload(spec.api, &spec.workload, &spec.load, inputs.materials());
     let plan_fingerprint = fingerprint::of_plan(&workload, spec.seed, &plan);
     (Arc::new(plan), Fingerprints { workload, plan: plan_fingerprint })
 }
@@ -63,7 +66,7 @@ pub fn make_plan(spec: &Spec, ingredients: &Ingredients) -> (Arc<dyn Plan>, Fing
 /// The plan of the warm-up, when there is one: as many requests, of the same lengths, as fast as
 /// the load's own concurrency allows. Its prompts are its own, so that no cache knows the run's;
 /// but `vllm bench serve` asks its first prompt before a run, and so do those who draw as it does.
-pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Plan>> {
+pub fn make_warm_up(spec: &Spec, inputs: &Inputs) -> Option<Arc<dyn Plan>> {
     let requests = NonZeroU64::new(spec.load.warm_up)?;
     let concurrency = match &spec.load.shape {
         LoadShape::Closed { concurrency, .. } => *concurrency,
@@ -72,7 +75,7 @@ pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Pl
     let extent = Extent::Requests(requests);
     let bounds = Bounds { slots: Some(concurrency), ..bounds_of_closed(extent, None) };
     let releases = Releases::BySlot { think: Think::None, end: Some(requests.get()) };
-    let prompts = ingredients.warm_up(spec);
+    let prompts = inputs.warm_up(spec);
     let plan = WorkloadPlan { seed: spec.seed, prompts, releases, conversations: None, bounds };
     Some(Arc::new(plan))
 }
@@ -81,9 +84,9 @@ pub fn make_warm_up(spec: &Spec, ingredients: &Ingredients) -> Option<Arc<dyn Pl
 const WARM_UP_CONCURRENCY: NonZeroU32 = NonZeroU32::new(8).unwrap();
 
 impl WorkloadPlan {
-    fn new(spec: &Spec, ingredients: &Ingredients) -> Self {
+    fn new(spec: &Spec, inputs: &Inputs) -> Self {
         let talk = match &spec.workload.source {
-            Source::Conversations(talk) => Some(Talk {
+            Source::Conversations(talk) => Some(ConversationPlan {
                 turns: Turns::draw(&Draw::new(&talk.turns), spec.seed),
                 think: talk.think,
             }),
@@ -103,7 +106,7 @@ impl WorkloadPlan {
                     Extent::Requests(requests) | Extent::UntilFirst { requests, .. } => {
                         Some(whole(requests.get(), turns))
                     }
-                    Extent::Whole => ingredients.recorded().map(|moments| moments.len() as u64),
+                    Extent::Whole => inputs.recorded().map(|moments| moments.len() as u64),
                     Extent::Duration(_) | Extent::UntilBoth { .. } => None,
                 };
                 let bounds = match (extent, end) {
@@ -119,7 +122,7 @@ impl WorkloadPlan {
                     Some(turns) => conversations_in(extent, turns),
                     None => extent,
                 };
-                let schedule = match (rate, ingredients.recorded()) {
+                let schedule = match (rate, inputs.recorded()) {
                     (Rate::Recorded(_), Some(moments)) => Schedule::recorded(moments, arriving),
                     _ => Schedule::draw(rate, *arrivals, arriving, spec.seed),
                 };
@@ -127,7 +130,7 @@ impl WorkloadPlan {
                 (Releases::Scheduled(schedule), bounds)
             }
         };
-        let prompts = ingredients.prompts(spec);
+        let prompts = inputs.prompts(spec);
         Self { seed: spec.seed, prompts, releases, conversations: talk, bounds }
     }
 
@@ -142,14 +145,14 @@ impl WorkloadPlan {
         }
     }
 
-    fn standing(&self, id: RequestId) -> Standing {
+    fn standing(&self, id: RequestId) -> TurnPlace {
         match &self.conversations {
-            None => Standing { conversation: id.0, turn: 0, is_last: true },
-            Some(talk) => talk.turns.of(id),
+            None => TurnPlace { conversation: id.0, turn: 0, is_last: true },
+            Some(talk) => talk.turns.turn_at(id),
         }
     }
 
-    fn release(&self, id: RequestId, standing: Standing) -> Option<(Release, Duration)> {
+    fn release(&self, id: RequestId, standing: TurnPlace) -> Option<(Release, Duration)> {
         let first = match &self.releases {
             Releases::Scheduled(schedule) => {
                 let moment = schedule.moment(RequestId(standing.conversation))?;
@@ -243,7 +246,7 @@ impl Plan for WorkloadPlan {
     fn request(&self, id: RequestId) -> Option<PlannedRequest> {
         let standing = self.standing(id);
         let (release, think) = self.release(id, standing)?;
-        let recipe = self.prompts.recipe(Place { id: id.0, turn: standing.turn });
+        let recipe = self.prompts.recipe(PromptIndex { id: id.0, turn: standing.turn });
         Some(PlannedRequest {
             id,
             release,
@@ -271,5 +274,145 @@ impl Plan for WorkloadPlan {
     }
 }
 
+/// The numbers of turns of conversations. They repeat after a cycle; their words do not.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns {
+    /// The first request of each conversation of a cycle, and the cycle's length at the end.
+    firsts: Vec<u64>,
+}
+
+/// The place of a request in its conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnPlace {
+    /// The conversation, from zero.
+    pub(crate) conversation: u64,
+    pub(crate) turn: u16,
+    pub(crate) is_last: bool,
+}
+
+const CYCLE: u64 = 1 << 16;
+
+impl Turns {
+    pub(crate) fn draw(turns: &Draw, seed: u64) -> Self {
+        let mut firsts = vec![0];
+        let mut next = 0_u64;
+        for conversation in 0..CYCLE {
+            let turns = turns.draw(&mut Stream::new(seed, "turns", conversation));
+            // The tails of distributions reach beyond any bound.
+            next += u64::from(turns.clamp(1, TURNS_MAX));
+            firsts.push(next);
+        }
+        Self { firsts }
+    }
+
+    fn cycle(&self) -> u64 {
+        self.firsts.last().copied().unwrap_or(1)
+    }
+
+    pub(crate) fn turn_at(&self, id: RequestId) -> TurnPlace {
+        let (cycles, within) = (id.0 / self.cycle(), id.0 % self.cycle());
+        let place = self.firsts.partition_point(|first| *first <= within) - 1;
+        let turn = u16::try_from(within - self.firsts[place]).unwrap_or(u16::MAX);
+        let is_last = self.firsts.get(place + 1) == Some(&(within + 1));
+        TurnPlace { conversation: cycles * CYCLE + place as u64, turn, is_last }
+    }
+
+    /// How many requests so many conversations have.
+    pub(crate) fn requests_of(&self, conversations: u64) -> u64 {
+        let place = usize::try_from(conversations % CYCLE).unwrap_or(0);
+        conversations / CYCLE * self.cycle() + self.firsts[place]
+    }
+
+    /// How many whole conversations it takes to have at least so many requests.
+    pub(crate) fn conversations_for(&self, requests: u64) -> u64 {
+        match requests.checked_sub(1) {
+            None => 0,
+            Some(last) => self.turn_at(RequestId(last)).conversation + 1,
+        }
+    }
+}
+
+/// A generator fixed by name (PCG XSL 128/64), seeded from the run's seed, a name and an index.
+#[derive(Clone, Debug)]
+pub struct Stream(Pcg64);
+
+impl Stream {
+    pub fn new(seed: u64, name: &str, index: u64) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(seed.to_le_bytes());
+        hash.update((name.len() as u64).to_le_bytes());
+        hash.update(name.as_bytes());
+        hash.update(index.to_le_bytes());
+        let digest: [u8; 32] = hash.finalize().into();
+        let (state, stream) = digest.split_at(16);
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |n, byte| n << 8 | u128::from(*byte));
+        Self(Pcg64::new(number(state), number(stream)))
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in (0, 1]: never zero, so its logarithm is finite.
+    pub fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        ((self.bits() >> 11) + 1) as f64 * STEP
+    }
+
+    /// Exponential with mean one, by inverting its distribution with a logarithm that is the same
+    /// on every machine.
+    pub fn exponential(&mut self) -> f64 {
+        -libm::log(self.unit())
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod turns_tests {
+    use super::*;
+    use inferometer_model::spec::Lengths;
+
+    #[test]
+    fn requests_fall_into_conversations_in_order() {
+        let turns = Turns::draw(&Draw::new(&Lengths::Fixed(3)), 1);
+        let standing = |id| {
+            let standing = turns.turn_at(RequestId(id));
+            (standing.conversation, standing.turn)
+        };
+        assert_eq!(
+            (0..7).map(standing).collect::<Vec<_>>(),
+            [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)]
+        );
+        assert_eq!(standing(3 * CYCLE + 4), (CYCLE + 1, 1));
+        assert_eq!(turns.requests_of(4), 12);
+        assert_eq!(turns.requests_of(CYCLE + 2), 3 * CYCLE + 6);
+        assert_eq!([0, 1, 3, 4].map(|requests| turns.conversations_for(requests)), [0, 1, 1, 2]);
+    }
+}
+
+#[cfg(test)]
+mod stream_tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_fixed_by_its_seed_name_and_index() {
+        let first = |seed, name, index| Stream::new(seed, name, index).bits();
+        // Golden, and equal to what an independent program computes from the definition of the
+        // generator: a change here changes every plan ever published.
+        assert_eq!(first(1, "arrivals", 0), 4_288_365_394_821_115_512);
+        assert_ne!(first(1, "arrivals", 0), first(2, "arrivals", 0));
+        assert_ne!(first(1, "arrivals", 0), first(1, "prompts", 0));
+        assert_ne!(first(1, "arrivals", 0), first(1, "arrivals", 1));
+    }
+
+    #[test]
+    fn exponential_draws_have_mean_and_deviation_one() {
+        let mut stream = Stream::new(7, "test", 0);
+        let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential()).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance =
+            draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / draws.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01, "mean {mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "coefficient of variation");
+    }
+}

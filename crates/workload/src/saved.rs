@@ -1,28 +1,27 @@
 //! A plan in a file: one JSON document to a line, first what it is, then its requests with their
 //! words. It can be read, changed and played again.
 
-mod header;
-mod line;
-mod lines;
-mod sequence;
-mod write;
-
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use inferometer_model::plan::Bounds;
-use inferometer_model::{Content, Plan, PlannedRequest, RequestId};
+use inferometer_model::endpoint::Api;
+use inferometer_model::observations::Materials;
+use inferometer_model::plan::{Bounds, Fingerprints};
+use inferometer_model::spec::{Extent, Load, LoadShape, SavedSpec, Source, TOKENS_MAX, Workload};
+use inferometer_model::{
+    Content, Message, Moment, Plan, PlannedRequest, Prompt, Release, RequestId, Spec,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::fingerprint::half;
-use crate::prompts::{Place, Prompts, Recipe};
-pub use header::{Header, SCHEMA};
-use line::{Last, Line};
-use lines::{LINE_BYTES_MAX, Lines};
-use sequence::Sequence;
-pub use write::{print, save};
+use crate::data_file::reason_of;
+use crate::fingerprint::{half, nanos};
+use crate::prompts::{PromptIndex, Prompts, Recipe};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SavedPlanError {
@@ -68,9 +67,9 @@ fn header_of<R: std::io::BufRead>(lines: &mut Lines<R>) -> Result<Header, SavedP
 pub struct SavedPlan {
     file: Mutex<File>,
     entries: Vec<Entry>,
-    /// Of all lines but the last.
+    /// Hash of all lines but the last.
     pub(crate) sha256: String,
-    /// Whether somebody changed them after they were saved.
+    /// Whether they were changed after they were saved.
     pub(crate) is_changed: bool,
     pub(crate) header: Header,
 }
@@ -94,7 +93,7 @@ impl SavedPlan {
         let mut lines = Lines::new(path, bytes, LINE_BYTES_MAX);
         let header = header_of(&mut lines)?;
         let mut hash = Sha256::new_with_prefix(&lines.line);
-        let mut sequence = Sequence::of(&header);
+        let mut sequence = Sequence::new(&header);
         let mut entries = Vec::new();
         let end = loop {
             if !lines.advance()? {
@@ -117,7 +116,7 @@ impl SavedPlan {
             entries.push(Entry { request, offset, bytes });
         };
         if lines.advance()? {
-            return Err(lines.wrong("it stands after the end of the plan".to_owned()));
+            return Err(lines.wrong("it comes after the end of the plan".to_owned()));
         }
         drop(lines);
         let requests = entries.len() as u64;
@@ -152,8 +151,8 @@ fn check_whole(
     let wrong = |line, reason| SavedPlanError::Line { path: path.to_owned(), line, reason };
     sequence.finish().map_err(|reason| wrong(requests + 1, reason))?;
     if header.bounds.requests != Some(requests) {
-        let said = header.bounds.requests.map_or("null".to_owned(), |said| said.to_string());
-        let reason = format!("`bounds.requests` is {said}, and {requests} requests follow");
+        let stated = header.bounds.requests.map_or("null".to_owned(), |stated| stated.to_string());
+        let reason = format!("`bounds.requests` is {stated}, and {requests} requests follow");
         return Err(wrong(1, reason));
     }
     Ok(())
@@ -176,7 +175,7 @@ impl Plan for SavedPlan {
 
 /// A warm-up is as long as the saved requests.
 impl Prompts for SavedPlan {
-    fn recipe(&self, place: Place) -> Recipe {
+    fn recipe(&self, place: PromptIndex) -> Recipe {
         let number = place.id % (self.entries.len() as u64).max(1);
         let request = self.request(RequestId(number));
         request.map_or_else(Recipe::default, |request| Recipe {
@@ -190,5 +189,500 @@ impl Prompts for SavedPlan {
 
     fn content(&self, request: &PlannedRequest) -> Content {
         Plan::content(self, request)
+    }
+}
+
+pub const SCHEMA: &str = "inferometer.plan/1";
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub schema: String,
+    pub api: Api,
+    pub workload: Workload,
+    pub load: Load,
+    pub seed: u64,
+    pub bounds: Bounds,
+    pub fingerprints: Fingerprints,
+    pub materials: Materials,
+}
+
+impl Header {
+    /// What was asked when the plan was saved.
+    pub fn spec(&self) -> SavedSpec {
+        SavedSpec {
+            api: self.api,
+            workload: self.workload.clone(),
+            load: self.load.clone(),
+            seed: self.seed,
+        }
+    }
+
+    fn read(line: &[u8]) -> Result<Self, String> {
+        let named: Value = serde_json::from_slice(line)
+            .map_err(|error| format!("not the JSON of a saved plan ({})", reason_of(&error)))?;
+        if named["schema"] != SCHEMA {
+            return Err(format!("its schema is {}, and this reads `{SCHEMA}`", named["schema"]));
+        }
+        let header: Self = serde_json::from_value(named).map_err(|error| error.to_string())?;
+        header.load.check().map_err(|error| error.to_string())?;
+        header.check_bounds()?;
+        Ok(header)
+    }
+
+    /// Bounds follow from the load; a file that contradicts itself is refused.
+    fn check_bounds(&self) -> Result<(), String> {
+        let slots = match &self.load.shape {
+            LoadShape::Closed { concurrency, .. } => Some(*concurrency),
+            LoadShape::Open { cap, .. } => *cap,
+        };
+        if self.bounds.slots != slots {
+            let written = |slots: Option<_>| slots.map_or("null".to_owned(), |s| format!("{s}"));
+            return Err(format!(
+                "`bounds.slots` is {}, and `load.shape` makes it {}",
+                written(self.bounds.slots),
+                written(slots)
+            ));
+        }
+        let Bounds { release_before, requests_min, .. } = self.bounds;
+        let (ends_in_time, least) = match self.load.extent {
+            Extent::Whole | Extent::Requests(_) => (release_before.is_none(), 0..=0),
+            Extent::Duration(duration) | Extent::UntilFirst { duration, .. } => {
+                (release_before == Some(Moment::ZERO + duration), 0..=0)
+            }
+            // A schedule may reach beyond the time, and whole conversations beyond the number.
+            Extent::UntilBoth { requests, duration } => (
+                release_before.is_some_and(|end| Moment::ZERO + duration <= end),
+                requests.get()..=u64::MAX,
+            ),
+        };
+        if !ends_in_time {
+            return Err("`bounds.release_before` does not fit `load.extent`".to_owned());
+        }
+        if !least.contains(&requests_min) {
+            return Err("`bounds.requests_min` does not fit `load.extent`".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A request: its recipe, and its words.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: u64,
+    release: When,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    think_ns: u64,
+    #[serde(default)]
+    prompt_seed: u64,
+    input_tokens: u32,
+    output_tokens: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    item: u32,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    part: u16,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turn: u16,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    messages: Option<Vec<Message>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    body: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+}
+
+/// The last line: a file without it was cut short, and one that it does not fit was changed.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Last {
+    end: End,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    requests: u64,
+    /// Half of the SHA-256 of all lines before it.
+    sha256: String,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum When {
+    AtNs(u64),
+    SlotFree,
+    /// After the answer to the request before it.
+    AfterNs(u64),
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
+impl Line {
+    fn new(request: &PlannedRequest, content: Content) -> Self {
+        let release = match request.release {
+            Release::At(moment) => When::AtNs(moment.as_nanos()),
+            Release::WhenSlotFree => When::SlotFree,
+            Release::After { think, .. } => When::AfterNs(nanos(think)),
+        };
+        let (prompt, messages) = match content.prompt {
+            Prompt::Text(text) => (Some(text), None),
+            Prompt::Messages(messages) => (None, Some(messages)),
+        };
+        Self {
+            id: request.id.0,
+            release,
+            think_ns: nanos(request.think),
+            prompt_seed: request.prompt_seed,
+            input_tokens: request.input_tokens,
+            output_tokens: request.output_tokens,
+            item: request.item,
+            part: request.part,
+            turn: request.turn,
+            continues: request.continues,
+            prompt,
+            messages,
+            images: content.images,
+            body: content.fields,
+            model: content.model,
+        }
+    }
+
+    fn read(line: &[u8]) -> Result<Self, String> {
+        let line: Self = serde_json::from_slice(line).map_err(|error| reason_of(&error))?;
+        if line.prompt.is_some() == line.messages.is_some() {
+            return Err("a request has either `prompt` or `messages`".to_owned());
+        }
+        Ok(line)
+    }
+
+    fn request(&self) -> PlannedRequest {
+        let release = match self.release {
+            When::AtNs(ns) => Release::At(Moment::from_nanos(ns)),
+            When::SlotFree => Release::WhenSlotFree,
+            When::AfterNs(ns) => Release::After {
+                previous: RequestId(self.id.saturating_sub(1)),
+                think: Duration::from_nanos(ns),
+            },
+        };
+        PlannedRequest {
+            id: RequestId(self.id),
+            release,
+            think: Duration::from_nanos(self.think_ns),
+            prompt_seed: self.prompt_seed,
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            item: self.item,
+            part: self.part,
+            turn: self.turn,
+            continues: self.continues,
+        }
+    }
+
+    fn content(self) -> Content {
+        let prompt = match self.messages {
+            Some(messages) => Prompt::Messages(messages),
+            None => Prompt::Text(self.prompt.unwrap_or_default()),
+        };
+        Content { prompt, images: self.images, fields: self.body, model: self.model }
+    }
+}
+
+const LINE_BYTES_MAX: u64 = 256 << 20;
+
+struct Lines<R> {
+    path: PathBuf,
+    bytes: R,
+    bound: u64,
+    /// From one; zero before the first.
+    number: u64,
+    /// Where the line begins.
+    offset: u64,
+    /// With its end.
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    fn new(path: &Path, bytes: R, bound: u64) -> Self {
+        Self { path: path.to_owned(), bytes, bound, number: 0, offset: 0, line: Vec::new() }
+    }
+
+    /// Whether there is another line.
+    fn advance(&mut self) -> Result<bool, SavedPlanError> {
+        self.offset += self.line.len() as u64;
+        self.line.clear();
+        let mut within = Read::by_ref(&mut self.bytes).take(self.bound.saturating_add(1));
+        let count = within
+            .read_until(b'\n', &mut self.line)
+            .map_err(|error| SavedPlanError::Unreadable { path: self.path.clone(), error })?;
+        if count == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        if self.bound < count as u64 {
+            return Err(self.wrong(format!("the line is longer than {} bytes", self.bound)));
+        }
+        Ok(true)
+    }
+
+    /// What is wrong with this line.
+    fn wrong(&self, reason: String) -> SavedPlanError {
+        SavedPlanError::Line { path: self.path.clone(), line: self.number.max(1), reason }
+    }
+}
+
+const TOKENS: RangeInclusive<u32> = 1..=TOKENS_MAX;
+
+/// Checks requests one after the other.
+#[derive(Debug)]
+struct Sequence {
+    is_open_loop: bool,
+    /// `None` where the header cannot tell.
+    parts: Option<usize>,
+    before: Option<PlannedRequest>,
+    /// When the last request left that did not wait for an answer.
+    latest: Moment,
+}
+
+impl Sequence {
+    fn new(header: &Header) -> Self {
+        let parts = match &header.workload.source {
+            Source::Mix(parts) => Some(parts.len()),
+            // A plan that was played and saved again.
+            Source::Saved { .. } => None,
+            Source::Synthetic(_)
+            | Source::VllmRandom(_)
+            | Source::Dataset(_)
+            | Source::Fixed(_)
+            | Source::Trace(_)
+            | Source::Conversations(_) => Some(1),
+        };
+        let is_open_loop = matches!(header.load.shape, LoadShape::Open { .. });
+        Self { is_open_loop, parts, before: None, latest: Moment::ZERO }
+    }
+
+    fn take(&mut self, request: &PlannedRequest) -> Result<(), String> {
+        let expected = self.before.map_or(0, |before| before.id.0 + 1);
+        if request.id.0 != expected {
+            return Err(format!("request {} is in the place of request {expected}", request.id));
+        }
+        self.check_turn(request)?;
+        self.check_release(request)?;
+        let lengths =
+            [("input_tokens", request.input_tokens), ("output_tokens", request.output_tokens)];
+        if let Some((name, length)) = lengths.iter().find(|(_, length)| !TOKENS.contains(length)) {
+            return Err(format!("{name} is {length} and must be from 1 to {TOKENS_MAX}"));
+        }
+        if let Some(parts) = self.parts
+            && parts <= usize::from(request.part)
+        {
+            return Err(format!(
+                "part {} is not there: the workload has {parts}, counted from 0",
+                request.part
+            ));
+        }
+        self.before = Some(*request);
+        Ok(())
+    }
+
+    /// A conversation that goes on must find its next turn.
+    fn finish(&self) -> Result<(), String> {
+        if self.before.is_some_and(|before| before.continues) {
+            return Err("it continues, but no request follows it".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_turn(&self, request: &PlannedRequest) -> Result<(), String> {
+        let follows = matches!(request.release, Release::After { .. });
+        let goes_on = self.before.filter(|before| before.continues);
+        let expected = match (goes_on, follows) {
+            (None, true) => {
+                return Err(
+                    "it follows an answer, but the request before it does not continue".to_owned()
+                );
+            }
+            (Some(_), false) => {
+                return Err(
+                    "the request before it continues, so it must follow that answer (`after_ns`)"
+                        .to_owned(),
+                );
+            }
+            (None, false) => 0,
+            (Some(before), true) => u32::from(before.turn) + 1,
+        };
+        if u32::from(request.turn) != expected {
+            return Err(format!("it is turn {} where turn {expected} belongs", request.turn));
+        }
+        Ok(())
+    }
+
+    fn check_release(&mut self, request: &PlannedRequest) -> Result<(), String> {
+        match request.release {
+            Release::At(_) if !self.is_open_loop => {
+                Err("it leaves at a moment, and the load is a closed loop".to_owned())
+            }
+            Release::WhenSlotFree if self.is_open_loop => {
+                Err("it waits for a free slot, and the load is an open loop".to_owned())
+            }
+            Release::At(moment) if moment < self.latest => {
+                Err("it leaves before a request above it; moments must not decrease".to_owned())
+            }
+            Release::At(moment) => {
+                self.latest = moment;
+                Ok(())
+            }
+            Release::WhenSlotFree | Release::After { .. } => Ok(()),
+        }
+    }
+}
+
+/// Writes a plan into a file.
+pub fn save(
+    path: &Path,
+    spec: &Spec,
+    materials: &Materials,
+    fingerprints: &Fingerprints,
+    plan: &dyn Plan,
+) -> Result<(), SavedPlanError> {
+    let header = header(spec, materials, fingerprints, plan)?;
+    // Under another name first: a plan that is cut short must not look like a plan.
+    let unfinished = path.with_added_extension(format!("{}.incomplete", std::process::id()));
+    let written = write_file(&unfinished, &header, plan)
+        .and_then(|()| std::fs::rename(&unfinished, path).map_err(Unwritten::Unwritable));
+    written.map_err(|error| {
+        // The first error is the one to tell.
+        let _ = std::fs::remove_file(&unfinished);
+        error.told_of(path)
+    })
+}
+
+/// Writes a plan, request by request, to where its lines are read at once.
+pub fn print(
+    out: impl Write,
+    spec: &Spec,
+    materials: &Materials,
+    fingerprints: &Fingerprints,
+    plan: &dyn Plan,
+) -> Result<(), SavedPlanError> {
+    let header = header(spec, materials, fingerprints, plan)?;
+    let mut out = BufWriter::with_capacity(1 << 20, out);
+    write_lines(&mut out, &header, plan)
+        .and_then(|()| out.flush().map_err(Unwritten::Unwritable))
+        .map_err(|error| error.told_of(Path::new("standard output")))
+}
+
+fn header(
+    spec: &Spec,
+    materials: &Materials,
+    fingerprints: &Fingerprints,
+    plan: &dyn Plan,
+) -> Result<Header, SavedPlanError> {
+    match plan.bounds().requests {
+        None => return Err(SavedPlanError::Endless),
+        Some(0) => return Err(SavedPlanError::NothingToSave),
+        Some(_) => {}
+    }
+    Ok(Header {
+        schema: SCHEMA.to_owned(),
+        api: spec.api,
+        workload: spec.workload.clone(),
+        load: spec.load.clone(),
+        seed: spec.seed,
+        bounds: plan.bounds(),
+        fingerprints: fingerprints.clone(),
+        materials: materials.clone(),
+    })
+}
+
+enum Unwritten {
+    Unwritable(io::Error),
+    Unplayable(RequestId, String),
+}
+
+impl Unwritten {
+    fn told_of(self, path: &Path) -> SavedPlanError {
+        match self {
+            Self::Unwritable(error) => SavedPlanError::Unwritable { path: path.to_owned(), error },
+            Self::Unplayable(id, reason) => SavedPlanError::Unplayable { id, reason },
+        }
+    }
+}
+
+impl From<io::Error> for Unwritten {
+    fn from(error: io::Error) -> Self {
+        Self::Unwritable(error)
+    }
+}
+
+fn write_file(path: &Path, header: &Header, plan: &dyn Plan) -> Result<(), Unwritten> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    write_lines(&mut file, header, plan)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    Ok(())
+}
+
+/// Request by request: a plan's length does not matter to the memory. What would be refused when
+/// it is read is not written either.
+fn write_lines(out: impl Write, header: &Header, plan: &dyn Plan) -> Result<(), Unwritten> {
+    let mut file = Hashed { out, hash: Sha256::new() };
+    file.write_line(header)?;
+    let mut sequence = Sequence::new(header);
+    let mut written = 0;
+    let requests = header.bounds.requests.unwrap_or(0);
+    for request in (0..requests).map_while(|id| plan.request(RequestId(id))) {
+        let checked = sequence.take(&request);
+        checked.map_err(|reason| Unwritten::Unplayable(request.id, reason))?;
+        file.write_line(&Line::new(&request, plan.content(&request)))?;
+        written += 1;
+    }
+    let end = End { requests: written, sha256: half(file.hash.clone()) };
+    file.write_line(&Last { end })?;
+    Ok(())
+}
+
+struct Hashed<W> {
+    out: W,
+    hash: Sha256,
+}
+
+impl<W: Write> Hashed<W> {
+    fn write_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(value)?;
+        line.push(b'\n');
+        self.hash.update(&line);
+        self.out.write_all(&line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_does_not_fill_memory() {
+        let endless = std::io::BufReader::new(std::io::repeat(b'x'));
+        let mut lines = Lines::new(Path::new("p"), endless, 1_000);
+        let refused = lines.advance().unwrap_err().to_string();
+        assert_eq!(refused, "p, line 1: the line is longer than 1000 bytes");
+        assert_eq!(lines.line.len(), 1_001);
+    }
+
+    #[test]
+    fn lines_know_where_they_begin() {
+        let mut lines = Lines::new(Path::new("p"), &b"ab\nc\nd"[..], 3);
+        let mut found = Vec::new();
+        while lines.advance().unwrap() {
+            found.push((lines.number, lines.offset, lines.line.clone()));
+        }
+        let expected = [(1, 0, &b"ab\n"[..]), (2, 3, b"c\n"), (3, 5, b"d")];
+        assert_eq!(found, expected.map(|(number, at, line)| (number, at, line.to_vec())));
     }
 }

@@ -2,23 +2,23 @@
 
 #[cfg(feature = "hub")]
 mod download;
-mod place;
-mod template;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use inferometer_model::Message;
 use inferometer_model::observations::TokenizerFacts;
 use inferometer_model::tokens::TokenCounter;
+use inferometer_model::{Message, Secret};
+use minijinja::{Environment, Error, ErrorKind, context};
+use serde::Deserialize as _;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::data_file::hex;
-pub use place::Hub;
-use template::ChatTemplate;
-pub use template::TemplateError;
 
 /// A tokenizer, and the chat template beside it when there is one.
 pub struct Tokenizer {
@@ -31,7 +31,7 @@ pub struct Tokenizer {
 
 /// What of the files beside a tokenizer is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Besides {
+pub struct TokenizerParts {
     pub template: bool,
     pub special_names: bool,
 }
@@ -72,7 +72,7 @@ impl Tokenizer {
     /// Finds it by a file's or a directory's path, or by a model's name: in the hub's cache, else
     /// on the hub.
     pub fn open(name: &str) -> Result<Self, TokenizerError> {
-        Self::open_with(name, &Hub::of_environment())
+        Self::open_with(name, &Hub::from_environment())
     }
 
     pub fn open_with(name: &str, hub: &Hub) -> Result<Self, TokenizerError> {
@@ -83,7 +83,7 @@ impl Tokenizer {
         let bytes = std::fs::read(path)
             .map_err(|source| TokenizerError::Unreadable { path: path.to_owned(), source })?;
         let refuse = |reason| TokenizerError::NotATokenizer { path: path.to_owned(), reason };
-        let mut found = Self::of(place::known_name(name), &bytes).map_err(refuse)?;
+        let mut found = Self::parse(known_name(name), &bytes).map_err(refuse)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         let config = read_config(directory)?;
         found.special_names = special_names(&config, directory)?;
@@ -94,7 +94,7 @@ impl Tokenizer {
     /// A tokenizer that is in no file: one that was made by a program.
     pub fn from_bytes(name: &str, json: &[u8]) -> Result<Self, TokenizerError> {
         let refuse = |reason| TokenizerError::NotATokenizer { path: name.into(), reason };
-        Self::of(name.to_owned(), json).map_err(refuse)
+        Self::parse(name.to_owned(), json).map_err(refuse)
     }
 
     /// Sets the chat template, in the form that models are published with.
@@ -104,7 +104,7 @@ impl Tokenizer {
         self
     }
 
-    fn of(name: String, json: &[u8]) -> Result<Self, String> {
+    fn parse(name: String, json: &[u8]) -> Result<Self, String> {
         let mut inner =
             tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
         // Cut or padded to a model's size, a text would be miscounted.
@@ -126,7 +126,7 @@ impl Tokenizer {
     }
 
     /// With what prompts are made or counted by besides: the hash is then of that as well.
-    pub fn facts_with(&self, besides: Besides) -> TokenizerFacts {
+    pub fn facts_with(&self, besides: TokenizerParts) -> TokenizerFacts {
         let mut parts = Vec::new();
         if let (true, Some(template)) = (besides.template, &self.template) {
             parts.extend(template.parts());
@@ -270,5 +270,258 @@ fn token_text(token: &Value) -> Option<&str> {
     token.as_str().or_else(|| token.get("content")?.as_str())
 }
 
-#[cfg(test)]
-mod tests;
+const FILE: &str = "tokenizer.json";
+
+/// The hub and its cache, as the environment sets them up for every program that uses it.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    pub cache: PathBuf,
+    pub endpoint: String,
+    /// Sent to the endpoint only.
+    pub token: Option<Secret>,
+    pub offline: bool,
+}
+
+impl Hub {
+    pub fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// By the variables that the hub's own client reads.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let folder = |name: &str| variable(name).map(PathBuf::from);
+        let cache = folder("HF_HUB_CACHE")
+            .or_else(|| Some(folder("HF_HOME")?.join("hub")))
+            .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("huggingface/hub")))
+            .or_else(|| Some(folder("HOME")?.join(".cache/huggingface/hub")))
+            .unwrap_or_else(|| PathBuf::from(".cache/huggingface/hub"));
+        let endpoint =
+            variable("HF_ENDPOINT").unwrap_or_else(|| "https://huggingface.co".to_owned());
+        let offline = variable("HF_HUB_OFFLINE").is_some_and(|value| {
+            ["1", "true", "yes", "on"].contains(&value.to_ascii_lowercase().as_str())
+        });
+        Self {
+            cache,
+            endpoint: endpoint.trim_end_matches('/').to_owned(),
+            token: variable("HF_TOKEN").map(Secret::new),
+            offline,
+        }
+    }
+
+    /// The path of the tokenizer.json that a name stands for.
+    fn find(&self, name: &str) -> Result<PathBuf, TokenizerError> {
+        let path = Path::new(name);
+        if path.is_file() {
+            return Ok(path.to_owned());
+        }
+        if path.is_dir() {
+            let file = path.join(FILE);
+            return if file.is_file() {
+                Ok(file)
+            } else {
+                Err(TokenizerError::NoneInDirectory { directory: path.to_owned() })
+            };
+        }
+        if !is_hub_name(name) {
+            return Err(TokenizerError::NoSuchPath { name: name.to_owned() });
+        }
+        match self.cached(name) {
+            Some(file) => Ok(file),
+            None => self.fetch(name),
+        }
+    }
+
+    fn cached(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.folder(name);
+        let revision = std::fs::read_to_string(folder.join("refs/main")).ok()?;
+        let file = folder.join("snapshots").join(revision.trim()).join(FILE);
+        file.is_file().then_some(file)
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.cache.join(format!("models--{}", name.replace('/', "--")))
+    }
+
+    fn fetch(&self, name: &str) -> Result<PathBuf, TokenizerError> {
+        let refuse = |why| {
+            Err(TokenizerError::NotCached { name: name.to_owned(), cache: self.cache.clone(), why })
+        };
+        if self.offline {
+            return refuse("HF_HUB_OFFLINE forbids to download it");
+        }
+        #[cfg(feature = "hub")]
+        return self.download(name);
+        #[cfg(not(feature = "hub"))]
+        refuse("this program was built without downloads from the hub")
+    }
+}
+
+/// What results call a tokenizer: a name on the hub whole, and of a path the model's directory, or
+/// the file where it has a name of its own. Results travel, and folders tell too much.
+fn known_name(name: &str) -> String {
+    let path = Path::new(name);
+    let whole = path.canonicalize().ok();
+    let Some(whole) = whole.filter(|_| path.is_file() || path.is_dir()) else {
+        return name.to_owned();
+    };
+    // A link's own name is the one that was meant.
+    let file = path.file_name().or(whole.file_name());
+    let folder = || path.parent().and_then(Path::file_name).or(whole.parent()?.file_name());
+    let file = if file.is_some_and(|file| file == FILE) { folder().or(file) } else { file };
+    file.map_or_else(|| FILE.to_owned(), |file| file.to_string_lossy().into_owned())
+}
+
+/// `model` or `owner/model`, of the characters that the hub allows.
+fn is_hub_name(name: &str) -> bool {
+    let is_part = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            && !part.contains("..")
+    };
+    name.split('/').count() <= 2 && name.split('/').all(is_part)
+}
+
+/// A template and the names of tokens that it may write.
+#[derive(Debug)]
+struct ChatTemplate {
+    source: String,
+    environment: Environment<'static>,
+    /// `bos_token` and others, each with its text.
+    tokens: Value,
+    /// Why the template cannot be used, when it cannot even be read.
+    broken: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    #[error(
+        "the model's chat template cannot be used ({0}); count the prompt alone, without the \
+         template"
+    )]
+    Broken(String),
+    #[error(
+        "the model's chat template writes today's date, so prompts of equal length tomorrow would \
+         differ; count the prompt alone, without the template"
+    )]
+    Dated,
+}
+
+/// What a template writes, as far as a prompt can be long.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if OUTPUT_BYTES_MAX - self.0.len() < bytes.len() {
+            return Err(io::Error::other(format!(
+                "it writes longer than {OUTPUT_BYTES_MAX} bytes"
+            )));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const NAME: &str = "chat";
+/// Steps of a template: far more than long chats take, and over within a second or so.
+const FUEL: u64 = 20_000_000;
+const OUTPUT_BYTES_MAX: usize = 256 << 20;
+/// Left out on purpose, so that a text is the same tomorrow: templates that ask whether it is there
+/// have a date of their own.
+const TODAY: &str = "strftime_now";
+
+impl ChatTemplate {
+    /// From the files beside a tokenizer, in the order in which the models' own library looks.
+    fn read(directory: &Path, config: &Value) -> Result<Option<Self>, TokenizerError> {
+        if let Some(source) = read_optional(&directory.join("chat_template.jinja"))? {
+            return Ok(Some(Self::new(source, config)));
+        }
+        let file = read_json(&directory.join("chat_template.json"))?;
+        let inside = file.as_ref().and_then(source_in).or_else(|| source_in(config));
+        Ok(inside.map(|source| Self::new(source, config)))
+    }
+
+    fn new(source: String, config: &Value) -> Self {
+        let mut environment = Environment::new();
+        // As the models' own library sets Jinja up.
+        let whitespace = environment.syntax().to_builder();
+        let built = { whitespace }.trim_blocks(true).lstrip_blocks(true).build();
+        let unsettled = built.map(|syntax| environment.set_syntax(syntax)).err();
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
+            Err(Error::new(ErrorKind::InvalidOperation, message))
+        });
+        environment.set_fuel(Some(FUEL));
+        let unread = environment.add_template_owned(NAME, source.clone()).err();
+        let broken = unsettled.or(unread).map(|error| error.to_string());
+        let is_token = |name: &str| name.ends_with("_token");
+        let tokens = config.as_object().into_iter().flatten();
+        let tokens = tokens
+            .filter(|(name, _)| is_token(name))
+            .filter_map(|(name, token)| Some((name.clone(), token_text(token)?.into())))
+            .collect();
+        Self { source, environment, tokens: Value::Object(tokens), broken }
+    }
+
+    /// All that what it writes depends on.
+    fn parts(&self) -> [(&'static str, String); 2] {
+        [("template", self.source.clone()), ("tokens", self.tokens.to_string())]
+    }
+
+    fn render(
+        &self,
+        messages: &[Message],
+        add_generation_prompt: bool,
+    ) -> Result<String, TemplateError> {
+        if let Some(reason) = &self.broken {
+            return Err(TemplateError::Broken(reason.clone()));
+        }
+        let tokens = as_seen(&self.tokens)?;
+        let messages: Vec<Value> =
+            messages.iter().map(|message| Value::Object(message.0.clone())).collect();
+        let messages = as_seen(&Value::Array(messages))?;
+        self.environment
+            .get_template(NAME)
+            .and_then(|template| {
+                // What is not given must be nothing rather than unknown, as templates ask for it.
+                let (tools, documents) = ((), ());
+                let given = context! { messages, add_generation_prompt, tools, documents };
+                let mut bounded = Bounded(Vec::new());
+                template.render_captured_to(context! { ..given, ..tokens }, &mut bounded)?;
+                let text = String::from_utf8(bounded.0);
+                text.map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
+            })
+            .map_err(|error| {
+                let detail = error.detail().unwrap_or_default();
+                if error.kind() == ErrorKind::UnknownFunction && detail.contains(TODAY) {
+                    TemplateError::Dated
+                } else {
+                    let why = std::error::Error::source(&error).map(|why| format!(": {why}"));
+                    TemplateError::Broken(format!("{error}{}", why.unwrap_or_default()))
+                }
+            })
+    }
+}
+
+/// JSON in the template's own words.
+fn as_seen(json: &Value) -> Result<minijinja::Value, TemplateError> {
+    minijinja::Value::deserialize(json).map_err(|error| TemplateError::Broken(error.to_string()))
+}
+
+/// A template by itself, or the one named `default` of several.
+fn source_in(config: &Value) -> Option<String> {
+    match config.get("chat_template")? {
+        Value::String(source) => Some(source.clone()),
+        Value::Array(named) => named
+            .iter()
+            .find(|one| one.get("name").and_then(Value::as_str) == Some("default"))
+            .and_then(|one| one.get("template")?.as_str())
+            .map(str::to_owned),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}

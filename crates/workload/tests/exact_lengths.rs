@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use inferometer_model::Message;
-use inferometer_workload::stream::Stream;
+use inferometer_workload::plan::Stream;
 use inferometer_workload::text::{Frame, Segment, TextMaker};
 use inferometer_workload::tokenizer::Tokenizer;
 use serde_json::json;

@@ -14,14 +14,14 @@ use inferometer_model::spec::{
     Written,
 };
 use inferometer_model::{Plan, Release, RequestId, Spec, SpecDraft};
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_workload::{Inputs, make_plan};
 
 fn fingerprints(draft: SpecDraft) -> Fingerprints {
     made(&draft.resolve().unwrap()).1
 }
 
 fn made(spec: &Spec) -> (Arc<dyn Plan>, Fingerprints) {
-    make_plan(spec, &Ingredients::gather(spec).unwrap())
+    make_plan(spec, &Inputs::gather(spec).unwrap())
 }
 
 fn drafts() -> Vec<(&'static str, SpecDraft)> {

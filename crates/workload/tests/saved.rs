@@ -9,7 +9,7 @@ use inferometer_model::plan::Fingerprints;
 use inferometer_model::spec::{LoadTable, MixTable, PerSecond, SourceTable, Until, WorkloadTable};
 use inferometer_model::{Plan, RequestId, Spec, SpecDraft};
 use inferometer_workload::saved::{SavedPlan, SavedPlanError, read_header, save};
-use inferometer_workload::{Ingredients, WorkloadError, make_plan};
+use inferometer_workload::{Inputs, WorkloadError, make_plan};
 use serde_json::{Value, json};
 
 fn conversations() -> SpecDraft {
@@ -24,15 +24,15 @@ fn conversations() -> SpecDraft {
 }
 
 fn made(spec: &Spec) -> Result<(Arc<dyn Plan>, Fingerprints), WorkloadError> {
-    Ok(make_plan(spec, &Ingredients::gather(spec)?))
+    Ok(make_plan(spec, &Inputs::gather(spec)?))
 }
 
 fn saved_at(folder: &Path, draft: SpecDraft) -> (PathBuf, Arc<dyn Plan>, Fingerprints) {
     let spec = draft.resolve().unwrap();
-    let ingredients = Ingredients::gather(&spec).unwrap();
-    let (plan, fingerprints) = make_plan(&spec, &ingredients);
+    let inputs = Inputs::gather(&spec).unwrap();
+    let (plan, fingerprints) = make_plan(&spec, &inputs);
     let path = folder.join("plan.jsonl");
-    save(&path, &spec, ingredients.materials(), &fingerprints, plan.as_ref()).unwrap();
+    save(&path, &spec, inputs.materials(), &fingerprints, plan.as_ref()).unwrap();
     (path, plan, fingerprints)
 }
 
@@ -74,7 +74,7 @@ fn a_changed_plan_has_fingerprints_of_its_own() {
     let spec = replay(&path);
     let (_, changed) = made(&spec).unwrap();
     assert!(changed.plan != fingerprints.plan && changed.workload != fingerprints.workload);
-    let notes = Ingredients::gather(&spec).unwrap().materials().notes.clone();
+    let notes = Inputs::gather(&spec).unwrap().materials().notes.clone();
     assert!(notes.iter().any(|note| note.contains("changed by hand")), "{notes:?}");
 }
 
@@ -122,7 +122,7 @@ fn a_broken_file_is_refused_with_the_place() {
     let misspelt = text.replacen("\"output_tokens\"", "\"output_token\"", 2);
     assert!(refused(&misspelt).contains("line 2"), "{}", refused(&misspelt));
     let swapped = [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat().join("\n");
-    assert!(refused(&swapped).contains("stands where 0 belongs"), "{}", refused(&swapped));
+    assert!(refused(&swapped).contains("is in the place of request 0"), "{}", refused(&swapped));
     assert!(refused("hello\n").contains("line 1"), "{}", refused("hello\n"));
     assert!(refused("").contains("line 1"));
 }
@@ -253,9 +253,9 @@ fn lengths_and_parts_are_bounded() {
 #[test]
 fn the_end_is_the_end_and_comes_after_something() {
     let after = said_of(closed(), |lines| lines.push(lines[4].clone()));
-    assert_said(&after, "line 7", "it stands after the end of the plan");
+    assert_said(&after, "line 7", "it comes after the end of the plan");
     let twice = said_of(closed(), |lines| lines.push(lines[5].clone()));
-    assert_said(&twice, "line 7", "it stands after the end of the plan");
+    assert_said(&twice, "line 7", "it comes after the end of the plan");
     let empty = said_of(closed(), |lines| drop(lines.drain(1..5)));
     assert!(empty.contains("the plan has no requests"), "{empty}");
 }
@@ -269,10 +269,10 @@ fn a_plan_that_was_played_can_be_saved_again() {
     let parts = (0..100).filter(|id| plan.request(RequestId(*id)).unwrap().part == 1).count();
     assert!(0 < parts, "some are of the second part");
     let spec = replay(&path);
-    let ingredients = Ingredients::gather(&spec).unwrap();
-    let (played, _) = make_plan(&spec, &ingredients);
+    let inputs = Inputs::gather(&spec).unwrap();
+    let (played, _) = make_plan(&spec, &inputs);
     let again = folder.path().join("again.jsonl");
-    save(&again, &spec, ingredients.materials(), &fingerprints, played.as_ref()).unwrap();
+    save(&again, &spec, inputs.materials(), &fingerprints, played.as_ref()).unwrap();
     let spec = replay(&again);
     assert!(spec.workload.source.chooses_output());
     assert_eq!(made(&spec).unwrap().1, fingerprints);
@@ -300,9 +300,9 @@ fn what_could_not_be_read_is_not_saved() {
     let source = SourceTable { dataset: Some(dataset), ..SourceTable::default() };
     let workload = WorkloadTable { source, ..WorkloadTable::default() };
     let spec = SpecDraft { workload, ..closed() }.resolve().unwrap();
-    let ingredients = Ingredients::gather(&spec).unwrap();
-    let (plan, fingerprints) = make_plan(&spec, &ingredients);
-    let refused = save(&path, &spec, ingredients.materials(), &fingerprints, plan.as_ref());
+    let inputs = Inputs::gather(&spec).unwrap();
+    let (plan, fingerprints) = make_plan(&spec, &inputs);
+    let refused = save(&path, &spec, inputs.materials(), &fingerprints, plan.as_ref());
     assert_said(&refused.unwrap_err().to_string(), "request 0", "input_tokens is 0");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
 }
@@ -315,11 +315,11 @@ fn a_plan_without_an_end_cannot_be_saved() {
     let until_first = LoadTable { requests: Some(9), until, ..by_time.clone() };
     for load in [by_time, until_first] {
         let spec = SpecDraft { load, ..SpecDraft::default() }.resolve().unwrap();
-        let ingredients = Ingredients::gather(&spec).unwrap();
-        let (plan, fingerprints) = make_plan(&spec, &ingredients);
+        let inputs = Inputs::gather(&spec).unwrap();
+        let (plan, fingerprints) = make_plan(&spec, &inputs);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.jsonl");
-        let refused = save(&path, &spec, ingredients.materials(), &fingerprints, plan.as_ref());
+        let refused = save(&path, &spec, inputs.materials(), &fingerprints, plan.as_ref());
         let refused = refused.unwrap_err();
         assert!(matches!(refused, SavedPlanError::Endless), "{refused}");
         assert!(refused.to_string().contains("leave --duration out"), "{refused}");

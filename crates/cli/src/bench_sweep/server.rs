@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use inferometer_load::Target;
-use inferometer_load::resolve::resolve;
+use inferometer_load::resources::resolve;
 use inferometer_load::target::Credentials;
 use inferometer_model::deployment::{
     DeploymentFailure, DeploymentHow, DeploymentSpec, DeploymentStage, EnvironmentSpec,

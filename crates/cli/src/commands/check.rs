@@ -6,7 +6,7 @@ use inferometer_model::Spec;
 use inferometer_model::spec::TargetSpec;
 use inferometer_report::escape::terminal_line;
 use inferometer_report::lines::hanging;
-use inferometer_workload::Ingredients;
+use inferometer_workload::Inputs;
 
 use crate::arguments::CheckArguments;
 use crate::check::{Finding, State, examine};
@@ -22,7 +22,7 @@ use crate::signals::begin_session;
 pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let drafted = draft(&arguments.experiment)?;
     let spec = drafted.resolve()?;
-    let ingredients = Ingredients::gather(&spec)?;
+    let inputs = Inputs::gather(&spec)?;
     let quiet = arguments.quiet || arguments.json;
     let server = server(&spec, &drafted.secrets, quiet)?;
     let talk = |words: &str| {
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         "model",
         format!("`{}` answers {} at {}", found.target.model, spec.api, found.target.base),
     )];
-    findings.extend(examine(&spec, &ingredients, &found.target, talk)?);
+    findings.extend(examine(&spec, &inputs, &found.target, talk)?);
     output::result(&if arguments.json { json(&findings) } else { page(&findings) })?;
     Ok(ExitCode::SUCCESS)
 }

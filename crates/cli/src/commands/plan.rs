@@ -15,7 +15,7 @@ use inferometer_report::escape::terminal;
 use inferometer_report::fmt::load;
 use inferometer_report::lines::hanging;
 use inferometer_report::outline;
-use inferometer_workload::Ingredients;
+use inferometer_workload::Inputs;
 use inferometer_workload::saved::{SavedPlanError, print, save};
 
 use crate::arguments::{PageFormat, PlanArguments};
@@ -32,15 +32,15 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
     let spec = drafted.resolve()?;
     check_slos(&spec.slos, spec.workload.streaming)
         .map_err(|problem| Failure::usage(problem.to_string()))?;
-    let mut ingredients = Ingredients::gather(&spec)?;
-    if arguments.save.is_some() && ingredients.wants_correction() {
-        ask_how_it_counts(&spec, &drafted.secrets, &mut ingredients);
+    let mut inputs = Inputs::gather(&spec)?;
+    if arguments.save.is_some() && inputs.wants_correction() {
+        ask_how_it_counts(&spec, &drafted.secrets, &mut inputs);
     }
-    let planned = Planned::from_ingredients(spec, ingredients);
-    let Planned { spec, ingredients, plan, fingerprints } = &planned;
+    let planned = Planned::from_ingredients(spec, inputs);
+    let Planned { spec, inputs, plan, fingerprints } = &planned;
     if arguments.save.as_deref() == Some(Path::new("-")) {
         let stdout = std::io::stdout().lock();
-        let printed = print(stdout, spec, ingredients.materials(), fingerprints, plan.as_ref());
+        let printed = print(stdout, spec, inputs.materials(), fingerprints, plan.as_ref());
         return match printed {
             // A reader that left early has what it wanted.
             Err(SavedPlanError::Unwritable { error, .. })
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
         };
     }
     if let Some(path) = &arguments.save {
-        save(path, spec, ingredients.materials(), fingerprints, plan.as_ref())
+        save(path, spec, inputs.materials(), fingerprints, plan.as_ref())
             .map_err(|error| Failure::usage(error.to_string()))?;
         output::talk(&format!("saved to {}", path.display()));
     }
@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<ExitCode, Failure> {
 
 /// A saved plan is played as it is, so its words must be counted before it is saved. Without a
 /// tokenizer only the server knows how.
-fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredients) {
+fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, inputs: &mut Inputs) {
     let TargetSpec::Url(base) = &spec.target else {
         output::talk(
             "lengths are estimated by words: give --tokenizer, or the URL of the server, which is \
@@ -74,7 +74,7 @@ fn ask_how_it_counts(spec: &Spec, secrets: &Secrets, ingredients: &mut Ingredien
     output::talk(&format!("asking {base} how it counts words …"));
     let asked = preflight(spec, secrets, base, false).and_then(|found| correction(&found.target));
     match asked {
-        Ok(Some(correction)) => ingredients.correct(correction),
+        Ok(Some(correction)) => inputs.correct(correction),
         Ok(None) => output::talk("it does not say; lengths stay estimates by words"),
         Err(failure) => {
             output::report(&failure);
@@ -99,8 +99,8 @@ pub(super) fn show(
 }
 
 fn json(planned: &Planned, repeat: &Repeat, outlined: &Outline) -> String {
-    let Planned { spec, ingredients, plan, fingerprints } = planned;
-    let materials = ingredients.materials();
+    let Planned { spec, inputs, plan, fingerprints } = planned;
+    let materials = inputs.materials();
     let requests = plan.bounds().requests;
     let document = serde_json::json!({
         "schema": "inferometer.plan-summary/1",
@@ -118,8 +118,8 @@ fn json(planned: &Planned, repeat: &Repeat, outlined: &Outline) -> String {
 }
 
 fn page(planned: &Planned, repeat: &Repeat) -> String {
-    let Planned { spec, ingredients, .. } = planned;
-    let materials = ingredients.materials();
+    let Planned { spec, inputs, .. } = planned;
+    let materials = inputs.materials();
     let target = match &spec.target {
         TargetSpec::Embedded => "the embedded engine".to_owned(),
         TargetSpec::Deployed(deployment) => format!("a {} of ours", deployment.how.kind()),
@@ -138,7 +138,7 @@ fn page(planned: &Planned, repeat: &Repeat) -> String {
         ("warm-up", warm_up(spec.load.warm_up)),
         ("runs", runs(repeat)),
         ("prompts", terminal(&prompts(spec, materials))),
-        ("lengths", lengths(materials, ingredients.wants_correction())),
+        ("lengths", lengths(materials, inputs.wants_correction())),
     ];
     lines.extend(materials.files.iter().map(|file| {
         let dropped: u64 = file.dropped.values().sum();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use inferometer_model::Spec;
 use inferometer_model::spec::{Source, Workload};
-use inferometer_workload::Ingredients;
+use inferometer_workload::Inputs;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -120,8 +120,8 @@ impl Files {
 /// Without the tokenizer: what a file holds does not depend on it, and counting takes long.
 fn read(spec: &Spec, source: Source) -> Result<Held, Failure> {
     let workload = Workload { source, tokenizer: None, ..spec.workload.clone() };
-    let ingredients = Ingredients::gather(&Spec { workload, ..spec.clone() })?;
-    let file = ingredients.materials().files.last();
+    let inputs = Inputs::gather(&Spec { workload, ..spec.clone() })?;
+    let file = inputs.materials().files.last();
     let file = file.ok_or_else(|| Failure::internal("a file of which nothing is known"))?;
     Ok((file.kind.clone(), file.sha256.clone()))
 }

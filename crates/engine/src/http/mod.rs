@@ -1,16 +1,679 @@
 //! HTTP/1.1 as this server speaks it: requests out of bytes, small replies into bytes.
 
-mod body;
-mod reply;
-mod request;
-mod route;
+use std::borrow::Cow;
+use std::fmt;
+use std::rc::Rc;
 
-pub(crate) use body::{body, status_of};
-pub(crate) use reply::{
-    ErrorBody, JSON_HEAD, STREAM_HEAD, Status, empty, json, json_body, plain_error,
-};
-pub(crate) use request::{ID_BYTES_KEPT, Parsed, Request, parse};
-pub(crate) use route::{Route, RouteError, route};
+use httparse::{EMPTY_HEADER, Header};
+use serde::Serialize;
+
+use crate::options::{EngineOptions, Limits};
+use crate::truth::Api;
 
 /// Tells a client that waits for it to send the body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A whole request; it borrows the bytes that it came in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    /// The path without its query.
+    pub(crate) path: &'a str,
+    pub(crate) body: &'a [u8],
+    /// The client's `x-request-id`.
+    pub(crate) id: Option<&'a [u8]>,
+    /// What the client gives as its key.
+    pub(crate) keys: GivenKeys<'a>,
+    /// Whether the connection ends with the reply.
+    pub(crate) close: bool,
+}
+
+/// What a client gives as its key, in one header or in both; whichever is right counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct GivenKeys<'a> {
+    bearer: Option<&'a [u8]>,
+    api_key: Option<&'a [u8]>,
+}
+
+impl GivenKeys<'_> {
+    pub(crate) fn any(self, is_right: impl FnMut(&[u8]) -> bool) -> bool {
+        [self.bearer, self.api_key].into_iter().flatten().any(is_right)
+    }
+}
+
+impl fmt::Debug for GivenKeys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenKeys(hidden)")
+    }
+}
+
+impl Request<'_> {
+    /// The client's id as it is kept; longer ones than any client makes are not, nor empty ones.
+    pub(crate) fn id_text(&self) -> Option<String> {
+        let id = self.id.filter(|id| (1..=ID_BYTES_KEPT).contains(&id.len()))?;
+        Some(String::from_utf8_lossy(id).into_owned())
+    }
+}
+
+/// What the bytes so far are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    Whole {
+        request: Request<'a>,
+        /// How many bytes it took.
+        length: usize,
+    },
+    Partial {
+        /// Looking again is worthwhile when this many bytes are there.
+        needed: usize,
+        /// The client waits for permission to send the body.
+        expects_continue: bool,
+    },
+}
+
+/// Why the bytes are not a request that can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("malformed request: {0}")]
+    Malformed(#[from] httparse::Error),
+    #[error("malformed content-length")]
+    BadLength,
+    #[error("the request's head is larger than {limit} bytes")]
+    HeadTooLarge { limit: usize },
+    #[error("the request's body of {length} bytes is larger than {limit} bytes")]
+    BodyTooLarge { length: usize, limit: usize },
+    #[error("transfer-encoding is not supported in requests; send content-length")]
+    LengthRequired,
+    #[error("only HTTP/1.1 is spoken here")]
+    Version,
+}
+
+impl Refusal {
+    /// The reply, after which the connection ends.
+    pub(crate) fn reply(self) -> Vec<u8> {
+        let status = match self {
+            Self::Malformed(_) | Self::BadLength => Status::BadRequest,
+            Self::HeadTooLarge { .. } => Status::HeadTooLarge,
+            Self::BodyTooLarge { .. } => Status::BodyTooLarge,
+            Self::LengthRequired => Status::LengthRequired,
+            Self::Version => Status::VersionNotSupported,
+        };
+        ErrorBody::new(status, self.to_string()).closing_reply()
+    }
+}
+
+/// Reads the first request out of `bytes`.
+pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Parsed<'a>, Refusal> {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut head = httparse::Request::new(&mut headers);
+    let head_bytes = match head.parse(bytes)? {
+        httparse::Status::Complete(head_bytes) => head_bytes,
+        httparse::Status::Partial if bytes.len() < limits.head_bytes => {
+            return Ok(Parsed::Partial { needed: bytes.len() + 1, expects_continue: false });
+        }
+        httparse::Status::Partial => {
+            return Err(Refusal::HeadTooLarge { limit: limits.head_bytes });
+        }
+    };
+    if limits.head_bytes < head_bytes {
+        return Err(Refusal::HeadTooLarge { limit: limits.head_bytes });
+    }
+    let (Some(method), Some(target), Some(1)) = (head.method, head.path, head.version) else {
+        return Err(Refusal::Version);
+    };
+    let facts = HeaderFacts::gather(head.headers)?;
+    if limits.body_bytes < facts.body_bytes {
+        let limit = limits.body_bytes;
+        return Err(Refusal::BodyTooLarge { length: facts.body_bytes, limit });
+    }
+    let length = head_bytes + facts.body_bytes;
+    let Some(body) = bytes.get(head_bytes..length) else {
+        let expects_continue = facts.expects_continue;
+        return Ok(Parsed::Partial { needed: length, expects_continue });
+    };
+    let path = target.split_once('?').map_or(target, |(path, _query)| path);
+    // Replies have bodies, which a client that sent HEAD would take for the next reply.
+    let close = facts.close || method == "HEAD";
+    let request = Request { method, path, body, id: facts.id, keys: facts.keys, close };
+    Ok(Parsed::Whole { request, length })
+}
+
+/// What the headers say that matters here.
+#[derive(Debug, Default)]
+struct HeaderFacts<'a> {
+    body_bytes: usize,
+    length_seen: bool,
+    expects_continue: bool,
+    close: bool,
+    id: Option<&'a [u8]>,
+    keys: GivenKeys<'a>,
+}
+
+impl<'a> HeaderFacts<'a> {
+    fn gather(headers: &[Header<'a>]) -> Result<Self, Refusal> {
+        let mut facts = Self::default();
+        for header in headers {
+            facts.note(header)?;
+        }
+        Ok(facts)
+    }
+
+    fn note(&mut self, header: &Header<'a>) -> Result<(), Refusal> {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        // Comparing lengths first spares most headers all comparisons.
+        match header.name.len() {
+            6 if is("expect") => {
+                self.expects_continue = header.value.eq_ignore_ascii_case(b"100-continue");
+            }
+            9 if is("x-api-key") => self.keys.api_key = Some(header.value),
+            10 if is("connection") => self.close |= names_close(header.value),
+            12 if is("x-request-id") => self.id = Some(header.value),
+            13 if is("authorization") => self.keys.bearer = bearer(header.value),
+            14 if is("content-length") => self.note_length(header.value)?,
+            17 if is("transfer-encoding") => return Err(Refusal::LengthRequired),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn note_length(&mut self, value: &[u8]) -> Result<(), Refusal> {
+        let length = decimal(value).ok_or(Refusal::BadLength)?;
+        if self.length_seen && self.body_bytes != length {
+            return Err(Refusal::BadLength);
+        }
+        self.body_bytes = length;
+        self.length_seen = true;
+        Ok(())
+    }
+}
+
+fn names_close(value: &[u8]) -> bool {
+    value
+        .split(|byte| *byte == b',')
+        .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+}
+
+/// The token of a bearer, whose name may be written in any case.
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim_ascii())
+}
+
+/// Digits only: a sign or a space is how requests are smuggled.
+fn decimal(value: &[u8]) -> Option<usize> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    str::from_utf8(value).ok()?.parse().ok()
+}
+
+const BEARER: &[u8] = b"bearer ";
+
+/// The truth is bounded, and so are the events of an answer that repeat it.
+pub(crate) const ID_BYTES_KEPT: usize = 256;
+
+const HEADERS_MAX: usize = 64;
+
+/// An endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Health,
+    Version,
+    Models,
+    Generate(Api),
+    Metrics,
+    Steps,
+    /// The vocabulary, in the form that the `tokenizers` library reads.
+    Tokenizer,
+    TokenizerConfig,
+    Tokenize,
+    Detokenize,
+    ReadTruth,
+    ClearTruth,
+}
+
+/// Every path with the methods that it takes. The first path of a route names it in the metrics.
+const ROUTES: [(&str, &str, Route); 17] = [
+    ("/v1/chat/completions", "POST", Route::Generate(Api::Chat)),
+    ("/v1/completions", "POST", Route::Generate(Api::Completions)),
+    ("/v1/responses", "POST", Route::Generate(Api::Responses)),
+    ("/v1/messages", "POST", Route::Generate(Api::Messages)),
+    ("/v1/embeddings", "POST", Route::Generate(Api::Embeddings)),
+    ("/tokenize", "POST", Route::Tokenize),
+    ("/detokenize", "POST", Route::Detokenize),
+    ("/health", "GET", Route::Health),
+    ("/ping", "GET, POST", Route::Health),
+    ("/version", "GET", Route::Version),
+    ("/metrics", "GET", Route::Metrics),
+    ("/steps", "GET", Route::Steps),
+    ("/v1/models", "GET", Route::Models),
+    ("/tokenizer.json", "GET", Route::Tokenizer),
+    ("/tokenizer_config.json", "GET", Route::TokenizerConfig),
+    ("/truth", "GET, DELETE", Route::ReadTruth),
+    ("/truth", "GET, DELETE", Route::ClearTruth),
+];
+
+impl Route {
+    pub(crate) fn path(self) -> &'static str {
+        ROUTES.iter().find(|(.., route)| *route == self).map_or("", |(path, ..)| path)
+    }
+}
+
+/// Why a request is for no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RouteError {
+    #[error("there is nothing at `{path}`")]
+    UnknownPath { path: String },
+    #[error("`{path}` does not take {method}; it takes {allowed}")]
+    WrongMethod { path: String, method: String, allowed: &'static str },
+}
+
+impl RouteError {
+    pub(crate) fn reply(&self) -> Rc<Vec<u8>> {
+        match self {
+            Self::UnknownPath { .. } => ErrorBody::new(Status::NotFound, self.to_string()).reply(),
+            Self::WrongMethod { allowed, .. } => {
+                ErrorBody::new(Status::MethodNotAllowed, self.to_string()).allowing(allowed).reply()
+            }
+        }
+    }
+}
+
+pub(crate) fn route(request: &Request<'_>) -> Result<Route, RouteError> {
+    let Some((_, allowed, route)) = ROUTES.iter().find(|(path, ..)| *path == request.path) else {
+        return Err(RouteError::UnknownPath { path: request.path.to_owned() });
+    };
+    if allowed.split(", ").any(|method| method == request.method) {
+        let clears = *route == Route::ReadTruth && request.method == "DELETE";
+        return Ok(if clears { Route::ClearTruth } else { *route });
+    }
+    Err(RouteError::WrongMethod {
+        path: request.path.to_owned(),
+        method: request.method.to_owned(),
+        allowed,
+    })
+}
+
+/// The statuses that this server answers with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Ok = 200,
+    BadRequest = 400,
+    Unauthorized = 401,
+    NotFound = 404,
+    MethodNotAllowed = 405,
+    LengthRequired = 411,
+    BodyTooLarge = 413,
+    HeadTooLarge = 431,
+    InternalError = 500,
+    Unavailable = 503,
+    VersionNotSupported = 505,
+}
+
+impl Status {
+    pub(crate) fn code(self) -> u16 {
+        self as u16
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::BadRequest => "Bad Request",
+            Self::Unauthorized => "Unauthorized",
+            Self::NotFound => "Not Found",
+            Self::MethodNotAllowed => "Method Not Allowed",
+            Self::LengthRequired => "Length Required",
+            Self::BodyTooLarge => "Content Too Large",
+            Self::HeadTooLarge => "Request Header Fields Too Large",
+            Self::InternalError => "Internal Server Error",
+            Self::Unavailable => "Service Unavailable",
+            Self::VersionNotSupported => "HTTP Version Not Supported",
+        }
+    }
+
+    /// The `type` of an error body, as vLLM names it.
+    fn error_type(self) -> &'static str {
+        match self.code() {
+            404 => "NotFoundError",
+            ..500 => "BadRequestError",
+            _ => "InternalServerError",
+        }
+    }
+}
+
+/// An error in vLLM's shape.
+#[derive(Debug)]
+pub(crate) struct ErrorBody {
+    status: Status,
+    message: String,
+    r#type: &'static str,
+    param: Option<Cow<'static, str>>,
+    allow: Option<&'static str>,
+    shape: Shape,
+}
+
+/// Whose clients are to understand the error.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    OpenAi,
+    Anthropic,
+}
+
+impl ErrorBody {
+    pub(crate) fn new(status: Status, message: String) -> Self {
+        let r#type = status.error_type();
+        Self { status, message, r#type, param: None, allow: None, shape: Shape::OpenAi }
+    }
+
+    /// Names the field of the request that is wrong.
+    pub(crate) fn about(self, param: Option<&'static str>) -> Self {
+        Self { param: param.map(Cow::Borrowed), ..self }
+    }
+
+    /// The body is not what the endpoint takes at `place`; for that vLLM has a type of its own.
+    pub(crate) fn malformed_at(self, place: String) -> Self {
+        Self { param: Some(Cow::Owned(place)), r#type: self.status.reason(), ..self }
+    }
+
+    /// For the clients of Anthropic's API.
+    pub(crate) fn for_anthropic(self) -> Self {
+        Self { shape: Shape::Anthropic, ..self }
+    }
+
+    /// Names the methods that would have been right.
+    pub(crate) fn allowing(self, methods: &'static str) -> Self {
+        Self { allow: Some(methods), ..self }
+    }
+
+    pub(crate) fn reply(&self) -> Rc<Vec<u8>> {
+        let allow = self.allow.map(|methods| format!("allow: {methods}\r\n")).unwrap_or_default();
+        Rc::new(render(self.status, &allow, self.body()))
+    }
+
+    /// The reply after which the connection ends.
+    pub(crate) fn closing_reply(&self) -> Vec<u8> {
+        render(self.status, "connection: close\r\n", self.body())
+    }
+
+    fn body(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct OpenAi<'a> {
+            error: OpenAiError<'a>,
+        }
+        #[derive(Serialize)]
+        struct OpenAiError<'a> {
+            message: &'a str,
+            r#type: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            param: Option<&'a str>,
+            code: u16,
+        }
+        #[derive(Serialize)]
+        struct Anthropic<'a> {
+            r#type: &'a str,
+            error: AnthropicError<'a>,
+        }
+        #[derive(Serialize)]
+        struct AnthropicError<'a> {
+            r#type: &'a str,
+            message: &'a str,
+        }
+        let (message, r#type) = (self.message.as_str(), self.r#type);
+        match self.shape {
+            Shape::OpenAi => {
+                let (param, code) = (self.param.as_deref(), self.status.code());
+                json_bytes(&OpenAi { error: OpenAiError { message, r#type, param, code } })
+            }
+            Shape::Anthropic => {
+                let error = AnthropicError { r#type, message };
+                json_bytes(&Anthropic { r#type: "error", error })
+            }
+        }
+    }
+}
+
+/// An error that the framework under vLLM answers, not vLLM: `headers` end in line ends.
+pub(crate) fn plain_error(status: Status, headers: &str, body: &impl Serialize) -> Rc<Vec<u8>> {
+    Rc::new(render(status, headers, json_bytes(body)))
+}
+
+/// A reply of status 200 with a JSON body.
+pub(crate) fn json(body: &impl Serialize) -> Rc<Vec<u8>> {
+    Rc::new(render(Status::Ok, "", json_bytes(body)))
+}
+
+/// A reply of status 200 whose JSON is there already.
+pub(crate) fn json_body(body: Vec<u8>) -> Rc<Vec<u8>> {
+    Rc::new(render(Status::Ok, "", body))
+}
+
+/// A reply of status 200 with nothing in it.
+pub(crate) fn empty() -> Rc<Vec<u8>> {
+    Rc::new(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec())
+}
+
+/// Puts the head in front of `body` where it lies: the whole truth is too large to copy.
+fn render(status: Status, headers: &str, mut body: Vec<u8>) -> Vec<u8> {
+    let (code, reason, length) = (status.code(), status.reason(), body.len());
+    let head = format!(
+        "HTTP/1.1 {code} {reason}\r\n{headers}content-length: {length}\r\n\
+         content-type: application/json\r\n\r\n"
+    );
+    body.splice(0..0, head.into_bytes());
+    body
+}
+
+fn json_bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("plain structs with string keys are always JSON")
+}
+
+/// The head of a whole answer up to the value of its content-length.
+pub(crate) const JSON_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ";
+
+/// The head of a streamed answer.
+pub(crate) const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\
+    content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// A reply of status 200 with a body of any type.
+pub(crate) fn body(content_type: &str, mut body: Vec<u8>) -> Rc<Vec<u8>> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: {content_type}\r\n\r\n"
+    );
+    body.splice(0..0, head.into_bytes());
+    Rc::new(body)
+}
+
+/// The status of a rendered reply, which follows the version.
+pub(crate) fn status_of(reply: &[u8]) -> u16 {
+    let digits = reply.get(STATUS_START..STATUS_START + 3).unwrap_or_default();
+    digits.iter().fold(0, |code, digit| code * 10 + u16::from(digit.wrapping_sub(b'0')))
+}
+
+const STATUS_START: usize = "HTTP/1.1 ".len();
+
+/// The list of the one model.
+pub(crate) fn models_reply(options: &EngineOptions, created_s: u64) -> Rc<Vec<u8>> {
+    #[derive(Serialize)]
+    struct List<'a> {
+        object: &'a str,
+        data: [Model<'a>; 1],
+    }
+    #[derive(Serialize)]
+    struct Model<'a> {
+        id: &'a str,
+        object: &'a str,
+        created: u64,
+        owned_by: &'a str,
+        root: &'a str,
+        parent: Option<&'a str>,
+        max_model_len: u32,
+    }
+    let id = options.model_id();
+    let model = Model {
+        id,
+        object: "model",
+        created: created_s,
+        owned_by: "inferometer",
+        root: id,
+        parent: None,
+        max_model_len: options.limits.tokens,
+    };
+    json(&List { object: "list", data: [model] })
+}
+
+#[cfg(test)]
+mod request_tests {
+    use super::*;
+
+    const POST: &[u8] = b"POST /v1/completions?a=b HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\
+        Authorization: Bearer k\r\n\
+        Content-Length: 4\r\nConnection: keep-alive, Close\r\n\r\nbodyGET";
+
+    fn parse_default(bytes: &[u8]) -> Result<Parsed<'_>, Refusal> {
+        parse(bytes, &Limits::default())
+    }
+
+    #[test]
+    fn a_request_takes_its_own_bytes_and_no_more() {
+        let expected = Request {
+            method: "POST",
+            path: "/v1/completions",
+            body: b"body",
+            id: Some(b"r-1"),
+            keys: GivenKeys { bearer: Some(b"k"), api_key: None },
+            close: true,
+        };
+        let length = POST.len() - 3;
+        assert_eq!(parse_default(POST), Ok(Parsed::Whole { request: expected, length }));
+    }
+
+    #[test]
+    fn either_key_may_be_the_right_one_and_neither_is_shown() {
+        let text = b"GET / HTTP/1.1\r\nauthorization: Bearer one\r\nx-api-key: two\r\n\r\n";
+        let Ok(Parsed::Whole { request, .. }) = parse_default(text) else { panic!("no request") };
+        assert!(request.keys.any(|given| given == b"one"));
+        assert!(request.keys.any(|given| given == b"two"));
+        assert!(!request.keys.any(|given| given == b"three"));
+        let shown = format!("{request:?}");
+        assert!(shown.contains("keys: GivenKeys(hidden), close"), "{shown}");
+    }
+
+    #[test]
+    fn every_shorter_prefix_is_partial_and_asks_for_no_byte_too_many() {
+        let length = POST.len() - 3;
+        for end in 0..length {
+            let parsed = parse_default(&POST[..end]).unwrap();
+            let Parsed::Partial { needed, expects_continue: false } = parsed else {
+                panic!("whole at {end}: {parsed:?}");
+            };
+            assert!(end < needed && needed <= length, "{end}: {needed}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_waits_for_leave_is_seen_to_wait() {
+        let head = b"POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n";
+        let needed = head.len() + 2;
+        assert_eq!(parse_default(head), Ok(Parsed::Partial { needed, expects_continue: true }));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let limits = Limits { head_bytes: 60, body_bytes: 9, ..Limits::default() };
+        let long = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(60));
+        let long_and_whole = format!("{long}\r\n\r\n");
+        let cases: [(&str, Refusal); 10] = [
+            ("\u{1}\r\n\r\n", Refusal::Malformed(httparse::Error::Token)),
+            ("GET / HTTP/9.9\r\n\r\n", Refusal::Malformed(httparse::Error::Version)),
+            ("GET / HTTP/1.0\r\n\r\n", Refusal::Version),
+            ("GET / HTTP/1.1\r\ncontent-length: +1\r\n\r\n", Refusal::BadLength),
+            ("GET / HTTP/1.1\r\ncontent-length: \r\n\r\n", Refusal::BadLength),
+            ("G / HTTP/1.1\r\ncontent-length:1\r\ncontent-length:2\r\n\r\n", Refusal::BadLength),
+            ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", Refusal::LengthRequired),
+            (
+                "GET / HTTP/1.1\r\ncontent-length: 10\r\n\r\n",
+                Refusal::BodyTooLarge { length: 10, limit: 9 },
+            ),
+            (&long, Refusal::HeadTooLarge { limit: 60 }),
+            (&long_and_whole, Refusal::HeadTooLarge { limit: 60 }),
+        ];
+        for (bytes, refusal) in cases {
+            assert_eq!(parse(bytes.as_bytes(), &limits), Err(refusal), "{bytes:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod route_tests {
+    use super::GivenKeys;
+    use super::*;
+
+    fn route_of(method: &str, path: &str) -> Result<Route, RouteError> {
+        route(&Request {
+            method,
+            path,
+            body: b"",
+            id: None,
+            keys: GivenKeys::default(),
+            close: false,
+        })
+    }
+
+    #[test]
+    fn endpoints_are_found_by_path_and_method() {
+        assert_eq!(route_of("GET", "/health"), Ok(Route::Health));
+        assert_eq!(route_of("POST", "/v1/chat/completions"), Ok(Route::Generate(Api::Chat)));
+        assert_eq!(route_of("DELETE", "/truth"), Ok(Route::ClearTruth));
+        assert_eq!(route_of("POST", "/ping"), Ok(Route::Health));
+        assert_eq!(route_of("POST", "/v1/messages"), Ok(Route::Generate(Api::Messages)));
+    }
+
+    #[test]
+    fn a_wrong_method_is_not_an_unknown_path() {
+        let wrong = route_of("GET", "/v1/completions").unwrap_err();
+        assert_eq!(wrong.to_string(), "`/v1/completions` does not take GET; it takes POST");
+        let unknown = route_of("GET", "/v2").unwrap_err();
+        assert_eq!(unknown.to_string(), "there is nothing at `/v2`");
+    }
+}
+
+#[cfg(test)]
+mod reply_tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_shape_of_vllm() {
+        let error = ErrorBody::new(Status::NotFound, "no \"such\" model".to_owned());
+        let reply = error.about(Some("model")).reply();
+        let text = str::from_utf8(&reply).unwrap();
+        assert_eq!(
+            text,
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 91\r\ncontent-type: application/json\r\n\r\n\
+             {\"error\":{\"message\":\"no \\\"such\\\" model\",\"type\":\"NotFoundError\",\
+             \"param\":\"model\",\"code\":404}}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_method_is_told_the_right_one() {
+        let error = ErrorBody::new(Status::MethodNotAllowed, "no".to_owned()).allowing("GET");
+        let reply = error.reply();
+        assert!(str::from_utf8(&reply).unwrap().contains("\r\nallow: GET\r\n"));
+    }
+}
+
+#[cfg(test)]
+mod body_tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_has_the_length_of_its_body_and_its_status_is_found() {
+        let reply = body("text/plain", b"abc".to_vec());
+        let text = str::from_utf8(&reply).unwrap();
+        assert!(text.contains("content-length: 3\r\n") && text.ends_with("\r\n\r\nabc"));
+        assert_eq!(status_of(&reply), 200);
+        assert_eq!(status_of(b"HTTP/1.1 404 Not Found\r\n"), 404);
+    }
+}

@@ -1,6 +1,6 @@
-//! What `GET /metrics` says: the engine's own account of itself, in Prometheus text.
+//! What `GET /metrics` returns: the engine's own metrics, in Prometheus text.
 //!
-//! Pure: it hears of the scheduler's doings as a [`Listener`] and of the front end's by its own
+//! Pure: it receives the scheduler's events as a [`Listener`] and the front end's by its own
 //! methods, and writes text when asked. All moments and durations are engine time, which is what
 //! the engine believes has passed: under `--speed 20` a second of it is 50 ms on the wall, and the
 //! histograms speak of the second. Only the `_created` samples are wall time.
@@ -12,22 +12,21 @@
 //! Requests that their clients took back keep the tokens, the first token and the gaps that they
 //! had, and are in no histogram of whole requests: so does vLLM. But vLLM forgets them altogether
 //! (`finished_reason="abort"` stays at zero when a client leaves, vllm-project/vllm#31503), and
-//! here they are counted, because this server says what is true of it.
+//! here they are counted, because this server reports what it does.
 
-mod histogram;
-mod observed;
-mod pace;
-mod requests;
-mod sglang;
+mod text;
+
+mod pages;
 #[cfg(test)]
 mod tests;
-mod text;
-mod vllm;
 
-use self::observed::Observed;
-use self::pace::Pace;
-use self::requests::{Requests, Tracked};
+use std::collections::HashMap;
+
 use crate::scheduler::{Counters, Gauges, Generation, Listener, RequestEnd, RequestFacts, Step};
+use text::{
+    CHOICES, FIRST_TOKEN_S, Histogram, PER_TOKEN_S, REQUEST_S, SGLANG_FIRST_TOKEN_S,
+    SGLANG_PER_TOKEN_S, SGLANG_QUEUE_S, SGLANG_REQUEST_S, STEP_TOKENS, one_two_five,
+};
 
 /// The `content-type` of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=1.0.0; charset=utf-8";
@@ -43,7 +42,7 @@ pub enum MetricNames {
 
 impl MetricNames {
     /// Those of the servers that put their steps together so.
-    pub const fn of(generation: Generation) -> Self {
+    pub const fn for_generation(generation: Generation) -> Self {
         match generation {
             Generation::V1 => Self::VllmV1,
             Generation::V0 { .. } => Self::VllmV0,
@@ -152,7 +151,7 @@ impl Metrics {
         }
     }
 
-    /// The scheduler refused the request, so nothing more will be heard of it. Like vLLM's, its
+    /// The scheduler refused the request, so nothing more will be reported about it. Like vLLM's, its
     /// only trace is the HTTP answer.
     pub fn refused(&mut self, id: u64) {
         self.requests.leave(id, None);
@@ -185,9 +184,9 @@ impl Metrics {
     /// Appends the whole text; what the scheduler counts itself is taken from it.
     pub fn render(&self, gauges: Gauges, counters: Counters, out: &mut String) {
         match self.names {
-            MetricNames::VllmV1 => vllm::render_v1(self, gauges, counters, out),
-            MetricNames::VllmV0 => vllm::render_v0(self, gauges, counters, out),
-            MetricNames::Sglang => sglang::render(self, gauges, counters, out),
+            MetricNames::VllmV1 => pages::render_v1(self, gauges, counters, out),
+            MetricNames::VllmV0 => pages::render_v0(self, gauges, counters, out),
+            MetricNames::Sglang => pages::render_sglang(self, gauges, counters, out),
         }
     }
 
@@ -202,7 +201,7 @@ impl Metrics {
     }
 
     /// With the step whose tokens came last.
-    fn step_tokens(&self) -> histogram::Histogram {
+    fn step_tokens(&self) -> text::Histogram {
         let mut complete = self.observed.step_tokens.clone();
         if self.step_tokens > 0 {
             complete.observe(self.step_tokens as f64);
@@ -259,7 +258,7 @@ impl Listener for Metrics {
     fn ended(&mut self, facts: &RequestFacts) {
         let complete = facts.end != RequestEnd::Abort;
         if complete && facts.output_tokens == 0 {
-            // No token has told of its prompt.
+            // No token has counted its prompt.
             let request = self.requests.get_mut(facts.id).map(|request| *request);
             self.prompt(&request.unwrap_or_default());
         }
@@ -279,5 +278,254 @@ impl Listener for Metrics {
         if let Some(choices) = left.choices {
             self.observed.choices(choices);
         }
+    }
+}
+
+/// Times in seconds, and counts of tokens and answers.
+#[derive(Debug)]
+struct Observed {
+    first_token: Histogram,
+    inter_token: Histogram,
+    per_output_token: Histogram,
+    request: Histogram,
+    queue: Histogram,
+    inference: Histogram,
+    prefill: Histogram,
+    decode: Histogram,
+    prompt_tokens: Histogram,
+    output_tokens: Histogram,
+    max_tokens: Histogram,
+    computed_prompt_tokens: Histogram,
+    /// The longest answer of each request.
+    longest_answer: Histogram,
+    /// Answers asked of each request.
+    choices: Histogram,
+    step_tokens: Histogram,
+}
+
+impl Observed {
+    fn new(names: MetricNames, max_model_len: u32) -> Self {
+        let [first_token, per_token, request, queue] = match names {
+            MetricNames::VllmV1 | MetricNames::VllmV0 => {
+                [FIRST_TOKEN_S, PER_TOKEN_S, REQUEST_S, REQUEST_S]
+            }
+            MetricNames::Sglang => {
+                [SGLANG_FIRST_TOKEN_S, SGLANG_PER_TOKEN_S, SGLANG_REQUEST_S, SGLANG_QUEUE_S]
+            }
+        };
+        let tokens = Histogram::new(&one_two_five(max_model_len));
+        let request = Histogram::new(request);
+        let per_token = Histogram::new(per_token);
+        Self {
+            first_token: Histogram::new(first_token),
+            inter_token: per_token.clone(),
+            per_output_token: per_token,
+            queue: Histogram::new(queue),
+            inference: request.clone(),
+            prefill: request.clone(),
+            decode: request.clone(),
+            request,
+            prompt_tokens: tokens.clone(),
+            output_tokens: tokens.clone(),
+            max_tokens: tokens.clone(),
+            computed_prompt_tokens: tokens.clone(),
+            longest_answer: tokens,
+            choices: Histogram::new(CHOICES),
+            step_tokens: Histogram::new(STEP_TOKENS),
+        }
+    }
+
+    /// A request whose answer is complete.
+    fn request(&mut self, facts: &RequestFacts, front_ns: u64) {
+        self.request.observe_ns(facts.ended_ns.saturating_sub(front_ns));
+        self.prompt_tokens.observe(f64::from(facts.prompt_tokens));
+        self.output_tokens.observe(f64::from(facts.output_tokens));
+        self.max_tokens.observe(f64::from(facts.max_tokens));
+        let computed = facts.prompt_tokens.saturating_sub(facts.cached_tokens);
+        self.computed_prompt_tokens.observe(f64::from(computed));
+        if let (Some(scheduled), Some(first), Some(last)) =
+            (facts.scheduled_ns, facts.first_token_ns, facts.last_token_ns)
+        {
+            self.queue.observe_ns(scheduled.saturating_sub(facts.arrived_ns));
+            self.prefill.observe_ns(first.saturating_sub(scheduled));
+            self.inference.observe_ns(last.saturating_sub(scheduled));
+            let decode_ns = last.saturating_sub(first);
+            self.decode.observe_ns(decode_ns);
+            let gaps = f64::from(facts.output_tokens.saturating_sub(1).max(1));
+            self.per_output_token.observe(decode_ns as f64 / 1e9 / gaps);
+        }
+    }
+
+    /// All answers to a request are complete.
+    fn choices(&mut self, choices: Choices) {
+        self.choices.observe(f64::from(choices.asked));
+        self.longest_answer.observe(f64::from(choices.longest));
+    }
+}
+
+/// Steps that a rate of tokens is taken over, as SGLang does.
+const STEPS: u32 = 40;
+
+/// What the last steps achieved.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// Tokens of answers per second, over the last full window.
+    tokens_per_s: f64,
+    /// Share of the prompt tokens that the cache spared the last step with prompts.
+    hit_rate: f64,
+    began_ns: u64,
+    steps: u32,
+    tokens: u64,
+}
+
+impl Pace {
+    fn step_began(&mut self, step: &Step) {
+        if step.shape.prefills == 0 {
+            return;
+        }
+        let hits: u64 = step.admitted.iter().map(|(_, cached)| u64::from(*cached)).sum();
+        let all = (hits + step.shape.prefill_tokens).max(1);
+        self.hit_rate = hits as f64 / all as f64;
+    }
+
+    fn step_ended(&mut self, step: &Step) {
+        self.steps += 1;
+        if self.steps < STEPS {
+            return;
+        }
+        let window_ns = step.ends_ns.saturating_sub(self.began_ns).max(1);
+        self.tokens_per_s = self.tokens as f64 / (window_ns as f64 / 1e9);
+        self.began_ns = step.ends_ns;
+        self.steps = 0;
+        self.tokens = 0;
+    }
+
+    fn token(&mut self) {
+        self.tokens += 1;
+    }
+}
+
+/// Requests by their ids. Freed when they end, so it is as large as what is under way.
+#[derive(Debug, Default)]
+struct Requests {
+    by_id: HashMap<u64, Tracked>,
+    /// Requests for several answers, by the first answer's id.
+    groups: HashMap<u64, Group>,
+}
+
+/// What is known of a request that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tracked {
+    /// When the front end got it.
+    front_ns: Option<u64>,
+    last_token_ns: Option<u64>,
+    /// Prompt tokens that the cache held when it was first admitted.
+    cached_tokens: u32,
+    /// Prompt tokens that it has behind it, cached ones as well.
+    computed_tokens: u32,
+    admitted: bool,
+    group: Option<u64>,
+}
+
+/// Answers to one request, of which some are still to come.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    to_come: usize,
+    choices: Choices,
+    /// One of them was taken back.
+    broken: bool,
+}
+
+/// The answers to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Choices {
+    asked: u32,
+    /// Tokens of the longest answer.
+    longest: u32,
+}
+
+/// What is left of a request that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Left {
+    front_ns: Option<u64>,
+    /// Where this was the last answer that its request waited for, and all are complete.
+    choices: Option<Choices>,
+}
+
+impl Requests {
+    fn arrive(&mut self, ids: &[u64], front_ns: u64) {
+        let group = ids.first().copied().filter(|_| ids.len() > 1);
+        for id in ids {
+            let request = self.by_id.entry(*id).or_default();
+            request.front_ns = Some(front_ns);
+            request.group = group;
+        }
+        if let Some(group) = group {
+            let asked = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+            let choices = Choices { asked, longest: 0 };
+            self.groups.insert(group, Group { to_come: ids.len(), choices, broken: false });
+        }
+    }
+
+    fn admit(&mut self, id: u64, cached: u32) {
+        let request = self.by_id.entry(id).or_default();
+        if !request.admitted {
+            request.admitted = true;
+            request.cached_tokens = cached;
+        }
+    }
+
+    /// Adds what a step did to the prompts that had a part in it.
+    fn compute(&mut self, step: &Step) {
+        if step.shape.prefills == 0 {
+            return;
+        }
+        for (id, cached) in &step.admitted {
+            if let Some(request) = self.prompt(*id) {
+                // A preempted request begins again, with what the cache still has.
+                request.computed_tokens = *cached;
+            }
+        }
+        for (id, tokens) in &step.scheduled {
+            if let Some(request) = self.prompt(*id) {
+                request.computed_tokens += tokens;
+            }
+        }
+    }
+
+    fn get_mut(&mut self, id: u64) -> Option<&mut Tracked> {
+        self.by_id.get_mut(&id)
+    }
+
+    /// Forgets a request; `output_tokens` when its answer is complete.
+    fn leave(&mut self, id: u64, output_tokens: Option<u32>) -> Left {
+        let request = self.by_id.remove(&id).unwrap_or_default();
+        let choices = match request.group {
+            Some(group) => self.leave_group(group, output_tokens),
+            None => output_tokens.map(|longest| Choices { asked: 1, longest }),
+        };
+        Left { front_ns: request.front_ns, choices }
+    }
+
+    fn leave_group(&mut self, id: u64, output_tokens: Option<u32>) -> Option<Choices> {
+        let group = self.groups.get_mut(&id)?;
+        group.to_come -= 1;
+        group.choices.longest = group.choices.longest.max(output_tokens.unwrap_or(0));
+        group.broken |= output_tokens.is_none();
+        if group.to_come > 0 {
+            return None;
+        }
+        let group = self.groups.remove(&id)?;
+        (!group.broken).then_some(group.choices)
+    }
+
+    /// A request that has no token yet.
+    fn prompt(&mut self, id: u64) -> Option<&mut Tracked> {
+        self.by_id.get_mut(&id).filter(|request| request.last_token_ns.is_none())
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.by_id.is_empty() && self.groups.is_empty()
     }
 }

@@ -1,13 +1,11 @@
 //! No server beats its hardware, and more work takes longer.
 
+use inferometer_model::spec::EngineTable;
 use proptest::prelude::*;
 
-use inferometer_model::spec::EngineTable;
-
+use super::{Coefficients, HostCost, Machine, PhysicsStep};
 use crate::profile::Profile;
 use crate::scheduler::{StepShape, StepTime};
-
-use super::{Coefficients, HostCost, Machine, PhysicsStep};
 
 /// Unlike in size, kind of attention, experts, types and links.
 const SYSTEMS: [&str; 6] = [

@@ -124,7 +124,7 @@ fn unknown<'n>(
     let typed_lower = typed.to_ascii_lowercase();
     let likeness = |name: &str| {
         let edits = strsim::normalized_damerau_levenshtein(&typed_lower, name);
-        // A part of a name is nearer than its length says.
+        // A part of a name is nearer than its length suggests.
         edits.max(strsim::jaro_winkler(&typed_lower, name) - 0.1)
     };
     let mut names: Vec<(f64, &str)> = known.map(|name| (likeness(name), name)).collect();

@@ -1,16 +1,14 @@
 //! From a choice to a profile.
 
-use crate::physics::{Coefficients, Front, Machine};
-use crate::scheduler::{Generation, SchedulerConfig};
-
 use super::catalogue::catalogue;
 use super::file::ProfileFile;
-use super::limits;
-use super::memory::{Deployment, Memory, UTILIZATION};
+use super::memory::{self, Deployment, Memory, UTILIZATION};
 use super::{
     DEFAULT, EngineGeneration, EngineTable, Gpu, Model, Numbers, Profile, ProfileError,
     Quantization, Shortage,
 };
+use crate::physics::{Coefficients, Front, Machine};
+use crate::scheduler::{Generation, SchedulerConfig};
 
 /// Most GPUs of a tensor-parallel group that a remedy proposes.
 const REMEDY_TP_MAX: u32 = 16;
@@ -99,7 +97,7 @@ fn build(
     numbers: Numbers,
 ) -> Result<Profile, ProfileError> {
     let (tp, pp) = parallel(&choice, model)?;
-    let mut scheduler = limits::scheduler(&choice, gpu, model)?;
+    let mut scheduler = memory::scheduler(&choice, gpu, model)?;
     let deployment = Deployment {
         gpu,
         model,
@@ -170,8 +168,8 @@ fn coefficients(
 }
 
 fn parallel(choice: &EngineTable, model: &Model) -> Result<(u32, u32), ProfileError> {
-    let tp = limits::positive("--tp", choice.tp, 1)?;
-    let pp = limits::positive("--pp", choice.pp, 1)?;
+    let tp = memory::positive("--tp", choice.tp, 1)?;
+    let pp = memory::positive("--pp", choice.pp, 1)?;
     if let Some((kind, heads)) = indivisible(tp, model) {
         let choices: Vec<String> = (1..=model.attention_heads.min(64))
             .filter(|tp| indivisible(*tp, model).is_none())
@@ -215,7 +213,7 @@ fn utilization(choice: &EngineTable) -> Result<f64, ProfileError> {
 
 /// One block is never given away, so a server needs two.
 fn blocks_override(blocks: u32) -> Result<u32, ProfileError> {
-    if (2..=limits::SETTING_MAX).contains(&blocks) {
+    if (2..=memory::SETTING_MAX).contains(&blocks) {
         return Ok(blocks);
     }
     let (name, value) = ("--num-gpu-blocks-override", blocks.to_string());

@@ -1,12 +1,10 @@
 //! Why there is no such profile.
 
-use std::fmt;
-use std::io;
-
-use crate::physics::CoefficientError;
+use std::{fmt, io};
 
 use super::Memory;
-use super::bytes::{gib, grouped};
+use super::describe::{gib, grouped};
+use crate::physics::CoefficientError;
 
 /// Why a choice is no server.
 #[derive(Debug, thiserror::Error)]

@@ -4,18 +4,13 @@
 //! it: defaults filled in as vLLM fills them, the KV blocks counted, or a refusal with the
 //! arithmetic. Hardware, models and named profiles are data in `profiles/`.
 
-mod bytes;
 mod catalogue;
 mod compose;
 mod describe;
 mod error;
 mod file;
-mod gpu;
-mod limits;
-mod list;
+mod hardware;
 mod memory;
-mod model;
-mod numbers;
 #[cfg(test)]
 mod tests;
 
@@ -26,15 +21,15 @@ use inferometer_model::spec::{
 use crate::physics::{CoefficientError, Coefficients, Front, Machine, PhysicsStep};
 use crate::scheduler::SchedulerConfig;
 
+pub use describe::{Listing, ProfileRow, list};
 pub use error::{ProfileError, Shortage};
 pub use file::Fitted;
-pub use gpu::{Flops, Gpu, Link, Vendor};
-pub use list::{Listing, ProfileRow, list};
+pub use file::Numbers;
+pub use hardware::{Flops, Gpu, Link, Vendor};
+pub use hardware::{Mla, Model, Moe, Parameters};
 pub use memory::Memory;
-pub use model::{Mla, Model, Moe, Parameters};
-pub use numbers::Numbers;
 
-/// What is played when nothing is said.
+/// The profile that is used when none is given.
 pub const DEFAULT: &str = "h100-llama-3.1-8b";
 
 /// A server, ready to be played.

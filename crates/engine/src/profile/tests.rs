@@ -1,9 +1,8 @@
 //! Facts of the data, and servers that start or refuse to.
 
-use crate::scheduler::{Generation, Policy};
-
 use super::catalogue::catalogue;
 use super::*;
+use crate::scheduler::{Generation, Policy};
 
 fn choice(hardware: &str, model: &str, tp: u32) -> EngineTable {
     EngineTable {
@@ -71,8 +70,8 @@ fn blocks_are_counted_as_a_server_counts_them() {
     let profile = Profile::named(DEFAULT).unwrap();
     let blocks = f64::from(profile.scheduler.blocks);
     assert!((blocks / 28_500.0 - 1.0).abs() < 0.03, "{blocks}");
-    assert!((profile.memory.block - 2.0 * bytes::MIB).abs() < 1.0);
-    assert!((profile.memory.weights / bytes::GIB - 14.96).abs() < 0.02);
+    assert!((profile.memory.block - 2.0 * super::describe::MIB).abs() < 1.0);
+    assert!((profile.memory.weights / super::describe::GIB - 14.96).abs() < 0.02);
     assert!((profile.max_concurrency() - blocks / 8192.0).abs() < 1e-9);
     let text = profile.describe();
     assert!(text.contains("79.11 GiB x 0.92 = 72.78 GiB; weights 14.96"), "{text}");

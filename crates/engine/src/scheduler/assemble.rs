@@ -1,11 +1,9 @@
 //! Putting a step together as vLLM v1 does: running requests first, then those that wait; prompts
 //! and answers alike are requests with tokens to catch up on.
 
-use super::batch::Batch;
 use super::blocks::BlockId;
-use super::config::Policy;
-use super::state::State;
-use super::waiting::rank;
+use super::request::{Policy, StepShape};
+use super::state::{Entry, State, rank};
 
 /// Who may come in from the queue: those who had arrived by this moment; all without one.
 pub(super) type Until = Option<u64>;
@@ -45,7 +43,7 @@ fn go_on(state: &mut State, batch: &mut Batch, budget: &mut u32) {
     }
 }
 
-/// Allocates blocks for a running request, if need be at the cost of others. Says whether it kept
+/// Allocates blocks for a running request, if need be at the cost of others. Returns whether it kept
 /// its own.
 fn make_room(
     state: &mut State,
@@ -71,7 +69,7 @@ fn make_room(
     true
 }
 
-/// Where in the running list the request stands that gives way.
+/// The index in the running list of the request that gives way.
 fn victim(state: &State) -> usize {
     let last = state.running.len() - 1;
     match state.config.policy {
@@ -83,7 +81,7 @@ fn victim(state: &State) -> usize {
     }
 }
 
-/// Lets requests in from the queue until one does not fit: nobody overtakes.
+/// Lets requests in from the queue until one does not fit: none overtakes.
 fn admit(state: &mut State, batch: &mut Batch, budget: &mut u32, now_ns: u64, until: Until) {
     let mut found = Vec::new();
     while 0 < *budget
@@ -169,4 +167,114 @@ pub(super) fn watermark(state: &State) -> u32 {
     )]
     let blocks = (state.config.watermark * f64::from(state.config.blocks)) as u32;
     blocks
+}
+
+/// A step of prompts; empty when none waits or none fits.
+pub(super) fn prompts(state: &mut State, now_ns: u64) -> Batch {
+    let mut batch = Batch::default();
+    let mut budget = state.config.max_num_batched_tokens;
+    let mut found = Vec::new();
+    while state.running.len() < state.config.max_num_seqs as usize
+        && let Some(place) = state.first_waiting(None)
+    {
+        let known = state.entry(place).known();
+        // The budget counts whole prompts, whatever the cache spares.
+        if budget < known && !batch.parts.is_empty() {
+            break;
+        }
+        state.cached_blocks(place, &mut found);
+        let fits = state.blocks_missing(place, known, &found) + watermark(state);
+        if state.pool.free() < fits || !state.allocate(place, known, &found) {
+            break;
+        }
+        let cached = cached_tokens(state, &found);
+        enter(state, &mut batch, place, &found, known - cached, now_ns);
+        budget = budget.saturating_sub(known);
+    }
+    batch
+}
+
+/// A step of one token for each running answer. Those that find no block give way, the last first.
+pub(super) fn answers(state: &mut State) -> Batch {
+    let mut batch = Batch::default();
+    let mut next = 0;
+    while next < state.running.len() {
+        let place = state.running[next];
+        let entry = state.entry(place);
+        let tokens = entry.known().saturating_sub(entry.computed);
+        let target = entry.computed + tokens;
+        let mut kept = true;
+        while kept && !state.allocate(place, target, &[]) {
+            let loser = state.running.pop().unwrap_or(place);
+            batch.preempted.push(state.entry(loser).id);
+            state.preempt(loser);
+            kept = loser != place;
+        }
+        if !kept {
+            break;
+        }
+        if 0 < tokens {
+            batch.add(place, state.entry(place), tokens);
+        }
+        next += 1;
+    }
+    batch
+}
+
+/// A request's part in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) place: usize,
+    pub(super) serial: u64,
+    /// How often it had lost its blocks: what a step computed for blocks that are gone is void.
+    pub(super) preemptions: u32,
+    pub(super) tokens: u32,
+    /// Whether it brings a token: all that was known is computed with it.
+    pub(super) yields: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) parts: Vec<Part>,
+    /// Ids of requests that lost their blocks.
+    pub(super) preempted: Vec<u64>,
+    /// Ids of requests that came in, with the tokens that the cache spared them.
+    pub(super) admitted: Vec<(u64, u32)>,
+}
+
+impl Batch {
+    pub(super) fn add(&mut self, place: usize, entry: &Entry, tokens: u32) {
+        let (serial, preemptions) = (entry.serial, entry.preemptions());
+        let yields = entry.computed + tokens == entry.known();
+        self.parts.push(Part { place, serial, preemptions, tokens, yields });
+    }
+
+    /// Takes a request out again; gives back the tokens of its part.
+    pub(super) fn remove(&mut self, place: usize) -> Option<u32> {
+        let index = self.parts.iter().position(|part| part.place == place)?;
+        Some(self.parts.remove(index).tokens)
+    }
+
+    /// Counts the tokens of all parts as computed, and returns what computing them takes.
+    pub(super) fn settle(&self, state: &mut State) -> StepShape {
+        let mut shape = StepShape::default();
+        for part in &self.parts {
+            let entry = state.entry_mut(part.place);
+            let before = entry.computed;
+            entry.computed += part.tokens;
+            let is_decode =
+                part.tokens == 1 && 0 < entry.outputs && entry.computed == entry.known();
+            if is_decode {
+                shape.decodes += 1;
+                shape.decode_context += u64::from(entry.computed);
+                shape.decode_context_max = shape.decode_context_max.max(entry.computed);
+            } else {
+                let (tokens, before) = (f64::from(part.tokens), f64::from(before));
+                shape.prefills += 1;
+                shape.prefill_tokens += u64::from(part.tokens);
+                shape.prefill_pairs += tokens * (before + tokens / 2.0);
+            }
+        }
+        shape
+    }
 }

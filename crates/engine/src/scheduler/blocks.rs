@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 /// A block's number. Number zero is the null block, which is never given away.
 pub(super) type BlockId = u32;
 
@@ -12,7 +14,7 @@ pub(super) type BlockId = u32;
 pub(super) struct BlockPool {
     users: Vec<u32>,
     names: Vec<Option<u64>>,
-    /// Neighbours in the list of free blocks; the null block stands before its first and behind
+    /// Neighbours in the list of free blocks; the null block is before its first and after
     /// its last.
     before: Vec<BlockId>,
     after: Vec<BlockId>,
@@ -166,6 +168,55 @@ impl Hasher for Identity {
     fn write_u64(&mut self, value: u64) {
         self.0 = value;
     }
+}
+
+/// Words that the engine knows; token ids are below this, special ones are not drawn.
+pub const VOCABULARY: u32 = 32_000;
+/// Ids below this are special: padding, begin, end, and the marks of a chat.
+pub const SPECIAL_TOKENS: u32 = 16;
+
+/// The token at `index` of the run that `seed` names.
+pub fn token(seed: u64, index: u32) -> u32 {
+    let drawn = mix(seed ^ (u64::from(index) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let range = u64::from(VOCABULARY - SPECIAL_TOKENS);
+    // The high half times the range, shifted: even enough, and without a division.
+    let below = ((drawn >> 32) * range) >> 32;
+    SPECIAL_TOKENS + u32::try_from(below).unwrap_or_default()
+}
+
+/// Names blocks of tokens: a block's hash depends on all tokens before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptHasher {
+    /// Hash of the last full block, and then of the tokens after it.
+    state: u64,
+    filled: u32,
+    block_size: u32,
+}
+
+impl PromptHasher {
+    pub fn new(block_size: u32) -> Self {
+        Self { state: 0x6c62_272e_07bb_0142, filled: 0, block_size }
+    }
+
+    /// Takes one more token; gives the hash of the block that it completes.
+    pub fn push(&mut self, id: u32) -> Option<u64> {
+        self.state = mix(self.state ^ u64::from(id).wrapping_add(0x51_7cc1_b727_220a));
+        self.filled += 1;
+        if self.filled < self.block_size {
+            return None;
+        }
+        self.filled = 0;
+        Some(self.state)
+    }
+}
+
+/// Scatters the bits of a number; one to one.
+pub fn mix(mut x: u64) -> u64 {
+    x ^= x >> 30;
+    x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^= x >> 27;
+    x = x.wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 #[cfg(test)]

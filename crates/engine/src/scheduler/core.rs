@@ -3,26 +3,22 @@
 //! Two kinds of things happen by themselves: a step is put together and launched, and a step ends.
 //! A request that arrives at the moment of such a thing comes before it. What comes later than
 //! something that has already happened is dated right behind that, so the moments which the
-//! listener is told are all that a replay needs.
+//! listener receives are all that a replay needs.
 
 use std::collections::VecDeque;
 
-use super::assemble::{Until, assemble};
-use super::assemble_v0;
-use super::batch::{Batch, Part};
-use super::config::{Generation, SchedulerConfig};
-use super::entry::Entry;
-use super::listener::{Listener, RequestEnd};
-use super::request::SchedulerRequest;
-use super::state::State;
-use super::step::{Step, StepTime};
+use super::assemble::{self, Batch, Part, Until, assemble};
+use super::request::{
+    Generation, Listener, RequestEnd, SchedulerConfig, SchedulerRequest, Step, StepTime,
+};
+use super::state::{Entry, State};
 
 /// A scheduler with its queues, blocks and steps under way.
 #[derive(Debug)]
 pub struct Scheduler<T> {
     state: State,
     time: T,
-    under_way: VecDeque<UnderWay>,
+    under_way: VecDeque<RunningStep>,
     /// From when on the next step may be launched.
     free_ns: u64,
     /// Whether there may be something to launch: not after a look that found nothing.
@@ -42,7 +38,7 @@ pub struct Scheduler<T> {
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct RunningStep {
     step: Step,
     parts: Vec<Part>,
 }
@@ -73,7 +69,7 @@ pub struct Counters {
     /// Tokens of requests looked up in the prefix cache at first admission, and found there.
     pub prefix_queries: u64,
     pub prefix_hits: u64,
-    /// The same of requests that came back after they had lost their blocks.
+    /// Those of requests that came back after they had lost their blocks.
     pub prefix_queries_preempted: u64,
     pub prefix_hits_preempted: u64,
     /// Tokens of prompts whose first answer token is there.
@@ -138,7 +134,7 @@ impl<T: StepTime> Scheduler<T> {
         Ok(())
     }
 
-    /// Takes a request back; its blocks are free at once. Says whether it was here.
+    /// Takes a request back; its blocks are free at once. Returns whether it was here.
     pub fn abort(&mut self, at_ns: u64, id: u64, listener: &mut impl Listener) -> bool {
         let at_ns = self.reach(at_ns, listener);
         let Some(place) = self.state.place_of(id) else { return false };
@@ -164,7 +160,7 @@ impl<T: StepTime> Scheduler<T> {
         }
     }
 
-    /// Lets everything happen that comes before `at_ns`, and says which moment it really is.
+    /// Lets everything happen that comes before `at_ns`, and returns which moment it really is.
     fn reach(&mut self, at_ns: u64, listener: &mut impl Listener) -> u64 {
         let at_ns = at_ns.max(self.passed_ns);
         while let Some(earlier) = self.next_event().filter(|earlier| *earlier < at_ns) {
@@ -236,7 +232,7 @@ impl<T: StepTime> Scheduler<T> {
         };
         self.state.counters.steps += 1;
         listener.step_began(&step);
-        self.under_way.push_back(UnderWay { step, parts: batch.parts });
+        self.under_way.push_back(RunningStep { step, parts: batch.parts });
     }
 
     fn put_together(&mut self, at_ns: u64) -> Batch {
@@ -249,7 +245,7 @@ impl<T: StepTime> Scheduler<T> {
         }
     }
 
-    /// A step that was put together while another ran knows nobody who came meanwhile.
+    /// A step that was assembled while another ran has none of the requests that came meanwhile.
     fn put_together_by(&self, at_ns: u64) -> Until {
         let SchedulerConfig { async_scheduling, pipeline_stages, .. } = self.state.config;
         let follows = self.last_end_ns == Some(at_ns) && !self.state.running.is_empty();
@@ -259,22 +255,22 @@ impl<T: StepTime> Scheduler<T> {
     fn put_together_v0(&mut self, at_ns: u64, scheduler_steps: u32) -> Batch {
         if 0 < self.steps_held {
             self.steps_held -= 1;
-            let answers = assemble_v0::answers(&mut self.state);
+            let answers = assemble::answers(&mut self.state);
             if !answers.parts.is_empty() {
                 return answers;
             }
             self.steps_held = 0;
         }
-        let prompts = assemble_v0::prompts(&mut self.state, at_ns);
+        let prompts = assemble::prompts(&mut self.state, at_ns);
         if !prompts.parts.is_empty() {
             return prompts;
         }
         self.steps_held = scheduler_steps.saturating_sub(1);
-        assemble_v0::answers(&mut self.state)
+        assemble::answers(&mut self.state)
     }
 
     fn end_step(&mut self, listener: &mut impl Listener) {
-        let Some(UnderWay { step, parts }) = self.under_way.pop_front() else { return };
+        let Some(RunningStep { step, parts }) = self.under_way.pop_front() else { return };
         listener.step_ended(&step);
         self.last_end_ns = Some(step.ends_ns);
         let mut finished = 0;

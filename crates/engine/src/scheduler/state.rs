@@ -1,15 +1,13 @@
 //! What steps are put together from: requests in their places, queues and blocks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use super::assemble::Until;
-use super::batch::Part;
-use super::blocks::{BlockId, BlockPool};
-use super::config::SchedulerConfig;
+use super::assemble::{Part, Until};
+use super::blocks::{BlockId, BlockPool, PromptHasher, token};
 use super::core::{Counters, Gauges};
-use super::entry::Entry;
-use super::listener::{Listener, RequestEnd};
-use super::waiting::Waiting;
+use super::request::{
+    Listener, Policy, RequestEnd, RequestFacts, SchedulerConfig, SchedulerRequest, StopRules,
+};
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -60,7 +58,7 @@ impl State {
         self.entries[place] = Some(entry);
     }
 
-    /// Takes a request out, wherever it stands; its blocks are free.
+    /// Removes a request, wherever it is; its blocks are free.
     pub(super) fn take_out(&mut self, place: usize) -> Entry {
         if let Some(index) = self.running.iter().position(|other| *other == place) {
             self.running.remove(index);
@@ -73,7 +71,7 @@ impl State {
     /// Who is next among those who had arrived `until` then; among all without it.
     pub(super) fn first_waiting(&self, until: Until) -> Option<usize> {
         let place = self.waiting.first(until)?;
-        // Of those who come in order, nobody behind one that is too new is older.
+        // Requests are in order, so none after one that is too new is older.
         let is_known = until.is_none_or(|until| self.entry(place).arrived_ns() <= until);
         is_known.then_some(place)
     }
@@ -89,7 +87,7 @@ impl State {
         self.waiting.remove(entry);
     }
 
-    /// A request's part in a step is over: perhaps a token, and perhaps the last. Says whether.
+    /// A request's part in a step is over: perhaps a token, and perhaps the last. Returns whether it was the last.
     pub(super) fn end_part(
         &mut self,
         part: &Part,
@@ -165,7 +163,7 @@ impl State {
     }
 
     /// Blocks that a request would take from the free list to hold `tokens`, with blocks of the
-    /// cache that nobody uses now.
+    /// cache that is not in use now.
     pub(super) fn blocks_missing(&self, place: usize, tokens: u32, found: &[BlockId]) -> u32 {
         let entry = self.entry(place);
         let needed = tokens.min(self.config.max_model_len).div_ceil(self.config.block_size);
@@ -175,7 +173,7 @@ impl State {
     }
 
     /// Gives a request the blocks for its first `tokens` tokens, behind those `found` in the cache.
-    /// Says whether there were enough; if not, nothing changes.
+    /// Returns whether there were enough; if not, nothing changes.
     pub(super) fn allocate(&mut self, place: usize, tokens: u32, found: &[BlockId]) -> bool {
         let missing = self.blocks_missing(place, tokens, found);
         if self.pool.free() < missing {
@@ -210,5 +208,281 @@ impl State {
             waiting: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
             kv_usage: f64::from(used) / f64::from(self.pool.total()),
         }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: u64,
+    /// Counts requests since the start: order among equals, and proof that a place has not
+    /// changed hands.
+    pub(super) serial: u64,
+    pub(super) priority: i32,
+    pub(super) prompt_tokens: u32,
+    pub(super) outputs: u32,
+    /// Tokens whose keys and values are computed, or will be when the steps under way have ended.
+    pub(super) computed: u32,
+    pub(super) blocks: Vec<BlockId>,
+    /// Blocks of those that have their name.
+    pub(super) named: u32,
+    /// Names of full blocks, of the prompt and then of the answer.
+    pub(super) names: Vec<u64>,
+    hasher: PromptHasher,
+    answer_seed: u64,
+    stop: StopRules,
+    facts: Moments,
+}
+
+#[derive(Debug)]
+struct Moments {
+    arrived_ns: u64,
+    scheduled_ns: Option<u64>,
+    first_token_ns: Option<u64>,
+    last_token_ns: Option<u64>,
+    cached_tokens: u32,
+    preemptions: u32,
+}
+
+impl Entry {
+    pub(super) fn new(request: SchedulerRequest, serial: u64, arrived_ns: u64) -> Self {
+        Self {
+            id: request.id,
+            serial,
+            priority: request.priority,
+            prompt_tokens: request.prompt.tokens,
+            outputs: 0,
+            computed: 0,
+            blocks: Vec::new(),
+            named: 0,
+            names: request.prompt.hashes,
+            hasher: request.prompt.rest,
+            answer_seed: request.answer_seed,
+            stop: request.stop,
+            facts: Moments {
+                arrived_ns,
+                scheduled_ns: None,
+                first_token_ns: None,
+                last_token_ns: None,
+                cached_tokens: 0,
+                preemptions: 0,
+            },
+        }
+    }
+
+    /// Tokens of the prompt and of the answer so far.
+    pub(super) fn known(&self) -> u32 {
+        self.prompt_tokens + self.outputs
+    }
+
+    /// Whether more is asked for than that the prompt is computed.
+    pub(super) fn wants_answer(&self) -> bool {
+        0 < self.stop.max_tokens
+    }
+
+    pub(super) fn arrived_ns(&self) -> u64 {
+        self.facts.arrived_ns
+    }
+
+    /// How often it lost its blocks.
+    pub(super) fn preemptions(&self) -> u32 {
+        self.facts.preemptions
+    }
+
+    pub(super) fn admit(&mut self, now_ns: u64, cached_tokens: u32) {
+        if self.facts.scheduled_ns.is_none() {
+            self.facts.scheduled_ns = Some(now_ns);
+            self.facts.cached_tokens = cached_tokens;
+        }
+    }
+
+    pub(super) fn preempt(&mut self) {
+        self.computed = 0;
+        self.named = 0;
+        self.facts.preemptions += 1;
+    }
+
+    /// One more token of the answer; returns whether it is the last.
+    pub(super) fn grow(
+        &mut self,
+        at_ns: u64,
+        max_model_len: u32,
+        names: bool,
+    ) -> Option<RequestEnd> {
+        if names && let Some(name) = self.hasher.push(token(self.answer_seed, self.outputs)) {
+            self.names.push(name);
+        }
+        self.outputs += 1;
+        self.facts.first_token_ns.get_or_insert(at_ns);
+        self.facts.last_token_ns = Some(at_ns);
+        self.end(max_model_len)
+    }
+
+    fn end(&self, max_model_len: u32) -> Option<RequestEnd> {
+        let StopRules { min_tokens, eos_at, stop_at, max_tokens } = self.stop;
+        let reached = |at: Option<u32>| at.is_some_and(|at| at <= self.outputs);
+        let may_stop = min_tokens <= self.outputs;
+        if may_stop && (reached(eos_at) || reached(stop_at)) {
+            return Some(RequestEnd::Stop);
+        }
+        let is_full = max_tokens <= self.outputs || max_model_len <= self.known();
+        is_full.then_some(RequestEnd::Length)
+    }
+
+    pub(super) fn facts(&self, ended_ns: u64, end: RequestEnd) -> RequestFacts {
+        let Moments { arrived_ns, scheduled_ns, first_token_ns, last_token_ns, .. } = self.facts;
+        RequestFacts {
+            id: self.id,
+            arrived_ns,
+            scheduled_ns,
+            first_token_ns,
+            last_token_ns,
+            ended_ns,
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: self.facts.cached_tokens,
+            output_tokens: self.outputs,
+            max_tokens: self.stop.max_tokens,
+            preemptions: self.facts.preemptions,
+            end,
+        }
+    }
+}
+
+/// Places of the requests that wait.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Fcfs(Line),
+    Priority(BTreeMap<Rank, usize>),
+}
+
+/// The smaller goes first. No two are equal: equals that take blocks from each other in turn would
+/// do so for ever.
+pub(super) type Rank = (i32, u64, u64);
+
+pub(super) fn rank(entry: &Entry) -> Rank {
+    (entry.priority, entry.arrived_ns(), entry.serial)
+}
+
+impl Waiting {
+    pub(super) fn new(policy: Policy) -> Self {
+        match policy {
+            Policy::Fcfs => Self::Fcfs(Line::default()),
+            Policy::Priority => Self::Priority(BTreeMap::new()),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Fcfs(line) => line.len(),
+            Self::Priority(places) => places.len(),
+        }
+    }
+
+    /// The next request. By priority, one that came after `until` does not delay those that came before.
+    pub(super) fn first(&self, until: Until) -> Option<usize> {
+        match (self, until) {
+            (Self::Fcfs(line), _) => line.first(),
+            (Self::Priority(places), None) => places.values().next().copied(),
+            (Self::Priority(places), Some(until)) => {
+                let known = places.iter().find(|((_, arrived_ns, _), _)| *arrived_ns <= until);
+                known.map(|(_, place)| *place)
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, place: usize, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.places.push_back((place, entry.serial)),
+            Self::Priority(places) => drop(places.insert(rank(entry), place)),
+        }
+    }
+
+    /// One that had its place before and goes ahead of those that had none.
+    pub(super) fn push_again(&mut self, place: usize, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.places.push_front((place, entry.serial)),
+            Self::Priority(_) => self.push(place, entry),
+        }
+    }
+
+    pub(super) fn remove(&mut self, entry: &Entry) {
+        match self {
+            Self::Fcfs(line) => line.remove(entry.serial),
+            Self::Priority(places) => drop(places.remove(&rank(entry))),
+        }
+    }
+}
+
+/// Places in order, with the serials of their requests. Who leaves from the middle is only struck
+/// off, and dropped when all before it are gone, so that leaving a long line takes no longer than
+/// leaving a short one. The first is never one that was struck off.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    places: VecDeque<(usize, u64)>,
+    struck: HashSet<u64>,
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        self.places.len() - self.struck.len()
+    }
+
+    fn first(&self) -> Option<usize> {
+        self.places.front().map(|(place, _)| *place)
+    }
+
+    fn remove(&mut self, serial: u64) {
+        if self.places.front().is_some_and(|(_, first)| *first == serial) {
+            self.places.pop_front();
+        } else {
+            self.struck.insert(serial);
+        }
+        while let Some((_, first)) = self.places.front()
+            && self.struck.remove(first)
+        {
+            self.places.pop_front();
+        }
+        // A first that stays for long must not let those who come and leave behind it pile up.
+        if self.places.len() < 2 * self.struck.len() {
+            let struck = std::mem::take(&mut self.struck);
+            self.places.retain(|(_, serial)| !struck.contains(serial));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(serials: std::ops::Range<u64>) -> Line {
+        let places = serials.map(|serial| (usize::try_from(serial).unwrap() + 100, serial));
+        Line { places: places.collect(), struck: HashSet::new() }
+    }
+
+    #[test]
+    fn who_leaves_the_line_is_never_first() {
+        let mut line = line(0..6);
+        for serial in [1, 4] {
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (4, Some(100)));
+        line.remove(0);
+        assert_eq!((line.len(), line.first()), (3, Some(102)));
+        for serial in [2, 3] {
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (1, Some(105)));
+        line.remove(5);
+        assert_eq!((line.len(), line.first()), (0, None));
+    }
+
+    #[test]
+    fn those_who_come_and_leave_behind_one_that_stays_do_not_pile_up() {
+        let mut line = line(0..1);
+        for serial in 1..10_000 {
+            line.places.push_back((7, serial));
+            line.remove(serial);
+        }
+        assert_eq!((line.len(), line.first()), (1, Some(100)));
+        assert!(line.places.len() < 4, "{}", line.places.len());
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::tokens::{PromptHasher, token};
+use super::blocks::{PromptHasher, token};
 use super::*;
 
 /// Writes everything down, and checks what must hold at every moment.
@@ -48,7 +48,7 @@ impl Listener for Witness {
 }
 
 #[derive(Clone, Debug)]
-struct Ask {
+struct GenerationRequest {
     at_ns: u64,
     /// Equal families begin alike.
     family: u64,
@@ -62,7 +62,7 @@ struct Ask {
 const STEP: u64 = 1_000;
 const MODEL_LEN: u32 = 250;
 
-fn asks() -> impl Strategy<Value = Vec<Ask>> {
+fn asks() -> impl Strategy<Value = Vec<GenerationRequest>> {
     let ask = (
         0..40 * STEP,
         0_u64..4,
@@ -71,13 +71,8 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
         0_i32..3,
         prop_oneof![4 => Just(None), 1 => (0..60 * STEP).prop_map(Some)],
     );
-    let ask = ask.prop_map(|(at_ns, family, prompt, output, priority, leaves_after_ns)| Ask {
-        at_ns,
-        family,
-        prompt,
-        output,
-        priority,
-        leaves_after_ns,
+    let ask = ask.prop_map(|(at_ns, family, prompt, output, priority, leaves_after_ns)| {
+        GenerationRequest { at_ns, family, prompt, output, priority, leaves_after_ns }
     });
     proptest::collection::vec(ask, 1..40)
 }
@@ -118,7 +113,7 @@ prop_compose! {
     }
 }
 
-fn request(id: u64, ask: &Ask) -> SchedulerRequest {
+fn request(id: u64, ask: &GenerationRequest) -> SchedulerRequest {
     let shared = ask.prompt / 2;
     let segments = [(ask.family, shared), (1_000 + id, ask.prompt - shared)];
     SchedulerRequest {
@@ -131,7 +126,10 @@ fn request(id: u64, ask: &Ask) -> SchedulerRequest {
 }
 
 /// Plays all requests to their end.
-fn play(config: &SchedulerConfig, asks: &[Ask]) -> (Witness, Scheduler<ConstantStep>) {
+fn play(
+    config: &SchedulerConfig,
+    asks: &[GenerationRequest],
+) -> (Witness, Scheduler<ConstantStep>) {
     let mut scheduler = Scheduler::new(config.clone(), ConstantStep(STEP));
     let mut witness = Witness::default();
     let mut doings: Vec<(u64, u64, bool)> = Vec::new();
@@ -243,8 +241,8 @@ proptest! {
     /// While anybody could be served, a step is under way.
     #[test]
     fn it_never_rests_while_there_is_work(config in configs(), asks in asks()) {
-        let asks: Vec<Ask> =
-            asks.into_iter().map(|ask| Ask { leaves_after_ns: None, ..ask }).collect();
+        let asks: Vec<GenerationRequest> =
+            asks.into_iter().map(|ask| GenerationRequest { leaves_after_ns: None, ..ask }).collect();
         let (witness, _) = play(&config, &asks);
         let mut gaps = Vec::new();
         let mut busy_until = 0;

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use super::api::{Ask, EmbeddingAsk, Finish, StopFound, Wording};
+use super::api::{AnswerWriter, EmbeddingRequest, Finish, GenerationRequest, StopFound};
 use super::flights::FlightKey;
 use super::vocabulary::END_OF_SEQUENCE;
 use crate::clock::Moment;
-use crate::ledger::{Entry, Passed};
-use crate::scheduler::tokens::token;
+use crate::scheduler::blocks::token;
 use crate::scheduler::{RequestEnd, StopRules};
 use crate::service::NextWrite;
+use crate::truth::{Entry, Passed};
 
 /// An answer that is being written.
 #[derive(Debug)]
@@ -22,18 +22,18 @@ pub(crate) struct ServeAnswer {
     pub(crate) is_last: bool,
 }
 
-/// What the answer says, and how.
+/// The content of the answer, and its form.
 #[derive(Debug)]
 pub(crate) enum Form {
     Generated(Box<Generated>),
-    Embeddings { ask: EmbeddingAsk, id: u64, created_s: u64 },
+    Embeddings { ask: EmbeddingRequest, id: u64, created_s: u64 },
 }
 
 /// Text, token by token or in one piece.
 #[derive(Debug)]
 pub(crate) struct Generated {
-    pub(crate) ask: Rc<Ask>,
-    pub(crate) wording: Wording,
+    pub(crate) ask: Rc<GenerationRequest>,
+    pub(crate) wording: AnswerWriter,
     pub(crate) choices: Vec<ChoicePlan>,
 }
 

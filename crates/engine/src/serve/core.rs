@@ -1,23 +1,28 @@
-//! The scheduler on the wall's clock: who arrives when, which step is due, and who is to be told.
+//! The scheduler on the wall's clock: who arrives when, which step is due, and which client gets something.
 //!
-//! The scheduler is told of everything in engine time, and of nothing earlier than what it has
+//! The scheduler receives everything in engine time, and nothing earlier than what it has
 //! already done; the log has those very moments, so a replay makes the same steps.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use serde::Serialize;
 
 use super::flights::{Flight, FlightKey, Flights};
-use super::front::ApiProcess;
-use super::pace::Pace;
-use super::step_log::StepLog;
-use super::step_time::StepModel;
 use crate::clock::Moment;
-use crate::lateness::Lateness;
 use crate::metrics::Metrics;
+use crate::physics::{Front, PhysicsStep};
+use crate::scheduler::blocks::PromptHasher;
 use crate::scheduler::{
-    Listener, RequestFacts, Scheduler, SchedulerConfig, SchedulerRequest, Step,
+    ConstantStep, Listener, RequestFacts, Scheduler, SchedulerConfig, SchedulerRequest, Step,
+    StepShape, StepTime,
 };
+use crate::truth::Lateness;
 
-/// The scheduler, what waits in front of it, and what it has said.
+/// The scheduler, what waits in front of it, and its events.
 #[derive(Debug)]
 pub(crate) struct Core {
     scheduler: Scheduler<StepModel>,
@@ -31,15 +36,15 @@ pub(crate) struct Core {
     /// When the scheduler or an arrival is to be looked after.
     due: Option<Moment>,
     next_id: u64,
-    heard: Heard,
+    events: SchedulerEvents,
 }
 
 /// When a request reaches the scheduler, and how many came before it.
 type Turn = (u64, u64);
 
-/// What became of everything that the scheduler said.
+/// What became of the scheduler's events.
 #[derive(Debug)]
-struct Heard {
+struct SchedulerEvents {
     front: ApiProcess,
     pace: Pace,
     /// The wall's time, by which a step may be late.
@@ -48,7 +53,7 @@ struct Heard {
     metrics: Metrics,
     log: Option<StepLog>,
     steps: Lateness,
-    /// Slots of clients that can be told something.
+    /// Slots of clients for which there is something to send.
     ready: Vec<usize>,
 }
 
@@ -60,7 +65,7 @@ impl Core {
         metrics: Metrics,
         log_steps: bool,
     ) -> Self {
-        let heard = Heard {
+        let events = SchedulerEvents {
             front,
             pace,
             now: Moment::default(),
@@ -78,7 +83,7 @@ impl Core {
             passed_ns: 0,
             due: None,
             next_id: 0,
-            heard,
+            events,
         }
     }
 
@@ -86,29 +91,29 @@ impl Core {
         self.scheduler.config()
     }
 
-    /// Appends what `GET /metrics` says.
+    /// Appends what `GET /metrics` returns.
     pub(crate) fn render_metrics(&self, text: &mut String) {
-        self.heard.metrics.render(self.scheduler.gauges(), self.scheduler.counters(), text);
+        self.events.metrics.render(self.scheduler.gauges(), self.scheduler.counters(), text);
     }
 
     pub(crate) fn metrics_mut(&mut self) -> &mut Metrics {
-        &mut self.heard.metrics
+        &mut self.events.metrics
     }
 
     pub(crate) fn log(&self) -> Option<&StepLog> {
-        self.heard.log.as_ref()
+        self.events.log.as_ref()
     }
 
     pub(crate) fn step_lateness(&self) -> &Lateness {
-        &self.heard.steps
+        &self.events.steps
     }
 
     pub(crate) fn forget_lateness(&mut self) {
-        self.heard.steps = Lateness::new();
+        self.events.steps = Lateness::new();
     }
 
     pub(crate) fn flights(&mut self) -> &mut Flights {
-        &mut self.heard.flights
+        &mut self.events.flights
     }
 
     /// Requests that no step has had a part of.
@@ -124,12 +129,12 @@ impl Core {
     }
 
     pub(crate) fn engine_ns(&self, at: Moment) -> u64 {
-        self.heard.pace.engine_ns(at)
+        self.events.pace.engine_ns(at)
     }
 
-    /// The API process gets a request; says when that will have reached the scheduler.
+    /// The API process gets a request; returns when it will have reached the scheduler.
     pub(crate) fn take_in(&mut self, came_ns: u64, prompt_tokens: u32) -> u64 {
-        self.heard.front.take_in(came_ns, prompt_tokens)
+        self.events.front.take_in(came_ns, prompt_tokens)
     }
 
     /// Takes a request that will reach the scheduler at `at_ns` of engine time.
@@ -143,12 +148,12 @@ impl Core {
 
     /// The client has left: what is under way for it is taken back, and its blocks are free.
     pub(crate) fn abandon(&mut self, key: FlightKey, now: Moment) -> Option<Flight> {
-        self.heard.now = now;
-        let flight = self.heard.flights.close(key)?;
+        self.events.now = now;
+        let flight = self.events.flights.close(key)?;
         for id in flight.running_ids() {
             if let Some(turn) = self.turns.remove(&id) {
                 self.arrivals.remove(&turn);
-                self.heard.metrics.left(id);
+                self.events.metrics.left(id);
             } else {
                 self.abort(id, now);
             }
@@ -158,21 +163,21 @@ impl Core {
     }
 
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        // Who can be told something already is not kept waiting.
-        if self.heard.ready.is_empty() { self.due } else { Some(Moment::default()) }
+        // Clients for which there is something to send are not kept waiting.
+        if self.events.ready.is_empty() { self.due } else { Some(Moment::default()) }
     }
 
-    /// Does what is due, and adds the slots of those who can be told something. Of an engine that
+    /// Does what is due, and adds the slots of clients for which there is something to send. In an engine that
     /// is far behind it does a part: the rest stays due, and clients are looked after in between.
     pub(crate) fn wake(&mut self, now: Moment, ready: &mut Vec<usize>) {
-        self.heard.now = now;
-        let now_ns = self.heard.pace.engine_ns(now);
+        self.events.now = now;
+        let now_ns = self.events.pace.engine_ns(now);
         for _ in 0..EVENTS_PER_WAKE {
             if !self.do_next(now_ns) {
                 break;
             }
         }
-        ready.append(&mut self.heard.ready);
+        ready.append(&mut self.events.ready);
         self.find_due();
     }
 
@@ -191,8 +196,8 @@ impl Core {
         }
         let Some(at_ns) = event.filter(|at_ns| *at_ns <= now_ns) else { return false };
         // From one thing that happens to the next, so that no time passes in which nothing does:
-        // who came in it may still be told of.
-        self.scheduler.advance(at_ns, &mut self.heard);
+        // requests of that step may still need it.
+        self.scheduler.advance(at_ns, &mut self.events);
         self.passed_ns = at_ns.saturating_add(1);
         true
     }
@@ -201,24 +206,24 @@ impl Core {
         let id = request.id;
         self.turns.remove(&id);
         let at_ns = at_ns.max(self.passed_ns);
-        if let Some(log) = &mut self.heard.log {
+        if let Some(log) = &mut self.events.log {
             log.arrival(at_ns, &request);
         }
-        if self.scheduler.submit(at_ns, request, &mut self.heard).is_err() {
-            self.heard.metrics.refused(id);
-            let at = self.heard.pace.moment(at_ns);
-            let slot = self.heard.flights.refused(id, at);
-            self.heard.ready.extend(slot);
+        if self.scheduler.submit(at_ns, request, &mut self.events).is_err() {
+            self.events.metrics.refused(id);
+            let at = self.events.pace.moment(at_ns);
+            let slot = self.events.flights.refused(id, at);
+            self.events.ready.extend(slot);
         }
     }
 
     fn abort(&mut self, id: u64, now: Moment) {
         // What is overdue by then comes later: catching up is for `wake`, in parts.
-        let now_ns = self.heard.pace.engine_ns(now);
+        let now_ns = self.events.pace.engine_ns(now);
         let at_ns = self.next_ns().map_or(now_ns, |next_ns| now_ns.min(next_ns));
         let at_ns = at_ns.max(self.passed_ns);
-        if self.scheduler.abort(at_ns, id, &mut self.heard)
-            && let Some(log) = &mut self.heard.log
+        if self.scheduler.abort(at_ns, id, &mut self.events)
+            && let Some(log) = &mut self.events.log
         {
             log.abort(at_ns, id);
         }
@@ -231,11 +236,11 @@ impl Core {
     }
 
     fn find_due(&mut self) {
-        self.due = self.next_ns().map(|at_ns| self.heard.pace.moment(at_ns));
+        self.due = self.next_ns().map(|at_ns| self.events.pace.moment(at_ns));
     }
 }
 
-impl Listener for Heard {
+impl Listener for SchedulerEvents {
     fn step_began(&mut self, step: &Step) {
         self.metrics.step_began(step);
         if let Some(log) = &mut self.log {
@@ -266,5 +271,256 @@ impl Listener for Heard {
 /// than are due in one of an engine that keeps up.
 const EVENTS_PER_WAKE: u32 = 64;
 
+/// Where the two clocks meet, and how much faster the engine's runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    start: Moment,
+    /// Whole millionths, so that both ways are exact and a moment is never reached too early.
+    speed_millionths: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(start: Moment, speed: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the options were checked: speeds are positive and far below 2^44"
+        )]
+        let speed_millionths = ((speed * 1e6) as u64).max(1);
+        Self { start, speed_millionths }
+    }
+
+    /// Engine time at a moment; what lies ahead of the start is the start.
+    pub(crate) fn engine_ns(&self, at: Moment) -> u64 {
+        let since_ns = at.ns().saturating_sub(self.start.ns());
+        scale(since_ns, self.speed_millionths, MILLION, Rounding::Down)
+    }
+
+    /// The first moment at which it is that late in the engine.
+    pub(crate) fn moment(&self, engine_ns: u64) -> Moment {
+        self.start.plus_ns(scale(engine_ns, MILLION, self.speed_millionths, Rounding::Up))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rounding {
+    Down,
+    Up,
+}
+
+fn scale(value: u64, times: u64, over: u64, rounding: Rounding) -> u64 {
+    if times == over {
+        return value;
+    }
+    let product = u128::from(value) * u128::from(times);
+    let over = u128::from(over);
+    let scaled = match rounding {
+        Rounding::Down => product / over,
+        Rounding::Up => product.div_ceil(over),
+    };
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+const MILLION: u64 = 1_000_000;
+
+/// Where the time of a step comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum StepModel {
+    Physics(Box<PhysicsStep>),
+    Constant(ConstantStep),
+}
+
+impl StepModel {
+    pub(crate) fn constant(step: Duration) -> Self {
+        Self::Constant(ConstantStep(u64::try_from(step.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl StepTime for StepModel {
+    fn step_ns(&mut self, shape: &StepShape) -> u64 {
+        match self {
+            Self::Physics(physics) => physics.step_ns(shape),
+            Self::Constant(constant) => constant.step_ns(shape),
+        }
+    }
+}
+
+/// When requests get through to the scheduler, and tokens to their clients.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiProcess {
+    costs: Front,
+    /// From when on it has time.
+    free_ns: u64,
+}
+
+impl ApiProcess {
+    pub fn new(costs: Front) -> Self {
+        Self { costs, free_ns: 0 }
+    }
+
+    /// Takes a request in that comes at `now_ns`; returns when it is with the scheduler.
+    pub fn take_in(&mut self, now_ns: u64, prompt_tokens: u32) -> u64 {
+        let Front { per_request_ns, per_prompt_token_ns, .. } = self.costs;
+        let tokens_ns = per_prompt_token_ns.saturating_mul(u64::from(prompt_tokens));
+        self.work(now_ns, per_request_ns.saturating_add(tokens_ns))
+    }
+
+    /// Hands a token out that is there at `now_ns`; returns when it is with the client.
+    pub fn hand_out(&mut self, now_ns: u64) -> u64 {
+        self.work(now_ns, self.costs.per_output_token_ns)
+    }
+
+    fn work(&mut self, now_ns: u64, takes_ns: u64) -> u64 {
+        // What takes no time does not wait.
+        if takes_ns == 0 {
+            return now_ns;
+        }
+        self.free_ns = self.free_ns.max(now_ns).saturating_add(takes_ns);
+        self.free_ns
+    }
+}
+
+/// JSON lines, within a bound.
+#[derive(Debug, Default)]
+pub(crate) struct StepLog {
+    lines: Vec<u8>,
+    dropped: u64,
+}
+
+/// One line. All moments are engine time.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Line<'a> {
+    Arrival {
+        at_ns: u64,
+        id: u64,
+        prompt_tokens: u32,
+        prompt_hashes: &'a [u64],
+        prompt_rest: &'a PromptHasher,
+        answer_seed: u64,
+        min_tokens: u32,
+        eos_at: Option<u32>,
+        stop_at: Option<u32>,
+        max_tokens: u32,
+        priority: i32,
+    },
+    Abort {
+        at_ns: u64,
+        id: u64,
+    },
+    Step {
+        ordinal: u64,
+        began_ns: u64,
+        ends_ns: u64,
+        scheduled: &'a [(u64, u32)],
+        preempted: &'a [u64],
+        admitted: &'a [(u64, u32)],
+    },
+    Dropped(u64),
+}
+
+impl StepLog {
+    pub(crate) fn arrival(&mut self, at_ns: u64, request: &SchedulerRequest) {
+        self.add(&Line::Arrival {
+            at_ns,
+            id: request.id,
+            prompt_tokens: request.prompt.tokens,
+            prompt_hashes: &request.prompt.hashes,
+            prompt_rest: &request.prompt.rest,
+            answer_seed: request.answer_seed,
+            min_tokens: request.stop.min_tokens,
+            eos_at: request.stop.eos_at,
+            stop_at: request.stop.stop_at,
+            max_tokens: request.stop.max_tokens,
+            priority: request.priority,
+        });
+    }
+
+    pub(crate) fn abort(&mut self, at_ns: u64, id: u64) {
+        self.add(&Line::Abort { at_ns, id });
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) {
+        self.add(&Line::Step {
+            ordinal: step.ordinal,
+            began_ns: step.began_ns,
+            ends_ns: step.ends_ns,
+            scheduled: &step.scheduled,
+            preempted: &step.preempted,
+            admitted: &step.admitted,
+        });
+    }
+
+    /// All lines; the last gives how many there was no room for, if any.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        let mut text = self.lines.clone();
+        if 0 < self.dropped {
+            push(&mut text, &Line::Dropped(self.dropped));
+        }
+        text
+    }
+
+    /// A log with a hole cannot be replayed, so after the first line that is dropped all are.
+    fn add(&mut self, line: &Line<'_>) {
+        if BYTES_MAX <= self.lines.len() {
+            self.dropped += 1;
+        } else {
+            push(&mut self.lines, line);
+        }
+    }
+}
+
+fn push(lines: &mut Vec<u8>, line: &Line<'_>) {
+    serde_json::to_writer(&mut *lines, line).expect("plain values are always JSON");
+    lines.push(b'\n');
+}
+
+const BYTES_MAX: usize = 256 << 20;
+
 #[cfg(test)]
-mod tests;
+mod pace_tests {
+    use super::*;
+
+    #[test]
+    fn a_due_moment_is_the_first_at_which_the_engine_is_there() {
+        for speed in [0.3, 1.0, 7.0, 20.0] {
+            let pace = Pace::new(Moment::from_ns(1_000), speed);
+            for engine_ns in [0, 1, 7, 999, 25_000_000, 86_400_000_000_001] {
+                let due = pace.moment(engine_ns);
+                assert!(engine_ns <= pace.engine_ns(due), "{speed} {engine_ns}");
+                let before = Moment::from_ns(due.ns() - 1);
+                assert!(engine_ns == 0 || pace.engine_ns(before) < engine_ns, "{speed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_of_the_wall_is_twenty_of_a_fast_engine() {
+        let pace = Pace::new(Moment::from_ns(5), 20.0);
+        assert_eq!(pace.engine_ns(Moment::from_ns(1_000_000_005)), 20_000_000_000);
+        assert_eq!(pace.engine_ns(Moment::from_ns(0)), 0);
+    }
+}
+
+#[cfg(test)]
+mod front_tests {
+    use super::*;
+
+    #[test]
+    fn errands_are_done_one_after_the_other() {
+        let costs = Front { per_request_ns: 100, per_prompt_token_ns: 10, per_output_token_ns: 7 };
+        let mut process = ApiProcess::new(costs);
+        assert_eq!(process.take_in(1_000, 5), 1_150);
+        assert_eq!(process.take_in(1_050, 0), 1_250);
+        assert_eq!(process.hand_out(1_060), 1_257);
+        assert_eq!(process.take_in(1_070, 0), 1_357);
+        assert_eq!(process.take_in(2_000, 1), 2_110);
+    }
+
+    #[test]
+    fn what_costs_nothing_waits_for_nobody() {
+        let mut process = ApiProcess::new(Front { per_request_ns: 50, ..Front::IMMEDIATE });
+        assert_eq!(process.take_in(0, 1_000), 50);
+        assert_eq!(process.hand_out(3), 3);
+    }
+}

@@ -44,12 +44,12 @@ pub(crate) struct Choice {
     /// Tokens that have been put into `pending`; more than that are only where it was full.
     queued: u32,
     /// Tokens that have been taken out of it.
-    told: u32,
+    sent: u32,
 }
 
 impl Choice {
     fn new(id: u64) -> Self {
-        Self { id, tokens: 0, cached_tokens: 0, end: None, queued: 0, told: 0 }
+        Self { id, tokens: 0, cached_tokens: 0, end: None, queued: 0, sent: 0 }
     }
 
     fn has_backlog(&self) -> bool {
@@ -57,7 +57,7 @@ impl Choice {
     }
 }
 
-/// Something that a client is to be told.
+/// Something that is to be sent to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) choice: u16,
@@ -69,10 +69,10 @@ pub(crate) struct Pending {
 
 /// What a flight has for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum ClientEvent {
     Nothing,
     One(Pending),
-    /// Every choice is over, and all was told; the moment of the last token.
+    /// Every choice is over, and all was sent; the moment of the last token.
     Over(Option<Moment>),
 }
 
@@ -105,7 +105,7 @@ impl Flights {
         Some(flight)
     }
 
-    /// A token is there. Gives the slot to visit if the client is to be told.
+    /// A token is there. Returns the slot to visit if something is to be sent to the client.
     pub(crate) fn token(&mut self, id: u64, index: u32, at: Moment) -> Option<usize> {
         let (flight, choice) = self.find(id)?;
         let grown = &mut flight.choices[usize::from(choice)];
@@ -116,7 +116,7 @@ impl Flights {
             return None;
         }
         // Of each choice with something to tell at least one token is pending: the next follows it.
-        let has_room = flight.pending.len() < PENDING_MAX || grown.told == grown.queued;
+        let has_room = flight.pending.len() < PENDING_MAX || grown.sent == grown.queued;
         if has_room && !had_backlog {
             grown.queued = index + 1;
             flight.pending.push_back(Pending { choice, index: Some(index), at, end: None });
@@ -124,7 +124,7 @@ impl Flights {
         Some(flight.slot)
     }
 
-    /// An answer is over. Gives the slot to visit if the client is to be told.
+    /// An answer is over. Returns the slot to visit if something is to be sent to the client.
     pub(crate) fn ended(&mut self, facts: &RequestFacts, at: Moment) -> Option<usize> {
         self.end(facts.id, facts.end, facts.cached_tokens, at)
     }
@@ -158,17 +158,17 @@ impl Flights {
         Some(flight.slot)
     }
 
-    pub(crate) fn next(&mut self, key: FlightKey) -> News {
+    pub(crate) fn next(&mut self, key: FlightKey) -> ClientEvent {
         let Some(flight) = self.places.get_mut(key.0).and_then(Option::as_mut) else {
-            return News::Over(None);
+            return ClientEvent::Over(None);
         };
         match flight.pending.pop_front() {
             Some(pending) => {
                 flight.took(&pending);
-                News::One(pending)
+                ClientEvent::One(pending)
             }
-            None if flight.running == 0 => News::Over(flight.last_at),
-            None => News::Nothing,
+            None if flight.running == 0 => ClientEvent::Over(flight.last_at),
+            None => ClientEvent::Nothing,
         }
     }
 
@@ -198,7 +198,7 @@ impl Flight {
     fn took(&mut self, taken: &Pending) {
         let (Some(index), Some(at)) = (taken.index, self.last_at) else { return };
         let choice = &mut self.choices[usize::from(taken.choice)];
-        choice.told = index + 1;
+        choice.sent = index + 1;
         if !choice.has_backlog() {
             return;
         }
@@ -219,7 +219,7 @@ impl Flight {
     }
 }
 
-/// What a client that does not read may have pending, beside one token of each choice.
+/// What a client that does not read may have pending, apart from one token of each choice.
 const PENDING_MAX: usize = 1024;
 
 #[cfg(test)]
@@ -253,14 +253,14 @@ mod tests {
         assert_eq!(flights.token(11, 0, AT), Some(5));
         assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), Some(5));
         let first = Pending { choice: 0, index: Some(0), at: AT, end: Some(RequestEnd::Length) };
-        assert_eq!(flights.next(key), News::One(first));
+        assert_eq!(flights.next(key), ClientEvent::One(first));
         let second = Pending { choice: 1, index: Some(0), at: AT, end: None };
-        assert_eq!(flights.next(key), News::One(second));
-        assert_eq!(flights.next(key), News::Nothing);
+        assert_eq!(flights.next(key), ClientEvent::One(second));
+        assert_eq!(flights.next(key), ClientEvent::Nothing);
         flights.ended(&facts(11, RequestEnd::Stop), AT);
         let end = Pending { choice: 1, index: None, at: AT, end: Some(RequestEnd::Stop) };
-        assert_eq!(flights.next(key), News::One(end));
-        assert_eq!(flights.next(key), News::Over(Some(AT)));
+        assert_eq!(flights.next(key), ClientEvent::One(end));
+        assert_eq!(flights.next(key), ClientEvent::Over(Some(AT)));
         assert_eq!(flights.choices(key)[0].cached_tokens, 3);
     }
 
@@ -277,16 +277,16 @@ mod tests {
         for id in [10, 11, 12] {
             assert_eq!(flights.ended(&facts(id, RequestEnd::Length), AT), Some(5));
         }
-        let mut told = [0_u32; 3];
+        let mut sent = [0_u32; 3];
         let mut ends = [None; 3];
-        while let News::One(pending) = flights.next(key) {
+        while let ClientEvent::One(pending) = flights.next(key) {
             let choice = usize::from(pending.choice);
-            assert_eq!((pending.index, ends[choice]), (Some(told[choice]), None));
-            told[choice] += 1;
+            assert_eq!((pending.index, ends[choice]), (Some(sent[choice]), None));
+            sent[choice] += 1;
             ends[choice] = pending.end;
             assert!(flights.get(key).unwrap().pending.len() <= PENDING_MAX + 3);
         }
-        assert_eq!(told, [tokens, tokens, 1]);
+        assert_eq!(sent, [tokens, tokens, 1]);
         assert_eq!(ends, [Some(RequestEnd::Length); 3]);
         assert!(flights.is_over(key));
     }
@@ -297,10 +297,10 @@ mod tests {
         let key = flights.open(5, false, &[10, 11]);
         assert_eq!(flights.token(10, 0, AT), None);
         assert_eq!(flights.ended(&facts(10, RequestEnd::Length), AT), None);
-        assert_eq!(flights.next(key), News::Nothing);
+        assert_eq!(flights.next(key), ClientEvent::Nothing);
         flights.token(11, 0, AT);
         assert_eq!(flights.ended(&facts(11, RequestEnd::Length), AT), Some(5));
-        assert_eq!(flights.next(key), News::Over(Some(AT)));
+        assert_eq!(flights.next(key), ClientEvent::Over(Some(AT)));
     }
 
     #[test]

@@ -3,24 +3,25 @@
 use std::rc::Rc;
 
 use super::answer::{ChoicePlan, Form, Generated, ServeAnswer, TokenWrite};
-use super::api::{self, Answered, Ask, Endpoint, Finish, Identity, Said, Usage, Wording};
-use super::flights::{Choice, FlightKey, News, Pending};
-use super::length::{answer_seed, natural_length, prompt_seed};
+use super::api::{
+    self, AnswerWriter, Endpoint, Finish, FinishedChoice, GeneratedToken, GenerationRequest,
+    Identity, Usage,
+};
+use super::flights::{Choice, ClientEvent, FlightKey, Pending};
 use super::service::Serve;
-use crate::draws::{Draws, Purpose};
+use crate::generation::{Draws, Purpose};
 use crate::http::{ErrorBody, Request, Status};
-use crate::ledger::Entry;
-use crate::scheduler::tokens::token;
+use crate::scheduler::blocks::{mix, token};
 use crate::scheduler::{HashedPrompt, RequestEnd, SchedulerRequest, StopRules};
-use crate::service::Visit;
-use crate::truth::{Api, Ended, RequestTruth};
+use crate::service::Context;
+use crate::truth::{Api, Ended, Entry, RequestTruth};
 
 impl Serve {
     pub(super) fn generate(
         &mut self,
         api: Api,
         request: &Request<'_>,
-        visit: Visit<'_>,
+        visit: Context<'_>,
     ) -> Result<ServeAnswer, ErrorBody> {
         let endpoint = match api {
             Api::Chat => Endpoint::Chat,
@@ -51,7 +52,7 @@ impl Serve {
         let id = self.answer_id(ordinal);
         let created_s = visit.clock.wall_seconds();
         let identity = Identity { id, created_s, model: self.house.options.model_id() };
-        let mut wording = Wording::new(Rc::clone(&ask), &identity, self.vocabulary);
+        let mut wording = AnswerWriter::new(Rc::clone(&ask), &identity, self.vocabulary);
         for (choice, plan) in (0..).zip(&choices) {
             if let Some(stop) = plan.stop {
                 wording.cut(choice, stop.kept);
@@ -66,7 +67,11 @@ impl Serve {
         Ok(ServeAnswer { flight, entry, form, write, is_last: false })
     }
 
-    fn embed(&mut self, request: &Request<'_>, visit: Visit<'_>) -> Result<ServeAnswer, ErrorBody> {
+    fn embed(
+        &mut self,
+        request: &Request<'_>,
+        visit: Context<'_>,
+    ) -> Result<ServeAnswer, ErrorBody> {
         let mut ask = api::parse_embeddings(request.body, &self.serving())?;
         self.check_room(ask.inputs.len(), Endpoint::Embeddings)?;
         ask.request_id = request.id_text();
@@ -93,7 +98,7 @@ impl Serve {
         Ok(ServeAnswer { flight, entry, form, write: TokenWrite::default(), is_last: false })
     }
 
-    /// A queue that is full is said before anything else is.
+    /// A full queue is reported before any other error.
     fn check_room(&self, choices: usize, endpoint: Endpoint) -> Result<(), ErrorBody> {
         let waiting_max = self.house.options.limits.waiting;
         if self.core.waiting() + choices <= waiting_max {
@@ -113,7 +118,7 @@ impl Serve {
     }
 
     fn open_entry(&mut self, opening: &Opening<'_>) -> Entry {
-        let Visit { received, .. } = opening.visit;
+        let Context { received, .. } = opening.visit;
         self.house.ledger.open(RequestTruth {
             ordinal: opening.ordinal,
             request_id: opening.request.id_text(),
@@ -130,7 +135,7 @@ impl Serve {
     }
 
     /// What every choice will say, and where it ends.
-    fn plan_all(&self, ask: &Ask) -> Result<Vec<ChoicePlan>, ErrorBody> {
+    fn plan_all(&self, ask: &GenerationRequest) -> Result<Vec<ChoicePlan>, ErrorBody> {
         let mut plans = Vec::with_capacity(usize::from(ask.choices()));
         for prompt in &ask.prompts {
             let seed = prompt_seed(ask.seed, self.house.options.seed, prompt);
@@ -145,7 +150,7 @@ impl Serve {
     }
 
     /// Without an eye for stop strings.
-    fn plan(&self, ask: &Ask, prompt: &[u32], seed: u64) -> ChoicePlan {
+    fn plan(&self, ask: &GenerationRequest, prompt: &[u32], seed: u64) -> ChoicePlan {
         // As in vLLM, the end of sequence itself is none of the least tokens.
         let eos_at =
             (!ask.ignore_eos).then(|| natural_length(seed).max(ask.min_tokens.saturating_add(1)));
@@ -153,7 +158,12 @@ impl Serve {
         ChoicePlan { seed, eos_at, stop: None, max_tokens }
     }
 
-    fn take_off(&mut self, ask: &Ask, choices: &[ChoicePlan], visit: Visit<'_>) -> FlightKey {
+    fn take_off(
+        &mut self,
+        ask: &GenerationRequest,
+        choices: &[ChoicePlan],
+        visit: Context<'_>,
+    ) -> FlightKey {
         let hashed = self.hashed(&ask.prompts);
         let prompts = hashed.iter().flat_map(|prompt| (0..ask.n).map(move |_| prompt));
         let requests: Vec<Planned<'_>> = prompts
@@ -181,7 +191,7 @@ impl Serve {
         requests: &[Planned<'_>],
         prompt_tokens: u32,
         streamed: bool,
-        visit: Visit<'_>,
+        visit: Context<'_>,
     ) -> FlightKey {
         let ids = self.core.new_ids(requests.len());
         let flight = self.core.flights().open(visit.slot, streamed, &ids);
@@ -206,9 +216,9 @@ impl Serve {
     pub(super) fn compose(&mut self, answer: &mut ServeAnswer) -> bool {
         let news = self.core.flights().next(answer.flight);
         let (pending, due) = match news {
-            News::Nothing => return false,
-            News::One(pending) => (Some(pending), Some(pending.at)),
-            News::Over(last_at) => (None, last_at),
+            ClientEvent::Nothing => return false,
+            ClientEvent::One(pending) => (Some(pending), Some(pending.at)),
+            ClientEvent::Over(last_at) => (None, last_at),
         };
         let flights = self.core.flights();
         answer.is_last = flights.is_over(answer.flight);
@@ -227,7 +237,7 @@ struct Opening<'a> {
     streamed: bool,
     prompt_tokens: u32,
     request: &'a Request<'a>,
-    visit: Visit<'a>,
+    visit: Context<'a>,
 }
 
 /// One request of the scheduler, ahead of its id.
@@ -280,7 +290,8 @@ impl Generated {
         let finish_with = |tokens| pending.end.map(|end| plan.finish(end, tokens));
         if let Some(index) = pending.index {
             let finish = finish_with(index + 1);
-            self.wording.token(&Said { choice, index, id: plan.id_at(index), finish }, out);
+            self.wording
+                .token(&GeneratedToken { choice, index, id: plan.id_at(index), finish }, out);
         } else {
             let finish = finish_with(0).unwrap_or(Finish::Abort);
             self.wording.finish(choice, finish, out);
@@ -288,11 +299,11 @@ impl Generated {
     }
 
     fn whole(&self, choices: &[Choice]) -> Rc<Vec<u8>> {
-        let answered: Vec<Answered> = self
+        let answered: Vec<FinishedChoice> = self
             .choices
             .iter()
             .zip(choices)
-            .map(|(plan, choice)| Answered {
+            .map(|(plan, choice)| FinishedChoice {
                 ids: (0..choice.tokens).map(|index| plan.id_at(index)).collect(),
                 finish: plan.finish(choice.end.unwrap_or(RequestEnd::Abort), choice.tokens),
             })
@@ -313,4 +324,67 @@ impl Generated {
 
 fn length_of(prompts: &[Vec<u32>]) -> u32 {
     u32::try_from(prompts.iter().map(Vec::len).sum::<usize>()).unwrap_or(u32::MAX)
+}
+
+/// With how many tokens the answer of a seed ends by itself, its end of sequence included.
+pub(crate) fn natural_length(seed: u64) -> u32 {
+    let mut draws = Draws::new(seed, 0, Purpose::Length);
+    let tokens = MEDIAN_TOKENS * libm::exp(SIGMA * draws.normal());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and a float becomes the largest integer rather than wrap"
+    )]
+    let tokens = libm::round(tokens) as u32;
+    tokens.max(1)
+}
+
+/// The seed of the answers to a prompt: the request's own seed, or else the engine's, and the
+/// prompt, because a model does not say the same to everybody.
+pub(crate) fn prompt_seed(asked: Option<u64>, engine_seed: u64, prompt: &[u32]) -> u64 {
+    let start = asked.map_or(engine_seed ^ PROMPT_SEED, |seed| seed ^ ASKED_SEED);
+    prompt.iter().fold(mix(start), |state, id| mix(state ^ u64::from(*id)))
+}
+
+/// The seed of one of the answers to a prompt.
+pub(crate) fn answer_seed(prompt_seed: u64, sibling: u16) -> u64 {
+    if sibling == 0 { prompt_seed } else { mix(prompt_seed ^ u64::from(sibling)) }
+}
+
+const MEDIAN_TOKENS: f64 = 256.0;
+const SIGMA: f64 = 0.7;
+
+/// Keeps the empty prompt of the seed zero from being zero again.
+const PROMPT_SEED: u64 = 0x2545_f491_4f6c_dd1d;
+/// Keeps a request's seed from meaning the same as the engine's.
+const ASKED_SEED: u64 = 0x9fb2_1c65_1e98_df25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_log_normal_around_their_median() {
+        let mut lengths: Vec<u32> = (0..10_001).map(natural_length).collect();
+        lengths.sort_unstable();
+        let median = lengths[5_000];
+        assert!((248..=264).contains(&median), "{median}");
+        // One sigma to each side: 256·e^±0.7.
+        let (low, high) = (lengths[1_587], lengths[8_413]);
+        assert!((121..=133).contains(&low) && (495..=536).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn the_same_prompt_and_seed_say_the_same_and_choices_differ() {
+        let of = |asked, engine, prompt: &[u32], sibling| {
+            answer_seed(prompt_seed(asked, engine, prompt), sibling)
+        };
+        assert_eq!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 2, &[5, 6], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[6, 5], 0));
+        assert_ne!(of(None, 1, &[5, 6], 0), of(None, 1, &[5, 6], 1));
+        assert_eq!(of(Some(9), 1, &[5], 0), of(Some(9), 2, &[5], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(Some(9), 1, &[6], 0));
+        assert_ne!(of(Some(9), 1, &[5], 0), of(None, 9, &[5], 0));
+    }
 }

@@ -31,7 +31,7 @@ impl Engine {
 
     /// A paced engine whose tokens are all due at once.
     pub(crate) fn instant() -> Self {
-        Self::start(EngineOptions { pacing: at_once(), ..EngineOptions::of(Mode::Paced) })
+        Self::start(EngineOptions { pacing: at_once(), ..EngineOptions::new(Mode::Paced) })
     }
 
     pub(crate) fn client(&self) -> Client {

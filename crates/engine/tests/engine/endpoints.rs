@@ -59,7 +59,7 @@ fn a_body_that_cannot_be_carried_out_is_400_and_the_connection_goes_on() {
 #[test]
 fn another_model_is_404_as_vllm_says_it() {
     let options =
-        EngineOptions { model: Some("tiny".to_owned()), ..EngineOptions::of(Mode::Paced) };
+        EngineOptions { model: Some("tiny".to_owned()), ..EngineOptions::new(Mode::Paced) };
     let engine = Engine::start(options);
     let response = engine.client().chat(r#""model":"huge""#);
     assert_eq!(response.status, 404);
@@ -72,7 +72,7 @@ fn another_model_is_404_as_vllm_says_it() {
 #[test]
 fn bytes_that_are_no_request_end_the_connection_with_a_reason() {
     let limits = Limits { body_bytes: 1000, head_bytes: 2000, ..Limits::default() };
-    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::of(Mode::Paced) });
+    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::new(Mode::Paced) });
     let long_head = format!("GET /health HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(2000));
     for (bytes, status) in [
         ("NOT HTTP AT ALL\r\n\r\n", 400),
@@ -94,7 +94,7 @@ fn bytes_that_are_no_request_end_the_connection_with_a_reason() {
 #[test]
 fn a_refused_client_that_goes_on_sending_still_reads_the_reason() {
     let limits = Limits { body_bytes: 10, ..Limits::default() };
-    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::of(Mode::Paced) });
+    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::new(Mode::Paced) });
     let mut client = engine.client();
     let body = "x".repeat(3 << 20);
     client.send(request_text("POST", "/v1/completions", &body).as_bytes());
@@ -104,7 +104,7 @@ fn a_refused_client_that_goes_on_sending_still_reads_the_reason() {
 #[test]
 fn one_connection_too_many_is_told_so_and_counted() {
     let limits = Limits { connections: 2, ..Limits::default() };
-    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::of(Mode::Paced) });
+    let engine = Engine::start(EngineOptions { limits, ..EngineOptions::new(Mode::Paced) });
     let (mut first, mut second) = (engine.client(), engine.client());
     assert_eq!((first.get("/health").status, second.get("/health").status), (200, 200));
     let mut third = Client::connect(engine.address);
@@ -128,7 +128,7 @@ fn a_request_to_close_is_heeded() {
 fn a_port_in_use_is_named_with_the_remedy() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let options = EngineOptions { address, ..EngineOptions::of(Mode::Paced) };
+    let options = EngineOptions { address, ..EngineOptions::new(Mode::Paced) };
     let error = serve(options, Stop::new().unwrap(), |_| {}).unwrap_err();
     let port = address.port();
     assert_eq!(
@@ -143,7 +143,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
 #[test]
 fn options_that_cannot_be_carried_out_are_refused_before_anything_listens() {
     let pacing = Pacing { jitter: -1.0, ..Pacing::default() };
-    let options = EngineOptions { pacing, ..EngineOptions::of(Mode::Paced) };
+    let options = EngineOptions { pacing, ..EngineOptions::new(Mode::Paced) };
     let error = serve(options, Stop::new().unwrap(), |_| panic!("listens")).unwrap_err();
     assert!(matches!(error, EngineError::Options(_)), "{error}");
 }

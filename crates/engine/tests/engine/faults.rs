@@ -172,7 +172,7 @@ fn faults_add_up() {
 #[test]
 fn the_options_faults_apply_where_a_request_names_none() {
     let faults = [Fault::NoDone].into_iter().collect();
-    let options = EngineOptions { faults, pacing: at_once(), ..EngineOptions::of(Mode::Paced) };
+    let options = EngineOptions { faults, pacing: at_once(), ..EngineOptions::new(Mode::Paced) };
     let engine = Engine::start(options);
     let mut client = engine.client();
     assert!(!client.chat(r#""stream":true"#).events().1);

@@ -96,7 +96,7 @@ fn parts_of_messages_are_counted_word_by_word() {
 #[test]
 fn the_same_seed_says_the_same_and_another_seed_something_else() {
     let say = |seed| {
-        let options = EngineOptions { seed, pacing: at_once(), ..EngineOptions::of(Mode::Paced) };
+        let options = EngineOptions { seed, pacing: at_once(), ..EngineOptions::new(Mode::Paced) };
         let engine = Engine::start(options);
         let (events, _) = engine.client().chat(r#""stream":true,"max_tokens":20"#).events();
         text_of(&events)
@@ -129,7 +129,7 @@ fn a_model_id_that_needs_escaping_is_escaped() {
     let options = EngineOptions {
         model: Some(model.to_owned()),
         pacing: Pacing { tokens: 1, ..at_once() },
-        ..EngineOptions::of(Mode::Paced)
+        ..EngineOptions::new(Mode::Paced)
     };
     let engine = Engine::start(options);
     let (events, _) = engine.client().chat(r#""stream":true"#).events();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use inferometer_engine::physics::Front;
-use inferometer_engine::scheduler::tokens::PromptHasher;
+use inferometer_engine::scheduler::blocks::PromptHasher;
 use inferometer_engine::scheduler::{
     HashedPrompt, Listener, Scheduler, SchedulerRequest, Step, StopRules,
 };

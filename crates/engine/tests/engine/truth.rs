@@ -177,7 +177,7 @@ fn the_request_id_is_kept_with_the_request() {
 #[test]
 fn what_does_not_fit_is_dropped_and_counted_and_deleting_makes_room() {
     let limits = Limits { requests_kept: 2, writes_kept: 5, ..Limits::default() };
-    let options = EngineOptions { limits, pacing: at_once(), ..EngineOptions::of(Mode::Paced) };
+    let options = EngineOptions { limits, pacing: at_once(), ..EngineOptions::new(Mode::Paced) };
     let engine = Engine::start(options);
     let mut client = engine.client();
     for _ in 0..3 {

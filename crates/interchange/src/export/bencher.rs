@@ -26,7 +26,7 @@ pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
 }
 
 fn measures(sheet: &Sheet) -> BTreeMap<String, Measure> {
-    let figures = figure::of(sheet).into_iter().filter(Figure::is_headline);
+    let figures = figure::figures(sheet).into_iter().filter(Figure::is_headline);
     let measure = |figure: Figure| {
         let measure = Measure {
             value: figure.value,
@@ -40,7 +40,7 @@ fn measures(sheet: &Sheet) -> BTreeMap<String, Measure> {
 
 /// A measure is known there by a slug, and has one unit for good.
 fn slug(figure: &Figure) -> String {
-    let unit = figure.unit.suffix();
+    let unit = figure.unit.suffix;
     format!("{}{unit}", figure.title()).replace(['.', '_'], "-")
 }
 

@@ -18,7 +18,7 @@ enum Cell {
 
 /// The whole table, with its head; lines end as RFC 4180 has it.
 pub fn render(sheets: &[Sheet]) -> String {
-    let figures: Vec<Vec<Figure>> = sheets.iter().map(figure::of).collect();
+    let figures: Vec<Vec<Figure>> = sheets.iter().map(figure::figures).collect();
     let columns = columns(&figures);
     let facts = FACTS.iter().map(|(name, _)| (*name).to_owned());
     let mut text = line(facts.chain(columns.iter().cloned()).map(Cell::Text));
@@ -83,7 +83,7 @@ fn columns(figures: &[Vec<Figure>]) -> Vec<String> {
 /// The value, and the ends of its interval where it has one.
 fn cells_of(figure: &Figure) -> Vec<(String, f64)> {
     let statistic = figure.statistic.as_ref().map_or_else(String::new, |word| format!("_{word}"));
-    let (stem, unit) = (format!("{}{statistic}", figure.name), figure.unit.suffix());
+    let (stem, unit) = (format!("{}{statistic}", figure.name), figure.unit.suffix);
     let mut cells = vec![(format!("{stem}{unit}"), figure.value)];
     if let Some(interval) = figure.interval {
         cells.push((format!("{stem}_low{unit}"), interval.low));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate};
+use inferometer_analysis::{Better, Interval};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
@@ -17,54 +17,36 @@ pub(super) struct Figure {
     pub(super) better: Better,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Milliseconds,
-    Seconds,
-    Requests,
-    Tokens,
-    RequestsPerSecond,
-    TokensPerSecond,
+/// A unit as each format writes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Unit {
+    /// After a number.
+    pub(super) written: &'static str,
+    /// As the last part of a column's name; empty where the name itself includes it.
+    pub(super) suffix: &'static str,
+    pub(super) openmetrics: Option<&'static str>,
+    pub(super) otlp: &'static str,
+    /// What a value is multiplied by for OpenMetrics and OTLP, which have seconds alone.
+    pub(super) scale: f64,
 }
 
-/// Which way a change of it is a gain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
-    Smaller,
-    Bigger,
-    /// It says what was done, not how well.
-    Neither,
+const fn unit(
+    written: &'static str,
+    suffix: &'static str,
+    openmetrics: Option<&'static str>,
+    otlp: &'static str,
+) -> Unit {
+    Unit { written, suffix, openmetrics, otlp, scale: 1.0 }
 }
 
-impl Unit {
-    /// As it is written behind a number.
-    pub(super) const fn written(self) -> &'static str {
-        match self {
-            Self::Milliseconds => "ms",
-            Self::Seconds => "s",
-            Self::Requests => "requests",
-            Self::Tokens => "tokens",
-            Self::RequestsPerSecond => "req/s",
-            Self::TokensPerSecond => "tok/s",
-        }
-    }
-
-    /// As the last part of a column's name; nothing where the name itself says it.
-    pub(super) const fn suffix(self) -> &'static str {
-        match self {
-            Self::Milliseconds => "_ms",
-            Self::Seconds => "_s",
-            Self::Requests | Self::Tokens => "",
-            Self::RequestsPerSecond | Self::TokensPerSecond => "_per_s",
-        }
-    }
-}
+const MILLISECONDS: Unit = Unit { scale: 1e-3, ..unit("ms", "_ms", Some("seconds"), "s") };
+const SECONDS: Unit = unit("s", "_s", Some("seconds"), "s");
+const REQUESTS: Unit = unit("requests", "", None, "{request}");
+const TOKENS: Unit = unit("tokens", "", None, "{token}");
+const REQUESTS_PER_S: Unit = unit("req/s", "_per_s", Some("requests_per_second"), "{request}/s");
+const TOKENS_PER_S: Unit = unit("tok/s", "_per_s", Some("tokens_per_second"), "{token}/s");
 
 impl Figure {
-    fn one(name: &str, unit: Unit, value: f64, better: Better) -> Self {
-        Self { name: name.to_owned(), unit, statistic: None, value, interval: None, better }
-    }
-
     /// Whether it is one of the few that a chart over many commits is drawn of.
     pub(super) fn is_headline(&self) -> bool {
         let is_drawn = |statistic: &String| matches!(statistic.as_str(), "mean" | "p50" | "p99");
@@ -82,62 +64,54 @@ impl Figure {
 
 /// All figures that the sheet has, in one order for all sheets. Values that are no numbers are left
 /// out: a format without an infinity would have to lie.
-pub(super) fn of(sheet: &Sheet) -> Vec<Figure> {
-    let mut figures = counts(sheet);
-    figures.extend(rates(sheet));
+pub(super) fn figures(sheet: &Sheet) -> Vec<Figure> {
+    let mut figures = scalars(sheet);
     let mut latencies: Vec<&SheetLatency> = sheet.latencies.iter().collect();
     latencies.sort_by_key(|latency| (latency.kind, latency.from, latency.grain));
-    figures.extend(latencies.into_iter().flat_map(of_latency));
+    figures.extend(latencies.into_iter().flat_map(latency_figures));
     figures.retain(|figure| figure.value.is_finite());
     figures
 }
 
-fn counts(sheet: &Sheet) -> Vec<Figure> {
+/// Counts and rates, in their order.
+fn scalars(sheet: &Sheet) -> Vec<Figure> {
+    let count = |count: Option<u64>| count.map(|count| count as f64);
     let listed = [
-        ("requests_planned", Unit::Requests, sheet.requests_planned, Better::Neither),
-        ("completed", Unit::Requests, sheet.completed, Better::Neither),
-        ("failed", Unit::Requests, sheet.failed, Better::Smaller),
-        ("input_tokens", Unit::Tokens, sheet.input_tokens, Better::Neither),
-        ("output_tokens", Unit::Tokens, sheet.output_tokens, Better::Neither),
+        ("requests_planned", REQUESTS, count(sheet.requests_planned), Better::Neither),
+        ("completed", REQUESTS, count(sheet.completed), Better::Neither),
+        ("failed", REQUESTS, count(sheet.failed), Better::Lower),
+        ("input_tokens", TOKENS, count(sheet.input_tokens), Better::Neither),
+        ("output_tokens", TOKENS, count(sheet.output_tokens), Better::Neither),
         (
             "peak_concurrent_requests",
-            Unit::Requests,
-            sheet.peak_concurrent_requests,
+            REQUESTS,
+            count(sheet.peak_concurrent_requests),
             Better::Neither,
         ),
-    ];
-    let known = listed.into_iter().filter_map(|(name, unit, count, better)| {
-        count.map(|count| Figure::one(name, unit, count as f64, better))
-    });
-    known.collect()
-}
-
-fn rates(sheet: &Sheet) -> Vec<Figure> {
-    use Unit::{RequestsPerSecond, Seconds, TokensPerSecond};
-    let listed = [
-        ("duration", Seconds, sheet.duration_s, Better::Neither),
-        ("request_throughput", RequestsPerSecond, sheet.request_throughput, Better::Bigger),
-        ("request_goodput", RequestsPerSecond, sheet.request_goodput, Better::Bigger),
-        ("output_throughput", TokensPerSecond, sheet.output_throughput, Better::Bigger),
-        ("total_token_throughput", TokensPerSecond, sheet.total_token_throughput, Better::Bigger),
-        ("peak_output_throughput", TokensPerSecond, sheet.peak_output_throughput, Better::Neither),
+        ("duration", SECONDS, sheet.duration_s, Better::Neither),
+        ("request_throughput", REQUESTS_PER_S, sheet.request_throughput, Better::Higher),
+        ("request_goodput", REQUESTS_PER_S, sheet.request_goodput, Better::Higher),
+        ("output_throughput", TOKENS_PER_S, sheet.output_throughput, Better::Higher),
+        ("total_token_throughput", TOKENS_PER_S, sheet.total_token_throughput, Better::Higher),
+        ("peak_output_throughput", TOKENS_PER_S, sheet.peak_output_throughput, Better::Neither),
     ];
     let known = listed.into_iter().filter_map(|(name, unit, value, better)| {
         let interval = sheet.intervals.get(name).copied();
-        value.map(|value| Figure { interval, ..Figure::one(name, unit, value, better) })
+        let (name, value) = (name.to_owned(), value?);
+        Some(Figure { name, unit, statistic: None, value, interval, better })
     });
     known.collect()
 }
 
-fn of_latency(latency: &SheetLatency) -> Vec<Figure> {
+fn latency_figures(latency: &SheetLatency) -> Vec<Figure> {
     let name = latency_name(latency.kind, latency.from, latency.grain);
     let figure = |statistic: String, value: f64, interval: Option<Interval>| Figure {
         name: name.clone(),
-        unit: Unit::Milliseconds,
+        unit: MILLISECONDS,
         statistic: Some(statistic),
         value,
         interval,
-        better: Better::Smaller,
+        better: Better::Lower,
     };
     let interval = |rank: &str| latency.intervals_ms.get(rank).copied();
     let plain = |statistic: &str, value: Option<f64>| {
@@ -194,7 +168,7 @@ fn latency_name(kind: LatencyKind, from: CountsFrom, grain: Grain) -> String {
     format!("{name}{start}{grain}")
 }
 
-/// `None` where the source says nothing of the load.
+/// `None` where the source does not state the load.
 pub(super) fn load(sheet: &Sheet) -> Option<String> {
     match (sheet.request_rate, sheet.max_concurrency) {
         (Some(SheetRate::PerSecond(rate)), None) => Some(format!("{rate} req/s")),
@@ -212,8 +186,8 @@ pub(super) fn load(sheet: &Sheet) -> Option<String> {
 pub(super) fn repeats(sheets: &[Sheet]) -> Vec<u32> {
     let mut seen: BTreeMap<_, u32> = BTreeMap::new();
     let times = sheets.iter().map(|sheet| {
-        let told = (sheet.source.name.as_str(), sheet.configuration.as_str(), load(sheet));
-        let times = seen.entry(told).or_default();
+        let identity = (sheet.source.name.as_str(), sheet.configuration.as_str(), load(sheet));
+        let times = seen.entry(identity).or_default();
         *times += 1;
         *times
     });
@@ -269,7 +243,7 @@ mod tests {
             latency.percentiles_ms.insert(rank.to_owned(), value);
         }
         let sheet = Sheet { latencies: vec![latency], ..Sheet::default() };
-        let titles: Vec<String> = of(&sheet).iter().map(Figure::title).collect();
+        let titles: Vec<String> = figures(&sheet).iter().map(Figure::title).collect();
         assert_eq!(titles, ["ttft.mean", "ttft.p5", "ttft.p50", "ttft.p99.9"]);
     }
 

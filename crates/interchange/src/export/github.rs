@@ -1,16 +1,17 @@
 //! What `github-action-benchmark` reads: two lists, as it knows one direction for each.
 
+use inferometer_analysis::Better;
 use inferometer_analysis::sheet::{Mark, Sheet};
 use serde::Serialize;
 
 use super::ExportError;
-use super::figure::{self, Better, Figure};
+use super::figure::{self, Figure};
 
-/// Files by name. The name is the tool that the action is to be told, `custom` and the direction.
+/// Files by name. The name is the tool to configure in the action, `custom` and the direction.
 pub fn render(sheets: &[Sheet]) -> Result<[(&'static str, String); 2], ExportError> {
     Ok([
-        ("customSmallerIsBetter.json", entries(sheets, Better::Smaller)?),
-        ("customBiggerIsBetter.json", entries(sheets, Better::Bigger)?),
+        ("customSmallerIsBetter.json", entries(sheets, Better::Lower)?),
+        ("customBiggerIsBetter.json", entries(sheets, Better::Higher)?),
     ])
 }
 
@@ -27,7 +28,7 @@ struct Entry {
 fn entries(sheets: &[Sheet], better: Better) -> Result<String, ExportError> {
     let names = figure::benchmark_names(sheets);
     let of_sheet = |(name, sheet): (&String, &Sheet)| -> Vec<Entry> {
-        let figures = figure::of(sheet).into_iter();
+        let figures = figure::figures(sheet).into_iter();
         let drawn = figures.filter(|figure| figure.is_headline() && figure.better == better);
         drawn.map(|figure| entry(name, sheet, &figure)).collect()
     };
@@ -36,7 +37,7 @@ fn entries(sheets: &[Sheet], better: Better) -> Result<String, ExportError> {
 }
 
 fn entry(benchmark: &str, sheet: &Sheet, figure: &Figure) -> Entry {
-    let unit = figure.unit.written();
+    let unit = figure.unit.written;
     let mut extra = vec![format!("result {}", sheet.source.name)];
     if let Some(interval) = figure.interval {
         extra.push(format!("95 % interval {} to {} {unit}", interval.low, interval.high));

@@ -1,6 +1,6 @@
 //! A result as llm-d's Benchmark Report, version 0.2, in JSON, which its YAML readers read too.
 //!
-//! The report takes the figures of many tools and says whose they are; what they mean follows from
+//! The report takes the figures of many tools and names the tool; what they mean follows from
 //! that. So a latency is written where a reader takes it for no more than it is.
 
 use inferometer_analysis::sheet::{
@@ -78,14 +78,14 @@ fn run(sheet: &Sheet) -> Value {
     ]);
     let simulated = sheet.source.simulated;
     let invalid = sheet.marks.contains(&Mark::Invalid);
-    let said = [
+    let remarks = [
         simulated.then(|| "no server was measured".to_owned()),
         cut(sheet),
         invalid.then(|| "judged invalid by the tool that measured it".to_owned()),
     ];
-    let said: Vec<String> = said.into_iter().flatten().collect();
+    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
     let by = format!("measured by {}", measured_by(&sheet.source));
-    let description = [vec![by], said].concat().join("; ");
+    let description = [vec![by], remarks].concat().join("; ");
     known([
         ("uid", Some(Value::from(sheet.source.name.as_str()))),
         ("time", Some(time)),
@@ -177,7 +177,7 @@ fn requests(sheet: &Sheet) -> Option<Value> {
 }
 
 fn latencies(sheet: &Sheet) -> Value {
-    let of = |units, kind| statistics(units, told(sheet, kind)?);
+    let of = |units, kind| statistics(units, latency_of(sheet, kind)?);
     known([
         ("time_to_first_token", of("ms", LatencyKind::Ttft)),
         ("time_per_output_token", of("ms/token", LatencyKind::Tpot)),
@@ -189,7 +189,7 @@ fn latencies(sheet: &Sheet) -> Value {
 /// The latency that a reader takes for what it is; else one of which he takes something for
 /// unknown, as its place in the report may hold many things. That is never a latency from the
 /// schedule.
-fn told(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
+fn latency_of(sheet: &Sheet, kind: LatencyKind) -> Option<&SheetLatency> {
     let (from, grain) = meaning(kind, load_tool(sheet));
     let of_kind = || sheet.latencies.iter().filter(|latency| latency.kind == kind);
     let exact = of_kind().find(|latency| (latency.from, latency.grain) == (from, grain));

@@ -16,7 +16,7 @@ pub fn render(sheets: &[Sheet]) -> String {
     for (sheet, repeat) in sheets.iter().zip(figure::repeats(sheets)) {
         let identity = identity(sheet, repeat);
         families.add_facts(sheet, &identity);
-        for figure in figure::of(sheet) {
+        for figure in figure::figures(sheet) {
             families.add_figure(&identity, &figure);
         }
     }
@@ -61,7 +61,7 @@ impl Families {
     }
 
     fn add_figure(&mut self, identity: &Labels, figure: &Figure) {
-        let (unit, scale) = unit(figure.unit);
+        let Unit { openmetrics: unit, scale, .. } = figure.unit;
         let suffix = unit.map_or_else(String::new, |unit| format!("_{unit}"));
         let mut labels = identity.clone();
         labels.extend(figure.statistic.clone().map(|statistic| ("statistic", statistic)));
@@ -105,18 +105,6 @@ impl Families {
             text += &samples;
         }
         text + "# EOF\n"
-    }
-}
-
-/// The unit at the end of a name, and what our values are multiplied by to be in it.
-const fn unit(unit: Unit) -> (Option<&'static str>, f64) {
-    match unit {
-        Unit::Milliseconds => (Some("seconds"), 1e-3),
-        Unit::Seconds => (Some("seconds"), 1.0),
-        // Their names are counts already.
-        Unit::Requests | Unit::Tokens => (None, 1.0),
-        Unit::RequestsPerSecond => (Some("requests_per_second"), 1.0),
-        Unit::TokensPerSecond => (Some("tokens_per_second"), 1.0),
     }
 }
 

@@ -5,114 +5,24 @@
 
 use inferometer_analysis::sheet::{Mark, Sheet};
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
 use super::ExportError;
-use super::figure::{self, Figure, Unit};
+use super::figure::{self, Unit};
+use super::json::{Json, object};
 
-/// The whole document on one line, as a file of such documents wants it.
+/// One request of all results.
 pub fn render(sheets: &[Sheet]) -> Result<String, ExportError> {
     let numbered = sheets.iter().zip(figure::repeats(sheets));
-    let resource_metrics = numbered.map(|(sheet, repeat)| resource_metrics(sheet, repeat));
-    let request = Request { resource_metrics: resource_metrics.collect() };
-    Ok(serde_json::to_string(&request)? + "\n")
+    let resources: Vec<Json> =
+        numbered.map(|(sheet, repeat)| resource_metrics(sheet, repeat)).collect();
+    Ok(serde_json::to_string(&object! {"resourceMetrics": resources})? + "\n")
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Request {
-    resource_metrics: Vec<ResourceMetrics>,
+fn attribute(key: &str, value: impl Into<String>) -> Json {
+    object! {"key": key, "value": object! {"stringValue": value.into()}}
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceMetrics {
-    resource: Resource,
-    scope_metrics: [ScopeMetrics; 1],
-}
-
-#[derive(Serialize)]
-struct Resource {
-    attributes: Vec<Attribute>,
-}
-
-#[derive(Serialize)]
-struct ScopeMetrics {
-    scope: Scope,
-    metrics: Vec<Metric>,
-}
-
-#[derive(Serialize)]
-struct Scope {
-    name: &'static str,
-    version: &'static str,
-}
-
-#[derive(Serialize)]
-struct Metric {
-    name: String,
-    unit: &'static str,
-    gauge: Gauge,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Gauge {
-    data_points: Vec<DataPoint>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DataPoint {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    attributes: Vec<Attribute>,
-    #[serde(flatten)]
-    window: Window,
-    as_double: f64,
-}
-
-/// Nanoseconds after 1970, as text: JSON's numbers do not hold 64 bits. What the source does not say
-/// is left out, which the protocol reads as unknown.
-#[derive(Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Window {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start_time_unix_nano: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_unix_nano: Option<String>,
-}
-
-#[derive(Clone, Serialize)]
-struct Attribute {
-    key: &'static str,
-    value: AttributeValue,
-}
-
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AttributeValue {
-    string_value: String,
-}
-
-impl Window {
-    fn of(sheet: &Sheet) -> Self {
-        let started: Option<Timestamp> = sheet.started.as_ref().and_then(|at| at.parse().ok());
-        let Some(started) = started else { return Self::default() };
-        let length = sheet.duration_s.and_then(|s| SignedDuration::try_from_secs_f64(s).ok());
-        let ended = length.and_then(|length| started.checked_add(length).ok());
-        let written = |at: Timestamp| at.as_nanosecond().to_string();
-        Self {
-            start_time_unix_nano: Some(written(started)),
-            time_unix_nano: Some(written(ended.unwrap_or(started))),
-        }
-    }
-}
-
-fn attribute(key: &'static str, value: impl Into<String>) -> Attribute {
-    Attribute { key, value: AttributeValue { string_value: value.into() } }
-}
-
-fn resource_metrics(sheet: &Sheet, repeat: u32) -> ResourceMetrics {
+fn resource_metrics(sheet: &Sheet, repeat: u32) -> Json {
     let source = &sheet.source;
     let mut attributes = vec![
         attribute("service.name", "inferometer"),
@@ -132,28 +42,32 @@ fn resource_metrics(sheet: &Sheet, repeat: u32) -> ResourceMetrics {
     ];
     let known = optional.into_iter().filter_map(|(key, value)| Some(attribute(key, value?)));
     attributes.extend(known);
-    let scope = Scope { name: "inferometer", version: env!("CARGO_PKG_VERSION") };
-    ResourceMetrics {
-        resource: Resource { attributes },
-        scope_metrics: [ScopeMetrics { scope, metrics: metrics(sheet) }],
+    let scope = object! {"name": "inferometer", "version": env!("CARGO_PKG_VERSION")};
+    object! {
+        "resource": object! {"attributes": attributes},
+        "scopeMetrics": vec![object! {"scope": scope, "metrics": metrics(sheet)}],
     }
 }
 
-fn metrics(sheet: &Sheet) -> Vec<Metric> {
-    let window = Window::of(sheet);
-    let mut metrics: Vec<Metric> = Vec::new();
-    for figure in figure::of(sheet) {
-        let (unit, scale) = unit(figure.unit);
+/// The figures in their order; all statistics of one quantity are points of one metric.
+fn metrics(sheet: &Sheet) -> Vec<Json> {
+    let (start, end) = window(sheet);
+    let mut metrics: Vec<(String, &str, Vec<Json>)> = Vec::new();
+    for figure in figure::figures(sheet) {
+        let Unit { otlp: unit, scale, .. } = figure.unit;
         let mut add = |name: String, bound: Option<&str>, value: f64| {
-            let mut attributes = of_statistic(&figure);
-            attributes.extend(bound.map(|bound| attribute("bound", bound)));
-            let as_double = value * scale;
-            let point = DataPoint { attributes, window: window.clone(), as_double };
-            match metrics.iter_mut().find(|metric| metric.name == name) {
-                Some(metric) => metric.gauge.data_points.push(point),
-                None => {
-                    metrics.push(Metric { name, unit, gauge: Gauge { data_points: vec![point] } });
-                }
+            let statistic = figure.statistic.iter().map(|word| attribute("statistic", word));
+            let attributes: Vec<Json> =
+                statistic.chain(bound.map(|bound| attribute("bound", bound))).collect();
+            let point = object! {
+                "attributes": (!attributes.is_empty()).then_some(attributes),
+                "startTimeUnixNano": start.clone(),
+                "timeUnixNano": end.clone(),
+                "asDouble": value * scale,
+            };
+            match metrics.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, _, points)) => points.push(point),
+                None => metrics.push((name, unit, vec![point])),
             }
         };
         add(format!("inferometer.{}", figure.name), None, figure.value);
@@ -163,23 +77,20 @@ fn metrics(sheet: &Sheet) -> Vec<Metric> {
             add(name, Some("high"), interval.high);
         }
     }
-    metrics
+    let metric = |(name, unit, points): (String, &str, Vec<Json>)| {
+        object! {"name": name, "unit": unit, "gauge": object! {"dataPoints": points}}
+    };
+    metrics.into_iter().map(metric).collect()
 }
 
-fn of_statistic(figure: &Figure) -> Vec<Attribute> {
-    figure.statistic.iter().map(|word| attribute("statistic", word.clone())).collect()
-}
-
-/// The unit in the protocol's own signs, and what our values are multiplied by to be in it.
-const fn unit(unit: Unit) -> (&'static str, f64) {
-    match unit {
-        Unit::Milliseconds => ("s", 1e-3),
-        Unit::Seconds => ("s", 1.0),
-        Unit::Requests => ("{request}", 1.0),
-        Unit::Tokens => ("{token}", 1.0),
-        Unit::RequestsPerSecond => ("{request}/s", 1.0),
-        Unit::TokensPerSecond => ("{token}/s", 1.0),
-    }
+/// Beginning and end of the run in nanoseconds of the epoch; `None` where the beginning is not known.
+fn window(sheet: &Sheet) -> (Option<String>, Option<String>) {
+    let started: Option<Timestamp> = sheet.started.as_ref().and_then(|at| at.parse().ok());
+    let Some(started) = started else { return (None, None) };
+    let length = sheet.duration_s.and_then(|s| SignedDuration::try_from_secs_f64(s).ok());
+    let ended = length.and_then(|length| started.checked_add(length).ok());
+    let written = |at: Timestamp| Some(at.as_nanosecond().to_string());
+    (written(started), written(ended.unwrap_or(started)))
 }
 
 #[cfg(test)]

@@ -1,23 +1,25 @@
 //! Results as `vllm bench serve` saves them: its keys in its order, one object on one line.
 //!
 //! Only figures that mean what that tool means by the key are written; a figure that is missing is
-//! null, where that tool writes zero. What it has no key for stands where its `--metadata` does: who
+//! null, where that tool writes zero. What it has no key for is where its `--metadata` is: who
 //! measured, whether the result is valid, and whether a server was measured at all.
 
-mod arrays;
-mod name;
-mod value;
+#[cfg(test)]
+mod tests;
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{self, Write};
 
 use inferometer_analysis::definitions::vllm::Rank;
-use inferometer_analysis::sheet::further::{self, Further};
-use inferometer_analysis::sheet::{CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, Tool};
+use inferometer_analysis::sheet::further::{self, Further, Printed};
+use inferometer_analysis::sheet::{
+    CountsFrom, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest, Tool,
+};
+use serde::ser::{Error, Serialize, SerializeSeq, Serializer};
+use serde_json::ser::Formatter;
 
-use self::value::{Object, Value};
 use super::{ExportError, measured_by};
-use crate::import::vllm::own;
-pub use name::{FileName, date};
+use crate::import::vllm;
 
 /// How a result is written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,10 +40,10 @@ pub struct Writing {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// Of today.
+    /// The current shape.
     #[default]
     New,
-    /// Up to v0.9: the goodput's key is misspelt, and failures and peaks are not told.
+    /// Up to v0.9: the goodput's key is misspelt, and failures and peaks are left out.
     Old,
 }
 
@@ -78,7 +80,7 @@ pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), Exp
         figures(&mut object, sheet, writing.shape);
     }
     if let Some(requests) = requests {
-        arrays::set(&mut object, requests, writing.shape, is_pooling(sheet));
+        set(&mut object, requests, writing.shape, is_pooling(sheet));
     }
     if writing.shape == Shape::New && !is_pooling(sheet) {
         peaks(&mut object, sheet);
@@ -88,7 +90,7 @@ pub fn write(sheet: &Sheet, writing: &Writing, to: impl Write) -> Result<(), Exp
     Ok(object.write(to)?)
 }
 
-/// The same as text.
+/// As text.
 pub fn line(sheet: &Sheet, writing: &Writing) -> Result<String, ExportError> {
     let mut bytes = Vec::new();
     write(sheet, writing, &mut bytes)?;
@@ -132,16 +134,16 @@ fn provenance(sheet: &Sheet) -> Vec<(String, String)> {
     say("tensor_parallel_size", sheet.tensor_parallel.map(|gpus| gpus.to_string()));
     let read_back = source.version.as_deref().and_then(|version| version.strip_prefix(OURS));
     if source.tool == Tool::Inferometer {
-        say(own::RUN, Some(source.name.clone()));
-        say(own::VERSION, source.version.clone());
+        say(vllm::RUN, Some(source.name.clone()));
+        say(vllm::VERSION, source.version.clone());
     } else if let Some(version) = read_back.filter(|_| source.tool == Tool::Vllm) {
-        say(own::RUN, Some(source.name.clone()));
-        say(own::VERSION, Some(version.to_owned()));
+        say(vllm::RUN, Some(source.name.clone()));
+        say(vllm::VERSION, Some(version.to_owned()));
     } else if source.tool != Tool::Vllm || source.version.is_some() {
-        say(own::MEASURED_BY, Some(measured_by(source)));
+        say(vllm::MEASURED_BY, Some(measured_by(source)));
     }
-    say(own::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
-    say(own::SIMULATED, source.simulated.then(|| "true".to_owned()));
+    say(vllm::VERDICT, sheet.verdict.map(|verdict| verdict.key().to_owned()));
+    say(vllm::SIMULATED, source.simulated.then(|| "true".to_owned()));
     facts
 }
 
@@ -283,5 +285,272 @@ fn ranks(latency: Option<&SheetLatency>, asked: Option<&[String]>) -> Vec<String
     ranks.into_iter().map(|rank| rank.name).collect()
 }
 
+/// Here that tool has zeroes for what a failed request does not have, and a list has no holes; a
+/// list of which no request has anything is left out, as its zeroes would pass for figures.
+fn set<'a>(object: &mut Object<'a>, requests: &'a [SheetRequest], shape: Shape, is_pooling: bool) {
+    let any = |has: fn(&SheetRequest) -> bool| requests.iter().any(has);
+    let mut list = |key: &'static str, has: fn(&SheetRequest) -> bool, values: Value<'a>| {
+        if any(has) {
+            object.set(key, values);
+        }
+    };
+    let counts = |of| Value::Counts(requests, of);
+    let numbers = |of| Value::Numbers(requests, of);
+    list(
+        "input_lens",
+        |row| row.input_tokens.is_some(),
+        counts(|row| row.input_tokens.unwrap_or(0)),
+    );
+    if !is_pooling {
+        let outputs = counts(|row| row.output_tokens.unwrap_or(0));
+        list("output_lens", |row| row.output_tokens.is_some(), outputs);
+        list("ttfts", |row| row.ttft_s.is_some(), numbers(|row| row.ttft_s.unwrap_or(0.0)));
+        // An answer of one chunk has no gap.
+        let has_gaps = |row: &SheetRequest| row.ttft_s.is_some() || !row.gaps_s.is_empty();
+        list("itls", has_gaps, Value::Lists(requests, |row| &row.gaps_s));
+    }
+    if shape == Shape::New {
+        list("latencies", |row| row.e2e_s.is_some(), numbers(|row| row.e2e_s.unwrap_or(0.0)));
+        list("start_times", |row| row.start_s.is_some(), numbers(|row| row.start_s.unwrap_or(0.0)));
+        list(
+            "queue_times",
+            |row| row.queued_s.is_some(),
+            numbers(|row| row.queued_s.unwrap_or(0.0)),
+        );
+    }
+    if !is_pooling {
+        let texts = Value::Texts(requests, |row| row.text.as_deref());
+        list("generated_texts", |row| row.text.is_some(), texts);
+    }
+    list("errors", |row| row.error.is_some(), Value::Texts(requests, |row| row.error.as_deref()));
+}
+
+/// What a file's name is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct FileName<'a> {
+    /// The label, or without one the backend.
+    pub label: &'a str,
+    pub rate: SheetRate,
+    pub ramp: Option<&'a Ramp>,
+    pub max_concurrency: Option<u32>,
+    pub model: &'a str,
+    /// As [`date`] gives it.
+    pub date: &'a str,
+}
+
+impl FileName<'_> {
+    /// Without a folder: of names that hold one, only the last part is taken. What is not known
+    /// leaves no gap.
+    pub fn file_name(&self) -> String {
+        let load = match (self.ramp, self.rate) {
+            (Some(ramp), _) => {
+                let Ramp { strategy, start_rps, end_rps } = ramp;
+                format!("ramp-up-{strategy}-{start_rps}qps-{end_rps}qps")
+            }
+            (None, SheetRate::PerSecond(per_s)) => format!("{per_s:?}qps"),
+            (None, SheetRate::Unlimited) => "infqps".to_owned(),
+        };
+        let cap = self.max_concurrency.map(|cap| format!("concurrency{cap}")).unwrap_or_default();
+        let (label, model, date) = (plain(self.label), plain(self.model), plain(self.date));
+        let mut parts = vec![label, load, cap, model, date];
+        parts.retain(|part| !part.is_empty());
+        format!("{}.json", parts.join("-"))
+    }
+}
+
+/// Names come from files and servers: none may lead out of a folder or into a terminal, and a blank
+/// would end a name in a shell.
+fn plain(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    last.chars().map(|c| if c.is_control() || c.is_whitespace() { '_' } else { c }).collect()
+}
+
+/// `20260102-030405` of `2026-01-02T03:04:05Z`; any other text stays as it is.
+pub fn date(started: &str) -> String {
+    let is_moment = started.get(..19).is_some_and(|moment| {
+        moment.bytes().zip(*b"0000-00-00T00:00:00").all(|(found, form)| match form {
+            b'0' => found.is_ascii_digit(),
+            mark => found == mark,
+        })
+    });
+    if !is_moment {
+        return started.to_owned();
+    }
+    let moment = started[..19].chars().filter_map(|c| match c {
+        'T' => Some('-'),
+        '-' | ':' => None,
+        digit => Some(digit),
+    });
+    moment.collect()
+}
+
+/// As a dictionary of Python: a key that is set again keeps its place.
+#[derive(Default)]
+struct Object<'a>(Vec<(Cow<'static, str>, Value<'a>)>);
+
+enum Value<'a> {
+    Text(Option<String>),
+    Count(Option<u64>),
+    Number(Option<f64>),
+    /// A number of Python that is whole.
+    Whole(f64),
+    Shares(Vec<f64>),
+    Counts(&'a [SheetRequest], fn(&SheetRequest) -> u64),
+    Numbers(&'a [SheetRequest], fn(&SheetRequest) -> f64),
+    Lists(&'a [SheetRequest], fn(&SheetRequest) -> &[f64]),
+    /// What is missing is the empty text there.
+    Texts(&'a [SheetRequest], fn(&SheetRequest) -> Option<&str>),
+}
+
+impl<'a> Object<'a> {
+    fn set(&mut self, key: impl Into<Cow<'static, str>>, value: Value<'a>) {
+        let key = key.into();
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some(entry) => entry.1 = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    fn write(&self, to: impl Write) -> io::Result<()> {
+        let mut serializer = serde_json::Serializer::with_formatter(to, Spaced);
+        let entries = self.0.iter().map(|(key, value)| (key, value));
+        Ok(serializer.collect_map(entries)?)
+    }
+}
+
+impl Value<'_> {
+    fn text(text: Option<String>) -> Self {
+        Self::Text(text)
+    }
+
+    fn rate(rate: Option<SheetRate>) -> Self {
+        match rate {
+            None => Self::Number(None),
+            Some(SheetRate::PerSecond(per_s)) => Self::Number(Some(per_s)),
+            Some(SheetRate::Unlimited) => Self::or_infinite(f64::INFINITY),
+        }
+    }
+
+    fn printed(value: f64, printed: Printed) -> Self {
+        match printed {
+            Printed::Decimal => Self::Number(Some(value)),
+            Printed::Whole => Self::Whole(value),
+        }
+    }
+
+    /// JSON has no infinity.
+    fn or_infinite(value: f64) -> Self {
+        if value.is_finite() {
+            Self::Number(Some(value))
+        } else {
+            Self::Text(Some("inf".to_owned()))
+        }
+    }
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => text.serialize(serializer),
+            Self::Count(count) => count.serialize(serializer),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Whole(number) => {
+                // A count that was read as a float is written without a point.
+                let written: serde_json::Number =
+                    format!("{number:.0}").parse().map_err(S::Error::custom)?;
+                written.serialize(serializer)
+            }
+            Self::Shares(shares) => shares.serialize(serializer),
+            Self::Counts(rows, of) => each(serializer, rows, *of),
+            Self::Numbers(rows, of) => each(serializer, rows, *of),
+            Self::Lists(rows, of) => {
+                let mut list = serializer.serialize_seq(Some(rows.len()))?;
+                for row in *rows {
+                    list.serialize_element(of(row))?;
+                }
+                list.end()
+            }
+            Self::Texts(rows, of) => {
+                let mut list = serializer.serialize_seq(Some(rows.len()))?;
+                for row in *rows {
+                    list.serialize_element(of(row).unwrap_or_default())?;
+                }
+                list.end()
+            }
+        }
+    }
+}
+
+fn each<S: Serializer, T: Serialize>(
+    serializer: S,
+    rows: &[SheetRequest],
+    of: fn(&SheetRequest) -> T,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(rows.iter().map(of))
+}
+
+struct Spaced;
+
+impl Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { to.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
+        to.write_all(b": ")
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod name_tests {
+    use super::*;
+
+    fn name() -> FileName<'static> {
+        FileName {
+            label: "openai-chat",
+            rate: SheetRate::PerSecond(10.0),
+            ramp: None,
+            max_concurrency: None,
+            model: "mistralai/Mistral-7B",
+            date: "20260102-030405",
+        }
+    }
+
+    #[test]
+    fn a_name_says_load_and_model() {
+        assert_eq!(name().file_name(), "openai-chat-10.0qps-Mistral-7B-20260102-030405.json");
+        let capped = FileName { rate: SheetRate::Unlimited, max_concurrency: Some(8), ..name() };
+        assert_eq!(
+            capped.file_name(),
+            "openai-chat-infqps-concurrency8-Mistral-7B-20260102-030405.json"
+        );
+        let ramp = Ramp { strategy: "linear".to_owned(), start_rps: 1, end_rps: 9 };
+        assert_eq!(
+            FileName { ramp: Some(&ramp), ..name() }.file_name(),
+            "openai-chat-ramp-up-linear-1qps-9qps-Mistral-7B-20260102-030405.json"
+        );
+    }
+
+    #[test]
+    fn no_name_leads_out_of_its_folder() {
+        let name = FileName { label: "../../etc", model: "a\u{1b}[2J/b\n", ..name() };
+        assert_eq!(name.file_name(), "etc-10.0qps-b_-20260102-030405.json");
+    }
+
+    #[test]
+    fn blanks_are_filled_and_what_is_missing_leaves_no_gap() {
+        let bare = FileName { label: "configuration 1", model: "", date: "", ..name() };
+        assert_eq!(bare.file_name(), "configuration_1-10.0qps.json");
+    }
+
+    #[test]
+    fn moments_are_written_as_that_tool_writes_them() {
+        assert_eq!(date("2026-01-02T03:04:05.678Z"), "20260102-030405");
+        assert_eq!(date("20250424-225517"), "20250424-225517");
+        assert_eq!(date("yesterday, more or less"), "yesterday, more or less");
+    }
+}

@@ -39,7 +39,7 @@ pub(super) enum Shape {
     AiPerfRequests,
     LlmD,
     GenaiBench,
-    /// What genai-bench writes beside its results.
+    /// What genai-bench writes next to its results.
     GenaiBenchExperiment,
 }
 

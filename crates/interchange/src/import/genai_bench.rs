@@ -5,10 +5,8 @@ use inferometer_analysis::sheet::{
     SheetSource, Tool,
 };
 
-use super::mapping::{self, Mapping, Shape, plain_rank};
-use super::records::read_objects;
-use super::tree::Node;
-use super::value::shown;
+use super::mapping::{self, Mapping, Shape, plain_rank, shown};
+use super::records::{Node, read_objects};
 use super::{ImportError, Imported};
 
 const LATENCIES: [(&str, LatencyKind, CountsFrom); 3] = [

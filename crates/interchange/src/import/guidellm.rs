@@ -1,15 +1,13 @@
 //! `guidellm`'s `benchmarks.json`: one document with one result for each load.
 
-mod requests;
-
 use inferometer_analysis::Interval;
 use inferometer_analysis::sheet::{
-    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
+    CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetRequest,
+    SheetSource, Tool,
 };
 
-use super::mapping::{Mapping, Shape};
-use super::records::{Records, newlines, not_json_there};
-use super::tree::Node;
+use super::mapping::{self, Mapping, Shape, shown};
+use super::records::{Node, Records, newlines, not_json_there};
 use super::{INCOMPLETE, ImportError, Imported};
 
 /// What it calls inter-token latency is one mean for each answer, which counts once for each token.
@@ -32,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
     let mut records = Records::default();
     match serde_json::from_str::<Node>(text) {
         Ok(document) => {
-            let common = Common::of(&document);
+            let common = Common::read(&document);
             let benchmarks = document.get("benchmarks").map_or(&[][..], Node::items);
             for (number, benchmark) in benchmarks.iter().enumerate() {
                 take(&mut records, benchmark, number, 1, &common);
@@ -82,7 +80,7 @@ fn read_damaged(text: &str, error: &serde_json::Error, records: &mut Records) {
     records.break_off(line, not_json_there(error));
 }
 
-/// What the document says of all its benchmarks.
+/// What the document states about all its benchmarks.
 #[derive(Debug, Default)]
 struct Common {
     version: Option<String>,
@@ -91,7 +89,7 @@ struct Common {
 }
 
 impl Common {
-    fn of(document: &Node) -> Self {
+    fn read(document: &Node) -> Self {
         let mut found = Mapping::new(document, String::new());
         let tokenizer = ["config.spec.tokenizer.model", "args.processor"];
         let model = ["config.spec.backend.model", "args.model"];
@@ -137,7 +135,7 @@ fn sheet(benchmark: &Node, number: usize, line: u32, common: &Common) -> Sheet {
     totals(&mut found, &mut sheet);
     load(&mut found, &mut sheet);
     latencies(&mut found, &mut sheet);
-    sheet.requests = requests::read(&mut found, &sheet);
+    sheet.requests = read_requests(&mut found, &sheet);
     pass_over(&mut found);
     found.finish(sheet)
 }
@@ -246,4 +244,44 @@ fn pass_over(found: &mut Mapping<'_>) {
         }
     }
     found.pass_over(&["type_", "end_time", "config", "scheduler_state", "scheduler_metrics"]);
+}
+
+/// Nothing where the file keeps only some of the requests.
+fn read_requests(found: &mut Mapping<'_>, sheet: &Sheet) -> Option<Vec<SheetRequest>> {
+    let listed = found.find("requests")?;
+    let mut requests = Vec::new();
+    for status in ["successful", "errored", "incomplete"] {
+        let all = listed.get(status).map_or(&[][..], Node::items);
+        requests.extend(all.iter().map(|node| request(node, status)));
+    }
+    let good = listed.get("successful").map_or(0, |all| all.items().len()) as u64;
+    if requests.is_empty() {
+        return None;
+    }
+    if sheet.completed != Some(good) {
+        found.note("requests", "is a sample of the requests, not all of them");
+        return None;
+    }
+    Some(requests)
+}
+
+fn request(node: &Node, status: &str) -> SheetRequest {
+    let figure = |keys: &[&str]| keys.iter().find_map(|key| mapping::figure(node.at(key)?).ok());
+    let count = |key: &str| node.at(key).and_then(|value| mapping::count(value).ok());
+    let error = node.at("info.error").or_else(|| node.at("error")).and_then(Node::text);
+    SheetRequest {
+        queued_s: None,
+        start_s: figure(&["request_start_time", "start_time"]),
+        input_tokens: count("prompt_tokens"),
+        output_tokens: count("output_tokens"),
+        ttft_s: figure(&["time_to_first_token_ms"]).map(|ms| ms / 1e3),
+        e2e_s: figure(&["request_latency"]),
+        gaps_s: Vec::new(),
+        text: node.at("output").and_then(Node::text).map(str::to_owned),
+        error: Some(match (status, error) {
+            ("successful", _) => String::new(),
+            (_, Some(error)) => shown(error),
+            (status, None) => status.to_owned(),
+        }),
+    }
 }

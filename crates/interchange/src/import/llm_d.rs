@@ -4,12 +4,9 @@ use inferometer_analysis::sheet::{
     CountsFrom, Form, Grain, LatencyKind, Sheet, SheetLatency, SheetRate, SheetSource, Tool,
 };
 
-use super::mapping::{Mapping, Shape};
-use super::records::{Records, not_json_there};
-use super::tree::Node;
-use super::value::shown;
-use super::vllm::own;
-use super::{INCOMPLETE, ImportError, Imported};
+use super::mapping::{Mapping, Shape, shown};
+use super::records::{Node, Records, not_json_there};
+use super::{INCOMPLETE, ImportError, Imported, vllm};
 
 const VERSION: &str = "0.2";
 const RESULTS: &str = "results.request_performance.aggregate";
@@ -33,7 +30,7 @@ const FROM_SEND: [&str; 8] = [
 /// Tools whose total is the number of requests that were asked for; that of the others is how many
 /// were begun.
 const TOTAL_IS_PLAN: [&str; 3] = ["vllm-benchmark", "inferencemax", OURS];
-/// Reports that we wrote: a gap is one for each token, and a simulation says so.
+/// Reports that we wrote: a gap is one for each token, and a simulation is marked.
 const OURS: &str = "inferometer";
 /// Keywords of ours: a verdict behind the first, and that what did not complete may have failed.
 pub(crate) const VERDICT: &str = "inferometer_verdict:";
@@ -83,7 +80,7 @@ fn documents(text: &str) -> impl Iterator<Item = (u32, &str)> {
     all.filter(|(_, document)| document.lines().any(|line| says(parted(line).unwrap_or(line))))
 }
 
-/// What stands behind the sign that parts documents, on its line.
+/// What follows the sign that separates documents, on its line.
 fn parted(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("---")?;
     rest.chars().next().is_none_or(char::is_whitespace).then_some(rest)
@@ -175,14 +172,14 @@ fn sheet(document: &Node, line: u32) -> Sheet {
     found.finish(sheet)
 }
 
-/// So a report of ours says what it has no field for.
+/// How our reports state what the format has no field for.
 fn take_keywords(document: &Node, sheet: &mut Sheet, not_incomplete: Option<u64>) {
     let keywords = document.at("run.keywords").map_or(&[][..], Node::items);
     for word in keywords.iter().filter_map(Node::text) {
         if word == FAILURES_NOT_COUNTED && sheet.failed.is_none() {
             sheet.completed = not_incomplete;
         } else if let Some(key) = word.strip_prefix(VERDICT) {
-            sheet.verdict = own::verdict(key);
+            sheet.verdict = vllm::verdict(key);
         }
     }
 }
@@ -210,7 +207,7 @@ fn load(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     sheet.metadata.extend(version.map(|version| ("load_tool_version".to_owned(), version)));
 }
 
-/// The engines of the stack: of several, the model and the spread are told where all agree.
+/// The engines of the stack: of several, the model and the spread are taken where all agree.
 fn stack(found: &mut Mapping<'_>, sheet: &mut Sheet) {
     let parts = found.find("scenario.stack").map_or(0, |stack| stack.items().len());
     let mut models = Vec::new();

@@ -1,11 +1,11 @@
-//! From a tree to a sheet: what was asked for is taken, and what nobody asked for is listed.
+//! From a tree to a sheet: what is asked for is taken, and the rest is listed.
 
 use std::collections::BTreeSet;
 
-use inferometer_analysis::sheet::{Sheet, SheetLatency};
+use inferometer_analysis::sheet::{Sheet, SheetLatency, Tool};
+use inferometer_analysis::{Probability, Sample};
 
-use super::tree::Node;
-use super::value::{self, LISTED_MAX, shown};
+use super::records::Node;
 
 /// Longer texts are answers and prompts, not names.
 const NAME_BYTES_MAX: usize = 1024;
@@ -70,7 +70,7 @@ impl<'a> Mapping<'a> {
         value.map_err(|reason| self.note(path, &reason)).ok()
     }
 
-    /// Says why the value at a path is not in the sheet.
+    /// Notes why the value at a path is not in the sheet.
     pub(super) fn note(&mut self, path: &str, reason: &str) {
         // One more than is listed tells that there are more.
         if self.notes.len() <= LISTED_MAX {
@@ -132,19 +132,19 @@ impl<'a> Mapping<'a> {
             ("min", None) => latency.min_ms = Some(ms),
             ("max", None) => latency.max_ms = Some(ms),
             (_, None) => {
-                latency.n = value::count(value).ok();
+                latency.n = checked_count(value).ok();
                 return false;
             }
         }
         true
     }
 
-    /// The sheet with all that nobody asked for.
+    /// The sheet with the list of what was not asked for.
     pub(super) fn finish(mut self, mut sheet: Sheet) -> Sheet {
         let mut unasked = Vec::new();
         self.unasked(self.node, "", &mut unasked);
         for what in self.notes.drain(..).chain(unasked) {
-            value::note(&mut sheet, what);
+            note(&mut sheet, what);
         }
         sheet
     }
@@ -170,17 +170,17 @@ impl<'a> Mapping<'a> {
 }
 
 pub(super) fn figure(node: &Node) -> Result<f64, String> {
-    value::figure(number(node)?)
+    checked_figure(number(node)?)
 }
 
 pub(super) fn count(node: &Node) -> Result<u64, String> {
-    value::count(number(node)?)
+    checked_count(number(node)?)
 }
 
 fn number(node: &Node) -> Result<f64, String> {
     match node {
         Node::Number(number) => Ok(*number),
-        Node::Text(text) => Err(value::no_number(text)),
+        Node::Text(text) => Err(no_number(text)),
         Node::Null | Node::Flag(_) | Node::List(_) | Node::Map(_) => {
             Err("is not a number".to_owned())
         }
@@ -201,4 +201,124 @@ pub(super) fn plain_rank(key: &str) -> Option<String> {
     let written = rank.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let known = rank.parse::<f64>().is_ok_and(|rank| (0.0..=100.0).contains(&rank));
     (written && known).then(|| rank.to_owned())
+}
+
+/// Above this a float no longer holds every whole number.
+const COUNT_MAX: f64 = 9_007_199_254_740_992.0;
+/// Limit for the list of what could not be mapped, for a result's metadata, and for a latency's
+/// percentiles.
+pub(super) const LISTED_MAX: usize = 256;
+const SHOWN_CHARS: usize = 60;
+
+/// A number that is finite and not negative.
+pub(super) fn checked_figure(number: f64) -> Result<f64, String> {
+    if number.is_finite() && number >= 0.0 {
+        Ok(number)
+    } else {
+        Err(format!("is {number}, which no figure can be"))
+    }
+}
+
+pub(super) fn checked_count(number: f64) -> Result<u64, String> {
+    let number = checked_figure(number)?;
+    if number.fract() != 0.0 || number > COUNT_MAX {
+        return Err(format!("is {number}, not a count"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole, not negative and below 2^53 by the checks above"
+    )]
+    Ok(number as u64)
+}
+
+pub(super) fn no_number(text: &str) -> String {
+    format!("is the text “{}”, not a number", shown(text))
+}
+
+/// At most a line's worth of a foreign text, without control characters.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Adds to what could not be mapped, up to a bound.
+pub(super) fn note(sheet: &mut Sheet, what: String) {
+    match sheet.unmapped.len() {
+        len if len < LISTED_MAX => sheet.unmapped.push(what),
+        LISTED_MAX => sheet.unmapped.push("and more, not listed".to_owned()),
+        _ => {}
+    }
+}
+
+const RANKS: [(f64, &str); 6] =
+    [(0.5, "50"), (0.75, "75"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9")];
+
+/// With percentiles between neighbouring values, as the tools that write such files have them.
+pub(super) fn sample_latency(values: Vec<f64>, empty: SheetLatency) -> Option<SheetLatency> {
+    let sample = Sample::new(values)?;
+    let percentiles = RANKS.iter().filter_map(|(share, rank)| {
+        Some(((*rank).to_owned(), sample.quantile(Probability::new(*share)?)))
+    });
+    Some(SheetLatency {
+        n: Some(sample.count()),
+        mean_ms: Some(sample.mean()),
+        std_ms: Some(sample.std_population()),
+        min_ms: Some(sample.min()),
+        max_ms: Some(sample.max()),
+        percentiles_ms: percentiles.collect(),
+        ..empty
+    })
+}
+
+/// One sentence for each thing that a reader must know before figures are compared with others.
+pub fn meaning(tool: Tool) -> &'static [&'static str] {
+    match tool {
+        Tool::Inferometer => &[
+            "Latencies from the schedule count from the moment at which the load was to send a \
+             request, latencies from the send from when it was sent.",
+            "ITL has one value for each gap, divided by the tokens that it brought.",
+        ],
+        Tool::Vllm => &[
+            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
+             is hidden.",
+            "ITL has one value for each event of a stream, however many tokens it carried.",
+            "TPOT is one mean for each answer, without its first token.",
+        ],
+        Tool::Sglang => &[
+            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
+             is hidden.",
+            "ITL has one value for each event of a stream; on SGLang's own API later versions \
+             divide it by the tokens, and the file does not say which version wrote it.",
+            "Failed requests are counted only in files with the detail of every request.",
+        ],
+        Tool::GuideLlm => &[
+            "TTFT and E2E count from the moment at which a request was sent; with a rate there is \
+             also an E2E from its schedule.",
+            "Its inter-token latency is one mean for each answer, without its first token, and is \
+             shown as TPOT. Each mean counts once for each token of its answer.",
+            "Its time per output token has the first token in it, and is not shown as TPOT.",
+            "Its intervals take the requests as independent of each other.",
+        ],
+        Tool::AiPerf => &[
+            "TTFT and E2E count from the moment at which a request was sent. Its effective latency \
+             counts from when the load released it, and is shown as E2E from the schedule.",
+            "Its inter-token latency is one mean for each answer, without its first token, and is \
+             shown as TPOT. Its inter-chunk latency is shown as ITL, one value for each event.",
+        ],
+        Tool::LlmD => &[
+            "A report takes over another tool's figures. From where latencies count is known only \
+             of tools that are known here.",
+            "TPOT is one mean for each answer, without its first token; taken over from GuideLLM, it \
+             may have the first token in it.",
+        ],
+        Tool::GenaiBench => &[
+            "TTFT and E2E count from the moment at which a request was sent: waiting in the client \
+             is hidden.",
+            "TPOT is one mean for each answer, without its first token. There is no ITL.",
+        ],
+    }
 }

@@ -1,15 +1,17 @@
 //! The JSON objects of a text one after another, and the results that were found in a file.
 
-use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency};
+use std::fmt;
 
-use super::tree::Node;
-use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX, value};
+use inferometer_analysis::sheet::{LatencyKind, Mark, Sheet, SheetLatency};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use super::{BrokenRecord, ImportError, Imported, RESULTS_MAX, mapping};
 
 const BROKEN_MAX: usize = 1000;
 /// How many times its own length of a text may be read in vain.
 pub(super) const FOLLOWED_TIMES: usize = 8;
 
-/// One result for each object of a text; `check` says what an object lacks to be one.
+/// One result for each object of a text; `check` returns what an object lacks to be one.
 pub(super) fn read_objects(
     text: &str,
     check: impl Fn(&Node) -> Result<(), String>,
@@ -27,7 +29,7 @@ pub(super) fn read_objects(
 }
 
 /// Gives every object to `take` with the line on which it begins, and every one that cannot be read
-/// with the reason, until `take` says that it has enough.
+/// with the reason, until `take` returns that it has enough.
 pub(super) fn each_object(text: &str, mut take: impl FnMut(u32, Result<Node, String>) -> bool) {
     let mut at = 0;
     let mut line = 1_u32;
@@ -77,7 +79,7 @@ fn object(text: &str) -> Result<(Node, usize), serde_json::Error> {
     Ok((first, objects.byte_offset()))
 }
 
-/// Of a line at which reading stopped.
+/// An error in a line at which reading stopped.
 pub(super) fn not_json_there(error: &serde_json::Error) -> String {
     format!("is not JSON: {} (column {})", what_is_wrong(error), error.column())
 }
@@ -87,7 +89,7 @@ fn what_is_wrong(error: &serde_json::Error) -> String {
     message.split(" at line ").next().unwrap_or(&message).to_owned()
 }
 
-/// Of a line at which a record begins; reading may have stopped below it.
+/// An error in a line at which a record begins; reading may have stopped below it.
 pub(super) fn not_json(error: &serde_json::Error) -> String {
     let what = what_is_wrong(error);
     match error.line() {
@@ -130,7 +132,7 @@ impl Records {
         }
     }
 
-    /// Says something of a place in the file without counting it as a broken record.
+    /// Notes something about a place in the file without counting it as a broken record.
     pub(super) fn remark(&mut self, line: u32, reason: String) {
         self.listed.push(Imported::Broken(BrokenRecord { line, reason }));
     }
@@ -193,11 +195,141 @@ fn forget_zeros(sheet: &mut Sheet) {
         };
         let place = sheet.source.line.map_or_else(String::new, |line| format!("line {line}: "));
         let reason = "has nothing but zeros: there was nothing to measure";
-        value::note(sheet, format!("{place}{name} {reason}"));
+        mapping::note(sheet, format!("{place}{name} {reason}"));
     }
 }
 
 fn is_zero(latency: &SheetLatency) -> bool {
     let known = [latency.mean_ms, latency.std_ms, latency.min_ms, latency.max_ms];
     known.iter().flatten().chain(latency.percentiles_ms.values()).all(|value| *value == 0.0)
+}
+
+/// Limit for one record. A file with every gap of every request has some millions.
+const NODES_MAX: usize = 16_000_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Null,
+    Flag(bool),
+    Number(f64),
+    Text(String),
+    List(Vec<Node>),
+    /// In the order of the file; of a repeated key the last one counts.
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Map(entries) => {
+                entries.iter().rev().find(|(name, _)| name == key).map(|(_, node)| node)
+            }
+            Self::List(items) => items.get(key.parse::<usize>().ok()?),
+            Self::Null | Self::Flag(_) | Self::Number(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// By keys with dots between them; a place in a list is a key. A null is as good as nothing.
+    pub(super) fn at(&self, path: &str) -> Option<&Self> {
+        let found = path.split('.').try_fold(self, |node, key| node.get(key))?;
+        (*found != Self::Null).then_some(found)
+    }
+
+    pub(super) fn items(&self) -> &[Self] {
+        if let Self::List(items) = self { items } else { &[] }
+    }
+
+    pub(super) fn entries(&self) -> &[(String, Self)] {
+        if let Self::Map(entries) = self { entries } else { &[] }
+    }
+
+    pub(super) fn number(&self) -> Option<f64> {
+        if let Self::Number(number) = self { Some(*number) } else { None }
+    }
+
+    pub(super) fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut left = NODES_MAX;
+        Growth { left: &mut left }.deserialize(deserializer)
+    }
+}
+
+/// How many nodes a tree may still grow.
+struct Growth<'a> {
+    left: &'a mut usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Growth<'_> {
+    type Value = Node;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        *self.left = self.left.checked_sub(1).ok_or_else(|| {
+            serde::de::Error::custom(format!(
+                "has more than {NODES_MAX} values; save it without each request's detail"
+            ))
+        })?;
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Growth<'_> {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Flag(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Number(value as f64))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Text(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element_seed(Growth { left: self.left })? {
+            items.push(item);
+        }
+        Ok(Node::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(Growth { left: self.left })?;
+            entries.push((key, value));
+        }
+        Ok(Node::Map(entries))
+    }
 }

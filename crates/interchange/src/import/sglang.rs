@@ -6,8 +6,7 @@ use inferometer_analysis::sheet::{
 };
 
 use super::mapping::{self, Mapping, plain_rank};
-use super::records::read_objects;
-use super::tree::Node;
+use super::records::{Node, read_objects};
 use super::{ImportError, Imported};
 
 const LATENCIES: [(&str, LatencyKind, CountsFrom); 4] = [
@@ -73,8 +72,8 @@ fn sheet(node: &Node, line: u32) -> Sheet {
     found.finish(sheet)
 }
 
-/// Its own API says how many tokens an event brought, and later versions divide by it; which
-/// version wrote the file is not said.
+/// Its own API reports how many tokens an event brought, and later versions divide by it; which
+/// version wrote the file is not known.
 fn grain(kind: LatencyKind, backend: Option<&str>) -> Grain {
     match (kind, backend) {
         (LatencyKind::Ttft | LatencyKind::Tpot | LatencyKind::E2e, _) => Grain::Request,

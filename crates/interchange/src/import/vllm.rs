@@ -1,26 +1,22 @@
-//! Results of `vllm bench serve` in a text, whatever stands between them.
+//! Results of `vllm bench serve` in a text, whatever is between them.
 
 mod above;
 mod block;
-mod detail;
 mod field;
 mod json;
-mod lines;
-mod loose;
-mod oddity;
-pub(crate) mod own;
 
+pub(super) use block::quote_bare_words;
+pub(super) use json::{BENCHMARK_NAME, RUN_NUMBER};
+
+use inferometer_analysis::Verdict;
 use inferometer_analysis::sheet::{Form, Sheet, SheetSource, Tool};
 
-use self::block::{Blocks, Ended};
-use self::json::Object;
-pub(super) use self::json::{BENCHMARK_NAME, RUN_NUMBER};
-pub(super) use self::lines::quote_bare_words;
-use self::lines::{Line, Lines};
-use self::oddity::Oddities;
+use super::mapping::shown;
 use super::records::{FOLLOWED_TIMES, Records, not_json};
-use super::value::shown;
 use super::{ImportError, Imported};
+use crate::export::names_a_tool;
+use block::{Blocks, Ended, Line, Lines};
+use json::{Anomalies, Object};
 
 /// With `--save-detailed` a line holds every gap between tokens of a run.
 const LINE_BYTES_MAX: usize = 128 << 20;
@@ -38,7 +34,7 @@ fn vllm_sheet(form: Form, line: u32) -> Sheet {
 ///
 /// Records that cannot be read stand between those that can, with their reasons.
 pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
-    let mut lines = Lines::of(text);
+    let mut lines = Lines::new(text);
     let follow_bytes = text.len().saturating_mul(FOLLOWED_TIMES);
     let mut reader = Reader { follow_bytes, ..Reader::default() };
     while !reader.records.are_too_many()
@@ -56,9 +52,9 @@ pub(crate) fn read(text: &str) -> Result<Vec<Imported>, ImportError> {
 #[derive(Debug, Default)]
 struct Reader {
     records: Records,
-    strangers: Strangers,
+    strangers: UnknownLines,
     blocks: Blocks,
-    oddities: Oddities,
+    oddities: Anomalies,
     /// How many bytes may still be read in following broken objects over lines; without it a text
     /// could make every line be followed to the end.
     follow_bytes: usize,
@@ -66,7 +62,7 @@ struct Reader {
 
 /// JSON objects that are no results: the first one's line and keys, and how many.
 #[derive(Debug, Default)]
-struct Strangers {
+struct UnknownLines {
     first: Option<(u32, String)>,
     count: usize,
 }
@@ -158,7 +154,7 @@ impl Reader {
     }
 }
 
-fn looks_like(text: &str, strangers: &Strangers) -> String {
+fn looks_like(text: &str, strangers: &UnknownLines) -> String {
     let Some(first) = text.lines().map(str::trim).find(|line| !line.is_empty()) else {
         return "the file is empty".to_owned();
     };
@@ -186,4 +182,33 @@ fn is_binary(text: &str) -> bool {
         |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !c.is_whitespace());
     let beginning = || text.chars().take(SEEN_CHARS);
     beginning().count() < 10 * beginning().filter(strange).count()
+}
+
+pub(crate) const RUN: &str = "inferometer_run";
+pub(crate) const VERSION: &str = "inferometer_version";
+pub(crate) const VERDICT: &str = "inferometer_verdict";
+/// Who measured what that tool did not.
+pub(crate) const MEASURED_BY: &str = "measured_by";
+pub(crate) const SIMULATED: &str = "simulated";
+
+/// Whether the key is one of ours and its value was taken.
+pub(crate) fn take(result: &mut Sheet, key: &str, value: &str) -> bool {
+    match key {
+        RUN => value.clone_into(&mut result.source.name),
+        VERSION => result.source.version = Some(format!("inferometer {value}")),
+        VERDICT => match verdict(value) {
+            None => return false,
+            verdict => result.verdict = verdict,
+        },
+        // People may write it into their metadata with another meaning.
+        MEASURED_BY if names_a_tool(value) => result.source.version = Some(value.to_owned()),
+        SIMULATED if value == "true" => result.source.simulated = true,
+        _ => return false,
+    }
+    true
+}
+
+pub(crate) fn verdict(key: &str) -> Option<Verdict> {
+    let all = [Verdict::Valid, Verdict::Degraded, Verdict::Invalid];
+    all.into_iter().find(|verdict| verdict.key() == key)
 }

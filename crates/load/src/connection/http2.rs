@@ -21,13 +21,13 @@ use inferometer_model::outcome::{Cause, Outcome, Stage};
 use inferometer_model::record::Dial;
 use tokio::sync::watch;
 
-use super::socket::Socket;
 use super::{
-    Connection, HEADER_BYTES_MAX, NotAnswered, Pump, Request, Response, Sender, http_failure, open,
+    Connection, HEADER_BYTES_MAX, NotAnswered, Pump, Request, Response, Sender, Socket,
+    http_failure, open,
 };
 use crate::answer::Failure;
 use crate::clock::SystemClock;
-use crate::deadline::before;
+use crate::limits::before;
 use crate::target::Target;
 use crate::wire::{DriverClock, Wire};
 
@@ -35,7 +35,7 @@ use crate::wire::{DriverClock, Wire};
 #[derive(Default)]
 pub(crate) struct Links {
     links: RefCell<Vec<Rc<Link>>>,
-    /// Held while a link is opened: whoever waits for it may find a place on the new one.
+    /// Held while a link is opened: a waiting request may find a place on the new one.
     opening: tokio::sync::Mutex<()>,
 }
 
@@ -44,7 +44,7 @@ struct Link {
     /// Requests that are on it now.
     requests: Cell<u32>,
     ordinal: u32,
-    /// Requests that the server allows at once; zero before it has said so.
+    /// Requests that the server allows at once; zero before it has reported it.
     allowed: watch::Receiver<usize>,
     /// How the connection as a whole broke.
     broke: Rc<RefCell<Option<Failure>>>,
@@ -99,7 +99,7 @@ impl Links {
         let (sender, connection) = http2::Builder::new(LocalTasks)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            // None before the server has said how many it allows: it may refuse the others.
+            // None before the server has reported how many it allows: it may refuse the others.
             .initial_max_send_streams(0)
             .max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX))
             .handshake(TokioIo::new(socket))
@@ -107,17 +107,17 @@ impl Links {
             .map_err(|error| http_failure(&error, Stage::Connect, false))?;
         let broke: Rc<RefCell<Option<Failure>>> = Rc::default();
         let noted = Rc::clone(&broke);
-        let (say_allowed, mut allowed) = watch::channel(0);
+        let (publish_allowed, mut allowed) = watch::channel(0);
         let system = clock.system;
         // Its errors reach every request that is on it, but not those that wait for a stream.
         tokio::task::spawn_local(async move {
-            if let Err(error) = pumped(connection, &say_allowed, system).await {
+            if let Err(error) = pumped(connection, &publish_allowed, system).await {
                 *noted.borrow_mut() = Some(http_failure(&error, Stage::Connect, false));
             }
         });
-        // Streams that the server does not allow would wait where nobody sees them.
-        let said = allowed.wait_for(|allowed| 0 < *allowed).await.is_ok();
-        if !said {
+        // Streams that the server does not allow would wait unseen.
+        let known = allowed.wait_for(|allowed| 0 < *allowed).await.is_ok();
+        if !known {
             let broken = || Failure::new(Outcome::TransportError, Cause::Reset);
             return Err(broke.take().unwrap_or_else(broken));
         }
@@ -138,13 +138,13 @@ impl Links {
     }
 }
 
-/// Moves the connection, and says how many streams the server allows whenever that changes.
+/// Drives the connection, and publishes how many streams the server allows whenever that changes.
 async fn pumped(
     mut connection: http2::Connection<TokioIo<Socket>, Leaving, LocalTasks>,
-    say_allowed: &watch::Sender<usize>,
+    publish_allowed: &watch::Sender<usize>,
     clock: SystemClock,
 ) -> Result<(), hyper::Error> {
-    // hyper reads the socket in a task of its own and wakes nobody when the server has said it.
+    // hyper reads the socket in a task of its own and wakes no task when the server reports it.
     while connection.current_max_send_streams() == 0 {
         if let Some(ended) = before(clock, clock.now() + LOOK_EVERY, &mut connection).await {
             return ended;
@@ -153,7 +153,7 @@ async fn pumped(
     std::future::poll_fn(|cx| {
         let polled = Pin::new(&mut connection).poll(cx);
         let allowed = connection.current_max_send_streams();
-        say_allowed.send_if_modified(|said| std::mem::replace(said, allowed) != allowed);
+        publish_allowed.send_if_modified(|known| std::mem::replace(known, allowed) != allowed);
         polled
     })
     .await

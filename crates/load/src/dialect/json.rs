@@ -182,14 +182,14 @@ struct WireFunction {
 }
 
 impl WireToolCall {
-    /// Of what is called and with what.
+    /// Bytes of the name and the arguments.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |text: &Option<Sized>| text.as_ref().map_or(0, |text| text.0);
         self.function.as_ref().map_or(0, |f| bytes(&f.name) + bytes(&f.arguments))
     }
 }
 
-/// What an event or an answer says that it is.
+/// The type that an event or an answer states.
 #[derive(serde::Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(borrow, rename = "type", default)]

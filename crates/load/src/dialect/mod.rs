@@ -4,14 +4,14 @@
 //! [`Dialect`] with its functions in the file of its family here; then fixtures under
 //! `tests/captures` and a line in the docs.
 
-#[cfg(test)]
-mod agreement;
 mod body;
 mod json;
 mod native;
 pub mod openai;
 mod quick;
 mod scores;
+#[cfg(test)]
+mod tests;
 mod typed_events;
 
 pub(crate) use native::GrowingAnswer;
@@ -157,16 +157,4 @@ pub fn body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
 /// A content as messages, in the form in which the API sends them, images included.
 pub fn messages(api: Api, content: &Content) -> Vec<Message> {
     body::turn(api, content)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_api_has_its_dialect() {
-        for api in Api::ALL {
-            assert_eq!(Dialect::for_api(api).api, api);
-        }
-    }
 }

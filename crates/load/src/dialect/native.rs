@@ -35,7 +35,7 @@ pub(super) static DIALECTS: [Dialect; 6] = [
 // text.
 
 /// All fields besides the prompt go into `parameters`: the API has no others. It has neither
-/// `ignore_eos` nor a minimum length, and the path says whether to stream.
+/// `ignore_eos` nor a minimum length, and the path returns whether to stream.
 fn tgi_body(recipe: &BodyRecipe<'_>) -> Vec<u8> {
     // Without `details` a whole answer reports neither why it ended nor how long it is.
     let parameters =
@@ -206,7 +206,7 @@ fn read_sglang(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     document(json).map(|document| sglang_event(document).chunk)
 }
 
-/// What an event says, and how many token ids it listed.
+/// The content of an event, and how many token ids it listed.
 struct SglangEvent<'a> {
     chunk: Chunk<'a>,
     listed_tokens: Option<u32>,

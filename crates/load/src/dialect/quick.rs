@@ -3,7 +3,7 @@
 //! A stream's events are alike, and serde's generality is most of their cost. This reader knows
 //! the shapes that matter and steps over the rest; where a document or one of its values has
 //! another shape, it leaves the answer, and every refusal, to `serde_json`. What it does say is
-//! what the full reader would say: the tests in `agreement.rs` compare them.
+//! what the full reader would say: the tests compare them.
 
 //!
 //! The cursor gives no reasons: what is [`NotOrdinary`] goes to `serde_json`, which decides. So the
@@ -115,7 +115,7 @@ fn message<'a>(cursor: &mut Cursor<'a>, delta: &mut ChoiceDelta<'a>) -> Result<(
         return Ok(());
     }
     let mut keys = Keys::default();
-    // A message says all of these, or that they are not there.
+    // A message sets all of these; a missing one is absent.
     (delta.role, delta.content, delta.reasoning, delta.tool_call_bytes) = (false, None, None, None);
     cursor.members(|cursor, name| {
         match name {
@@ -416,7 +416,7 @@ impl<'a> Cursor<'a> {
         serde_json::from_slice(self.skip()?).map_err(|_| NotOrdinary)
     }
 
-    /// Steps over `null`, if that is what stands here; anything else stays.
+    /// Steps over `null`, if it is here; anything else stays.
     #[expect(clippy::inline_always, reason = "a call costs more than the step")]
     #[inline(always)]
     fn is_null(&mut self) -> bool {
@@ -444,7 +444,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The inside of a string without escapes, if one stands here; anything else stays.
+    /// The inside of a string without escapes, if one is here; anything else stays.
     #[inline]
     fn plain_text(&mut self) -> Option<&'a [u8]> {
         self.peek()?;
@@ -454,7 +454,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// The text of a string with the common escapes, if one stands here; anything else stays.
+    /// The text of a string with the common escapes, if one is here; anything else stays.
     fn escaped_text(&mut self) -> Option<Vec<u8>> {
         self.peek()?;
         let mut body = self.rest.strip_prefix(b"\"")?;
@@ -478,7 +478,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A whole number of at most nineteen digits, if one stands here; anything else stays.
+    /// A whole number of at most nineteen digits, if one is here; anything else stays.
     #[inline]
     fn count(&mut self) -> Option<u64> {
         self.peek()?;

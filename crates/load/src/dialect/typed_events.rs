@@ -397,7 +397,7 @@ fn read_messages(json: &[u8]) -> Result<Chunk<'_>, ChunkError> {
     match kind.bytes() {
         b"message_start" => {
             let message = document::<MessageStart<'_>>(json)?.message;
-            // What it says of the output is no count yet.
+            // Its output count is not final yet.
             let usage = message.usage.map(|u| Usage { completion_tokens: None, ..Usage::from(u) });
             let part = ChoiceDelta { role: true, ..ChoiceDelta::default() };
             let model = message.model.map(Text::into_name);

@@ -7,12 +7,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_engine::scheduler::tokens::{PromptHasher, mix};
+use inferometer_engine::scheduler::blocks::{PromptHasher, mix};
 use inferometer_engine::scheduler::{
     Counters, Gauges, HashedPrompt, RequestEnd, RequestFacts, SchedulerRequest, StopRules,
 };
 use inferometer_load::dispatcher::{Command, Departure, Dispatcher, Reply};
-use inferometer_load::limits::{Limits, Standing};
+use inferometer_load::limits::{Limits, RequestState};
 use inferometer_load::{Control, Stop};
 use inferometer_model::journal::{ClientFacts, RunStop};
 use inferometer_model::outcome::{Cause, Stage};
@@ -466,9 +466,9 @@ impl<N> Flight<N> {
     }
 
     /// As the client sees it.
-    fn standing(&self, now: Moment, streaming: bool) -> Standing {
+    fn standing(&self, now: Moment, streaming: bool) -> RequestState {
         let last_read = self.last_seen(now);
-        Standing {
+        RequestState {
             admitted: self.departure.admitted,
             connected: true,
             sent: Some(self.sent),

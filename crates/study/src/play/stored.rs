@@ -9,7 +9,7 @@ use inferometer_model::{Outcome, Spec};
 use inferometer_runner::Failure;
 use inferometer_runner::measurement::seal_summary;
 use inferometer_store::{RunDirectory, RunState, SetDirectory, StoreError};
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_workload::{Inputs, make_plan};
 
 use crate::Study;
 use crate::matrix::deployments;
@@ -102,15 +102,12 @@ pub(super) fn check_fits(
     if manifest.spec != *spec {
         return Err(changed("this run was measured with another spec than set.json has for it"));
     }
-    let mut ingredients = if simulated {
-        Ingredients::gather_without_words(spec)?
-    } else {
-        Ingredients::gather(spec)?
-    };
+    let mut inputs =
+        if simulated { Inputs::gather_without_words(spec)? } else { Inputs::gather(spec)? };
     if let InputLength::Corrected(correction) = manifest.materials.input_length {
-        ingredients.correct(correction);
+        inputs.correct(correction);
     }
-    let (_, fingerprints) = make_plan(spec, &ingredients);
+    let (_, fingerprints) = make_plan(spec, &inputs);
     if fingerprints.plan == manifest.fingerprints.plan {
         return Ok(());
     }

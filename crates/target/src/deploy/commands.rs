@@ -1,4 +1,4 @@
-//! A server that the user's own commands put up and take down, here or elsewhere.
+//! A server that the user's own commands deploy and stop, here or elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,24 +11,23 @@ use std::time::Duration;
 use inferometer_model::BaseUrl;
 use inferometer_model::deployment::{CommandsSpec, DepartureEnding, DeploymentStage};
 
-use super::Taken;
-use super::at_start::FillError;
-use super::placeholder;
-use super::process::{Exit, Process, Start};
-use super::secret;
-use super::server::{Beginning, Begun, Presence, Server, StartError, not_started, taken};
-use super::stopwatch::{Stopwatch, until};
+use super::placeholder::{self, FillError};
+use super::process::{Exit, Process, Start, Stopwatch, until};
+use super::server::{
+    Presence, Server, StartContext, StartError, StartedServer, not_started, stopped,
+};
+use super::{Stopped, secret};
 use crate::system::listener;
 use crate::system::tool::output;
 
 /// For the command that prints the URL.
 const URL_MAX: Duration = Duration::from_secs(20);
 const URL_EVERY: Duration = Duration::from_secs(1);
-/// For the command that takes it down, if the grace is not longer: that of a cloud takes its time.
+/// For the command that stops it, if the grace is not longer: a cloud takes its time.
 const DOWN_MIN: Duration = Duration::from_mins(2);
-/// For the command that prints what it said, if it does not follow it.
+/// For the command that prints the log, if it does not follow it.
 const LOGS_MAX: Duration = Duration::from_secs(10);
-/// What it said is not asked for again so soon: a failure is told, and then it is taken down.
+/// The log is not read again so soon: a failure is reported, and then the server is stopped.
 const LOGS_EVERY: Duration = Duration::from_secs(30);
 /// For commands of ours that are in the way.
 const COMMAND_GRACE: Duration = Duration::from_secs(2);
@@ -39,13 +38,13 @@ pub(super) struct Commands {
     /// Stays after its end: what it left running is found through it.
     up: Process,
     follower: Option<Process>,
-    last_heard: Option<Stopwatch>,
+    last_read: Option<Stopwatch>,
     scripts: Scripts,
     mark: String,
     variables: BTreeMap<String, OsString>,
     log: Option<PipeWriter>,
     grace: Duration,
-    heard_before: BTreeSet<String>,
+    open_before: BTreeSet<String>,
     is_known: bool,
     last_asked: Option<(Stopwatch, String)>,
 }
@@ -57,8 +56,12 @@ struct Scripts {
     down: String,
 }
 
-impl Beginning<'_> {
-    pub(super) fn commands(&self, how: &CommandsSpec, log: &Path) -> Result<Begun, StartError> {
+impl StartContext<'_> {
+    pub(super) fn commands(
+        &self,
+        how: &CommandsSpec,
+        log: &Path,
+    ) -> Result<StartedServer, StartError> {
         let up = self.start.fill_shell(&how.up)?;
         let scripts = Scripts {
             url: self.start.fill_shell(&how.url)?,
@@ -69,7 +72,7 @@ impl Beginning<'_> {
             [&how.up, &how.url, &how.down].into_iter().chain(&how.logs).cloned().collect();
         let variables = self.variables_of(&all)?;
         let (log, writer) = self.log(log, &all)?;
-        let heard_before = listener::all_sockets();
+        let open_before = listener::all_sockets();
         let farewell = shell(&scripts.down);
         let up = Process::start(
             &shell(&up),
@@ -86,21 +89,21 @@ impl Beginning<'_> {
         let commands = Commands {
             up,
             follower: None,
-            last_heard: None,
+            last_read: None,
             scripts,
             mark: self.mark.clone(),
             variables,
             log: Some(writer),
             grace: self.spec.grace,
-            heard_before,
+            open_before,
             is_known: false,
             last_asked: None,
         };
-        Ok(Begun {
-            server: Server::Commands(Box::new(commands)),
+        Ok(StartedServer {
+            server: Box::new(commands),
             log,
-            command: secret::hidden(&[self.start.told(&how.up)]),
-            environment: self.environment.told(),
+            command: secret::hidden(&[self.start.redact(&how.up)]),
+            environment: self.environment.redacted(),
         })
     }
 
@@ -122,9 +125,13 @@ fn shell(script: &str) -> Vec<String> {
     ["sh", "-c", script].map(str::to_owned).to_vec()
 }
 
-impl Commands {
-    /// Puts it up, learns where it is, listens to what it says: one step at a look.
-    pub(super) fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence {
+impl Server for Commands {
+    fn ended(&self) -> Option<Exit> {
+        None
+    }
+
+    /// Deploys it, learns its URL, reads its log: one step at a look.
+    fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence {
         if self.is_known {
             return Presence::Ready;
         }
@@ -144,9 +151,9 @@ impl Commands {
             Ok(found) => found,
             Err(words) => return Presence::NotYet(words),
         };
-        if self.was_heard_before(&found) {
+        if self.was_open_before(&found) {
             let what = format!(
-                "somebody listened on {found} before the command `up` was run; nothing was sent there. \
+                "something listened on {found} before the command `up` was run; nothing was sent there. \
                  End that server first, or let `up` use {{port}}"
             );
             return Presence::Failed(DeploymentStage::Start, what);
@@ -157,6 +164,41 @@ impl Commands {
         Presence::Ready
     }
 
+    /// Reads the log once more, before that is no longer possible. Not where it is
+    /// followed all the time.
+    fn read_rest_of_log(&mut self) -> bool {
+        let is_followed = self.follower.as_ref().is_some_and(|logs| logs.ended().is_none());
+        let is_fresh = self.last_read.is_some_and(|read| read.passed() < LOGS_EVERY);
+        if is_followed || is_fresh {
+            return false;
+        }
+        self.last_read = Some(Stopwatch::start());
+        let Some(logs) = &self.scripts.logs else { return false };
+        let Ok(mut logs) = self.run(logs, "logs-again") else { return false };
+        until(LOGS_MAX, || logs.ended().is_some());
+        logs.end(COMMAND_GRACE);
+        true
+    }
+
+    fn end(&mut self, grace: Duration) -> Stopped {
+        // What it was about to do must not come after what takes it down.
+        let interrupted = self.up.ended().is_none().then(|| self.up.end(COMMAND_GRACE));
+        if interrupted.is_none() {
+            self.read_rest_of_log();
+        }
+        let down = self.run_down(grace.max(DOWN_MIN));
+        if let Some(mut follower) = self.follower.take() {
+            follower.end(COMMAND_GRACE);
+        }
+        self.log = None;
+        let mut stopped = stopped(interrupted.unwrap_or_else(|| self.up.end(grace)));
+        stopped.ending = DepartureEnding::Told;
+        stopped.troubles.extend(down.err());
+        stopped
+    }
+}
+
+impl Commands {
     /// A server of another machine may have no address for a while, so this is asked again, and not
     /// too often.
     fn ask_url(&mut self, within: Duration) -> Result<BaseUrl, String> {
@@ -167,9 +209,9 @@ impl Commands {
         }
         let mut command = Command::new("sh");
         command.args(["-c", &self.scripts.url]).env_clear().envs(&self.variables);
-        let told = output(command, within).map_err(|error| format!("the command `url`: {error}"));
-        let found = told.and_then(|told| {
-            let last = told.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let shown = output(command, within).map_err(|error| format!("the command `url`: {error}"));
+        let found = shown.and_then(|shown| {
+            let last = shown.lines().map(str::trim).rfind(|line| !line.is_empty());
             let last: String = last.unwrap_or_default().chars().take(URL_WORDS_MAX).collect();
             if last.is_empty() {
                 return Err("the command `url` printed nothing".to_owned());
@@ -182,12 +224,12 @@ impl Commands {
         found
     }
 
-    fn was_heard_before(&self, base: &BaseUrl) -> bool {
+    fn was_open_before(&self, base: &BaseUrl) -> bool {
         let addresses = (base.host.as_str(), base.port).to_socket_addrs().into_iter().flatten();
         addresses
             .filter(|address| address.ip().is_loopback())
             .flat_map(listener::sockets_at)
-            .any(|socket| self.heard_before.contains(&socket))
+            .any(|socket| self.open_before.contains(&socket))
     }
 
     /// With a mark of its own: its end is not that of the server.
@@ -207,40 +249,7 @@ impl Commands {
         Process::start(&shell(script), start)
     }
 
-    /// Asks once more for what it said, before that cannot be asked any more. Not where it is
-    /// followed all the time.
-    pub(super) fn hear_out(&mut self) -> bool {
-        let is_followed = self.follower.as_ref().is_some_and(|logs| logs.ended().is_none());
-        let is_fresh = self.last_heard.is_some_and(|heard| heard.passed() < LOGS_EVERY);
-        if is_followed || is_fresh {
-            return false;
-        }
-        self.last_heard = Some(Stopwatch::start());
-        let Some(logs) = &self.scripts.logs else { return false };
-        let Ok(mut logs) = self.run(logs, "logs-again") else { return false };
-        until(LOGS_MAX, || logs.ended().is_some());
-        logs.end(COMMAND_GRACE);
-        true
-    }
-
-    pub(super) fn end(&mut self, grace: Duration) -> Taken {
-        // What it was about to do must not come after what takes it down.
-        let interrupted = self.up.ended().is_none().then(|| self.up.end(COMMAND_GRACE));
-        if interrupted.is_none() {
-            self.hear_out();
-        }
-        let down = self.take_down(grace.max(DOWN_MIN));
-        if let Some(mut follower) = self.follower.take() {
-            follower.end(COMMAND_GRACE);
-        }
-        self.log = None;
-        let mut taken = taken(interrupted.unwrap_or_else(|| self.up.end(grace)));
-        taken.ending = DepartureEnding::Told;
-        taken.troubles.extend(down.err());
-        taken
-    }
-
-    fn take_down(&self, within: Duration) -> Result<(), String> {
+    fn run_down(&self, within: Duration) -> Result<(), String> {
         let mut down = self
             .run(&self.scripts.down, "down")
             .map_err(|error| format!("the command `down` could not be started: {error}"))?;

@@ -1,5 +1,5 @@
 //! A server in a container of docker or podman. Its engine runs in the foreground as a process of
-//! ours, so that what the server says comes through our pipes.
+//! ours, so that what the server prints comes through our pipes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,16 +7,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use inferometer_model::Redactor;
 use inferometer_model::deployment::{ContainerSpec, DepartureEnding};
+use inferometer_model::{BaseUrl, Redactor};
 
-use super::Taken;
-use super::at_start::FillError;
 use super::environment::Environment;
-use super::process::{Exit, Process, Start};
-use super::secret;
-use super::server::{Beginning, Begun, Presence, Server, StartError, not_started, taken};
-use super::stopwatch::until;
+use super::placeholder::FillError;
+use super::process::{Exit, Process, Start, until};
+use super::server::{
+    Presence, Server, StartContext, StartError, StartedServer, not_started, stopped,
+};
+use super::{Stopped, secret};
 use crate::system::tool::{ToolError, output};
 
 /// For an engine to answer, beyond what it waits for itself.
@@ -30,21 +30,25 @@ const KILLED: i32 = 137;
 pub(super) struct Container {
     client: Process,
     engine: String,
-    /// As it may be told.
-    engine_told: String,
+    /// As it may be shown.
+    engine_shown: String,
     name: String,
-    /// The engine has said so once: when it runs no more its client ends.
+    /// The engine has reported it once: when it runs no more its client ends.
     is_running: bool,
     asked_image: String,
     /// Strikes out what variables put into the name of the image.
     redactor: Redactor,
-    /// By its digest, when the engine has told it.
+    /// By its digest, when the engine has reported it.
     image: Option<String>,
     variables: BTreeMap<String, OsString>,
 }
 
-impl Beginning<'_> {
-    pub(super) fn container(&self, how: &ContainerSpec, log: &Path) -> Result<Begun, StartError> {
+impl StartContext<'_> {
+    pub(super) fn container(
+        &self,
+        how: &ContainerSpec,
+        log: &Path,
+    ) -> Result<StartedServer, StartError> {
         let fill = |word: &String| self.start.fill(word);
         let all = |words: &[String]| words.iter().map(fill).collect::<Result<Vec<_>, FillError>>();
         let engine = fill(&how.engine)?;
@@ -56,13 +60,13 @@ impl Beginning<'_> {
             all(&how.arguments)?,
         ]
         .concat();
-        let engine_told = self.start.told(&how.engine);
-        let told = |words: &[String]| words.iter().map(|word| self.start.told(word)).collect();
-        let told: Vec<String> = [
-            self.run_words(&engine_told, how, true),
-            told(&how.options),
-            vec![self.start.told(&how.image)],
-            told(&how.arguments),
+        let engine_shown = self.start.redact(&how.engine);
+        let shown = |words: &[String]| words.iter().map(|word| self.start.redact(word)).collect();
+        let shown: Vec<String> = [
+            self.run_words(&engine_shown, how, true),
+            shown(&how.options),
+            vec![self.start.redact(&how.image)],
+            shown(&how.arguments),
         ]
         .concat();
         let single = [&how.engine, &how.image];
@@ -80,11 +84,11 @@ impl Beginning<'_> {
             grace: self.spec.grace,
             farewell: &farewell,
         };
-        let client = Process::start(&words, start).map_err(|error| not_started(&told, error))?;
+        let client = Process::start(&words, start).map_err(|error| not_started(&shown, error))?;
         let container = Container {
             client,
             engine,
-            engine_told,
+            engine_shown,
             name,
             is_running: false,
             asked_image: image,
@@ -92,17 +96,17 @@ impl Beginning<'_> {
             image: None,
             variables,
         };
-        Ok(Begun {
-            server: Server::Container(container),
+        Ok(StartedServer {
+            server: Box::new(container),
             log,
-            command: secret::hidden(&told),
+            command: secret::hidden(&shown),
             environment: self.environment.named(),
         })
     }
 
     /// Up to the user's own options. Values of keys are in the environment of the engine, not among
     /// its words.
-    fn run_words(&self, engine: &str, how: &ContainerSpec, is_told: bool) -> Vec<String> {
+    fn run_words(&self, engine: &str, how: &ContainerSpec, is_shown: bool) -> Vec<String> {
         let mut words =
             [engine, "run", "--rm", "--name", &self.start.name].map(str::to_owned).to_vec();
         if !is_on_host_network(&how.options) {
@@ -112,9 +116,9 @@ impl Beginning<'_> {
         for name in self.environment.passed.keys() {
             words.extend(["--env".to_owned(), name.clone()]);
         }
-        for (name, (value, told)) in &self.environment.set {
-            let variable = match (value == told, is_told) {
-                (true, _) | (false, true) => format!("{name}={told}"),
+        for (name, (value, shown)) in &self.environment.set {
+            let variable = match (value == shown, is_shown) {
+                (true, _) | (false, true) => format!("{name}={shown}"),
                 (false, false) => name.clone(),
             };
             words.extend(["--env".to_owned(), variable]);
@@ -128,7 +132,7 @@ impl Beginning<'_> {
 fn engine_variables(environment: &Environment) -> BTreeMap<String, OsString> {
     let mut variables = environment.always.clone();
     variables.extend(environment.passed.clone());
-    let keys = environment.set.iter().filter(|(_, (value, told))| value != told);
+    let keys = environment.set.iter().filter(|(_, (value, shown))| value != shown);
     variables.extend(keys.map(|(name, (value, _))| (name.clone(), OsString::from(value))));
     variables
 }
@@ -140,22 +144,22 @@ fn is_on_host_network(options: &[String]) -> bool {
     options.iter().any(is_one) || options.windows(2).any(are_two)
 }
 
-impl Container {
-    pub(super) fn ended(&self) -> Option<Exit> {
+impl Server for Container {
+    fn ended(&self) -> Option<Exit> {
         self.client.ended()
     }
 
-    pub(super) const fn group(&self) -> i32 {
-        self.client.group()
+    fn group(&self) -> Option<i32> {
+        Some(self.client.group())
     }
 
-    pub(super) fn image(&self) -> Option<String> {
+    fn image(&self) -> Option<String> {
         self.image.clone()
     }
 
     /// The digest, which is known when the image is there; an image that was built here has only an
     /// identity.
-    pub(super) fn learn_image(&mut self) {
+    fn look_around(&mut self) {
         let asked = |format: &str| {
             self.ask(&["image", "inspect", "--format", format, &self.asked_image], ANSWER)
                 .ok()
@@ -166,9 +170,9 @@ impl Container {
         self.image = image.map(|image| self.redactor.redact(&image));
     }
 
-    /// Nobody listened on its port before, and an engine that cannot have the port ends. But while
-    /// an image is pulled somebody else may listen there.
-    pub(super) fn presence(&mut self, within: Duration) -> Presence {
+    /// Its port was free before, and an engine that cannot have the port ends. But while
+    /// an image is pulled another process may listen there.
+    fn presence(&mut self, _base: &mut BaseUrl, within: Duration) -> Presence {
         if self.is_running {
             return Presence::Ready;
         }
@@ -183,42 +187,44 @@ impl Container {
         }
     }
 
-    pub(super) fn end(&mut self, grace: Duration) -> Taken {
+    fn end(&mut self, grace: Duration) -> Stopped {
         let was_gone = self.client.ended().is_some();
         let mut troubles = Vec::new();
         if !was_gone {
             let seconds = grace.as_secs().max(1).to_string();
-            let stopped = self.ask(&["stop", "-t", &seconds, &self.name], grace + ANSWER);
+            let answer = self.ask(&["stop", "-t", &seconds, &self.name], grace + ANSWER);
             troubles
-                .extend(stopped.err().map(|error| format!("`{} stop`: {error}", self.engine_told)));
+                .extend(answer.err().map(|error| format!("`{} stop`: {error}", self.engine_shown)));
             // It ends by itself with the status of the server, which tells whether that was killed.
             until(CLIENT_GRACE, || self.client.ended().is_some());
         }
         let gone = self.client.end(CLIENT_GRACE);
         let was_killed =
             gone.ending == DepartureEnding::Killed || gone.exit == Some(Exit::Code(KILLED));
-        // It is not there any more unless something went wrong, and then this says so as well.
+        // It is not there any more unless something went wrong, and then this reports it as well.
         let _ = self.ask(&["rm", "-f", &self.name], ANSWER);
-        let mut taken = taken(gone);
-        taken.ending = match (was_gone, was_killed) {
+        let mut stopped = stopped(gone);
+        stopped.ending = match (was_gone, was_killed) {
             (true, _) => DepartureEnding::Before,
             (false, true) => DepartureEnding::Killed,
             (false, false) => DepartureEnding::Told,
         };
         match self.is_there() {
             Ok(true) => {
-                taken.left.push((self.pid().unwrap_or(0), format!("container {}", self.name)));
+                stopped.left.push((self.pid().unwrap_or(0), format!("container {}", self.name)));
             }
             Ok(false) => {}
             Err(error) => troubles.push(format!(
                 "`{}` did not say whether the container {} is gone: {error}",
-                self.engine_told, self.name
+                self.engine_shown, self.name
             )),
         }
-        taken.troubles.extend(troubles);
-        taken
+        stopped.troubles.extend(troubles);
+        stopped
     }
+}
 
+impl Container {
     fn is_there(&self) -> Result<bool, ToolError> {
         let filter = format!("name={}", self.name);
         let all = self.ask(&["ps", "-a", "--filter", &filter, "--format", "{{.Names}}"], ANSWER)?;

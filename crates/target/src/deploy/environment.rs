@@ -1,4 +1,4 @@
-//! What a server finds in its environment, and what of it may be told.
+//! What a server finds in its environment, and what of it may be shown.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use inferometer_model::Secret;
 use inferometer_model::deployment::EnvironmentSpec;
 
-use super::at_start::{AtStart, FillError};
+use super::placeholder::{AtStart, FillError};
 use super::secret;
 
-/// Needed by every program, or by every program that computes on a GPU. Not told are those that say
+/// Needed by every program, or by every program that computes on a GPU. Not shown are those that reveal
 /// more of the user than of the server.
 const ALWAYS: [&str; 27] = [
     "PATH",
@@ -60,16 +60,16 @@ const HIDDEN: &str = "***";
 
 #[derive(Debug)]
 pub(super) struct Environment {
-    /// Of ours, because every program needs them.
+    /// Variables of this process that every program needs.
     pub(super) always: BTreeMap<String, OsString>,
-    /// Of ours, because they are named.
+    /// Variables of this process that are named.
     pub(super) passed: BTreeMap<String, OsString>,
-    /// With the value, and the value as it may be told.
+    /// With the value, and the value as it may be shown.
     pub(super) set: BTreeMap<String, (String, String)>,
 }
 
 impl Environment {
-    pub(super) fn of(spec: &EnvironmentSpec, start: &AtStart) -> Result<Self, FillError> {
+    pub(super) fn resolve(spec: &EnvironmentSpec, start: &AtStart) -> Result<Self, FillError> {
         let named = |patterns: &[&str]| -> BTreeMap<String, OsString> {
             let wanted = |name: &str| patterns.iter().any(|pattern| is_meant(pattern, name));
             let ours = start.ours.iter().filter(|(name, _)| wanted(name));
@@ -78,8 +78,8 @@ impl Environment {
         let pass: Vec<&str> = spec.pass.iter().map(String::as_str).collect();
         let set = spec.set.iter().map(|(name, value)| -> Result<_, FillError> {
             let filled = start.fill(value)?;
-            let told = if is_key(name, &filled) { HIDDEN.to_owned() } else { start.told(value) };
-            Ok((name.clone(), (filled, told)))
+            let shown = if is_key(name, &filled) { HIDDEN.to_owned() } else { start.redact(value) };
+            Ok((name.clone(), (filled, shown)))
         });
         Ok(Self {
             always: named(&ALWAYS),
@@ -98,22 +98,22 @@ impl Environment {
     }
 
     /// By name, without what is secret.
-    pub(super) fn told(&self) -> Vec<(String, String)> {
-        let is_told = |name: &&String| !NOT_TOLD.iter().any(|pattern| is_meant(pattern, name));
-        let mut told: BTreeMap<String, String> = BTreeMap::new();
-        for name in self.always.keys().filter(is_told) {
-            told.insert(name.clone(), told_value(name, &self.always[name]));
+    pub(super) fn redacted(&self) -> Vec<(String, String)> {
+        let is_shown = |name: &&String| !NOT_TOLD.iter().any(|pattern| is_meant(pattern, name));
+        let mut shown: BTreeMap<String, String> = BTreeMap::new();
+        for name in self.always.keys().filter(is_shown) {
+            shown.insert(name.clone(), shown_value(name, &self.always[name]));
         }
-        told.extend(self.named());
-        told.into_iter().collect()
+        shown.extend(self.named());
+        shown.into_iter().collect()
     }
 
     /// Only what the user named, without what is secret.
     pub(super) fn named(&self) -> Vec<(String, String)> {
         let passed =
-            self.passed.iter().map(|(name, value)| (name.clone(), told_value(name, value)));
+            self.passed.iter().map(|(name, value)| (name.clone(), shown_value(name, value)));
         let mut named: BTreeMap<String, String> = passed.collect();
-        named.extend(self.set.iter().map(|(name, (_, told))| (name.clone(), told.clone())));
+        named.extend(self.set.iter().map(|(name, (_, shown))| (name.clone(), shown.clone())));
         named.into_iter().collect()
     }
 
@@ -130,7 +130,7 @@ impl Environment {
     }
 }
 
-fn told_value(name: &str, value: &OsString) -> String {
+fn shown_value(name: &str, value: &OsString) -> String {
     let value = value.to_string_lossy();
     if is_key(name, &value) { HIDDEN.to_owned() } else { value.into_owned() }
 }
@@ -170,7 +170,7 @@ mod tests {
             pass: pass.iter().map(|name| (*name).to_owned()).collect(),
             set: set.iter().map(pair).collect(),
         };
-        Environment::of(&spec, &start).unwrap()
+        Environment::resolve(&spec, &start).unwrap()
     }
 
     #[test]
@@ -197,10 +197,10 @@ mod tests {
             (&given["API_TOKEN"], &given["NAME"]),
             (&"sk-of-the-server".into(), &"it-7".into())
         );
-        let told = environment.told();
+        let shown = environment.redacted();
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
-            told,
+            shown,
             [
                 pair("API_TOKEN", "***"),
                 pair("CUDA_VISIBLE_DEVICES", "0"),

@@ -1,4 +1,4 @@
-//! What a server says, kept bounded: its beginning and its end. It is read however much it is, so
+//! What a server prints, kept bounded: its beginning and its end. It is read however much it is, so
 //! that its writer never waits, and keys are struck out before anything reaches the file.
 
 use std::fs::File;
@@ -10,9 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferometer_model::Redactor;
+use inferometer_model::deployment::LikelyCause;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::stopwatch::{Stopwatch, until};
+use super::process::{Stopwatch, until};
 
 const HEAD_BYTES: usize = 256 << 10;
 const RING_BYTES: usize = 256 << 10;
@@ -26,12 +27,12 @@ const SHOWN_LINE_CHARS: usize = 400;
 
 #[derive(Debug)]
 pub(super) struct Log {
-    said: Arc<Mutex<Said>>,
+    buffer: Arc<Mutex<LogBuffer>>,
     reader: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct LogBuffer {
     head: Vec<u8>,
     is_head_full: bool,
     /// At most twice `RING_BYTES`; its end counts.
@@ -48,13 +49,13 @@ struct Said {
 }
 
 impl Log {
-    /// The writer is for the standard output and error of processes; reading ends when nobody has it
+    /// The writer is for the standard output and error of processes; reading ends when it is closed
     /// any more.
     pub(super) fn create(path: &Path, redactor: Redactor) -> io::Result<(Self, PipeWriter)> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let said = Arc::new(Mutex::new(Said {
+        let buffer = Arc::new(Mutex::new(LogBuffer {
             head: Vec::new(),
             is_head_full: false,
             ring: Vec::new(),
@@ -69,11 +70,11 @@ impl Log {
             trouble: None,
         }));
         let (reader, writer) = io::pipe()?;
-        let heard = said.clone();
+        let shared = buffer.clone();
         let reader = std::thread::Builder::new()
             .name("server-log".to_owned())
-            .spawn(move || listen(reader, &heard))?;
-        Ok((Self { said, reader: Some(reader) }, writer))
+            .spawn(move || listen(reader, &shared))?;
+        Ok((Self { buffer, reader: Some(reader) }, writer))
     }
 
     /// The last lines, fit to be shown.
@@ -85,12 +86,12 @@ impl Log {
 
     /// All that is kept.
     pub(super) fn text(&self) -> String {
-        let said = locked(&self.said);
-        let head = said.redacted(&said.head);
-        head + &said.redacted(said.end_kept())
+        let buffer = locked(&self.buffer);
+        let head = buffer.redacted(&buffer.head);
+        head + &buffer.redacted(buffer.end_kept())
     }
 
-    /// Until all that an ended process said is heard.
+    /// Waits until all output of an ended process is read.
     pub(super) fn settle(&self) {
         if let Some(reader) = &self.reader {
             until(LAST_WORDS, || reader.is_finished());
@@ -100,16 +101,16 @@ impl Log {
     /// Writes the end and stops listening. What could not be written, if anything.
     pub(super) fn close(&mut self) -> Option<String> {
         self.settle();
-        locked(&self.said).is_closing = true;
+        locked(&self.buffer).is_closing = true;
         if let Some(reader) = self.reader.take() {
             // It looks at `is_closing` often, so this is soon.
             let _ = reader.join();
         }
-        locked(&self.said).trouble.take()
+        locked(&self.buffer).trouble.take()
     }
 }
 
-fn listen(mut pipe: PipeReader, said: &Mutex<Said>) {
+fn listen(mut pipe: PipeReader, shared: &Mutex<LogBuffer>) {
     let mut bytes = vec![0; 64 << 10];
     loop {
         let is_readable = {
@@ -122,18 +123,18 @@ fn listen(mut pipe: PipeReader, said: &Mutex<Said>) {
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => None,
             Some(Err(_)) => Some(0),
         };
-        let mut said = locked(said);
-        said.hear(&bytes[..count.unwrap_or(0)]);
-        let is_over = count == Some(0) || said.is_closing;
-        said.write(is_over);
+        let mut buffer = locked(shared);
+        buffer.push(&bytes[..count.unwrap_or(0)]);
+        let is_over = count == Some(0) || buffer.is_closing;
+        buffer.write(is_over);
         if is_over {
             return;
         }
     }
 }
 
-impl Said {
-    fn hear(&mut self, bytes: &[u8]) {
+impl LogBuffer {
+    fn push(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -256,8 +257,190 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const PHRASES: &[(LikelyCause, &[&str])] = &[
+    (
+        LikelyCause::NoContainerDaemon,
+        &[
+            "cannot connect to the docker daemon",
+            "is the docker daemon running",
+            "failed to connect to the docker api",
+            "cannot connect to podman",
+            "unable to connect to podman socket",
+        ],
+    ),
+    (
+        LikelyCause::NoSuchImage,
+        &[
+            "pull access denied",
+            "repository does not exist or may require",
+            "manifest unknown",
+            "requested access to the resource is denied",
+            "failed to resolve reference",
+            "no such image",
+            "error: initializing source docker://",
+            "short-name resolution enforced",
+            "did not resolve to an alias",
+        ],
+    ),
+    (
+        LikelyCause::PortInUse,
+        &[
+            "address already in use",
+            "port is already allocated",
+            "couldn't bind to server socket",
+            "couldn't bind http server socket",
+            "rootlessport listen tcp",
+            "errno 98",
+        ],
+    ),
+    (
+        LikelyCause::GatedModel,
+        &[
+            "you are trying to access a gated repo",
+            "gatedrepoerror",
+            "access to model",
+            "must be authenticated to access it",
+            "cannot access gated repo",
+            "401 client error",
+            "403 client error",
+        ],
+    ),
+    (
+        LikelyCause::NoSuchModel,
+        &[
+            "repositorynotfounderror",
+            "is not a local folder and is not a valid model identifier",
+            "repo id must be in the form",
+            "does not appear to have a file named",
+            "no such file or directory: '/models",
+            "failed to load model",
+            "error loading model",
+            "failed to open gguf file",
+            "gguf_init_from_file",
+            "revisionnotfounderror",
+            "entrynotfounderror",
+            "we couldn't connect to 'https://huggingface.co'",
+            "invalid repository id or local directory",
+            "localentrynotfounderror",
+        ],
+    ),
+    (
+        LikelyCause::CannotSpread,
+        &[
+            "must be divisible by tensor parallel size",
+            "must be divisible by `num_shards`",
+            "assert numerator % denominator == 0",
+            "pipeline parallelism is not supported",
+        ],
+    ),
+    (
+        LikelyCause::BadFlag,
+        &[
+            "unrecognized arguments",
+            "error: unrecognized argument",
+            "error: invalid argument",
+            "unexpected argument",
+            "invalid choice:",
+            "the following arguments are required",
+            "unknown flag:",
+            "unknown shorthand flag",
+            "unknown argument:",
+            "no such option:",
+            "found argument '",
+            "expected one argument",
+        ],
+    ),
+    (
+        LikelyCause::DiskFull,
+        &[
+            "no space left on device",
+            "errno 28",
+            "not enough free disk space",
+            "disk quota exceeded",
+        ],
+    ),
+    (
+        LikelyCause::OutOfMemory,
+        &[
+            "cuda out of memory",
+            "hip out of memory",
+            "outofmemoryerror",
+            "torch.cuda.outofmemory",
+            "cuda error: out of memory",
+            "cudamalloc failed",
+            "hipmalloc failed",
+            "hiperroroutofmemory",
+            "cudaerrormemoryallocation",
+            "no available memory for the cache blocks",
+            "larger than the maximum number of tokens that can be stored in kv cache",
+            "larger than the available kv cache memory",
+            "less than desired gpu memory utilization",
+            "not enough memory. please try to increase --mem-fraction-static",
+            "not enough memory to handle",
+            "unable to allocate",
+            "failed to allocate buffer",
+            "ggml_gallocr_reserve_n: failed to allocate",
+            "cannot allocate memory",
+            "defaultcpuallocator: can't allocate",
+            "std::bad_alloc",
+            "oom-kill",
+            "out of memory",
+        ],
+    ),
+    // Others complain of sizes in these words, and go on.
+    (LikelyCause::CannotSpread, &["is not divisible by"]),
+    (
+        LikelyCause::NoGpu,
+        &[
+            "no cuda gpus are available",
+            "no cuda-capable device is detected",
+            "found no nvidia driver",
+            "torch not compiled with cuda enabled",
+            "no hip gpus are available",
+            "no rocm-capable device",
+            "failed to infer device type",
+            "could not select device driver",
+            "nvidia-container-cli: initialization error",
+            "libcuda.so.1: cannot open shared object file",
+            "unresolvable cdi devices",
+            "cuda driver version is insufficient",
+            "invalid device ordinal",
+        ],
+    ),
+    (
+        LikelyCause::MissingLibrary,
+        &[
+            "cannot open shared object file",
+            "modulenotfounderror",
+            "no module named",
+            "importerror",
+            "packagenotfounderror",
+            "undefined symbol:",
+            "`glibc_",
+            "version `glibcxx_",
+        ],
+    ),
+    (
+        LikelyCause::Permission,
+        &["permission denied", "permissionerror", "operation not permitted", "errno 13"],
+    ),
+];
+
+/// The last lines of a text.
+pub(super) fn end_of(text: &str, lines: usize) -> &str {
+    let begins = text.trim_end().rmatch_indices('\n').nth(lines.saturating_sub(1));
+    begins.map_or(text, |(at, _)| &text[at + 1..])
+}
+
+/// The cause of the first phrase that is found.
+pub(super) fn likely(text: &str) -> Option<LikelyCause> {
+    let text = text.to_lowercase();
+    let is_printed = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    PHRASES.iter().find(|(_, phrases)| is_printed(phrases)).map(|(cause, _)| *cause)
+}
+
 #[cfg(test)]
-mod tests {
+mod log_tests {
     use inferometer_model::Secret;
 
     use super::*;
@@ -310,7 +493,7 @@ mod tests {
         writer.write_all(b"starting\n").unwrap();
         let has_it = || std::fs::read_to_string(&path).unwrap() == "starting\n";
         assert!(until(Duration::from_secs(20), has_it));
-        // Somebody keeps the pipe open for ever: closing does not wait for him.
+        // The pipe stays open for ever: closing does not wait for it.
         assert_eq!(log.close(), None);
         drop(writer);
     }
@@ -320,5 +503,71 @@ mod tests {
         assert_eq!(shown("\u{1b}[31mERROR\u{1b}[0m bad\u{7}"), "ERROR bad");
         assert_eq!(shown("10 %\r50 %\r100 %\r"), "100 %");
         assert_eq!(shown(&"x".repeat(5_000)).chars().count(), SHOWN_LINE_CHARS + 1);
+    }
+}
+
+#[cfg(test)]
+mod cause_tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_say_is_understood() {
+        use LikelyCause as C;
+        for (text, expected) in [
+            (
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+                C::OutOfMemory,
+            ),
+            (
+                "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`",
+                C::OutOfMemory,
+            ),
+            (
+                "[Errno 98] error while attempting to bind on address ('127.0.0.1', 8000)",
+                C::PortInUse,
+            ),
+            ("OSError: You are trying to access a gated repo.", C::GatedModel),
+            (
+                "Total number of attention heads (28) must be divisible by tensor parallel size (8).",
+                C::CannotSpread,
+            ),
+            ("ValueError: `num_heads` must be divisible by `num_shards`", C::CannotSpread),
+            ("    assert numerator % denominator == 0", C::CannotSpread),
+            ("Pipeline parallelism is not supported for this model.", C::CannotSpread),
+            ("AssertionError: 25 is not divisible by 4", C::CannotSpread),
+            ("WARN 100 is not divisible by 16\nCUDA out of memory.", C::OutOfMemory),
+            ("api_server.py: error: unrecognized arguments: --max-model", C::BadFlag),
+            ("gguf_init_from_file: failed to open GGUF file 'x.gguf'", C::NoSuchModel),
+            ("RuntimeError: Found no NVIDIA driver on your system.", C::NoGpu),
+            ("ImportError: libcuda.so.1: cannot open shared object file", C::NoGpu),
+            ("ModuleNotFoundError: No module named 'vllm'", C::MissingLibrary),
+            ("OSError: [Errno 28] No space left on device", C::DiskFull),
+            ("docker: Error response from daemon: pull access denied for x", C::NoSuchImage),
+            (
+                "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.",
+                C::NoContainerDaemon,
+            ),
+            ("open /dev/kfd: Permission denied", C::Permission),
+        ] {
+            assert_eq!(likely(text), Some(expected), "{text}");
+        }
+        assert_eq!(likely("INFO: Application startup complete."), None);
+        assert_eq!(likely(""), None);
+    }
+
+    #[test]
+    fn an_image_that_is_pulled_is_not_an_image_that_is_missing() {
+        let pulled =
+            "Unable to find image 'example/server:1' locally\n1: Pulling from example/server\n";
+        assert_eq!(likely(pulled), None);
+        let then = format!("{pulled}torch.OutOfMemoryError: CUDA out of memory.");
+        assert_eq!(likely(&then), Some(LikelyCause::OutOfMemory));
+    }
+
+    #[test]
+    fn the_end_is_so_many_lines() {
+        assert_eq!(end_of("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(end_of("a\nb", 2), "a\nb");
+        assert_eq!(end_of("", 2), "");
     }
 }

@@ -1,6 +1,11 @@
 //! Placeholders in commands: `{port}` for a value, `{{` for a brace.
 
-/// What stands for a name; `None` when the name is not known.
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use inferometer_model::Secret;
+
+/// The value of a name; `None` when the name is not known.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +15,7 @@ pub enum PlaceholderError {
     #[error("a `{{` in `{0}` is not closed; write `{{{{` for a brace")]
     Open(String),
     #[error(
-        "the value of `{{{0}}}` has signs with a meaning for the shell, and stands where they cannot be quoted \
+        "the value of `{{{0}}}` has signs with a meaning for the shell, in a place where they cannot be quoted \
          (in backticks, in a command within double quotes, or in a command with `<<`); put it elsewhere"
     )]
     Unquotable(String),
@@ -31,7 +36,7 @@ pub fn fill(text: &str, known: &[&str], lookup: Lookup<'_>) -> Result<String, Pl
     filled(text, known, &|name| lookup(name), "{")
 }
 
-/// The same while it is planned: what is known only at the start stays, and values mean themselves
+/// Fills placeholders while it is planned: what is known only at the start stays, and values mean themselves
 /// then.
 pub fn fill_planned(
     text: &str,
@@ -141,8 +146,246 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> PlaceholderError {
     }
 }
 
+/// What comes in the place of a placeholder.
+enum Insert {
+    Value(String),
+    /// A variable that the shell finds in its environment, so that its value is not visible in a list
+    /// of processes.
+    Variable(String),
+    /// It stays, to be filled in later.
+    Later,
+}
+
+/// Where a place lies in a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    Plain,
+    Single,
+    Double,
+    Comment,
+}
+
+/// Reads a command as far as quotes go.
+struct Reader {
+    place: Quoting,
+    is_escaped: bool,
+    /// From here on it is not clear what a quote means: only values without special signs are let in.
+    is_unclear: bool,
+    before: char,
+}
+
+/// `{env:NAME}` becomes the variable itself, which must be in the environment of the shell.
+pub fn fill_shell(
+    text: &str,
+    known: &[&str],
+    lookup: Lookup<'_>,
+) -> Result<String, PlaceholderError> {
+    let insert = |name: &str| match name.strip_prefix("env:") {
+        Some(variable) if is_variable(variable) => Some(Insert::Variable(variable.to_owned())),
+        Some(_) => None,
+        None => lookup(name).map(Insert::Value),
+    };
+    fill_quoted(text, known, &insert, false)
+}
+
+/// Fills placeholders while it is planned: what is known only at the start stays.
+pub fn fill_shell_planned(
+    text: &str,
+    known: &[&str],
+    lookup: Lookup<'_>,
+) -> Result<String, PlaceholderError> {
+    let insert = |name: &str| {
+        if is_known_at_start(name) { Some(Insert::Later) } else { lookup(name).map(Insert::Value) }
+    };
+    let known: Vec<&str> = known.iter().copied().chain(AT_START).collect();
+    fill_quoted(text, &known, &insert, true)
+}
+
+/// One word for the shell, in quotes where it needs them.
+pub fn shell_quoted(value: &str) -> String {
+    if is_plain(value) { value.to_owned() } else { format!("'{}'", value.replace('\'', r"'\''")) }
+}
+
+fn fill_quoted(
+    text: &str,
+    known: &[&str],
+    insert: &dyn Fn(&str) -> Option<Insert>,
+    is_planned: bool,
+) -> Result<String, PlaceholderError> {
+    let mut reader =
+        Reader { place: Quoting::Plain, is_escaped: false, is_unclear: false, before: '\n' };
+    let mut filled = String::with_capacity(text.len());
+    for piece in pieces(text)? {
+        match piece {
+            Piece::Text(text) => {
+                text.chars().for_each(|sign| reader.read(sign));
+                filled.push_str(text);
+            }
+            Piece::Brace => {
+                reader.read('{');
+                filled.push_str(if is_planned { "{{" } else { "{" });
+            }
+            Piece::Name(name) => {
+                let inserted = match insert(name).ok_or_else(|| unknown(name, known))? {
+                    Insert::Later => format!("{{{name}}}"),
+                    Insert::Variable(variable) => reader.variable(&variable),
+                    Insert::Value(value) => {
+                        let quoted = reader
+                            .quoted(&value)
+                            .ok_or_else(|| PlaceholderError::Unquotable(name.to_owned()))?;
+                        if is_planned { escaped(&quoted) } else { quoted }
+                    }
+                };
+                filled.push_str(&inserted);
+                (reader.before, reader.is_escaped) = ('x', false);
+            }
+        }
+    }
+    Ok(filled)
+}
+
+impl Reader {
+    fn read(&mut self, sign: char) {
+        let before = std::mem::replace(&mut self.before, sign);
+        if std::mem::take(&mut self.is_escaped) {
+            // What is escaped begins nothing.
+            self.before = 'x';
+            return;
+        }
+        match (self.place, sign) {
+            (Quoting::Comment, '\n') | (Quoting::Single, '\'') | (Quoting::Double, '"') => {
+                self.place = Quoting::Plain;
+            }
+            (Quoting::Plain | Quoting::Double, '\\') => self.is_escaped = true,
+            (Quoting::Plain | Quoting::Double, '`') => self.is_unclear = true,
+            (Quoting::Plain | Quoting::Double, '{') | (Quoting::Double, '(') if before == '$' => {
+                self.is_unclear = true;
+            }
+            (Quoting::Plain, '<') if before == '<' => self.is_unclear = true,
+            (Quoting::Plain, '"') => self.place = Quoting::Double,
+            (Quoting::Plain, '\'') => {
+                self.is_unclear |= before == '$';
+                self.place = Quoting::Single;
+            }
+            (Quoting::Plain, '#') if before.is_whitespace() || ";&|()".contains(before) => {
+                self.place = Quoting::Comment;
+            }
+            (Quoting::Plain | Quoting::Single | Quoting::Double | Quoting::Comment, _) => {}
+        }
+    }
+
+    fn quoted(&self, value: &str) -> Option<String> {
+        if is_plain(value) && !self.is_escaped {
+            return Some(value.to_owned());
+        }
+        if self.is_unclear || self.is_escaped {
+            return None;
+        }
+        match self.place {
+            Quoting::Plain => Some(shell_quoted(value)),
+            Quoting::Single => Some(value.replace('\'', r"'\''")),
+            Quoting::Double => Some(value.chars().fold(String::new(), |mut text, sign| {
+                if "\\\"$`".contains(sign) {
+                    text.push('\\');
+                }
+                text.push(sign);
+                text
+            })),
+            Quoting::Comment => None,
+        }
+    }
+
+    fn variable(&self, name: &str) -> String {
+        match self.place {
+            Quoting::Plain if !self.is_unclear => format!("\"${{{name}}}\""),
+            Quoting::Single if !self.is_unclear => format!("'\"${{{name}}}\"'"),
+            Quoting::Plain | Quoting::Single | Quoting::Double | Quoting::Comment => {
+                format!("${{{name}}}")
+            }
+        }
+    }
+}
+
+fn is_plain(value: &str) -> bool {
+    !value.is_empty()
+        && value.chars().all(|sign| sign.is_ascii_alphanumeric() || "_./:=@%+,-".contains(sign))
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
+}
+
+#[derive(Debug)]
+pub(super) struct AtStart {
+    pub(super) port: u16,
+    pub(super) name: String,
+    pub(super) ours: BTreeMap<String, OsString>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FillError {
+    #[error(transparent)]
+    Placeholder(#[from] PlaceholderError),
+    #[error("`{{env:{0}}}` names a variable that is not set here; set {0} before you start")]
+    NotSet(String),
+}
+
+impl AtStart {
+    pub(super) fn fill(&self, text: &str) -> Result<String, FillError> {
+        for name in names(text)? {
+            self.check(&name)?;
+        }
+        Ok(fill(text, &AT_START, &|name| self.value(name))?)
+    }
+
+    /// For the shell, which finds the variables in its environment.
+    pub(super) fn fill_shell(&self, text: &str) -> Result<String, FillError> {
+        for name in names(text)? {
+            self.check(&name)?;
+        }
+        Ok(fill_shell(text, &AT_START, &|name| self.value(name))?)
+    }
+
+    /// As it may be shown: without the values of variables.
+    pub(super) fn redact(&self, text: &str) -> String {
+        let shown = |name: &str| match name.strip_prefix("env:") {
+            Some(_) => Some(format!("{{{name}}}")),
+            None => self.value(name),
+        };
+        fill(text, &AT_START, &shown).unwrap_or_else(|_| text.to_owned())
+    }
+
+    /// The values of variables that a text names.
+    pub(super) fn keys(&self, text: &str) -> Vec<Secret> {
+        let names = names(text).unwrap_or_default();
+        let variables = names.iter().filter(|name| name.starts_with("env:"));
+        variables.filter_map(|name| self.value(name)).map(Secret::new).collect()
+    }
+
+    fn check(&self, name: &str) -> Result<(), FillError> {
+        match name.strip_prefix("env:") {
+            Some(variable) if !self.ours.contains_key(variable) => {
+                Err(FillError::NotSet(variable.to_owned()))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<String> {
+        match name {
+            "port" => Some(self.port.to_string()),
+            "name" => Some(self.name.clone()),
+            _ => {
+                let variable = name.strip_prefix("env:")?;
+                self.ours.get(variable).map(|value| value.to_string_lossy().into_owned())
+            }
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod placeholder_tests {
     use super::*;
 
     fn at_start(text: &str) -> Result<String, PlaceholderError> {
@@ -183,5 +426,99 @@ mod tests {
         assert_eq!(at_start(&planned).unwrap(), "a{port}b${z}${{ 8123 {x} ${y}");
         let unknown = fill_planned("{prot}", &["model"], &|_| None).unwrap_err().to_string();
         assert!(unknown.contains("{port}"), "{unknown}");
+    }
+}
+
+#[cfg(test)]
+mod shell_tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn with(template: &str, value: &str) -> Result<String, PlaceholderError> {
+        fill_shell(template, &["x"], &|name| (name == "x").then(|| value.to_owned()))
+    }
+
+    fn spoken(command: &str) -> String {
+        let output =
+            Command::new("sh").args(["-c", command]).env("KEY", "a  'b\" $(echo c)").output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    }
+
+    /// However it is quoted, the shell prints the value and runs nothing of it.
+    const PLACES: [&str; 5] = [
+        "printf %s {x}",
+        "printf %s \"{x}\"",
+        "printf %s '{x}'",
+        "printf %s \"\"'it'\\''s'{x} | cut -c 5-",
+        "# don't\nprintf %s $(printf %s '{x}' | cat; : \\\")",
+    ];
+
+    #[test]
+    fn hostile_values_mean_themselves() {
+        for value in
+            ["a b", "$(echo no)", "`echo no`", "';echo no;'", "\";echo no;\"", "*", "a\\", "-n"]
+        {
+            for place in &PLACES[..3] {
+                assert_eq!(spoken(&with(place, value).unwrap()), value, "{place}");
+            }
+            assert_eq!(spoken(&with(PLACES[3], value).unwrap()).trim_end(), value);
+        }
+        assert_eq!(
+            spoken(&with("printf %s \"$(printf %s {x})\"", "plain/1.5").unwrap()),
+            "plain/1.5"
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn any_value_comes_back_from_the_shell(value in "[ -~]{1,20}") {
+            for place in &PLACES[..3] {
+                let place = place.replace("%s", "%s.");
+                prop_assert_eq!(spoken(&with(&place, &value).unwrap()), format!("{value}."));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_quoted_is_refused() {
+        for template in [
+            "echo `cat {x}`",
+            "echo \"$(cat {x})\"",
+            "cat <<END\n{x}\nEND",
+            "echo # {x}",
+            "echo \"${A:-{x}}\"",
+            "echo $'{x}'",
+            "echo \\{x}",
+        ] {
+            let refused = with(template, "a; b");
+            assert_eq!(refused, Err(PlaceholderError::Unquotable("x".to_owned())), "{template}");
+        }
+        assert!(matches!(with("{y}", ""), Err(PlaceholderError::Unknown { .. })));
+    }
+
+    #[test]
+    fn keys_stay_in_the_environment() {
+        for template in ["printf %s {env:KEY}", "printf %s \"{env:KEY}\"", "printf %s '{env:KEY}'"]
+        {
+            let command = with(template, "").unwrap();
+            assert!(command.contains("${KEY}"), "{command}");
+            assert_eq!(spoken(&command), "a  'b\" $(echo c)");
+        }
+        assert!(with("{env:a-b}", "").is_err());
+    }
+
+    #[test]
+    fn a_planned_value_is_still_itself_when_the_rest_is_filled_in() {
+        let planned = fill_shell_planned("printf %s/%s {x} {port}", &["x"], &|name| {
+            (name == "x").then(|| "a {port} 'b".to_owned())
+        });
+        let command = fill_shell(&planned.unwrap(), &AT_START, &|name| {
+            (name == "port").then(|| "8123".to_owned())
+        });
+        assert_eq!(spoken(&command.unwrap()), "a {port} 'b/8123");
     }
 }

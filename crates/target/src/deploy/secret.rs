@@ -5,14 +5,14 @@ use serde_json::Value;
 const HIDDEN: &str = "***";
 /// Shorter ones would be found in every text.
 const FOUND_BYTES_MIN: usize = 4;
-/// What stands before `token` where it is a token of the model's, not somebody's key.
+/// The word before `token` where it is a token of the model's, not a key.
 const OF_THE_MODEL: [&str; 9] =
     ["audio", "bos", "eos", "image", "mask", "pad", "stop", "unk", "video"];
 
 /// What names a secret that a cluster keeps, and does not tell it.
 const OF_A_CLUSTER: [&str; 4] = ["pullsecrets", "existingsecret", "secretname", "secretref"];
 
-/// The same words, fit to be shown.
+/// The command with its secrets hidden.
 pub fn hidden(words: &[String]) -> Vec<String> {
     hide(words, &mut Vec::new())
 }
@@ -69,7 +69,7 @@ pub fn looks_secret(value: &str) -> bool {
         || value.split([' ', '=', ',', '"', '\'']).any(|word| is_key(word) || has_password(word))
 }
 
-/// Behind which flag a word stands.
+/// The flag before a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Behind {
     Other,

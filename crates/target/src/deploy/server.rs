@@ -1,11 +1,11 @@
-//! The ways to put a server up, behind one face.
+//! The ways to deploy a server, behind one interface.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, TcpStream, ToSocketAddrs};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use inferometer_model::deployment::{
@@ -14,23 +14,41 @@ use inferometer_model::deployment::{
 };
 use inferometer_model::{BaseUrl, Redactor, Secret};
 
-use super::at_start::{AtStart, FillError};
-use super::commands::Commands;
-use super::container::Container;
 use super::environment::Environment;
-use super::gpu_memory::Turn;
-use super::log::Log;
-use super::placeholder::PlaceholderError;
-use super::port::{self, GivenPort, Listener};
-use super::process::{Exit, Gone, Process, Start};
-use super::stopwatch::Stopwatch;
-use super::{Deployment, Taken, cause, gpu_memory, placeholder, secret};
+use super::log::{self, Log};
+use super::placeholder::{self, AtStart, FillError, PlaceholderError};
+use super::process::{
+    self, Exit, GivenPort, Listener, Process, ProcessEnd, Start, Stopwatch, until,
+};
+use super::{Deployment, Stopped, secret};
+use crate::gpu::memory_in_use;
 
-#[derive(Debug)]
-pub(super) enum Server {
-    Process(Process),
-    Container(Container),
-    Commands(Box<Commands>),
+/// A server that was deployed in one of the three ways.
+pub(super) trait Server: std::fmt::Debug + Send {
+    /// How the process of it that we started ended; what commands deploy has none.
+    fn ended(&self) -> Option<Exit>;
+
+    /// Found out within a time.
+    fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence;
+
+    /// Reads the rest of its log. Returns whether there was any to wait for.
+    fn read_rest_of_log(&mut self) -> bool {
+        false
+    }
+
+    /// When it is ready: remembers all its processes while their parents exist, and its image.
+    fn look_around(&mut self) {}
+
+    /// The process group that it leads.
+    fn group(&self) -> Option<i32> {
+        None
+    }
+
+    fn image(&self) -> Option<String> {
+        None
+    }
+
+    fn end(&mut self, grace: Duration) -> Stopped;
 }
 
 /// Whether there is something to be asked.
@@ -41,18 +59,18 @@ pub(super) enum Presence {
 }
 
 /// All that one start needs.
-pub(super) struct Beginning<'a> {
+pub(super) struct StartContext<'a> {
     pub(super) spec: &'a DeploymentSpec,
     pub(super) start: AtStart,
     pub(super) environment: Environment,
     pub(super) mark: String,
 }
 
-/// What came of it, before anybody waits for it.
-pub(super) struct Begun {
-    pub(super) server: Server,
+/// The started server, before it is ready.
+pub(super) struct StartedServer {
+    pub(super) server: Box<dyn Server>,
     pub(super) log: Log,
-    /// As it may be told.
+    /// As it may be shown.
     pub(super) command: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
 }
@@ -91,7 +109,7 @@ pub(super) fn start(
             StartError::Taken(_) => Some(LikelyCause::PortInUse),
             StartError::Fill(FillError::NotSet(_)) => Some(LikelyCause::VariableNotSet),
             StartError::NotFound(_) => Some(LikelyCause::NoSuchProgram),
-            StartError::Log { .. } | StartError::Spawn { .. } => cause::likely(&error.to_string()),
+            StartError::Log { .. } | StartError::Spawn { .. } => log::likely(&error.to_string()),
             StartError::Fill(FillError::Placeholder(_))
             | StartError::NoPort
             | StartError::Port(_)
@@ -103,21 +121,21 @@ pub(super) fn start(
 
 fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deployment, StartError> {
     let given = match port {
-        Some(port) if !port::is_free(port) => return Err(StartError::Taken(port)),
+        Some(port) if !process::is_free(port) => return Err(StartError::Taken(port)),
         Some(_) => None,
         None if !says_port(&spec.how, &spec.environment).map_err(FillError::from)? => {
             return Err(StartError::NoPort);
         }
-        None => Some(port::free().map_err(StartError::Port)?),
+        None => Some(process::free().map_err(StartError::Port)?),
     };
     let port = port.or_else(|| given.as_ref().map(GivenPort::number)).unwrap_or_default();
     let turn = Turn::begin();
-    let gpu_memory_before = gpu_memory::in_use();
+    let gpu_memory_before = memory_in_use();
     let since = Stopwatch::start();
     let mark = unique();
     let start = AtStart { port, name: format!("inferometer-{mark}"), ours: ours() };
-    let environment = Environment::of(&spec.environment, &start)?;
-    let beginning = Beginning { spec, start, environment, mark };
+    let environment = Environment::resolve(&spec.environment, &start)?;
+    let beginning = StartContext { spec, start, environment, mark };
     let begun = match &spec.how {
         DeploymentHow::Process(how) => beginning.process(how, log)?,
         DeploymentHow::Container(how) => beginning.container(how, log)?,
@@ -141,7 +159,7 @@ fn begin(spec: &DeploymentSpec, log: &Path, port: Option<u16>) -> Result<Deploym
     })
 }
 
-/// Whether it is told where to listen: a program that does not know its port would listen where we
+/// Whether it is given its port: a program that does not know its port would listen where we
 /// do not look. Containers and commands know theirs.
 pub fn says_port(
     how: &DeploymentHow,
@@ -156,16 +174,16 @@ pub fn says_port(
     Ok(false)
 }
 
-impl Beginning<'_> {
-    fn process(&self, how: &ProcessSpec, log: &Path) -> Result<Begun, StartError> {
+impl StartContext<'_> {
+    fn process(&self, how: &ProcessSpec, log: &Path) -> Result<StartedServer, StartError> {
         let fill = |words: &String| self.start.fill(words);
         let words = how.command.iter().map(fill).collect::<Result<Vec<String>, FillError>>()?;
         let folder = how.folder.as_ref().map(fill).transpose()?;
         if folder.as_ref().is_some_and(|folder| !Path::new(folder).is_dir()) {
-            let told = how.folder.as_ref().map(|folder| self.start.told(folder));
-            return Err(StartError::Folder(told.unwrap_or_default()));
+            let shown = how.folder.as_ref().map(|folder| self.start.redact(folder));
+            return Err(StartError::Folder(shown.unwrap_or_default()));
         }
-        let told: Vec<String> = how.command.iter().map(|word| self.start.told(word)).collect();
+        let shown: Vec<String> = how.command.iter().map(|word| self.start.redact(word)).collect();
         let named: Vec<String> = how.command.iter().chain(&how.folder).cloned().collect();
         let (log, writer) = self.log(log, &named)?;
         let start = Start {
@@ -176,12 +194,12 @@ impl Beginning<'_> {
             grace: self.spec.grace,
             farewell: &[],
         };
-        let process = Process::start(&words, start).map_err(|error| not_started(&told, error))?;
-        Ok(Begun {
-            server: Server::Process(process),
+        let process = Process::start(&words, start).map_err(|error| not_started(&shown, error))?;
+        Ok(StartedServer {
+            server: Box::new(process),
             log,
-            command: secret::hidden(&told),
-            environment: self.environment.told(),
+            command: secret::hidden(&shown),
+            environment: self.environment.redacted(),
         })
     }
 
@@ -200,7 +218,7 @@ impl Beginning<'_> {
     }
 }
 
-/// By the words as they may be told.
+/// With the command as it may be shown.
 pub(super) fn not_started(words: &[String], error: io::Error) -> StartError {
     let program = words.first().cloned().unwrap_or_default();
     if error.kind() == io::ErrorKind::NotFound {
@@ -209,7 +227,7 @@ pub(super) fn not_started(words: &[String], error: io::Error) -> StartError {
     StartError::Spawn { program, error }
 }
 
-/// Of this process and no other, now or later.
+/// A name that no other process has, now or later.
 fn unique() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -231,104 +249,148 @@ pub(super) fn loopback(port: u16) -> BaseUrl {
     BaseUrl { tls: false, host: Ipv4Addr::LOCALHOST.to_string(), port, prefix: String::new() }
 }
 
-/// Nobody listens there any more. On this machine that is looked up: connections that nobody accepts
+/// Whether the port is closed again. On this machine that is looked up: connections that are not accepted
 /// would fill the queue of a listener until it seems to be gone.
 pub(super) fn is_closed(base: &BaseUrl) -> bool {
     const CONNECT: Duration = Duration::from_secs(1);
     let Ok(mut addresses) = (base.host.as_str(), base.port).to_socket_addrs() else { return true };
     addresses.all(|address| {
         if address.ip().is_loopback() {
-            port::is_free(base.port)
+            process::is_free(base.port)
         } else {
             TcpStream::connect_timeout(&address, CONNECT).is_err()
         }
     })
 }
 
-impl Server {
-    /// How the process of it that we started ended; what commands put up has none.
-    pub(super) fn ended(&self) -> Option<Exit> {
-        match self {
-            Self::Process(process) => process.ended(),
-            Self::Container(container) => container.ended(),
-            Self::Commands(_) => None,
-        }
+impl Server for Process {
+    fn ended(&self) -> Option<Exit> {
+        Self::ended(self)
     }
 
-    /// Found out within a time.
-    pub(super) fn presence(&mut self, base: &mut BaseUrl, within: Duration) -> Presence {
-        match self {
-            Self::Process(process) => process_presence(process, base.port),
-            Self::Container(container) => container.presence(within),
-            Self::Commands(commands) => commands.presence(base, within),
-        }
+    fn presence(&mut self, base: &mut BaseUrl, _within: Duration) -> Presence {
+        let port = base.port;
+        let who = match process::find_listener(port, &mut || self.members()) {
+            Listener::Absent => return Presence::NotYet(format!("port {port} is not open yet")),
+            Listener::Ours => return Presence::Ready,
+            Listener::Stranger(None) => "an unknown process".to_owned(),
+            Listener::Stranger(Some((pid, name))) => format!("`{name}` (process {pid})"),
+        };
+        let what = format!(
+            "{who} listens on port {port} and was not started by us; nothing was sent there. \
+             A server in a container must be deployed as one",
+        );
+        Presence::Failed(DeploymentStage::Start, what)
     }
 
-    /// Lets whoever keeps its words say the last of them. Whether there were any to wait for.
-    pub(super) fn hear_out(&mut self) -> bool {
-        match self {
-            Self::Process(_) | Self::Container(_) => false,
-            Self::Commands(commands) => commands.hear_out(),
-        }
+    fn look_around(&mut self) {
+        drop(self.members());
     }
 
-    /// When it is ready: remembers all processes of it while their parents are there to tell, and
-    /// what image it is.
-    pub(super) fn look_around(&mut self) {
-        match self {
-            Self::Process(process) => drop(process.members()),
-            Self::Container(container) => container.learn_image(),
-            Self::Commands(_) => {}
-        }
+    fn group(&self) -> Option<i32> {
+        Some(Self::group(self))
     }
 
-    pub(super) fn group(&self) -> Option<i32> {
-        match self {
-            Self::Process(process) => Some(process.group()),
-            Self::Container(container) => Some(container.group()),
-            Self::Commands(_) => None,
-        }
-    }
-
-    pub(super) fn image(&self) -> Option<String> {
-        match self {
-            Self::Container(container) => container.image(),
-            Self::Process(_) | Self::Commands(_) => None,
-        }
-    }
-
-    pub(super) fn end(&mut self, grace: Duration) -> Taken {
-        match self {
-            Self::Process(process) => taken(process.end(grace)),
-            Self::Container(container) => container.end(grace),
-            Self::Commands(commands) => commands.end(grace),
-        }
+    fn end(&mut self, grace: Duration) -> Stopped {
+        stopped(Self::end(self, grace))
     }
 }
 
-fn process_presence(process: &mut Process, port: u16) -> Presence {
-    let who = match port::listener(port, &mut || process.members()) {
-        Listener::Nobody => return Presence::NotYet(format!("nobody listens on port {port}")),
-        Listener::Ours => return Presence::Ready,
-        Listener::Stranger(None) => "somebody who cannot be looked at".to_owned(),
-        Listener::Stranger(Some((pid, name))) => format!("`{name}` (process {pid})"),
-    };
-    let what = format!(
-        "{who} listens on port {port} and was not started by us; nothing was sent there. \
-         A server in a container must be put up as one",
-    );
-    Presence::Failed(DeploymentStage::Start, what)
-}
-
-pub(super) fn taken(gone: Gone) -> Taken {
-    let pair = |member: super::family::Member| (member.pid, member.name);
+pub(super) fn stopped(gone: ProcessEnd) -> Stopped {
+    let pair = |member: super::process::Member| (member.pid, member.name);
     let outlived: Vec<String> =
         gone.outlived.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();
     let trouble = (!outlived.is_empty())
         .then(|| format!("processes that outlived it had to be ended: {}", outlived.join(", ")));
-    Taken {
+    Stopped {
         ending: gone.ending,
         left: gone.left.into_iter().map(pair).collect(),
         troubles: trouble.into_iter().collect(),
+    }
+}
+
+/// Drivers take a moment to clean up after a process.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Tolerance for other programs that start and end.
+const TOLERANCE: u64 = 64 << 20;
+
+/// Servers of this process, from before their start until they are gone.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// The time of one of them.
+#[derive(Debug)]
+pub(super) struct Turn(());
+
+impl Turn {
+    pub(super) fn begin() -> Self {
+        TURNS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURNS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// In use before and after, and what to say when it did not come back. To be asked while the turn of
+/// the server lasts.
+pub(super) fn given_back(before: Option<u64>) -> (Option<(u64, u64)>, Option<String>) {
+    let Some(before) = before else { return (None, None) };
+    let is_alone = TURNS.load(Ordering::SeqCst) <= 1;
+    compared(before, is_alone, &mut memory_in_use)
+}
+
+/// The latter when it is as before or has had its time. While another server of ours is up it may be
+/// that one's: it is neither waited for nor missed.
+fn compared(
+    before: u64,
+    is_alone: bool,
+    look: &mut dyn FnMut() -> Option<u64>,
+) -> (Option<(u64, u64)>, Option<String>) {
+    let mut after = None;
+    until(if is_alone { PATIENCE } else { Duration::ZERO }, || {
+        after = look();
+        after.is_none_or(|after| after <= before.saturating_add(TOLERANCE))
+    });
+    let figures = after.map(|after| (before, after));
+    (figures, figures.filter(|_| is_alone).and_then(trouble))
+}
+
+fn trouble((before, after): (u64, u64)) -> Option<String> {
+    let kept = after.checked_sub(before).filter(|kept| TOLERANCE < *kept)?;
+    let mebibytes = kept >> 20;
+    Some(format!(
+        "{mebibytes} MiB more of GPU memory are in use than before it was started; \
+         see who has them with nvidia-smi or rocm-smi"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_not_given_back_is_reported() {
+        assert_eq!(trouble((1 << 30, (1 << 30) + 5)), None);
+        assert!(trouble((0, 1 << 30)).unwrap().starts_with("1024 MiB"));
+    }
+
+    #[test]
+    fn what_another_server_of_ours_has_is_not_missed() {
+        let mut looks = 0;
+        let other = compared(0, false, &mut || {
+            looks += 1;
+            Some(1 << 30)
+        });
+        assert_eq!((other, looks), ((Some((0, 1 << 30)), None), 1));
+        let mut looks = 0;
+        let late = compared(0, true, &mut || {
+            looks += 1;
+            Some(if looks < 3 { 1 << 30 } else { 5 })
+        });
+        assert_eq!((late, looks), ((Some((0, 5)), None), 3));
+        assert_eq!(compared(0, true, &mut || None), (None, None));
     }
 }

@@ -1,12 +1,11 @@
-//! What a server says of itself at `/metrics`, in the one vocabulary of the model.
+//! What a server reports about itself at `/metrics`, in the one vocabulary of the model.
 //!
 //! `text` takes Prometheus text apart, `names` is the table of what each server calls things,
 //! `reading` adds up, and `poller` asks again and again while a run goes on.
 //!
 //! To add a server: its [`Dialect`](inferometer_model::telemetry::Dialect), a row in
-//! `names::DIALECTS` with its rules, and an excerpt of its metrics in the tests of `reading`.
+//! `reading::DIALECTS` with its rules, and an excerpt of its metrics in the tests of `reading`.
 
-mod names;
 mod poller;
 mod reading;
 pub(crate) mod text;

@@ -58,7 +58,7 @@ impl Polling {
 impl<J: Send + 'static, E: Send + 'static> Poller<J, E> {
     /// Returns after the first scrape, so that a run which begins now lies between two of them.
     /// `fetch` is made in the thread, for it may not leave it; entries are written down there too.
-    /// Where the first scrape finds nothing to ask for, or writing fails, nobody asks again.
+    /// Where the first scrape finds nothing to ask for, or writing fails, there are no further scrapes.
     pub fn start<F: Fetch>(
         polling: Polling,
         clock: impl Clock + Send + 'static,
@@ -200,7 +200,7 @@ impl<C: Clock, A: FnMut(&str) -> Answer, J, E> Rounds<C, A, J, E> {
     }
 }
 
-/// What a whole answer says.
+/// The readings of a whole answer.
 pub fn read_reply(reply: &FetchReply) -> Result<Reading, MissReason> {
     match reply.status {
         200..=299 => read(&reply.body),

@@ -12,7 +12,7 @@ pub(crate) struct Series<'a> {
     pub(crate) value: f64,
 }
 
-/// A line that says something.
+/// A line with content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Line<'a> {
     Series(Series<'a>),
@@ -32,7 +32,7 @@ impl<'a> Series<'a> {
         self.labels
     }
 
-    /// The value of a label as it stands there, escapes and all.
+    /// The value of a label as written, with its escapes.
     pub(crate) fn label(&self, name: &str) -> Option<&'a str> {
         let mut rest = self.labels;
         while let Some(Label { name: found, value, rest: after }) = label(rest) {
@@ -70,7 +70,7 @@ fn is_name_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_' || letter == ':'
 }
 
-/// Where the closing brace stands; `None` when the labels are not what they should be.
+/// Where the closing brace is; `None` when the labels are not what they should be.
 fn labels_end(inside: &str) -> Option<usize> {
     let mut rest = inside;
     while let Some(found) = label(rest) {

@@ -24,7 +24,7 @@ const SERVERS: [&str; 12] = [
 ];
 
 /// Whether the process that listens there is seen on this machine and is a server of models. Anything
-/// else may pass on what it hears.
+/// else may forward it.
 pub fn serves_here(address: SocketAddr) -> bool {
     address.ip().is_loopback()
         && owners(address)
@@ -42,11 +42,11 @@ fn owners(address: SocketAddr) -> Option<Vec<String>> {
 
 /// The inodes of all sockets that hear what is sent there.
 pub(crate) fn sockets_at(address: SocketAddr) -> Vec<String> {
-    tables().iter().flat_map(|table| listening(table, |at| hears(at, address))).collect()
+    tables().iter().flat_map(|table| listening(table, |at| accepts(at, address))).collect()
 }
 
 /// Whether anything of this machine listens on that port, at any address.
-pub(crate) fn is_heard(port: u16) -> bool {
+pub(crate) fn is_listened_on(port: u16) -> bool {
     tables().iter().any(|table| !listening(table, |at| at.port() == port).is_empty())
 }
 
@@ -60,7 +60,7 @@ fn tables() -> Vec<String> {
     tables.into_iter().filter_map(|table| fs::read_to_string(table).ok()).collect()
 }
 
-fn hears(listening: SocketAddr, address: SocketAddr) -> bool {
+fn accepts(listening: SocketAddr, address: SocketAddr) -> bool {
     let ip = listening.ip();
     listening.port() == address.port() && (ip == address.ip() || ip.is_unspecified())
 }
@@ -128,7 +128,9 @@ mod tests {
                      2: 0500000A:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4444 1\n\
                      3: 00000000:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4545 1\n";
         let at = |port: u16| {
-            move |heard: SocketAddr| hears(heard, SocketAddr::from(([127, 0, 0, 1], port)))
+            move |listening_at: SocketAddr| {
+                accepts(listening_at, SocketAddr::from(([127, 0, 0, 1], port)))
+            }
         };
         assert_eq!(listening(table, at(8000)), ["4242", "4545"]);
         assert!(listening(table, at(8001)).is_empty());

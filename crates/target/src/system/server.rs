@@ -1,4 +1,4 @@
-//! What a server says of itself, where it has a place to say it: its software, version, context and
+//! What a server reports about itself, where it has an endpoint for it: its software, version, context and
 //! layout. Asked before a run, a few small questions; what it does not answer stays unknown.
 
 use inferometer_model::fetch::{Fetch, FetchRequest};
@@ -31,7 +31,7 @@ pub async fn ask_server(fetch: &impl Fetch) -> ServerFacts {
     facts
 }
 
-/// Takes what an answer says, if it is of its engine.
+/// Takes the facts of an answer, if it is of its engine.
 type Read = fn(&Value, &mut ServerFacts) -> bool;
 
 const QUESTIONS: [(&str, Read); 4] =

@@ -14,7 +14,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const BYTES_MAX: u64 = 1 << 20;
 
 /// What a program prints; `None` when it is not there, fails or takes too long.
-pub(crate) fn said(program: &str, arguments: &[&str]) -> Option<String> {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
     command.args(arguments);
     output(command, WAIT_MAX).ok()
@@ -57,7 +57,7 @@ pub(crate) fn output(mut command: Command, within: Duration) -> Result<String, T
         // Some tools complain where others print.
         let last = |words: &str| words.trim().lines().last().map(str::to_owned);
         let words = last(&words).or_else(|| last(&printed));
-        let words = words.unwrap_or_else(|| "it said nothing".to_owned());
+        let words = words.unwrap_or_else(|| "it printed nothing".to_owned());
         return Err(ToolError::Failed { status: status.to_string(), words });
     }
     if BYTES_MAX <= printed.len() as u64 {
@@ -125,12 +125,12 @@ mod tests {
         let failed = output(shell("echo no device; exit 9"), WAIT_MAX).unwrap_err();
         assert!(failed.to_string().contains("9: no device"), "{failed}");
         assert!(matches!(output(shell("exec sleep 60"), brief), Err(ToolError::TooLong(_))));
-        // One that says no more and stays, and one whose child stays.
+        // One that prints no more and stays, and one whose child stays.
         let silent = shell("exec >&- 2>&-; exec sleep 60");
         assert!(matches!(output(silent, brief), Err(ToolError::TooLong(_))));
         assert!(matches!(output(shell("sleep 60 | cat"), brief), Err(ToolError::TooLong(_))));
         let much = shell("head -c 2000000 /dev/zero");
         assert!(matches!(output(much, WAIT_MAX), Err(ToolError::TooMuch)));
-        assert_eq!(said("a-program-that-nobody-has", &[]), None);
+        assert_eq!(run("a-program-that-nobody-has", &[]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Servers that the user's own commands put up.
+//! Servers that the user's own commands deploy.
 
 use std::fs;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn a_server_is_put_up_found_listened_to_and_taken_down() {
     assert_eq!(deployment.ended(), None);
     let facts = deployment.facts(after, 0);
     assert_eq!(facts.kind, "commands");
-    let pid = folder.told("pid");
+    let pid = folder.shown("pid");
     assert!(is_alive(&pid));
     let departure = deployment.stop();
     assert!(departure.port_closed && departure.left.is_empty(), "{departure:?}");
@@ -97,7 +97,7 @@ fn what_it_said_is_asked_for_when_it_fails_and_before_it_is_taken_down() {
     let serving = with_logs(commands(&up(&folder), url, &down(&folder)));
     let mut deployment = Deployment::start(&serving, &folder.log()).unwrap();
     ready(&mut deployment);
-    let logs = folder.told("logs");
+    let logs = folder.shown("logs");
     assert!((0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         !is_alive(&logs)
@@ -115,12 +115,12 @@ fn one_that_is_interrupted_while_it_is_put_up_is_taken_down_after_that() {
     let up = format!("echo $$ > {}; sleep 600", began.display());
     let down = format!("echo done > {}; exit 3", ended.display());
     let mut deployment = Deployment::start(&commands(&up, "echo", &down), &folder.log()).unwrap();
-    let pid = folder.told("began");
+    let pid = folder.shown("began");
     let waited = deployment.wait(&mut ask, &mut |_| true);
     assert_eq!(waited, Ok(inferometer_target::deploy::Waited::Stopped));
     let departure = deployment.stop();
     assert!(!is_alive(&pid));
-    assert_eq!(folder.told("ended"), "done");
+    assert_eq!(folder.shown("ended"), "done");
     assert!(departure.troubles[0].contains("`down` ended with status 3"), "{departure:?}");
 }
 
@@ -177,7 +177,7 @@ fn what_down_leaves_behind_is_ended_and_told() {
     let mut deployment =
         Deployment::start(&commands(&up(&folder), url, "true"), &folder.log()).unwrap();
     ready(&mut deployment);
-    let pid = folder.told("pid");
+    let pid = folder.shown("pid");
     let departure = deployment.stop();
     assert!(!is_alive(&pid));
     assert!(departure.troubles[0].contains(&pid), "{departure:?}");

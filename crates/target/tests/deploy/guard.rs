@@ -37,9 +37,9 @@ fn a_server_ends_when_we_are_killed() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let server = folder.told("server");
-    let unmarked = folder.told("unmarked");
-    folder.told("ready");
+    let server = folder.shown("server");
+    let unmarked = folder.shown("unmarked");
+    folder.shown("ready");
     assert!(is_alive(&server) && is_alive(&unmarked));
     holder.kill().unwrap();
     holder.wait().unwrap();

@@ -73,7 +73,7 @@ fn one_that_is_never_ready_is_given_up_in_time() {
     let mut deployment = Deployment::start(&silent, &folder.log()).unwrap();
     let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
     assert_eq!(failure.stage, DeploymentStage::Ready);
-    assert!(failure.what.contains("nobody listens on port"), "{failure:?}");
+    assert!(failure.what.contains("is not open yet"), "{failure:?}");
     assert_eq!(deployment.stop().ending, DepartureEnding::Told);
     assert_eq!(folder.said(), "loading\n");
 }
@@ -114,25 +114,25 @@ fn hangs(is_over: IsOver<'_>) -> bool {
 #[test]
 fn a_question_that_hangs_is_not_waited_for_longer_than_the_server() {
     let folder = Folder::new();
-    let mut told = false;
+    let mut shown = false;
     let mut probe = |_: &_, is_over: IsOver<'_>| {
-        told = hangs(is_over);
+        shown = hangs(is_over);
         Probe::NotYet("no answer".to_owned())
     };
     let mut ending = Deployment::start(&scripted("server & sleep 1; exit 3"), &folder.log());
     let failure = ending.as_mut().unwrap().wait(&mut probe, &mut patiently).unwrap_err();
-    assert_eq!((failure.stage, told), (DeploymentStage::Ended, true), "{failure:?}");
+    assert_eq!((failure.stage, shown), (DeploymentStage::Ended, true), "{failure:?}");
     assert_eq!(failure.what, "it ended with status 3");
-    told = false;
+    shown = false;
     let mut probe = |_: &_, is_over: IsOver<'_>| {
-        told = hangs(is_over);
+        shown = hangs(is_over);
         Probe::NotYet("no answer".to_owned())
     };
     let mut mute = serving();
     mute.ready_timeout = Duration::from_secs(3);
     let mut mute = Deployment::start(&mute, &folder.log()).unwrap();
     let failure = mute.wait(&mut probe, &mut patiently).unwrap_err();
-    assert_eq!((failure.stage, told), (DeploymentStage::Ready, true), "{failure:?}");
+    assert_eq!((failure.stage, shown), (DeploymentStage::Ready, true), "{failure:?}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn what_left_the_group_is_found_and_ended() {
         orphan.display()
     );
     let mut deployment = Deployment::start(&scripted(&script), &folder.log()).unwrap();
-    let (marked, orphan) = (folder.told("marked"), folder.told("orphan"));
+    let (marked, orphan) = (folder.shown("marked"), folder.shown("orphan"));
     ready(&mut deployment);
     assert!(is_alive(&marked) && is_alive(&orphan));
     let departure = deployment.stop();
@@ -206,7 +206,7 @@ fn what_outlives_a_server_that_died_is_ended_and_told() {
     let mut deployment = Deployment::start(&scripted(&script), &folder.log()).unwrap();
     let failure = deployment.wait(&mut ask, &mut patiently).unwrap_err();
     assert!(failure.what.contains("foreground"), "{failure:?}");
-    let child = folder.told("child");
+    let child = folder.shown("child");
     assert!(is_alive(&child));
     let departure = deployment.stop();
     assert_eq!(departure.ending, DepartureEnding::Before);
@@ -253,13 +253,13 @@ fn nobody_else_is_ever_asked() {
 fn keys_reach_the_server_and_nothing_else() {
     let folder = Folder::new();
     let key = "not-to-be-seen-anywhere";
-    let told = folder.file("told");
+    let shown = folder.file("told");
     let mut spec =
-        scripted(&format!("echo \"$API_KEY\"; echo \"$API_KEY\" > {}; server", told.display()));
+        scripted(&format!("echo \"$API_KEY\"; echo \"$API_KEY\" > {}; server", shown.display()));
     spec.environment.set.insert("API_KEY".to_owned(), key.to_owned());
     let mut deployment = Deployment::start(&spec, &folder.log()).unwrap();
     let after = ready(&mut deployment);
-    assert_eq!(folder.told("told"), key);
+    assert_eq!(folder.shown("told"), key);
     let facts = format!("{:?}", deployment.facts(after, 0));
     assert!(!facts.contains(key) && facts.contains("API_KEY"), "{facts}");
     let failure = deployment.failure(DeploymentStage::Measure, "x".to_owned());

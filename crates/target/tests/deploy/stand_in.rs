@@ -104,7 +104,7 @@ impl Folder {
     }
 
     /// What a process of a script has written there, when it has.
-    pub(crate) fn told(&self, name: &str) -> String {
+    pub(crate) fn shown(&self, name: &str) -> String {
         for _ in 0..3_000 {
             match fs::read_to_string(self.file(name)) {
                 Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),

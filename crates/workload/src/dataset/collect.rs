@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::Item;
 use crate::counter::Counter;
 use crate::data_file::DataFileError;
+use crate::plan::Stream;
 
 /// An item before its tokens are counted.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(super) enum Output {
     Tokens(u32),
     /// As long as this one.
     Reference(String),
-    /// What is asked of all, whatever the data says; `None` is drawn for each request.
+    /// What is asked of all, whatever the data states; `None` is drawn for each request.
     Chosen(Option<u32>),
 }
 
@@ -78,7 +79,7 @@ pub(super) struct Collector<'c> {
 }
 
 const BATCH: usize = 4_096;
-/// Names of unknown keys that are told apart: a file of keys only must not fill the memory.
+/// Names of unknown keys that are counted separately: a file of keys only must not fill the memory.
 const STRANGERS_MAX: usize = 32;
 
 impl<'c> Collector<'c> {
@@ -117,12 +118,12 @@ impl<'c> Collector<'c> {
         *self.dropped.entry(reason.to_owned()).or_default() += 1;
     }
 
-    /// A key or column that means nothing to us: ignored, and said.
+    /// A key or column without a meaning here: ignored, and noted.
     pub(super) fn ignore(&mut self, what: &'static str, name: &str) {
         let known = format!("{what} `{name}`");
-        let is_told = self.ignored.len() < STRANGERS_MAX || self.ignored.contains_key(&known);
-        let told = if is_told { known } else { format!("other {what}s") };
-        *self.ignored.entry(told).or_default() += 1;
+        let is_named = self.ignored.len() < STRANGERS_MAX || self.ignored.contains_key(&known);
+        let named = if is_named { known } else { format!("other {what}s") };
+        *self.ignored.entry(named).or_default() += 1;
     }
 
     fn count_waiting(&mut self) -> Result<(), DataFileError> {
@@ -165,7 +166,7 @@ impl<'c> Collector<'c> {
     }
 }
 
-/// What a file came to.
+/// What was read from a file.
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) items: Vec<Item>,
@@ -179,9 +180,9 @@ fn ignored_note(ignored: &BTreeMap<String, u64>) -> Option<String> {
         1 => format!("{what} (once)"),
         count => format!("{what} ({count} times)"),
     };
-    let told: Vec<String> = ignored.iter().map(times).collect();
-    (!told.is_empty())
-        .then(|| format!("ignored in the data, as it means nothing here: {}", told.join(", ")))
+    let named: Vec<String> = ignored.iter().map(times).collect();
+    (!named.is_empty())
+        .then(|| format!("ignored in the data, as it means nothing here: {}", named.join(", ")))
 }
 
 /// Tokenizers are slow and files are long, so all cores help; the order does not depend on them.
@@ -207,7 +208,7 @@ fn count_all(batch: &[Raw], counter: &dyn Counter) -> Vec<Lengths> {
 /// Fewer are not worth a thread.
 const SHARE_MIN: usize = 64;
 
-/// Of a prompt, unless it cannot be sent, and of its answer, as far as that is known.
+/// Lengths of a prompt, unless it cannot be sent, and of its answer, if known.
 type Lengths = (Option<usize>, Option<u32>);
 
 fn count(raw: &Raw, counter: &dyn Counter) -> Lengths {
@@ -223,4 +224,87 @@ fn count(raw: &Raw, counter: &dyn Counter) -> Lengths {
 
 pub(super) fn whole(tokens: usize) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
+}
+
+/// A permutation of the items for every pass, computed and not stored: a Feistel network over the
+/// next power of four, walked until it lands on an item.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shuffle {
+    seed: u64,
+    items: u64,
+    half_bits: u32,
+}
+
+const ROUNDS: usize = 8;
+
+impl Shuffle {
+    /// For at least one item.
+    pub(crate) fn new(items: u64, seed: u64) -> Self {
+        let bits = u64::BITS - items.saturating_sub(1).leading_zeros();
+        Self { seed, items: items.max(1), half_bits: bits.div_ceil(2).max(1) }
+    }
+
+    /// The item of a request, by its number.
+    pub(crate) fn item(&self, request: u64) -> u64 {
+        let (pass, place) = (request / self.items, request % self.items);
+        let mut stream = Stream::new(self.seed, "order", pass);
+        let keys: [u64; ROUNDS] = std::array::from_fn(|_| stream.bits());
+        let mut item = place;
+        loop {
+            item = self.shuffle(item, &keys);
+            if item < self.items {
+                return item;
+            }
+        }
+    }
+
+    fn shuffle(&self, number: u64, keys: &[u64; ROUNDS]) -> u64 {
+        let mask = (1 << self.half_bits) - 1;
+        let (mut left, mut right) = (number >> self.half_bits, number & mask);
+        for key in keys {
+            (left, right) = (right, left ^ (mix(right.wrapping_add(*key)) & mask));
+        }
+        left << self.half_bits | right
+    }
+}
+
+/// Spreads every bit over all others (the finalizer of `SplitMix64`).
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_item_comes_once_in_a_pass_and_passes_differ() {
+        for items in [1, 2, 3, 4, 5, 17, 64, 100, 1_000] {
+            let order = Shuffle::new(items, 7);
+            for pass in 0..3 {
+                let seen: BTreeSet<u64> =
+                    (0..items).map(|place| order.item(pass * items + place)).collect();
+                assert_eq!(seen.len() as u64, items);
+                assert_eq!(seen.last(), Some(&(items - 1)));
+            }
+        }
+        let order = Shuffle::new(100, 7);
+        let pass = |number: u64| (0..100).map(move |place| order.item(number * 100 + place));
+        assert!(pass(0).ne(pass(1)) && pass(0).ne(0..100));
+        assert!((0..100).map(|place| Shuffle::new(100, 8).item(place)).ne(pass(0)));
+    }
+
+    #[test]
+    fn every_item_is_as_likely_to_come_first() {
+        let order = Shuffle::new(5, 3);
+        let mut firsts = [0_u32; 5];
+        for pass in 0..10_000 {
+            firsts[usize::try_from(order.item(pass * 5)).unwrap()] += 1;
+        }
+        // Four standard deviations of a binomial count of 2,000.
+        assert!(firsts.iter().all(|count| count.abs_diff(2_000) < 160), "{firsts:?}");
+    }
 }

@@ -194,3 +194,52 @@ pub(super) fn output_tokens(key: &str, text: &str) -> Result<u32, String> {
     let allowed = tokens.filter(|tokens| (1..=TOKENS_MAX).contains(tokens));
     allowed.ok_or_else(|| format!("`{key}` is {text}, not a whole number from 1 to {TOKENS_MAX}"))
 }
+
+pub(super) fn read_table(
+    file: &mut DataFile,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
+    let path = file.path().to_path_buf();
+    let mut table = file.table()?;
+    let prompts = table.needed("prompt")?;
+    let outputs = OUTPUT_KEYS.iter().find_map(|name| Some((*name, table.column(name)?)));
+    let strangers: Vec<String> = table
+        .columns()
+        .enumerate()
+        .filter(|(place, _)| *place != prompts && outputs.is_none_or(|(_, known)| known != *place))
+        .map(|(_, name)| name.to_owned())
+        .collect();
+    while let Some((place, row)) = table.next()? {
+        let output =
+            match outputs.map(|(name, column)| (name, row.get(column).unwrap_or(""))) {
+                None | Some((_, "")) => Output::Unknown,
+                Some((name, text)) => {
+                    Output::Tokens(output_tokens(name, text).map_err(|reason| {
+                        DataFileError::Wrong { path: path.clone(), place, reason }
+                    })?)
+                }
+            };
+        let prompt = Prompt::Text(row.get(prompts).unwrap_or_default().to_owned());
+        collector.push(Raw { prompt, output, fields: Map::new() })?;
+        for stranger in &strangers {
+            collector.ignore("column", stranger);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_text_table(
+    file: &mut DataFile,
+    collector: &mut Collector<'_>,
+) -> Result<(), DataFileError> {
+    let mut lines = file.lines();
+    while let Some((_, line)) = lines.next()? {
+        if line.trim().is_empty() {
+            collector.leave_out("blank line");
+            continue;
+        }
+        let prompt = Prompt::Text(line.to_owned());
+        collector.push(Raw { prompt, output: Output::Unknown, fields: Map::new() })?;
+    }
+    Ok(())
+}

@@ -16,7 +16,7 @@ use super::{Dataset, DatasetError, FileBounds, Item, kind_name};
 use crate::counter::Counter;
 use crate::data_file::{DataFile, DataFileError, hex, name_of};
 use crate::lengths::Draw;
-use crate::stream::Stream;
+use crate::plan::Stream;
 
 const DEPTH_MAX: usize = 16;
 const FILES_MAX: u64 = 100_000;
@@ -114,7 +114,7 @@ struct Cutter<'c> {
     folder: PathBuf,
     lengths: Draw,
     count: Count<'c>,
-    /// What stands around a piece and a word of it: nothing is shorter.
+    /// What surrounds a piece and a word of it: nothing is shorter.
     least: usize,
     items_max: u64,
     /// What has been read and not been cut.

@@ -11,7 +11,7 @@ fn plan(load: LoadTable) -> Arc<dyn Plan> {
 
 fn plan_of(draft: SpecDraft) -> Arc<dyn Plan> {
     let spec = draft.resolve().unwrap();
-    make_plan(&spec, &Ingredients::gather(&spec).unwrap()).0
+    make_plan(&spec, &Inputs::gather(&spec).unwrap()).0
 }
 
 fn both(until: Until) -> LoadTable {

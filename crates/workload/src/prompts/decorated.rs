@@ -8,9 +8,9 @@ use inferometer_model::spec::{AdapterChoice, Adapters, BodySpec, Images};
 use inferometer_model::{Content, PlannedRequest, Prompt, Segment};
 use serde_json::{Map, Value};
 
-use super::{Place, Prompts, Recipe};
+use super::{PromptIndex, Prompts, Recipe};
 use crate::lengths::Zipf;
-use crate::stream::Stream;
+use crate::plan::Stream;
 
 #[derive(Debug)]
 pub(crate) struct Decorated {
@@ -81,7 +81,7 @@ impl AdapterNames {
 }
 
 impl Prompts for Decorated {
-    fn recipe(&self, place: Place) -> Recipe {
+    fn recipe(&self, place: PromptIndex) -> Recipe {
         self.inner.recipe(place)
     }
 

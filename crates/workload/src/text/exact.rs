@@ -8,13 +8,11 @@ use std::sync::Arc;
 use inferometer_model::Message;
 use inferometer_model::tokens::TokenCounter as _;
 
-use super::Segment;
-use super::speech::Speech;
-use super::units::Units;
-use crate::stream::Stream;
+use super::{Segment, Speech, Units};
+use crate::plan::Stream;
 use crate::tokenizer::{TemplateError, Tokenizer};
 
-/// What stands around a prompt, and is a part of its length.
+/// What surrounds a prompt, and is a part of its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
     None,
@@ -180,7 +178,7 @@ impl Exact {
         if self.units.additive { self.sum(segments, around) } else { self.mend(segments, around) }
     }
 
-    /// What stands around the text is taken from its beginning: others that begin alike then share
+    /// What surrounds the text is taken from its beginning: others that begin alike then share
     /// all of the segments that they have in common.
     fn sum(&self, segments: &[Segment], around: &Surroundings) -> String {
         let mut text = String::with_capacity(8 * total(segments) as usize);

@@ -9,8 +9,7 @@ use ureq::http::Response;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use super::place::FILE;
-use super::{Hub, TokenizerError};
+use super::{FILE, Hub, TokenizerError};
 
 /// Beside the tokenizer, where a model has them.
 const COMPANIONS: [&str; 4] = [
@@ -131,7 +130,7 @@ fn header(response: &Response<Body>, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// A folder is named after it, so it must be nothing but what it says.
+/// A folder is named after it, so it must be exactly a commit.
 fn is_commit(commit: &str) -> bool {
     !commit.is_empty() && commit.len() <= 64 && commit.chars().all(|c| c.is_ascii_hexdigit())
 }

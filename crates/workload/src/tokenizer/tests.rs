@@ -31,7 +31,7 @@ pub(super) fn small() -> String {
 pub(super) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
     let cache = cache.path().to_str().unwrap().to_owned();
     let endpoint = endpoint.to_owned();
-    Hub::of(move |name| match name {
+    Hub::from_variables(move |name| match name {
         "HF_HUB_CACHE" => Some(cache.clone()),
         "HF_ENDPOINT" => Some(endpoint.clone()),
         _ => None,
@@ -95,7 +95,7 @@ fn the_environment_is_read_as_by_the_hubs_own_client() {
     let of = |set: &[(&str, &str)]| {
         let set: Vec<_> =
             set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Hub::of(move |name| {
+        Hub::from_variables(move |name| {
             set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
         })
     };
@@ -201,7 +201,7 @@ fn the_hash_is_of_all_that_is_used() {
         fs::write(folder.path().join("tokenizer.json"), small()).unwrap();
         fs::write(folder.path().join("tokenizer_config.json"), config.to_string()).unwrap();
         let tokenizer = Tokenizer::open(folder.path().to_str().unwrap()).unwrap();
-        tokenizer.facts_with(Besides { template, special_names }).sha256
+        tokenizer.facts_with(TokenizerParts { template, special_names }).sha256
     };
     let one = json!({ "bos_token": "one", "chat_template": "{{ bos_token }} a" });
     let other = json!({ "bos_token": "one", "chat_template": "{{ bos_token }} b" });

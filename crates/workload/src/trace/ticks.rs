@@ -3,9 +3,7 @@
 
 use inferometer_model::spec::Ticks;
 
-use super::Stream;
-use super::gaps::variation;
-use super::recording::Recorded;
+use super::{Recorded, Stream, variation};
 
 /// The grid that moments lie on, or seem to.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +27,7 @@ const SHARED_MIN: f64 = 0.5;
 const REGULAR_MIN: f64 = 0.8;
 
 impl Grid {
-    /// Of entries in order; `None` when they have one moment or none.
+    /// For entries in order; `None` when they have one moment or none.
     pub(super) fn find(entries: &[Recorded]) -> Option<Self> {
         let rough = Self::around(entries, JITTER_NS)
             .filter(|grid| TICK_JITTERS_MIN * JITTER_NS <= grid.tick_ns && grid.is_artefact());

@@ -7,7 +7,7 @@ use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{Verdict, check_slos};
 use inferometer_model::{Observations, Outcome};
 use inferometer_report::{block, escape};
-use inferometer_workload::{Ingredients, WorkloadError};
+use inferometer_workload::{Inputs, WorkloadError};
 
 use crate::arguments::{Definitions, PageFormat, ServeBenchArguments};
 use crate::bench::{Bench, Profiler, ResultFile, theirs, traffic_lines, until_ready};
@@ -79,8 +79,8 @@ impl Serve<'_> {
             .map_err(|problem| Failure::usage(problem.to_string()))?;
         let file = ResultFile::of(said, bench)?;
         let Drafted { secrets, .. } = drafted;
-        let ingredients = Ingredients::gather(&spec).map_err(ungathered)?;
-        let planned = Planned::from_ingredients(spec, ingredients);
+        let inputs = Inputs::gather(&spec).map_err(ungathered)?;
+        let planned = Planned::from_ingredients(spec, inputs);
         planned.check_sends_something()?;
         let spec = &planned.spec;
         let ceiling = live::ceiling(spec);

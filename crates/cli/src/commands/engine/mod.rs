@@ -174,7 +174,7 @@ fn serve_options(typed: &EngineArguments) -> Result<ServeOptions, Failure> {
     let options = typed.options();
     let profile = Profile::compose(&options).map_err(|error| embedded::refusal(&error))?;
     let metric_names = match typed.serve.metrics_names {
-        None => MetricNames::of(profile.scheduler.generation),
+        None => MetricNames::for_generation(profile.scheduler.generation),
         Some(MetricsNames::VllmV1) => MetricNames::VllmV1,
         Some(MetricsNames::VllmV0) => MetricNames::VllmV0,
         Some(MetricsNames::Sglang) => MetricNames::Sglang,

@@ -7,7 +7,7 @@ use inferometer_model::campaign::{CampaignSpec, Level, Point, Suite};
 use inferometer_model::spec::TargetSpec;
 use inferometer_model::{Plan, RequestId, Spec};
 use inferometer_study::{Reading, Study};
-use inferometer_workload::{Ingredients, make_plan};
+use inferometer_workload::{Inputs, make_plan};
 
 use super::budget::{Budget, PLANNED_REQUESTS_MAX, Work};
 use crate::failure::Failure;
@@ -96,8 +96,8 @@ impl Step {
 
     /// What the plan says, and whether it has an end of its own.
     fn planned(self, spec: &Spec) -> Result<(Self, bool), Failure> {
-        let ingredients = Ingredients::gather_without_words(spec)?;
-        let (plan, _) = make_plan(spec, &ingredients);
+        let inputs = Inputs::gather_without_words(spec)?;
+        let (plan, _) = make_plan(spec, &inputs);
         let Some(requests) = plan.bounds().requests else {
             return Ok((Self { known_by: KnownBy::Plan, ..self }, false));
         };

@@ -11,7 +11,7 @@ use crate::scheduler::{
 
 /// A request of some load.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct ScannedBody {
     gap_ms: u64,
     prompt: u32,
     output: u32,
@@ -19,10 +19,10 @@ struct Asked {
     leaves_after_ms: Option<u64>,
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn asked() -> impl Strategy<Value = ScannedBody> {
     let leaves = proptest::option::weighted(0.2, 0..300_u64);
     (0..40_u64, 1..150_u32, 1..40_u32, leaves).prop_map(
-        |(gap_ms, prompt, output, leaves_after_ms)| Asked {
+        |(gap_ms, prompt, output, leaves_after_ms)| ScannedBody {
             gap_ms,
             prompt,
             output,
@@ -47,7 +47,7 @@ fn tight(generation: Generation, async_scheduling: bool, pipeline_stages: u32) -
 }
 
 /// The page after all requests have ended.
-fn serve(config: SchedulerConfig, load: &[Asked]) -> String {
+fn serve(config: SchedulerConfig, load: &[ScannedBody]) -> String {
     let mut metrics = Metrics::new(MetricNames::VllmV1, labels("tiny"));
     let mut scheduler = Scheduler::new(config, ConstantStep(10 * MS));
     let mut at_ns = 0;
@@ -85,7 +85,7 @@ fn total(text: &str, name: &str) -> f64 {
     samples.iter().filter(|sample| sample.name == name).map(|sample| sample.value).sum()
 }
 
-fn assert_accounts_balance(text: &str, load: &[Asked]) {
+fn assert_accounts_balance(text: &str, load: &[ScannedBody]) {
     assert_histograms_hold(text);
     let near = |left: f64, right: f64, what: &str| {
         assert!((left - right).abs() < 1e-6, "{what}: {left} and {right}");
@@ -121,7 +121,7 @@ fn assert_accounts_balance(text: &str, load: &[Asked]) {
 
 #[test]
 fn a_preempted_prompt_balances_too() {
-    let asked = Asked { gap_ms: 0, prompt: 100, output: 40, leaves_after_ms: None };
+    let asked = ScannedBody { gap_ms: 0, prompt: 100, output: 40, leaves_after_ms: None };
     let load = [asked; 4];
     let text = serve(tight(Generation::V1, false, 1), &load);
     assert!(total(&text, "vllm:num_preemptions_total") > 0.0);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Witness;
-use crate::scheduler::tokens::mix;
+use crate::scheduler::blocks::mix;
 use crate::scheduler::*;
 
 /// Even draws from (0, 1).

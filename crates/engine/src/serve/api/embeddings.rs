@@ -6,17 +6,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
-use super::ask::{Endpoint, Serving};
-use super::fields::{self, Fields};
-use super::parse::{check_length, check_model, prompts};
-use super::problem::Problem;
+use super::ask::{self, Endpoint, Fields, Problem, Serving};
+use super::parse::{chat_turns, check_ids, check_length, check_model, prompts};
 use super::wording::Identity;
 use crate::http::{self, ErrorBody};
-use crate::scheduler::tokens::mix;
+use crate::scheduler::blocks::mix;
 
 /// A request for vectors. The engine spends a prefill on each input and generates nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct EmbeddingAsk {
+pub(crate) struct EmbeddingRequest {
     pub(crate) inputs: Vec<Vec<u32>>,
     pub(crate) dimensions: u32,
     pub(crate) base64: bool,
@@ -27,12 +25,12 @@ pub(crate) struct EmbeddingAsk {
 pub(crate) fn parse_embeddings(
     body: &[u8],
     serving: &Serving<'_>,
-) -> Result<EmbeddingAsk, ErrorBody> {
+) -> Result<EmbeddingRequest, ErrorBody> {
     ask(body, serving).map_err(|problem| problem.error_body(Endpoint::Embeddings))
 }
 
-fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingAsk, Problem> {
-    let map = fields::read(body)?;
+fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingRequest, Problem> {
+    let map = ask::read(body)?;
     let fields = Fields::of_body(&map);
     let inputs = prompts(&fields, "input", serving.vocabulary)?.ids;
     check_model(&fields, serving)?;
@@ -53,7 +51,7 @@ fn ask(body: &[u8], serving: &Serving<'_>) -> Result<EmbeddingAsk, Problem> {
             });
         }
     };
-    Ok(EmbeddingAsk { inputs, dimensions: dimensions(&fields)?, base64, request_id: None })
+    Ok(EmbeddingRequest { inputs, dimensions: dimensions(&fields)?, base64, request_id: None })
 }
 
 fn dimensions(fields: &Fields<'_>) -> Result<u32, Problem> {
@@ -84,7 +82,7 @@ struct List<'a> {
 }
 
 /// Vectors are made as they are written, one after another: all at once would be large.
-struct Data<'a>(&'a EmbeddingAsk);
+struct Data<'a>(&'a EmbeddingRequest);
 
 impl Serialize for Data<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -119,7 +117,7 @@ struct Counts {
     prompt_tokens_details: Option<()>,
 }
 
-impl EmbeddingAsk {
+impl EmbeddingRequest {
     /// The whole reply.
     pub(crate) fn reply(&self, identity: &Identity<'_>) -> Rc<Vec<u8>> {
         let tokens = self.inputs.iter().map(Vec::len).sum();
@@ -164,8 +162,63 @@ fn vector(tokens: &[u32], dimensions: u32) -> Vec<f32> {
     shortened
 }
 
+/// The reply to `/tokenize`.
+pub(crate) fn tokenize(body: &[u8], serving: &Serving<'_>) -> Result<Rc<Vec<u8>>, ErrorBody> {
+    #[derive(Serialize)]
+    struct Tokenized<'a> {
+        count: usize,
+        max_model_len: u32,
+        tokens: &'a [u32],
+        token_strs: Option<Vec<&'a str>>,
+    }
+    let (tokens, with_texts) =
+        tokens(body, serving).map_err(|problem| problem.error_body(Endpoint::Tokenize))?;
+    let texts = || tokens.iter().map(|id| serving.vocabulary.text(*id)).collect();
+    Ok(http::json(&Tokenized {
+        count: tokens.len(),
+        max_model_len: serving.max_model_len,
+        tokens: &tokens,
+        token_strs: with_texts.then(texts),
+    }))
+}
+
+/// The tokens of a text or of a chat, and whether their texts are to be sent.
+fn tokens(body: &[u8], serving: &Serving<'_>) -> Result<(Vec<u32>, bool), Problem> {
+    let map = ask::read(body)?;
+    let fields = Fields::of_body(&map);
+    check_model(&fields, serving)?;
+    let with_texts = fields.flag("return_token_strs")?.unwrap_or(false);
+    if fields.value("messages").is_some() {
+        let turns = chat_turns(&fields)?;
+        let awaits_answer = fields.flag("add_generation_prompt")?.unwrap_or(true);
+        return Ok((serving.vocabulary.encode_chat(&turns, awaits_answer), with_texts));
+    }
+    fields.required("prompt")?;
+    let text = fields.text("prompt")?.unwrap_or_default();
+    Ok((serving.vocabulary.encode(text), with_texts))
+}
+
+/// The reply to `/detokenize`.
+pub(crate) fn detokenize(body: &[u8], serving: &Serving<'_>) -> Result<Rc<Vec<u8>>, ErrorBody> {
+    #[derive(Serialize)]
+    struct Text {
+        prompt: String,
+    }
+    let prompt = text(body, serving).map_err(|problem| problem.error_body(Endpoint::Detokenize))?;
+    Ok(http::json(&Text { prompt }))
+}
+
+fn text(body: &[u8], serving: &Serving<'_>) -> Result<String, Problem> {
+    let map = ask::read(body)?;
+    let fields = Fields::of_body(&map);
+    check_model(&fields, serving)?;
+    fields.required("tokens")?;
+    let ids = check_ids(&fields.ids("tokens")?)?;
+    Ok(serving.vocabulary.decode(&ids))
+}
+
 #[cfg(test)]
-mod tests {
+mod embeddings_tests {
     use serde_json::{Value, json};
 
     use super::*;
@@ -201,8 +254,8 @@ mod tests {
         let bytes = STANDARD.decode(coded["data"][0]["embedding"].as_str().unwrap()).unwrap();
         assert_eq!(bytes.len(), 12);
         let first = f32::from_le_bytes(bytes[..4].try_into().unwrap());
-        let told = floats["data"][0]["embedding"][0].as_f64().unwrap();
-        assert!((f64::from(first) - told).abs() < 1e-6);
+        let written = floats["data"][0]["embedding"][0].as_f64().unwrap();
+        assert!((f64::from(first) - written).abs() < 1e-6);
     }
 
     #[test]
@@ -220,5 +273,50 @@ mod tests {
         }
         let dimensions = reply(&json!({ "input": "a", "dimensions": 0 })).unwrap_err();
         assert!(dimensions.contains("between 1 and 1024"), "{dimensions}");
+    }
+}
+
+#[cfg(test)]
+mod tokenize_tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::serve::vocabulary::Vocabulary;
+
+    fn serving() -> Serving<'static> {
+        Serving { model: "m", max_model_len: 2048, vocabulary: Vocabulary::standard() }
+    }
+
+    fn body_of(reply: &[u8]) -> Value {
+        let text = str::from_utf8(reply).unwrap();
+        serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
+    }
+
+    #[test]
+    fn text_comes_back_from_its_tokens() {
+        let reply = tokenize(br#"{"prompt":"bana  mika\nzuzu"}"#, &serving()).unwrap();
+        let seen = body_of(&reply);
+        assert_eq!(seen["count"], 3);
+        assert_eq!((&seen["max_model_len"], &seen["token_strs"]), (&json!(2048), &Value::Null));
+        let ask = json!({ "tokens": seen["tokens"] }).to_string();
+        let text = body_of(&detokenize(ask.as_bytes(), &serving()).unwrap());
+        assert_eq!(text, json!({ "prompt": "bana mika zuzu" }));
+    }
+
+    #[test]
+    fn a_chat_is_counted_with_its_marks() {
+        let ask = br#"{"messages":[{"role":"user","content":"a b"}],"return_token_strs":true}"#;
+        let seen = body_of(&tokenize(ask, &serving()).unwrap());
+        assert_eq!(seen["count"], 5);
+        assert_eq!(seen["token_strs"][0], "<|user|>");
+        assert_eq!(seen["token_strs"][4], "<|assistant|>");
+    }
+
+    #[test]
+    fn ids_that_do_not_exist_are_refused() {
+        let refused = detokenize(br#"{"tokens":[5,32000]}"#, &serving()).unwrap_err();
+        let body = body_of(&refused.reply());
+        assert_eq!(body["error"]["message"], "Token id 32000 is out of vocabulary");
+        assert!(detokenize(br#"{"tokens":[-1]}"#, &serving()).is_err());
     }
 }

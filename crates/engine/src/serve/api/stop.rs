@@ -1,13 +1,12 @@
 //! Where a stop string or stop token ends an answer.
 
-use super::ask::Ask;
-use super::problem::Problem;
+use super::ask::{GenerationRequest, Problem};
 use super::wording::Finish;
 use crate::http::ErrorBody;
 use crate::serve::vocabulary::Vocabulary;
 
 /// Refuses a search through so many tokens that everyone else would have to wait for it.
-pub(crate) fn check_search(ask: &Ask, tokens: u64) -> Result<(), ErrorBody> {
+pub(crate) fn check_search(ask: &GenerationRequest, tokens: u64) -> Result<(), ErrorBody> {
     let stops = ask.stop.len().max(usize::from(!ask.stop_token_ids.is_empty())) as u64;
     if tokens.saturating_mul(stops) <= SEARCH_MAX {
         return Ok(());
@@ -22,12 +21,12 @@ pub(crate) fn check_search(ask: &Ask, tokens: u64) -> Result<(), ErrorBody> {
 /// less than a tenth of a second.
 const SEARCH_MAX: u64 = 1 << 21;
 
-/// How an answer is ended by what it says.
+/// How an answer is ended by its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StopFound {
     /// The answer has this many tokens, the one that completes the stop included.
     pub(crate) tokens: u32,
-    /// For [`super::Wording::cut`]: bytes of the text that are kept.
+    /// For [`super::AnswerWriter::cut`]: bytes of the text that are kept.
     pub(crate) kept: usize,
     pub(crate) finish: Finish,
 }
@@ -38,7 +37,7 @@ pub(crate) struct StopFound {
 /// began, and of several that one token completes the first in the request's list counts.
 pub(crate) fn stop_at(
     ids: impl IntoIterator<Item = u32>,
-    ask: &Ask,
+    ask: &GenerationRequest,
     vocabulary: &Vocabulary,
 ) -> Option<StopFound> {
     if ask.stop.is_empty() && ask.stop_token_ids.is_empty() {
@@ -106,7 +105,7 @@ impl Tail {
         (0..).zip(stop).find_map(|(which, stop)| {
             let stop = stop.as_bytes();
             let last = stop.last()?;
-            // Most bytes are not the last of anything: that is told faster than by a comparison.
+            // Most bytes are not the last of anything: that is found faster than by a comparison.
             let mut ends = (first_new..text.len()).filter(|at| text[*at] == *last).map(|at| at + 1);
             let end = ends.find(|end| text[..*end].ends_with(stop))?;
             Some((which, self.ahead + end - stop.len()))
@@ -187,7 +186,7 @@ mod tests {
     fn a_long_answer_stops_where_a_search_in_all_of_it_would() {
         let vocabulary = Vocabulary::standard();
         let ids: Vec<u32> =
-            (0..2_000).map(|index| crate::scheduler::tokens::token(3, index)).collect();
+            (0..2_000).map(|index| crate::scheduler::blocks::token(3, index)).collect();
         let text = vocabulary.decode(&ids);
         for stop in ["ruma ", "zuz", "a b", "n mi", "s va"] {
             let options = format!("\"stop\":\"{stop}\"");

@@ -9,7 +9,7 @@ use crate::metrics::MetricNames;
 use crate::physics::Front;
 use crate::scheduler::{HashedPrompt, StopRules};
 use crate::serve::ServeOptions;
-use crate::serve::flights::News;
+use crate::serve::flights::ClientEvent;
 
 const START: u64 = 1_000_000_000;
 const STEP: u64 = 1_000_000;
@@ -142,7 +142,7 @@ fn tokens_are_due_when_the_api_process_has_handed_them_out() {
     // which both have a token each time.
     let due = |core: &mut Core, key| {
         let mut due = Vec::new();
-        while let News::One(pending) = core.flights().next(key) {
+        while let ClientEvent::One(pending) = core.flights().next(key) {
             due.push(pending.at.ns() - START);
         }
         due

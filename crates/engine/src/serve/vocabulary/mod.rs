@@ -4,16 +4,12 @@
 //! not know is some token all the same, equal words the same one, so that prompts in any language
 //! have exact lengths and share prefixes. The same rule is served as a `tokenizer.json`.
 
-mod chat;
-mod tokenizer;
-mod words;
-
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-pub(crate) use chat::{Role, Turn};
+use serde_json::json;
 
-use crate::scheduler::tokens::{SPECIAL_TOKENS, VOCABULARY, mix};
+use crate::scheduler::blocks::{SPECIAL_TOKENS, VOCABULARY, mix};
 
 /// All words, by id and by text.
 #[derive(Debug)]
@@ -31,7 +27,7 @@ impl Vocabulary {
     /// The one vocabulary: it is made by a rule and never differs.
     pub(crate) fn standard() -> &'static Self {
         static STANDARD: LazyLock<Vocabulary> = LazyLock::new(|| {
-            let words: Vec<String> = (0..VOCABULARY).map(words::word).collect();
+            let words: Vec<String> = (0..VOCABULARY).map(word).collect();
             let ids = (0..).zip(&words).map(|(id, word)| (word.clone(), id)).collect();
             Vocabulary { words, ids }
         });
@@ -72,8 +68,159 @@ fn stand_in(word: &str) -> u32 {
     SPECIAL_TOKENS + below
 }
 
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl Role {
+    /// As the served chat template maps names: one that it does not know is a user's.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "system" | "developer" => Self::System,
+            "assistant" => Self::Assistant,
+            "tool" | "function" => Self::Tool,
+            _ => Self::User,
+        }
+    }
+
+    fn mark(self) -> u32 {
+        match self {
+            Self::System => 4,
+            Self::User => 5,
+            Self::Assistant => 6,
+            Self::Tool => 7,
+        }
+    }
+}
+
+/// One message of a chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) role: Role,
+    pub(crate) text: String,
+}
+
+const END_OF_TURN: u32 = 8;
+
+impl Vocabulary {
+    /// A chat that waits for an answer, or only its turns.
+    pub(crate) fn encode_chat(&self, turns: &[Turn], awaits_answer: bool) -> Vec<u32> {
+        let mut ids = Vec::new();
+        for turn in turns {
+            ids.push(turn.role.mark());
+            ids.extend(turn.text.split_whitespace().map(|word| self.id(word)));
+            ids.push(END_OF_TURN);
+        }
+        ids.extend(awaits_answer.then(|| Role::Assistant.mark()));
+        ids
+    }
+}
+
+impl Vocabulary {
+    /// The body of `GET /tokenizer.json`.
+    pub(crate) fn tokenizer_json(&self) -> String {
+        // The map is written by hand because it is read by people too: in the order of the ids.
+        let entries: Vec<String> =
+            (0..).zip(&self.words).map(|(id, word): (u32, _)| format!("\"{word}\":{id}")).collect();
+        // No added tokens: those would be found inside of words too, and lengths would be off.
+        format!(
+            "{{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\
+             \"normalizer\":null,\"pre_tokenizer\":{{\"type\":\"WhitespaceSplit\"}},\
+             \"post_processor\":null,\"decoder\":null,\"model\":{{\"type\":\"WordLevel\",\
+             \"vocab\":{{{}}},\"unk_token\":\"{}\"}}}}",
+            entries.join(","),
+            self.text(UNKNOWN),
+        )
+    }
+
+    /// The body of `GET /tokenizer_config.json`.
+    pub(crate) fn tokenizer_config_json(&self, max_model_len: u32) -> String {
+        json!({
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": max_model_len,
+            "unk_token": self.text(UNKNOWN),
+            "eos_token": self.text(END_OF_SEQUENCE),
+            "pad_token": self.text(0),
+            "add_bos_token": false,
+            "add_eos_token": false,
+            "clean_up_tokenization_spaces": false,
+            "chat_template": CHAT_TEMPLATE,
+        })
+        .to_string()
+    }
+}
+
+/// Counts a chat as `Vocabulary::encode_chat` does.
+const CHAT_TEMPLATE: &str = "\
+{%- for message in messages -%}
+{%- if message['role'] in ['system', 'developer'] -%}{{ '<|system|> ' }}
+{%- elif message['role'] == 'assistant' -%}{{ '<|assistant|> ' }}
+{%- elif message['role'] in ['tool', 'function'] -%}{{ '<|tool|> ' }}
+{%- else -%}{{ '<|user|> ' }}
+{%- endif -%}
+{%- if message['content'] is string -%}{{ message['content'] }}
+{%- elif message['content'] -%}
+{%- for part in message['content'] -%}{% if part['text'] %}{{ part['text'] + ' ' }}{% endif %}
+{%- endfor -%}
+{%- endif -%}
+{{ ' <|end|> ' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|assistant|>' }}{%- endif -%}";
+
+/// The word of an id below the size of the vocabulary.
+fn word(id: u32) -> String {
+    let Some(number) = id.checked_sub(SPECIAL_TOKENS) else {
+        return special(id);
+    };
+    let (c1, v1) = syllable(number);
+    let (c2, v2) = syllable(number / SYLLABLES);
+    match number / (SYLLABLES * SYLLABLES) {
+        0 => format!("{c1}{v1}{c2}{v2}"),
+        1 => format!("{c1}{v1}{c2}{v2}n"),
+        2 => format!("{c1}{v1}r{c2}{v2}"),
+        3 => format!("{c1}{v1}n{c2}{v2}s"),
+        _ => format!("{c1}{v1}{c2}{v2}la"),
+    }
+}
+
+fn syllable(number: u32) -> (char, char) {
+    let place = number % SYLLABLES;
+    let vowels = u32::try_from(VOWELS.len()).unwrap_or(1);
+    (CONSONANTS[(place / vowels) as usize], VOWELS[(place % vowels) as usize])
+}
+
+/// Padding, begin, end, unknown, the marks of a chat, and some for later.
+fn special(id: u32) -> String {
+    match NAMED.get(id as usize) {
+        Some(name) => (*name).to_owned(),
+        None => format!("<|reserved_{id}|>"),
+    }
+}
+
+const NAMED: [&str; 9] = [
+    "<pad>",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|tool|>",
+    "<|end|>",
+];
+
+const CONSONANTS: [char; 16] =
+    ['b', 'd', 'f', 'g', 'h', 'j', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'z'];
+const VOWELS: [char; 5] = ['a', 'e', 'i', 'o', 'u'];
+const SYLLABLES: u32 = 80;
+
 #[cfg(test)]
-mod tests {
+mod vocabulary_tests {
     use super::*;
 
     #[test]
@@ -106,5 +253,91 @@ mod tests {
     #[test]
     fn an_id_that_does_not_exist_has_a_text_all_the_same() {
         assert_eq!(Vocabulary::standard().text(u32::MAX), "<unk>");
+    }
+}
+
+#[cfg(test)]
+mod chat_tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_costs_two_tokens_beside_its_words_and_the_answer_one() {
+        let turn = |role, text: &str| Turn { role: Role::named(role), text: text.to_owned() };
+        let turns = [turn("developer", "be brief"), turn("user", "")];
+        let vocabulary = Vocabulary::standard();
+        let ids = vocabulary.encode_chat(&turns, true);
+        assert_eq!(ids.len(), 2 + 2 * 2 + 1);
+        let marks = ["<|system|>", "<|end|>", "<|user|>", "<|end|>", "<|assistant|>"];
+        let seen = [ids[0], ids[3], ids[4], ids[5], ids[6]].map(|id| vocabulary.text(id));
+        assert_eq!(seen, marks);
+        assert_eq!(vocabulary.encode_chat(&turns, false), ids[..6]);
+    }
+}
+
+#[cfg(test)]
+mod tokenizer_tests {
+    use serde::Deserialize as _;
+    use serde_json::Value;
+    use tokenizers::Tokenizer;
+
+    use super::*;
+    use super::{Role, Turn};
+    use crate::scheduler::blocks::token;
+
+    fn loaded() -> Tokenizer {
+        Vocabulary::standard().tokenizer_json().parse().unwrap()
+    }
+
+    #[test]
+    fn the_tokenizers_library_reads_every_word_as_the_engine_does() {
+        let (vocabulary, tokenizer) = (Vocabulary::standard(), loaded());
+        let ids: Vec<u32> = (0..5_000).map(|index| token(7, index)).collect();
+        let text = vocabulary.decode(&ids);
+        assert_eq!(tokenizer.encode(text.as_str(), true).unwrap().get_ids(), ids);
+        assert_eq!(tokenizer.decode(&ids, true).unwrap(), text);
+    }
+
+    #[test]
+    fn lengths_of_any_text_agree() {
+        let (vocabulary, tokenizer) = (Vocabulary::standard(), loaded());
+        let texts =
+            ["", "  \n", "Why, the\u{3000}cat's <s>hat</s>!", "bana 日本語\u{a0}<|end|>x mika"];
+        for text in texts {
+            let encoded = tokenizer.encode(text, true).unwrap();
+            assert_eq!(encoded.get_ids().len(), vocabulary.encode(text).len(), "{text:?}");
+        }
+    }
+
+    fn rendered(messages: &Value) -> String {
+        let config = Vocabulary::standard().tokenizer_config_json(2048);
+        let config: Value = serde_json::from_str(&config).unwrap();
+        let mut jinja = minijinja::Environment::new();
+        // As the models' own library sets Jinja up.
+        let mut syntax = jinja.syntax().to_builder();
+        jinja.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build().unwrap());
+        let template = config["chat_template"].as_str().unwrap();
+        let messages = minijinja::Value::deserialize(messages).unwrap();
+        let given = minijinja::context! { messages, add_generation_prompt => true };
+        jinja.render_str(template, given).unwrap()
+    }
+
+    #[test]
+    fn the_chat_template_gives_the_tokens_of_the_engine() {
+        let messages = json!([
+            {"role": "system", "content": "bana mika"},
+            {"role": "user", "content": [{"type": "text", "text": "bado"}, {"type": "image_url"},
+                {"type": "text", "text": "zuzu"}]},
+            {"role": "assistant", "content": null, "tool_calls": []},
+            {"role": "tool", "content": "bana"},
+        ]);
+        let turn = |role, text: &str| Turn { role, text: text.to_owned() };
+        let turns = [
+            turn(Role::System, "bana mika"),
+            turn(Role::User, "bado zuzu"),
+            turn(Role::Assistant, ""),
+            turn(Role::Tool, "bana"),
+        ];
+        let encoded = loaded().encode(rendered(&messages), true).unwrap();
+        assert_eq!(encoded.get_ids(), Vocabulary::standard().encode_chat(&turns, true));
     }
 }

@@ -78,5 +78,5 @@ fn rows_beyond_one_group_are_all_there() {
 #[test]
 fn a_result_without_requests_is_refused_by_name() {
     let refused = written(&[sheet(None)]).unwrap_err().to_string();
-    assert!(refused.starts_with("record 1 says nothing of single requests"), "{refused}");
+    assert!(refused.starts_with("record 1 has no single requests"), "{refused}");
 }

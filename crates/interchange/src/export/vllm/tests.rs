@@ -192,7 +192,9 @@ fn who_measured_is_said_of_all_but_that_tool() {
     let of = |tool, version: Option<&str>| {
         let version = version.map(str::to_owned);
         let source = SheetSource { tool, version, ..SheetSource::default() };
-        parsed(&Sheet { source, ..sheet() }, &Writing::default()).get(own::MEASURED_BY).cloned()
+        parsed(&Sheet { source, ..sheet() }, &Writing::default())
+            .get(crate::import::vllm::MEASURED_BY)
+            .cloned()
     };
     assert_eq!(of(Tool::Vllm, None), None);
     assert_eq!(of(Tool::Sglang, None).unwrap(), "sglang");

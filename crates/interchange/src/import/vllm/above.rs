@@ -1,22 +1,22 @@
-//! What a text says above its results: the cap, the rate, the progress bar, headings, and the
+//! What a text states above its results: the cap, the rate, the progress bar, headings, and the
 //! commands of the server and of the client.
 
 use inferometer_analysis::sheet::Sheet;
 
 use super::block::{is_setting, labelled, place};
 use super::field::{Field, Written};
-use crate::import::value::shown;
+use crate::import::mapping::shown;
 
-/// Of a server's command, which may be wrapped over lines.
+/// Limit for a server's command, which may be wrapped over lines.
 const COMMAND_BYTES_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Above {
-    /// Said since the last block, for the next one.
+    /// Stated since the last block, for the next one.
     settings: Vec<(u32, String, Field, Written)>,
     /// The total of the last progress bar.
     planned: Option<u64>,
-    /// Of the last command that names one: several blocks may follow it.
+    /// From the last command that names one: several blocks may follow it.
     model: Option<String>,
     tokenizer: Option<String>,
     backend: Option<String>,
@@ -40,14 +40,14 @@ impl Above {
         if let Some((label, field, value)) =
             labelled(text).filter(|(_, field, _)| is_setting(field))
         {
-            self.settings.retain(|(_, _, said, _)| *said != field);
+            self.settings.retain(|(_, _, stated, _)| *stated != field);
             self.settings.extend(value.map(|value| (line, label.to_owned(), field, value)));
         }
         self.planned = progress_total(text).or(self.planned);
         self.listen(text);
     }
 
-    /// To a block below all this. What was said of one run is not said of the next.
+    /// To a block below all this. What was stated for one run does not apply to the next.
     pub(crate) fn tell(&mut self, result: &mut Sheet) {
         result.model.clone_from(&self.model);
         result.tokenizer.clone_from(&self.tokenizer);
@@ -59,7 +59,7 @@ impl Above {
         }
     }
 
-    /// Under which heading and command a result stands: two lines, for its configuration to be
+    /// The heading and command above a result: two lines, for its configuration to be
     /// found from.
     pub(crate) fn place(&self, result: &mut Sheet) {
         result.tensor_parallel = result.tensor_parallel.or(self.tensor_parallel);
@@ -79,7 +79,9 @@ impl Above {
         if let Some(is_server) = begins_command(words, is_comment) {
             self.begin(is_server);
             self.speaker = Some(Speaker { is_server, is_comment });
-        } else if text.is_empty() || self.speaker.is_none_or(|said| said.is_comment != is_comment) {
+        } else if text.is_empty()
+            || self.speaker.is_none_or(|stated| stated.is_comment != is_comment)
+        {
             self.speaker = None;
             if is_comment && !self.is_fenced && is_heading(text) {
                 self.heading = shown(words);
@@ -114,11 +116,11 @@ impl Above {
 
     fn hear_client(&mut self, words: &str) {
         self.model = model_named(words).or_else(|| self.model.take());
-        let said = |flag: &str, argument: &str| {
+        let stated = |flag: &str, argument: &str| {
             value_of(words, &[flag]).or_else(|| argument_of(words, argument)).map(shown)
         };
-        self.tokenizer = said("--tokenizer", "tokenizer").or_else(|| self.tokenizer.take());
-        self.backend = said("--backend", "backend").or_else(|| self.backend.take());
+        self.tokenizer = stated("--tokenizer", "tokenizer").or_else(|| self.tokenizer.take());
+        self.backend = stated("--backend", "backend").or_else(|| self.backend.take());
     }
 }
 
@@ -144,7 +146,7 @@ fn is_heading(text: &str) -> bool {
     text.trim_start_matches('#').starts_with(' ')
 }
 
-/// Of a flag in a command line; flags may be written with underscores.
+/// The value of a flag in a command line; flags may be written with underscores.
 fn value_of<'a>(words: &'a str, flags: &[&str]) -> Option<&'a str> {
     let mut tokens = words.split_whitespace();
     while let Some(token) = tokens.next() {
@@ -157,7 +159,7 @@ fn value_of<'a>(words: &'a str, flags: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// Of the arguments that the tool prints: `name='value'`.
+/// The value of an argument that the tool prints: `name='value'`.
 fn argument_of<'a>(words: &'a str, name: &str) -> Option<&'a str> {
     ["(", " "].into_iter().find_map(|before| {
         let (_, rest) = words.split_once(&format!("{before}{name}='"))?;
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(model_named("--model "), None);
     }
 
-    fn told(lines: &[&str]) -> Sheet {
+    fn read_lines(lines: &[&str]) -> Sheet {
         let mut above = Above::default();
         for (number, text) in (1..).zip(lines) {
             above.read(number, text);
@@ -214,29 +216,29 @@ mod tests {
         for flag in ["-tp 4", "-tp=4", "--tensor-parallel-size 4", "--tensor_parallel_size=4"] {
             let command = format!("$ VLLM_X=0 vllm serve org/name {flag} --gpu_memory_utiliz");
             let result =
-                told(&["# Server", &command, "ation=0.98 --max-num-seqs 64", "", "x -tp 8"]);
+                read_lines(&["# Server", &command, "ation=0.98 --max-num-seqs 64", "", "x -tp 8"]);
             assert_eq!(result.tensor_parallel, Some(4), "{flag}");
             assert!(result.configuration.ends_with("ation=0.98 --max-num-seqs 64 "));
         }
-        let again = told(&["vllm serve a -tp 4", "", "vllm serve b"]);
+        let again = read_lines(&["vllm serve a -tp 4", "", "vllm serve b"]);
         assert_eq!(again.tensor_parallel, None, "another server, which does not say");
-        assert_eq!(told(&["vllm serve a -tp 0"]).tensor_parallel, None);
+        assert_eq!(read_lines(&["vllm serve a -tp 0"]).tensor_parallel, None);
     }
 
     #[test]
     fn a_client_says_its_api_and_tokenizer() {
         let command = "python benchmark_serving.py --backend openai-chat --model m \\";
-        let result = told(&["# Title", "", command, "--tokenizer 't' --port 1"]);
+        let result = read_lines(&["# Title", "", command, "--tokenizer 't' --port 1"]);
         assert_eq!(result.backend.as_deref(), Some("openai-chat"));
         assert_eq!(result.tokenizer.as_deref(), Some("t"));
         assert_eq!(result.configuration, "Title\n", "no server was named");
-        let printed = told(&["Namespace(backend='vllm', tokenizer=None, model='m')"]);
+        let printed = read_lines(&["Namespace(backend='vllm', tokenizer=None, model='m')"]);
         assert_eq!((printed.backend.as_deref(), printed.tokenizer), (Some("vllm"), None));
     }
 
     #[test]
     fn a_comment_in_code_is_no_heading() {
-        let result = told(&["## Engine v1", "```", "# nothing to see", "#!/bin/sh"]);
+        let result = read_lines(&["## Engine v1", "```", "# nothing to see", "#!/bin/sh"]);
         assert_eq!(result.configuration, "Engine v1\n");
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::marker::PhantomData;
 
 use inferometer_analysis::sheet::{Form, Sheet};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::detail::{self, Cells, Column};
-use super::field::{self, Field, Written};
-use super::loose::{self, Loose};
-use super::own;
+use super::block::Line;
+use super::field::{self, Cells, Column, Field, Written};
 use super::vllm_sheet;
-use crate::import::value::shown;
+use crate::import::mapping::shown;
+use crate::import::records::not_json;
 
 const KEYS_MAX: usize = 4096;
 /// Longer texts are answers and prompts, not names.
@@ -103,7 +103,7 @@ impl Object {
             let Some(value) = value else { continue };
             let own_key = key.replace('-', "_");
             let is_parameter = parameters.is_some_and(|from| from <= place);
-            // A parameter of a sweep in its other spelling says again what the result says.
+            // A parameter of a sweep in its other spelling repeats what the result states.
             if own_key != key && known.contains(&own_key) {
                 continue;
             }
@@ -115,7 +115,7 @@ impl Object {
                 field::note(&mut result, line, &format!("{} {reason}", shown(&key)));
             }
         }
-        detail::take(&mut result, line, self.columns);
+        field::take(&mut result, line, self.columns);
         result
     }
 
@@ -137,11 +137,13 @@ impl Object {
     }
 }
 
-/// The tool writes what it is told of a run (`--metadata`) as texts among its own keys; the
+/// The tool writes its `--metadata` as texts among its own keys; the
 /// parameters of a sweep may be numbers, too.
 fn take_unknown(result: &mut Sheet, line: u32, key: &str, value: Written, is_parameter: bool) {
     let is_kept = match value {
-        Written::Text(text) => own::take(result, key, &text) || field::describe(result, key, text),
+        Written::Text(text) => {
+            super::take(result, key, &text) || field::describe(result, key, text)
+        }
         Written::Number(number) if is_parameter => field::describe(result, key, number.to_string()),
         Written::Truth(truth) if is_parameter => field::describe(result, key, truth.to_string()),
         Written::Number(_) | Written::Truth(_) | Written::Other => false,
@@ -196,7 +198,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        loose::deserialize(deserializer)
+        deserialize(deserializer)
     }
 }
 
@@ -216,4 +218,113 @@ impl Loose for Written {
     fn text(text: &str) -> Self {
         if text.len() > TEXT_BYTES_MAX { Self::Other } else { Self::Text(text.to_owned()) }
     }
+}
+
+/// Made from any value.
+pub(crate) trait Loose: Sized {
+    /// A value that is not used here.
+    fn other() -> Self;
+
+    fn truth(_: bool) -> Self {
+        Self::other()
+    }
+
+    fn number(_: f64) -> Self {
+        Self::other()
+    }
+
+    fn text(_: &str) -> Self {
+        Self::other()
+    }
+
+    /// Passed over without being kept, unless it is wanted: such lists are long.
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::other())
+    }
+}
+
+pub(crate) fn deserialize<'de, T: Loose, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    deserializer.deserialize_any(LooseVisitor(PhantomData))
+}
+
+struct LooseVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Loose> Visitor<'de> for LooseVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::other())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<T, E> {
+        Ok(T::truth(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<T, E> {
+        Ok(T::number(value as f64))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<T, E> {
+        Ok(T::number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<T, E> {
+        Ok(T::number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<T, E> {
+        Ok(T::text(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        T::list(list)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(T::other())
+    }
+}
+
+const KEPT_MAX: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Anomalies {
+    found: Vec<(u32, String)>,
+    /// Whether a line is neither a record nor a comment.
+    has_prose: bool,
+}
+
+impl Anomalies {
+    /// A line that does not begin a record.
+    pub(super) fn read(&mut self, line: Line<'_>) {
+        let text = line.text.trim_matches([' ', '\t', '\u{feff}', '[', ']', ',']);
+        if text.is_empty() || text.starts_with('#') || text.starts_with("//") {
+            return;
+        }
+        self.has_prose |= !text.starts_with('{') || is_template(text);
+        if self.has_prose {
+            self.found.clear();
+        } else if self.found.len() < KEPT_MAX
+            && let Err(error) = serde_json::from_str::<IgnoredAny>(text)
+        {
+            self.found.push((line.number, not_json(&error)));
+        }
+    }
+
+    pub(super) fn broken(self) -> Vec<(u32, String)> {
+        self.found
+    }
+}
+
+/// Pages that are filled in have such lines.
+fn is_template(text: &str) -> bool {
+    ["{%", "{{", "{:", "{#"].iter().any(|opening| text.starts_with(opening))
 }

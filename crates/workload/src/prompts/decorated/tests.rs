@@ -2,6 +2,8 @@
 
 use std::io::Cursor;
 
+use inferometer_model::spec::Lengths;
+
 use super::*;
 use crate::lengths::Draw;
 use crate::prompts::{Fixed, planned};
@@ -9,7 +11,7 @@ use crate::prompts::{Fixed, planned};
 const IMAGES: Images = Images { count: 2, width: 33, height: 17 };
 
 fn plain() -> Arc<dyn Prompts> {
-    let (prompt, output) = ("hello".to_owned(), Draw::Fixed(1));
+    let (prompt, output) = ("hello".to_owned(), Draw::new(&Lengths::Fixed(1)));
     Arc::new(Fixed { seed: 1, prompt, input_tokens: 1, output })
 }
 

@@ -1,11 +1,11 @@
 //! The other program's own output is the truth here: hashes of what it made with a tokenizer of
 //! bytes, whose ids often decode to nothing that is encoded alike, so that most prompts are mended.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-
-use std::sync::Arc;
 
 use super::*;
 use crate::tokenizer::Tokenizer;
@@ -77,7 +77,7 @@ fn prompts_and_lengths_are_those_of_the_other_program() {
         hash(&prompts(&spread)),
         "610c46b48cec3b817abc84392494f3a086356c98cb021c4222c4263bf5c3d59f"
     );
-    let recipe = |id| spread.recipe(Place { id, turn: 0 });
+    let recipe = |id| spread.recipe(PromptIndex { id, turn: 0 });
     assert_eq!([0, 1, 2, 3, 4].map(|id| recipe(id).output_tokens), [12, 6, 6, 12, 12]);
     assert_eq!(recipe(41), recipe(1), "after the last they repeat");
     // The other program counts 939: 26 more than it asked for, which it warns of.
@@ -88,7 +88,7 @@ fn prompts_and_lengths_are_those_of_the_other_program() {
         hash(&prompts(&with_prefix)),
         "96be2e632b7f6e2a4e96cd662988c25acf3ca50194d77e36fd929523587c4f73"
     );
-    assert_eq!(with_prefix.recipe(Place { id: 3, turn: 0 }).input_tokens, 25);
+    assert_eq!(with_prefix.recipe(PromptIndex { id: 3, turn: 0 }).input_tokens, 25);
 }
 
 #[test]

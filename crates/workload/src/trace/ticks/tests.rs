@@ -8,7 +8,7 @@ fn poisson_traffic(per_second: f64, count: usize) -> Vec<i64> {
     let mut now = 0.0;
     std::iter::repeat_with(|| {
         now += stream.exponential() / per_second;
-        i64::try_from(crate::curve::nanos(now)).unwrap()
+        i64::try_from(crate::arrivals::nanos(now)).unwrap()
     })
     .take(count)
     .collect()

@@ -3,14 +3,16 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::{Ask, Endpoint, Serving, detokenize, parse, parse_embeddings, tokenize};
+use super::super::{
+    Endpoint, GenerationRequest, Serving, detokenize, parse, parse_embeddings, tokenize,
+};
 use crate::serve::vocabulary::Vocabulary;
 
 fn serving() -> Serving<'static> {
     Serving { model: "tiny", max_model_len: 100, vocabulary: Vocabulary::standard() }
 }
 
-fn asked(endpoint: Endpoint, body: &Value) -> Ask {
+fn asked(endpoint: Endpoint, body: &Value) -> GenerationRequest {
     parse(endpoint, body.to_string().as_bytes(), &serving()).unwrap()
 }
 

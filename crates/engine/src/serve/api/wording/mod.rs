@@ -3,16 +3,11 @@
 //! Every event is an HTTP chunk of its own, as vLLM's server makes them.
 
 mod answer;
-mod choice;
 mod completion;
-mod events;
-mod logprobs;
-mod messages;
-mod responses;
+mod named_events;
 
-pub(crate) use answer::{Answered, Finish, Identity, Said, Usage, Wording};
-use answer::{Event, Piece, stop_string};
-use choice::WholeText;
+pub(crate) use answer::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Identity, Usage};
+use answer::{Event, Piece, WholeText};
 
 #[cfg(test)]
 mod tests;

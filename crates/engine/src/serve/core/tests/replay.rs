@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::scheduler::ConstantStep;
-use crate::scheduler::tokens::PromptHasher;
+use crate::scheduler::blocks::PromptHasher;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Finish, Said, Usage};
+use super::super::{Finish, GeneratedToken, Usage};
 use super::{USAGE, chat, completion, events, ids, keys, streamed, values, whole};
 use crate::serve::vocabulary::END_OF_SEQUENCE;
 
@@ -243,7 +243,7 @@ fn ends_that_have_no_text_say_none() {
     let (mut out, id) = (Vec::new(), END_OF_SEQUENCE);
     wording.opening(&mut out);
     let finish = Some(Finish::EndOfSequence);
-    wording.token(&Said { choice: 0, index: 0, id, finish }, &mut out);
+    wording.token(&GeneratedToken { choice: 0, index: 0, id, finish }, &mut out);
     wording.closing(&USAGE, &mut out);
     assert_eq!(values(&out)[1]["choices"][0]["delta"]["content"], "");
 }
@@ -290,7 +290,7 @@ fn an_echo_alone_has_the_prompt_and_no_more() {
     let mut out = Vec::new();
     wording.opening(&mut out);
     let finish = Some(Finish::Length);
-    wording.token(&Said { choice: 0, index: 0, id: ids()[0], finish }, &mut out);
+    wording.token(&GeneratedToken { choice: 0, index: 0, id: ids()[0], finish }, &mut out);
     wording.closing(&USAGE, &mut out);
     let streamed = told_offsets(&values(&out));
     let expected = vec!["bana".to_owned(), "mika".to_owned()];

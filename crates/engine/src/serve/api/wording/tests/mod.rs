@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::super::{Endpoint, Serving, parse};
-use super::{Answered, Finish, Identity, Said, Usage, Wording};
+use super::{AnswerWriter, Finish, FinishedChoice, GeneratedToken, Identity, Usage};
 use crate::serve::vocabulary::Vocabulary;
 
 mod completion;
@@ -14,20 +14,20 @@ mod others;
 const IDENTITY: Identity<'static> = Identity { id: 0xab, created_s: 17, model: "tiny" };
 const USAGE: Usage = Usage { prompt_tokens: 5, completion_tokens: 3, cached_tokens: 0 };
 
-fn wording(endpoint: Endpoint, body: &Value) -> Wording {
+fn wording(endpoint: Endpoint, body: &Value) -> AnswerWriter {
     let vocabulary = Vocabulary::standard();
     let serving = Serving { model: "tiny", max_model_len: 100, vocabulary };
     let ask = parse(endpoint, body.to_string().as_bytes(), &serving).unwrap();
-    Wording::new(Rc::new(ask), &IDENTITY, vocabulary)
+    AnswerWriter::new(Rc::new(ask), &IDENTITY, vocabulary)
 }
 
-fn chat(more: &Value) -> Wording {
+fn chat(more: &Value) -> AnswerWriter {
     let mut body = json!({"messages": [{"role": "user", "content": "a b"}], "stream": true});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     wording(Endpoint::Chat, &body)
 }
 
-fn completion(more: &Value) -> Wording {
+fn completion(more: &Value) -> AnswerWriter {
     let mut body = json!({"prompt": "bana mika", "stream": true});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     wording(Endpoint::Completions, &body)
@@ -38,13 +38,13 @@ fn ids() -> Vec<u32> {
 }
 
 /// The bytes of an answer of three tokens in every choice.
-fn streamed(mut wording: Wording, finish: Finish) -> Vec<u8> {
+fn streamed(mut wording: AnswerWriter, finish: Finish) -> Vec<u8> {
     let mut out = Vec::new();
     wording.opening(&mut out);
     for (index, id) in (0..).zip(ids()) {
         for choice in 0..wording.ask.choices() {
             let finish = (index == 2).then_some(finish);
-            wording.token(&Said { choice, index, id, finish }, &mut out);
+            wording.token(&GeneratedToken { choice, index, id, finish }, &mut out);
         }
     }
     wording.closing(&USAGE, &mut out);
@@ -82,8 +82,8 @@ fn values(bytes: &[u8]) -> Vec<Value> {
     texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
-fn whole(wording: &Wording, finish: Finish) -> Value {
-    let one = Answered { ids: ids(), finish };
+fn whole(wording: &AnswerWriter, finish: Finish) -> Value {
+    let one = FinishedChoice { ids: ids(), finish };
     let answered = vec![one; usize::from(wording.ask.choices())];
     let reply = wording.whole(&answered, &USAGE);
     let text = str::from_utf8(&reply).unwrap();
