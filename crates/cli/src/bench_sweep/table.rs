@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inferometer_model::spreadsheet::guarded;
-use inferometer_report::escape::terminal_line;
+use inferometer_report::document::{Cell, Columns, Table, plain, terminal};
+use inferometer_report::terminal::Style;
 use serde_json::Value;
 
 use super::experiment::RunData;
 
-/// What the page shows of each combination, by the key of the result.
+/// Columns of the page: keys of the result and titles.
 const SHOWN: [(&str, &str); 5] = [
     ("mean_ttft_ms", "TTFT mean ms"),
     ("p99_ttft_ms", "TTFT p99 ms"),
@@ -58,21 +59,17 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The mean over the runs of each combination, and how far they lie apart.
+/// The mean and the standard deviation over the runs of each combination.
 pub(super) fn page(results: &[(String, Vec<RunData>)]) -> String {
-    let mut text = format!("{:<40} {:>4}", "combination", "runs");
-    for (_, title) in SHOWN {
-        let _ = write!(text, " {title:>21}");
+    type Row = (String, Vec<RunData>);
+    let mut columns = Columns::new("combination", |(name, _): &&Row| Cell::text(name))
+        .right("runs", |(_, runs)| Cell::text(runs.len().to_string()));
+    for (key, title) in SHOWN {
+        columns = columns.right(title, move |(_, runs)| Cell::text(spread(runs, key)));
     }
-    text.push('\n');
-    for (name, runs) in results {
-        let _ = write!(text, "{:<40} {:>4}", terminal_line(name, 40), runs.len());
-        for (key, _) in SHOWN {
-            let _ = write!(text, " {:>21}", spread(runs, key));
-        }
-        text.push('\n');
-    }
-    text + "± is the standard deviation over runs\n"
+    let table = columns.table("", "", results);
+    let notes = vec![plain("± is the standard deviation over runs")];
+    terminal::table(&Table { notes, ..table }, Style::Plain)
 }
 
 fn spread(runs: &[RunData], key: &str) -> String {
@@ -85,7 +82,7 @@ fn spread(runs: &[RunData], key: &str) -> String {
     }
 }
 
-/// Results by the combination that they were made with, in the order of their making.
+/// Results by combination, in the order of measurement.
 pub(super) fn grouped(results: Vec<(String, RunData)>) -> Vec<(String, Vec<RunData>)> {
     let mut order: Vec<String> = Vec::new();
     let mut runs: BTreeMap<String, Vec<RunData>> = BTreeMap::new();
@@ -126,7 +123,7 @@ mod tests {
         ];
         let page = page(&grouped(results));
         let rows: Vec<&str> = page.lines().collect();
-        assert!(rows[1].starts_with("b ") && rows[1].contains("11.00 ± 1.41"), "{page}");
-        assert!(rows[2].starts_with("a ") && rows[2].contains('–'), "{page}");
+        assert!(rows[1].starts_with("  b ") && rows[1].contains("11.00 ± 1.41"), "{page}");
+        assert!(rows[2].starts_with("  a ") && rows[2].contains('–'), "{page}");
     }
 }

@@ -1,159 +1,134 @@
-//! What a fit found, as a page and as a JSON document.
-
-use std::fmt::Write as _;
+//! The result of a fit as a page and as a JSON document.
 
 use inferometer_engine::profile::Profile;
-use inferometer_report::escape;
-use inferometer_report::fmt::number;
-use serde_json::{Value, json};
-
+use inferometer_report::document::{
+    Block, Cell, Columns, Document, Lead, Section, Table, Text, plain, terminal,
+};
+use inferometer_report::escape::terminal_line;
+use inferometer_report::fmt::{NOTHING, number};
+use inferometer_report::terminal::Style;
 use inferometer_runner::fit::{Figures, Fit, Fitting, Knee, Part, Row, TOLERANCES, knees};
+use serde_json::{Value, json};
 
 const TITLES: [&str; 3] = ["tok/s", "TTFT ms", "TPOT ms"];
 
 pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
-    let name = escape::terminal(&profile.name);
-    let mut text = format!("{name}: {}\n\n", escape::terminal(&fitting.source));
-    for free in &fitting.free {
-        let _ =
-            writeln!(text, "  {:<20} {}", free.name(), significant(free.read(&fit.coefficients)));
-    }
-    text += "\nMeasured, as the fitted profile plays it, and the error; left out: the error of a fit \
-             that has not seen the row.\n";
-    let _ = writeln!(text, "{}", heads());
-    for (row, found) in fitting.rows.iter().zip(&fit.rows) {
-        let left_out = found.left_out.as_ref().map(|figures| row.errors(figures));
-        text += &line(row, &found.played, left_out.as_ref());
-    }
-    text += &remarks(fitting);
+    let coefficients = fitting.free.iter().map(|free| {
+        let value = format!("{:.4e}", free.read(&fit.coefficients));
+        (free.name().to_string(), plain(value))
+    });
     let played: Vec<Figures> = fit.rows.iter().map(|row| row.played).collect();
-    text += &totals("fitted", fitting, &played, |_| true);
+    let mut totals = vec![total("fitted", fitting, &played, |_| true)];
     let left_out: Option<Vec<Figures>> = fit.rows.iter().map(|row| row.left_out).collect();
-    if let Some(left_out) = left_out {
-        text += &totals("each row left out", fitting, &left_out, |_| true);
-    }
+    totals.extend(left_out.map(|it| total("each row left out", fitting, &it, |_| true)));
     if let Some(part) = &fit.part {
         let seen = (0..fitting.rows.len()).filter(|row| Part::has_seen(*row)).count();
-        let what = format!("a fit on {seen} of the rows alone, those");
-        text += &totals(&what, fitting, &part.played, Part::has_seen);
-        text += &totals("  and the rows that it has not seen", fitting, &part.played, |row| {
-            !Part::has_seen(row)
-        });
+        let own = format!("a fit on {seen} rows, those");
+        totals.push(total(&own, fitting, &part.played, Part::has_seen));
+        let unseen = |row| !Part::has_seen(row);
+        totals.push(total("and the rows that it has not seen", fitting, &part.played, unseen));
     }
-    text + &knee_lines(fitting, &played)
+    let knees = knees(&fitting.rows, &played).into_iter().map(|Knee { measured, played }| {
+        let agree = if measured == played { "the same row" } else { "another row" };
+        let [measured, played] = [measured, played].map(|row| &fitting.rows[row].name);
+        Block::Paragraph(plain(format!(
+            "knee of the throughput: measured at {measured}, played at {played}: {agree}"
+        )))
+    });
+    let caption = "Measured values, those of the fitted profile, and the error; left out: the error of a \
+                   fit without the row.";
+    let blocks = [
+        vec![Block::Facts(coefficients.collect())],
+        vec![Block::Paragraph(plain(caption)), Block::Table(table(fitting, fit))],
+        vec![Block::Facts(totals)],
+        knees.collect(),
+    ];
+    let section = |blocks: Vec<Block>| Section {
+        id: String::new(),
+        title: String::new(),
+        blocks,
+        sections: Vec::new(),
+    };
+    let document = Document {
+        header: Vec::new(),
+        title: format!("{}: {}", profile.name, fitting.source),
+        lead: Lead::default(),
+        sections: blocks.map(section).into(),
+        footer: Vec::new(),
+    };
+    terminal::render(&document, Style::Plain)
 }
 
-/// What the marks in the table mean, where there are any.
-fn remarks(fitting: &Fitting) -> String {
-    let mut text = "\n".to_owned();
-    if fitting.rows.iter().any(Row::is_throughput_given) {
-        text += "  given: arrivals are stretched to the row's duration, so its throughput is no \
-                 finding\n";
+/// Each row: measured and played values with their errors.
+fn table(fitting: &Fitting, fit: &Fit) -> Table {
+    type Pair<'a> = (&'a Row, Figures, Option<Figures>);
+    let mut columns = Columns::new("", |(row, ..): &Pair<'_>| {
+        let mark = if row.load.is_saturated() { " *" } else { "" };
+        Cell::text(terminal_line(&row.name, 26) + mark)
+    });
+    for (index, title) in TITLES.into_iter().enumerate() {
+        columns = columns
+            .right(title, move |(row, ..)| Cell::text(number(row.figures.values()[index])))
+            .right("played", move |(_, played, _)| Cell::text(number(played.values()[index])))
+            .right("error", move |(row, played, _)| {
+                let is_given = index == 0 && row.is_throughput_given();
+                let error = percent(row.errors(played)[index], true);
+                Cell::text(if is_given { "given".to_owned() } else { error })
+            })
+            .right("left out", move |(row, _, left_out)| {
+                let error = left_out.and_then(|left_out| row.errors(&left_out)[index]);
+                Cell::text(percent(error, true))
+            });
     }
-    if fitting.rows.iter().any(|row| row.load.is_saturated()) {
-        text += "  *: more came than was served; its TTFT tells how long the run was, and is in no \
-                 total\n";
+    let rows = fitting.rows.iter().zip(&fit.rows);
+    let table = columns.table("", "", rows.map(|(row, found)| (row, found.played, found.left_out)));
+    let given =
+        "given: arrivals are stretched to the row's duration, so its throughput is not a result";
+    let saturated = "*: saturated; its TTFT depends on the length of the run and is in no total";
+    let is_saturated = |row: &Row| row.load.is_saturated();
+    let notes = [
+        fitting.rows.iter().any(Row::is_throughput_given).then(|| plain(given)),
+        fitting.rows.iter().any(is_saturated).then(|| plain(saturated)),
+    ];
+    Table { notes: notes.into_iter().flatten().collect(), ..table }
+}
+
+fn percent(error: Option<f64>, is_signed: bool) -> String {
+    match error {
+        None => NOTHING.to_owned(),
+        Some(error) if is_signed => format!("{:+.0}%", 100.0 * error),
+        Some(error) => format!("{:.0}%", 100.0 * error),
     }
-    text
 }
 
-fn heads() -> String {
-    let columns = TITLES
-        .map(|title| format!("  {:>9} {:>9} {:>6} {:>8}", title, "played", "error", "left out"));
-    format!("  {:<28}{}", "", columns.concat())
-}
-
-fn line(row: &Row, played: &Figures, left_out: Option<&[Option<f64>; 3]>) -> String {
-    let mark = if row.load.is_saturated() { " *" } else { "" };
-    let mut text = format!("  {:<28}", escape::terminal(&short(&row.name)) + mark);
-    let errors = row.errors(played);
-    let unseen = left_out.copied().unwrap_or_default();
-    let figures = row.figures.values().into_iter().zip(played.values());
-    let given = [row.is_throughput_given(), false, false];
-    let errors = errors.into_iter().zip(unseen).zip(given);
-    for ((theirs, ours), ((error, unseen), given)) in figures.zip(errors) {
-        let _ = write!(
-            text,
-            "  {:>9} {:>9} {:>6} {:>8}",
-            number(theirs),
-            number(ours),
-            if given { "given".to_owned() } else { signed(error) },
-            signed(unseen)
-        );
-    }
-    text + "\n"
-}
-
-fn short(name: &str) -> String {
-    name.chars().take(26).collect()
-}
-
-fn signed(error: Option<f64>) -> String {
-    error.map_or_else(|| "–".to_owned(), |error| format!("{:+.0}%", 100.0 * error))
-}
-
-/// Enough digits to write the number down again.
-fn significant(number: f64) -> String {
-    format!("{number:.4e}")
-}
-
-/// Mean and worst error of each figure, and how many came close enough.
-fn totals(
-    what: &str,
+/// Mean and worst error of each figure, and how many rows are within the tolerance.
+fn total(
+    label: &str,
     fitting: &Fitting,
     played: &[Figures],
     counts: impl Fn(usize) -> bool,
-) -> String {
-    let mut text = format!("  {what:<44}");
-    for (index, title) in TITLES.iter().enumerate() {
-        let errors: Vec<f64> = errors_of(fitting, played, index, &counts).collect();
-        let n = errors.len() as f64;
-        let mean = (0.0 < n).then(|| errors.iter().map(|error| error.abs()).sum::<f64>() / n);
-        let worst = errors.iter().map(|error| error.abs()).reduce(f64::max);
-        let close = errors.iter().filter(|error| error.abs() <= TOLERANCES[index]).count();
-        let _ = write!(
-            text,
-            "  {title}: mean {}, worst {}, {close} of {} within {:.0}%;",
-            plain(mean),
-            plain(worst),
-            errors.len(),
+) -> (String, Text) {
+    let part = |(index, title): (usize, &str)| {
+        let rows = fitting.rows.iter().zip(played).enumerate();
+        // The TTFT of a row whose queue grows is not compared.
+        let is_ttft = Figures::NAMES[index] == "ttft_mean_ms";
+        let rows = rows
+            .filter(|(number, (row, _))| counts(*number) && !(is_ttft && row.load.is_saturated()));
+        let errors = rows.filter_map(|(_, (row, played))| row.errors(played)[index]);
+        let errors: Vec<f64> = errors.map(f64::abs).collect();
+        let n = errors.len();
+        let mean = (0 < n).then(|| errors.iter().sum::<f64>() / n as f64);
+        let worst = errors.iter().copied().reduce(f64::max);
+        let close = errors.iter().filter(|error| **error <= TOLERANCES[index]).count();
+        format!(
+            "{title}: mean {}, worst {}, {close} of {n} within {:.0}%",
+            percent(mean, false),
+            percent(worst, false),
             100.0 * TOLERANCES[index],
-        );
-    }
-    text.trim_end_matches(';').to_owned() + "\n"
-}
-
-fn plain(error: Option<f64>) -> String {
-    error.map_or_else(|| "–".to_owned(), |error| format!("{:.0}%", 100.0 * error))
-}
-
-/// Errors of one figure; TTFT only where the queue did not grow.
-fn errors_of(
-    fitting: &Fitting,
-    played: &[Figures],
-    index: usize,
-    counts: &impl Fn(usize) -> bool,
-) -> impl Iterator<Item = f64> {
-    let rows = fitting.rows.iter().zip(played).enumerate();
-    rows.filter(move |(number, (row, _))| {
-        counts(*number) && !(Figures::NAMES[index] == "ttft_mean_ms" && row.load.is_saturated())
-    })
-    .filter_map(move |(_, (row, played))| row.errors(played)[index])
-}
-
-fn knee_lines(fitting: &Fitting, played: &[Figures]) -> String {
-    let mut text = String::new();
-    for Knee { measured, played } in knees(&fitting.rows, played) {
-        let agree = if measured == played { "the same row" } else { "another row" };
-        let name = |row: usize| escape::terminal(&fitting.rows[row].name);
-        let _ = writeln!(
-            text,
-            "  knee of the throughput: measured at {}, played at {}: {agree}",
-            name(measured),
-            name(played)
-        );
-    }
-    text
+        )
+    };
+    let parts: Vec<String> = TITLES.into_iter().enumerate().map(part).collect();
+    (label.to_owned(), plain(parts.join("; ")))
 }
 
 pub(crate) fn json(fitting: &Fitting, fit: &Fit, profile: &Profile) -> Value {

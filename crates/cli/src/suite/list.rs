@@ -1,8 +1,8 @@
-//! `suite --list`: the suites that come with the program.
+//! `suite --list`: the built-in suites.
 
-use std::fmt::Write;
-
-use inferometer_report::fmt::count;
+use inferometer_report::document::{Cell, Columns, terminal};
+use inferometer_report::fmt::{NOTHING, count};
+use inferometer_report::terminal::Style;
 use serde_json::{Value, json};
 
 use super::builtin;
@@ -14,7 +14,7 @@ use crate::experiment::Layer;
 use crate::failure::Failure;
 use crate::sweep::{at_level, expected};
 
-/// Digits of a hash that tell suites apart at a glance.
+/// Digits of a hash that identify a suite.
 pub(super) const HASH_PREFIX: usize = 12;
 
 struct Listed {
@@ -56,23 +56,14 @@ impl Listed {
 }
 
 fn page(suites: &[Listed]) -> String {
-    let mut text = format!(
-        "{:<14}{:>9}{:>6}{:>10}  {:<14}\n",
-        "suite", "scenarios", "runs", "requests", "hash"
-    );
-    for Listed { file, hash, runs, requests } in suites {
-        let _ = writeln!(
-            text,
-            "{:<14}{:>9}{:>6}{:>10}  {:<14}{}",
-            file.name,
-            file.scenarios.len(),
-            runs,
-            requests.map_or_else(|| "–".to_owned(), count),
-            &hash[..HASH_PREFIX],
-            file.title,
-        );
-    }
-    text
+    let table = Columns::new("suite", |it: &&Listed| Cell::text(&it.file.name))
+        .right("scenarios", |it| Cell::text(it.file.scenarios.len().to_string()))
+        .right("runs", |it| Cell::text(it.runs.to_string()))
+        .right("requests", |it| Cell::text(it.requests.map_or_else(|| NOTHING.to_owned(), count)))
+        .left("hash", |it| Cell::text(&it.hash[..HASH_PREFIX]))
+        .left("", |it| Cell::text(&it.file.title))
+        .table("", "", suites);
+    terminal::table(&table, Style::Plain)
 }
 
 fn document(suites: &[Listed]) -> String {

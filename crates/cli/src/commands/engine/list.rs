@@ -1,59 +1,47 @@
-//! `inferometer engine --list`: what there is to choose from.
-
-use std::fmt::Write as _;
+//! `inferometer engine --list`: the profiles, GPUs and models to choose from.
 
 use inferometer_engine::profile::{Gpu, Model, ProfileRow, list};
+use inferometer_report::document::terminal::table;
+use inferometer_report::document::{Cell, Columns, Table, plain};
+use inferometer_report::terminal::Style;
 
 pub(super) fn tables() -> String {
     let known = list();
-    let profiles = known.profiles.iter().map(profile).collect();
-    let hardware = known.hardware.iter().map(gpu).collect();
-    let models = known.models.iter().map(model).collect();
-    [
-        table("--profile", &["hardware", "model", "tp", "pp", "coefficients"], profiles)
-            + "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
-               h100-llama-3.1-70b-tp4-fp8\n",
-        table("--hardware", &["GPU", "memory", "bandwidth", "FP16", "FP8", "link"], hardware),
-        table("--model", &["id", "parameters", "active", "layers", "context"], models),
-    ]
-    .join("\n")
-}
-
-fn profile(row: &ProfileRow) -> Vec<String> {
-    vec![
-        row.name.to_owned(),
-        row.hardware.to_owned(),
-        row.model.to_owned(),
-        row.tp.to_string(),
-        row.pp.to_string(),
-        row.fitted.map_or_else(|| "generic".to_owned(), |source| format!("fitted to {source}")),
-    ]
-}
-
-fn gpu(gpu: &Gpu) -> Vec<String> {
+    let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
     let teraflops =
         |flops: Option<f64>| flops.map_or_else(|| "-".to_owned(), |flops| tera(flops, "FLOP/s"));
-    vec![
-        gpu.name.clone(),
-        gpu.title.clone(),
-        format!("{:.0} GiB", gpu.memory_gib),
-        tera(gpu.bandwidth, "B/s"),
-        teraflops(Some(gpu.flops.fp16)),
-        teraflops(gpu.flops.fp8),
-        gpu.link.kind.clone(),
-    ]
-}
-
-fn model(model: &Model) -> Vec<String> {
-    let billions = |parameters: f64| format!("{:.1} B", parameters / 1e9);
-    vec![
-        model.name.clone(),
-        model.id.clone(),
-        billions(model.parameters),
-        model.active_parameters.map_or_else(|| "all".to_owned(), billions),
-        model.layers.to_string(),
-        model.max_position_embeddings.to_string(),
-    ]
+    let profiles = Columns::new("--profile", |row: &&ProfileRow| Cell::text(row.name))
+        .left("hardware", |row| Cell::text(row.hardware))
+        .left("model", |row| Cell::text(row.model))
+        .left("tp", |row| Cell::text(row.tp.to_string()))
+        .left("pp", |row| Cell::text(row.pp.to_string()))
+        .left("coefficients", |row| {
+            let fitted = row.fitted.map(|source| format!("fitted to {source}"));
+            Cell::text(fitted.unwrap_or_else(|| "generic".to_owned()))
+        })
+        .table("", "", &known.profiles);
+    let note = "a GPU and a model joined are a profile too, as in mi300x-qwen3-32b-tp2 or \
+                h100-llama-3.1-70b-tp4-fp8";
+    let hardware = Columns::new("--hardware", |gpu: &&Gpu| Cell::text(&gpu.name))
+        .left("GPU", |gpu| Cell::text(&gpu.title))
+        .left("memory", |gpu| Cell::text(format!("{:.0} GiB", gpu.memory_gib)))
+        .left("bandwidth", |gpu| Cell::text(tera(gpu.bandwidth, "B/s")))
+        .left("FP16", |gpu| Cell::text(teraflops(Some(gpu.flops.fp16))))
+        .left("FP8", |gpu| Cell::text(teraflops(gpu.flops.fp8)))
+        .left("link", |gpu| Cell::text(&gpu.link.kind))
+        .table("", "", known.hardware);
+    let models = Columns::new("--model", |model: &&Model| Cell::text(&model.name))
+        .left("id", |model| Cell::text(&model.id))
+        .left("parameters", |model| Cell::text(billions(model.parameters)))
+        .left("active", |model| {
+            let active = model.active_parameters;
+            Cell::text(active.map_or_else(|| "all".to_owned(), billions))
+        })
+        .left("layers", |model| Cell::text(model.layers.to_string()))
+        .left("context", |model| Cell::text(model.max_position_embeddings.to_string()))
+        .table("", "", known.models);
+    let tables = [Table { notes: vec![plain(note)], ..profiles }, hardware, models];
+    tables.map(|shown| table(&shown, Style::Plain)).join("\n")
 }
 
 fn tera(value: f64, unit: &str) -> String {
@@ -61,35 +49,9 @@ fn tera(value: f64, unit: &str) -> String {
     if value < 10.0 { format!("{value:.2} T{unit}") } else { format!("{value:.0} T{unit}") }
 }
 
-/// Columns as wide as their widest cell; the first is what the flag takes.
-fn table(flag: &str, columns: &[&str], rows: Vec<Vec<String>>) -> String {
-    let head = std::iter::once(flag).chain(columns.iter().copied()).map(str::to_owned).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..=columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            // Writing to a string cannot fail.
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows =
-            vec![vec!["a".to_owned(), "1".to_owned()], vec!["long".to_owned(), "2".to_owned()]];
-        assert_eq!(table("--x", &["n"], rows), "--x   n\na     1\nlong  2\n");
-    }
 
     #[test]
     fn everything_that_can_be_chosen_is_listed() {
