@@ -5,6 +5,7 @@ mod bench;
 mod bench_sweep;
 mod commands;
 mod draft;
+mod dry_run;
 mod experiment;
 mod fit;
 mod imports;

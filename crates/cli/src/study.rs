@@ -26,17 +26,16 @@ use crate::arguments::{ExperimentArguments, NarratorArguments, PageFormat, Resul
 use crate::commands::run::exit_of;
 use crate::commands::{store, style};
 use crate::draft::{RESTART_TIMEOUT, Repeat};
+use crate::dry_run;
 use crate::experiment;
 use crate::failure::{Exit, Failure};
-use crate::matrix;
 use crate::narrator::{self, Writer};
 use crate::output;
 use crate::report_files::{self, OfSet};
 use crate::requirements::{Judged, Requirements};
 use crate::secrets::Secrets;
 use crate::signals::begin_session;
-use crate::suite::{self, Price};
-use crate::sweep;
+use crate::suite::Price;
 
 /// A study that is ready to be measured.
 #[derive(Debug)]
@@ -116,7 +115,7 @@ impl<'a> Begin<'a> {
         Requirements::of_set(&results.require, &plan.campaign)?;
         play::check(&plan.campaign, &backend)?;
         if results.dry_run {
-            output::result(&self.outline(&plan)?)?;
+            output::result(&dry_run::outline(&plan, self.price, results)?)?;
             return Ok(ExitCode::SUCCESS);
         }
         let is_matrix = matches!(plan.campaign.question, Question::Matrix(_));
@@ -135,25 +134,13 @@ impl<'a> Begin<'a> {
         })?;
         let session = begin_session(ceiling, results.quiet)?;
         if is_matrix {
-            matrix::announce(&plan, &session, is_virtual)?;
+            dry_run::announce(&plan, &session, is_virtual)?;
         }
         session.interruption.check()?;
         let set = play::create(&store, plan.campaign, &backend)?;
         let (options, is_resumed) = (ResumeOptions::default(), false);
         let player = Player { store: &store, set: &set, session: &session, options, is_resumed };
         conclude(&player, &player.play(backend)?, results, &writer)
-    }
-
-    fn outline(self, plan: &StudyPlan) -> Result<String, Failure> {
-        match plan.campaign.question {
-            Question::Suite(_) => {
-                suite::outline(&plan.campaign, &plan.notes, self.price, self.results)
-            }
-            Question::Matrix(_) => matrix::outline(plan, self.results),
-            Question::Sweep(_) | Question::Repeat => {
-                sweep::outline(&plan.campaign, &plan.notes, self.results.page.format())
-            }
-        }
     }
 }
 

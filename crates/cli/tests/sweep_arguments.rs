@@ -185,12 +185,12 @@ fn a_dry_run_says_what_is_asked_and_how_a_search_goes() {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let page = text(&ran.stdout);
     let wanted = [
-        "goals      ttft.p99<500ms",
+        "goals     ttft.p99<500ms",
         "from 1, to 1000 at most",
         "at most 10 at a level",
         "5 requests before each run",
         "3s between",
-        "seed       7",
+        "seed      7",
     ];
     for part in wanted {
         assert!(page.contains(part), "{part}: {page}");

@@ -29,7 +29,7 @@ pub struct CalibrationFiles {
 /// The page for a terminal.
 pub fn terminal(calibration: &Calibration, files: &CalibrationFiles, style: Style) -> String {
     let mut document = document(calibration);
-    document.sections.push(section("Files", vec![Block::Paragraph(plain(files.folder.clone()))]));
+    document.sections.push(Section::new("Files", vec![Block::paragraph(files.folder.clone())]));
     terminal::render(&document, style)
 }
 
@@ -55,10 +55,6 @@ pub fn json(calibration: &Calibration, files: &CalibrationFiles) -> String {
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
-fn section(title: impl Into<String>, blocks: Vec<Block>) -> Section {
-    Section { id: String::new(), title: title.into(), blocks, sections: Vec::new() }
-}
-
 fn document(calibration: &Calibration) -> Document {
     let quick = if calibration.method.quick { ", quick" } else { "" };
     let capacity = calibration.capacity;
@@ -75,7 +71,7 @@ fn document(calibration: &Calibration) -> Document {
     };
     let tokens = calibration.method.ladder_tokens;
     let ladder = &calibration.ladder;
-    let table = |title: String, table: Table| section(title, vec![Block::Table(table)]);
+    let table = |title: String, table: Table| Section::new(title, vec![Block::Table(table)]);
     let answers = |kind: &str| format!("{kind} answers of {tokens} tokens at full speed");
     let fidelity_title = format!(
         "Measurement error in ms: TTFT {} ms, then a token every gap",
@@ -89,26 +85,19 @@ fn document(calibration: &Calibration) -> Document {
             "Pacing of an open loop with Poisson arrivals: sent − intended".to_owned(),
             pacing(&calibration.pacing),
         ),
-        section("Memory", vec![Block::Paragraph(plain(memory(calibration)))]),
+        Section::new("Memory", vec![Block::paragraph(memory(calibration))]),
     ];
     if !calibration.notes.is_empty() {
         let notes = calibration.notes.iter().map(|note| plain(note.clone())).collect();
-        sections.push(section("Notes", vec![Block::List(notes)]));
+        sections.push(Section::new("Notes", vec![Block::List(notes)]));
     }
-    Document {
-        header: Vec::new(),
-        title: format!(
-            "Inferometer {}  ·  calibration of {}{quick}",
-            calibration.tool_version, calibration.when
-        ),
-        lead: Lead {
-            subject: vec![("Machine".to_owned(), plain(machine(calibration)))],
-            verdict: Some(badge),
-            headline: Vec::new(),
-        },
-        sections,
-        footer: Vec::new(),
-    }
+    let title = format!(
+        "Inferometer {} · calibration of {}{quick}",
+        calibration.tool_version, calibration.when
+    );
+    let subject = vec![("Machine".to_owned(), plain(machine(calibration)))];
+    let lead = Lead { subject, verdict: Some(badge), ..Lead::default() };
+    Document { lead, ..Document::new(title, sections) }
 }
 
 fn machine(calibration: &Calibration) -> String {

@@ -44,30 +44,18 @@ fn document(comparison: &Comparison, names: &Names) -> Document {
         let key = if names.are_letters { format!("{}: ", side.name) } else { String::new() };
         (names.side(&side.name).to_owned(), plain(format!("{key}{}", text::side(side))))
     };
-    let mut sections = vec![untitled(outcomes(comparison))];
+    let mut sections = vec![Section::new("", outcomes(comparison))];
     sections.extend(tables(comparison, names));
-    sections.push(untitled(unmatched(comparison).into_iter().collect()));
-    sections.push(untitled(comparison.objections.iter().map(objection_block).collect()));
+    sections.push(Section::new("", unmatched(comparison).into_iter().collect()));
+    sections.push(Section::new("", comparison.objections.iter().map(objection_block).collect()));
     if comparison.has_runs() {
         let lines = [text::margins(comparison.margins)].into_iter().chain(text::advice(comparison));
-        sections.push(untitled(lines.map(|line| Block::Paragraph(plain(line))).collect()));
+        sections.push(Section::new("", lines.map(|line| Block::paragraph(line)).collect()));
     }
     sections.retain(|section| !section.blocks.is_empty());
-    Document {
-        header: Vec::new(),
-        title: format!("Comparison by {}", text::title(&comparison.primary)),
-        lead: Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() },
-        sections,
-        footer: Vec::new(),
-    }
-}
-
-fn untitled(blocks: Vec<Block>) -> Section {
-    titled(String::new(), blocks)
-}
-
-fn titled(title: String, blocks: Vec<Block>) -> Section {
-    Section { id: String::new(), title, blocks, sections: Vec::new() }
+    let lead = Lead { subject: comparison.sides.iter().map(side).collect(), ..Lead::default() };
+    let title = format!("Comparison by {}", text::title(&comparison.primary));
+    Document { lead, ..Document::new(title, sections) }
 }
 
 fn badge(mood: Mood, word: &str, text: String, points: Vec<String>) -> Block {
@@ -112,7 +100,7 @@ fn outcomes(comparison: &Comparison) -> Vec<Block> {
         badge(mood, outcome.judgement.key(), text::outcome(comparison, outcome), points)
     };
     blocks.extend(comparison.outcomes.iter().map(outcome));
-    blocks.extend(nothing_decided(comparison).map(|words| Block::Paragraph(plain(words))));
+    blocks.extend(nothing_decided(comparison).map(|words| Block::paragraph(words)));
     blocks
 }
 
@@ -122,8 +110,7 @@ fn unmatched(comparison: &Comparison) -> Option<Block> {
         sides => format!("{} (only {})", found.told(), sides.join(" and ")),
     });
     let words: Vec<String> = words.collect();
-    (!words.is_empty())
-        .then(|| Block::Paragraph(plain(format!("Not in all sides: {}", words.join(", ")))))
+    (!words.is_empty()).then(|| Block::paragraph(format!("Not in all sides: {}", words.join(", "))))
 }
 
 fn objection_block(found: &inferometer_analysis::comparison::Objection) -> Block {
@@ -207,7 +194,7 @@ fn quantities(
     let first = Columns::new("", |(title, _): &(String, _)| Cell::text(title.clone()));
     let rows = side.quantities.iter().map(|found| (text::with_unit(found), found));
     let table = comparing(first, base, name).table("", "", rows);
-    titled(title.join(": "), with_notes(table, text::other_confidence(comparison)))
+    Section::new(title.join(": "), with_notes(table, text::other_confidence(comparison)))
 }
 
 /// The primary quantity at every level, a row for each.
@@ -234,7 +221,7 @@ fn deciding(comparison: &Comparison, names: &Names) -> Section {
         .into_iter()
         .chain(names.shared.as_ref().map(|shared| format!("every row: {shared}")))
         .chain([folded.to_owned()]);
-    titled(title, with_notes(table, notes))
+    Section::new(title, with_notes(table, notes))
 }
 
 /// Throughputs of prompts and of answers side by side, and the speed-up in per cent.
@@ -272,7 +259,7 @@ fn speed_ups(comparison: &Comparison, names: &Names) -> Option<Section> {
     }
     let table = columns.table("", "", rows);
     let title = format!("Speed-up over {} (tokens per second)", names.base());
-    (1 < table.columns.len()).then(|| titled(title, with_notes(table, [])))
+    (1 < table.columns.len()).then(|| Section::new(title, with_notes(table, [])))
 }
 
 fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
@@ -292,5 +279,5 @@ fn layouts(comparison: &Comparison, names: &Names) -> Option<Section> {
     let note = "Tokens/s × GPUs / tensor-parallel size: assumes that replicas scale linearly; they were \
                 not measured together.";
     let title = format!("A node of {gpus} GPUs (output tokens per second)");
-    Some(titled(title, with_notes(table, [note.to_owned()])))
+    Some(Section::new(title, with_notes(table, [note.to_owned()])))
 }

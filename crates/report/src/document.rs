@@ -14,7 +14,7 @@ pub mod terminal;
 pub use self::columns::Columns;
 use crate::chart::Chart;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// For programs: keys and values at the very top of the page, in this order.
     pub header: Vec<(String, String)>,
@@ -177,6 +177,26 @@ impl From<String> for Span {
 /// A text of one plain span.
 pub fn plain(text: impl Into<String>) -> Text {
     vec![Span::Plain(text.into())]
+}
+
+impl Document {
+    /// A page without a header, a lead and a footer.
+    pub fn new(title: impl Into<String>, sections: Vec<Section>) -> Self {
+        Self { title: title.into(), sections, ..Self::default() }
+    }
+}
+
+impl Section {
+    /// A section that nothing links to.
+    pub fn new(title: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Self { id: String::new(), title: title.into(), blocks, sections: Vec::new() }
+    }
+}
+
+impl Block {
+    pub fn paragraph(text: impl Into<String>) -> Self {
+        Self::Paragraph(plain(text))
+    }
 }
 
 impl Table {

@@ -17,7 +17,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
         Topic::Foreign(names) => {
             let title = format!("{asked}  ·  a name of other tools");
             let meanings = names.iter().map(|name| (name.tool, meaning(name)));
-            let mut sections = vec![section(title, vec![facts(meanings)])];
+            let mut sections = vec![Section::new(title, vec![facts(meanings)])];
             let mut shown: Vec<&Metric> = Vec::new();
             for metric in names.iter().filter_map(|name| name.metric) {
                 if !shown.contains(&metric) {
@@ -31,7 +31,7 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
             let tool = names.first().map_or("", |name| name.tool);
             let title = format!("{tool}  ·  names and meanings that differ");
             let meanings = names.iter().map(|name| (name.written, meaning(name)));
-            vec![section(title, vec![facts(meanings)])]
+            vec![Section::new(title, vec![facts(meanings)])]
         }
     };
     terminal::sections(&sections, style)
@@ -41,7 +41,10 @@ pub fn page(asked: &str, topic: &Topic, style: Style) -> String {
 pub fn list(style: Style) -> String {
     let metrics = |title: &str, shape: Shape| {
         let rows = METRICS.iter().filter(|metric| metric.shape() == shape);
-        section(title, vec![facts(rows.map(|metric| (metric.name, metric.definition.to_owned())))])
+        Section::new(
+            title,
+            vec![facts(rows.map(|metric| (metric.name, metric.definition.to_owned())))],
+        )
     };
     let terms = WORDS.iter().filter(|word| Metric::named(word.name).is_none());
     let terms = terms.map(|word| (word.name, first_sentence(word.meaning).to_owned()));
@@ -50,14 +53,10 @@ pub fn list(style: Style) -> String {
     let sections = [
         metrics("latencies (ms)", Shape::Distribution),
         metrics("one number of a run", Shape::Scalar),
-        section("terms", vec![facts(terms)]),
-        section("", vec![Block::Paragraph(plain(others))]),
+        Section::new("terms", vec![facts(terms)]),
+        Section::new("", vec![Block::paragraph(others)]),
     ];
     terminal::sections(&sections, style)
-}
-
-fn section(title: impl Into<String>, blocks: Vec<Block>) -> Section {
-    Section { id: String::new(), title: title.into(), blocks, sections: Vec::new() }
 }
 
 fn facts<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>) -> Block {
@@ -91,11 +90,11 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
         ("in JSON", Some(format!("metrics.{}", metric.key()))),
     ];
     let rows = rows.into_iter().filter_map(|(key, text)| Some((key, text?)));
-    let blocks = vec![Block::Paragraph(plain(metric.definition)), facts(rows)];
-    let mut sections = vec![section(format!("{}  ·  {quantity}", metric.title), blocks)];
+    let blocks = vec![Block::paragraph(metric.definition), facts(rows)];
+    let mut sections = vec![Section::new(format!("{}  ·  {quantity}", metric.title), blocks)];
     if !metric.elsewhere.is_empty() {
         let rows = metric.elsewhere.iter().map(|(tool, words)| (*tool, (*words).to_owned()));
-        sections.push(section("in other tools", vec![facts(rows)]));
+        sections.push(Section::new("in other tools", vec![facts(rows)]));
     }
     sections
 }
@@ -103,11 +102,11 @@ fn metric_sections(metric: &Metric, statistic: Option<Statistic>) -> Vec<Section
 fn word_section(word: &Word) -> Section {
     let aliases = word.aliases.join(", ");
     let separator = if aliases.is_empty() { "" } else { "  ·  " };
-    let mut blocks = vec![Block::Paragraph(plain(word.meaning))];
+    let mut blocks = vec![Block::paragraph(word.meaning)];
     if !word.see.is_empty() {
         blocks.push(facts([("see", word.see.join(", "))]));
     }
-    section(format!("{}{separator}{aliases}", word.name), blocks)
+    Section::new(format!("{}{separator}{aliases}", word.name), blocks)
 }
 
 const fn better(metric: &Metric) -> &'static str {

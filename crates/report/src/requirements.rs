@@ -51,7 +51,7 @@ pub fn section(outcomes: &[RequirementOutcome], style: Style) -> String {
         })
     };
     let blocks = outcomes.iter().map(block).collect();
-    terminal::sections(&[Section { id: String::new(), title, blocks, sections: Vec::new() }], style)
+    terminal::sections(&[Section::new(title, blocks)], style)
 }
 
 pub(crate) const fn word(verdict: RequirementVerdict) -> &'static str {

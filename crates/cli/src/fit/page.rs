@@ -2,7 +2,7 @@
 
 use inferometer_engine::profile::Profile;
 use inferometer_report::document::{
-    Block, Cell, Columns, Document, Lead, Section, Table, Text, plain, terminal,
+    Block, Cell, Columns, Document, Section, Table, Text, plain, terminal,
 };
 use inferometer_report::escape::terminal_line;
 use inferometer_report::fmt::{NOTHING, number};
@@ -43,19 +43,8 @@ pub(crate) fn page(fitting: &Fitting, fit: &Fit, profile: &Profile) -> String {
         vec![Block::Facts(totals)],
         knees.collect(),
     ];
-    let section = |blocks: Vec<Block>| Section {
-        id: String::new(),
-        title: String::new(),
-        blocks,
-        sections: Vec::new(),
-    };
-    let document = Document {
-        header: Vec::new(),
-        title: format!("{}: {}", profile.name, fitting.source),
-        lead: Lead::default(),
-        sections: blocks.map(section).into(),
-        footer: Vec::new(),
-    };
+    let sections = blocks.map(|blocks| Section::new("", blocks)).into();
+    let document = Document::new(format!("{}: {}", profile.name, fitting.source), sections);
     terminal::render(&document, Style::Plain)
 }
 

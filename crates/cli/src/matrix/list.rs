@@ -1,8 +1,8 @@
-//! `matrix --list`: the matrices that come with the program.
-
-use std::fmt::Write;
+//! `matrix --list`: the built-in matrices.
 
 use inferometer_model::campaign::{Matrix, Question};
+use inferometer_report::document::{Cell, Columns, terminal};
+use inferometer_report::terminal::Style;
 use serde_json::{Map, Value, json};
 
 use super::builtin;
@@ -41,24 +41,16 @@ impl Listed {
 }
 
 fn page(matrices: &[Listed]) -> String {
-    let mut text = format!(
-        "{:<16}{:>8}{:>8}{:>7}{:>18}\n",
-        "matrix", "presets", "models", "cells", "cannot be put up"
-    );
-    for listed in matrices {
-        let Some(matrix) = listed.matrix() else { continue };
-        let _ = writeln!(
-            text,
-            "{:<16}{:>8}{:>8}{:>7}{:>18}  {}",
-            matrix.name,
-            matrix.presets.len(),
-            matrix.models.len(),
-            matrix.cells.len(),
-            listed.plan.foreseen.len(),
-            matrix.title,
-        );
-    }
-    text
+    let rows =
+        matrices.iter().filter_map(|listed| Some((listed.matrix()?, listed.plan.foreseen.len())));
+    let table = Columns::new("matrix", |(matrix, _): &(&Matrix, usize)| Cell::text(&matrix.name))
+        .right("presets", |(matrix, _)| Cell::text(matrix.presets.len().to_string()))
+        .right("models", |(matrix, _)| Cell::text(matrix.models.len().to_string()))
+        .right("cells", |(matrix, _)| Cell::text(matrix.cells.len().to_string()))
+        .right("cannot be deployed", |(_, foreseen)| Cell::text(foreseen.to_string()))
+        .left("", |(matrix, _)| Cell::text(&matrix.title))
+        .table("", "", rows);
+    terminal::table(&table, Style::Plain)
 }
 
 fn document(matrices: &[Listed]) -> String {

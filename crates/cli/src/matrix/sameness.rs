@@ -96,7 +96,7 @@ pub(super) fn too_short(campaign: &CampaignSpec, matrix: &Matrix) -> Option<Stri
 }
 
 /// Tokens of the shortest request, as far as they are known without counting words.
-pub(super) fn needed(spec: &Spec) -> Option<u32> {
+pub(crate) fn needed(spec: &Spec) -> Option<u32> {
     match &spec.workload.source {
         Source::Synthetic(it) => Some(it.input.least().saturating_add(it.output.least())),
         // A prompt has a token at least.

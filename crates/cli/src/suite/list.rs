@@ -10,12 +10,13 @@ use super::file::{ScenarioFile, SuiteFile};
 use super::hash::{Files, hash};
 use super::resolved::{Resolved, Said};
 use crate::arguments::{ExperimentArguments, PageFormat};
+use crate::dry_run::expected;
 use crate::experiment::Layer;
 use crate::failure::Failure;
-use crate::sweep::{at_level, expected};
+use crate::sweep::at_level;
 
 /// Digits of a hash that identify a suite.
-pub(super) const HASH_PREFIX: usize = 12;
+pub(crate) const HASH_PREFIX: usize = 12;
 
 struct Listed {
     file: SuiteFile,

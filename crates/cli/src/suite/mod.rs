@@ -10,7 +10,6 @@ mod builtin;
 mod file;
 mod hash;
 mod list;
-mod outline;
 mod overrides;
 mod price;
 mod resolved;
@@ -20,6 +19,5 @@ mod tests;
 
 pub(crate) use ask::plan;
 pub(crate) use builtin::shown;
-pub(crate) use list::listed;
-pub(crate) use outline::outline;
-pub(crate) use price::Price;
+pub(crate) use list::{HASH_PREFIX, listed};
+pub(crate) use price::{Cost, Part, Price};

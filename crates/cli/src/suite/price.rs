@@ -16,25 +16,25 @@ const SECONDS: f64 = 3_600.0;
 
 /// What the parts come to that have a price.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cost(pub(super) Vec<Part>);
+pub(crate) struct Cost(pub(crate) Vec<Part>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part {
-    pub(super) of: Paid,
+pub(crate) struct Part {
+    pub(crate) of: Paid,
     /// `None` where it depends on something that is not known.
-    pub(super) amount: Option<f64>,
+    pub(crate) amount: Option<f64>,
 }
 
 /// What is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paid {
+pub(crate) enum Paid {
     Time,
     InputTokens,
     OutputTokens,
 }
 
 impl Paid {
-    pub(super) const fn key(self) -> &'static str {
+    pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Time => "time",
             Self::InputTokens => "input_tokens",
@@ -44,7 +44,7 @@ impl Paid {
 }
 
 impl Price {
-    pub(super) fn of(
+    pub(crate) fn of(
         &self,
         time: Option<Duration>,
         input_tokens: Option<u64>,
@@ -67,12 +67,12 @@ impl Price {
 
 impl Cost {
     /// `None` where a part is not known.
-    pub(super) fn whole(&self) -> Option<f64> {
+    pub(crate) fn whole(&self) -> Option<f64> {
         self.0.iter().map(|part| part.amount).sum()
     }
 
     /// Of the tokens alone, where they have a price and are known.
-    pub(super) fn tokens(&self) -> Option<f64> {
+    pub(crate) fn tokens(&self) -> Option<f64> {
         let mut parts = self.0.iter().filter(|part| part.of != Paid::Time).peekable();
         parts.peek()?;
         parts.map(|part| part.amount).sum()

@@ -3,10 +3,8 @@
 mod ask;
 mod find;
 mod levels;
-mod outline;
 mod targets;
 
 pub(crate) use ask::{at_level, plan};
 pub(crate) use find::Find;
 pub(crate) use levels::{Bound, ConcurrencyLevels, RateLevels};
-pub(crate) use outline::{between_runs, expected, in_words, outline};

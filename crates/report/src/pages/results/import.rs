@@ -9,7 +9,7 @@ use inferometer_model::import::ImportManifest;
 use super::lines::Definition;
 use super::{KINDS, definition_text, in_order, mark_notice, measured};
 use crate::document::{
-    Block, Cell, Columns, Document, Lead, Section, Span, Table, Text, plain, terminal,
+    Block, Cell, Columns, Document, Section, Span, Table, Text, plain, terminal,
 };
 use crate::escape::terminal_line;
 use crate::fmt::{NOTHING, count, counted, number};
@@ -80,33 +80,21 @@ fn document(page: &ImportPage<'_>) -> Document {
         counted(page.sheets.len() as u64, "result"),
         page.tool.program(),
     );
-    let mut sections = vec![section("", vec![paragraph(found)])];
+    let mut sections = vec![Section::new("", vec![Block::paragraph(found)])];
     sections.extend(results(page, &configurations));
-    sections.push(section("definitions", definitions(page)));
+    sections.push(Section::new("definitions", definitions(page)));
     let missing = missing(&page.sheets);
-    sections.push(section("not in the file", missing.map(paragraph).into_iter().collect()));
-    sections.push(section("in the file, but not imported", unmapped(&page.sheets)));
-    sections.push(section("cannot be read", self::broken(page)));
+    sections
+        .push(Section::new("not in the file", missing.map(Block::paragraph).into_iter().collect()));
+    sections.push(Section::new("in the file, but not imported", unmapped(&page.sheets)));
+    sections.push(Section::new("cannot be read", self::broken(page)));
     let named = format!("one result is named {}/N, with N from the column #", manifest.import);
     let folder = page.folder;
     let files = [folder.to_owned(), format!("{folder}/foreign is the original file"), named];
-    sections.push(section("files", files.into_iter().map(paragraph).collect()));
+    sections.push(Section::new("files", files.into_iter().map(Block::paragraph).collect()));
     sections.retain(|section| !section.blocks.is_empty());
-    Document {
-        header: Vec::new(),
-        title: format!("Inferometer {} · import {}", manifest.tool_version, manifest.import),
-        lead: Lead::default(),
-        sections,
-        footer: Vec::new(),
-    }
-}
-
-fn section(title: &str, blocks: Vec<Block>) -> Section {
-    Section { id: String::new(), title: title.to_owned(), blocks, sections: Vec::new() }
-}
-
-fn paragraph(text: impl Into<String>) -> Block {
-    Block::Paragraph(plain(text))
+    let title = format!("Inferometer {} · import {}", manifest.tool_version, manifest.import);
+    Document::new(title, sections)
 }
 
 /// The results of each configuration, in the order in which they appear.
@@ -136,9 +124,11 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
         room -= shown.len();
         let separator = if name.is_empty() { "" } else { ": " };
         let title = format!("{}{separator}results", terminal_line(name, NAME_CHARS_MAX));
-        let about = about(results).map(paragraph);
-        sections
-            .push(section(&title, [Block::Table(table(shown))].into_iter().chain(about).collect()));
+        let about = about(results).map(Block::paragraph);
+        sections.push(Section::new(
+            title,
+            [Block::Table(table(shown))].into_iter().chain(about).collect(),
+        ));
     }
     let left = (page.sheets.len() - (ROWS_MAX - room)) as u64;
     let has_intervals = |sheet: &&Sheet| {
@@ -149,9 +139,9 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
     let mut blocks = Vec::new();
     if 0 < left {
         let more = counted(left, "more result");
-        blocks.push(paragraph(format!("{more} not shown here; --json has all")));
+        blocks.push(Block::paragraph(format!("{more} not shown here; --json has all")));
     }
-    blocks.push(paragraph(if has_intervals { WITH_INTERVALS } else { NO_INTERVALS }));
+    blocks.push(Block::paragraph(if has_intervals { WITH_INTERVALS } else { NO_INTERVALS }));
     let mut kinds: Vec<(&Mark, usize)> = Vec::new();
     for mark in page.sheets.iter().flat_map(|sheet| &sheet.marks) {
         match kinds.iter_mut().find(|(known, _)| known.key() == mark.key()) {
@@ -163,7 +153,7 @@ fn results(page: &ImportPage<'_>, all: &[(&str, Vec<Numbered<'_>>)]) -> Vec<Sect
         let prefix = format!("{} ({times} of {}): ", mark.key(), page.sheets.len());
         mark_notice(mark, &prefix, Vec::new())
     }));
-    sections.push(section("", blocks));
+    sections.push(Section::new("", blocks));
     sections
 }
 
@@ -340,7 +330,7 @@ fn unmapped(sheets: &[&Sheet]) -> Vec<Block> {
             (false, _) => format!("{what} ({times} times, first in {line})"),
         }
     });
-    words.chain(more(found.len())).map(paragraph).collect()
+    words.chain(more(found.len())).map(Block::paragraph).collect()
 }
 
 /// Records that could not be read, with their lines.
@@ -356,7 +346,7 @@ fn broken(page: &ImportPage<'_>) -> Vec<Block> {
         let read = counted(page.sheets.len() as u64, "result");
         format!("→ {read} could be read; repair the file and import it again to get all")
     });
-    words.chain(more(page.broken.len())).chain(remedy).map(paragraph).collect()
+    words.chain(more(page.broken.len())).chain(remedy).map(Block::paragraph).collect()
 }
 
 fn more(found: usize) -> Option<String> {

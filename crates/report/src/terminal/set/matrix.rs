@@ -192,6 +192,5 @@ fn failed(view: View<'_>, style: Style) -> String {
             }
         };
     let blocks = kinds.into_iter().map(notice).collect();
-    let section = Section { id: String::new(), title: String::new(), blocks, sections: Vec::new() };
-    writer::sections(&[section], style)
+    writer::sections(&[Section::new("", blocks)], style)
 }
