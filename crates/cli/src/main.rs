@@ -68,7 +68,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Engine(arguments) => commands::engine::run(&arguments),
         Command::Runs(arguments) => commands::runs::run(&arguments),
-        Command::Recover(arguments) => commands::recover::run(&arguments),
+        Command::Recover(arguments) => commands::verify::recover(&arguments),
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Schema(arguments) => commands::schema::run(&arguments),

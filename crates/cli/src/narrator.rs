@@ -1,29 +1,24 @@
-//! A model that writes the prose of a report: who it is, how it is reached, and when it is asked.
-
-mod asking;
-mod kept;
-#[cfg(test)]
-mod tests;
+//! A model that writes the prose of a report: how it is reached and asked, and where its answers are
+//! stored.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use inferometer_load::SystemClock;
 use inferometer_load::resources::resolve;
 use inferometer_load::target::Target;
-use inferometer_load::target::{CertificateCheck, connector};
 use inferometer_model::endpoint::Api;
-use inferometer_model::observations::{Connections, HttpVersion, PinnedOutput, UsageAsk};
-use inferometer_model::spec::Limits;
-use inferometer_model::{BaseUrl, Spec};
+use inferometer_model::fetch::PostRequest;
+use inferometer_model::observations::UsageAsk;
+use inferometer_model::{BaseUrl, Clock, Post, Spec, SpecDraft};
 use inferometer_report::escape::terminal;
-use inferometer_report::narrative::Facts;
-use inferometer_report::narrative::narrator::Narration;
+use inferometer_report::narrative::narrator::{Answer, Narration, SCHEMA, prompt, questions};
+use inferometer_report::narrative::{Facts, Narrative};
+use inferometer_store::{read_at_most, write_atomically};
 use inferometer_target::{DiscoveryError, discover_models};
+use serde_json::{Value, json};
 
-use self::asking::narrate;
-use self::kept::keep;
-pub(crate) use self::kept::words;
 use crate::arguments::{NarratorArguments, NarratorChoice};
 use crate::failure::Failure;
 use crate::live::Server;
@@ -31,6 +26,9 @@ use crate::output;
 use crate::preflight::{bare_target, fetching};
 use crate::secrets::Secrets;
 use crate::signals::Interruption;
+
+#[cfg(test)]
+mod tests;
 
 const CONNECT: Duration = Duration::from_secs(10);
 const KEY_FLAG: &str = "--narrator-key-file";
@@ -65,23 +63,14 @@ impl Narrator {
         let address = resolve(base, CONNECT).map_err(|error| {
             unusable(error.to_string()).hint("is it running, and is the URL right?")
         })?;
-        let http = HttpVersion::Http1;
+        let spec = SpecDraft::default().resolve()?;
         let mut target = Target {
-            base: base.clone(),
-            address,
             api: Api::Chat,
-            model: String::new(),
             streaming: false,
             usage: UsageAsk::None,
-            fields: serde_json::Map::new(),
-            pinned: PinnedOutput::default(),
-            connections: Connections::Reuse,
-            limits: Limits::default(),
-            credentials: secrets.credentials.clone(),
             request_id_prefix: "inferometer-narrator".to_owned(),
             kernel_stamps: false,
-            http,
-            tls: base.tls.then(|| connector(CertificateCheck::System, http)),
+            ..bare_target(&spec, secrets.credentials.clone(), base, address)
         };
         let has_key = secrets.has_key;
         let models = fetching(&target, async |fetch| discover_models(&fetch).await)?;
@@ -123,7 +112,7 @@ impl Writer {
     ) -> Result<Self, Failure> {
         match (&asked.narrator, secrets) {
             (None, _) => Ok(Self::Rules),
-            (Some(NarratorChoice::Target), None) => Err(nobody_measured()),
+            (Some(NarratorChoice::Target), None) => Err(no_model_measured()),
             (Some(NarratorChoice::Target), Some(_)) if asked.narrator_key_file.is_some() => {
                 Err(Failure::usage(format!(
                     "{KEY_FLAG} beside `--narrator target`: the target has its own key"
@@ -157,7 +146,7 @@ impl Writer {
         match self {
             Self::Rules => Ok(None),
             Self::Other(narrator) => Ok(Some(Narrator::clone(narrator))),
-            Self::Measured(_) if subject.simulated => Err(nobody_measured()),
+            Self::Measured(_) if subject.simulated => Err(no_model_measured()),
             Self::Measured(secrets) => {
                 let Some(secrets) = secrets.get(subject.condition).or(secrets.last()) else {
                     return Err(Failure::internal("a narrator without secrets"));
@@ -172,12 +161,12 @@ fn typed_key(asked: &NarratorArguments) -> Result<Secrets, Failure> {
     Secrets::typed(KEY_FLAG, asked.narrator_key_file.as_deref())
 }
 
-fn nobody_measured() -> Failure {
+fn no_model_measured() -> Failure {
     Failure::usage("--narrator target: in virtual time no model was measured")
         .hint("give the URL of a server whose model is to write, or leave it out")
 }
 
-/// Whoever was measured; of several conditions, the one whose model is named.
+/// The server that was measured; of several conditions, the one whose model is named.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) spec: &'a Spec,
@@ -188,13 +177,13 @@ pub(crate) struct Subject<'a> {
 
 /// A page to find words for, and where they are kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Errand<'a> {
+pub(crate) struct Narrating<'a> {
     pub(crate) subject: Subject<'a>,
     pub(crate) facts: &'a Facts,
     pub(crate) folder: &'a Path,
 }
 
-impl Errand<'_> {
+impl Narrating<'_> {
     /// Asks the writer, where it is a model. One that cannot be reached is a failure.
     pub(crate) fn run(
         self,
@@ -227,4 +216,177 @@ pub(crate) fn leaving_pages_alone(failure: Failure) -> Failure {
 /// Something that was asked for is not there: no chat, so that whoever asked for quiet is told too.
 fn warn(what: &str) {
     output::talk(&format!("warning: {}", terminal(what)));
+}
+
+/// A thinking model may need thousands of tokens before its first sentence.
+const TOKENS_MAX: u32 = 8192;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+const ANSWER_PATIENCE: Duration = Duration::from_mins(3);
+/// For all questions together; what is not said by then is left to the rules.
+const WHOLE_PATIENCE: Duration = Duration::from_mins(15);
+/// Between two looks for a signal.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Why there is no answer.
+#[derive(Debug)]
+struct NoAnswer {
+    /// For the page, which others read: no paths and no messages of systems.
+    short: String,
+    /// For the user who asked for it.
+    detail: String,
+}
+
+impl NoAnswer {
+    fn new(short: impl Into<String>, detail: impl std::fmt::Display) -> Self {
+        let short = short.into();
+        let detail = format!("{short}: {detail}");
+        Self { short, detail }
+    }
+
+    fn plain(short: impl Into<String>) -> Self {
+        let short = short.into();
+        Self { detail: short.clone(), short }
+    }
+}
+
+/// Lets the model write about the facts, until it is done, out of time, or a signal comes.
+fn narrate(narrator: &Narrator, facts: &Facts, interruption: &Interruption) -> Narration {
+    let clock = SystemClock::new();
+    let started = clock.now();
+    let left = || {
+        let spent = clock.now().since(started).unwrap_or(WHOLE_PATIENCE);
+        WHOLE_PATIENCE.saturating_sub(spent)
+    };
+    let mut answers = Vec::new();
+    let mut failure = None;
+    for question in questions(facts) {
+        let patience = ANSWER_PATIENCE.min(left());
+        let said = if patience.is_zero() {
+            let minutes = WHOLE_PATIENCE.as_secs() / 60;
+            Err(NoAnswer::plain(format!("it had not written everything after {minutes} minutes")))
+        } else {
+            ask(narrator, &prompt(facts, &question), patience, interruption)
+        };
+        match said {
+            Ok(said) => answers.push(Answer { question, said }),
+            Err(NoAnswer { short, detail }) => {
+                warn(&format!("the narrator, {}: {detail}", narrator.name()));
+                failure = Some(short);
+                break;
+            }
+        }
+    }
+    Narration::of(&narrator.target.model, answers, failure, facts)
+}
+
+/// One question and its whole answer.
+fn ask(
+    narrator: &Narrator,
+    question: &str,
+    patience: Duration,
+    interruption: &Interruption,
+) -> Result<String, NoAnswer> {
+    let body = json!({
+        "model": narrator.target.model,
+        "messages": [{ "role": "user", "content": question }],
+        "max_tokens": TOKENS_MAX,
+        "temperature": 0,
+        "stream": false,
+    })
+    .to_string();
+    let request = PostRequest {
+        path: "/v1/chat/completions",
+        json: &body,
+        body_limit: ANSWER_BYTES_MAX,
+        patience,
+    };
+    let reply = fetching(&narrator.target, async |fetch| {
+        tokio::select! {
+            reply = fetch.post(request) => Some(reply),
+            () = signal(interruption) => None,
+        }
+    });
+    let reply = reply
+        .map_err(|failure| NoAnswer::new("no request could be made", failure.message()))?
+        .ok_or_else(|| NoAnswer::plain("it was stopped by a signal"))?
+        .map_err(|error| NoAnswer::new("it did not answer", error))?;
+    match reply.status {
+        200 => content_of(&reply.body),
+        401 | 403 if !narrator.has_key => {
+            Err(NoAnswer::new("it refuses to answer without a key", GIVE_A_KEY))
+        }
+        status => Err(NoAnswer::plain(format!("it answered with status {status}"))),
+    }
+}
+
+fn content_of(body: &[u8]) -> Result<String, NoAnswer> {
+    let answer: Value = serde_json::from_slice(body)
+        .map_err(|error| NoAnswer::new("its answer is not JSON", error))?;
+    let said = answer["choices"][0]["message"]["content"].as_str();
+    said.map(str::to_owned)
+        .ok_or_else(|| NoAnswer::plain("its answer has no `choices[0].message.content`"))
+}
+
+/// Returns when a signal has come.
+#[expect(clippy::disallowed_methods, reason = "a look at a flag now and then is no pacing")]
+async fn signal(interruption: &Interruption) {
+    while interruption.exit().is_none() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The name of its file beside a run or a set.
+const FILE: &str = "narration.json";
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Keeps what was said, in the folder of a run or a set. What was said before is worth more than a
+/// failure to say it again.
+fn keep(folder: &Path, narration: &Narration) {
+    let failed = narration.failure.is_some();
+    match stored_narration(folder) {
+        Ok(Some(earlier)) if failed && narration.answers.len() < earlier.answers.len() => {
+            warn(&format!("the page keeps what `{}` wrote before", earlier.model));
+        }
+        // It may hold words that a newer version can read.
+        Err(_) if narration.answers.is_empty() => {}
+        Ok(_) | Err(_) => {
+            if let Err(why) = store_narration(folder, narration) {
+                warn(&format!("what the narrator said could not be stored, so rules write: {why}"));
+            }
+        }
+    }
+}
+
+fn store_narration(folder: &Path, narration: &Narration) -> Result<(), String> {
+    let mut json = serde_json::to_vec_pretty(narration).map_err(|error| error.to_string())?;
+    json.push(b'\n');
+    write_atomically(&folder.join(FILE), &json).map_err(|error| error.to_string())
+}
+
+/// What was said when the results were new; `None` where nobody was asked.
+fn stored_narration(folder: &Path) -> Result<Option<Narration>, String> {
+    let path = folder.join(FILE);
+    let unreadable = |why: String| format!("{}: {why}", path.display());
+    let bytes = read_at_most(&path, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let narration: Narration =
+        serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+    if narration.schema != SCHEMA {
+        return Err(unreadable(format!("schema {} is not known here", narration.schema)));
+    }
+    Ok(Some(narration))
+}
+
+/// The words of a page: those of a stored narration as far as they hold, else those of the rules.
+pub(crate) fn words(folder: &Path, facts: &Facts, rules: Narrative) -> Narrative {
+    match stored_narration(folder) {
+        Ok(Some(narration)) => narration.narrative(facts, rules),
+        Ok(None) => rules,
+        Err(why) => {
+            warn(&format!(
+                "{why}; rules write the page. Remove the file, or ask again with --narrator"
+            ));
+            rules
+        }
+    }
 }

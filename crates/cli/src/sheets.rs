@@ -5,7 +5,7 @@ use std::path::Path;
 use inferometer_analysis::sheet::Sheet;
 use inferometer_store::{RunStore, Stored};
 
-use crate::commands::report::stored::Source;
+use crate::commands::report::Source;
 use crate::failure::Failure;
 use crate::imports;
 

@@ -309,7 +309,7 @@ fn conclude(
     {
         // The report is there meanwhile, in the words of the rules or of an earlier narrator.
         let (facts, folder) = (&of_set.facts(), set.path());
-        narrator::Errand { subject, facts, folder }.try_run(
+        narrator::Narrating { subject, facts, folder }.try_run(
             writer,
             &session.interruption,
             |line| session.talk(line),

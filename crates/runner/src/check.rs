@@ -43,9 +43,11 @@ pub fn examine(
     Ok(findings)
 }
 
+/// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// It works.
     Good,
     /// Worth knowing; nothing is wrong.
     Note,
@@ -53,23 +55,31 @@ pub enum State {
     Problem,
 }
 
+/// What was found out about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
+    /// What was examined.
     pub subject: &'static str,
+    /// How serious it is.
     pub state: State,
+    /// What was found, as a sentence.
     pub words: String,
+    /// What to do about it.
     pub remedy: Option<String>,
 }
 
 impl Finding {
+    /// Something that works.
     pub fn good(subject: &'static str, words: impl Into<String>) -> Self {
         Self { subject, state: State::Good, words: words.into(), remedy: None }
     }
 
+    /// Something worth knowing.
     pub fn note(subject: &'static str, words: impl Into<String>) -> Self {
         Self { state: State::Note, ..Self::good(subject, words) }
     }
 
+    /// Something that a measurement will suffer from.
     pub fn problem(
         subject: &'static str,
         words: impl Into<String>,
@@ -79,6 +89,7 @@ impl Finding {
         Self { state: State::Problem, remedy, ..Self::good(subject, words) }
     }
 
+    /// Adds what to do about it.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self

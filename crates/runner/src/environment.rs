@@ -9,6 +9,7 @@ use inferometer_target::system;
 const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
 
+/// The machine and the system that the client runs on.
 pub fn capture() -> Environment {
     describe(machine())
 }

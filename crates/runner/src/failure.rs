@@ -7,14 +7,21 @@ use nix::sys::signal::Signal;
 /// The exit codes that scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
+    /// Something is wrong with this program or its machine.
     Internal = 1,
+    /// The user asked for something that is not possible.
     Usage = 2,
+    /// The server cannot be measured.
     TargetNotUsable = 3,
+    /// The run cannot be trusted.
     RunInvalid = 4,
-    /// A comparison found a side worse than its base.
+    /// A comparison found a side worse than its baseline.
     Regression = 10,
+    /// An SLO or a requirement was missed.
     PromiseMissed = 99,
+    /// The user pressed Ctrl-C.
     Interrupted = 130,
+    /// The process was asked to end.
     Terminated = 143,
 }
 
@@ -24,8 +31,8 @@ impl Exit {
         if signal == Signal::SIGINT as i32 { Self::Interrupted } else { Self::Terminated }
     }
 
-    /// Of several runs: a signal goes first, then a run that cannot be trusted, as its promises say
-    /// nothing either way.
+    /// The code to exit with after several runs: a signal goes first, then a run that cannot be
+    /// trusted, whose SLOs mean nothing.
     pub fn gravest(exits: impl IntoIterator<Item = Self>) -> Option<Self> {
         exits.into_iter().max_by_key(|exit| match exit {
             Self::PromiseMissed => 0,
@@ -45,6 +52,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What went wrong, for which input, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
@@ -52,17 +60,18 @@ pub struct Failure {
     /// Lines of the input that it is about.
     shown: Vec<String>,
     hint: Option<String>,
-    /// Whether a server that is still starting fails so.
+    /// Whether the server may only be starting.
     passing: bool,
-    /// What a server that answered was not content with.
+    /// What a server that answered refused.
     refusal: Option<Refusal>,
 }
 
-/// Why a server answers, and will not do what it is asked.
+/// What a server refuses although it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// The key that was sent, or that none was sent.
     Key,
-    /// It says that it has no such model.
+    /// It does not serve the model.
     Model,
 }
 
@@ -72,22 +81,27 @@ impl Failure {
         Self { exit, message, shown, hint: None, passing: false, refusal: None }
     }
 
+    /// The message, without hint.
     pub fn message(&self) -> &str {
         &self.message
     }
 
+    /// The user asked for something that is not possible.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
+    /// The server cannot be measured.
     pub fn target(message: impl Into<String>) -> Self {
         Self::new(Exit::TargetNotUsable, message)
     }
 
+    /// The data cannot be trusted.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Exit::RunInvalid, message)
     }
 
+    /// Something is wrong with this program or its machine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Exit::Internal, message)
     }
@@ -114,25 +128,26 @@ impl Failure {
         matches!(self.exit, Exit::Interrupted | Exit::Terminated)
     }
 
+    /// Adds what to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, with what it is about before it.
-    pub fn of(mut self, what: &str) -> Self {
+    /// Puts what it is about before the message.
+    pub fn about(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// The same, with its message and its hint in other words.
+    /// Changes the words of the message and of the hint.
     pub fn reworded(mut self, reword: impl Fn(&str) -> String) -> Self {
         self.message = reword(&self.message);
         self.hint = self.hint.as_deref().map(reword);
         self
     }
 
-    /// The same, as one that may pass by itself.
+    /// Marks a failure that may pass by itself.
     pub fn passing_if(mut self, passing: bool) -> Self {
         self.passing = passing;
         self
@@ -143,12 +158,13 @@ impl Failure {
         self.passing
     }
 
-    /// The same, for what the server refused.
+    /// Sets what the server refused.
     pub fn refused(mut self, refusal: Option<Refusal>) -> Self {
         self.refusal = refusal;
         self
     }
 
+    /// What the server refused, if it refused something.
     pub fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
@@ -159,12 +175,12 @@ impl Failure {
         self.exit == Exit::Internal || self.is_interruption()
     }
 
-    /// What is shown below the message.
+    /// Everything that is shown below the message.
     pub fn lines(&self) -> Vec<String> {
         self.shown.iter().chain(&self.hint).cloned().collect()
     }
 
-    /// Lines of the input, to be shown below the message.
+    /// Sets the lines of the input that are shown below the message.
     pub fn shown(mut self, lines: Vec<String>) -> Self {
         self.shown = lines;
         self

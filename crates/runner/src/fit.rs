@@ -93,6 +93,7 @@ static COEFFICIENTS: &[Coefficient] = coefficients! {
 const ROWS_PER_COEFFICIENT: usize = 2;
 
 impl Free {
+    /// The name of the coefficient.
     pub fn name(self) -> &'static str {
         self.0.name
     }
@@ -110,6 +111,7 @@ impl Free {
         self.0.neutral
     }
 
+    /// Its value, or a neutral one if it is zero.
     pub fn read(self, all: &Coefficients) -> f64 {
         let value = (self.0.read)(all);
         // A cost that is zero cannot be moved by a factor.
@@ -140,9 +142,13 @@ impl FromStr for Free {
 /// One row of a table of results.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// The name of the result.
     pub name: String,
+    /// The requests, in their order.
     pub requests: Vec<RowRequest>,
+    /// When they were sent.
     pub load: RowLoad,
+    /// What was measured.
     pub figures: Figures,
     /// How its server differed from the profile's.
     pub server: EngineTable,
@@ -150,18 +156,34 @@ pub struct Row {
     pub continues: bool,
 }
 
+/// One request of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowRequest {
+    /// The prompt.
     pub prompt: Segment,
+    /// Tokens of the answer.
     pub output_tokens: u32,
 }
 
+/// When the requests of a row were sent.
 #[derive(Clone, Debug)]
 pub enum RowLoad {
     /// So many at a time. A client that tests the server first sends it the first prompt alone.
-    Closed { slots: u32, tests_first: bool },
+    Closed {
+        /// Requests in flight at once.
+        slots: u32,
+        /// Whether the client sends the first prompt alone before it begins.
+        tests_first: bool,
+    },
     /// Poisson arrivals at a rate, and how long the row took.
-    Poisson { rate: f64, took_s: Option<f64>, kept_up: Option<bool> },
+    Poisson {
+        /// Requests per second.
+        rate: f64,
+        /// How long the row took.
+        took_s: Option<f64>,
+        /// Whether the server kept up with the rate.
+        kept_up: Option<bool>,
+    },
     /// All at once.
     AtOnce,
     /// As they were sent.
@@ -201,8 +223,11 @@ impl RowLoad {
 /// The figures that are compared, each where it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
+    /// Output tokens per second.
     pub output_throughput: Option<f64>,
+    /// Mean time to first token.
     pub ttft_mean_ms: Option<f64>,
+    /// Mean time per output token.
     pub tpot_mean_ms: Option<f64>,
 }
 
@@ -216,14 +241,17 @@ impl Row {
         [throughput.filter(|_| !self.is_throughput_given()), ttft, tpot]
     }
 
+    /// Whether arrivals are stretched to the duration of the row.
     pub fn is_throughput_given(&self) -> bool {
         self.load.stretched_to_s().is_some()
     }
 }
 
 impl Figures {
+    /// The names of the figures.
     pub const NAMES: [&'static str; 3] = ["output_throughput", "ttft_mean_ms", "tpot_mean_ms"];
 
+    /// The figures in the order of their names.
     pub fn values(&self) -> [Option<f64>; 3] {
         [self.output_throughput, self.ttft_mean_ms, self.tpot_mean_ms]
     }
@@ -318,13 +346,13 @@ fn request_of((record, index): (&RequestRecord, u64)) -> RowRequest {
 }
 
 #[derive(Clone, Debug)]
-pub struct RowPlan {
-    pub requests: Vec<RowRequest>,
-    pub releases: Releases,
+struct RowPlan {
+    requests: Vec<RowRequest>,
+    releases: Releases,
 }
 
 #[derive(Clone, Debug)]
-pub enum Releases {
+enum Releases {
     Slots(u32),
     At(Vec<Moment>),
 }
@@ -371,6 +399,7 @@ pub struct Draws {
 }
 
 impl Draws {
+    /// Draws for a row and a purpose.
     pub fn new(seed: u64, purpose: u64) -> Self {
         Self { state: mix(mix(seed.wrapping_add(1)) ^ purpose.wrapping_mul(GOLDEN)) }
     }
@@ -381,10 +410,12 @@ impl Draws {
         ((mix(self.state) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
+    /// A draw with mean one.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(self.unit())
     }
 
+    /// A draw with mean zero and deviation one.
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(std::f64::consts::TAU * self.unit())
@@ -616,28 +647,37 @@ impl Observer for Sums {
 /// What is fitted to what.
 #[derive(Debug)]
 pub struct Fitting {
+    /// The results that are fitted to.
     pub rows: Vec<Row>,
     /// What is fitted: the server without what differed in single rows.
     pub base: Profile,
     /// The server of each row.
     pub servers: Vec<Profile>,
+    /// The coefficients that may be moved.
     pub free: Vec<Free>,
     /// Where the rows come from, in a sentence.
     pub source: String,
+    /// Whether to fit again without each row.
     pub leave_one_out: bool,
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub struct Fit {
+    /// The coefficients that were found.
     pub coefficients: Coefficients,
+    /// The figures of each row with them.
     pub rows: Vec<FittedRow>,
+    /// A fit on two thirds of the rows.
     pub part: Option<Part>,
+    /// How often all rows were played.
     pub evaluations: u32,
 }
 
+/// The figures of one row.
 #[derive(Debug)]
 pub struct FittedRow {
+    /// The figures of the fitted profile.
     pub played: Figures,
     /// The same by a fit that has not seen this row.
     pub left_out: Option<Figures>,
@@ -646,6 +686,7 @@ pub struct FittedRow {
 /// A fit on two thirds of the rows that began anew, to tell the rest.
 #[derive(Debug)]
 pub struct Part {
+    /// The figures of all rows.
     pub played: Vec<Figures>,
 }
 
@@ -664,6 +705,7 @@ const SATURATED_TTFT_TOLERANCE: f64 = 0.56;
 const EVALUATIONS_MAX: u32 = 400;
 
 impl Fitting {
+    /// Fails if there are too many free coefficients for the rows.
     pub fn check(&self) -> Result<(), Failure> {
         let bears = self.rows.len() / ROWS_PER_COEFFICIENT;
         if bears < self.free.len() {
@@ -677,6 +719,7 @@ impl Fitting {
         Ok(())
     }
 
+    /// Moves the free coefficients until the rows give their figures.
     pub fn fit(&self, report: impl Fn(&str)) -> Result<Fit, Failure> {
         let start = *self.base.coefficients();
         report(&format!("playing {} rows again and again …", self.rows.len()));
@@ -844,7 +887,9 @@ fn note_errors(errors: &mut BTreeMap<String, f64>, row: &Row, played: Option<&Fi
 /// first to its last point.
 #[derive(Debug)]
 pub struct Knee {
+    /// The row of the knee that was measured.
     pub measured: usize,
+    /// The row of the knee that was played.
     pub played: usize,
 }
 

@@ -32,6 +32,7 @@ struct Shared {
 pub enum Sending {
     /// Of a warm-up: nothing of them is kept.
     Unstored,
+    /// Requests of a run, which are stored.
     Stored,
 }
 
@@ -138,6 +139,7 @@ impl Drop for Companion {
     }
 }
 
+/// Until it is dropped, requests are in flight.
 #[derive(Debug)]
 pub struct Sender {
     shared: Arc<Shared>,

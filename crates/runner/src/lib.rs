@@ -23,12 +23,14 @@
 //! a benchmark, or something beside one: [`simulator`] plays it in virtual time, [`calibration`]
 //! measures the client itself, [`check`] examines an endpoint, [`fit`] fits an engine's profile.
 
+#![warn(missing_docs)]
+
 pub mod calibration;
 pub mod check;
 pub mod deployed;
 pub mod embedded;
 pub mod environment;
-pub mod event;
+mod event;
 pub mod failure;
 pub mod fit;
 pub mod interruption;
@@ -40,8 +42,8 @@ pub mod measurement;
 pub mod preflight;
 mod runner;
 pub mod secrets;
-pub mod server_facts;
-pub mod session;
+mod server_facts;
+mod session;
 pub mod simulation;
 pub mod simulator;
 mod telemetry;

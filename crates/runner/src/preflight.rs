@@ -25,15 +25,19 @@ use crate::secrets::Secrets;
 /// The server as found, ready to be driven.
 #[derive(Clone, Debug)]
 pub struct Found {
+    /// Where requests are sent.
     pub target: Target,
+    /// What is stored of the server.
     pub endpoint: Endpoint,
 }
 
+/// The prompt of every probe.
 pub const PROBE_PROMPT: &str = "Count from one to ten.";
 const PROBE_TOKENS: u32 = 4;
 /// What a model is called whose server neither lists nor asks for a name.
 const UNNAMED: &str = "unnamed";
 
+/// Probes a server: which model it serves, whether it answers, how it counts tokens.
 pub fn preflight(
     spec: &Spec,
     secrets: &Secrets,
@@ -93,6 +97,7 @@ pub fn addressed(spec: &Spec, secrets: &Secrets, base: &BaseUrl) -> Result<Targe
     Ok(bare_target(spec, secrets.credentials.clone(), base, address))
 }
 
+/// A server of which nothing is known but its address.
 pub fn bare_target(
     spec: &Spec,
     credentials: Credentials,
@@ -242,6 +247,7 @@ const MIN_TOKENS: PinnedOutput = PinnedOutput { ignore_eos: false, min_tokens: t
 pub enum Pinning {
     /// The most that it accepts.
     Accepted(PinnedOutput),
+    /// It refuses the fields.
     Refused,
     /// The API has none, so nothing was asked.
     NoSuchFields,
@@ -285,6 +291,7 @@ fn find_pinning(target: &Target, workload: &Workload) -> Result<PinnedOutput, Fa
         .hint("leave --pin-output out: answers may then end before their length"))
 }
 
+/// Asks whether the server accepts the fields that pin the length of an answer.
 pub fn ask_pinning(target: &Target) -> Result<Pinning, Failure> {
     let ApiFacts { ignore_eos, min_tokens, .. } = *target.api.facts();
     if !ignore_eos && !min_tokens {

@@ -10,7 +10,9 @@ use crate::failure::Failure;
 /// What a server may ask for before it answers. The default is nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
+    /// What is sent with every request.
     pub credentials: Credentials,
+    /// Whether there is a key among it.
     pub has_key: bool,
     header_names: Vec<String>,
     /// Where the key was read, as the whole path; `None`: in the environment, or nowhere.
@@ -21,6 +23,7 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 const KEY_BYTES_MAX: u64 = 64 << 10;
 
 impl Secrets {
+    /// Reads the key from a file or the environment, and headers as they were typed.
     pub fn read(key_file: Option<&Path>, headers: &[String]) -> Result<Self, Failure> {
         let (key, source) = match key_file {
             Some(path) => (Some(key_in(path)?), format!("--api-key-file {}", path.display())),
@@ -50,10 +53,12 @@ impl Secrets {
         Ok(Self { credentials, has_key: key.is_some(), header_names, key_file })
     }
 
+    /// The file that the key was read from.
     pub fn key_file(&self) -> Option<PathBuf> {
         self.key_file.clone()
     }
 
+    /// The names of the headers; their values are stored nowhere.
     pub fn header_names(&self) -> Vec<String> {
         self.header_names.clone()
     }

@@ -15,7 +15,7 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::preflight::{self, Found};
 
-pub fn find(
+pub(crate) fn find(
     spec: &Spec,
     found: &Found,
     deployment: Option<&DeploymentFacts>,
@@ -55,7 +55,7 @@ pub fn find(
 }
 
 /// Whether the server runs on this machine: we put it up here, we see it, or we are told so.
-pub fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) -> bool {
+pub(crate) fn is_here(spec: &Spec, address: SocketAddr, server: &ServerFacts) -> bool {
     let is_ours = match &spec.target {
         TargetSpec::Embedded => true,
         // Commands may put it up anywhere.
@@ -80,7 +80,7 @@ const HOW_TO_TELL: &str = "a file has keys such as software, version, start_comm
                            it runs on";
 
 /// The embedded engine pretends to have hardware, and says which.
-pub fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
+pub(crate) fn from_engine(spec: &EngineTable) -> Result<ServerFacts, Failure> {
     let profile = embedded::profile(spec)?;
     Ok(ServerFacts {
         software: Some("Inferometer engine".to_owned()),

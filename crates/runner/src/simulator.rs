@@ -27,7 +27,9 @@ use crate::simulation::{
 /// Plays benchmarks on an engine in virtual time.
 #[derive(Debug)]
 pub struct Simulator<'session> {
+    /// The engine.
     pub engine: VirtualEngine,
+    /// Limits, signals and the observer.
     pub session: &'session Session,
 }
 

@@ -131,7 +131,7 @@ impl<'a> Plan<'a> {
                 let which = load.name();
                 let with = if which.is_empty() { which } else { format!(" with {which}") };
                 failure
-                    .of(&format!("--bench-cmd{with}"))
+                    .about(&format!("--bench-cmd{with}"))
                     .reworded(|text| secret::without(&keys, text))
             })?;
         }

@@ -94,7 +94,7 @@ fn take(
     quiet: bool,
 ) -> Result<Mapped, Failure> {
     let (name, foreign) = read(path)?;
-    let of_file = |failure: Failure| failure.of(&path.display().to_string());
+    let of_file = |failure: Failure| failure.about(&path.display().to_string());
     let (import, reading) = map(&name, &foreign, asked).map_err(of_file)?;
     let sha256 = imports::sha256(&foreign);
     let before = store.imports()?.into_iter().find(|listing| {

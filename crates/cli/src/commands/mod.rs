@@ -11,7 +11,6 @@ pub(crate) mod fit;
 pub(crate) mod import;
 pub(crate) mod matrix;
 pub(crate) mod plan;
-pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod require;
 pub(crate) mod run;

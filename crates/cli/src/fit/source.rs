@@ -66,7 +66,7 @@ pub(crate) fn read(result: &str, store: &RunStore, spreads: Spreads) -> Result<V
         ResultSource::Import(import, number) => {
             let sheets = imports::sheets(&import, number)?;
             of_sheets(sheets.iter(), spreads)
-                .map_err(|error| Failure::usage(error).of(import.id()))?
+                .map_err(|error| Failure::usage(error).about(import.id()))?
         }
     };
     for row in &mut rows {

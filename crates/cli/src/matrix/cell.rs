@@ -41,7 +41,7 @@ impl CellSpecs {
         headers: &[String],
         simulated: bool,
     ) -> Result<Self, Failure> {
-        let of_cell = |failure: Failure| failure.of(&format!("cell `{}`", name(file, cell)));
+        let of_cell = |failure: Failure| failure.about(&format!("cell `{}`", name(file, cell)));
         let layer = layer(file, cell)?;
         let arguments = ExperimentArguments { headers: headers.to_vec(), ..<_>::default() };
         let mut drafted = draft_scenario(&arguments, &layer).map_err(of_cell)?;
@@ -157,7 +157,7 @@ fn placed(file: &MatrixFile, cell: &Cell, engine: &EngineTable, failure: Failure
         name.as_ref().is_some_and(|name| failure.message().contains(&format!("`{name}`")))
     };
     let Some((key, _)) = says.into_iter().find(|(_, name)| is_named(name)) else {
-        return failure.of(&format!("cell `{}`", name(file, cell)));
+        return failure.about(&format!("cell `{}`", name(file, cell)));
     };
     file.origins.failure(&says_where(file, cell, key), failure.message())
 }

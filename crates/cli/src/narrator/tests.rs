@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use inferometer_model::SpecDraft;
 use inferometer_model::spec::TargetTable;
 use inferometer_report::document::plain;
 use inferometer_report::narrative::facts::{PublishedFacts, of_published};
@@ -12,8 +11,6 @@ use inferometer_report::narrative::narrator::{Answer, Question};
 use inferometer_report::narrative::{Author, Narrative, Sentence};
 use serde_json::json;
 
-use super::asking::ask;
-use super::kept::{FILE, stored};
 use super::*;
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"writer","object":"model"}]}"#;
@@ -142,7 +139,7 @@ fn the_same_page_is_made_again_without_asking() {
     let answers = whole("SUMMARY\n- Mean TTFT at c=4 is lower than at c=2.");
     let narration = Narration::of("writer", answers, None, &facts);
     keep(folder.path(), &narration);
-    assert_eq!(stored(folder.path()), Ok(Some(narration.clone())));
+    assert_eq!(stored_narration(folder.path()), Ok(Some(narration.clone())));
     let page = words(folder.path(), &facts, rules());
     assert_eq!(page, narration.narrative(&facts, rules()));
     assert!(matches!(page.author, Author::Model { kept: 1, .. }));
@@ -173,14 +170,14 @@ fn words_are_not_replaced_by_a_failure_to_say_them_again() {
     let facts = facts();
     let silent = Narration::of("late", Vec::new(), Some("it did not answer".to_owned()), &facts);
     keep(folder.path(), &silent);
-    assert_eq!(stored(folder.path()), Ok(Some(silent.clone())));
+    assert_eq!(stored_narration(folder.path()), Ok(Some(silent.clone())));
     let spoken = Narration::of("writer", whole("Mean TTFT at c=4 is 115.15 ms."), None, &facts);
     keep(folder.path(), &spoken);
     keep(folder.path(), &silent);
-    assert_eq!(stored(folder.path()), Ok(Some(spoken)));
+    assert_eq!(stored_narration(folder.path()), Ok(Some(spoken)));
     let again = Narration::of("other", whole("Mean TTFT at c=2 is 212.18 ms."), None, &facts);
     keep(folder.path(), &again);
-    assert_eq!(stored(folder.path()), Ok(Some(again)));
+    assert_eq!(stored_narration(folder.path()), Ok(Some(again)));
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl Resolved {
 
 impl ResolvedScenario {
     fn of(scenario: &ScenarioFile, said: Said<'_>) -> Result<Self, Failure> {
-        let of_scenario = |failure: Failure| failure.of(&format!("scenario `{}`", scenario.name));
+        let of_scenario =
+            |failure: Failure| failure.about(&format!("scenario `{}`", scenario.name));
         let mut layer = scenario.layer.clone();
         layer.lay(said.layer.clone())?;
         let drafted = draft_scenario(said.arguments, &layer).map_err(of_scenario)?;

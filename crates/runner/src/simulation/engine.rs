@@ -31,7 +31,9 @@ pub struct VirtualEngine {
     next_sample: Moment,
     /// How far apart samples are.
     pub sample_every: Duration,
+    /// What is stored of the engine.
     pub facts: Simulated,
+    /// The name of its model.
     pub model: String,
 }
 
@@ -110,7 +112,7 @@ impl VirtualEngine {
         }
     }
 
-    pub fn config(&self) -> &SchedulerConfig {
+    pub(crate) fn config(&self) -> &SchedulerConfig {
         self.scheduler.config()
     }
 

@@ -292,44 +292,70 @@ impl Observer for Tally {
 /// The result of a simulation without records.
 #[derive(Clone, Debug, Serialize)]
 pub struct SimulationSummary {
+    /// Name and version of this document.
     pub schema: &'static str,
+    /// The profile that was simulated.
     pub simulated: Simulated,
+    /// The seed of the run.
     pub seed: u64,
     /// Why the plan was not played to its end, where it was not.
     pub stopped: Option<RunStop>,
     /// From the first request to the end of the last, in virtual seconds.
     pub duration_s: f64,
+    /// Requests by outcome.
     pub outcomes: BTreeMap<Outcome, u64>,
+    /// Input tokens of successful requests.
     pub input_tokens: u64,
+    /// Output tokens of successful requests.
     pub output_tokens: u64,
+    /// Successful requests per second.
     pub request_throughput: Option<f64>,
+    /// Output tokens per second.
     pub output_throughput: Option<f64>,
+    /// Input and output tokens per second.
     pub total_throughput: Option<f64>,
+    /// Time to first token.
     pub ttft_ms: Times,
+    /// Time per output token.
     pub tpot_ms: Times,
+    /// Time between two tokens.
     pub itl_ms: Times,
+    /// Time from sending to the end of the answer.
     pub e2e_ms: Times,
     /// Of the input tokens of ok requests, those that the prefix cache held.
     pub cached_share: Option<f64>,
+    /// Tokens found in the prefix cache, as a share of those looked up.
     pub prefix_hit_rate: Option<f64>,
+    /// Requests that were preempted.
     pub preemptions: u64,
+    /// Steps of the engine.
     pub steps: u64,
     /// Sampled at even steps of virtual time.
     pub kv_usage_mean: Option<f64>,
+    /// Largest share of KV blocks in use.
     pub kv_usage_max: Option<f64>,
+    /// Most requests running.
     pub running_max: u32,
+    /// Most requests waiting.
     pub waiting_max: u32,
 }
 
 /// Mean and maximum are exact; percentiles are within a hundredth.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Times {
+    /// Mean.
     pub mean: Option<f64>,
+    /// 50th percentile.
     pub p50: Option<f64>,
+    /// 90th percentile.
     pub p90: Option<f64>,
+    /// 95th percentile.
     pub p95: Option<f64>,
+    /// 99th percentile.
     pub p99: Option<f64>,
+    /// Maximum.
     pub max: Option<f64>,
+    /// Number of values.
     pub n: u64,
 }
 
@@ -396,10 +422,12 @@ impl Tally {
 }
 
 impl SimulationSummary {
+    /// Whether it was stopped before the plan's end.
     pub fn is_partial(&self) -> bool {
         self.stopped.is_some()
     }
 
+    /// Seconds from the first request to the end of the last, in virtual time.
     pub fn duration_s(&self) -> f64 {
         self.duration_s
     }
@@ -414,10 +442,12 @@ impl SimulationSummary {
         (self.input_tokens, self.output_tokens)
     }
 
+    /// Requests that succeeded.
     pub fn ok(&self) -> u64 {
         self.outcomes.get(&Outcome::Ok).copied().unwrap_or_default()
     }
 
+    /// The summary as a JSON document.
     pub fn json(&self) -> Result<String, Failure> {
         serde_json::to_string_pretty(self).map_err(|error| Failure::internal(error.to_string()))
     }

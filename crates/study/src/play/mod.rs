@@ -122,7 +122,7 @@ pub fn check(campaign: &CampaignSpec, backend: &Backend) -> Result<(), Failure> 
     for Condition { name, spec } in &campaign.conditions {
         match (&spec.target, backend) {
             (TargetSpec::Embedded, _) if is_matrix => {
-                unfit(&spec.engine).map_err(|failure| failure.of(name))?;
+                unfit(&spec.engine).map_err(|failure| failure.about(name))?;
             }
             (_, Backend::Virtual) if is_matrix => {
                 let message =

@@ -6,7 +6,7 @@ use inferometer_analysis::sheet::Sheet;
 use inferometer_model::Observations;
 use inferometer_store::{RunDirectory, RunStore, Stored};
 
-use crate::commands::report::stored::Source;
+use crate::commands::report::Source;
 use crate::failure::Failure;
 use crate::{imports, sheets};
 
