@@ -34,7 +34,7 @@ pub(crate) struct Drafted {
 }
 
 impl Drafted {
-    /// The spec; what is refused is told with its place in the file.
+    /// The spec; a refusal names the line of the file.
     pub(crate) fn resolve(&self) -> Result<Spec, Failure> {
         self.resolve_as(self.spec.clone())
     }
@@ -235,7 +235,7 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
     }
     if said.restart.as_ref().is_some_and(|command| command.trim().is_empty()) {
         return Err(Failure::usage("--restart is empty: there is no command to run")
-            .hint("leave it out, or say how the server is restarted"));
+            .hint("leave it out, or give the command that restarts the server"));
     }
     Ok(Repeat {
         runs,
@@ -251,8 +251,8 @@ fn repeat(said: &RepeatTable) -> Result<Repeat, Failure> {
 fn check_repeats(merged: &RepeatTable, typed: &RepeatTable) -> Result<(), Failure> {
     let said = if merged.runs.is_none() { merged } else { typed };
     let between = [
-        (said.cool_down.is_some(), "--cool-down rests between repeated runs"),
-        (said.restart.is_some(), "--restart is done between repeated runs"),
+        (said.cool_down.is_some(), "--cool-down pauses between repeated runs"),
+        (said.restart.is_some(), "--restart runs between repeated runs"),
         (said.restart_timeout.is_some(), "--restart-timeout waits between repeated runs"),
         (said.stop_at.is_some(), "--stop-at ends repeated runs early"),
     ];

@@ -126,7 +126,7 @@ fn remove_stale(folder: &Path, charts: &str, before: &str, shown: &BTreeSet<Stri
 pub(crate) fn write_file(path: &Path, content: &str) -> Result<(), Failure> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::usage(format!("the folder {} cannot be made: {error}", folder.display()))
+            Failure::usage(format!("the folder {} cannot be created: {error}", folder.display()))
                 .hint("name another place with --to")
         })?;
     }

@@ -1,5 +1,5 @@
-//! What is required of the runs of a command: checked before anything is sent, judged after the
-//! last run, told to CI in files.
+//! Requirements on the runs of a command: checked before anything is sent, judged after the last
+//! run, and written to files for CI.
 
 use std::fs;
 use std::io::Write;
@@ -146,7 +146,7 @@ fn of_several(flag: &str, question: &Question) -> Failure {
         .hint("measure the matrix, then judge a run of it with: inferometer require SET/N LIMIT"),
         Question::Sweep(_) | Question::Repeat => {
             Failure::usage(format!("{flag} is about one load, and a sweep has several"))
-                .hint("search for the load that keeps it: --find 'max rate where …'")
+                .hint("search for the load that meets it: --find 'max rate where …'")
         }
     }
 }

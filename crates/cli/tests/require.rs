@@ -227,7 +227,7 @@ fn the_command_says_what_is_missing() {
         (&["nobody", "error_rate<1%"], "nobody"),
         (&["latest", "error_rate<"], "is not a limit"),
         (&["latest", "goodput>1"], "--slo 'ttft<500ms'"),
-        (&[&ids[0], &ids[1], "error_rate<1%"], "ask different things"),
+        (&[&ids[0], &ids[1], "error_rate<1%"], "different workloads"),
     ] {
         let ran = output(&[&["require"], words].concat(), folder.path());
         assert_eq!(ran.status.code(), Some(2), "{words:?}: {}", text(&ran.stderr));

@@ -66,7 +66,7 @@ pub enum Question {
     Sweep(Sweep),
     /// Several workloads on one server, one after the other.
     Suite(Suite),
-    /// One workload on many servers, which are put up for it.
+    /// One workload on many servers, which are deployed for it.
     Matrix(Matrix),
 }
 
@@ -132,7 +132,7 @@ pub struct Repetition {
     pub runs: NonZeroU32,
     pub cool_down: Duration,
     /// A command that restarts the server before each run but the first, of a suite before each round
-    /// but the first; `None`: nobody does.
+    /// but the first; `None` where it is not restarted.
     pub restart: Option<String>,
     pub stop_at: Option<StopAt>,
 }

@@ -1,4 +1,4 @@
-//! How a server is put up for a measurement, and what became of it.
+//! How a server is deployed for a measurement, and how it ended.
 //!
 //! Nothing here is secret: a command or a variable that needs a key names the variable that holds it
 //! (`{env:NAME}`), and the value is read when the server is started.
@@ -18,7 +18,7 @@ pub struct DeploymentSpec {
     pub environment: EnvironmentSpec,
     /// Until it has generated a token.
     pub ready_timeout: Duration,
-    /// Between being told to end and being killed.
+    /// Time between the request to stop and being killed.
     pub grace: Duration,
     pub renewal: Renewal,
 }
@@ -66,13 +66,13 @@ pub struct ContainerSpec {
 /// Commands of the user, each run by `sh -c`; placeholders in them are quoted for the shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandsSpec {
-    /// Puts the server up and returns.
+    /// Starts the server and returns.
     pub up: String,
     /// Prints where it is, as a URL on its last line.
     pub url: String,
-    /// Prints or follows what it says; `None` where nobody knows.
+    /// Prints or follows its log; `None` where there is no log.
     pub logs: Option<String>,
-    /// Takes it down and returns when it is gone.
+    /// Stops it and returns when it is gone.
     pub down: String,
 }
 
@@ -98,7 +98,7 @@ pub enum Renewal {
     Never,
 }
 
-/// What is known of a server that we put up.
+/// Facts about a deployed server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentFacts {
     /// `process`, `container` or `commands`.
@@ -111,7 +111,7 @@ pub struct DeploymentFacts {
     pub environment: Vec<(String, String)>,
     /// From the start to its first generated token.
     pub ready_after: Duration,
-    /// How many were put up before it in this process.
+    /// How many were deployed before it in this process.
     pub restarts: u32,
 }
 
@@ -134,15 +134,15 @@ pub struct Departure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DepartureEnding {
-    /// It was gone before it was told to go.
+    /// It had ended before it was asked to stop.
     Before,
-    /// It went when it was told.
+    /// It stopped when it was asked to.
     Told,
     /// It had to be killed.
     Killed,
 }
 
-/// A server that could not be put up or did not stay.
+/// A server that could not be deployed or did not stay up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentFailure {
     pub stage: DeploymentStage,
@@ -298,7 +298,7 @@ impl DeploymentHow {
         }
     }
 
-    /// What is put up, in one line.
+    /// What is deployed, in one line.
     pub fn words(&self) -> String {
         match self {
             Self::Process(process) => format!("`{}`", line(&process.command)),

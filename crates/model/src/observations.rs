@@ -31,7 +31,7 @@ pub struct Manifest {
     pub warm_up: Option<WarmUpFacts>,
     /// An earlier run that may have sent the same prompts to this server, as far as the store knows.
     pub seen_before: Option<String>,
-    /// How fast and exact this client is on this machine; `None` when nobody had measured it.
+    /// How fast and exact this client is on this machine; `None` when it was not measured.
     pub calibration: Option<CalibrationFacts>,
     pub environment: Environment,
     /// The server and its machine, as far as known.

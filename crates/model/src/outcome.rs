@@ -108,11 +108,11 @@ pub enum Stage {
     FirstToken,
     Stream,
     End,
-    /// The run died first: nobody saw how far it came.
+    /// The run ended first: how far the request came is not known.
     Unknown,
 }
 
-/// What exactly went wrong, where we can tell. Details stand beside the outcome, never in its name.
+/// What exactly went wrong, where it is known. Details are separate from the outcome's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {

@@ -78,7 +78,7 @@ pub struct SavedSpec {
     pub seed: u64,
 }
 
-/// What will run: nothing optional changes a number. Saved beside the results; holds no secret.
+/// What will run: nothing optional changes a number. Stored with the results; holds no secret.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub target: TargetSpec,
@@ -89,7 +89,7 @@ pub struct Spec {
     /// The model to ask for; `None` takes the first that the server lists (see the endpoint).
     pub model: Option<String>,
     pub workload: Workload,
-    /// When it is asked.
+    /// When requests are sent.
     pub load: Load,
     pub seed: u64,
     /// `None` does as the server does (see the endpoint).
@@ -114,7 +114,7 @@ pub struct Spec {
 pub enum TargetSpec {
     Embedded,
     Url(BaseUrl),
-    /// A server that is put up for the measurement.
+    /// A server that is deployed for the measurement.
     Deployed(Box<DeploymentSpec>),
 }
 

@@ -53,7 +53,7 @@ pub struct ServerFacts {
     pub known_by: Option<KnownBy>,
     /// What the embedded engine pretends to run on.
     pub pretended: Option<String>,
-    /// GPUs that the model is spread over; `None` where nobody says.
+    /// GPUs that the model is spread over; `None` where it is not reported.
     pub gpus_used: Option<u32>,
     /// The numbers of its processes when the run began, where they are seen on this machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,7 +61,7 @@ pub struct ServerFacts {
     /// How we put it up, where we did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentFacts>,
-    /// Anything else that was told, by its name.
+    /// Anything else that was reported, by its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<(String, String)>,
 }

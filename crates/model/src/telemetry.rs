@@ -23,7 +23,7 @@ use crate::Moment;
 pub enum TelemetryEntry {
     Sample(TelemetrySample),
     Missed(MissedScrape),
-    /// There is nothing to ask, so nobody asks again.
+    /// There is nothing to read, so it is not tried again.
     Absent(Absence),
     Skipped(SkippedScrapes),
     Devices(DevicesSample),

@@ -206,7 +206,7 @@ pub(crate) struct ServeReportArguments {
     /// Name of the result [default: the backend]
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
-    /// No progress; notes, doubts and failures are told all the same
+    /// No progress; notes, warnings and failures are still printed
     #[arg(long)]
     pub(crate) disable_tqdm: bool,
     /// Have the server profile itself during the run
@@ -346,7 +346,7 @@ pub(crate) struct ServeSweepArguments {
     /// Show the commands and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Go on with an experiment that was stopped: results that are there are not made again
+    /// Resume an experiment that was stopped: existing results are kept
     #[arg(long)]
     pub(crate) resume: bool,
 }

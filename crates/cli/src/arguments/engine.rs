@@ -169,8 +169,8 @@ pub(crate) struct FitArguments {
     pub(crate) store: StoreArguments,
     #[command(flatten)]
     pub(crate) engine: EngineTable,
-    /// Coefficients to fit, at most one for two rows; `none` only says how well the profile tells
-    /// the results as it is [default: the most telling ones]
+    /// Coefficients to fit, at most one for two rows; `none` only reports how well the profile
+    /// predicts the results as it is [default: the most influential ones]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Fit")]
     pub(crate) free: Vec<String>,
     /// Standard deviation over mean of the prompts' lengths, where a result has only their sum
@@ -180,7 +180,7 @@ pub(crate) struct FitArguments {
     /// The same of the answers' lengths
     #[arg(long, value_name = "SHARE", help_heading = "Fit")]
     pub(crate) output_spread: Option<f64>,
-    /// Leave out how well rows are told that the fit has not seen; that takes longest
+    /// Skip the leave-one-out validation, which takes longest
     #[arg(long, help_heading = "Fit")]
     pub(crate) no_leave_one_out: bool,
     /// Name of the profile [default: that of the profile to start from, and -fitted]
@@ -195,7 +195,7 @@ pub(crate) struct FitArguments {
     /// Print one JSON document instead of the page
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }

@@ -17,7 +17,7 @@ pub(crate) use inferometer_model::spec::{Grammar, Named, Written};
 pub(crate) use results::*;
 pub(crate) use study::*;
 
-/// Measures LLM inference servers, and says how far its numbers can be believed.
+/// Measures LLM inference servers, and reports how valid its numbers are.
 ///
 /// Without a command it plays the suite `quick` on the embedded engine: a minute that needs nothing.
 #[derive(Debug, Parser)]
@@ -38,18 +38,18 @@ pub(crate) enum Command {
     /// are one set in the folder of runs.
     #[command(allow_negative_numbers = true)]
     Suite(Box<SuiteArguments>),
-    /// Measure at many loads, and go on with sets that were stopped
+    /// Measure at many loads, or resume a set that was stopped
     ///
     /// Rates or numbers in flight, each measured once or several times, on one server or on several
-    /// side by side; the highest load that keeps a promise. All runs are one set in the folder of
+    /// side by side; the highest load that meets its SLOs. All runs are one set in the folder of
     /// runs.
     #[command(allow_negative_numbers = true)]
     Sweep(Box<SweepArguments>),
-    /// Put servers up on hardware presets, measure each, and say which is best at what
+    /// Deploy servers on hardware presets, measure each, and rank them
     ///
     /// A matrix is presets × models × context lengths × parallel strategies × flags: built in
-    /// (--list shows them) or a file of your own. Every cell is put up, awaited, measured, drained and
-    /// taken down; a cell that fails is a result. All runs are one set in the folder of runs.
+    /// (--list shows them) or a file of your own. Every cell is deployed, measured, drained and stopped;
+    /// a cell that fails is a result. All runs are one set in the folder of runs.
     #[command(allow_negative_numbers = true)]
     Matrix(Box<MatrixArguments>),
     /// Simulate a run in virtual time, against the embedded engine
@@ -59,17 +59,17 @@ pub(crate) enum Command {
     /// prefix cache.
     #[command(allow_negative_numbers = true)]
     Simulate(Box<SimulateArguments>),
-    /// Fit an engine profile to measured results, and say how well it tells them
+    /// Fit an engine profile to measured results, and report how well it predicts them
     ///
     /// Moves a few coefficients of the step-time model, within what the hardware can do, until a
-    /// simulation gives the figures that were measured; then asks how well that tells rows which it
-    /// has not seen.
+    /// simulation reproduces the measured values; then checks how well it predicts rows that it has
+    /// not seen.
     #[command(allow_negative_numbers = true)]
     Fit(Box<FitArguments>),
-    /// Set runs or sets against each other: what changed, how surely, and whether it is good news
+    /// Compare runs or sets: what changed, with confidence intervals, and whether it is better
     ///
-    /// Refuses what is not comparable and says why. Exits with 10 when the primary quantity is worse
-    /// and at least two runs a side say so.
+    /// Refuses what is not comparable and says why. Exits with 10 when the primary quantity is worse,
+    /// shown by at least two runs a side.
     Compare(CompareArguments),
     /// Show what a run would send, and save it
     ///
@@ -77,27 +77,27 @@ pub(crate) enum Command {
     /// words.
     #[command(allow_negative_numbers = true)]
     Plan(Box<PlanArguments>),
-    /// Ask a server what it supports and what is wrong with it, each finding with its remedy
+    /// Check what a server supports and what is wrong with it, each finding with its remedy
     #[command(allow_negative_numbers = true)]
     Check(Box<CheckArguments>),
     /// Measure this client on this machine: how fast it is, and how exact
     ///
     /// Starts the embedded engine and compares what the client reports with what the engine did:
     /// a ladder of concurrency levels, the errors of TTFT and ITL, the pacing of an open loop, and
-    /// the memory of a stream. Takes about two minutes; nothing else should run meanwhile. The
+    /// the memory of a stream. Takes about two minutes; nothing else should run at that time. The
     /// result is kept in the cache folder of the user, for this machine, kernel and version.
     Calibrate(CalibrateArguments),
-    /// Hold stored runs against limits, such as ttft.p99<500ms
+    /// Check stored runs against thresholds, such as ttft.p99<500ms
     ///
     /// One run is judged by the interval within it, several runs of the same experiment by the
-    /// interval between them. Exits with 99 when a limit is missed or its keeping is not shown.
+    /// interval between them. Exits with 99 when a threshold is missed or cannot be shown to be met.
     Require(RequireCommand),
-    /// Make the report of stored runs and sets again, as HTML, Markdown, CSV or JSON
+    /// Write the report of stored runs and sets, as HTML, Markdown, CSV or JSON
     ///
     /// Without --format the HTML page and the Markdown page with its charts are put into the folder
     /// of the run or set, and the path of the HTML page is printed.
     Report(ReportArguments),
-    /// Take in other tools' result files, so that every command can use them
+    /// Import result files of other tools, so that every command can use them
     ///
     /// The file is kept as it is. What could not be mapped is listed, and what is missing stays
     /// missing.
@@ -107,9 +107,9 @@ pub(crate) enum Command {
     /// Do what `vllm bench` does, with the same flags, labels and files
     #[command(allow_negative_numbers = true)]
     Bench(Box<BenchArguments>),
-    /// Say what a metric or a word means, how it is found, and what other tools mean by it
+    /// Explain a metric or a term, how it is computed, and what other tools call it
     Explain(ExplainArguments),
-    /// Start the embedded engine by itself: a server whose truth is known
+    /// Start the embedded engine as a server of its own, with known step times
     #[command(allow_negative_numbers = true)]
     Engine(Box<EngineArguments>),
     /// List stored runs, sets and imports
@@ -118,15 +118,15 @@ pub(crate) enum Command {
     Recover(StoredRunArguments),
     /// Print the JSON Schema of the experiment file, of a suite or of a matrix
     Schema(SchemaArguments),
-    /// Show what this machine is, as it goes into every run; --json is for --server-info
+    /// Show the facts about this machine that every run stores; --json is for --server-info
     System(SystemArguments),
-    /// Recompute what a stored run, set or import comes to, and compare it with what is stored
+    /// Recompute the summary of a stored run, set or import, and compare it with what is stored
     Verify(StoredRunArguments),
 }
 
 impl Default for Command {
     fn default() -> Self {
-        Self::Suite(Box::new(SuiteArguments::of("quick")))
+        Self::Suite(Box::new(SuiteArguments::named("quick")))
     }
 }
 
@@ -225,7 +225,7 @@ pub(crate) struct CheckArguments {
     /// Print one JSON document instead of the page
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
@@ -245,7 +245,7 @@ pub(crate) struct ResultArguments {
     /// Exit with 4 on a degraded run too
     #[arg(long)]
     pub(crate) strict: bool,
-    /// No progress and no talk; results and errors only
+    /// No progress and no messages; results and errors only
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

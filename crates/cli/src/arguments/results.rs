@@ -37,7 +37,7 @@ pub(crate) struct ReportArguments {
     /// Show the HTML page in the browser
     #[arg(long, help_heading = "Results")]
     pub(crate) open: bool,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
@@ -94,7 +94,7 @@ impl FromStr for NarratorChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "target" => Ok(Self::Target),
-            // A slip of `target` would be taken for the name of a host.
+            // A misspelt `target` would be taken for the name of a host.
             other if !other.contains("://") => Err(format!(
                 "neither `target` nor the base URL of a server, such as http://{}",
                 if other.contains([':', '.']) { other } else { "localhost:8000" }
@@ -121,7 +121,7 @@ pub(crate) struct CompareArguments {
     /// p99 from schedule on an open one]
     #[arg(long, value_name = "QUANTITY", help_heading = "Judgement")]
     pub(crate) primary: Option<String>,
-    /// Change that nobody cares about, for all ratios [default: 2%, and 5% from p90 on]
+    /// Smallest change that matters, for all ratios [default: 2%, and 5% from p90 on]
     #[arg(
         long,
         value_name = "PERCENT",
@@ -152,7 +152,7 @@ pub(crate) struct CompareArguments {
     /// What to print: the page, the JSON document, or Markdown for a pull request [default: page]
     #[arg(long, value_enum, help_heading = "Results")]
     pub(crate) format: Option<CompareFormat>,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
@@ -209,7 +209,7 @@ pub(crate) struct ExportArguments {
     /// Add lines to the file instead of replacing it; vllm, vllm-detailed and otlp are lines
     #[arg(long, requires = "to", help_heading = "Results")]
     pub(crate) append: bool,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
@@ -236,7 +236,7 @@ pub(crate) enum ExportFormat {
     Bencher,
     /// The two lists that `github-action-benchmark` reads
     Github,
-    /// Verdicts and promises as test cases
+    /// Verdicts and SLOs as test cases
     Junit,
 }
 
@@ -291,29 +291,30 @@ pub(crate) struct ImportArguments {
     /// Print one JSON document instead of the page
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
-    /// No talk; results and errors only
+    /// No messages; results and errors only
     #[arg(short, long, help_heading = "Results")]
     pub(crate) quiet: bool,
 }
 
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "What is required")]
+#[command(next_help_heading = "Requirements")]
 pub(crate) struct RequireArguments {
-    /// Limit on the result, such as ttft.p99<500ms or attainment>=95%; several may
-    /// follow, and it may be repeated. Exits with 99 when one is missed or its keeping is not shown
+    /// Threshold on the result, such as ttft.p99<500ms or attainment>=95%; several may
+    /// follow, and it may be repeated. Exits with 99 when one is missed or cannot be shown to be met
     #[arg(long = "require", value_name = "LIMIT", num_args = 1..)]
     pub(crate) limits: Vec<Slo>,
     #[command(flatten)]
     pub(crate) gate: GateArguments,
 }
 
-/// How what is required is judged and told.
+/// How requirements are judged and reported.
 #[derive(Args, Debug, Default)]
 pub(crate) struct GateArguments {
-    /// What a limit counts as whose interval straddles it, or that cannot be judged [default: fail]
+    /// Verdict on a threshold that lies within the confidence interval, or that cannot be judged
+    /// [default: fail]
     #[arg(long, value_enum, value_name = "WHAT")]
     undecided: Option<UndecidedName>,
-    /// File to write the requirements and promises to as JUnit XML, for CI
+    /// File to write the requirements and SLOs to as JUnit XML, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// File to append a Markdown summary to [default: `GITHUB_STEP_SUMMARY`, where something is

@@ -45,7 +45,7 @@ pub(crate) struct SweepTable {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) fine_runs: Option<u32>,
-    /// Look for the highest level that keeps these promises, such as
+    /// Look for the highest level that meets these SLOs, such as
     /// 'max rate where ttft.p99<500ms, tpot.p99<50ms'
     #[arg(long, value_name = "QUESTION")]
     pub(crate) find: Option<Written<Find>>,
@@ -55,7 +55,7 @@ pub(crate) struct SweepTable {
     /// Level that the search never exceeds [default: 1000]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) at_most: Option<Written<Bound>>,
-    /// How exact the answer is to be, as a share of it [default: 5%]
+    /// Resolution of the answer, as a share of it [default: 5%]
     #[arg(long, value_name = "SHARE")]
     pub(crate) resolution: Option<Share>,
 }
@@ -71,8 +71,8 @@ pub(crate) struct SweepArguments {
     /// Simulate it in virtual time, with an engine of its own for each run
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
-    /// Go on with a set that was stopped; what it asks is stored with it, and where
-    /// its keys are. Keys themselves and headers are not, and must be given again
+    /// Resume a set that was stopped. Its experiment is stored with it, and the names of its key files;
+    /// keys themselves and headers are not, and must be given again
     #[arg(long, value_name = "SET", help_heading = "Results")]
     pub(crate) resume: Option<String>,
 }
@@ -116,7 +116,7 @@ pub(crate) struct SuiteArguments {
     /// Print the file of a built-in suite, as a beginning for one of your own
     #[arg(long, value_name = "NAME", conflicts_with = "suite", help_heading = "Suite")]
     pub(crate) show: Option<String>,
-    /// Price to reckon a dry run with: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
+    /// Price to estimate the cost of a dry run: 2.50/h, or 0.15/M-in,0.60/M-out for a million tokens read
     /// and written
     #[arg(long, value_name = "PRICE", help_heading = "Suite")]
     pub(crate) price: Option<Price>,
@@ -127,15 +127,15 @@ pub(crate) struct SuiteArguments {
     /// Simulate it in virtual time
     #[arg(long = "virtual", help_heading = "Virtual time")]
     pub(crate) virtual_time: bool,
-    /// Go on with a suite that was stopped; what it asks is stored with it, and where its keys are.
-    /// Keys themselves and headers are not, and must be given again
+    /// Resume a suite that was stopped. Its experiment is stored with it, and the names of its key
+    /// files; keys themselves and headers are not, and must be given again
     #[arg(long, value_name = "SET", conflicts_with = "suite", help_heading = "Results")]
     pub(crate) resume: Option<String>,
 }
 
 impl SuiteArguments {
     /// A suite as it is, on the embedded engine.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn named(name: &str) -> Self {
         Self { suite: Some(name.to_owned()), ..Self::default() }
     }
 }
@@ -159,15 +159,14 @@ pub(crate) struct MatrixArguments {
     /// Measure cells of the embedded engine in virtual time
     #[arg(long = "virtual")]
     pub(crate) virtual_time: bool,
-    /// Go on with a matrix that was stopped
+    /// Resume a matrix that was stopped
     #[arg(long, value_name = "SET")]
     pub(crate) resume: Option<String>,
     /// Only the cells that are so, such as `preset=H100X1,model=Llama-8B`, and with `concurrency=10`
     /// only at this load; may be given several times
     #[arg(long, value_name = "FILTER")]
     pub(crate) only: Vec<String>,
-    /// With --resume: measure the cells again that came to nothing, and the runs in which requests
-    /// failed
+    /// With --resume: measure again the cells that failed, and the runs in which requests failed
     #[arg(long, requires = "resume")]
     pub(crate) retry_failed: bool,
     /// List the matrices that are built in
@@ -179,7 +178,7 @@ pub(crate) struct MatrixArguments {
     /// Value of the file to override, such as load.requests=20; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     pub(crate) sets: Vec<String>,
-    /// How often each cell is put up and measured [default: as the file says, or 1]
+    /// How often each cell is deployed and measured [default: as the file says, or 1]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(crate) repeat: Option<u32>,
     /// Presets that are measured at once [default: likewise]

@@ -50,7 +50,10 @@ const AS_CUSTOM: &str = "save its prompts as JSON lines with `prompt`, and use -
                          custom --dataset-path FILE.jsonl";
 
 impl Data {
-    pub(super) fn of(said: &ServeDataArguments, around: Around) -> Result<Self, Failure> {
+    pub(super) fn from_arguments(
+        said: &ServeDataArguments,
+        around: Around,
+    ) -> Result<Self, Failure> {
         let name = said.dataset_name.as_deref().unwrap_or("random");
         if around.self_timed.is_some() && name != "timed_trace" {
             return Err(Failure::usage(
@@ -74,7 +77,7 @@ impl Data {
 fn unknown(name: &str) -> Failure {
     match REFUSED.iter().find(|(refused, _)| *refused == name) {
         Some((_, instead)) => {
-            Failure::usage(format!("--dataset-name {name} cannot be asked here")).hint(*instead)
+            Failure::usage(format!("--dataset-name {name} is not supported here")).hint(*instead)
         }
         None => Failure::usage(format!(
             "--dataset-name {name} is not known; it is random, sharegpt, custom, \

@@ -154,7 +154,7 @@ pub(super) fn body_table(
     })
 }
 
-/// Requests that are sent where nobody says how many.
+/// Requests that are sent by default.
 const REQUESTS: u64 = 1_000;
 /// Pieces of a ramp whose rate grows by the same factor with each request: that is no curve over
 /// time of ours, but is one closely enough in so many pieces.

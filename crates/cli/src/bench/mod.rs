@@ -58,13 +58,13 @@ const CONNECT: Duration = Duration::from_mins(1);
 
 impl Bench {
     /// Asks the server for its first model where none is named; sends nothing else.
-    pub(crate) fn of(said: &ServeBenchArguments) -> Result<Self, Failure> {
+    pub(crate) fn from_arguments(said: &ServeBenchArguments) -> Result<Self, Failure> {
         said.refused.check()?;
         let backend = Backend::named(said.target.backend.as_deref())?;
         let base = backend.url(&said.target)?;
-        let figures = Figures::of(&said.report, backend.api.generates())?;
+        let figures = Figures::from_arguments(&said.report, backend.api.generates())?;
         check_tokenizer(said)?;
-        let data = Data::of(
+        let data = Data::from_arguments(
             &said.data,
             Around {
                 api: backend.api,
@@ -123,8 +123,8 @@ impl Bench {
 }
 
 impl Bench {
-    /// The sheet with the load and the names as they were typed: the other client repeats them.
-    pub(crate) fn told(&self, mut sheet: Sheet, said: &ServeBenchArguments) -> Sheet {
+    /// The result with the load and the names as they were typed: the other client repeats them.
+    pub(crate) fn as_typed(&self, mut sheet: Sheet, said: &ServeBenchArguments) -> Sheet {
         let load = &said.load;
         let rate = load.request_rate.filter(|rate| rate.is_finite());
         sheet.backend = Some(self.backend.clone());

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 pub(crate) struct Figures {
     pub(crate) of_run: VllmAsked,
     pub(crate) of_block: Asked,
-    /// The limits of a good request as promises of ours.
+    /// The limits of a good request as SLOs.
     pub(crate) promises: Vec<Slo>,
 }
 
@@ -31,7 +31,10 @@ const LATENCIES: [(&str, LatencyKind); 4] = [
 
 impl Figures {
     /// Where nothing is generated there is one latency only.
-    pub(super) fn of(said: &ServeReportArguments, generates: bool) -> Result<Self, Failure> {
+    pub(super) fn from_arguments(
+        said: &ServeReportArguments,
+        generates: bool,
+    ) -> Result<Self, Failure> {
         let default = if generates { "ttft,tpot,itl" } else { "e2el" };
         let latencies = latencies(said.percentile_metrics.as_deref().unwrap_or(default))?;
         let percentiles = percentiles(said.metric_percentiles.as_deref().unwrap_or("99"))?;
@@ -122,7 +125,10 @@ pub(crate) struct ResultFile {
 impl ResultFile {
     /// `None` where no file is wanted. The folder is made now: a measurement whose result cannot be
     /// written would be a loss.
-    pub(crate) fn of(said: &ServeBenchArguments, bench: &Bench) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_arguments(
+        said: &ServeBenchArguments,
+        bench: &Bench,
+    ) -> Result<Option<Self>, Failure> {
         let report = &said.report;
         if !(report.save_result || report.append_result) {
             return Ok(None);
@@ -214,7 +220,7 @@ mod tests {
     fn figures(typed: &str, generates: bool) -> Result<Figures, String> {
         let words = std::iter::once("bench").chain(typed.split_whitespace());
         let said = Typed::try_parse_from(words).unwrap().report;
-        Figures::of(&said, generates).map_err(|failure| format!("{failure:?}"))
+        Figures::from_arguments(&said, generates).map_err(|failure| format!("{failure:?}"))
     }
 
     #[test]

@@ -207,7 +207,7 @@ fn check_bench(words: &[String]) -> Result<(), Failure> {
     if said.target.model.is_none() {
         return said.refused.check();
     }
-    Bench::of(&said).map(|_| ())
+    Bench::from_arguments(&said).map(|_| ())
 }
 
 /// Its first paragraph says what is wrong.

@@ -94,7 +94,7 @@ fn refused(problem: ComparisonProblem) -> Failure {
             };
             failure
                 .shown(objections.iter().map(line).collect())
-                .hint("--force compares them all the same, and says so on the page")
+                .hint("--force compares them anyway, and the page says so")
         }
         ComparisonProblem::FewSides(_) => failure.hint(
             "name two runs or sets, or one set of several servers; `inferometer runs` lists them",
@@ -142,7 +142,7 @@ fn check_names(names: &[&str]) -> Result<(), Failure> {
     match names.iter().find(is_double) {
         None => Ok(()),
         Some(double) => Err(Failure::usage(format!("two sides are called `{double}`"))
-            .hint("name them apart: base=RUN new=RUN")),
+            .hint("give them different names: base=RUN new=RUN")),
     }
 }
 
@@ -319,10 +319,10 @@ fn conditions(
     Ok(conditions)
 }
 
-/// More than these are no comparison that anybody reads.
+/// A comparison of more cells is too large to read.
 const CELLS_MAX: usize = 26;
 
-/// The cells of a matrix that have runs; the others came to nothing, and its own report says why.
+/// The cells of a matrix that have runs; the others failed, and its report says why.
 fn cells(
     set: &SetDirectory,
     conditions: Vec<(String, Vec<Summary>)>,
@@ -341,7 +341,7 @@ fn cells(
         )));
     }
     if !failed.is_empty() {
-        talk(&format!("{} cells of {} came to nothing and are left out", failed.len(), set.id()));
+        talk(&format!("{} cells of {} failed and are left out", failed.len(), set.id()));
     }
     Ok(measured)
 }
@@ -413,7 +413,7 @@ fn parts(found: Stored, talk: &impl Fn(&str)) -> Result<(String, Vec<Part>), Fai
     }
 }
 
-/// In the order in which they appear. What has no name is told by its place.
+/// In the order in which they appear. What has no name is numbered.
 fn configurations(sheets: Vec<Sheet>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for sheet in sheets {

@@ -40,7 +40,7 @@ fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
     Ok(topics)
 }
 
-/// All of it may be one name with a slip; otherwise its first word is what is not known.
+/// All of it may be one misspelt name; otherwise its first word is unknown.
 fn unknown(words: &[String]) -> Failure {
     let whole = Topic::of(&words.join(" ")).err().filter(|problem| problem.nearest.is_some());
     let first = || words.first().and_then(|word| Topic::of(word).err());

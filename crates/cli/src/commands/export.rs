@@ -143,7 +143,7 @@ fn parquet(_: &[Subject], _: &ExportArguments, _: impl Fn(&str)) -> Result<(), F
     Err(Failure::usage("this build writes no Parquet"))
 }
 
-/// A run of ours has a verdict and promises; an import has what its figures show.
+/// A run has a verdict and SLOs; an import only has its values.
 fn of_junit(subjects: &[Subject]) -> String {
     let cases: Vec<junit::Exported<'_>> = subjects
         .iter()
@@ -155,7 +155,7 @@ fn of_junit(subjects: &[Subject]) -> String {
     junit::exported(&cases)
 }
 
-/// Bencher's format has intervals and no other doubt.
+/// Bencher's format has intervals, and no place for other warnings.
 fn of_marks(subjects: &[Subject], sheets: &[Sheet], typed: &[String]) -> Option<String> {
     /// More names than these are counted.
     const NAMED_MAX: usize = 12;
@@ -171,7 +171,7 @@ fn of_marks(subjects: &[Subject], sheets: &[Sheet], typed: &[String]) -> Option<
     let are = if marked.len() == 1 { "is not a clean result" } else { "are not clean results" };
     (!marked.is_empty()).then(|| {
         format!(
-            "warning: {named}{more} {are}, and bencher has no place to say so; the marks are in \
+            "warning: {named}{more} {are}, and the Bencher format cannot say so; the marks are in \
              `inferometer export {} --format csv`",
             inferometer_report::escape::terminal(&typed.join(" "))
         )

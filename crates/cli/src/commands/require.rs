@@ -102,14 +102,14 @@ fn resolve(found: Stored) -> Result<Vec<RunDirectory>, Failure> {
 fn of_several(set: &str, question: &Question) -> Option<Failure> {
     let (what, hint) = match question {
         Question::Sweep(_) => (
-            format!("{set} is a sweep: a limit is about one load, and a sweep has several"),
+            format!("{set} is a sweep: a threshold applies to one load, and a sweep has several"),
             format!(
-                "name one of its runs, such as {set}/0, or search for the load that keeps it: sweep \
+                "name one of its runs, such as {set}/0, or search for the load that meets it: sweep \
                  --find 'max rate where …'"
             ),
         ),
         Question::Matrix(_) => (
-            format!("{set} is a matrix: a limit is about one server, and a matrix has many"),
+            format!("{set} is a matrix: a threshold applies to one server, and a matrix has many"),
             format!("name runs of one cell, such as {set}/0"),
         ),
         Question::Repeat | Question::Suite(_) => return None,
@@ -136,7 +136,7 @@ fn check_alike(runs: &[Summary]) -> Result<(), Failure> {
     match others.iter().find(|other| !alike(other)) {
         None => Ok(()),
         Some(other) => Err(Failure::usage(format!(
-            "run {} and run {} ask different things of their servers",
+            "run {} and run {} have different workloads or loads",
             first.run.id, other.run.id
         ))
         .hint("judge them one by one")),
@@ -159,7 +159,7 @@ fn run_imported(
         results.extend(sheets);
     }
     if results.is_empty() {
-        return Err(Failure::usage("nothing that was imported has a result")
+        return Err(Failure::usage("no import has a result")
             .hint("`inferometer report IMPORT` says what is in it"));
     }
     check_alike_results(&results, |one, other| {
@@ -178,8 +178,8 @@ fn run_imported(
 
 /// Runs have intervals within them and imported results have none: one rule does not fit both.
 fn beside_runs() -> Failure {
-    Failure::usage("some of these were imported, and the others are runs of our own")
-        .hint("hold them against the limits one by one")
+    Failure::usage("some of these are imported results, and the others are runs")
+        .hint("check them one by one")
 }
 
 /// A limit is about one configuration at one load.
@@ -191,7 +191,7 @@ fn check_alike_results(
     match others.iter().find(|other| !is_alike(first, other)) {
         None => Ok(()),
         Some(other) => Err(Failure::usage(format!(
-            "a limit is about one configuration at one load, and these are {}",
+            "a threshold applies to one configuration at one load, and these are {}",
             apart(first, other)
         ))
         .hint("name one of them, such as IMPORT/0 (`inferometer report IMPORT` lists them)")),

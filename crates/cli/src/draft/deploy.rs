@@ -22,21 +22,21 @@ use crate::experiment::Origins;
 use crate::experiment::schema::flag;
 use crate::failure::Failure;
 
-/// A server that is put up for the measurement and taken down after it, instead of a URL. Texts may
-/// have `{port}`, `{name}` and `{env:NAME}` in them, which are filled when it starts; a brace itself
-/// is `{{`.
+/// A server that is deployed for the measurement and stopped after it, instead of a URL. Texts may
+/// contain `{port}`, `{name}` and `{env:NAME}`, which are filled when it starts; a brace itself is
+/// `{{`.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[command(next_help_heading = "Putting a server up")]
+#[command(next_help_heading = "Deployment")]
 pub(crate) struct DeployTable {
-    /// How it is put up [default: a process where there is a command, a container where there is an
-    /// image, commands where there is an up]
+    /// Kind of deployment [default: a process if there is a command, a container if there is an
+    /// image, commands if there is an up]
     #[arg(skip)]
     pub(crate) kind: Option<DeployKind>,
     /// Command that starts the server, as words or as one text, which is split as a shell splits it;
     /// there is no shell. It must listen on 127.0.0.1 at {port}
     #[arg(id = "serve", long = "serve", value_name = "COMMAND", value_parser = CommandWords::from_str)]
     pub(crate) command: Option<CommandWords>,
-    /// Folder to start it in, beside the file that names it [default: where we are]
+    /// Folder to start it in, relative to the file that names it [default: the current one]
     #[arg(skip)]
     pub(crate) folder: Option<PathBuf>,
     /// Of a container: the program that runs it [default: docker]
@@ -45,29 +45,29 @@ pub(crate) struct DeployTable {
     /// Of a container: its image
     #[arg(skip)]
     pub(crate) image: Option<String>,
-    /// Of a container: what stands before the image, such as devices and mounts
+    /// Of a container: options before the image, such as devices and mounts
     #[arg(skip)]
     pub(crate) options: Option<Vec<String>>,
-    /// Of a container: what the image is given to do
+    /// Of a container: arguments after the image
     #[arg(skip)]
     pub(crate) arguments: Option<Vec<String>>,
-    /// Of a container: where the server listens inside of it [default: 8000]
+    /// Of a container: port of the server inside it [default: 8000]
     #[arg(skip)]
     #[schemars(range(min = 1, max = 65535))]
     pub(crate) port: Option<u16>,
-    /// Of commands: puts the server up and returns, by `sh`
+    /// Of commands: starts the server and returns, by `sh`
     #[arg(skip)]
     pub(crate) up: Option<String>,
     /// Of commands: prints the base URL of the server on its last line
     #[arg(skip)]
     pub(crate) url: Option<String>,
-    /// Of commands: prints what the server said [default: nobody knows]
+    /// Of commands: prints the log of the server [default: there is no log]
     #[arg(skip)]
     pub(crate) logs: Option<String>,
-    /// Of commands: takes the server down, and returns when it is gone
+    /// Of commands: stops the server, and returns when it is gone
     #[arg(skip)]
     pub(crate) down: Option<String>,
-    /// Variable of ours that the server may see, such as `HF_TOKEN` or `VLLM_*`; the flag may be
+    /// Environment variable that the server inherits, such as `HF_TOKEN` or `VLLM_*`; the flag may be
     /// repeated [default: none beyond those that every program needs]
     #[arg(id = "serve_env", long = "serve-env", value_name = "NAME")]
     pub(crate) pass: Option<Vec<String>>,
@@ -150,7 +150,7 @@ const CONTAINER_PORT: u16 = 8000;
 const HOW_TO_BEGIN: &str = "--serve 'vllm serve MODEL --port {port}', or a [deploy] table with \
                             command, image or up";
 
-/// `None` where nothing is put up. Placeholders are left as they are: a matrix has some of its own.
+/// `None` where nothing is deployed. Placeholders are kept: a matrix has some of its own.
 pub(crate) fn draft(
     said: DeployTable,
     origins: &Origins,
@@ -206,12 +206,12 @@ fn kind(said: &DeployTable, refuse: &Refusal<'_>) -> Result<DeployKind, Failure>
         (None, [only]) => *only,
         (None, []) => {
             return Err(
-                Failure::usage("it is not said how the server is put up").hint(HOW_TO_BEGIN)
+                Failure::usage("nothing says how the server is deployed").hint(HOW_TO_BEGIN)
             );
         }
         (None, [_, other, ..]) => {
             let key = KEYS.iter().find(|(kind, _)| kind == other).map_or("", |(_, keys)| keys[0]);
-            return Err(refuse.at(key, "is a second way to put the server up; choose one of them"));
+            return Err(refuse.at(key, "is a second way to deploy the server; choose one of them"));
         }
     };
     for (other, keys) in KEYS.iter().filter(|(other, _)| *other != kind) {
@@ -269,16 +269,16 @@ fn environment(said: &DeployTable, refuse: &Refusal<'_>) -> Result<EnvironmentSp
         // It is not repeated: behind a `=` there may be a key.
         return Err(refuse
             .at("pass", "takes names of variables, such as HF_TOKEN or VLLM_*")
-            .hint("a variable with its value stands in [deploy.environment]"));
+            .hint("set a variable with its value in [deploy.environment]"));
     }
     let set = said.environment.clone().unwrap_or_default();
     if let Some(name) = set.keys().find(|name| !is_name(name)) {
-        return Err(refuse.at(&format!("environment.{name}"), "is no name of a variable"));
+        return Err(refuse.at(&format!("environment.{name}"), "is not the name of a variable"));
     }
     Ok(EnvironmentSpec { pass, set })
 }
 
-/// Refuses what nobody fills when the server starts.
+/// Refuses placeholders that are not filled when the server starts.
 pub(super) fn check_placeholders(
     deployment: &DeploymentSpec,
     origins: &Origins,
@@ -296,7 +296,7 @@ pub(super) fn check_placeholders(
     set.try_for_each(|(name, value)| check(&format!("environment.{name}"), value))
 }
 
-/// Where it listens is ours to choose: a server that listens elsewhere may be anybody's.
+/// The port must be chosen here: what listens on another port may be another server.
 fn check_port(
     how: &DeploymentHow,
     environment: &EnvironmentSpec,
@@ -308,8 +308,13 @@ fn check_port(
         Err(error) => return Err(refuse.at("command", &format!("cannot be filled: {error}"))),
     }
     Err(refuse
-        .at("command", "does not say {port}, so the server would not listen where it is awaited")
-        .hint("write it where the port belongs, such as --port {port}; a free one takes its place"))
+        .at(
+            "command",
+            "does not contain {port}, so the server would not listen on the expected port",
+        )
+        .hint(
+            "write it where the port belongs, such as --port {port}; it is replaced by a free port",
+        ))
 }
 
 fn check_secrets(
@@ -323,7 +328,7 @@ fn check_secrets(
     });
     if let Some((key, _)) = found {
         return Err(refuse
-            .at(key, "has what looks like a key in it, and it would be stored with the results")
+            .at(key, "contains what looks like a key, which would be stored with the results")
             .hint("put the key into a variable and write {env:NAME} in its place"));
     }
     let is_open = |(name, value): &(&String, &String)| {
@@ -334,7 +339,7 @@ fn check_secrets(
         Some((name, _)) => Err(refuse
             .at(
                 &format!("environment.{name}"),
-                "has what looks like a key in it, and it would be stored with the results",
+                "contains what looks like a key, which would be stored with the results",
             )
             .hint(format!(
                 "pass your own variable on with --serve-env {name}, or write \
@@ -409,15 +414,15 @@ mod tests {
 
     #[test]
     fn half_a_way_or_two_are_refused() {
-        assert_refused(json!({ "renew": "never" }), "not said how");
+        assert_refused(json!({ "renew": "never" }), "nothing says how");
         assert_refused(json!({ "command": "s {port}", "image": "i" }), "second way");
         assert_refused(json!({ "command": "s {port}", "options": ["a"] }), "is of kind container");
         assert_refused(json!({ "kind": "container" }), "`deploy.image` is missing");
         let half = json!({ "up": "u", "url": "l" });
         assert_refused(half, "`deploy.down` is missing: a server of kind commands needs it");
         assert_refused(json!({ "command": [] }), "--serve is empty");
-        assert_refused(json!({ "command": "vllm serve m" }), "does not say {port}");
-        assert_refused(json!({ "command": "vllm serve m {{port}" }), "does not say {port}");
+        assert_refused(json!({ "command": "vllm serve m" }), "does not contain {port}");
+        assert_refused(json!({ "command": "vllm serve m {{port}" }), "does not contain {port}");
         assert_refused(json!({ "command": "vllm serve m {port" }), "is not closed");
         assert!(drafted(json!({ "command": "s", "environment": { "PORT": "{port}" } })).is_ok());
         assert_refused(json!({ "command": "s {port}", "ready_timeout": "0s" }), "--ready-timeout");

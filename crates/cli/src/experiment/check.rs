@@ -58,7 +58,7 @@ fn remedy(value: &Value, schema: &Value, path: &str) -> String {
         return format!("; write [[{path}]]");
     }
     match path.strip_prefix("slo.") {
-        // A promise has one key, and the dots in it are its own.
+        // An SLO has one key, which may contain dots.
         Some(promise) => format!("; quote the key: \"{}\" = …", whole_key(promise, value)),
         None => String::new(),
     }
@@ -115,7 +115,7 @@ fn unknown(key: &str, path: &str, known: Option<&Map<String, Value>>) -> String 
     }
 }
 
-/// Alike enough to be a slip of the finger.
+/// Similar enough to be a typing error.
 const LIKENESS_MIN: f64 = 0.75;
 
 /// The known name that was most likely meant.

@@ -14,7 +14,7 @@ use super::layer::Origin;
 use super::overlay::merge;
 use crate::failure::Failure;
 
-/// A slip of the hand, such as the name of a dataset, is not read to its end.
+/// A larger file is a mistake, such as a dataset, and is not read.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// Keys that name files, which are looked for beside the experiment file.
@@ -37,7 +37,7 @@ pub(crate) fn text(path: &Path, kind: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))
 }
 
-/// The tree as it is written, checked by nobody yet.
+/// The tree as it is written, not checked yet.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Layer, Failure> {
     let table = DeTable::parse(text).map_err(|error| syntax_error(path, text, &error))?;
     let origin = |span: Range<usize>| Origin::Line {
@@ -70,7 +70,7 @@ fn syntax_error(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
             format!(" {number} | {words}"),
             format!(" {margin} | {}^", " ".repeat(column - 1)),
         ])
-        .hint("this is no TOML; text and times are written in quotes, such as duration = \"30s\"")
+        .hint("this is not TOML; text and times are written in quotes, such as duration = \"30s\"")
 }
 
 /// Both counted from one, the column in characters.
@@ -80,7 +80,7 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-/// The table as plain values; `note` is told every key by its path, and where it stands.
+/// The table as plain values; `note` is called with the path and the position of every key.
 pub(super) fn plain_table(
     table: &DeTable<'_>,
     above: &str,
@@ -149,7 +149,7 @@ fn find_beside(tree: &mut Value, folder: &Path) {
     }
 }
 
-/// A server that is put up runs beside the file that says how.
+/// A deployment runs in a folder relative to the file that describes it.
 fn find_folder(tree: &mut Value, folder: &Path) {
     let path = tree.get_mut("deploy").and_then(|deploy| deploy.get_mut("folder"));
     if let Some(Value::String(path)) = path {

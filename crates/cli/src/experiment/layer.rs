@@ -82,7 +82,7 @@ impl Layer {
     }
 }
 
-/// `ttft.p99 = "1s"` is the promise "ttft.p99", however it was written, and not one of "ttft".
+/// `ttft.p99 = "1s"` is the SLO "ttft.p99", however it was written, and not one on "ttft".
 fn join_promises(tree: &mut Value) {
     let Some(Value::Object(promises)) = tree.get_mut("slo") else { return };
     let mut joined = Map::new();
@@ -141,7 +141,7 @@ impl Origins {
         }
     }
 
-    /// A refusal speaks of flags; whoever wrote a file is told where it says so.
+    /// Messages name flags; a hint adds where the file sets them.
     pub(crate) fn explain(&self, error: &SpecError) -> Failure {
         let message = error.to_string();
         let words: Vec<&str> = message

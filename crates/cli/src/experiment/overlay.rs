@@ -79,7 +79,7 @@ pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
     if !["load.requests", "load.duration"].iter().all(|end| at(&above, end).is_some()) {
         drop_rivals(below, &above, END);
     }
-    // A list of promises is a whole: `--slo` replaces what the file promised.
+    // A list of SLOs is one value: `--slo` replaces the SLOs of the file.
     if at(&above, "slo.promises").is_some() {
         remove(below, "slo");
     }
@@ -93,7 +93,7 @@ pub(super) fn lay(below: &mut Value, above: Value) -> Result<(), String> {
     merge(below, above, "")
 }
 
-/// A URL, the embedded engine and a server that is put up are three: naming one drops the others.
+/// A URL, the embedded engine and a deployment exclude each other: naming one drops the others.
 fn lay_server(below: &mut Value, above: &Value) {
     let is_put_up = PUT_UP.iter().any(|(key, _)| at(above, key).is_some());
     if is_put_up && at(above, "deploy.kind").is_none() {
@@ -133,7 +133,7 @@ pub(super) fn at<'tree>(tree: &'tree Value, path: &str) -> Option<&'tree Value> 
         Some(items) => items.get(key.parse::<usize>().ok()?),
         None => tree.get(key),
     };
-    // A key may have a dot itself: the promise `ttft.p99`.
+    // A key may contain a dot: the SLO `ttft.p99`.
     child(path).or_else(|| {
         let (key, rest) = path.split_once('.')?;
         at(child(key)?, rest)

@@ -67,7 +67,7 @@ pub(crate) fn flag(path: &str) -> Option<String> {
         ["engine", key @ ("model" | "seed" | "speed" | "step")] => {
             format!("engine-{key}")
         }
-        // A container and commands are told in a file.
+        // A container and commands are described in a file.
         ["deploy", "command"] => "serve".to_owned(),
         ["deploy", "pass"] => "serve-env".to_owned(),
         ["deploy", key] => {

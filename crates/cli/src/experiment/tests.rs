@@ -97,7 +97,7 @@ fn every_key_is_described_and_in_reach_of_set() {
 }
 
 /// Keys without a flag of their own: the URL is typed bare, a mix is too deep for flags, facts have
-/// names that nobody can list, and servers other than a process are put up by a file.
+/// names that no list can have, and deployments other than a process need a file.
 const WITHOUT_FLAG: [&str; 15] = [
     "target.url",
     "workload.mix.",

@@ -1,4 +1,4 @@
-//! A matrix: servers that are put up one after the other, each measured in the same way.
+//! A matrix: servers that are deployed one after the other, each measured in the same way.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -25,7 +25,7 @@ pub struct Matrix {
     pub currency: Option<String>,
 }
 
-/// Hardware that a server is put up on, as its owner describes it.
+/// Hardware that a server is deployed on, as its owner describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preset {
@@ -73,7 +73,7 @@ pub struct Cell {
     pub flags: BTreeMap<String, String>,
 }
 
-/// A point of a matrix that came to nothing, and why. It is a result.
+/// A point of a matrix that failed, and why. It is a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointFailure {
     pub point: Point,
@@ -82,7 +82,7 @@ pub struct PointFailure {
     pub failure: DeploymentFailure,
 }
 
-/// What is kept of one deployment of a matrix beside its runs.
+/// What is stored about one deployment of a matrix in addition to its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentRecord {
     /// The cell by its place.
@@ -92,7 +92,7 @@ pub struct DeploymentRecord {
     pub departure: Option<Departure>,
     /// From the end of the last run until the server was idle; `None` where it does not say.
     pub drained_after_s: Option<f64>,
-    /// The file beside this that has its words; `None` where nobody listened.
+    /// File with the server's log; `None` where there is none.
     #[serde(default)]
     pub log: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Defaults of a spec, and bounds that catch a slip of the finger before it fills memory or a disk.
+//! Defaults of a spec, and bounds that catch typing errors before they fill memory or a disk.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub const TOKENS_MAX: u32 = 16_000_000;
 /// Of a conversation.
 pub const TURNS_MAX: u32 = 10_000;
 pub(super) const RATE_MAX: f64 = 1e6;
-/// One request in some eleven days: slower is a slip too.
+/// One request in eleven days: a lower rate is a typing error.
 pub(super) const RATE_MIN: f64 = 1e-6;
 pub(super) const SEGMENTS_MAX: usize = 64;
 /// From a thousandth of the recorded speed to a thousand times it.

@@ -1,4 +1,4 @@
-//! Who is asked about the GPUs while a run goes on.
+//! Source of GPU metrics during a run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ impl DevicesAsked {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DevicesAskedError {
     #[error(
-        "`{0}` does not tell of GPUs; write auto, off, nvml, nvidia-smi, amd-smi, rocm-smi, or \
+        "`{0}` is not a source of GPU metrics; write auto, off, nvml, nvidia-smi, amd-smi, rocm-smi, or \
          dcgm=URL of an exporter, such as dcgm=http://gpu1:9400"
     )]
     Unknown(String),

@@ -91,10 +91,10 @@ pub struct EngineTable {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1))]
     pub num_scheduler_steps: Option<u32>,
-    /// Who is next in its queue [default: fcfs]
+    /// Order of its queue [default: fcfs]
     #[arg(long, value_name = "POLICY")]
     pub scheduling_policy: Option<SchedulingPolicy>,
-    /// Put the next step together while one runs [default: as the profile says]
+    /// Prepare the next step while one runs [default: as the profile says]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_name = "BOOL", hide_possible_values = true)]
     pub async_scheduling: Option<bool>,
@@ -106,10 +106,10 @@ pub struct EngineTable {
     #[arg(long, value_name = "SIGMA")]
     #[schemars(range(min = 0, max = 1))]
     pub noise: Option<f64>,
-    /// Seed of that noise, beside the seed of each run [default: the run's alone]
+    /// Seed of that noise, combined with the seed of each run [default: the run's alone]
     #[arg(id = "engine_seed", long = "engine-seed", value_name = "N")]
     pub seed: Option<u64>,
-    /// How much faster than its profile a live engine runs; a simulation needs no such thing
+    /// How much faster than its profile a live engine runs; simulations ignore it
     /// [default: 1]
     #[arg(id = "engine_speed", long = "engine-speed", value_name = "FACTOR")]
     #[schemars(extend("exclusiveMinimum" = 0))]

@@ -9,21 +9,19 @@ use super::bounds::{BURSTINESS, RATE_MAX, SEGMENTS_MAX, SPEED};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
     #[error(
-        "[engine] (--profile, --hardware, …) says which embedded engine is measured, and a URL names \
-         another server; leave one out"
+        "[engine] (--profile, --hardware, …) selects the embedded engine, and a URL names another server; \
+         leave one out"
     )]
     EngineOfUrl,
-    #[error(
-        "a URL names a server that is there, and [deploy] (--serve) puts one up; leave one out"
-    )]
+    #[error("a URL names a running server, and [deploy] (--serve) deploys one; leave one out")]
     DeploymentOfUrl,
     #[error(
-        "[engine] (--profile, --hardware, …) says which embedded engine is measured, and [deploy] \
-         (--serve) puts up another server; leave one out"
+        "[engine] (--profile, --hardware, …) selects the embedded engine, and [deploy] (--serve) deploys \
+         another server; leave one out"
     )]
     DeploymentOfEngine,
     #[error(
-        "--server-info tells what a server of others runs on, and the embedded engine is measured; \
+        "--server-info describes the machine of another server, and the embedded engine is measured; \
          leave it out, or give the URL of a server"
     )]
     InfoOfEngine,
@@ -153,7 +151,9 @@ pub enum SpecError {
     TwoSources(&'static str, &'static str),
     #[error("{flag} has no effect here: it belongs to {needs}; set that too, or leave it out")]
     Stray { flag: &'static str, needs: &'static str },
-    #[error("a mix names its sources part by part; leave the source and its lengths beside it out")]
+    #[error(
+        "a mix names its sources part by part; leave out the source and its lengths outside the mix"
+    )]
     MixAndSource,
     #[error("mix part `{0}`: its weight must be a number above zero")]
     MixWeight(String),
@@ -196,7 +196,7 @@ pub enum SpecError {
          ({0}); leave the other flags about what is asked and when out (only --warm-up may be set)"
     )]
     SavedPlanAlone(Api),
-    #[error("its load is none that flags could ask for; save the plan again")]
+    #[error("its load cannot be expressed by flags; save the plan again")]
     OddLoad,
     #[error("--speed must be from {} to {}", SPEED.start(), SPEED.end())]
     BadSpeed,

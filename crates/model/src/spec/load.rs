@@ -1,4 +1,4 @@
-//! When it is asked: loops, rates and arrivals, and how long it goes on.
+//! When requests are sent: loops, rates and arrivals, and how long.
 
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;

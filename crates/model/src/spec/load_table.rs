@@ -25,7 +25,7 @@ pub struct LoadTable {
     #[arg(long, value_name = "N")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub concurrency: Option<u32>,
-    /// Closed loop: how long each of them rests after its reply, such as 2s [default: not at all]
+    /// Closed loop: pause of each user after a reply, such as 2s [default: none]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub think_time: Option<Time>,
     /// Whether that time is always the same or the mean of random ones [default: fixed]
@@ -59,7 +59,7 @@ pub struct LoadTable {
     #[arg(long, value_name = "FACTOR")]
     #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
-    /// What becomes of moments that were recorded on a coarse grid [default: auto]
+    /// How times that were recorded on a coarse grid are spread [default: auto]
     #[arg(long, value_name = "HOW")]
     pub ticks: Option<Ticks>,
     /// Stop after this many requests [default: 100; a ramp or a trace is played to its end]
@@ -69,7 +69,7 @@ pub struct LoadTable {
     /// Stop releasing requests after this time, such as 30s or 5m
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub duration: Option<Time>,
-    /// With both --requests and --duration: go on until both are reached, or the first [default:
+    /// With both --requests and --duration: continue until both are reached, or the first [default:
     /// both]
     #[arg(long, value_name = "WHICH")]
     pub until: Option<Until>,

@@ -1,11 +1,11 @@
-//! What a service promises: `ttft<500ms` of each request, `ttft.p99<500ms` of the whole run.
+//! SLOs of a service: `ttft<500ms` of each request, `ttft.p99<500ms` of the whole run.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One promise. Written as text, in files too.
+/// One SLO. Written as text, in files too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Slo {
@@ -13,13 +13,13 @@ pub struct Slo {
     text: String,
     /// The name of a metric, such as `ttft`.
     pub metric: String,
-    /// `p99`, `mean` and the like: a promise about the run. `None` is one about each request.
+    /// `p99`, `mean` and the like: an SLO of the run. `None` is an SLO of each request.
     pub statistic: Option<String>,
     pub relation: Relation,
     pub limit: Limit,
 }
 
-/// Promises are equal that mean the same, however they are written.
+/// SLOs that mean the same are equal, however they are written.
 impl PartialEq for Slo {
     fn eq(&self, other: &Self) -> bool {
         self.metric == other.metric
@@ -50,10 +50,10 @@ pub enum Limit {
 pub enum SloError {
     #[error(
         "`{0}` is not a limit on a metric: write it as ttft.p99<500ms, error_rate<1% or \
-         output_throughput>1000; as a promise of each request as ttft<500ms"
+         output_throughput>1000; as an SLO of each request as ttft<500ms"
     )]
     NotALimit(String),
-    #[error("`{0}`: no share is above 100%, so every run or none would keep it")]
+    #[error("`{0}`: no share is above 100%, so every run or none would meet it")]
     ShareAboveOne(String),
 }
 

@@ -1,5 +1,5 @@
-//! What is asked: where prompts come from, how long they and their answers are, and what else a
-//! body carries.
+//! What is sent: where prompts come from, how long they and their answers are, and what else a body
+//! carries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub struct VllmRandom {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DatasetSpec {
     pub path: PathBuf,
-    /// `None` is told by the file's name and beginning.
+    /// `None` is recognized by the file's name and beginning.
     pub kind: Option<DatasetKind>,
     /// How texts of a directory are cut; other kinds keep their prompts whole.
     pub input: Option<Lengths>,
@@ -116,7 +116,7 @@ pub struct FixedPrompt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSpec {
     pub path: PathBuf,
-    /// `None` is told by the file's columns or keys.
+    /// `None` is recognized by the file's columns or keys.
     pub kind: Option<TraceKind>,
     /// Share of the requests that are kept, chosen by the seed; 1 keeps all.
     pub keep: f64,
@@ -152,7 +152,7 @@ pub struct MixPart {
     pub source: Source,
 }
 
-/// What a body carries beside its prompt.
+/// What a body carries in addition to its prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BodySpec {
     /// Sampling fields, tools and anything else, as they are sent.
@@ -288,5 +288,5 @@ impl SourceKind {
     }
 }
 
-/// No thinking is the default; nobody waits longer than this.
+/// Longest time between two turns of a conversation.
 pub(super) const TURN_THINK_MAX: Duration = super::bounds::THINK_MAX;

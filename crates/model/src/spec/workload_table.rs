@@ -75,7 +75,7 @@ pub struct SourceTable {
     /// Answer length to ask for, as --input-tokens [default: 128, or what the data says]
     #[arg(long, value_name = "LENGTHS")]
     pub output_tokens: Option<Lengths>,
-    /// Tokens that prompts begin with alike, so that a prefix cache can help [default: 0]
+    /// Length of the prefix that prompts share, so that a prefix cache can help [default: 0]
     #[arg(long, value_name = "N")]
     #[schemars(range(max = 16_000_000))]
     pub prefix_tokens: Option<u32>,
@@ -87,13 +87,13 @@ pub struct SourceTable {
     #[arg(long, value_name = "EXPONENT")]
     #[schemars(range(min = 0, max = 10))]
     pub prefix_zipf: Option<f64>,
-    /// Words of our own, or prompts as `vllm bench serve` draws them [default: synthetic]
+    /// Synthetic words, or prompts as `vllm bench serve` draws them [default: synthetic]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<SourceName>,
     /// Prompts from a file or directory
     #[arg(long, value_name = "PATH")]
     pub dataset: Option<PathBuf>,
-    /// What the dataset is [default: told by its name and beginning]
+    /// Format of the dataset [default: recognized by its name and beginning]
     #[arg(long, value_name = "KIND")]
     pub dataset_kind: Option<DatasetKind>,
     /// Ask in the order of the dataset instead of shuffling it by the seed
@@ -110,7 +110,7 @@ pub struct SourceTable {
     /// moments
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Whose format the trace has [default: told by its columns or keys]
+    /// Format of the trace [default: recognized by its columns or keys]
     #[arg(long, value_name = "KIND")]
     pub trace_kind: Option<TraceKind>,
     /// Share of the trace's requests that are sent, chosen by the seed [default: 1]
@@ -139,9 +139,9 @@ pub enum SourceName {
     VllmRandom,
 }
 
-/// What a request carries beside its prompt; what is not set is not sent.
+/// What a request carries in addition to its prompt; what is not set is not sent.
 #[derive(Args, Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[command(next_help_heading = "What a request carries")]
+#[command(next_help_heading = "Request body")]
 pub struct BodyTable {
     #[command(flatten)]
     #[serde(flatten)]
@@ -149,8 +149,8 @@ pub struct BodyTable {
     /// Text that ends an answer; the flag may be repeated
     #[arg(long, value_name = "TEXT")]
     pub stop: Option<Vec<String>>,
-    /// Whether the server is asked to go on until an answer has its length, with `ignore_eos` and
-    /// `min_tokens`; auto does where the workload chose the length and the server accepts it
+    /// Whether answers must have the requested length, with `ignore_eos` and `min_tokens`; auto does
+    /// so where the workload chose the length and the server accepts the fields
     /// [default: auto]
     #[arg(long, value_name = "WHEN")]
     pub pin_output: Option<PinOutput>,

@@ -34,9 +34,9 @@ pub struct DeviceReading {
     pub core_clock_mhz: Option<f64>,
     pub memory_clock_mhz: Option<f64>,
     pub temperature_c: Option<f64>,
-    /// Why it runs slower than it could; `None` where nobody tells.
+    /// Why it runs slower than it could; `None` where it is not reported.
     pub throttle: Option<Throttle>,
-    /// Processes that use it, by number; `None` where nobody tells.
+    /// Processes that use it, by number; `None` where they are not reported.
     pub processes: Option<Vec<u32>>,
 }
 
@@ -51,7 +51,7 @@ pub struct Throttle {
     pub hardware: bool,
 }
 
-/// Who told.
+/// Source of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceSource {
@@ -102,7 +102,7 @@ pub struct ClientSample {
 pub enum DevicesAbsence {
     /// Nobody asked for it, or the run is older than this.
     NotAsked,
-    /// The server is not on this machine, and nobody said who knows its GPUs.
+    /// The server is not on this machine, and no source of its GPU metrics is set.
     Elsewhere,
     /// No tool of this machine knows a GPU.
     NoneFound,

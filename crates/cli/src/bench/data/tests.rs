@@ -18,7 +18,7 @@ const BESIDE: Around =
 fn data(typed: &str, beside: Around) -> Result<Data, String> {
     let words = std::iter::once("bench").chain(typed.split_whitespace());
     let said = Typed::try_parse_from(words).unwrap().data;
-    Data::of(&said, beside).map_err(|failure| format!("{failure:?}"))
+    Data::from_arguments(&said, beside).map_err(|failure| format!("{failure:?}"))
 }
 
 fn written(lengths: Option<Lengths>) -> String {

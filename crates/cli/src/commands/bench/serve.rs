@@ -1,4 +1,4 @@
-//! `inferometer bench serve`: a run that is told in the words of `vllm bench serve`.
+//! `inferometer bench serve`: a run that is reported as `vllm bench serve` reports it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::secrets::Secrets;
 use crate::signals::begin_session;
 
 pub(crate) fn run(arguments: &ServeBenchArguments) -> Result<ExitCode, Failure> {
-    let bench = Bench::of(arguments)?;
+    let bench = Bench::from_arguments(arguments)?;
     let exit = Serve { said: arguments, bench: &bench }.carry_out()?;
     Ok(exit.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// The model's name is taken for its tokenizer's, which nobody may have typed.
+/// The model's name is taken for its tokenizer's, so a hint explains a missing tokenizer.
 fn ungathered(error: WorkloadError) -> Failure {
     let is_tokenizer = matches!(error, WorkloadError::Tokenizer(_));
     let failure = theirs(error.into());
@@ -40,7 +40,7 @@ fn ungathered(error: WorkloadError) -> Failure {
     )
 }
 
-/// As many failures are told as the other client tells.
+/// As many failures are printed as the other client prints.
 const FAILURES_TOLD: usize = 10;
 /// What a server says of one may be long.
 const FAILURE_CHARS: usize = 500;
@@ -77,7 +77,7 @@ impl Serve<'_> {
         let spec = drafted.resolve().map_err(theirs)?;
         check_slos(&spec.slos, spec.workload.streaming)
             .map_err(|problem| Failure::usage(problem.to_string()))?;
-        let file = ResultFile::of(said, bench)?;
+        let file = ResultFile::from_arguments(said, bench)?;
         let Drafted { secrets, .. } = drafted;
         let inputs = Inputs::gather(&spec).map_err(ungathered)?;
         let planned = Planned::from_ingredients(spec, inputs);
@@ -128,10 +128,10 @@ impl Serve<'_> {
         let Bench { figures, .. } = self.bench;
         let observations = directory.read()?.observations;
         let sheet = Sheet::of_vllm_summed(summary, &observations, &figures.of_run);
-        let sheet = self.bench.told(sheet, self.said);
+        let sheet = self.bench.as_typed(sheet, self.said);
         if self.prints_block() {
             tell_failures(&observations);
-            // The block has no place for doubt, and its form is not ours to change.
+            // The block has no place for warnings, and its format is fixed by the other tool.
             if self.definitions() == Definitions::Vllm {
                 talk_of_doubts(summary, directory);
             }

@@ -67,7 +67,7 @@ fn of_stored(found: &Stored, talk: impl Fn(&str)) -> Result<Vec<Subject>, Failur
         Source::Set { set, summary, points } => points
             .into_iter()
             .map(|result| {
-                // The only one of a set is not told apart by its name.
+                // The only condition of a set needs no name.
                 let several = Some(&summary.conditions).filter(|all| 1 < all.len());
                 let condition = several.and_then(|all| all.get(result.point.condition as usize));
                 Subject::Run(OwnRun {
