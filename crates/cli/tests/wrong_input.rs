@@ -59,8 +59,8 @@ fn what_is_below_zero_is_refused_for_that_and_not_taken_for_a_flag() {
         (&["sweep", "--rates", "-1,2"][..], "-1"),
         (&["sweep", "--concurrencies", "-4..8*2"], "-4"),
         (&["compare", "a", "b", "--margin", "-3%"], "from zero to less than one"),
-        (&["run", "--repeat", "2", "--cool-down", "-1s"], "less than nothing"),
-        (&["run", "--duration", "-5s"], "less than nothing"),
+        (&["run", "--repeat", "2", "--cool-down", "-1s"], "must not be negative"),
+        (&["run", "--duration", "-5s"], "must not be negative"),
         (&["run", "--repeat", "-1"], "from 1 to 1000"),
     ] {
         let found = refused(arguments);
