@@ -183,7 +183,7 @@ mod tests {
     use crate::measured::Measured;
 
     fn audit(records: Vec<RequestRecord>) -> Audit {
-        Measured::of(&run(records)).audit
+        Measured::from_observations(&run(records)).audit
     }
 
     #[test]

@@ -99,7 +99,7 @@ mod tests {
     use crate::fixture::{Given, run};
 
     fn health(observations: &Observations) -> ClientHealth {
-        ClientHealth::of(observations, &Measured::of(observations))
+        ClientHealth::of(observations, &Measured::from_observations(observations))
     }
 
     #[test]

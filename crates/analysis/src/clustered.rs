@@ -3,6 +3,7 @@
 
 use crate::estimate::Interval;
 use crate::figures::curve;
+use crate::metric::Missing;
 use crate::sample::{Percentile, Sample};
 use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
 use crate::value::{Distribution, Intervals};
@@ -21,10 +22,11 @@ pub(crate) struct Clustered {
     ended: usize,
 }
 
-/// A distribution, and the curve that is drawn of it.
+/// The distribution of one metric, or why there is none, and the curve that is drawn of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Drawn {
-    pub(crate) distribution: Distribution,
+pub(crate) struct Series {
+    pub(crate) found: Result<Distribution, Missing>,
+    /// Shares and values.
     pub(crate) curve: Vec<(f64, f64)>,
 }
 
@@ -67,10 +69,10 @@ impl Clustered {
         self.sample().map(|sample| self.judged(&sample))
     }
 
-    /// The same, with its curve; the sorted values are made once for both.
-    pub(crate) fn drawn(&self) -> Option<Drawn> {
+    /// The distribution with its curve: the values are sorted once for both. `None` without values.
+    pub(crate) fn series(&self) -> Option<Series> {
         let sample = self.sample()?;
-        Some(Drawn { distribution: self.judged(&sample), curve: curve(&sample) })
+        Some(Series { found: Ok(self.judged(&sample)), curve: curve(&sample) })
     }
 
     /// The values in the order in which they came, and the measurements that each stands for; no

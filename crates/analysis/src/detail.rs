@@ -6,11 +6,11 @@
 use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
-use crate::request_metrics::{AnswerLatencies, Latencies};
+use crate::request_metrics::RequestLatencies;
 use crate::ruler::Ruler;
 use crate::tokens::{InputTokens, OutputTokens, TokenSource};
 
-/// What one request comes to, in milliseconds. What cannot be measured on it is `None`.
+/// One request with its latencies in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestDetail<'run> {
     pub record: &'run RequestRecord,
@@ -19,14 +19,7 @@ pub struct RequestDetail<'run> {
     pub input_reported: bool,
     /// `None` where there is no output to count.
     pub output_tokens: Option<(u64, TokenSource)>,
-    pub client_queue_ms: Option<f64>,
-    pub send_lag_ms: Option<f64>,
-    pub ttft_ms: Option<f64>,
-    pub ttft_schedule_ms: Option<f64>,
-    pub ttfc_ms: Option<f64>,
-    pub tpot_ms: Option<f64>,
-    pub e2e_ms: Option<f64>,
-    pub e2e_schedule_ms: Option<f64>,
+    pub latencies: RequestLatencies,
     pub arrivals: Vec<ArrivalDetail>,
 }
 
@@ -72,15 +65,8 @@ impl Reader {
         output.read(record, ruler);
         let counted =
             if self.generates { OutputTokens::of(record, output) } else { OutputTokens::NONE };
-        let mut latencies = Latencies::default();
-        latencies.add_attempt(record, ruler);
+        let latencies = RequestLatencies::measure(record, output, counted, ruler);
         let is_answer = record.ending.outcome == Outcome::Ok;
-        let answer = if is_answer {
-            latencies.add_ok(record, output, counted, ruler)
-        } else {
-            AnswerLatencies::default()
-        };
-        let answer = if self.streaming { answer } else { answer.of_end() };
         let input = InputTokens::of(record);
         RequestDetail {
             record,
@@ -88,14 +74,7 @@ impl Reader {
             input_reported: input.reported,
             output_tokens: (self.generates && 0 < counted.count)
                 .then_some((counted.count, counted.source)),
-            client_queue_ms: latencies.client_queue.first().copied(),
-            send_lag_ms: latencies.send_lag.first().copied(),
-            ttft_ms: answer.ttft,
-            ttft_schedule_ms: answer.ttft_schedule,
-            ttfc_ms: answer.ttfc,
-            tpot_ms: answer.tpot,
-            e2e_ms: answer.e2e,
-            e2e_schedule_ms: answer.e2e_schedule,
+            latencies: if self.streaming { latencies } else { latencies.without_stream() },
             arrivals: arrivals(output, ruler, self.streaming && is_answer),
         }
     }
@@ -127,6 +106,7 @@ fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDe
 mod tests {
     use super::*;
     use crate::fixture::{Given, calm, ms};
+    use crate::metric;
     use crate::summary::summarize;
 
     fn sum(values: impl Iterator<Item = Option<f64>>) -> (u64, f64) {
@@ -142,10 +122,10 @@ mod tests {
         let tokens = rows.iter().filter_map(|row| row.output_tokens).map(|(count, _)| count);
         assert_eq!(tokens.sum::<u64>(), summary.tokens.output_total);
         for (name, (n, sum)) in [
-            ("ttft", sum(rows.iter().map(|row| row.ttft_ms))),
-            ("tpot", sum(rows.iter().map(|row| row.tpot_ms))),
-            ("e2e_schedule", sum(rows.iter().map(|row| row.e2e_schedule_ms))),
-            ("send_lag", sum(rows.iter().map(|row| row.send_lag_ms))),
+            ("ttft", sum(rows.iter().map(|row| row.latencies.get(&metric::TTFT)))),
+            ("tpot", sum(rows.iter().map(|row| row.latencies.get(&metric::TPOT)))),
+            ("e2e_schedule", sum(rows.iter().map(|row| row.latencies.get(&metric::E2E_SCHEDULE)))),
+            ("send_lag", sum(rows.iter().map(|row| row.latencies.get(&metric::SEND_LAG)))),
             ("icl", sum(rows.iter().flat_map(|row| &row.arrivals).map(|found| found.icl_ms))),
         ] {
             let found =
@@ -162,7 +142,14 @@ mod tests {
         let failed = Given::failed(0, Outcome::Truncated).no_usage().arrival(50, &[Some(1)]);
         observations.records = vec![failed.arrival(60, &[Some(2)]).record()];
         let row = requests(&observations).next().unwrap();
-        assert_eq!((row.ttft_ms, row.e2e_ms, row.tpot_ms), (None, None, None));
+        assert_eq!(
+            (
+                row.latencies.get(&metric::TTFT),
+                row.latencies.get(&metric::E2E),
+                row.latencies.get(&metric::TPOT)
+            ),
+            (None, None, None)
+        );
         assert_eq!(row.output_tokens, Some((3, TokenSource::StreamMarks)));
         let last = row.arrivals[1];
         assert_eq!((last.at, last.tokens, last.icl_ms), (ms(60), Some(2), None));

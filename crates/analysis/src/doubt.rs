@@ -4,7 +4,8 @@ use inferometer_model::RequestRecord;
 
 use crate::concurrency::Flight;
 use crate::estimate::Interval;
-use crate::request_metrics::AnswerLatencies;
+use crate::metric;
+use crate::request_metrics::RequestLatencies;
 use crate::statistics::series::{Cluster, mean_interval, share_interval};
 use crate::throughput::Extremes;
 use crate::tokens::{InputTokens, OutputTokens};
@@ -53,17 +54,17 @@ impl Evidence {
     pub(crate) fn add_ok(
         &mut self,
         record: &RequestRecord,
-        answer: &AnswerLatencies,
+        answer: &RequestLatencies,
         output: OutputTokens,
         kept: bool,
     ) {
         self.failed.push(Cluster::of(0.0));
         self.kept.push(Cluster::of(f64::from(u8::from(kept))));
         let input = InputTokens::of(record).count as f64;
-        if let Some(ttft) = answer.ttft {
+        if let Some(ttft) = answer.get(&metric::TTFT) {
             self.prefill.push(Cluster { count: ttft / 1e3, sum: input });
         }
-        if let Some(tpot) = answer.tpot {
+        if let Some(tpot) = answer.get(&metric::TPOT) {
             self.decode.push(Cluster { count: tpot / 1e3, sum: 1.0 });
         }
         if let Some(sent) = record.sent.filter(|sent| *sent <= record.ending.at) {

@@ -18,7 +18,7 @@ pub(crate) use self::curve::curve;
 pub(crate) use self::gaps::GapSteps;
 pub use self::gaps::GapsFigure;
 pub use self::requests::{RequestRow, RequestsFigure, RowReason};
-use crate::measured::{Measured, Series};
+use crate::measured::Measured;
 use crate::ruler::ns_to_ms;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,28 +63,24 @@ impl RunFigures {
 /// Those of the server's answers first, then those of the client.
 fn distributions(measured: &Measured) -> Vec<DistributionFigure> {
     let open = matches!(measured.shape, LoadShape::Open { .. });
-    let has_itl = measured.itl.found.is_some();
-    let gaps = if has_itl { (&metric::ITL, &measured.itl) } else { (&metric::ICL, &measured.icl) };
+    let gaps =
+        if measured.series(&metric::ITL).found.is_ok() { &metric::ITL } else { &metric::ICL };
     let drawn = [
-        Some((&metric::TTFT, &measured.ttft)),
-        open.then_some((&metric::TTFT_SCHEDULE, &measured.ttft_schedule)),
+        Some(&metric::TTFT),
+        open.then_some(&metric::TTFT_SCHEDULE),
         Some(gaps),
-        Some((&metric::TPOT, &measured.tpot)),
-        Some((&metric::E2E, &measured.e2e)),
-        Some((&metric::SEND_LAG, &measured.send_lag)),
-        Some((&metric::CLIENT_LAG, &measured.client_lag)),
+        Some(&metric::TPOT),
+        Some(&metric::E2E),
+        Some(&metric::SEND_LAG),
+        Some(&metric::CLIENT_LAG),
     ];
-    drawn
-        .into_iter()
-        .flatten()
-        .filter_map(|(metric, series)| distribution(metric, series))
-        .collect()
-}
-
-fn distribution(metric: &Metric, series: &Series) -> Option<DistributionFigure> {
-    let found = series.found.as_ref()?;
-    let metric = metric.name.to_owned();
-    Some(DistributionFigure { metric, n: found.n, points: series.curve.clone() })
+    let figure = |metric: &Metric| {
+        let series = measured.series(metric);
+        let n = series.found.as_ref().ok()?.n;
+        let metric = metric.name.to_owned();
+        Some(DistributionFigure { metric, n, points: series.curve.clone() })
+    };
+    drawn.into_iter().flatten().filter_map(figure).collect()
 }
 
 #[cfg(test)]

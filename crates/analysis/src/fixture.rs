@@ -213,7 +213,7 @@ pub(crate) fn sample(at: Moment) -> TelemetrySample {
 
 /// The key and severity of every warning that a run raises, the gravest first.
 pub(crate) fn raised(observations: &Observations) -> Vec<(&'static str, Severity)> {
-    let measured = Measured::of(observations);
+    let measured = Measured::from_observations(observations);
     let warnings = run_warnings(&RunContext::new(observations, &measured));
     warnings.into_iter().map(|warning| (&*warning.key.leak(), warning.severity)).collect()
 }

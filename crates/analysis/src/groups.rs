@@ -6,9 +6,11 @@ use inferometer_model::spec::Source;
 use inferometer_model::{Observations, Outcome, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::request_metrics::AnswerLatencies;
+use crate::metric::{METRICS, Metric};
+use crate::request_metrics::RequestLatencies;
 use crate::sample::{Percentile, Sample};
 use crate::tokens::InputTokens;
+use crate::value::ByMetric;
 
 /// One turn of all conversations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,9 +38,8 @@ pub struct GroupFigures {
     /// Attempted ones.
     pub requests: u64,
     pub ok: u64,
-    pub ttft_ms: Figures,
-    pub tpot_ms: Figures,
-    pub e2e_ms: Figures,
+    #[serde(flatten)]
+    pub latencies: ByMetric<Figures>,
     /// By the server's count; null when it never says.
     pub input_tokens_mean: Option<f64>,
     /// Of these input tokens, those from the prefix cache; null when the server never says.
@@ -86,9 +87,8 @@ pub(crate) struct Groups {
 struct Group {
     requests: u64,
     ok: u64,
-    ttft: Vec<f64>,
-    tpot: Vec<f64>,
-    e2e: Vec<f64>,
+    /// Latencies of the answers.
+    answers: Vec<RequestLatencies>,
     input_reported: u64,
     input_tokens: u128,
     cached: Option<u128>,
@@ -127,7 +127,7 @@ impl Groups {
         }
     }
 
-    pub(crate) fn add_ok(&mut self, record: &RequestRecord, answer: &AnswerLatencies) {
+    pub(crate) fn add_ok(&mut self, record: &RequestRecord, answer: &RequestLatencies) {
         for group in self.of(record) {
             group.add_ok(record, answer);
         }
@@ -161,10 +161,8 @@ impl Groups {
 }
 
 impl Group {
-    fn add_ok(&mut self, record: &RequestRecord, answer: &AnswerLatencies) {
-        self.ttft.extend(answer.ttft);
-        self.tpot.extend(answer.tpot);
-        self.e2e.extend(answer.e2e);
+    fn add_ok(&mut self, record: &RequestRecord, answer: &RequestLatencies) {
+        self.answers.push(*answer);
         let input = InputTokens::of(record);
         if !input.reported {
             return;
@@ -178,12 +176,15 @@ impl Group {
 
     fn finish(self) -> GroupFigures {
         let input_tokens = self.input_tokens as f64;
+        let latency = |metric: &'static Metric| {
+            metric.per_request().filter(|latency| latency.in_groups)?;
+            let values = self.answers.iter().filter_map(|answer| answer.get(metric)).collect();
+            Some((metric, Figures::of(values)))
+        };
         GroupFigures {
             requests: self.requests,
             ok: self.ok,
-            ttft_ms: Figures::of(self.ttft),
-            tpot_ms: Figures::of(self.tpot),
-            e2e_ms: Figures::of(self.e2e),
+            latencies: METRICS.iter().copied().filter_map(latency).collect(),
             input_tokens_mean: (0 < self.input_reported)
                 .then(|| input_tokens / self.input_reported as f64),
             cached_share: self.cached.map(|cached| cached as f64 / input_tokens),

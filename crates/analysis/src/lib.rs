@@ -82,6 +82,7 @@ pub use number_lists::numbers_on_one_line;
 pub use outcomes::FailureGroup;
 pub use promise::{SloProblem, check_slos};
 pub use quantity::{LatencyOrigin, Quantity, QuantityProblem};
+pub use request_metrics::RequestLatencies;
 pub use request_rates::RequestRates;
 pub use requirement::{
     Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
@@ -104,4 +105,4 @@ pub use threshold::{Evidence, Ruling, Standing, Threshold};
 pub use throughput::{Window, WindowKind};
 pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
-pub use value::{Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
+pub use value::{ByMetric, Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};

@@ -9,7 +9,7 @@ use inferometer_model::{Observations, Outcome, RequestRecord};
 
 use crate::arrivals::Output;
 use crate::audit::{Audit, Tally};
-use crate::clustered::{Clustered, Drawn};
+use crate::clustered::{Clustered, Series};
 use crate::concurrency::{Concurrency, Flight};
 use crate::definitions::vllm;
 use crate::delivered::Delivered;
@@ -19,45 +19,20 @@ use crate::fluidity::{Fluidity, Reading};
 use crate::groups::{Groups, PartFigures, TurnFigures};
 use crate::little::LittlesLaw;
 use crate::machines::MeasuredMachines;
-use crate::metric::{Missing, NOTHING_OK};
+use crate::metric::{
+    self, METRICS, Metric, Missing, NOTHING_OK, PER_REQUEST, PER_REQUEST_COUNT, Visible,
+};
 use crate::oddities::{Oddities, OutputAsk};
 use crate::pooled::{self, Gaps};
-use crate::request_metrics::Latencies;
+use crate::request_metrics::{RequestLatencies, Widths};
 use crate::request_rates::{RequestRates, RequestRatesTally};
 use crate::ruler::Ruler;
-use crate::sample::Sample;
 use crate::server::{ClientCounts, ServerSide};
 use crate::slos::{self, Keeping, RequestSlos};
 use crate::steady::{Course, SentAnswer, SteadyState};
 use crate::throughput::{Deliveries, Extremes};
 use crate::tokens::{InputTokens, OutputTokens, Tokens};
 use crate::value::{Distribution, Note};
-
-/// What the values of one metric come to.
-#[derive(Debug, Default)]
-pub(crate) struct Series {
-    pub(crate) found: Option<Distribution>,
-    pub(crate) note: Option<Note>,
-    /// Why there is nothing, when it is not the usual reason of the metric.
-    pub(crate) missing: Option<Missing>,
-    /// What is drawn of the distribution: shares and values.
-    pub(crate) curve: Vec<(f64, f64)>,
-}
-
-impl Series {
-    fn of(drawn: Option<Drawn>) -> Self {
-        drawn.map_or_else(Self::default, |drawn| Self {
-            found: Some(drawn.distribution),
-            curve: drawn.curve,
-            ..Self::default()
-        })
-    }
-
-    /// The distribution, or why there is none: for `absent` when it is the usual reason.
-    pub(crate) fn found(&self, absent: Missing) -> Result<&Distribution, Missing> {
-        self.found.as_ref().ok_or(self.missing.unwrap_or(absent))
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Measured {
@@ -74,19 +49,10 @@ pub(crate) struct Measured {
     pub(crate) busiest_second: Option<u128>,
     /// Input tokens of the requests that have a TTFT.
     pub(crate) prefilled: u128,
-    pub(crate) ttft: Series,
-    pub(crate) ttft_schedule: Series,
-    pub(crate) ttfc: Series,
-    pub(crate) icl: Series,
-    pub(crate) itl: Series,
-    pub(crate) tpot: Series,
-    pub(crate) e2e: Series,
-    pub(crate) e2e_schedule: Series,
-    pub(crate) client_queue: Series,
-    pub(crate) send_lag: Series,
-    pub(crate) client_lag: Series,
-    pub(crate) arrival_width: Series,
-    pub(crate) event_width: Series,
+    /// Every latency of the table.
+    series: Vec<(&'static Metric, Series)>,
+    /// How far back events may really lie, counted once for each event.
+    pub(crate) event_width: Option<Distribution>,
     pub(crate) audit: Audit,
     /// `None` when nothing was promised of each request.
     pub(crate) request_slos: Option<RequestSlos>,
@@ -111,13 +77,29 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn of(observations: &Observations) -> Self {
+    /// Reads the records of a run once, in the order of time.
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
         let records = in_time_order(observations);
         let mut pass = Pass::new(observations);
         for record in &records {
             pass.add(record);
         }
         pass.finish(observations, &records)
+    }
+
+    /// The distribution of a latency, if it has values.
+    pub(crate) fn latency(&self, metric: &Metric) -> Option<&Distribution> {
+        self.series(metric).found.as_ref().ok()
+    }
+
+    /// The values of a latency.
+    ///
+    /// # Panics
+    ///
+    /// Never: every latency of the table is measured.
+    pub(crate) fn series(&self, metric: &Metric) -> &Series {
+        let found = self.series.iter().find(|(known, _)| *known == metric);
+        &found.expect("every latency of the table is measured").1
     }
 }
 
@@ -132,34 +114,6 @@ pub(crate) fn in_time_order(observations: &Observations) -> Vec<&RequestRecord> 
     records
 }
 
-/// What a series of answers may lack its values for.
-#[derive(Clone, Copy)]
-struct Answers {
-    ok: u64,
-    streaming: bool,
-}
-
-impl Answers {
-    fn series(self, drawn: Option<Drawn>) -> Series {
-        Series { missing: (self.ok == 0).then_some(NOTHING_OK), ..Series::of(drawn) }
-    }
-
-    /// The first token of an answer that comes whole is not to be seen: its arrival is the end.
-    fn within_stream(self, drawn: Option<Drawn>) -> Series {
-        if self.streaming {
-            return self.series(drawn);
-        }
-        let nothing = self.series(None);
-        Series { missing: nothing.missing.or(Some(NOT_STREAMED)), ..nothing }
-    }
-
-    fn per_token(self, drawn: Option<Drawn>, unknown: bool) -> Series {
-        let series = self.within_stream(drawn);
-        let missing = series.missing.or(unknown.then_some(ITL_UNKNOWN));
-        Series { missing, ..series }
-    }
-}
-
 /// What grows while the records are read.
 struct Pass<'run> {
     manifest: &'run Manifest,
@@ -167,7 +121,10 @@ struct Pass<'run> {
     generates: bool,
     ruler: Ruler,
     output: Output,
-    latencies: Latencies,
+    /// The values of each latency in the order of [`PER_REQUEST`].
+    latencies: [Vec<f64>; PER_REQUEST_COUNT],
+    widths: Widths,
+    tpot_assumed: bool,
     tokens: Tokens,
     flights: Vec<Flight>,
     last_first_turn_ns: Option<u64>,
@@ -196,7 +153,9 @@ impl<'run> Pass<'run> {
             generates: observations.manifest.spec.api.generates(),
             ruler: Ruler::new(error_ns),
             output: Output::default(),
-            latencies: Latencies::default(),
+            latencies: Default::default(),
+            widths: Widths::default(),
+            tpot_assumed: false,
             tokens: Tokens::default(),
             flights: Vec::with_capacity(observations.records.len()),
             last_first_turn_ns: None,
@@ -224,7 +183,10 @@ impl<'run> Pass<'run> {
             OutputTokens::NONE
         };
         self.tokens.add(record, &self.output, counted);
-        self.latencies.add_attempt(record, &mut self.ruler);
+        let latencies = RequestLatencies::measure(record, &self.output, counted, &mut self.ruler);
+        for (values, latency) in self.latencies.iter_mut().zip(latencies.values()) {
+            values.extend(latency);
+        }
         self.oddities.add_attempt(record);
         self.vllm.add_attempt(record);
         self.groups.add_attempt(record);
@@ -237,16 +199,16 @@ impl<'run> Pass<'run> {
         }
         self.ok += 1;
         self.course.add_tokens(record, &self.output, counted);
-        let with_ttft = self.latencies.ttft.len();
-        let answer = self.latencies.add_ok(record, &self.output, counted, &mut self.ruler);
-        let answer = if self.streaming { answer } else { answer.of_end() };
-        if with_ttft < self.latencies.ttft.len() {
-            self.prefilled += u128::from(InputTokens::of(record).count);
+        self.widths.add_ok(record, &self.output, &mut self.ruler);
+        self.tpot_assumed |= latencies.tpot_assumed;
+        let input = InputTokens::of(record).count;
+        if latencies.get(&metric::TTFT).is_some() {
+            self.prefilled += u128::from(input);
         }
+        let answer = if self.streaming { latencies } else { latencies.without_stream() };
         let first = self.output.arrivals.first().map(|arrival| arrival.at);
         self.answers.extend(SentAnswer::of(record, first, answer));
-        let input = InputTokens::of(record).count;
-        self.request_rates.add_ok(answer.e2e, input, counted.count);
+        self.request_rates.add_ok(answer.get(&metric::E2E), input, counted.count);
         self.vllm.add_ok(record, counted.count);
         self.audit.add_ok(record, counted);
         let kept = self.keeping.add_ok(&answer);
@@ -286,22 +248,59 @@ impl<'run> Pass<'run> {
         SteadyState::of(&self.manifest.spec.load.shape, &course)
     }
 
+    /// Every latency of the table: those of single requests from their lists, and those that pool
+    /// several values of each request.
+    fn series(
+        &mut self,
+        gaps: &Gaps,
+        client_lag: Option<Series>,
+    ) -> Vec<(&'static Metric, Series)> {
+        let mut pooled = [
+            (&metric::ICL, gaps.icl.clone()),
+            (&metric::ITL, gaps.itl.clone()),
+            (&metric::CLIENT_LAG, client_lag),
+            (&metric::ARRIVAL_WIDTH, self.widths.arrivals().series()),
+        ];
+        let mut found = Vec::new();
+        for metric in METRICS.iter().copied() {
+            let Some((visible, absent)) = metric.visible() else { continue };
+            let own = PER_REQUEST.iter().position(|known| *known == metric);
+            let series = match own {
+                Some(own) => Clustered::one_each(std::mem::take(&mut self.latencies[own])).series(),
+                None => pooled.iter_mut().find(|one| one.0 == metric).and_then(|one| one.1.take()),
+            };
+            let is_hidden = visible == Visible::InStreams && !self.streaming;
+            let missing = match visible {
+                Visible::OnAnswers | Visible::InStreams if self.ok == 0 => NOTHING_OK,
+                Visible::InStreams if is_hidden => NOT_STREAMED,
+                _ if *metric == metric::ITL && gaps.itl_unknown => ITL_UNKNOWN,
+                _ => absent,
+            };
+            let absent = Series { found: Err(missing), curve: Vec::new() };
+            let mut series = series.filter(|_| !is_hidden).unwrap_or(absent);
+            if let Ok(distribution) = &mut series.found
+                && *metric == metric::TPOT
+                && self.tpot_assumed
+            {
+                distribution.note = Some(Note::FirstArrivalAssumed);
+            }
+            found.push((metric, series));
+        }
+        found
+    }
+
     fn finish(mut self, observations: &Observations, records: &[&RequestRecord]) -> Measured {
         let ok = self.ok;
         let deliveries = Deliveries::of(records, self.generates);
         let steady = self.steady(&deliveries);
-        let (turns, parts) = self.groups.finish();
-        let mut latencies = self.latencies;
         let busiest_second = deliveries.busiest_second();
         let gaps = Gaps::of(records, &mut self.ruler);
         let client_lag = pooled::client_lag(records, &mut self.ruler);
-        let each = |values: Vec<f64>| Clustered::one_each(values).drawn();
-        let answers = Answers { ok, streaming: self.streaming };
-        let assumed = latencies.tpot_assumed.then_some(Note::FirstArrivalAssumed);
+        let series = self.series(&gaps, client_lag);
+        let (turns, parts) = self.groups.finish();
         let attempted = observations.records.len() as u64;
         let all_ok = 0 < ok && ok == attempted;
         let unsent = self.keeping.scheduled().saturating_sub(attempted);
-        latencies.event_width.push((0.0, latencies.events_alone));
         let client = ClientCounts { tokens: &self.tokens, window: self.extremes, all_ok };
         let server = ServerSide::of(observations, &client);
         let written = (self.generates && 0 < ok).then_some(self.tokens.output_total);
@@ -319,22 +318,8 @@ impl<'run> Pass<'run> {
             concurrency: Concurrency::sweep(&self.flights),
             busiest_second,
             prefilled: self.prefilled,
-            ttft: answers.within_stream(each(latencies.ttft)),
-            ttft_schedule: answers.within_stream(each(latencies.ttft_schedule)),
-            ttfc: answers.within_stream(each(latencies.ttfc)),
-            icl: answers.within_stream(gaps.icl),
-            itl: answers.per_token(gaps.itl, gaps.itl_unknown),
-            tpot: Series { note: assumed, ..answers.within_stream(each(latencies.tpot)) },
-            e2e: answers.series(each(latencies.e2e)),
-            e2e_schedule: answers.series(each(latencies.e2e_schedule)),
-            client_queue: Series::of(each(latencies.client_queue)),
-            send_lag: Series::of(each(latencies.send_lag)),
-            client_lag: Series::of(client_lag),
-            arrival_width: answers.series(latencies.arrival_width.drawn()),
-            event_width: Series {
-                found: Sample::counted(latencies.event_width).as_ref().map(Distribution::of),
-                ..Series::default()
-            },
+            series,
+            event_width: self.widths.by_event(),
             audit: self.audit.finish(self.generates),
             request_slos: self.keeping.finish(),
             fluidity: self.fluidity.finish(unsent),

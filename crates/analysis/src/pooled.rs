@@ -5,7 +5,7 @@
 use inferometer_model::{Outcome, RequestRecord};
 
 use crate::arrivals::Output;
-use crate::clustered::{Clustered, Drawn};
+use crate::clustered::{Clustered, Series};
 use crate::figures::{GapSteps, GapsFigure};
 use crate::metric;
 use crate::ruler::Ruler;
@@ -13,8 +13,8 @@ use crate::ruler::Ruler;
 /// Gaps between the arrivals of one answer.
 #[derive(Debug)]
 pub(crate) struct Gaps {
-    pub(crate) icl: Option<Drawn>,
-    pub(crate) itl: Option<Drawn>,
+    pub(crate) icl: Option<Series>,
+    pub(crate) itl: Option<Series>,
     /// A gap had no token count, so per-token gaps would be of some requests only.
     pub(crate) itl_unknown: bool,
     /// Of the gaps between tokens; of those between arrivals where tokens are unknown.
@@ -48,21 +48,21 @@ impl Gaps {
             }
             icl.end_request();
         });
-        let drawn = icl.drawn();
+        let series = icl.series();
         let (itl, figure) = match tokens {
-            TokensEach::One => (drawn.clone(), steps.figure(&metric::ITL, icl.in_order())),
+            TokensEach::One => (series.clone(), steps.figure(&metric::ITL, icl.in_order())),
             TokensEach::Several => {
                 drop(icl);
                 per_token(records, ruler.clone())
             }
             TokensEach::Unknown => (None, steps.figure(&metric::ICL, icl.in_order())),
         };
-        Self { icl: drawn, itl, itl_unknown: tokens == TokensEach::Unknown, figure }
+        Self { icl: series, itl, itl_unknown: tokens == TokensEach::Unknown, figure }
     }
 }
 
 /// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
-fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Drawn>, Option<GapsFigure>) {
+fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Series>, Option<GapsFigure>) {
     let mut steps = GapSteps::new(records);
     let mut itl = Clustered::pooled(events(records));
     each_answer(records, |output| {
@@ -82,11 +82,11 @@ fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Drawn>, Op
         }
         itl.end_request();
     });
-    (itl.drawn(), steps.figure(&metric::ITL, itl.in_order()))
+    (itl.series(), steps.figure(&metric::ITL, itl.in_order()))
 }
 
 /// How long each read lay in the kernel, where it carries a stamp.
-pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Drawn> {
+pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Series> {
     let reads = records.iter().map(|record| record.reads.len()).sum();
     let mut lag = Clustered::pooled(reads);
     for record in records {
@@ -98,7 +98,7 @@ pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Optio
         }
         lag.end_request();
     }
-    lag.drawn()
+    lag.series()
 }
 
 /// An answer to a request that was never sent contradicts itself, and has no gaps.
@@ -126,8 +126,8 @@ mod tests {
     }
 
     /// Least, mean and largest value, and how many there are.
-    fn of(found: Option<&Drawn>) -> (f64, f64, f64, u64) {
-        let found = &found.unwrap().distribution;
+    fn of(found: Option<&Series>) -> (f64, f64, f64, u64) {
+        let found = found.unwrap().found.as_ref().unwrap();
         (found.min.unwrap(), found.mean.unwrap(), found.max.unwrap(), found.n)
     }
 

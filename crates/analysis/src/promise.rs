@@ -1,11 +1,9 @@
 //! Promises as they are judged: an SLO's names, looked up in the table of metrics.
 
-use crate::metric;
 use inferometer_model::spec::{Limit, Relation, Slo};
 
-use crate::metric::{Better, Metric, Shape, Unit};
+use crate::metric::{self, Better, Metric, Shape, Unit, Visible};
 use crate::quantity::{LatencyOrigin, Quantity, QuantityProblem, metric_of};
-use crate::request_metrics::AnswerLatencies;
 use crate::statistic::Statistic;
 use crate::threshold::{Threshold, is_kept};
 
@@ -21,7 +19,7 @@ pub(crate) struct Promise {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum About {
-    EachRequest(fn(&AnswerLatencies) -> Option<f64>),
+    EachRequest,
     /// A statistic of the run's values.
     Statistic(Statistic),
     /// A metric that is one number by itself.
@@ -76,7 +74,7 @@ pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
     let promises: Vec<Promise> =
         slos.iter().map(|slo| Promise::of(slo, LatencyOrigin::Sent)).collect::<Result<_, _>>()?;
     let unseen = |promise: &Promise| {
-        !streaming && promise.is_per_request() && is_within_stream(promise.metric)
+        !streaming && promise.is_per_request() && promise.metric.is_within_stream()
     };
     if let Some((slo, _)) = slos.iter().zip(&promises).find(|(_, promise)| unseen(promise)) {
         return Err(SloProblem::NotStreamed { promise: slo.to_string() });
@@ -95,19 +93,6 @@ pub fn check_slos(slos: &[Slo], streaming: bool) -> Result<(), SloProblem> {
 
 pub(crate) fn is_of_goodput(metric: &'static Metric) -> bool {
     [&metric::GOODPUT, &metric::ATTAINMENT].contains(&metric)
-}
-
-/// Whether only a stream shows it.
-pub(crate) fn is_within_stream(metric: &'static Metric) -> bool {
-    let of_streams = [
-        &metric::TTFT,
-        &metric::TTFT_SCHEDULE,
-        &metric::TTFC,
-        &metric::ICL,
-        &metric::ITL,
-        &metric::TPOT,
-    ];
-    of_streams.contains(&metric)
 }
 
 impl Promise {
@@ -134,7 +119,7 @@ impl Promise {
     /// Of the run; `None` of a promise about each request.
     pub(crate) fn threshold(&self) -> Option<Threshold> {
         let statistic = match self.about {
-            About::EachRequest(_) => return None,
+            About::EachRequest => return None,
             About::Statistic(statistic) => Some(statistic),
             About::OneValue => None,
         };
@@ -148,7 +133,7 @@ impl Promise {
     }
 
     pub(crate) fn is_per_request(&self) -> bool {
-        matches!(self.about, About::EachRequest(_))
+        matches!(self.about, About::EachRequest)
     }
 }
 
@@ -168,26 +153,17 @@ fn about(slo: &Slo, metric: &'static Metric, statistic: Option<&str>) -> Result<
 }
 
 fn of_each_request(slo: &Slo, metric: &'static Metric) -> Result<About, SloProblem> {
-    let value: fn(&AnswerLatencies) -> Option<f64> = match metric.name {
-        "ttft" => |answer| answer.ttft,
-        "ttft_schedule" => |answer| answer.ttft_schedule,
-        "ttfc" => |answer| answer.ttfc,
-        // What has no gap has none that could break the promise.
-        "tpot" => |answer| answer.tpot.or(answer.one_token.then_some(0.0)),
-        "e2e" => |answer| answer.e2e,
-        "e2e_schedule" => |answer| answer.e2e_schedule,
-        name => {
-            let (why, instead) = match name {
-                "itl" | "icl" => {
-                    ("gaps are pooled over the run, so a request has no single one", "tpot")
-                }
-                _ => ("it is about the client, not about an answer", "ttft or e2e"),
-            };
-            let promise = slo.to_string();
-            return Err(SloProblem::NotPerRequest { promise, metric: name, why, instead });
-        }
+    let is_of_answers =
+        metric.per_request().is_some_and(|latency| latency.visible != Visible::OnRequests);
+    if is_of_answers {
+        return Ok(About::EachRequest);
+    }
+    let (why, instead) = if [&metric::ITL, &metric::ICL].contains(&metric) {
+        ("gaps are pooled over the run, so a request has no single one", "tpot")
+    } else {
+        ("it is about the client, not about an answer", "ttft or e2e")
     };
-    Ok(About::EachRequest(value))
+    Err(SloProblem::NotPerRequest { promise: slo.to_string(), metric: metric.name, why, instead })
 }
 
 fn limit(slo: &Slo, metric: &'static Metric) -> Result<f64, SloProblem> {

@@ -11,7 +11,7 @@ use inferometer_model::spec::{Relation, Slo};
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Interval;
-use crate::promise::{Promise, SloProblem, is_of_goodput, is_within_stream};
+use crate::promise::{Promise, SloProblem, is_of_goodput};
 use crate::quantity::{LatencyOrigin, Quantity};
 use crate::threshold::Threshold;
 
@@ -113,7 +113,7 @@ pub fn check_requirements(
             let (requirement, metric) = (requirement(), metric.name);
             return Err(RequirementProblem::NothingPromised { requirement, metric });
         }
-        if is_within_stream(metric) && !streaming {
+        if metric.is_within_stream() && !streaming {
             return Err(RequirementProblem::NotStreamed { requirement: requirement() });
         }
     }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::Estimate;
 use crate::measured::Measured;
 use crate::metric::Missing;
-use crate::promise::{About, Promise, SloProblem};
+use crate::promise::{Promise, SloProblem};
 use crate::quantity::LatencyOrigin;
-use crate::request_metrics::AnswerLatencies;
+use crate::request_metrics::RequestLatencies;
 use crate::statistic::Statistic;
 use crate::threshold::{Evidence, Ruling, Standing};
 use crate::value::MetricValue;
@@ -102,11 +102,11 @@ impl Keeping {
     }
 
     /// Whether the answer kept all that was promised.
-    pub(crate) fn add_ok(&mut self, answer: &AnswerLatencies) -> bool {
+    pub(crate) fn add_ok(&mut self, answer: &RequestLatencies) -> bool {
         let mut kept_all = true;
         for (found, promise) in &mut self.promises {
-            let About::EachRequest(value) = promise.about else { continue };
-            let kept = value(answer).is_some_and(|value| promise.is_kept_by(value));
+            let value = answer.for_slo(promise.metric);
+            let kept = value.is_some_and(|value| promise.is_kept_by(value));
             found.met += u64::from(kept);
             kept_all &= kept;
         }

@@ -110,7 +110,7 @@ pub enum SummaryError {
 /// What a run means: a pure function of what was observed. The same observations give the same
 /// bytes.
 pub fn summarize(observations: &Observations) -> Summary {
-    let measured = Measured::of(observations);
+    let measured = Measured::from_observations(observations);
     let run = RunContext::new(observations, &measured);
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
@@ -132,9 +132,7 @@ pub fn summarize(observations: &Observations) -> Summary {
         workload: WorkloadFacts::of(observations, measured.audit.clone()),
         plan: PlanFacts::of(observations),
         window: measured.extremes.window(),
-        metrics: MetricValues::new(
-            METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
-        ),
+        metrics: METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
         slos: slos::judged(observations, &measured),
         client: run.health,
         system: SystemFacts::of(observations),

@@ -1,11 +1,12 @@
 //! What a metric comes to: a distribution or a single number, or nothing and the reason why.
 
+use std::marker::PhantomData;
+
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::estimate::Interval;
-use crate::metric::{METRICS, Metric, Shape};
+use crate::metric::{METRICS, Metric};
 use crate::sample::{Percentile, Sample};
 use crate::statistic::Statistic;
 
@@ -72,16 +73,21 @@ pub enum Note {
     FirstArrivalAssumed,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// A distribution has statistics and a single number has a unit, so JSON needs no tag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
 #[expect(clippy::large_enum_variant, reason = "a run has a few dozen of them")]
 pub enum MetricValue {
     Distribution(Distribution),
     Scalar(Scalar),
 }
 
-/// The values of a run's metrics, in the order of [`METRICS`].
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MetricValues(Vec<(&'static Metric, MetricValue)>);
+/// Values of metrics, in the order of [`METRICS`]. In JSON a map from the keys of the metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByMetric<T>(Vec<(&'static Metric, T)>);
+
+/// The values of a run's metrics.
+pub type MetricValues = ByMetric<MetricValue>;
 
 impl Distribution {
     pub fn of(sample: &Sample) -> Self {
@@ -159,15 +165,29 @@ impl Intervals {
     }
 }
 
-impl MetricValues {
-    pub(crate) fn new(values: Vec<(&'static Metric, MetricValue)>) -> Self {
-        Self(values)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, &MetricValue)> {
+impl<T> ByMetric<T> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, &T)> {
         self.0.iter().map(|(metric, value)| (*metric, value))
     }
 
+    pub fn get(&self, metric: &Metric) -> Option<&T> {
+        self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
+    }
+}
+
+impl<T> Default for ByMetric<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FromIterator<(&'static Metric, T)> for ByMetric<T> {
+    fn from_iter<I: IntoIterator<Item = (&'static Metric, T)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+impl MetricValues {
     /// The distribution of a metric, if it is one.
     pub fn distribution(&self, metric: &Metric) -> Option<&Distribution> {
         match self.get(metric)? {
@@ -183,58 +203,41 @@ impl MetricValues {
             MetricValue::Distribution(_) => None,
         }
     }
-
-    fn get(&self, metric: &Metric) -> Option<&MetricValue> {
-        self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
-    }
 }
 
-impl Serialize for MetricValues {
+impl<T: Serialize> Serialize for ByMetric<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (metric, value) in &self.0 {
-            match value {
-                MetricValue::Distribution(distribution) => {
-                    map.serialize_entry(&metric.key(), distribution)?;
-                }
-                MetricValue::Scalar(scalar) => map.serialize_entry(&metric.key(), scalar)?,
-            }
-        }
-        map.end()
+        serializer.collect_map(self.0.iter().map(|(metric, value)| (metric.key(), value)))
     }
 }
 
-impl<'de> Deserialize<'de> for MetricValues {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMetric<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MetricValuesVisitor)
+        deserializer.deserialize_map(ByMetricVisitor(PhantomData))
     }
 }
 
-struct MetricValuesVisitor;
+struct ByMetricVisitor<T>(PhantomData<T>);
 
-impl<'de> Visitor<'de> for MetricValuesVisitor {
-    type Value = MetricValues;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ByMetricVisitor<T> {
+    type Value = ByMetric<T>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a map from metric keys to their values")
     }
 
-    /// The table says which shape a key has. A metric that this version does not know is passed
-    /// over: a newer version may have added it.
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetricValues, A::Error> {
+    /// A metric that this version does not know is ignored: a newer version may have added it.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ByMetric<T>, A::Error> {
         let mut values = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            let Some(metric) = METRICS.iter().copied().find(|metric| metric.key() == key) else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let value = match metric.shape() {
-                Shape::Distribution => MetricValue::Distribution(map.next_value()?),
-                Shape::Scalar => MetricValue::Scalar(map.next_value()?),
-            };
-            values.push((metric, value));
+            match METRICS.iter().copied().find(|metric| metric.key() == key) {
+                Some(metric) => values.push((metric, map.next_value()?)),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
         }
-        Ok(MetricValues(values))
+        Ok(ByMetric(values))
     }
 }
 

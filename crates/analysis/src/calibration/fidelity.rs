@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::arrivals::Output;
 use crate::client::share;
 use crate::concurrency::{Concurrency, Flight};
-use crate::request_metrics::Latencies;
+use crate::request_metrics::Widths;
 use crate::ruler::Ruler;
 use crate::sample::{Percentile, Sample};
-use crate::tokens::OutputTokens;
 
 /// What the engine knows of one answer, on the clock of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,9 +240,9 @@ fn width_ms_max(record: &RequestRecord) -> f64 {
     let mut ruler = Ruler::new(0);
     let mut output = Output::default();
     output.read(record, &mut ruler);
-    let mut latencies = Latencies::default();
-    latencies.add_ok(record, &output, OutputTokens::of(record, &output), &mut ruler);
-    latencies.event_width.into_iter().map(|(width, _)| width).fold(0.0, f64::max)
+    let mut widths = Widths::default();
+    widths.add_ok(record, &output, &mut ruler);
+    widths.largest_ms()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::metric::METRICS;
 use crate::quantity::LatencyOrigin;
 use crate::run::LoadFacts;
 use crate::summary::summarize;
-use crate::value::{MetricValue, MetricValues};
+use crate::value::MetricValue;
 
 /// A run with this output throughput; all else is the calm run's.
 fn run(seed: u64, throughput: f64) -> Summary {
@@ -30,7 +30,7 @@ fn run(seed: u64, throughput: f64) -> Summary {
         }
         (metric, value)
     });
-    summary.metrics = MetricValues::new(values.collect());
+    summary.metrics = values.collect();
     summary
 }
 
@@ -271,7 +271,7 @@ fn without_throughput(mut summary: Summary) -> Summary {
         }
         (metric, value)
     });
-    summary.metrics = MetricValues::new(values.collect());
+    summary.metrics = values.collect();
     summary
 }
 

@@ -5,6 +5,7 @@ use inferometer_model::spec::{FixedPrompt, Lengths, MixPart};
 use super::*;
 use crate::fixture::{Given, calm, run};
 use crate::measured::Measured;
+use crate::metric;
 
 /// First token `ttft` ms after it is sent, and two more tokens 20 ms later.
 fn answer(id: u64, ttft: u64) -> Given {
@@ -12,7 +13,7 @@ fn answer(id: u64, ttft: u64) -> Given {
 }
 
 fn groups(observations: &Observations) -> (Vec<TurnFigures>, Vec<PartFigures>) {
-    let measured = Measured::of(observations);
+    let measured = Measured::from_observations(observations);
     (measured.turns, measured.parts)
 }
 
@@ -34,12 +35,15 @@ fn every_turn_has_its_own_figures() {
     let [first, second, third] = turns.as_slice() else { panic!("three turns") };
     assert_eq!((first.turn, first.figures.requests, first.figures.ok), (1, 2, 2));
     let expected = Figures { mean: Some(150.0), p50: Some(150.0), p99: Some(199.0), n: 2 };
-    assert_eq!(first.figures.ttft_ms, expected);
-    assert_eq!(first.figures.tpot_ms.mean, Some(10.0));
-    assert_eq!(first.figures.e2e_ms.mean, Some(170.0));
+    assert_eq!(first.figures.latencies.get(&metric::TTFT).copied().unwrap(), expected);
+    assert_eq!(first.figures.latencies.get(&metric::TPOT).unwrap().mean, Some(10.0));
+    assert_eq!(first.figures.latencies.get(&metric::E2E).unwrap().mean, Some(170.0));
     assert_eq!(first.figures.input_tokens_mean, Some(150.0));
     assert_eq!(first.figures.cached_share, Some(0.0));
-    assert_eq!((second.turn, second.figures.ttft_ms.mean), (2, Some(50.0)));
+    assert_eq!(
+        (second.turn, second.figures.latencies.get(&metric::TTFT).unwrap().mean),
+        (2, Some(50.0))
+    );
     assert_eq!(second.figures.input_tokens_mean, Some(400.0));
     assert_eq!(second.figures.cached_share, Some(0.5));
     assert_eq!((third.turn, third.figures.requests, third.figures.ok), (3, 1, 0));
@@ -54,8 +58,17 @@ fn what_was_not_measured_is_null() {
     let [first, second] = turns.as_slice() else { panic!("two turns") };
     assert_eq!((first.figures.input_tokens_mean, first.figures.cached_share), (None, None));
     let nothing = Figures { mean: None, p50: None, p99: None, n: 0 };
-    assert_eq!((second.figures.ok, second.figures.ttft_ms), (1, nothing));
-    assert_eq!((second.figures.tpot_ms, second.figures.e2e_ms), (nothing, nothing));
+    assert_eq!(
+        (second.figures.ok, second.figures.latencies.get(&metric::TTFT).copied().unwrap()),
+        (1, nothing)
+    );
+    assert_eq!(
+        (
+            second.figures.latencies.get(&metric::TPOT).copied().unwrap(),
+            second.figures.latencies.get(&metric::E2E).copied().unwrap()
+        ),
+        (nothing, nothing)
+    );
     assert!(!nothing.is_certified(Percentile::P50));
 }
 
@@ -84,7 +97,13 @@ fn parts_are_named_by_the_mix_and_an_empty_one_is_shown() {
     assert_eq!(turns, []);
     let found: Vec<(&str, u64, Option<f64>)> = parts
         .iter()
-        .map(|part| (part.part.as_str(), part.figures.requests, part.figures.ttft_ms.mean))
+        .map(|part| {
+            (
+                part.part.as_str(),
+                part.figures.requests,
+                part.figures.latencies.get(&metric::TTFT).unwrap().mean,
+            )
+        })
         .collect();
     assert_eq!(found, [("short", 1, Some(100.0)), ("never", 0, None), ("long", 1, Some(300.0))]);
 }

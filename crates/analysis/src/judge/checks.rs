@@ -17,11 +17,12 @@ use crate::client::share;
 use crate::delivered::{Delivered, RATE_APART, RATE_APART_GRAVE, SLOTS_SHARE};
 use crate::little::LITTLE_APART;
 use crate::machines::GpuFigures;
-use crate::measured::{Measured, Series};
-use crate::metric::{NOTHING_OK, NOTHING_SENT};
+use crate::measured::Measured;
+use crate::metric::{self, NOTHING_OK, NOTHING_SENT};
 use crate::server::ServerSide;
 use crate::steady::SteadyKind;
 use crate::tokens::NO_TOKENS;
+use crate::value::Distribution;
 
 /// One question about a run, and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -313,7 +314,7 @@ static TABLE: [Entry; 24] = [
             if !run.observations.manifest.spec.is_open_loop() {
                 return Err("a closed loop plans no moments".to_owned());
             }
-            p99(&run.measured.send_lag, "requests left late by", NOTHING_SENT.0)
+            p99(run.measured.latency(&metric::SEND_LAG), "requests left late by", NOTHING_SENT.0)
         },
     },
     Entry {
@@ -325,7 +326,7 @@ static TABLE: [Entry; 24] = [
         limits: both(CLIENT_MS),
         find: |run| {
             let missing = "no read has the kernel's stamp";
-            p99(&run.measured.client_lag, "bytes lay unread for", missing)
+            p99(run.measured.latency(&metric::CLIENT_LAG), "bytes lay unread for", missing)
         },
     },
     Entry {
@@ -338,7 +339,7 @@ static TABLE: [Entry; 24] = [
         limits: both(CLIENT_MS),
         find: |run| {
             let missing = "no ok answer came in events";
-            p99(&run.measured.event_width, "events are older than their stamps by", missing)
+            p99(run.measured.event_width.as_ref(), "events are older than their stamps by", missing)
         },
     },
     Entry {
@@ -634,8 +635,8 @@ fn littles_law(measured: &Measured) -> Finding {
     Ok(Found::figure(apart.abs(), text))
 }
 
-fn p99(series: &Series, what: &str, missing: &str) -> Finding {
-    let p99 = series.found.as_ref().and_then(|found| found.p99).ok_or(missing)?;
+fn p99(found: Option<&Distribution>, what: &str, missing: &str) -> Finding {
+    let p99 = found.and_then(|found| found.p99).ok_or(missing)?;
     Ok(Found::figure(p99, format!("{what} {p99:.3} ms (p99)")))
 }
 

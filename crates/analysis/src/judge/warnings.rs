@@ -18,10 +18,12 @@ use crate::cap::HeldByCap;
 use crate::client::share;
 use crate::delivered::{Delivered, RATE_APART_GRAVE, ScheduleDelivered};
 use crate::machines::{DeviceFigures, GpuFigures};
-use crate::measured::{Measured, Series};
+use crate::measured::Measured;
+use crate::metric;
 use crate::oddities::LENGTH_TOLERANCE;
 use crate::server::TOKENS_APART;
 use crate::steady::SteadyKind;
+use crate::value::Distribution;
 
 type RunRule = Rule<fn(&RunContext<'_>) -> Option<Raised>>;
 
@@ -395,21 +397,24 @@ static RULES: &[RunRule] = &[
             // A closed loop plans no moments: a request leaves when a slot is free. What a cap holds
             // back is not late either; `held-by-cap` reports it.
             let is_open = run.observations.manifest.spec.is_open_loop();
-            SENT_LATE_MS.exceeded(p99(&run.measured.send_lag).filter(|_| is_open), |p99_ms| {
-                let allowed = SENT_LATE_MS.degraded;
-                let text = format!(
-                    "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
+            SENT_LATE_MS.exceeded(
+                p99(run.measured.latency(&metric::SEND_LAG)).filter(|_| is_open),
+                |p99_ms| {
+                    let allowed = SENT_LATE_MS.degraded;
+                    let text = format!(
+                        "1 % of requests left {p99_ms:.1} ms or more after their planned moment \
                      (allowed {allowed} ms)"
-                );
-                (text, "give the client more cores, or lower the rate")
-            })
+                    );
+                    (text, "give the client more cores, or lower the rate")
+                },
+            )
         },
     },
     Rule {
         key: "client-lag",
         check: Some(CheckKind::ClientLag),
         raise: |run| {
-            CLIENT_MS.exceeded(p99(&run.measured.client_lag), |p99_ms| {
+            CLIENT_MS.exceeded(p99(run.measured.latency(&metric::CLIENT_LAG)), |p99_ms| {
                 let text = format!(
                     "1 % of reads lay {p99_ms:.1} ms or more in the kernel before we read them"
                 );
@@ -441,7 +446,7 @@ static RULES: &[RunRule] = &[
         key: "arrival-width",
         check: Some(CheckKind::ArrivalWidth),
         raise: |run| {
-            CLIENT_MS.exceeded(p99(&run.measured.event_width), |p99_ms| {
+            CLIENT_MS.exceeded(p99(run.measured.event_width.as_ref()), |p99_ms| {
                 let text = format!(
                     "1 % of the events may be {p99_ms:.1} ms or more older than their stamps: they \
                      were read together with later ones"
@@ -1021,8 +1026,8 @@ fn all_cut(run: &RunContext<'_>) -> bool {
     0 < run.measured.attempted && cancelled(run) == run.measured.attempted
 }
 
-fn p99(series: &Series) -> Option<f64> {
-    series.found.as_ref().and_then(|found| found.p99)
+fn p99(found: Option<&Distribution>) -> Option<f64> {
+    found.and_then(|found| found.p99)
 }
 
 fn schedule<'a>(run: &'a RunContext<'_>) -> Option<&'a ScheduleDelivered> {

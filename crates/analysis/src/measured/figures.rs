@@ -4,7 +4,7 @@ use inferometer_model::spec::LoadShape;
 
 use super::{Measured, NOT_STREAMED};
 use crate::estimate::Interval;
-use crate::metric::{Metric, Missing, NOTHING_OK, NOTHING_SENT};
+use crate::metric::{self, Metric, Missing, NOTHING_OK, NOTHING_SENT};
 use crate::server::{CounterFigures, ServerSide};
 use crate::slos::{RequestSlo, RequestSlos};
 use crate::tokens::NO_TOKENS;
@@ -111,7 +111,7 @@ impl Measured {
 
     pub(crate) fn prefill_speed(&self) -> Result<f64, Missing> {
         let no_ttft = Missing("there is no TTFT to divide by");
-        let ttft = self.ttft.found.as_ref().ok_or(no_ttft)?;
+        let ttft = self.series(&metric::TTFT).found.as_ref().map_err(|_| no_ttft)?;
         let input_mean = self.prefilled as f64 / ttft.n as f64;
         ttft.mean.and_then(|mean| per_ms(input_mean, mean)).ok_or(no_ttft)
     }
@@ -119,7 +119,7 @@ impl Measured {
     pub(crate) fn decode_speed(&self) -> Result<f64, Missing> {
         self.generated()?;
         let no_tpot = Missing("there is no TPOT to invert");
-        let mean = self.tpot.found.as_ref().and_then(|tpot| tpot.mean);
+        let mean = self.series(&metric::TPOT).found.as_ref().ok().and_then(|tpot| tpot.mean);
         mean.and_then(|mean| per_ms(1.0, mean)).ok_or(no_tpot)
     }
 

@@ -2,12 +2,20 @@
 
 use super::{
     AIPERF, Better, GENAI_PERF, GUIDELLM, Headline, INFERENCE_PERF, Metric, Missing, NOTHING_SENT,
-    Source, Unit, VLLM,
+    PerRequest, Source, Unit, VLLM, Visible,
 };
+use crate::request_metrics::Request;
+use crate::ruler::Ruler;
+
+/// The latencies that have one value per request, in the order of the columns of tables of requests.
+pub static PER_REQUEST: [&Metric; PER_REQUEST_COUNT] =
+    [&CLIENT_QUEUE, &SEND_LAG, &TTFT, &TTFT_SCHEDULE, &TTFC, &TPOT, &E2E, &E2E_SCHEDULE];
+pub(crate) const PER_REQUEST_COUNT: usize = 8;
 
 /// What most latencies have in common.
 const LATENCY: Metric = Metric {
     name: "",
+    key: "",
     title: "",
     definition: "",
     unit: Unit::Milliseconds,
@@ -19,7 +27,7 @@ const LATENCY: Metric = Metric {
         and of each percentile comes from blocks of consecutive requests, because neighbours share \
         the server's state and tell less than independent ones would",
     elsewhere: &[],
-    source: Source::Scalar(|_| Err(NO_OUTPUT)),
+    source: Source::Pooled(Visible::OnAnswers, NO_OUTPUT),
 };
 
 const OF_GAPS: &str = "all gaps of a request count as one cluster, and consecutive requests as \
@@ -31,6 +39,7 @@ const NO_GAPS: Missing = Missing("no ok answer came in more than one arrival");
 /// TTFT.
 pub static TTFT: Metric = Metric {
     name: "ttft",
+    key: "ttft_ms",
     title: "TTFT",
     definition: "time to first token: first output event − sent",
     headline: Headline::ClosedLoop,
@@ -49,13 +58,20 @@ pub static TTFT: Metric = Metric {
         (INFERENCE_PERF, "to the first output that is not empty, from sending"),
         (GUIDELLM, "to the first token, from the start of the request"),
     ],
-    source: Source::Distribution(|m| &m.ttft, NO_OUTPUT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.sent, request.first_streamed()?),
+        visible: Visible::InStreams,
+        absent: NO_OUTPUT,
+        in_steady_window: true,
+        in_groups: true,
+    }),
     ..LATENCY
 };
 
 /// TTFT from schedule.
 pub static TTFT_SCHEDULE: Metric = Metric {
     name: "ttft_schedule",
+    key: "ttft_schedule_ms",
     title: "TTFT from schedule",
     definition: "first output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
@@ -65,13 +81,20 @@ pub static TTFT_SCHEDULE: Metric = Metric {
         (VLLM, "has none: what a request waits for the concurrency limit is in no latency"),
         (GUIDELLM, "has none; the wait before sending is its request_dispatch_delay"),
     ],
-    source: Source::Distribution(|m| &m.ttft_schedule, NO_OUTPUT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.intended(), request.first_streamed()?),
+        visible: Visible::InStreams,
+        absent: NO_OUTPUT,
+        in_steady_window: true,
+        in_groups: false,
+    }),
     ..LATENCY
 };
 
 /// TTFC.
 pub static TTFC: Metric = Metric {
     name: "ttfc",
+    key: "ttfc_ms",
     title: "TTFC",
     definition: "time to first content: first event with answer text − sent",
     formula: "first event with answer text − sent: behind TTFT where a model reasons first",
@@ -80,13 +103,20 @@ pub static TTFC: Metric = Metric {
         (AIPERF, "calls it time to first output token (TTFO)"),
         (GUIDELLM, "calls it time to first output token (TTFOT)"),
     ],
-    source: Source::Distribution(|m| &m.ttfc, Missing("no ok answer carried content")),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.sent, request.first_content()?),
+        visible: Visible::InStreams,
+        absent: Missing("no ok answer carried content"),
+        in_steady_window: false,
+        in_groups: false,
+    }),
     ..LATENCY
 };
 
 /// ICL.
 pub static ICL: Metric = Metric {
     name: "icl",
+    key: "icl_ms",
     title: "ICL",
     definition: "inter-chunk latency: gaps between consecutive arrivals, pooled over requests",
     formula: "gaps between consecutive arrivals of a request, of all requests in one pool; \
@@ -97,13 +127,14 @@ pub static ICL: Metric = Metric {
         (VLLM, "calls the gaps between chunks ITL"),
         (AIPERF, "has the same name for the gaps between responses with content"),
     ],
-    source: Source::Distribution(|m| &m.icl, NO_GAPS),
+    source: Source::Pooled(Visible::InStreams, NO_GAPS),
     ..LATENCY
 };
 
 /// ITL.
 pub static ITL: Metric = Metric {
     name: "itl",
+    key: "itl_ms",
     title: "ITL",
     definition: "inter-token latency: the same gaps per token, k of gap/k for an arrival of k",
     headline: Headline::Always,
@@ -126,13 +157,14 @@ pub static ITL: Metric = Metric {
         (GUIDELLM, "one mean per request without the first token: TPOT here"),
         (INFERENCE_PERF, "the time between tokens within a request, as here"),
     ],
-    source: Source::Distribution(|m| &m.itl, NO_GAPS),
+    source: Source::Pooled(Visible::InStreams, NO_GAPS),
     ..LATENCY
 };
 
 /// TPOT.
 pub static TPOT: Metric = Metric {
     name: "tpot",
+    key: "tpot_ms",
     title: "TPOT",
     definition: "time per output token: (last arrival − first) / tokens after the first arrival",
     headline: Headline::Always,
@@ -149,16 +181,20 @@ pub static TPOT: Metric = Metric {
         (INFERENCE_PERF, "(latency − TTFT) / (n − 1), n by its own tokenizer unless told"),
         (GUIDELLM, "its time per output token counts the first token, too; its ITL does not"),
     ],
-    source: Source::Distribution(
-        |m| &m.tpot,
-        Missing("no ok answer has tokens after its first arrival"),
-    ),
+    source: Source::PerRequest(PerRequest {
+        value: time_per_output_token,
+        visible: Visible::InStreams,
+        absent: Missing("no ok answer has tokens after its first arrival"),
+        in_steady_window: true,
+        in_groups: true,
+    }),
     ..LATENCY
 };
 
 /// E2E.
 pub static E2E: Metric = Metric {
     name: "e2e",
+    key: "e2e_ms",
     title: "E2E",
     definition: "end to end: last output event − sent",
     headline: Headline::ClosedLoop,
@@ -174,13 +210,20 @@ pub static E2E: Metric = Metric {
         (GUIDELLM, "request latency, in seconds"),
         (INFERENCE_PERF, "time per request, in seconds: to its completion"),
     ],
-    source: Source::Distribution(|m| &m.e2e, NO_OUTPUT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.sent, request.last()?),
+        visible: Visible::OnAnswers,
+        absent: NO_OUTPUT,
+        in_steady_window: true,
+        in_groups: true,
+    }),
     ..LATENCY
 };
 
 /// E2E from schedule.
 pub static E2E_SCHEDULE: Metric = Metric {
     name: "e2e_schedule",
+    key: "e2e_schedule_ms",
     title: "E2E from schedule",
     definition: "last output event − intended: waiting in the client counts",
     headline: Headline::OpenLoop,
@@ -191,13 +234,20 @@ pub static E2E_SCHEDULE: Metric = Metric {
         (AIPERF, "effective latency: from the issue of its credit to the end"),
         (VLLM, "none in the tables; newer versions can add the queue in the client"),
     ],
-    source: Source::Distribution(|m| &m.e2e_schedule, NO_OUTPUT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.intended(), request.last()?),
+        visible: Visible::OnAnswers,
+        absent: NO_OUTPUT,
+        in_steady_window: true,
+        in_groups: false,
+    }),
     ..LATENCY
 };
 
 /// Client queue.
 pub static CLIENT_QUEUE: Metric = Metric {
     name: "client_queue",
+    key: "client_queue_ms",
     title: "Client queue",
     definition: "admitted − intended: waiting for a slot of the concurrency cap",
     formula: "admitted − intended: the wait for a slot of the concurrency cap",
@@ -206,13 +256,20 @@ pub static CLIENT_QUEUE: Metric = Metric {
         (VLLM, "left out of every latency; newer versions report it beside them"),
         (GUIDELLM, "part of request_dispatch_delay, with the client's own delay"),
     ],
-    source: Source::Distribution(|m| &m.client_queue, NOTHING_SENT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.intended(), request.record.admitted),
+        visible: Visible::OnRequests,
+        absent: NOTHING_SENT,
+        in_steady_window: false,
+        in_groups: false,
+    }),
     ..LATENCY
 };
 
 /// Send lag.
 pub static SEND_LAG: Metric = Metric {
     name: "send_lag",
+    key: "send_lag_ms",
     title: "Send lag",
     definition: "sent − admitted: the client's own delay, connecting included",
     formula: "sent − admitted: the client's own delay, connecting included",
@@ -221,34 +278,52 @@ pub static SEND_LAG: Metric = Metric {
         (VLLM, "neither measured nor reported; connecting is inside its TTFT"),
         (AIPERF, "of replayed traces only, against the least late request of the run"),
     ],
-    source: Source::Distribution(|m| &m.send_lag, NOTHING_SENT),
+    source: Source::PerRequest(PerRequest {
+        value: |request, ruler| ruler.ms(request.record.admitted, request.sent),
+        visible: Visible::OnRequests,
+        absent: NOTHING_SENT,
+        in_steady_window: false,
+        in_groups: false,
+    }),
     ..LATENCY
 };
 
 /// Client lag.
 pub static CLIENT_LAG: Metric = Metric {
     name: "client_lag",
+    key: "client_lag_ms",
     title: "Client lag",
     definition: "how long bytes lay in the kernel: read returned − kernel receive stamp, per read",
     formula: "moment at which a read returned − the kernel's stamp of its last packet",
     null_when: "no read carries a kernel stamp (as over HTTP/2)",
     interval: OF_GAPS,
     elsewhere: &[(VLLM, "stamps come from the event loop, so this delay is inside all of them")],
-    source: Source::Distribution(|m| &m.client_lag, Missing("no read carries a kernel stamp")),
+    source: Source::Pooled(Visible::OnRequests, Missing("no read carries a kernel stamp")),
     ..LATENCY
 };
 
 /// Arrival width.
 pub static ARRIVAL_WIDTH: Metric = Metric {
     name: "arrival_width",
+    key: "arrival_width_ms",
     title: "Arrival width",
     definition: "how far back the events of a coalesced arrival may really lie",
     formula: "stamp of a read that brought several output events − stamp of the read before it",
     null_when: "no read brought more than one output event",
     interval: OF_GAPS,
-    source: Source::Distribution(
-        |m| &m.arrival_width,
+    source: Source::Pooled(
+        Visible::OnAnswers,
         Missing("no read brought more than one output event"),
     ),
     ..LATENCY
 };
+
+/// The time after the first arrival, divided by the tokens after it.
+fn time_per_output_token(request: &Request<'_>, ruler: &mut Ruler) -> Option<f64> {
+    let [first, .., last] = request.output.arrivals.as_slice() else { return None };
+    let after_first = request.tokens.count.saturating_sub(first.tokens.unwrap_or(1));
+    if after_first == 0 {
+        return None;
+    }
+    Some(ruler.ms(first.at, last.at)? / after_first as f64)
+}

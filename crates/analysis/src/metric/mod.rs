@@ -18,8 +18,10 @@ pub use self::rate::*;
 pub use self::telemetry::*;
 
 use crate::estimate::Interval;
-use crate::measured::{Measured, Series};
+use crate::measured::Measured;
 use crate::quantity::Quantity;
+use crate::request_metrics::Request;
+use crate::ruler::Ruler;
 use crate::sample::Percentile;
 use crate::statistic::Statistic;
 use crate::value::{Distribution, MetricValue, Scalar};
@@ -64,6 +66,8 @@ pub static METRICS: &[&Metric] = &[
 pub struct Metric {
     /// Without the unit: `ttft`.
     pub name: &'static str,
+    /// The key in JSON where it is not the name.
+    key: &'static str,
     /// What a page calls it.
     pub title: &'static str,
     /// One sentence fragment that says what is measured.
@@ -121,29 +125,53 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Missing(pub(crate) &'static str);
 
+/// A latency with one value per request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PerRequest {
+    /// The value in milliseconds; `None` where it cannot be measured on this request.
+    pub(crate) value: fn(&Request<'_>, &mut Ruler) -> Option<f64>,
+    pub(crate) visible: Visible,
+    /// Why there is no value when there is none.
+    absent: Missing,
+    /// Whether the figures of the steady window have it.
+    pub(crate) in_steady_window: bool,
+    /// Whether the figures of turns and of a mix's parts have it.
+    pub(crate) in_groups: bool,
+}
+
+/// The requests on which a latency is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visible {
+    /// Every request that was sent.
+    OnRequests,
+    /// Requests that ended `ok`: a failure that came fast is not a fast answer.
+    OnAnswers,
+    /// Answers that were asked for as a stream.
+    InStreams,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Where its values are, and what an empty list of them means.
-    Distribution(fn(&Measured) -> &Series, Missing),
+    PerRequest(PerRequest),
+    /// A latency with several values per request, gathered in a pass of its own; and why there is no
+    /// value when there is none.
+    Pooled(Visible, Missing),
     Scalar(fn(&Measured) -> Result<f64, Missing>),
-    /// The same, and where it lies as far as the run itself can tell.
+    /// A value with its confidence interval within the run.
     Estimate(fn(&Measured) -> Result<f64, Missing>, fn(&Measured) -> Option<Interval>),
-    /// Of what the server and its machine told, which need not tell anything.
+    /// Reported by the server or its GPUs, which need not report anything.
     Telemetry(fn(&Measured) -> Result<f64, Missing>),
 }
 
 impl Metric {
     /// The key in JSON: distributions carry their unit in it, scalars beside their value.
-    pub fn key(&self) -> String {
-        match self.shape() {
-            Shape::Distribution => format!("{}_{}", self.name, self.unit.name()),
-            Shape::Scalar => self.name.to_owned(),
-        }
+    pub const fn key(&self) -> &'static str {
+        if self.key.is_empty() { self.name } else { self.key }
     }
 
     pub const fn shape(&self) -> Shape {
         match self.source {
-            Source::Distribution(..) => Shape::Distribution,
+            Source::PerRequest(_) | Source::Pooled(..) => Shape::Distribution,
             Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => Shape::Scalar,
         }
     }
@@ -191,12 +219,34 @@ impl Metric {
         }
     }
 
-    pub(crate) fn value(&self, measured: &Measured) -> MetricValue {
+    /// How it is measured on one request; `None` for what has no single value per request.
+    pub(crate) const fn per_request(&self) -> Option<&PerRequest> {
+        match &self.source {
+            Source::PerRequest(per_request) => Some(per_request),
+            _ => None,
+        }
+    }
+
+    /// The requests on which a latency is measured, and why it has no value when it has none; `None`
+    /// for a single number.
+    pub(crate) const fn visible(&self) -> Option<(Visible, Missing)> {
         match self.source {
-            Source::Distribution(series, absent) => {
-                let series = series(measured);
-                MetricValue::Distribution(match series.found(absent) {
-                    Ok(found) => Distribution { note: series.note, ..found.clone() },
+            Source::PerRequest(PerRequest { visible, absent, .. })
+            | Source::Pooled(visible, absent) => Some((visible, absent)),
+            _ => None,
+        }
+    }
+
+    /// Whether only a streamed answer shows it.
+    pub(crate) const fn is_within_stream(&self) -> bool {
+        matches!(self.visible(), Some((Visible::InStreams, _)))
+    }
+
+    pub(crate) fn value(&'static self, measured: &Measured) -> MetricValue {
+        match self.source {
+            Source::PerRequest(_) | Source::Pooled(..) => {
+                MetricValue::Distribution(match &measured.series(self).found {
+                    Ok(found) => found.clone(),
                     Err(Missing(reason)) => Distribution::nothing(reason),
                 })
             }
@@ -214,10 +264,8 @@ impl Metric {
         &self,
         measured: &'m Measured,
     ) -> Option<Result<&'m Distribution, Missing>> {
-        match self.source {
-            Source::Distribution(series, absent) => Some(series(measured).found(absent)),
-            Source::Scalar(_) | Source::Estimate(..) | Source::Telemetry(_) => None,
-        }
+        self.visible()?;
+        Some(measured.series(self).found.as_ref().map_err(|missing| *missing))
     }
 
     fn scalar(&self, found: Result<f64, Missing>, interval: Option<Interval>) -> Scalar {
@@ -293,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_documented_order_with_the_documented_keys() {
-        let keys: Vec<String> = METRICS.iter().map(|metric| metric.key()).collect();
+        let keys: Vec<&str> = METRICS.iter().map(|metric| metric.key()).collect();
         assert_eq!(
             keys,
             [

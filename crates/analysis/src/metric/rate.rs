@@ -8,6 +8,7 @@ use crate::measured::Measured;
 /// What most rates have in common.
 const RATE: Metric = Metric {
     name: "",
+    key: "",
     title: "",
     definition: "",
     unit: Unit::TokensPerSecond,

@@ -6,6 +6,7 @@ use crate::measured::Measured;
 /// What these metrics have in common.
 const TELEMETRY: Metric = Metric {
     name: "",
+    key: "",
     title: "",
     definition: "",
     unit: Unit::TokensPerSecond,

@@ -9,7 +9,7 @@ use crate::judge::{CheckKind, CheckState};
 use crate::judge::{Severity, Verdict};
 use crate::sample::Percentile;
 use crate::summary::{Summary, summarize};
-use crate::value::{Distribution, MetricValue, MetricValues, Scalar};
+use crate::value::{Distribution, MetricValue, Scalar};
 
 fn slo(text: &str) -> Slo {
     text.parse().unwrap()
@@ -34,7 +34,7 @@ fn run_with(name: &str, change: impl Fn(&mut MetricValue)) -> Summary {
         }
         (metric, value)
     });
-    summary.metrics = MetricValues::new(values.collect());
+    summary.metrics = values.collect();
     summary
 }
 

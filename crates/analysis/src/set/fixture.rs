@@ -124,5 +124,5 @@ pub(crate) fn changed_metrics(
         change(metric.name, &mut value);
         (metric, value)
     });
-    MetricValues::new(values.collect())
+    values.collect()
 }

@@ -6,9 +6,8 @@ use super::series::{Course, SentAnswer};
 use crate::clustered::Clustered;
 use crate::concurrency::{Concurrency, Flight};
 use crate::estimate::Interval;
-use crate::metric::{self, Metric};
-use crate::request_metrics::AnswerLatencies;
-use crate::value::Distribution;
+use crate::metric::{METRICS, Metric};
+use crate::value::{ByMetric, Distribution};
 
 /// Throughputs are of what came inside the window, latencies of the `ok` requests that were sent
 /// inside it.
@@ -26,11 +25,8 @@ pub struct SteadyFigures {
     #[serde(default)]
     pub intervals: ThroughputIntervals,
     pub concurrency_mean: Option<f64>,
-    pub ttft_ms: Distribution,
-    pub ttft_schedule_ms: Distribution,
-    pub tpot_ms: Distribution,
-    pub e2e_ms: Distribution,
-    pub e2e_schedule_ms: Distribution,
+    #[serde(flatten)]
+    pub latencies: ByMetric<Distribution>,
 }
 
 /// With 95 % confidence.
@@ -42,29 +38,19 @@ pub struct ThroughputIntervals {
 }
 
 impl SteadyFigures {
-    /// The distribution of a metric that is measured inside the window.
-    pub fn distribution(&self, metric: &Metric) -> Option<&Distribution> {
-        let all = [
-            (&metric::TTFT, &self.ttft_ms),
-            (&metric::TTFT_SCHEDULE, &self.ttft_schedule_ms),
-            (&metric::TPOT, &self.tpot_ms),
-            (&metric::E2E, &self.e2e_ms),
-            (&metric::E2E_SCHEDULE, &self.e2e_schedule_ms),
-        ];
-        all.into_iter().find(|(known, _)| *known == metric).map(|(_, found)| found)
-    }
-
     pub(super) fn over(window: Flight, course: &Course<'_>) -> Self {
         let inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
         let length_ns = window.to_ns.saturating_sub(window.from_ns);
         let per_s = |count: f64| (0 < length_ns).then(|| count / (length_ns as f64 / 1e9));
         let sent: Vec<&SentAnswer> =
             course.answers.iter().filter(|answer| inside(answer.sent_ns)).collect();
-        let of = |value: fn(&AnswerLatencies) -> Option<f64>| {
-            let values = sent.iter().filter_map(|answer| value(&answer.latencies)).collect();
+        let latency = |metric: &'static Metric| {
+            metric.per_request().filter(|latency| latency.in_steady_window)?;
+            let values = sent.iter().filter_map(|answer| answer.latencies.get(metric)).collect();
             let nothing =
                 || Distribution::nothing("no ok answer to a request sent inside shows it");
-            Clustered::one_each(values).distribution().unwrap_or_else(nothing)
+            let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
+            Some((metric, found))
         };
         let ended = course.answers.iter().filter(|answer| inside(answer.ended_ns)).count();
         let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
@@ -89,11 +75,7 @@ impl SteadyFigures {
                 total_throughput: part.total(total_throughput),
             },
             concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
-            ttft_ms: of(|answer| answer.ttft),
-            ttft_schedule_ms: of(|answer| answer.ttft_schedule),
-            tpot_ms: of(|answer| answer.tpot),
-            e2e_ms: of(|answer| answer.e2e),
-            e2e_schedule_ms: of(|answer| answer.e2e_schedule),
+            latencies: METRICS.iter().copied().filter_map(latency).collect(),
         }
     }
 }

@@ -5,7 +5,8 @@ use inferometer_model::{Moment, RequestRecord};
 use super::SeriesName;
 use crate::concurrency::{Concurrency, Flight};
 use crate::doubt::Evidence;
-use crate::request_metrics::AnswerLatencies;
+use crate::metric;
+use crate::request_metrics::RequestLatencies;
 use crate::statistics::steady::{Settling, Unsettled, settle};
 use crate::throughput::Deliveries;
 use crate::tokens::InputTokens;
@@ -23,7 +24,7 @@ pub(crate) struct SentAnswer {
     pub(super) first_ns: Option<u64>,
     pub(super) ended_ns: u64,
     pub(super) input_tokens: u64,
-    pub(super) latencies: AnswerLatencies,
+    pub(super) latencies: RequestLatencies,
 }
 
 /// All that a run's course is seen by.
@@ -60,7 +61,7 @@ impl SentAnswer {
     pub(crate) fn of(
         record: &RequestRecord,
         first: Option<Moment>,
-        latencies: AnswerLatencies,
+        latencies: RequestLatencies,
     ) -> Option<Self> {
         Some(Self {
             sent_ns: record.sent?.as_nanos(),
@@ -143,7 +144,9 @@ impl Course<'_> {
 
     /// Means of neighbours in the order of sending, and when the first of each left.
     fn ttft(&self, grid: Grid) -> (Vec<f64>, Vec<u64>) {
-        let shown = |answer: &SentAnswer| answer.latencies.ttft.or(answer.latencies.e2e);
+        let shown = |answer: &SentAnswer| {
+            answer.latencies.get(&metric::TTFT).or_else(|| answer.latencies.get(&metric::E2E))
+        };
         let mut values: Vec<(u64, f64)> = self
             .answers
             .iter()

@@ -8,6 +8,7 @@ use inferometer_model::spec::{Arrivals, RampCurve, RampSegment};
 use super::*;
 use crate::fixture::{Given, calm, calm_of, raised, run};
 use crate::judge::{Severity, Verdict};
+use crate::metric;
 use crate::statistics::draws::Draws;
 use crate::summarize;
 
@@ -123,9 +124,9 @@ fn the_window_begins_after_the_warm_up_and_ends_where_the_drain_does() {
     close(figures.request_throughput, 10.0);
     close(figures.total_throughput, 100.0 + 5_120.0);
     close(figures.concurrency_mean, 1.0);
-    close(figures.e2e_ms.mean, 100.0);
+    close(figures.latencies.get(&metric::E2E).unwrap().mean, 100.0);
     assert!(figures.requests <= 500 && 450 < figures.requests);
-    assert_eq!(figures.ttft_ms.n, figures.requests);
+    assert_eq!(figures.latencies.get(&metric::TTFT).unwrap().n, figures.requests);
 }
 
 #[test]

@@ -10,9 +10,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inferometer_analysis::TokenSource;
 use inferometer_analysis::detail::{self, ArrivalDetail, RequestDetail};
+use inferometer_analysis::metric::{self, PER_REQUEST};
 use inferometer_analysis::sheet::{Sheet, SheetRequest, Tool};
+use inferometer_analysis::{Metric, TokenSource};
 use inferometer_model::outcome::Cause;
 use inferometer_model::telemetry::{
     ClientSample, Counters, DeviceReading, DevicesSample, Gauges, MissedScrape, SumCount,
@@ -132,6 +133,8 @@ enum Cell<Row> {
     Text(fn(&Row) -> Option<&str>),
     Whole(fn(&Row) -> Option<u64>),
     Real(fn(&Row) -> Option<f64>),
+    /// One of several values.
+    Listed(fn(&Row) -> &[Option<f64>], usize),
     Flag(fn(&Row) -> Option<bool>),
     /// Nanoseconds after 1970, UTC.
     Time(fn(&Row) -> Option<i64>),
@@ -184,6 +187,9 @@ impl<W: Write + Send, Row> Table<W, Row> {
                     of(row).map(|count| i64::try_from(count).unwrap_or(i64::MAX))
                 }),
                 Cell::Real(of) => write::<DoubleType, _, _>(&mut group, rows, of),
+                Cell::Listed(of, place) => {
+                    write::<DoubleType, _, _>(&mut group, rows, |row| of(row)[place])
+                }
                 Cell::Flag(of) => write::<BoolType, _, _>(&mut group, rows, of),
                 Cell::Time(of) => write::<Int64Type, _, _>(&mut group, rows, of),
             }?;
@@ -217,7 +223,7 @@ fn field<Row>((name, cell): &Column<Row>) -> Result<Type> {
     let (physical, logical) = match cell {
         Cell::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         Cell::Whole(_) => (Physical::INT64, None),
-        Cell::Real(_) => (Physical::DOUBLE, None),
+        Cell::Real(_) | Cell::Listed(..) => (Physical::DOUBLE, None),
         Cell::Flag(_) => (Physical::BOOLEAN, None),
         Cell::Time(_) => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
     };
@@ -255,18 +261,12 @@ struct RequestRow {
     cached_tokens: Option<u64>,
     output_tokens: Option<u64>,
     output_tokens_source: Option<&'static str>,
-    client_queue_ms: Option<f64>,
-    send_lag_ms: Option<f64>,
-    ttft_ms: Option<f64>,
-    ttft_schedule_ms: Option<f64>,
-    ttfc_ms: Option<f64>,
-    tpot_ms: Option<f64>,
-    e2e_ms: Option<f64>,
-    e2e_schedule_ms: Option<f64>,
+    /// In milliseconds, in the order of [`PER_REQUEST`].
+    latencies: [Option<f64>; PER_REQUEST.len()],
 }
 
 fn request_columns() -> Vec<Column<RequestRow>> {
-    vec![
+    let mut columns: Vec<Column<RequestRow>> = vec![
         ("result", Cell::Text(|row| Some(&row.result))),
         ("tool", Cell::Text(|row| Some(row.tool))),
         ("request", Cell::Whole(|row| Some(row.request))),
@@ -292,15 +292,12 @@ fn request_columns() -> Vec<Column<RequestRow>> {
         ("cached_tokens", Cell::Whole(|row| row.cached_tokens)),
         ("output_tokens", Cell::Whole(|row| row.output_tokens)),
         ("output_tokens_source", Cell::Text(|row| row.output_tokens_source)),
-        ("client_queue_ms", Cell::Real(|row| row.client_queue_ms)),
-        ("send_lag_ms", Cell::Real(|row| row.send_lag_ms)),
-        ("ttft_ms", Cell::Real(|row| row.ttft_ms)),
-        ("ttft_schedule_ms", Cell::Real(|row| row.ttft_schedule_ms)),
-        ("ttfc_ms", Cell::Real(|row| row.ttfc_ms)),
-        ("tpot_ms", Cell::Real(|row| row.tpot_ms)),
-        ("e2e_ms", Cell::Real(|row| row.e2e_ms)),
-        ("e2e_schedule_ms", Cell::Real(|row| row.e2e_schedule_ms)),
-    ]
+    ];
+    let latency = |(place, metric): (usize, &&Metric)| {
+        (metric.key(), Cell::Listed(|row: &RequestRow| &row.latencies, place))
+    };
+    columns.extend(PER_REQUEST.iter().enumerate().map(latency));
+    columns
 }
 
 impl RequestRow {
@@ -330,14 +327,7 @@ impl RequestRow {
             cached_tokens: record.usage.and_then(|usage| usage.cached_tokens),
             output_tokens: detail.output_tokens.map(|(count, _)| count),
             output_tokens_source: detail.output_tokens.map(|(_, source)| source_key(source)),
-            client_queue_ms: detail.client_queue_ms,
-            send_lag_ms: detail.send_lag_ms,
-            ttft_ms: detail.ttft_ms,
-            ttft_schedule_ms: detail.ttft_schedule_ms,
-            ttfc_ms: detail.ttfc_ms,
-            tpot_ms: detail.tpot_ms,
-            e2e_ms: detail.e2e_ms,
-            e2e_schedule_ms: detail.e2e_schedule_ms,
+            latencies: detail.latencies.values(),
             ..Self::ended(name, record.ending.outcome)
         }
     }
@@ -369,10 +359,13 @@ impl RequestRow {
             sent_ns: found.start_s.and_then(nanos),
             input_tokens: found.input_tokens,
             output_tokens: found.output_tokens,
-            // A request waited whatever became of it.
-            client_queue_ms: found.queued_s.map(|seconds| seconds * 1e3),
-            ttft_ms: ms(found.ttft_s),
-            e2e_ms: ms(found.e2e_s),
+            latencies: PER_REQUEST.map(|metric| match metric {
+                // A request waited however it ended.
+                queue if *queue == metric::CLIENT_QUEUE => found.queued_s.map(|s| s * 1e3),
+                ttft if *ttft == metric::TTFT => ms(found.ttft_s),
+                e2e if *e2e == metric::E2E => ms(found.e2e_s),
+                _ => None,
+            }),
             ..Self::default()
         }
     }

@@ -65,8 +65,7 @@ fn row(name: String, figures: &GroupFigures) -> Vec<String> {
     } else {
         format!("{ok}/{}", count(figures.requests))
     };
-    let GroupFigures { ttft_ms, tpot_ms, e2e_ms, .. } = figures;
-    let latencies = [ttft_ms, tpot_ms, e2e_ms].into_iter().flat_map(latency);
+    let latencies = figures.latencies.iter().flat_map(|(_, figures)| latency(figures));
     let tokens = [whole(figures.input_tokens_mean), percent(figures.cached_share)];
     [name, ok].into_iter().chain(latencies).chain(tokens).collect()
 }
@@ -81,6 +80,8 @@ fn latency(figures: &Figures) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_analysis::metric;
+
     use super::*;
 
     fn figures(ms: f64, requests: u64) -> GroupFigures {
@@ -88,9 +89,13 @@ mod tests {
         GroupFigures {
             requests,
             ok: 100,
-            ttft_ms: latency,
-            tpot_ms: latency,
-            e2e_ms: Figures { mean: None, p50: None, p99: None, n: 0 },
+            latencies: [
+                (&metric::TTFT, latency),
+                (&metric::TPOT, latency),
+                (&metric::E2E, Figures { mean: None, p50: None, p99: None, n: 0 }),
+            ]
+            .into_iter()
+            .collect(),
             input_tokens_mean: Some(1_234.4),
             cached_share: None,
         }
@@ -107,7 +112,10 @@ mod tests {
     fn a_table_too_wide_for_the_page_gives_up_columns() {
         let of = |ms, requests| {
             let figures = figures(ms, requests);
-            let figures = GroupFigures { e2e_ms: figures.ttft_ms, ..figures };
+            let all = [&metric::TTFT, &metric::TPOT, &metric::E2E];
+            let latency = *figures.latencies.get(&metric::TTFT).unwrap();
+            let latencies = all.into_iter().map(|metric| (metric, latency)).collect();
+            let figures = GroupFigures { latencies, ..figures };
             let cells = row("n".repeat(NAME_MAX), &figures);
             table("parts", "part", vec![cells], Style::Plain)
         };

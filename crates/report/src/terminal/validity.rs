@@ -79,7 +79,7 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
         }
     }
     for metric in [summary.latency_origin().ttft(), &metric::TPOT] {
-        let Some(own) = steady.distribution(metric) else { continue };
+        let Some(own) = steady.latencies.get(metric) else { continue };
         let whole = summary.metrics.distribution(metric);
         for percentile in [Percentile::P50, Percentile::P99] {
             // What is not certified here judges nothing.

@@ -9,7 +9,7 @@ use super::*;
 use crate::fixture::{Given, calm, ms, run};
 
 fn result(observations: &Observations) -> VllmResult {
-    VllmResult::of(&Measured::of(observations))
+    VllmResult::of(&Measured::from_observations(observations))
 }
 
 fn close(found: Option<f64>, expected: f64) {

@@ -15,7 +15,7 @@ use super::*;
 
 /// The warning with this key, which the run must raise.
 fn warning(observations: &Observations, key: &str) -> Warning {
-    let measured = Measured::of(observations);
+    let measured = Measured::from_observations(observations);
     let raised = run_warnings(&RunContext::new(observations, &measured));
     raised.into_iter().find(|warning| warning.key == key).unwrap()
 }
