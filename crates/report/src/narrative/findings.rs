@@ -5,17 +5,13 @@
 //! its name in the list there, and its threshold with a reason in `thresholds`.
 
 mod advice;
-mod commands;
 mod doubts;
-mod limit;
-mod order;
 mod page;
-mod saturation;
 mod scaling;
 mod scenario;
+mod sentence;
 mod summary;
 mod thresholds;
-mod words;
 
 use inferometer_analysis::Summary;
 use inferometer_analysis::set::{PointResult, SetSummary};
@@ -25,23 +21,23 @@ use super::{Author, Facts, Narrative};
 
 /// Of a suite, a sweep or a repetition; the facts are those of the same set.
 pub fn of_set(set: &SetSummary, points: &[PointResult], facts: &Facts) -> Narrative {
-    of_page(&Page::of_set(set, points, facts))
+    of_page(&Page::from_set(set, points, facts))
 }
 
 /// Of a single run; the facts are those of the same run. What is found about it stands in the
 /// scenario without a name.
 pub fn of_run(summary: &Summary, facts: &Facts) -> Narrative {
-    of_page(&Page::of_run(summary, facts))
+    of_page(&Page::from_run(summary, facts))
 }
 
 /// Of numbers that others have published.
 pub fn of_published(facts: &Facts) -> Narrative {
-    of_page(&Page::of_published(facts))
+    of_page(&Page::from_published(facts))
 }
 
 /// The rows that are the sweet spots of their levels, with their concurrency.
 pub(super) fn published_sweet_spots(facts: &Facts) -> Vec<(String, u32)> {
-    let page = Page::of_published(facts);
+    let page = Page::from_published(facts);
     let spots = page.families.iter().filter_map(|family| {
         let row = page.row_at(family, family.findings.sweet_spot.found()?.level)?;
         row.name.clone().zip(row.concurrency)

@@ -49,7 +49,7 @@ fn a_peak_of_the_scaling_levels_is_not_that_of_all() {
             throughput(document, 296.0, 0.01);
         }
     };
-    says(&narrated(&suite(1, 1, as_much)), &["About as much has Single User: 296.00 tok/s."]);
+    says(&narrated(&suite(1, 1, as_much)), &["About as much has Single User: 296.0 tok/s."]);
 }
 
 /// Six levels from 1 to 32 users.
@@ -126,7 +126,7 @@ fn a_level_that_was_cut_is_in_no_comparison() {
     let made = sweep_with(1, 1, cut);
     assert!(made.set.conditions[0].levels[5].cut.as_ref().unwrap().answers_missing);
     let text = narrated(&made);
-    says(&text, &["A limit of time ended runs before their answers had come at c=32: nothing is"]);
+    says(&text, &["A time limit ended runs before their answers had come at c=32: nothing is"]);
     let summary = text.split("\n# ").find(|part| part.starts_with("Summary")).unwrap();
     let scaling = text.split("\n# ").find(|part| part.starts_with("Scaling")).unwrap();
     for part in [summary, scaling] {

@@ -1,15 +1,11 @@
 //! What to do, each with its reason.
 
-use super::commands::{self, MoreRequests};
-use super::limit::{HeldBack, Limit, limited};
-use super::order::{highest, leading};
-use super::page::{Drawn, Family, MeasuredBy, Overload, Page, Row};
-use super::saturation::{flat, last_gain};
-use super::scaling::level;
+use super::page::{Drawn, Family, MeasuredBy, Overload, Page, Row, highest, leading};
+use super::scaling::{HeldBack, Limit, flat, last_gain, limited};
 use super::scenario::{long_pauses, suspicion};
-use super::summary::{is_interactive, is_lowest, warmth, whole_peak};
+use super::sentence::{Fragment, fragment, say};
+use super::summary::{is_interactive, is_lowest, warm_cache, whole_peak};
 use super::thresholds::SHARE_OF_PEAK;
-use super::words::Saying;
 use crate::narrative::Sentence;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
@@ -28,83 +24,69 @@ fn interactive(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let is_interactive = is_interactive(page, spot)?;
     let lead =
         if is_interactive { "For interactive use keep to " } else { "Where users wait, keep to " };
-    let saying = level(page, Saying::on(page.facts).say(lead), spot)?
-        .say(": per-user throughput is ")
-        .link(page.at(spot, "per_user_throughput", None)?)
-        .say(" and TTFT p99 is ")
-        .number(page.at(spot, "ttft", Some("p99"))?);
-    let saying = match warmth(page, family) {
-        Some(warm) => {
-            let saying = warm.evidence.into_iter().fold(saying, Saying::rests_on);
-            saying.say(if warm.is_sure {
-                ", with a warm prefix cache; new prompts take longer"
-            } else {
-                ", probably with a warm prefix cache; new prompts then take longer"
-            })
+    let warm = match warm_cache(page, family) {
+        Some(warm) if warm.is_sure => {
+            let words = "{~}, with a warm prefix cache; new prompts take longer";
+            fragment!(page, words, warm.evidence)?
         }
-        None => saying,
+        Some(warm) => {
+            let words = "{~}, probably with a warm prefix cache; new prompts then take longer";
+            fragment!(page, words, warm.evidence)?
+        }
+        None => Fragment::default(),
     };
+    let (user, ttft) = ((spot, "per_user_throughput"), (spot, "ttft.p99"));
+    let words = "{}{}: per-user throughput is {>} and TTFT p99 is {}{}";
+    let advice = fragment!(page, words, lead, spot, user, ttft, warm)?;
     if is_interactive && !is_lowest(page, family, spot) {
-        return Some(saying.say(".").done());
+        return say!(page, "{}.", advice);
     }
-    let saying =
-        saying.say(". It is the best of the measured levels by the rule: hold it against ");
-    Some(saying.say("your own limit (").code(commands::PROMISE).say(").").done())
+    let words = "{}. It is the best of the measured levels by the rule: hold it against your own limit \
+                 ({$}).";
+    say!(page, words, advice, SLO_FLAG)
 }
 
 /// The lowest level that comes near the peak: what lies above costs users and brings nothing.
 fn throughput(page: &Page<'_>, family: &Family) -> Option<Sentence> {
-    let peak = leading(page, page.rows_of(family), ("output_throughput", None), highest)?.row;
-    let near = |row: &&Row| {
-        page.when(row, ("share_of_peak", None), |share| SHARE_OF_PEAK <= share).is_some()
-    };
-    let chosen = page.rows_of(family).find(near)?;
-    let saying = level(page, Saying::on(page.facts).say("For throughput use "), chosen)?
-        .say(": ")
-        .link(page.at(chosen, "output_throughput", None)?);
+    let peak = leading(page, page.rows_of(family), "output_throughput", highest)?.row;
+    let is_near =
+        |row: &&Row| page.when(row, "share_of_peak", |share| SHARE_OF_PEAK <= share).is_some();
+    let chosen = page.rows_of(family).find(is_near)?;
+    let lead =
+        fragment!(page, "For throughput use {}: {>}", chosen, (chosen, "output_throughput"))?;
     if chosen.name == peak.name {
         let is_all = whole_peak(page).is_some_and(|whole| whole.row.name == peak.name);
-        let end =
-            if is_all { ", the most that was measured." } else { ", the most of these levels." };
-        return Some(saying.say(end).done());
+        let most = if is_all { "that was measured" } else { "of these levels" };
+        return say!(page, "{}, the most {}.", lead, most);
     }
-    let saying = saying.say(" is ").number(page.at(chosen, "share_of_peak", None)?);
-    let saying = level(page, saying.say(" of the peak at "), peak)?;
-    let per_user = |row| page.at(row, "per_user_throughput", None);
-    Some(match per_user(chosen).zip(per_user(peak)) {
-        Some((own, other)) => saying
-            .say("; per-user throughput is ")
-            .number(own)
-            .say(" instead of ")
-            .number(other)
-            .say(".")
-            .done(),
-        None => saying.say(".").done(),
-    })
+    let share = (chosen, "share_of_peak");
+    let per_user = |row| page.at(row, "per_user_throughput");
+    match per_user(chosen).zip(per_user(peak)) {
+        Some((own, other)) => {
+            let words = "{} is {} of the peak at {}; per-user throughput is {} instead of {}.";
+            say!(page, words, lead, share, peak, own, other)
+        }
+        None => say!(page, "{} is {} of the peak at {}.", lead, share, peak),
+    }
 }
 
 fn limit(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let row = limited(page, family)?;
-    let saying = Saying::on(page.facts);
-    match Limit::of(page, row) {
+    match Limit::find(page, row) {
         Limit::KvCache(kv) => {
-            let saying =
-                saying.say("Give the KV cache more room: it was ").link(kv).say(" full at ");
-            let saying = level(page, saying, row)?.say(" (vLLM: ");
-            let saying = saying.code("--gpu-memory-utilization").say(", ");
-            Some(saying.code("--kv-cache-dtype").say(", or a smaller model).").done())
+            let words = "Give the KV cache more room: it was {>} full at {} (vLLM: {$}, {$}, or a \
+                         smaller model).";
+            say!(page, words, kv, row, "--gpu-memory-utilization", "--kv-cache-dtype")
         }
         // A queue alone may wait for prefill, which no limit on running requests would shorten.
         Limit::Queue { .. } => {
-            let held = HeldBack::of(page, row)?;
-            page.at(row, "kv_usage", Some("max"))?;
-            let saying = saying.say("Let more requests run at once: at ");
-            let saying = level(page, saying, row)?.say(" the server ran at most ");
-            let saying = saying.bare(held.running).say(" though the KV cache had room, as far as ");
-            let saying = saying.bare(held.readings).say(" readings of a run show (vLLM: ");
-            Some(saying.code("--max-num-seqs").say(").").done())
+            let held = HeldBack::find(page, row)?;
+            page.at(row, "kv_usage.max")?;
+            let words = "Let more requests run at once: at {} the server ran at most {=} though the KV \
+                         cache had room, as far as {=} readings of a run show (vLLM: {$}).";
+            say!(page, words, row, held.running, held.readings, "--max-num-seqs")
         }
-        Limit::Neither { .. } | Limit::Unseen { .. } | Limit::Silent => None,
+        Limit::Neither { .. } | Limit::Unseen { .. } | Limit::NotReported => None,
     }
 }
 
@@ -115,129 +97,118 @@ fn further(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     }
     let (last, gain) = last_gain(page, family)?;
     let highest = page.every_row_of(family).filter_map(|row| row.concurrency).max()?;
-    let saying = Saying::on(page.facts).say("Measure higher levels: the step to ");
-    let saying = level(page, saying, last)?.say(" still added ").link(gain).say(" (");
     // A level that was asked and not reached needs more requests, not more users.
-    if last.concurrency == Some(highest) {
-        return Some(saying.code(&commands::higher_levels(highest)).say(").").done());
+    let how = if last.concurrency == Some(highest) {
+        fragment!(page, "{$}", higher_levels(highest).as_str())?
+    } else {
+        fragment!(page, "with more requests than users")?
+    };
+    say!(page, "Measure higher levels: the step to {} still added {>} ({}).", last, gain, how)
+}
+
+/// ` in Name` or ` at Name`; nothing for a run, which has no name.
+fn where_it_is(page: &Page<'_>, before: &str, row: &Row) -> Option<Fragment> {
+    match row.name.as_deref() {
+        Some(name) => fragment!(page, "{}{}{*}", before, page.there(), name),
+        None => Some(Fragment::default()),
     }
-    Some(saying.say("with more requests than users).").done())
 }
 
 fn failing(page: &Page<'_>) -> Option<Sentence> {
-    let worst = page.rows.iter().filter_map(|row| {
-        Some((row, page.when(row, ("failed_requests", None), |failed| 0.0 < failed)?))
-    });
-    let (row, failed) = worst.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
-    let saying = Saying::on(page.facts).say("Look at the failures first: ").link(failed);
-    let saying = match row.name.as_deref() {
-        Some(name) => saying.say(" failed").say(page.there()).name(name),
-        None => saying.say(" failed"),
-    };
-    Some(match &row.failure {
-        Some(failure) => {
-            let most = if failure.is_most { ", most of them as " } else { ", more as " };
-            let end = if failure.is_most { "." } else { " than in any other way." };
-            saying.say(most).code(&failure.class).say(end).done()
+    let (row, failed) = page.largest("failed_requests", |failed| 0.0 < failed)?;
+    let place = where_it_is(page, "", row)?;
+    let class = match &row.failure {
+        Some(failure) if failure.is_most => {
+            fragment!(page, ", most of them as {$}", failure.class.as_str())?
         }
-        None => saying.say(".").done(),
-    })
+        Some(failure) => {
+            fragment!(page, ", more as {$} than in any other way", failure.class.as_str())?
+        }
+        None => Fragment::default(),
+    };
+    say!(page, "Look at the failures first: {>} failed{}{}.", failed, place, class)
 }
 
 /// Where requests come at their own times, faster than they are answered.
 fn lower_rate(page: &Page<'_>) -> Option<Sentence> {
-    let rate = |row: &Row| page.at(row, "asked_rate", None);
+    let rate = |row: &Row| page.at(row, "asked_rate");
     // The lowest rate: what lies above it is overloaded all the more.
     let found = page.rows.iter().filter_map(|row| Some((row, row.overload?)));
     let lowest = |row: &Row| rate(row).map_or(f64::INFINITY, |place| page.value(place));
     let (row, overload) = found.min_by(|(a, _), (b, _)| lowest(a).total_cmp(&lowest(b)))?;
-    let saying = Saying::on(page.facts).say("Lower the rate");
-    let saying = match rate(row) {
-        Some(rate) => saying.say(" to less than ").number(rate),
-        None => saying.rests_on(page.at(row, "attempted_requests", None)?),
+    let rate = match rate(row) {
+        Some(rate) => fragment!(page, " to less than {}", rate)?,
+        None => fragment!(page, "{~}", (row, "attempted_requests"))?,
     };
     // A level of a sweep is its rate.
     let is_suite = matches!(page.subject.measured_by, MeasuredBy::Suite(_));
-    let saying = match row.name.as_deref().filter(|_| is_suite) {
-        Some(name) => saying.say(" in ").name(name),
-        None => saying,
+    let place = match row.name.as_deref().filter(|_| is_suite) {
+        Some(name) => fragment!(page, " in {*}", name)?,
+        None => Fragment::default(),
     };
     let why = match overload {
-        Overload::PilingUp => ": requests pile up, and latencies grow for as long as they come.",
-        Overload::Behind => ": the server falls behind, and latencies grow for as long as it does.",
-        Overload::TimedOut => ": requests wait in vain for their first token.",
+        Overload::PilingUp => "requests pile up, and latencies grow for as long as they come",
+        Overload::Behind => "the server falls behind, and latencies grow for as long as it does",
+        Overload::TimedOut => "requests wait in vain for their first token",
     };
-    Some(saying.say(why).done())
+    say!(page, "Lower the rate{}{}: {}.", rate, place, why)
 }
 
 fn pauses(page: &Page<'_>) -> Option<Sentence> {
     let found = page.rows.iter().filter(|row| row.concurrency.is_some_and(|users| 1 < users));
     let tails = found.filter_map(|row| Some((row, long_pauses(page, row)?)));
     let (row, tail) = tails.max_by(|(_, a), (_, b)| page.value(*a).total_cmp(&page.value(*b)))?;
-    let saying = Saying::on(page.facts)
-        .say("Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is ")
-        .number(page.at(row, "itl", Some("p99"))?)
-        .say(", ")
-        .bare(tail)
-        .say(" times its median");
-    let saying = match row.name.as_deref() {
-        Some(name) => saying.say(",").say(page.there()).name(name),
-        None => saying,
-    };
-    Some(saying.say(" (vLLM: ").code("--max-num-batched-tokens").say(").").done())
+    let words = "Where pauses disturb, let prompts be prefilled in smaller pieces: ITL p99 is {}, {=} \
+                 times its median{} (vLLM: {$}).";
+    let place = where_it_is(page, ",", row)?;
+    say!(page, words, (row, "itl.p99"), tail, place, "--max-num-batched-tokens")
 }
 
 fn fresh_prompts(page: &Page<'_>) -> Option<Sentence> {
-    let evidence = page.rows.iter().find_map(|row| {
-        let said = page.at(row, "cached_share", None).filter(|_| row.contaminated);
-        Some((row, said.or_else(|| suspicion(page, row))?))
-    });
-    let (row, evidence) = evidence?;
-    let by = &page.subject.measured_by;
-    let saying = Saying::on(page.facts).rests_on(evidence);
-    let (saying, command) = match page.subject.prompts {
-        Some(Drawn::Shared) => {
-            let words = "Let each scenario send prompts of its own: they share them, and ";
-            (saying.say(words), Some(commands::fresh_prompts(by)))
-        }
-        Some(Drawn::SameInEveryRun) => {
-            let words = "Restart the server between runs, or switch its prefix cache off, for the \
-                         prompts are the same in every run: ";
-            (saying.say(words), Some(commands::restart(by)))
-        }
-        Some(Drawn::Fresh) => {
-            let words = "Measure again with prompts that the server has not seen (another seed), or \
-                         restart it before: ";
-            (saying.say(words), Some(commands::other_seed(by)))
-        }
-        None => {
-            let words = "Measure again with prompts that the server has not seen, or restart it \
-                         before: ";
-            (saying.say(words), None)
-        }
+    let (row, evidence) = page.rows.iter().find_map(|row| {
+        let reported = page.at(row, "cached_share").filter(|_| row.contaminated);
+        Some((row, reported.or_else(|| suspicion(page, row))?))
+    })?;
+    let (advice, flag) = match page.subject.prompts {
+        Some(Drawn::Shared) => (
+            "Let each scenario send prompts of its own: they share them, and ",
+            Some("--prompts fresh"),
+        ),
+        Some(Drawn::SameInEveryRun) => (
+            "Restart the server between runs, or switch its prefix cache off, for the prompts are the \
+             same in every run: ",
+            Some("--restart COMMAND"),
+        ),
+        Some(Drawn::Fresh) => (
+            "Measure again with prompts that the server has not seen (another seed), or restart it \
+             before: ",
+            Some("--seed N"),
+        ),
+        None => (
+            "Measure again with prompts that the server has not seen, or restart it before: ",
+            None,
+        ),
     };
-    let saying = match row.name.as_deref() {
-        Some(name) => saying.name(name),
-        None => saying.say("this run"),
+    let who = match row.name.as_deref() {
+        Some(name) => fragment!(page, "{*}", name)?,
+        None => fragment!(page, "this run")?,
     };
-    let is_sure = row.contaminated;
-    let saying =
-        saying.say(if is_sure { " met a warm cache" } else { " probably met a warm cache" });
-    Some(match command {
-        Some(command) => saying.say(" (").code(&command).say(").").done(),
-        None => saying.say(".").done(),
-    })
+    let met = if row.contaminated { " met a warm cache" } else { " probably met a warm cache" };
+    let how = match flag {
+        Some(flag) => {
+            fragment!(page, " ({$})", again_with(&page.subject.measured_by, flag).as_str())?
+        }
+        None => Fragment::default(),
+    };
+    say!(page, "{~}{}{}{}{}.", evidence, advice, who, met, how)
 }
 
 fn repeat(page: &Page<'_>) -> Option<Sentence> {
     let runs = page.whole("runs").filter(|runs| page.value(*runs) <= 1.0)?;
-    let saying = Saying::on(page.facts)
-        .say("Repeat it, so that runs can be compared: so far there is ")
-        .bare(runs)
-        .say(if page.value(runs) < 1.0 { " runs (" } else { " run (" })
-        .code(&commands::repeat(&page.subject.measured_by))
-        .say(").");
-    Some(saying.done())
+    let noun = if page.value(runs) < 1.0 { "runs" } else { "run" };
+    let command = again_with(&page.subject.measured_by, "--repeat 5");
+    let words = "Repeat it, so that runs can be compared: so far there is {=} {} ({$}).";
+    say!(page, words, runs, noun, command.as_str())
 }
 
 fn more_requests(page: &Page<'_>) -> Option<Sentence> {
@@ -246,23 +217,77 @@ fn more_requests(page: &Page<'_>) -> Option<Sentence> {
     }
     let floor = page.whole("certified_from")?;
     let counts = page.rows.iter().filter(|row| row.certified == Some(false));
-    let counts = counts.filter_map(|row| page.at(row, "requests", None));
+    let counts = counts.filter_map(|row| page.at(row, "requests"));
     let fewest = counts.min_by(|a, b| page.value(*a).total_cmp(&page.value(*b)))?;
     (page.value(fewest) < page.value(floor)).then_some(())?;
-    let saying = Saying::on(page.facts)
-        .say("Send at least ")
-        .number(floor)
-        .say(" where p99 matters: so far it rests on as few as ")
-        .bare(fewest);
-    let requests = &page.fact(floor).printed;
-    Some(match commands::more_requests(&page.subject.measured_by, requests) {
-        MoreRequests::Flag(command) => saying.say(" (").code(&command).say(").").done(),
-        MoreRequests::OwnSuite(command) => saying
-            .say(". Raise ")
-            .code("requests")
-            .say(" in a suite of your own; ")
-            .code(&command)
-            .say(" writes one to begin with.")
-            .done(),
-    })
+    let words = "Send at least {} where p99 matters: so far it rests on as few as {=}";
+    let advice = fragment!(page, words, floor, fewest)?;
+    // The scenarios of a suite say themselves how many requests they send.
+    if let MeasuredBy::Suite(name) = &page.subject.measured_by {
+        let words = "{}. Raise {$} in a suite of your own; {$} writes one to begin with.";
+        return say!(page, words, advice, "requests", own_suite(name).as_str());
+    }
+    let flag = format!("--requests {}", page.fact(floor).printed);
+    let command = again_with(&page.subject.measured_by, &flag);
+    say!(page, "{} ({$}).", advice, command.as_str())
+}
+
+/// The flag that sets a threshold to compare a level with.
+const SLO_FLAG: &str = "--slo";
+
+/// The command that measures the same again, with one more flag.
+fn again_with(by: &MeasuredBy, flag: &str) -> String {
+    let command = match by {
+        MeasuredBy::Suite(name) => format!("suite {}", shell_word(name)),
+        MeasuredBy::Sweep => "sweep".to_owned(),
+        MeasuredBy::Repeat | MeasuredBy::Run => "run".to_owned(),
+        MeasuredBy::Others => "suite standard".to_owned(),
+    };
+    format!("inferometer {command} {flag}")
+}
+
+/// The name of a suite, if a shell reads it as one word.
+fn shell_word(name: &str) -> &str {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let is_word = name.starts_with(|first: char| first.is_ascii_alphanumeric());
+    if is_word && name.chars().all(is_plain) { name } else { "NAME" }
+}
+
+/// The command that writes a suite as a file, in which the number of requests can be raised.
+fn own_suite(name: &str) -> String {
+    format!("inferometer suite --show {} > mine.toml", shell_word(name))
+}
+
+/// The command that measures twice and four times the highest level so far.
+fn higher_levels(highest: u32) -> String {
+    let (twice, four_times) = (highest.saturating_mul(2), highest.saturating_mul(4));
+    format!("inferometer sweep --concurrencies {twice},{four_times}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line is another crate, whose tests run these commands.
+    #[test]
+    fn these_are_all_the_commands() {
+        let suite = MeasuredBy::Suite("code".to_owned());
+        let again = |by| again_with(by, "--repeat 5");
+        assert_eq!(again(&suite), "inferometer suite code --repeat 5");
+        assert_eq!(again(&MeasuredBy::Sweep), "inferometer sweep --repeat 5");
+        assert_eq!(again(&MeasuredBy::Run), "inferometer run --repeat 5");
+        assert_eq!(again(&MeasuredBy::Others), "inferometer suite standard --repeat 5");
+        assert_eq!(again(&MeasuredBy::Repeat), again(&MeasuredBy::Run));
+        assert_eq!(own_suite("code"), "inferometer suite --show code > mine.toml");
+        assert_eq!(higher_levels(32), "inferometer sweep --concurrencies 64,128");
+        assert_eq!(SLO_FLAG, "--slo");
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_read_otherwise_is_not_printed() {
+        for name in ["my suite", "$(id)", "-x", "a;b", ""] {
+            let command = again_with(&MeasuredBy::Suite(name.to_owned()), "--seed N");
+            assert_eq!(command, "inferometer suite NAME --seed N");
+        }
+    }
 }

@@ -1,110 +1,100 @@
-//! The first lines of a page: who was measured, and the few numbers that matter.
+//! The first lines of a page: what was measured, and the few numbers that matter.
 
 use inferometer_analysis::Verdict;
 
-use super::order::{Leading, highest, is_same, leading, lowest};
-use super::page::{Family, Hardware, MeasuredBy, Page, Row, Searched};
-use super::scaling::level;
+use super::page::{
+    Family, Hardware, Leading, MeasuredBy, Page, Row, Searched, highest, is_same, leading, lowest,
+};
 use super::scenario::suspicion;
+use super::sentence::{Fragment, fragment, say};
 use super::thresholds::INTERACTIVE_MS;
-use super::words::Saying;
 use crate::narrative::Sentence;
 
 pub(super) fn findings(page: &Page<'_>) -> Vec<Sentence> {
-    let mut said: Vec<Sentence> = subject(page).into_iter().chain(verdict(page)).collect();
-    said.extend(page.searched.iter().filter_map(|found| searched(page, found)));
+    let mut found: Vec<Sentence> = subject(page).into_iter().chain(verdict(page)).collect();
+    found.extend(page.searched.iter().filter_map(|search| searched(page, search)));
     for family in &page.families {
-        said.extend(sweet_spot(page, family));
-        said.extend(peak(page, family));
+        found.extend(sweet_spot(page, family));
+        found.extend(peak(page, family));
     }
     let rest = [best_tpot, longest_ttft, run_throughput, repeated, failures, contaminated];
-    said.extend(rest.into_iter().filter_map(|rule| rule(page)));
-    said
+    found.extend(rest.into_iter().filter_map(|rule| rule(page)));
+    found
 }
 
 fn subject(page: &Page<'_>) -> Option<Sentence> {
-    let saying = Saying::on(page.facts).name(page.subject.model.as_deref()?);
-    let verb = if page.subject.simulated { " was simulated" } else { " was measured" };
-    let saying = saying.say(verb);
-    let saying = match (&page.subject.hardware, page.whole("gpus")) {
+    let model = page.subject.model.as_deref()?;
+    let verb = if page.subject.simulated { "simulated" } else { "measured" };
+    let gpus = match (&page.subject.hardware, page.whole("gpus")) {
         (Some(Hardware::Gpus(name)), Some(gpus)) => {
-            saying.say(" on ").bare(gpus).say("× ").name(name)
+            fragment!(page, " on {=}× {*}", gpus, name.as_str())?
         }
-        _ => saying,
+        _ => Fragment::default(),
     };
-    let saying = extent(page, saying)?;
-    Some(match &page.subject.hardware {
+    let engine = match &page.subject.hardware {
         Some(Hardware::Pretended(what)) => {
-            let saying = saying.say(" It ran on the embedded engine, which pretends to be ");
-            saying.name(what).say(".").done()
+            let words = " It ran on the embedded engine, which pretends to be {*}.";
+            fragment!(page, words, what.as_str())?
         }
-        _ => saying.done(),
-    })
+        _ => Fragment::default(),
+    };
+    say!(page, "{*} was {}{}{}{}", model, verb, gpus, extent(page)?, engine)
 }
 
-/// `by the suite standard with 6 scenarios at 10 levels and 250 requests.`
-fn extent<'a>(page: &Page<'a>, saying: Saying<'a>) -> Option<Saying<'a>> {
+/// ` by the suite standard with 6 scenarios at 10 levels and 250 requests.`
+fn extent(page: &Page<'_>) -> Option<Fragment> {
     let requests = page.whole("requests")?;
-    let levels = page.whole("levels");
-    Some(match (&page.subject.measured_by, levels) {
+    let is_one = |place: usize| page.value(place) <= 1.0;
+    match (&page.subject.measured_by, page.whole("levels")) {
         (MeasuredBy::Suite(name), Some(levels)) => {
             let scenarios = page.whole("scenarios")?;
-            let saying = saying.say(" by the suite ").name(name).say(" with ").bare(scenarios);
-            let is_one = page.value(scenarios) <= 1.0;
-            let saying = saying.say(if is_one { " scenario" } else { " scenarios" });
-            let saying = if page.value(scenarios) < page.value(levels) {
-                saying.say(" at ").bare(levels).say(" levels")
+            let noun = if is_one(scenarios) { "scenario" } else { "scenarios" };
+            let at = if page.value(scenarios) < page.value(levels) {
+                fragment!(page, " at {=} levels", levels)?
             } else {
-                saying
+                Fragment::default()
             };
-            saying.say(" and ").link(requests).say(".")
+            let words = " by the suite {*} with {=} {}{} and {>}.";
+            fragment!(page, words, name.as_str(), scenarios, noun, at, requests)
         }
         (MeasuredBy::Sweep, Some(levels)) => {
-            let is_one = page.value(levels) <= 1.0;
-            let saying = saying.say(" at ").bare(levels);
-            let saying = saying.say(if is_one { " level with " } else { " levels with " });
-            saying.link(requests).say(" in all.")
+            let noun = if is_one(levels) { "level" } else { "levels" };
+            fragment!(page, " at {=} {} with {>} in all.", levels, noun, requests)
         }
-        (MeasuredBy::Repeat, _) => saying.say(" with ").link(requests).say(" in all."),
-        _ => saying.say(" with ").link(requests).say("."),
-    })
+        (MeasuredBy::Repeat, _) => fragment!(page, " with {>} in all.", requests),
+        _ => fragment!(page, " with {>}.", requests),
+    }
 }
 
 fn verdict(page: &Page<'_>) -> Option<Sentence> {
     let verdict = page.subject.verdict?;
-    let saying = Saying::on(page.facts).say("The result is ").name(verdict.key());
-    let (degraded, invalid) = (page.whole("degraded"), page.whole("invalid"));
-    let some = |place: &usize| 0.0 < page.value(*place);
-    let are = |place: usize| if page.value(place) <= 1.0 { " is" } else { " are" };
-    let counts = (degraded.filter(some), invalid.filter(some), page.whole("levels"));
-    Some(match (verdict, counts) {
-        (Verdict::Valid, _) | (_, (None, None, _) | (_, _, None)) => saying.say(".").done(),
+    let some = |quantity| page.whole(quantity).filter(|place| 0.0 < page.value(*place));
+    let are = |place: usize| if page.value(place) <= 1.0 { "is" } else { "are" };
+    let counts = (some("degraded"), some("invalid"), page.whole("levels"));
+    let levels = |all| if page.value(all) <= 1.0 { "level" } else { "levels" };
+    let detail = match (verdict, counts) {
+        (Verdict::Valid, _) | (_, (None, None, _) | (_, _, None)) => Fragment::default(),
         (_, (Some(degraded), None, Some(all))) => {
-            let saying = saying.say(": ").bare(degraded).say(" of ").bare(all);
-            let saying = saying.say(if page.value(all) <= 1.0 { " level" } else { " levels" });
-            saying.say(are(degraded)).say(" degraded.").done()
+            let words = ": {=} of {=} {} {} degraded";
+            fragment!(page, words, degraded, all, levels(all), are(degraded))?
         }
-        (_, (degraded, Some(invalid), Some(all))) => {
-            let saying = saying.say(": of ").bare(all);
-            let saying = saying.say(if page.value(all) <= 1.0 { " level " } else { " levels " });
-            let saying = saying.bare(invalid).say(" had an invalid run");
-            match degraded {
-                Some(degraded) => {
-                    saying.say(" and ").bare(degraded).say(are(degraded)).say(" degraded.").done()
-                }
-                None => saying.say(".").done(),
-            }
+        (_, (Some(degraded), Some(invalid), Some(all))) => {
+            let words = ": of {=} {} {=} had an invalid run and {=} {} degraded";
+            fragment!(page, words, all, levels(all), invalid, degraded, are(degraded))?
         }
-    })
+        (_, (None, Some(invalid), Some(all))) => {
+            fragment!(page, ": of {=} {} {=} had an invalid run", all, levels(all), invalid)?
+        }
+    };
+    say!(page, "The result is {*}{}.", verdict.key(), detail)
 }
 
 fn searched(page: &Page<'_>, found: &Searched) -> Option<Sentence> {
     let row = page.rows.get(found.row)?;
-    let level = page.at(row, "asked_rate", None).or_else(|| page.at(row, "concurrency", None))?;
-    let saying = Saying::on(page.facts).say("The highest level that meets ").code(&found.goals);
-    let saying = saying.say(" is ").name(row.name.as_deref()?).rests_on(level);
+    let level = page.at(row, "asked_rate").or_else(|| page.at(row, "concurrency"))?;
     let end = if found.confirmed { "." } else { ", which no further run has confirmed." };
-    Some(saying.say(end).done())
+    let words = "The highest level that meets {$} is {*}{~}{}";
+    say!(page, words, found.goals.as_str(), row, level, end)
 }
 
 fn sweet_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
@@ -114,51 +104,47 @@ fn sweet_spot(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     } else {
         "The best level for each user by the rule of the sweet spot is "
     };
-    let saying = level(page, Saying::on(page.facts).say(lead), spot)?
-        .say(" with ")
-        .link(page.at(spot, "per_user_throughput", None)?)
-        .say(" per user, a TTFT p99 of ")
-        .number(page.at(spot, "ttft", Some("p99"))?)
-        .say(" and a TPOT p99 of ")
-        .number(page.at(spot, "tpot", Some("p99"))?)
-        .say(".");
-    let share = page.at(spot, "share_of_peak", None).filter(|_| is_lowest(page, family, spot));
-    Some(match share {
-        Some(share) => saying
-            .say(" It is the lowest level that was measured, with ")
-            .number(share)
-            .say(" of the peak throughput.")
-            .done(),
-        None => saying.done(),
-    })
+    let share = page.at(spot, "share_of_peak").filter(|_| is_lowest(page, family, spot));
+    let lowest = match share {
+        Some(share) => {
+            let words =
+                " It is the lowest level that was measured, with {} of the peak throughput.";
+            fragment!(page, words, share)?
+        }
+        None => Fragment::default(),
+    };
+    let (user, ttft, tpot) =
+        ((spot, "per_user_throughput"), (spot, "ttft.p99"), (spot, "tpot.p99"));
+    let words = "{}{} with {>} per user, a TTFT p99 of {} and a TPOT p99 of {}.{}";
+    say!(page, words, lead, spot, user, ttft, tpot, lowest)
 }
 
-/// Whether an answer begins soon enough; `None` where nobody knows when it does.
+/// Whether an answer begins soon enough; `None` where TTFT is not known.
 pub(super) fn is_interactive(page: &Page<'_>, row: &Row) -> Option<bool> {
-    Some(page.value(page.at(row, "ttft", Some("p99"))?) <= INTERACTIVE_MS)
+    Some(page.value(page.at(row, "ttft.p99")?) <= INTERACTIVE_MS)
 }
 
-/// Whether a choice had nothing below it to choose.
+/// Whether no lower level could have been chosen.
 pub(super) fn is_lowest(page: &Page<'_>, family: &Family, row: &Row) -> bool {
     page.rows_of(family).next().is_some_and(|first| first.name == row.name)
 }
 
-/// A cache that has helped to the numbers of a family.
-pub(super) struct Warmth {
-    /// By the server's word, and not only by its speed.
+/// A prefix cache that has improved the numbers of a family.
+pub(super) struct WarmCache {
+    /// The server reports it; otherwise only its speed shows it.
     pub(super) is_sure: bool,
     pub(super) evidence: Option<usize>,
 }
 
-pub(super) fn warmth(page: &Page<'_>, family: &Family) -> Option<Warmth> {
+pub(super) fn warm_cache(page: &Page<'_>, family: &Family) -> Option<WarmCache> {
     let is_sure = page.rows_of(family).any(|row| row.contaminated);
     let evidence = page.rows_of(family).find_map(|row| suspicion(page, row));
-    (is_sure || evidence.is_some()).then_some(Warmth { is_sure, evidence })
+    (is_sure || evidence.is_some()).then_some(WarmCache { is_sure, evidence })
 }
 
 /// The most that any row of the page has.
 pub(super) fn whole_peak<'p>(page: &'p Page<'_>) -> Option<Leading<'p>> {
-    leading(page, compared(page), ("output_throughput", None), highest)
+    leading(page, compared(page), "output_throughput", highest)
 }
 
 fn compared<'p>(page: &'p Page<'_>) -> impl Iterator<Item = &'p Row> {
@@ -167,128 +153,90 @@ fn compared<'p>(page: &'p Page<'_>) -> impl Iterator<Item = &'p Row> {
 
 fn peak(page: &Page<'_>, family: &Family) -> Option<Sentence> {
     let found = family.findings.peak.found()?;
-    let own = leading(page, page.rows_of(family), (&found.quantity, None), highest)?;
+    let own = leading(page, page.rows_of(family), &found.quantity, highest)?;
     // Other scenarios may have more, and another server too.
     let is_other = |row: &Row| !page.rows_of(family).any(|own| own.name == row.name);
     let others = compared(page).filter(|row| is_other(row));
-    let above = leading(page, others, (&found.quantity, None), highest).filter(|other| {
+    let above = leading(page, others, &found.quantity, highest).filter(|other| {
         page.value(own.place) < page.value(other.place) || is_same(page, own.place, other.place)
     });
-    let saying = Saying::on(page.facts).say("The highest throughput ");
-    let saying = match (&above, page.families.len()) {
-        (None, _) => saying,
-        (Some(_), 1) => saying.say("of the scaling levels "),
-        (Some(_), _) => saying.say("of ").name(&family.name).say(" "),
+    let of = match (&above, page.families.len()) {
+        (None, _) => Fragment::default(),
+        (Some(_), 1) => fragment!(page, "of the scaling levels ")?,
+        (Some(_), _) => fragment!(page, "of {*} ", family.name.as_str())?,
     };
-    let saying = level(page, saying.say("is ").link(own.place).say(" at "), own.row)?;
-    let saying = match own.rivals.first() {
+    let rival = match own.rivals.first() {
         Some((rival, other)) if page.overlap(own.place, *other) => {
-            let saying = saying.rests_on(*other).say("; its interval overlaps that of ");
-            level(page, saying, rival)?
+            fragment!(page, "{~}; its interval overlaps that of {}", *other, *rival)?
         }
-        Some((rival, other)) => {
-            level(page, saying.rests_on(*other).say(", the same as at "), rival)?
-        }
-        None => saying,
+        Some((rival, other)) => fragment!(page, "{~}, the same as at {}", *other, *rival)?,
+        None => Fragment::default(),
     };
-    let above = above.filter(|_| page.families.len() == 1);
-    Some(match above {
-        Some(other) if is_same(page, own.place, other.place) => saying
-            .say(". About as much has ")
-            .name(other.row.name.as_deref()?)
-            .say(": ")
-            .number(other.place)
-            .say(".")
-            .done(),
-        Some(other) => saying
-            .say(". The highest of all is ")
-            .number(other.place)
-            .say(page.there())
-            .name(other.row.name.as_deref()?)
-            .say(".")
-            .done(),
-        None => saying.say(".").done(),
-    })
+    let rest = match above.filter(|_| page.families.len() == 1) {
+        Some(other) if is_same(page, own.place, other.place) => {
+            fragment!(page, ". About as much has {*}: {}", other.row, other.place)?
+        }
+        Some(other) => {
+            let words = ". The highest of all is {}{}{*}";
+            fragment!(page, words, other.place, page.there(), other.row)?
+        }
+        None => Fragment::default(),
+    };
+    let words = "The highest throughput {}is {>} at {}{}{}.";
+    say!(page, words, of, own.place, own.row, rival, rest)
 }
 
 fn best_tpot(page: &Page<'_>) -> Option<Sentence> {
-    let found = leading(page, compared(page), ("tpot", Some("mean")), lowest)?;
+    let found = leading(page, compared(page), "tpot.mean", lowest)?;
     found.next?;
-    Some(found.say(page, "The lowest TPOT mean")?.say(".").done())
+    say!(page, "The lowest TPOT mean{}.", found.named(page)?)
 }
 
 fn longest_ttft(page: &Page<'_>) -> Option<Sentence> {
-    let found = leading(page, compared(page), ("ttft", Some("mean")), highest)?;
+    let found = leading(page, compared(page), "ttft.mean", highest)?;
     found.next?;
-    let saying = found.say(page, "The longest TTFT mean")?;
-    let input = page.at(found.row, "input_tokens", None).filter(|_| found.rivals.is_empty());
-    Some(match input {
-        Some(input) => saying.say(", with ").bare(input).say(" input tokens.").done(),
-        None => saying.say(".").done(),
-    })
+    let named = found.named(page)?;
+    match page.at(found.row, "input_tokens").filter(|_| found.rivals.is_empty()) {
+        Some(input) => say!(page, "The longest TTFT mean{}, with {=} input tokens.", named, input),
+        None => say!(page, "The longest TTFT mean{}.", named),
+    }
 }
 
-/// Of a run.
+/// The headline of a single run.
 fn run_throughput(page: &Page<'_>) -> Option<Sentence> {
     let [row] = page.rows.as_slice() else { return None };
-    let saying = Saying::on(page.facts)
-        .say("Output throughput is ")
-        .link(page.at(row, "output_throughput", None)?)
-        .say(", the TTFT median ")
-        .number(page.at(row, "ttft", Some("p50"))?)
-        .say(" and the TPOT median ")
-        .number(page.at(row, "tpot", Some("p50"))?)
-        .say(".");
-    Some(saying.done())
+    let (ttft, tpot) = ((row, "ttft.p50"), (row, "tpot.p50"));
+    let words = "Output throughput is {>}, the TTFT median {} and the TPOT median {}.";
+    say!(page, words, (row, "output_throughput"), ttft, tpot)
 }
 
 fn repeated(page: &Page<'_>) -> Option<Sentence> {
     let MeasuredBy::Repeat = page.subject.measured_by else { return None };
     let [row] = page.rows.as_slice() else { return None };
     let runs = page.whole("runs").filter(|runs| 1.0 < page.value(*runs))?;
-    let width = page.at(row, "half_width", None)?;
-    let saying = Saying::on(page.facts)
-        .say("Over ")
-        .bare(runs)
-        .say(" runs the mean output throughput is known to within ")
-        .link(width)
-        .say(".");
-    Some(saying.done())
+    let words = "Over {=} runs the mean output throughput is known to within {>}.";
+    say!(page, words, runs, (row, "half_width"))
 }
 
 fn failures(page: &Page<'_>) -> Option<Sentence> {
     let failed = page.whole("failed_requests").filter(|failed| 0.0 < page.value(*failed))?;
     let all = page.whole("attempted_requests").or_else(|| page.whole("requests"))?;
-    let saying = Saying::on(page.facts).bare(failed).say(" of ").link(all);
-    Some(saying.say(" failed; latencies and throughput are of the others.").done())
+    say!(page, "{=} of {>} failed; latencies and throughput are of the others.", failed, all)
 }
 
-/// Which row a warm cache has answered most, by the server's word, else by its speed.
+/// The row that a warm cache has answered most: as the server reports it, else by its speed.
 fn contaminated(page: &Page<'_>) -> Option<Sentence> {
     page.whole("levels")?;
-    let saying = Saying::on(page.facts);
-    let share = |row: &Row| page.at(row, "cached_share", Some("max")).filter(|_| row.contaminated);
+    let share = |row: &Row| page.at(row, "cached_share.max").filter(|_| row.contaminated);
     if let Some((row, share)) = worst(page, share) {
-        let saying = saying
-            .say("The prefix cache answered prompts that were to be new, up to ")
-            .link(share)
-            .say(" of the input")
-            .say(page.there())
-            .name(row.name.as_deref()?);
-        let end = ": what follows from TTFT there describes a warm cache.";
-        return Some(saying.say(end).done());
+        let words = "The prefix cache answered prompts that were to be new, up to {>} of the input{}{*}: \
+                     what follows from TTFT there describes a warm cache.";
+        return say!(page, words, share, page.there(), row);
     }
     let (row, times) = worst(page, |row| suspicion(page, row))?;
-    let saying = saying
-        .say("A prefix cache has probably answered prompts: prefill")
-        .say(page.there())
-        .name(row.name.as_deref()?)
-        .say(" is ")
-        .link(times)
-        .say(" times as fast as that of ")
-        .name(row.cold.as_deref()?)
-        .say(".");
-    Some(saying.done())
+    let words = "A prefix cache has probably answered prompts: prefill{}{*} is {>} times as fast as \
+                 that of {*}.";
+    say!(page, words, page.there(), row, times, row.cold.as_deref()?)
 }
 
 fn worst<'p>(
