@@ -64,7 +64,7 @@ pub struct ApiFacts {
     pub min_tokens: bool,
     /// A request must name a model. Some servers serve only one.
     pub names_model: bool,
-    /// A request can select a LoRA adapter, in the model's field or in one for adapters.
+    /// A request can select a `LoRA` adapter, in the model's field or in one for adapters.
     pub takes_adapters: bool,
     pub takes_images: bool,
     /// The fewest output tokens that a request may ask for.
@@ -136,7 +136,7 @@ static FACTS: [ApiFacts; Api::ALL.len()] = [
         path: "/v1/responses",
         prompt_form: PromptForm::Messages,
         takes_images: true,
-        // OpenAI's own servers refuse less.
+        // `OpenAI`'s own servers refuse less.
         output_tokens_min: 16,
         own_fields: &["model", "input", "max_output_tokens", "stream"],
         ..COMMON

@@ -26,7 +26,7 @@ pub(super) struct Unit {
     pub(super) suffix: &'static str,
     pub(super) openmetrics: Option<&'static str>,
     pub(super) otlp: &'static str,
-    /// What a value is multiplied by for OpenMetrics and OTLP, which have seconds alone.
+    /// What a value is multiplied by for `OpenMetrics` and OTLP, which have seconds alone.
     pub(super) scale: f64,
 }
 

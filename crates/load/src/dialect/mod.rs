@@ -26,6 +26,7 @@ use inferometer_model::{Content, Message};
 use serde_json::{Map, Value};
 
 /// How one API's requests are written and its answers are read.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one API")]
 pub(crate) struct Dialect {
     api: Api,
     pub(crate) body: fn(&BodyRecipe<'_>) -> Vec<u8>,

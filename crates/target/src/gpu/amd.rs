@@ -28,9 +28,9 @@ fn gpus(text: &str) -> Vec<Value> {
 /// `{"card0": {…}, …, "system": {…}}`, in the order of the cards' numbers.
 fn cards(text: &str) -> Vec<(u32, Map<String, Value>)> {
     let Some(Value::Object(document)) = document(text) else { return Vec::new() };
-    let card = |(name, card): (String, Value)| match card {
-        Value::Object(card) => Some((name.strip_prefix("card")?.parse().ok()?, card)),
-        _ => None,
+    let card = |(name, card): (String, Value)| {
+        let Value::Object(card) = card else { return None };
+        Some((name.strip_prefix("card")?.parse().ok()?, card))
     };
     let mut cards: Vec<(u32, Map<String, Value>)> = document.into_iter().filter_map(card).collect();
     cards.sort_by_key(|(number, _)| *number);

@@ -38,7 +38,7 @@ impl Made {
         read(&self.spec, &Words).unwrap_err().to_string()
     }
 
-    fn as_kind(mut self, kind: DatasetKind) -> Self {
+    fn with_kind(mut self, kind: DatasetKind) -> Self {
         self.spec.kind = Some(kind);
         self
     }
@@ -263,14 +263,14 @@ fn bytes_that_are_no_text_are_named_in_every_kind() {
 fn the_kind_is_told_by_name_and_beginning_or_asked_for() {
     let unknown = made("data.bin", "hello").refused();
     assert!(unknown.contains("cannot tell") && unknown.contains("sharegpt"), "{unknown}");
-    assert_eq!(made("data.bin", "hello").as_kind(DatasetKind::Text).read().items.len(), 1);
+    assert_eq!(made("data.bin", "hello").with_kind(DatasetKind::Text).read().items.len(), 1);
     assert_eq!(made("data", "  {\"prompt\":\"a\"}").read().facts.kind, "jsonl");
     assert!(made("data", "").refused().ends_with("is empty"));
-    let wrong = made("data.json", "[{}]").as_kind(DatasetKind::Jsonl).refused();
+    let wrong = made("data.json", "[{}]").with_kind(DatasetKind::Jsonl).refused();
     assert!(wrong.contains("line 1: not a JSON object"), "{wrong}");
-    let wrong = made("data.txt", "hello").as_kind(DatasetKind::ShareGpt).refused();
+    let wrong = made("data.txt", "hello").with_kind(DatasetKind::ShareGpt).refused();
     assert!(wrong.contains("item 1"), "{wrong}");
-    let file = made("data.txt", "hello").as_kind(DatasetKind::Directory).refused();
+    let file = made("data.txt", "hello").with_kind(DatasetKind::Directory).refused();
     assert!(file.contains("is not a folder"), "{file}");
     let missing = read(&spec(Path::new("no such file")), &Words).unwrap_err().to_string();
     assert!(missing.contains("cannot read no such file"), "{missing}");
@@ -356,7 +356,7 @@ fn a_folder_without_texts_is_refused() {
     assert!(none.contains("no .txt or .md file"), "{none}");
     let blank = folder(&[("a.txt", " \n ")]).refused();
     assert!(blank.ends_with("is empty"), "{blank}");
-    let as_file = folder(&[("a.txt", "x")]).as_kind(DatasetKind::Jsonl).refused();
+    let as_file = folder(&[("a.txt", "x")]).with_kind(DatasetKind::Jsonl).refused();
     assert!(as_file.contains("is a folder"), "{as_file}");
 }
 

@@ -33,7 +33,7 @@ impl Made {
         read(&self.spec, None, 1).unwrap_err().to_string()
     }
 
-    fn as_kind(mut self, kind: TraceKind) -> Self {
+    fn with_kind(mut self, kind: TraceKind) -> Self {
         self.spec.kind = Some(kind);
         self
     }
@@ -191,9 +191,9 @@ fn a_trace_of_another_kind_or_of_none_is_refused() {
         assert!(unknown.contains("cannot tell whose trace"), "{unknown}");
     }
     let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,1,1\n";
-    let wrong = made("t.csv", azure).as_kind(TraceKind::BurstGpt).refused();
+    let wrong = made("t.csv", azure).with_kind(TraceKind::BurstGpt).refused();
     assert!(wrong.contains("no column `Request tokens`"), "{wrong}");
-    let wrong = made("t.csv", azure).as_kind(TraceKind::Mooncake).refused();
+    let wrong = made("t.csv", azure).with_kind(TraceKind::Mooncake).refused();
     assert!(wrong.contains("line 1: "), "{wrong}");
     for empty in ["", "\n \n"] {
         assert!(made("t.jsonl", empty).refused().ends_with("is empty"));

@@ -64,9 +64,9 @@ macro_rules! object {
 /// Writes an event that repeats its name in its data.
 fn event(out: &mut Vec<u8>, event: &Json<'_>) {
     let Json::Object(members) = event else { return };
-    let name = members.iter().find_map(|(name, value)| match value {
-        Json::Text(text) if *name == "type" => Some(*text),
-        _ => None,
+    let name = members.iter().find_map(|(name, value)| {
+        let Json::Text(text) = value else { return None };
+        (*name == "type").then_some(*text)
     });
     answer::named(out, name.unwrap_or_default(), event);
 }
