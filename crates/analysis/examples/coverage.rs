@@ -45,7 +45,7 @@ fn tables(runs: u64, seed: u64) -> bool {
     );
     let mut holds = true;
     for process in PROCESSES {
-        for coverage in Coverage::of(process, runs, seed) {
+        for coverage in Coverage::simulate(process, runs, seed) {
             holds &= coverage_row(process, &coverage);
         }
     }

@@ -89,7 +89,7 @@ struct Lengths {
 
 impl Tally {
     pub(crate) fn add_ok(&mut self, record: &RequestRecord, output: OutputTokens) {
-        let input = InputTokens::of(record);
+        let input = InputTokens::from_record(record);
         self.ok += 1;
         self.input_total += u128::from(input.count);
         if record.asked.turn == 0 {

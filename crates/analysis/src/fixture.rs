@@ -24,7 +24,7 @@ use inferometer_model::{
 };
 
 use crate::judge::{RunContext, Severity, run_warnings};
-use crate::measured::Measured;
+use crate::record::Measured;
 
 pub(crate) fn ms(ms: u64) -> Moment {
     Moment::from_nanos(ms * 1_000_000)

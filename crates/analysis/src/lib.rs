@@ -7,61 +7,38 @@
 //! Nothing is not zero: a metric without values is null and says why. Nothing is rounded here;
 //! pages round.
 
-mod arrivals;
 mod audit;
 pub mod calibration;
 mod cap;
 mod capacity;
 mod client;
-mod clustered;
 pub mod comparison;
-mod concurrency;
 pub mod definitions;
 mod delivered;
-pub mod detail;
-mod doubt;
-mod estimate;
-mod even_steps;
 mod figures;
 #[cfg(test)]
 mod fixture;
-mod fluidity;
-mod groups;
 mod judge;
 mod little;
 pub mod machines;
 pub mod matrix;
-mod measured;
 pub mod metric;
-mod number_lists;
-mod oddities;
-mod outcomes;
 pub mod outline;
-mod pooled;
 mod promise;
 #[cfg(test)]
 mod properties;
-mod quantity;
-mod request_metrics;
-mod request_rates;
+mod record;
 mod requirement;
-mod ruler;
 mod run;
-mod sample;
 mod server;
 pub mod set;
 pub mod sheet;
 mod slos;
-mod statistic;
 pub mod statistics;
 mod steady;
 mod summary;
-mod system;
 mod threshold;
-mod throughput;
-mod tokens;
 mod topic;
-mod value;
 
 pub use audit::{Audit, CacheAudit, Difference, LengthAudit};
 pub use cap::HeldByCap;
@@ -70,39 +47,54 @@ pub use client::{ClientHealth, LoopLag};
 pub use delivered::{
     ArrivalFit, Delivered, Dispersion, GapFigures, ScheduleDelivered, SlotsDelivered,
 };
-pub use estimate::{Estimate, Interval, share_across, share_pooled};
 pub use figures::{
     CourseFigure, DistributionFigure, GapsFigure, RequestRow, RequestsFigure, RowReason, RunFigures,
 };
-pub use groups::{Figures, GroupFigures, PartFigures, TurnFigures};
 pub use judge::{Check, CheckKind, CheckState, Limits, Severity, Verdict, Warning};
 pub use little::LittlesLaw;
+pub use metric::Statistic;
 pub use metric::{Better, Headline, METRICS, Metric, Shape, Unit};
-pub use number_lists::numbers_on_one_line;
-pub use outcomes::FailureGroup;
+pub use metric::{ByMetric, Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
+pub use metric::{LatencyOrigin, Quantity, QuantityProblem};
 pub use promise::{SloProblem, check_slos};
-pub use quantity::{LatencyOrigin, Quantity, QuantityProblem};
-pub use request_metrics::RequestLatencies;
-pub use request_rates::RequestRates;
+pub use record::FailureGroup;
+pub use record::RequestLatencies;
+pub use record::RequestRates;
+pub use record::latencies as detail;
+pub use record::{Figures, GroupFigures, PartFigures, TurnFigures};
+pub use record::{InputSources, OutputSources, TokenSource, Tokens};
+pub use record::{Window, WindowKind};
 pub use requirement::{
     Bound, Requirement, RequirementOutcome, RequirementProblem, RequirementVerdict, Undecided,
     check_requirements,
 };
+pub use run::SystemFacts;
 pub use run::{
     ExtentFacts, LoadFacts, PlanFacts, RampSegmentFacts, RateFacts, RunFacts, ThinkFacts,
     WarmUpFacts, WorkloadFacts,
 };
-pub use sample::{Percentile, Probability, Sample};
 pub use server::{CounterFigures, GaugeFigures, ScrapeFigures, ServerSide, Timeline, TokensApart};
 pub use slos::{RequestSlo, RequestSlos, SloOutcome, SloVerdict};
-pub use statistic::Statistic;
+pub use statistics::{Estimate, Interval, share_across, share_pooled};
+pub use statistics::{Percentile, Probability, Sample};
 pub use steady::{
     Growth, SeriesName, SeriesTrend, SteadyFigures, SteadyKind, SteadyState, ThroughputIntervals,
 };
+pub use summary::numbers_on_one_line;
 pub use summary::{SCHEMA, Summary, SummaryError, summarize};
-pub use system::SystemFacts;
 pub use threshold::{Evidence, Ruling, Standing, Threshold};
-pub use throughput::{Window, WindowKind};
-pub use tokens::{InputSources, OutputSources, TokenSource, Tokens};
 pub use topic::{Foreign, Topic, UnknownWord, WORDS, Word};
-pub use value::{ByMetric, Distribution, Intervals, MetricValue, MetricValues, Note, Scalar};
+
+// Former names of modules, until nothing uses them.
+use metric as quantity;
+use metric as statistic;
+use metric as value;
+use record as concurrency;
+use record as measured;
+use record as oddities;
+use record as request_metrics;
+use record as request_rates;
+use record as ruler;
+use record as tokens;
+use statistics as estimate;
+use statistics as sample;

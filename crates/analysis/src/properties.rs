@@ -7,7 +7,7 @@ use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord}
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::figures::tests as figures;
+use crate::figures::tests::figures;
 use crate::fixture::{Given, ms, run};
 use crate::summarize;
 

@@ -1,22 +1,22 @@
 //! What was run, as the summary repeats it.
 
-mod load;
-
 use std::collections::BTreeMap;
 
-use inferometer_model::Observations;
 use inferometer_model::endpoint::Api;
 use inferometer_model::journal::RunStop;
-use inferometer_model::observations::HttpVersion;
-use inferometer_model::observations::{FileFacts, InputLength, Simulated, TokenizerFacts};
-use inferometer_model::spec::{
-    Adapters, Counting, Images, Lengths, SharedPrefix, Source, SourceKind,
+use inferometer_model::observations::{
+    FileFacts, HttpVersion, InputLength, Simulated, TokenizerFacts,
 };
+use inferometer_model::spec::{
+    Adapters, Arrivals, Counting, Extent, Images, Lengths, LoadShape, RampCurve, Rate, Replay,
+    SharedPrefix, Source, SourceKind, Think, Ticks,
+};
+use inferometer_model::system::{Machine, ServerFacts};
+use inferometer_model::{Observations, observations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::audit::Audit;
-pub use load::{ExtentFacts, LoadFacts, RampSegmentFacts, RateFacts, ThinkFacts, WarmUpFacts};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named in JSON")]
@@ -91,7 +91,7 @@ pub struct PlanFacts {
 }
 
 impl RunFacts {
-    pub(crate) fn of(observations: &Observations) -> Self {
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
         let manifest = &observations.manifest;
         Self {
             id: manifest.run.clone(),
@@ -111,9 +111,9 @@ impl RunFacts {
             http: manifest.spec.client.http,
             insecure: manifest.spec.client.insecure,
             seed: manifest.spec.seed,
-            load: LoadFacts::of(&manifest.spec.load.shape),
-            extent: ExtentFacts::of(manifest.spec.load.extent),
-            warm_up: manifest.warm_up.map(WarmUpFacts::of),
+            load: LoadFacts::new(&manifest.spec.load.shape),
+            extent: ExtentFacts::new(manifest.spec.load.extent),
+            warm_up: manifest.warm_up.map(WarmUpFacts::new),
             stop: observations.ending.stop,
             partial: observations.ending.stop.is_partial(),
             metadata: manifest.spec.metadata.clone(),
@@ -122,7 +122,7 @@ impl RunFacts {
 }
 
 impl WorkloadFacts {
-    pub(crate) fn of(observations: &Observations, audit: Audit) -> Self {
+    pub(crate) fn from_observations(observations: &Observations, audit: Audit) -> Self {
         let manifest = &observations.manifest;
         let source = &manifest.spec.workload.source;
         let materials = &manifest.materials;
@@ -136,7 +136,7 @@ impl WorkloadFacts {
             input_tokens,
             output_tokens,
             turns: talk.map(|talk| talk.turns.clone()),
-            turn_think: talk.map(|talk| ThinkFacts::of(talk.think)),
+            turn_think: talk.map(|talk| ThinkFacts::new(talk.think)),
             prefix: if let Source::Synthetic(spec) = source {
                 spec.prefix
             } else {
@@ -168,7 +168,175 @@ pub(crate) fn asked_lengths(source: &Source) -> (Option<Lengths>, Option<Lengths
 }
 
 impl PlanFacts {
-    pub(crate) fn of(observations: &Observations) -> Self {
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
         Self { fingerprint: observations.manifest.fingerprints.plan.clone() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LoadFacts {
+    Closed {
+        concurrency: u32,
+        think: ThinkFacts,
+    },
+    /// With a cap it is capped-open.
+    Open {
+        rate: RateFacts,
+        arrivals: Arrivals,
+        max_concurrency: Option<u32>,
+    },
+}
+
+/// How long a slot rests after each reply.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ThinkFacts {
+    None,
+    Fixed { time_s: f64 },
+    Exponential { mean_s: f64 },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RateFacts {
+    Steady {
+        per_s: f64,
+    },
+    Ramp {
+        segments: Vec<RampSegmentFacts>,
+        curve: RampCurve,
+    },
+    Unlimited,
+    /// At the moments of a trace.
+    Recorded {
+        speed: f64,
+        ticks: Ticks,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RampSegmentFacts {
+    pub from_per_s: f64,
+    pub to_per_s: f64,
+    pub over_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExtentFacts {
+    /// To the end of what was recorded.
+    Whole,
+    Requests(u64),
+    DurationS(f64),
+    UntilBoth {
+        requests: u64,
+        duration_s: f64,
+    },
+    UntilFirst {
+        requests: u64,
+        duration_s: f64,
+    },
+}
+
+/// What was sent before the run. It is in no other number of the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WarmUpFacts {
+    pub requests: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub took_s: f64,
+}
+
+impl LoadFacts {
+    pub fn new(shape: &LoadShape) -> Self {
+        match shape {
+            LoadShape::Closed { concurrency, think } => {
+                Self::Closed { concurrency: concurrency.get(), think: ThinkFacts::new(*think) }
+            }
+            LoadShape::Open { rate, arrivals, cap } => Self::Open {
+                rate: RateFacts::new(rate),
+                arrivals: *arrivals,
+                max_concurrency: cap.map(std::num::NonZeroU32::get),
+            },
+        }
+    }
+
+    /// Whether there was a schedule, capped or not.
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+}
+
+impl ThinkFacts {
+    pub(crate) fn new(think: Think) -> Self {
+        match think {
+            Think::None => Self::None,
+            Think::Fixed(time) => Self::Fixed { time_s: time.as_secs_f64() },
+            Think::Exponential { mean } => Self::Exponential { mean_s: mean.as_secs_f64() },
+        }
+    }
+}
+
+impl RateFacts {
+    fn new(rate: &Rate) -> Self {
+        match rate {
+            Rate::Steady { per_s } => Self::Steady { per_s: *per_s },
+            Rate::Unlimited => Self::Unlimited,
+            Rate::Recorded(Replay { speed, ticks }) => {
+                Self::Recorded { speed: *speed, ticks: *ticks }
+            }
+            Rate::Ramp { segments, curve } => {
+                let facts = segments.iter().map(|segment| RampSegmentFacts {
+                    from_per_s: segment.from_per_s,
+                    to_per_s: segment.to_per_s,
+                    over_s: segment.over.as_secs_f64(),
+                });
+                Self::Ramp { segments: facts.collect(), curve: *curve }
+            }
+        }
+    }
+}
+
+impl ExtentFacts {
+    pub fn new(extent: Extent) -> Self {
+        match extent {
+            Extent::Whole => Self::Whole,
+            Extent::Requests(requests) => Self::Requests(requests.get()),
+            Extent::Duration(duration) => Self::DurationS(duration.as_secs_f64()),
+            Extent::UntilBoth { requests, duration } => {
+                Self::UntilBoth { requests: requests.get(), duration_s: duration.as_secs_f64() }
+            }
+            Extent::UntilFirst { requests, duration } => {
+                Self::UntilFirst { requests: requests.get(), duration_s: duration.as_secs_f64() }
+            }
+        }
+    }
+}
+
+impl WarmUpFacts {
+    fn new(facts: observations::WarmUpFacts) -> Self {
+        let observations::WarmUpFacts { requests, ok, failed, took } = facts;
+        Self { requests, ok, failed, took_s: took.as_secs_f64() }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemFacts {
+    /// Null in runs of versions that did not look.
+    pub client: Option<Machine>,
+    /// Null where nothing is known of it.
+    pub server: Option<ServerFacts>,
+}
+
+impl SystemFacts {
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
+        let manifest = &observations.manifest;
+        Self { client: manifest.environment.machine.clone(), server: manifest.server.clone() }
+    }
+
+    /// GPUs that answer together, where that is known.
+    pub fn gpus_used(&self) -> Option<u32> {
+        self.server.as_ref()?.gpus_used
     }
 }

@@ -3,21 +3,16 @@
 //! Gauges are of the scrapes inside the run. Counters are differences between the scrape before the
 //! run and the one after it. A word that the server does not have is null, never zero.
 
-mod counters;
-mod timeline;
-
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use inferometer_model::Observations;
 use inferometer_model::telemetry::{
     Counters, Dialect, Gauges, MissReason, Recording, SumCount, Telemetry, TelemetrySample, Timings,
 };
+use inferometer_model::{Moment, Observations};
 use serde::{Deserialize, Serialize};
 
-use self::counters::Segments;
-pub use self::timeline::Timeline;
-use crate::throughput::Extremes;
-use crate::tokens::Tokens;
+use crate::record::{Extremes, Tokens, moment_to_ms};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerSide {
@@ -113,7 +108,7 @@ pub struct CounterFigures {
 
 impl ServerSide {
     /// What was heard, or why nothing was.
-    pub(crate) fn of(
+    pub(crate) fn from_observations(
         observations: &Observations,
         client: &ClientCounts<'_>,
     ) -> Result<Self, String> {
@@ -131,8 +126,8 @@ impl ServerSide {
     ) -> Option<Self> {
         let dialect = recording.samples.last()?.dialect;
         let inside = inside(recording, observations);
-        let gauge = |of: fn(&Gauges) -> Option<f64>| GaugeFigures::of(&inside, of);
-        let segments = Segments::of(&recording.samples);
+        let gauge = |of: fn(&Gauges) -> Option<f64>| GaugeFigures::from_samples(&inside, of);
+        let segments = Segments::new(&recording.samples);
         let counter = |of: fn(&Counters) -> Option<f64>| segments.growth(|s| of(&s.counters));
         let mean = |of: fn(&Timings) -> Option<SumCount>| {
             let sum = segments.growth(|s| of(&s.timings).map(|timing| timing.sum_s))?.total;
@@ -145,7 +140,7 @@ impl ServerSide {
         let looked_up = queries.map(|queries| queries.total).filter(|total| 0.0 < *total);
         Some(Self {
             dialect,
-            scrapes: ScrapeFigures::of(recording, &inside, observations),
+            scrapes: ScrapeFigures::new(recording, &inside, observations),
             restarts: segments.restarts(),
             replicas: segments.replicas(),
             running: gauge(|gauges| gauges.running),
@@ -163,11 +158,11 @@ impl ServerSide {
             e2e_ms_mean: mean(|timings| timings.e2e),
             queue_ms_mean: mean(|timings| timings.queue),
             tokens_apart: match not_compared {
-                None => TokensApart::of(client.tokens, prompt, generation),
+                None => TokensApart::compare(client.tokens, prompt, generation),
                 Some(_) => TokensApart::default(),
             },
             tokens_not_compared: not_compared.map(str::to_owned),
-            timeline: Timeline::of(&recording.samples, &segments, observations),
+            timeline: Timeline::from_samples(&recording.samples, &segments, observations),
         })
     }
 }
@@ -198,7 +193,7 @@ impl ClientCounts<'_> {
 }
 
 impl TokensApart {
-    fn of(
+    fn compare(
         client: &Tokens,
         prompt: Option<CounterFigures>,
         generation: Option<CounterFigures>,
@@ -234,7 +229,7 @@ fn inside<'a>(recording: &'a Recording, observations: &Observations) -> Vec<&'a 
 }
 
 impl GaugeFigures {
-    fn of(samples: &[&TelemetrySample], of: fn(&Gauges) -> Option<f64>) -> Option<Self> {
+    fn from_samples(samples: &[&TelemetrySample], of: fn(&Gauges) -> Option<f64>) -> Option<Self> {
         Self::of_values(samples.iter().filter_map(|sample| of(&sample.gauges)))
     }
 
@@ -248,7 +243,11 @@ impl GaugeFigures {
 }
 
 impl ScrapeFigures {
-    fn of(recording: &Recording, inside: &[&TelemetrySample], observations: &Observations) -> Self {
+    fn new(
+        recording: &Recording,
+        inside: &[&TelemetrySample],
+        observations: &Observations,
+    ) -> Self {
         let exchanges = match &observations.manifest.simulated {
             Some(_) => &[],
             None => recording.samples.as_slice(),
@@ -271,6 +270,219 @@ impl ScrapeFigures {
             took_ms_max,
             dropped: recording.samples.iter().map(|sample| u64::from(sample.dropped)).sum(),
         }
+    }
+}
+
+/// Stretches of scrapes between which the server began anew. There are none where several
+/// processes answer by turns: no counter goes on from one to the next.
+struct Segments<'a> {
+    stretches: Vec<&'a [TelemetrySample]>,
+    replicas: Option<u64>,
+}
+
+impl<'a> Segments<'a> {
+    fn new(samples: &'a [TelemetrySample]) -> Self {
+        let replicas = replicas(samples);
+        if replicas.is_some() {
+            return Self { stretches: Vec::new(), replicas };
+        }
+        // Each sample is compared with the last that had the value: a gap hides no restart.
+        let mut known = Known::default();
+        let mut starts = vec![0];
+        for (place, sample) in samples.iter().enumerate() {
+            if known.contradicts(sample) {
+                starts.push(place);
+                known = Known::default();
+            }
+            known.learn(sample);
+        }
+        let ends = starts.iter().skip(1).copied().chain([samples.len()]);
+        let spans = starts.iter().copied().zip(ends);
+        let stretches = spans.map(|(start, end)| &samples[start..end]).collect();
+        Self { stretches, replicas }
+    }
+
+    /// How many processes answered by turns, if not one after the other.
+    fn replicas(&self) -> Option<u64> {
+        self.replicas
+    }
+
+    fn restarts(&self) -> u64 {
+        self.stretches.len().saturating_sub(1) as u64
+    }
+
+    /// Neighbours between which the server went on.
+    fn pairs(&self) -> impl Iterator<Item = (&'a TelemetrySample, &'a TelemetrySample)> {
+        let pairs = self.stretches.iter().flat_map(|segment| segment.windows(2));
+        pairs.filter_map(|pair| Some((pair.first()?, pair.last()?)))
+    }
+
+    /// What a counter grew by from the first to the last scrape of each segment, and the rate over
+    /// the same times. What it grew by around a restart is not known, and not guessed.
+    fn growth(&self, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<CounterFigures> {
+        let (mut total, mut seconds, mut known) = (0.0, 0.0, false);
+        for segment in &self.stretches {
+            let mut values = segment.iter().filter_map(|sample| Some((sample.at, of(sample)?)));
+            let Some(first) = values.next() else { continue };
+            let Some(last) = values.last() else { continue };
+            known = true;
+            total += last.1 - first.1;
+            seconds += last.0.since(first.0).unwrap_or_default().as_secs_f64();
+        }
+        let per_s = (0.0 < seconds).then(|| total / seconds);
+        known.then_some(CounterFigures { total, per_s, over_s: seconds })
+    }
+}
+
+/// The number of processes that answered, if one came back after another: who begins anew begins
+/// later, so a start before the one known is that of another replica behind the same address.
+fn replicas(samples: &[TelemetrySample]) -> Option<u64> {
+    let mut starts: Vec<f64> = samples.iter().filter_map(|sample| sample.process_start_s).collect();
+    let is_other = |pair: &[f64]| START_ERROR_S < pair[1] - pair[0];
+    let is_back = |pair: &[f64]| START_ERROR_S < pair[0] - pair[1];
+    if !starts.windows(2).any(is_back) {
+        return None;
+    }
+    starts.sort_by(f64::total_cmp);
+    Some(1 + starts.windows(2).filter(|pair| is_other(pair)).count() as u64)
+}
+
+/// What is known of the server's life so far.
+#[derive(Default)]
+struct Known {
+    counters: [Option<f64>; 5],
+    process_start_s: Option<f64>,
+}
+
+impl Known {
+    fn contradicts(&self, sample: &TelemetrySample) -> bool {
+        let fell = |(known, found): (&Option<f64>, Option<f64>)| {
+            known.zip(found).is_some_and(|(known, found)| found < known)
+        };
+        let other = self.process_start_s.zip(sample.process_start_s);
+        other.is_some_and(|(known, found)| START_ERROR_S < (known - found).abs())
+            || self.counters.iter().zip(values(&sample.counters)).any(fell)
+    }
+
+    fn learn(&mut self, sample: &TelemetrySample) {
+        for (known, found) in self.counters.iter_mut().zip(values(&sample.counters)) {
+            *known = found.or(*known);
+        }
+        self.process_start_s = sample.process_start_s.or(self.process_start_s);
+    }
+}
+
+/// A process that computes its start anew from its age may be off by ticks.
+const START_ERROR_S: f64 = 1.0;
+
+fn values(counters: &Counters) -> [Option<f64>; 5] {
+    let Counters { prefix_queries, prefix_hits, preemptions, prompt_tokens, generation_tokens } =
+        *counters;
+    [prefix_queries, prefix_hits, preemptions, prompt_tokens, generation_tokens]
+}
+
+/// Columns of equal length, a value for each step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Of the first step's beginning, since the run's zero.
+    pub from_ms: f64,
+    pub step_ms: f64,
+    /// Gauges are means of the scrapes in a step.
+    pub running: Vec<Option<f64>>,
+    pub waiting: Vec<Option<f64>>,
+    pub kv_usage: Vec<Option<f64>>,
+    /// Rates are over the time since the scrape before; the step of the later one has it.
+    pub prompt_tokens_per_s: Vec<Option<f64>>,
+    pub generation_tokens_per_s: Vec<Option<f64>>,
+}
+
+impl Timeline {
+    fn from_samples(
+        samples: &[TelemetrySample],
+        segments: &Segments<'_>,
+        observations: &Observations,
+    ) -> Self {
+        let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
+            return Self::default();
+        };
+        let every = observations.manifest.spec.telemetry.as_ref().map(|spec| spec.every);
+        let steps = EvenSteps::between(first.at, last.at, every);
+        let gauge = |of: fn(&TelemetrySample) -> Option<f64>| {
+            steps.means(samples.iter().filter_map(|sample| Some((sample.at, of(sample)?))))
+        };
+        let rate = |of: fn(&TelemetrySample) -> Option<f64>| {
+            let rates = segments.pairs().filter_map(|(before, sample)| {
+                let seconds = sample.at.since(before.at)?.as_secs_f64();
+                let grown = of(sample)? - of(before)?;
+                (0.0 < seconds).then(|| (sample.at, grown / seconds))
+            });
+            steps.means(rates)
+        };
+        Self {
+            from_ms: steps.first_ms(),
+            step_ms: steps.step_ms(),
+            running: gauge(|sample| sample.gauges.running),
+            waiting: gauge(|sample| sample.gauges.waiting),
+            kv_usage: gauge(|sample| sample.gauges.kv_usage),
+            prompt_tokens_per_s: rate(|sample| sample.counters.prompt_tokens),
+            generation_tokens_per_s: rate(|sample| sample.counters.generation_tokens),
+        }
+    }
+}
+
+const STEPS_MAX: u128 = 600;
+const EVERY_BY_DEFAULT: Duration = Duration::from_secs(1);
+
+pub(crate) struct EvenSteps {
+    first: Moment,
+    every_ns: u128,
+    step_ns: u128,
+    steps: usize,
+}
+
+impl EvenSteps {
+    /// From the first look to the last; `every` is how often they were to come.
+    pub(crate) fn between(first: Moment, last: Moment, every: Option<Duration>) -> Self {
+        let every_ns = every.unwrap_or(EVERY_BY_DEFAULT).as_nanos().max(1);
+        let span_ns = last.since(first).unwrap_or_default().as_nanos();
+        // A whole number of periods to a step, so that no step is empty for its place alone.
+        let periods = (span_ns / every_ns + 1).div_ceil(STEPS_MAX);
+        let step_ns = every_ns * periods;
+        let steps = usize::try_from(span_ns / step_ns + 1).unwrap_or(0);
+        Self { first, every_ns, step_ns, steps }
+    }
+
+    pub(crate) fn first_ms(&self) -> f64 {
+        moment_to_ms(self.first)
+    }
+
+    pub(crate) fn step_ms(&self) -> f64 {
+        let step_ns = u64::try_from(self.step_ns).unwrap_or(u64::MAX);
+        Duration::from_nanos(step_ns).as_secs_f64() * 1e3
+    }
+
+    /// The mean of each step's values; null for a step without. The last step takes what rounding
+    /// put past it.
+    pub(crate) fn means(
+        &self,
+        values: impl IntoIterator<Item = (Moment, f64)>,
+    ) -> Vec<Option<f64>> {
+        let mut sums = vec![(0.0, 0_u32); self.steps];
+        for (at, value) in values {
+            let place = self.step_of(at).min(self.steps.saturating_sub(1));
+            if let Some((sum, count)) = sums.get_mut(place) {
+                *sum += value;
+                *count += 1;
+            }
+        }
+        sums.into_iter().map(|(sum, count)| (0 < count).then(|| sum / f64::from(count))).collect()
+    }
+
+    /// Looks come a little after their tick; the edges of the steps lie half a period apart from the
+    /// ticks, so that each finds its own.
+    fn step_of(&self, at: Moment) -> usize {
+        let since = at.since(self.first).unwrap_or_default().as_nanos();
+        usize::try_from((since + self.every_ns / 2) / self.step_ns).unwrap_or(0)
     }
 }
 

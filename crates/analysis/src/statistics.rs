@@ -15,12 +15,15 @@ pub mod permutation;
 pub mod proportion;
 pub mod ratio;
 pub mod runs;
+mod sample;
 pub mod series;
 pub mod steady;
 pub mod student;
 pub mod trend;
 pub mod truth;
 pub(crate) mod welch;
+
+pub use self::sample::*;
 
 /// The upper end of a central interval that covers 95 %.
 pub const UPPER: f64 = 0.975;

@@ -15,20 +15,19 @@
 //!   of a hundred steady runs; or
 //! - the output of a closed loop does not settle: its load follows the server.
 
-mod figures;
-mod series;
-
 use inferometer_model::spec::{LoadShape, Rate, Think};
+use inferometer_model::{Moment, RequestRecord};
 use serde::{Deserialize, Serialize};
 
-pub use self::figures::{SteadyFigures, ThroughputIntervals};
-pub(crate) use self::series::{Course, SentAnswer};
-use self::series::{Grid, Reading, STEPS};
-use crate::concurrency::Flight;
-use crate::ruler::ns_to_ms;
-use crate::statistics::steady::{Settling, Unsettled};
+use crate::metric;
+use crate::metric::{ByMetric, Distribution, METRICS, Metric};
+use crate::record::{
+    Clustered, Concurrency, Deliveries, Evidence, Flight, InputTokens, RequestLatencies, Window,
+    WindowKind, ns_to_ms,
+};
+use crate::statistics::Interval;
+use crate::statistics::steady::{Settling, Unsettled, settle};
 use crate::statistics::trend::{mann_kendall, ols_hac};
-use crate::throughput::{Window, WindowKind};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
@@ -105,7 +104,7 @@ impl Default for SteadyState {
 }
 
 impl SteadyState {
-    pub(crate) fn of(shape: &LoadShape, course: &Course<'_>) -> Self {
+    pub(crate) fn detect(shape: &LoadShape, course: &Course<'_>) -> Self {
         let horizon = match horizon(shape, course) {
             Ok(horizon) => horizon,
             Err(unsteady) => return Self::without(SteadyKind::NotJudged, unsteady),
@@ -127,8 +126,8 @@ impl SteadyState {
     fn over(course: &Course<'_>, grid: Grid, open: bool) -> Self {
         let readings = course.readings(grid);
         let in_flight = &readings[0];
-        let growth = if open { Growth::of(in_flight, course, grid) } else { None };
-        let trends = readings.iter().map(SeriesTrend::of).collect();
+        let growth = if open { Growth::fit(in_flight, course, grid) } else { None };
+        let trends = readings.iter().map(SeriesTrend::new).collect();
         let never = if open { never_open(&readings, growth) } else { never_slotted(&readings) };
         if let Some(reason) = never {
             let never = Self::without(SteadyKind::NeverSettled, &reason);
@@ -216,7 +215,7 @@ fn never_slotted(readings: &[Reading; 3]) -> Option<String> {
 }
 
 impl Growth {
-    fn of(in_flight: &Reading, course: &Course<'_>, grid: Grid) -> Option<Self> {
+    fn fit(in_flight: &Reading, course: &Course<'_>, grid: Grid) -> Option<Self> {
         let half = STEPS / 2;
         let later = in_flight.values.get(half..)?;
         let from_ns = grid.moment_ns(half);
@@ -235,7 +234,7 @@ impl Growth {
 }
 
 impl SeriesTrend {
-    fn of(reading: &Reading) -> Self {
+    fn new(reading: &Reading) -> Self {
         let (drift, p) = match reading.settling {
             Settling::NeverSettled(Unsettled::Trend { drift, p }) => (Some(drift), Some(p)),
             Settling::NeverSettled(Unsettled::Truncation)
@@ -259,6 +258,286 @@ fn window(stretch: Flight) -> Window {
         to_ms: Some(ns_to_ms(to_ns)),
         duration_s: Some(ns_to_ms(to_ns.saturating_sub(from_ns)) / 1e3),
     }
+}
+
+/// Throughputs are of what came inside the window, latencies of the `ok` requests that were sent
+/// inside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyFigures {
+    /// Sent inside, and ended ok.
+    pub requests: u64,
+    /// Requests that ended ok inside.
+    pub request_throughput: Option<f64>,
+    /// Tokens that came inside; null where answers have none.
+    pub output_throughput: Option<f64>,
+    /// With the input of the answers that began inside.
+    pub total_throughput: Option<f64>,
+    /// Where the true throughputs lie; null where the window is too short to tell.
+    #[serde(default)]
+    pub intervals: ThroughputIntervals,
+    pub concurrency_mean: Option<f64>,
+    #[serde(flatten)]
+    pub latencies: ByMetric<Distribution>,
+}
+
+/// With 95 % confidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThroughputIntervals {
+    pub request_throughput: Option<Interval>,
+    pub output_throughput: Option<Interval>,
+    pub total_throughput: Option<Interval>,
+}
+
+impl SteadyFigures {
+    fn over(window: Flight, course: &Course<'_>) -> Self {
+        let inside = |at_ns: u64| (window.from_ns..window.to_ns).contains(&at_ns);
+        let length_ns = window.to_ns.saturating_sub(window.from_ns);
+        let per_s = |count: f64| (0 < length_ns).then(|| count / (length_ns as f64 / 1e9));
+        let sent: Vec<&SentAnswer> =
+            course.answers.iter().filter(|answer| inside(answer.sent_ns)).collect();
+        let latency = |metric: &'static Metric| {
+            metric.per_request().filter(|latency| latency.in_steady_window)?;
+            let values = sent.iter().filter_map(|answer| answer.latencies.get(metric)).collect();
+            let nothing =
+                || Distribution::nothing("no ok answer to a request sent inside shows it");
+            let found = Clustered::one_each(values).distribution().unwrap_or_else(nothing);
+            Some((metric, found))
+        };
+        let ended = course.answers.iter().filter(|answer| inside(answer.ended_ns)).count();
+        let came = course.deliveries.iter().filter(|(at_ns, _)| inside(*at_ns));
+        let output: f64 = came.map(|(_, tokens)| tokens as f64).sum();
+        let begun = course.answers.iter().filter(|answer| answer.first_ns.is_some_and(inside));
+        let input: f64 = begun.map(|answer| answer.input_tokens as f64).sum();
+        let flown: Vec<Flight> =
+            course.flights.iter().filter_map(|flight| flight.within(window)).collect();
+        let swept = Concurrency::sweep(&flown);
+        let request_throughput = per_s(ended as f64);
+        let output_throughput = per_s(output).filter(|_| course.generates);
+        let total_throughput = per_s(input + output).filter(|_| course.generates);
+        let part = course.evidence.within(window);
+        Self {
+            requests: sent.len() as u64,
+            request_throughput,
+            output_throughput,
+            total_throughput,
+            intervals: ThroughputIntervals {
+                request_throughput: part.requests(request_throughput),
+                output_throughput: part.output(output_throughput),
+                total_throughput: part.total(total_throughput),
+            },
+            concurrency_mean: swept.and_then(|swept| per_s(swept.request_ns as f64 / 1e9)),
+            latencies: METRICS.iter().copied().filter_map(latency).collect(),
+        }
+    }
+}
+
+/// Steps of time, and groups of requests, that a series has: forty batches of five.
+const STEPS: usize = 200;
+/// A trend counts from here on: several series are looked at, and queues wander.
+const CERTAIN: f64 = 0.01;
+
+/// An `ok` answer and when it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentAnswer {
+    sent_ns: u64,
+    /// When its first output came, if any did: then its input has been worked on.
+    first_ns: Option<u64>,
+    ended_ns: u64,
+    input_tokens: u64,
+    latencies: RequestLatencies,
+}
+
+/// All that a run's course is seen by.
+pub(crate) struct Course<'a> {
+    pub(crate) flights: &'a [Flight],
+    /// When the last request left that waited for no answer of its own conversation.
+    pub(crate) last_first_turn_ns: Option<u64>,
+    pub(crate) answers: &'a [SentAnswer],
+    pub(crate) deliveries: &'a Deliveries,
+    pub(crate) evidence: &'a Evidence,
+    /// Whether answers are made of tokens.
+    pub(crate) generates: bool,
+}
+
+/// One series and what became of it.
+struct Reading {
+    series: SeriesName,
+    values: Vec<f64>,
+    settling: Settling,
+    /// When each value begins.
+    moments_ns: Vec<u64>,
+}
+
+/// Even steps of time.
+#[derive(Clone, Copy)]
+struct Grid {
+    from_ns: u64,
+    step_ns: u64,
+    steps: usize,
+}
+
+impl SentAnswer {
+    /// `None` for an answer to a request that was never sent.
+    pub(crate) fn new(
+        record: &RequestRecord,
+        first: Option<Moment>,
+        latencies: RequestLatencies,
+    ) -> Option<Self> {
+        Some(Self {
+            sent_ns: record.sent?.as_nanos(),
+            first_ns: first.map(Moment::as_nanos),
+            ended_ns: record.ending.at.as_nanos(),
+            input_tokens: InputTokens::from_record(record).count,
+            latencies,
+        })
+    }
+}
+
+impl Grid {
+    /// A last piece that is shorter than a step is left out; `None` without a nanosecond a step.
+    fn over(stretch: Flight, steps: usize) -> Option<Self> {
+        let length_ns = stretch.to_ns.checked_sub(stretch.from_ns)?;
+        let step_ns = length_ns / u64::try_from(steps).ok()?;
+        (0 < step_ns).then_some(Self { from_ns: stretch.from_ns, step_ns, steps })
+    }
+
+    fn begin_ns(self) -> u64 {
+        self.from_ns
+    }
+
+    fn end_ns(self) -> u64 {
+        self.moment_ns(self.steps)
+    }
+
+    fn moment_ns(self, step: usize) -> u64 {
+        self.from_ns + self.step_ns * step as u64
+    }
+
+    /// The step that a moment lies in; `None` outside.
+    fn step(self, at_ns: u64) -> Option<usize> {
+        let step = usize::try_from(at_ns.checked_sub(self.from_ns)? / self.step_ns).ok()?;
+        (step < self.steps).then_some(step)
+    }
+
+    fn moments_ns(self) -> Vec<u64> {
+        (0..self.steps).map(|step| self.moment_ns(step)).collect()
+    }
+}
+
+impl Course<'_> {
+    fn drain_begins_ns(&self) -> Option<u64> {
+        Concurrency::drain_begins_ns(self.flights, self.last_first_turn_ns?)
+    }
+
+    fn sent_within(&self, stretch: Flight) -> usize {
+        let inside = |flight: &&Flight| (stretch.from_ns..=stretch.to_ns).contains(&flight.from_ns);
+        self.flights.iter().filter(inside).count()
+    }
+
+    /// In flight, output tokens and TTFT.
+    fn readings(&self, grid: Grid) -> [Reading; 3] {
+        let over_time = |series, values| Reading::new(series, values, grid.moments_ns());
+        let (ttft, sent_ns) = self.ttft(grid);
+        [
+            over_time(SeriesName::InFlight, in_flight(self.flights, grid)),
+            over_time(SeriesName::OutputTokens, self.output(grid)),
+            Reading::new(SeriesName::Ttft, ttft, sent_ns),
+        ]
+    }
+
+    /// Output per second in each step: tokens, or whole answers where they have none.
+    fn output(&self, grid: Grid) -> Vec<f64> {
+        let mut counts = vec![0.0; grid.steps];
+        let mut add = |at_ns: u64, count: f64| {
+            if let Some(step) = grid.step(at_ns) {
+                counts[step] += count;
+            }
+        };
+        if self.generates {
+            self.deliveries.iter().for_each(|(at_ns, tokens)| add(at_ns, tokens as f64));
+        } else {
+            self.answers.iter().for_each(|answer| add(answer.ended_ns, 1.0));
+        }
+        let step_s = grid.step_ns as f64 / 1e9;
+        counts.iter().map(|count| count / step_s).collect()
+    }
+
+    /// Means of neighbours in the order of sending, and when the first of each left.
+    fn ttft(&self, grid: Grid) -> (Vec<f64>, Vec<u64>) {
+        let shown = |answer: &SentAnswer| {
+            answer.latencies.get(&metric::TTFT).or_else(|| answer.latencies.get(&metric::E2E))
+        };
+        let mut values: Vec<(u64, f64)> = self
+            .answers
+            .iter()
+            .filter(|answer| grid.step(answer.sent_ns).is_some())
+            .filter_map(|answer| Some((answer.sent_ns, shown(answer)?)))
+            .collect();
+        values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let groups = values.len().min(grid.steps);
+        let group = |place: usize| {
+            &values[place * values.len() / groups..(place + 1) * values.len() / groups]
+        };
+        (0..groups)
+            .map(group)
+            .map(|group| {
+                let sum: f64 = group.iter().map(|(_, value)| value).sum();
+                (sum / group.len() as f64, group[0].0)
+            })
+            .unzip()
+    }
+}
+
+impl Reading {
+    fn new(series: SeriesName, values: Vec<f64>, moments_ns: Vec<u64>) -> Self {
+        Self { series, settling: settle(&values), values, moments_ns }
+    }
+
+    fn settled_from_ns(&self) -> Option<u64> {
+        match self.settling {
+            Settling::Settled { from } => self.moments_ns.get(from).copied(),
+            Settling::TooShort { .. } | Settling::NeverSettled(_) => None,
+        }
+    }
+
+    /// Why it did not settle, unless a trend of so many series is to be expected by chance.
+    fn unsettled(&self) -> Option<Unsettled> {
+        match self.settling {
+            Settling::NeverSettled(Unsettled::Trend { p, .. }) if CERTAIN <= p => None,
+            Settling::NeverSettled(unsettled) => Some(unsettled),
+            Settling::Settled { .. } | Settling::TooShort { .. } => None,
+        }
+    }
+}
+
+/// How many were in flight on average in each step.
+fn in_flight(flights: &[Flight], grid: Grid) -> Vec<f64> {
+    let stretch = Flight { from_ns: grid.begin_ns(), to_ns: grid.end_ns() };
+    // Steps that a flight fills are counted by where they begin and end, so that a long flight
+    // costs no more than a short one.
+    let mut filling = vec![0_i64; grid.steps + 1];
+    let mut part_ns = vec![0_u64; grid.steps];
+    for flight in flights.iter().filter_map(|flight| flight.within(stretch)) {
+        // The very end lies in no step.
+        let Some(first) = grid.step(flight.from_ns) else { continue };
+        let last = grid.step(flight.to_ns).unwrap_or(grid.steps);
+        if first == last {
+            part_ns[first] += flight.to_ns - flight.from_ns;
+            continue;
+        }
+        part_ns[first] += grid.moment_ns(first + 1) - flight.from_ns;
+        if let Some(part_ns) = part_ns.get_mut(last) {
+            *part_ns += flight.to_ns - grid.moment_ns(last);
+        }
+        filling[first + 1] += 1;
+        filling[last] -= 1;
+    }
+    let mut filled = 0;
+    let step = |(change, part_ns): (&i64, &u64)| {
+        filled += change;
+        filled as f64 + *part_ns as f64 / grid.step_ns as f64
+    };
+    filling.iter().zip(&part_ns).map(step).collect()
 }
 
 #[cfg(test)]

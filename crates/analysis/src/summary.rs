@@ -11,24 +11,18 @@ use crate::client::ClientHealth;
 use crate::definitions::vllm::VllmResult;
 use crate::delivered::Delivered;
 use crate::figures::RunFigures;
-use crate::groups::{PartFigures, TurnFigures};
 use crate::judge::{Check, RunContext, Verdict, Warning, run_checks, run_warnings};
 use crate::little::LittlesLaw;
 use crate::machines::MachineFigures;
-use crate::measured::Measured;
-use crate::metric::METRICS;
-use crate::number_lists::numbers_on_one_line;
-use crate::outcomes::{FailureGroup, Failures, finish_reasons};
-use crate::quantity::LatencyOrigin;
-use crate::request_rates::RequestRates;
-use crate::run::{PlanFacts, RunFacts, WorkloadFacts};
+use crate::metric::{LatencyOrigin, METRICS, MetricValues};
+use crate::record::{
+    FailureGroup, Failures, Measured, PartFigures, RequestRates, Tokens, TurnFigures, Window,
+    finish_reasons,
+};
+use crate::run::{PlanFacts, RunFacts, SystemFacts, WorkloadFacts};
 use crate::server::ServerSide;
 use crate::slos::{self, RequestSlos, SloOutcome};
 use crate::steady::SteadyState;
-use crate::system::SystemFacts;
-use crate::throughput::Window;
-use crate::tokens::Tokens;
-use crate::value::MetricValues;
 
 /// The form of the document. Adding keys leaves it; changing what a key means raises it.
 pub const SCHEMA: &str = "inferometer.summary/1";
@@ -114,10 +108,10 @@ pub fn summarize(observations: &Observations) -> Summary {
     let run = RunContext::new(observations, &measured);
     let warnings = run_warnings(&run);
     let checks = run_checks(&run, &warnings);
-    let failures = Failures::of(observations);
+    let failures = Failures::from_observations(observations);
     Summary {
         schema: SCHEMA.to_owned(),
-        run: RunFacts::of(observations),
+        run: RunFacts::from_observations(observations),
         verdict: Verdict::from_states(checks.iter().map(|check| check.state)),
         checks,
         warnings,
@@ -129,15 +123,15 @@ pub fn summarize(observations: &Observations) -> Summary {
         failures: failures.groups,
         failures_not_listed: failures.not_listed,
         finish_reasons: finish_reasons(&observations.records),
-        workload: WorkloadFacts::of(observations, measured.audit.clone()),
-        plan: PlanFacts::of(observations),
+        workload: WorkloadFacts::from_observations(observations, measured.audit.clone()),
+        plan: PlanFacts::from_observations(observations),
         window: measured.extremes.window(),
         metrics: METRICS.iter().map(|metric| (*metric, metric.value(&measured))).collect(),
         slos: slos::judged(observations, &measured),
         client: run.health,
-        system: SystemFacts::of(observations),
-        figures: RunFigures::of(observations, &measured),
-        vllm: VllmResult::of(&measured),
+        system: SystemFacts::from_observations(observations),
+        figures: RunFigures::new(observations, &measured),
+        vllm: VllmResult::new(&measured),
         request_slos: slos::of_each_request(&measured),
         server_missing: measured.server.as_ref().err().cloned(),
         server: measured.server.ok(),
@@ -189,6 +183,56 @@ impl Summary {
 #[derive(Deserialize)]
 struct Named {
     schema: String,
+}
+
+/// Of valid JSON with indentation. Lists that hold text, lists or objects keep their lines.
+pub fn numbers_on_one_line(indented: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(indented.len());
+    let mut rest = indented;
+    while let Some(byte) = rest.first() {
+        let taken = match byte {
+            b'"' => text_length(rest),
+            b'[' => match plain_list_length(rest) {
+                Some(length) => {
+                    put_list(&rest[..length], &mut written);
+                    rest = &rest[length..];
+                    continue;
+                }
+                None => 1,
+            },
+            _ => 1,
+        };
+        written.extend_from_slice(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    written
+}
+
+/// From one quote to the other.
+fn text_length(from_quote: &[u8]) -> usize {
+    let mut escaped = false;
+    let closes = |byte: &u8| {
+        let closing = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        closing
+    };
+    from_quote[1..].iter().position(closes).map_or(from_quote.len(), |inside| inside + 2)
+}
+
+/// From one bracket to the other; `None` when something other than numbers and nulls is between.
+fn plain_list_length(from_bracket: &[u8]) -> Option<usize> {
+    let end = from_bracket[1..].iter().position(|byte| b"[]{\"".contains(byte))?;
+    (from_bracket[end + 1] == b']').then_some(end + 2)
+}
+
+fn put_list(list: &[u8], written: &mut Vec<u8>) {
+    for byte in list {
+        match byte {
+            b' ' | b'\n' => {}
+            b',' => written.extend_from_slice(b", "),
+            _ => written.push(*byte),
+        }
+    }
 }
 
 #[cfg(test)]

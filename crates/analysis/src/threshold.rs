@@ -92,7 +92,7 @@ impl Evidence {
         requests: u64,
     ) -> Option<Self> {
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
-        let between = RunStatistics::of(&values)?;
+        let between = RunStatistics::from_values(&values)?;
         let interval = if quantity.metric().unit == Unit::Share {
             share_across(estimates)
         } else {
@@ -118,7 +118,8 @@ impl Evidence {
 /// The percentiles with an interval.
 fn certified(found: &Distribution) -> Vec<(Percentile, Interval)> {
     let percentiles = Percentile::ALL.into_iter().filter(|it| found.is_certified(*it));
-    let bounded = |it| found.intervals.of(Statistic::Percentile(it)).map(|interval| (it, interval));
+    let bounded =
+        |it| found.intervals.get(Statistic::Percentile(it)).map(|interval| (it, interval));
     percentiles.filter_map(bounded).collect()
 }
 
@@ -131,7 +132,7 @@ fn certified_across(quantity: &Quantity, runs: &[&Summary]) -> Vec<(Percentile, 
         let enough = |run: &&Distribution| percentile.certified_from() <= run.n;
         let values: Option<Vec<f64>> =
             found.iter().map(|run| run.percentile(percentile).filter(|_| enough(run))).collect();
-        Some((percentile, RunStatistics::of(&values?)?.interval?))
+        Some((percentile, RunStatistics::from_values(&values?)?.interval?))
     };
     Percentile::ALL.into_iter().filter_map(interval).collect()
 }

@@ -211,7 +211,7 @@ mod tests {
     use crate::lines::PAGE_WIDTH;
 
     fn plain(asked: &str) -> String {
-        page(asked, &Topic::of(asked).unwrap(), Style::Plain)
+        page(asked, &Topic::look_up(asked).unwrap(), Style::Plain)
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn documents_have_what_the_pages_have() {
-        let asked = |word: &str| document(word, &Topic::of(word).unwrap());
+        let asked = |word: &str| document(word, &Topic::look_up(word).unwrap());
         let ttft = asked("ttft.p99");
         assert_eq!(ttft["metric"]["key"], "ttft_ms");
         assert_eq!(ttft["metric"]["statistic"]["name"], "p99");

@@ -234,7 +234,7 @@ impl Client<'_> {
         drop(stop);
         let looks = looking.join().map_err(|_| Failure::internal("the look at memory failed"))?;
         let truths = answers(&engine.truth()?, driven?.clock);
-        Ok(StreamMemory::of(streams, before, &looks, &truths))
+        Ok(StreamMemory::from_drives(streams, before, &looks, &truths))
     }
 
     /// As many as asked for, or as many as there are descriptors for.
@@ -323,7 +323,7 @@ impl Client<'_> {
                 let load = Load::OpenFor { rate_per_s, time: self.scope.pacing_time };
                 let ask = Ask { streaming: false, output_tokens: LADDER_TOKENS, load };
                 let driven = self.drive(&engine, ask)?;
-                Ok(PacingRow::of(rate_per_s, &driven.records, driven.not_sent))
+                Ok(PacingRow::from_records(rate_per_s, &driven.records, driven.not_sent))
             })
             .collect()
     }
@@ -356,7 +356,7 @@ impl Client<'_> {
         let truth = EngineTruth { answers: &answers, late_ms_p99 };
         let (gap_ms, kernel_stamps) = (gap.as_secs_f64() * 1e3, self.kernel_stamps);
         let asked = FidelityAsk { streams, gap_ms, tokens, kernel_stamps };
-        Ok(FidelityRow::of(asked, &driven.records, truth))
+        Ok(FidelityRow::compare(asked, &driven.records, truth))
     }
 
     fn drive(&self, engine: &TestEngine, ask: Ask) -> Result<Driven, Failure> {

@@ -232,7 +232,7 @@ fn between(runs: &[Estimate]) -> Option<Interval> {
     if values.len() < 3 {
         return None;
     }
-    let RunStatistics { n, mean, std, .. } = RunStatistics::of(&values)?;
+    let RunStatistics { n, mean, std, .. } = RunStatistics::from_values(&values)?;
     let half = student::quantile(SURE, n as f64 - 1.0) * std? / (n as f64).sqrt();
     Interval::new(mean - half, mean + half)
 }

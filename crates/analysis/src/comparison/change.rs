@@ -118,20 +118,23 @@ pub(super) fn side_of(runs: &[Estimate], scale: Scale) -> SideMean {
     if let [only] = runs {
         return SideMean { mean: only.value, interval: only.interval };
     }
-    RunStatistics::of(&values(runs)).map_or(SideMean { mean: f64::NAN, interval: None }, |found| {
-        let interval = match scale {
-            Scale::Ratio => found.interval,
-            Scale::Difference => share_across(runs),
-        };
-        SideMean { mean: found.mean, interval }
-    })
+    RunStatistics::from_values(&values(runs)).map_or(
+        SideMean { mean: f64::NAN, interval: None },
+        |found| {
+            let interval = match scale {
+                Scale::Ratio => found.interval,
+                Scale::Difference => share_across(runs),
+            };
+            SideMean { mean: found.mean, interval }
+        },
+    )
 }
 
 /// The change of a share as the requests of both sides know it, whatever their runs scatter by: runs
 /// without a single failure do not scatter, and yet they do not rule failures out.
 fn shares_within(base: &[Estimate], other: &[Estimate], upper: f64) -> Option<Change> {
     let pooled = |runs: &[Estimate]| {
-        let mean = RunStatistics::of(&values(runs))?.mean;
+        let mean = RunStatistics::from_values(&values(runs))?.mean;
         let Interval { low, high } = share_pooled(runs)?;
         // Runs of unequal length weigh the same in the mean, and not in what is pooled.
         let interval = Some(Interval { low: low.min(mean), high: high.max(mean) });
@@ -155,7 +158,7 @@ fn paired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Chang
         return ratio::paired(base, other, upper).map(Change::of_ratio);
     }
     let differences: Vec<f64> = other.iter().zip(base).map(|(other, base)| other - base).collect();
-    let found = MeanSpread::of(&differences)?;
+    let found = MeanSpread::from_values(&differences)?;
     difference(found.mean, welch::reach(found.variance, found.degrees, upper))
 }
 
@@ -163,7 +166,7 @@ fn unpaired(base: &[f64], other: &[f64], scale: Scale, upper: f64) -> Option<Cha
     if scale == Scale::Ratio {
         return ratio::unpaired(base, other, upper).map(Change::of_ratio);
     }
-    let (base, other) = (MeanSpread::of(base)?, MeanSpread::of(other)?);
+    let (base, other) = (MeanSpread::from_values(base)?, MeanSpread::from_values(other)?);
     difference(other.mean - base.mean, base.reach_to(other, upper))
 }
 

@@ -4,8 +4,7 @@ use super::{
     AIPERF, Better, GENAI_PERF, GUIDELLM, Headline, INFERENCE_PERF, Metric, Missing, NOTHING_SENT,
     PerRequest, Source, Unit, VLLM, Visible,
 };
-use crate::request_metrics::Request;
-use crate::ruler::Ruler;
+use crate::record::{Request, Ruler};
 
 /// The latencies that have one value per request, in the order of the columns of tables of requests.
 pub static PER_REQUEST: [&Metric; PER_REQUEST_COUNT] =

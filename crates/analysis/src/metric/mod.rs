@@ -10,21 +10,19 @@
 //! 3. look at the snapshot of the summary, and generate the documents.
 
 mod latency;
+mod quantity;
 mod rate;
 mod telemetry;
+mod value;
 
 pub use self::latency::*;
+pub use self::quantity::*;
 pub use self::rate::*;
 pub use self::telemetry::*;
+pub use self::value::*;
 
-use crate::estimate::Interval;
-use crate::measured::Measured;
-use crate::quantity::Quantity;
-use crate::request_metrics::Request;
-use crate::ruler::Ruler;
-use crate::sample::Percentile;
-use crate::statistic::Statistic;
-use crate::value::{Distribution, MetricValue, Scalar};
+use crate::record::{Measured, Request, Ruler};
+use crate::statistics::{Interval, Percentile};
 
 /// Every metric, in the order of the pages.
 pub static METRICS: &[&Metric] = &[

@@ -3,7 +3,7 @@
 use super::{
     AIPERF, Better, GUIDELLM, Headline, INFERENCE_PERF, Metric, Source, Unit, VLLM, WITHIN_NONE,
 };
-use crate::measured::Measured;
+use crate::record::Measured;
 
 /// What most rates have in common.
 const RATE: Metric = Metric {

@@ -1,7 +1,7 @@
 //! What the server and its GPUs report.
 
 use super::{AIPERF, Better, Headline, Metric, Source, Unit, WITHIN_NONE};
-use crate::measured::Measured;
+use crate::record::Measured;
 
 /// What these metrics have in common.
 const TELEMETRY: Metric = Metric {

@@ -36,7 +36,7 @@ impl Across {
     pub fn of(runs: &[Result<Estimate, String>]) -> Self {
         let estimates: Vec<&Estimate> = runs.iter().flatten().collect();
         let present: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
-        let found = RunStatistics::of(&present);
+        let found = RunStatistics::from_values(&present);
         Self {
             mean: found.map(|found| found.mean),
             std: found.and_then(|found| found.std),

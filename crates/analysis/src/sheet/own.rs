@@ -171,7 +171,7 @@ fn latency(values: &Distribution, empty: &SheetLatency) -> Option<SheetLatency> 
         values.percentile(percentile).map(|value| (rank.to_owned(), value))
     };
     let within = |(statistic, name): (Statistic, &str)| {
-        values.intervals.of(statistic).map(|interval| (name.to_owned(), interval))
+        values.intervals.get(statistic).map(|interval| (name.to_owned(), interval))
     };
     let ranks = RANKS.map(|(percentile, rank)| (Statistic::Percentile(percentile), rank));
     Some(SheetLatency {

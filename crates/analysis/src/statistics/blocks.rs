@@ -34,7 +34,7 @@ pub(crate) struct LongRun {
 
 impl LongRun {
     /// Returns `None` with fewer than two values.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn estimate(values: &[f64]) -> Option<Self> {
         if values.len() < 2 {
             return None;
         }
@@ -55,7 +55,7 @@ impl LongRun {
             return Self { variance: naive, naive, degrees: n - 1.0, skewness: 0.0 };
         };
         let block = block_length(&model, points.len());
-        let blocks = Blocks::of(points, block);
+        let blocks = Blocks::new(points, block);
         let fit = n / block as f64;
         // Rare bursts make the variance itself uncertain: each block's square weighs less.
         let noise = 2.0 / (WORTH * (fit - 1.0)) + blocks.excess_kurtosis.max(0.0) / fit;
@@ -89,7 +89,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(points: &[f64], block: usize) -> Self {
+    fn new(points: &[f64], block: usize) -> Self {
         let n = points.len();
         let mean = runs::mean(points);
         let (mut second, mut third, mut fourth) = (0.0, 0.0, 0.0);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn blocks_of_one_give_the_variance_of_independent_values() {
         let points = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0];
-        let found = Blocks::of(&points, 1).variance_of_sum;
+        let found = Blocks::new(&points, 1).variance_of_sum;
         assert!((found - runs::variance(&points) * 8.0).abs() < 1e-9, "{found}");
     }
 
@@ -142,7 +142,7 @@ mod tests {
                 level
             })
             .collect();
-        let found = LongRun::of(&values).unwrap();
+        let found = LongRun::estimate(&values).unwrap();
         // The variance of an autoregression's sum is n σ² / (1 − φ)².
         let ratio = found.variance / (100_003.0 * 100.0);
         assert!((0.9..1.1).contains(&ratio), "{ratio}");
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn values_that_do_not_vary_have_no_variance() {
-        let found = LongRun::of(&[2.0; 100]).unwrap();
+        let found = LongRun::estimate(&[2.0; 100]).unwrap();
         assert!(found.variance.abs() < 1e-12 && found.naive.abs() < 1e-12);
     }
 }

@@ -1,7 +1,7 @@
 //! A share and how far off it may be.
 
 use super::{UPPER, normal};
-use crate::estimate::Interval;
+use crate::statistics::Interval;
 
 /// Wilson's interval: inside 0 to 1, and honest where nothing or everything succeeded. `n` may be
 /// an effective number, so neither need be whole.

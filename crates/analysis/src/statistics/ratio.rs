@@ -2,7 +2,7 @@
 
 use super::runs::variance;
 use super::welch::{self, MeanSpread};
-use crate::estimate::Interval;
+use crate::statistics::Interval;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioEstimate {
@@ -15,7 +15,8 @@ pub struct RatioEstimate {
 /// ratio of two means is a difference; `upper` is the share of chances below the interval's upper
 /// end. Returns `None` with fewer than two runs a side or with a mean that is not positive.
 pub fn unpaired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
-    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
+    let (one, other) =
+        (MeanSpread::from_values(a)?.relative()?, MeanSpread::from_values(b)?.relative()?);
     around(other.mean / one.mean, one.reach_to(other, upper))
 }
 
@@ -25,7 +26,8 @@ pub fn paired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
     if a.len() != b.len() {
         return None;
     }
-    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
+    let (one, other) =
+        (MeanSpread::from_values(a)?.relative()?, MeanSpread::from_values(b)?.relative()?);
     let apart: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / other.mean - a / one.mean).collect();
     let reach = welch::reach(variance(&apart) / a.len() as f64, one.degrees, upper);
     around(other.mean / one.mean, reach)
@@ -34,7 +36,8 @@ pub fn paired(a: &[f64], b: &[f64], upper: f64) -> Option<RatioEstimate> {
 /// The chance of seeing the mean of `b` so far above that of `a` if it is not above it: one-sided, by
 /// the t of [`unpaired`]. `None` where that has no interval, and where neither group scatters.
 pub fn chance_above(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (one, other) = (MeanSpread::of(a)?.relative()?, MeanSpread::of(b)?.relative()?);
+    let (one, other) =
+        (MeanSpread::from_values(a)?.relative()?, MeanSpread::from_values(b)?.relative()?);
     one.chance_of(other, libm::log(other.mean / one.mean))
 }
 

@@ -1,7 +1,7 @@
 //! One value per run: mean, spread and Student's interval.
 
 use super::{UPPER, student};
-use crate::estimate::Interval;
+use crate::statistics::Interval;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunStatistics {
@@ -17,7 +17,7 @@ pub struct RunStatistics {
 
 impl RunStatistics {
     /// Returns `None` without values or with one that is not finite.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
@@ -55,7 +55,7 @@ pub fn half_width_over_looks(values: &[f64], runs_at_most: u32) -> Option<f64> {
     if values.len() < RUNS_MIN as usize {
         return None;
     }
-    let RunStatistics { n, mean, std, .. } = RunStatistics::of(values)?;
+    let RunStatistics { n, mean, std, .. } = RunStatistics::from_values(values)?;
     let looks = runs_at_most.saturating_sub(RUNS_MIN - 1).max(1);
     let tail = (1.0 - UPPER) / f64::from(looks);
     let half = student::quantile(1.0 - tail, n as f64 - 1.0) * std? / (n as f64).sqrt();
@@ -72,7 +72,7 @@ mod tests {
 
     /// Mean, deviation, ends of the interval and coefficient of variation.
     fn check(values: &[f64], expected: [f64; 5]) {
-        let found = RunStatistics::of(values).unwrap();
+        let found = RunStatistics::from_values(values).unwrap();
         let interval = found.interval.unwrap();
         let numbers =
             [found.mean, found.std.unwrap(), interval.low, interval.high, found.cov.unwrap()];
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn one_run_has_a_mean_and_no_doubt_to_state() {
-        let found = RunStatistics::of(&[3.5]).unwrap();
+        let found = RunStatistics::from_values(&[3.5]).unwrap();
         assert_eq!((found.n, found.std, found.interval, found.cov), (1, None, None, None));
-        assert_eq!(RunStatistics::of(&[]), None);
-        assert_eq!(RunStatistics::of(&[1.0, f64::NAN]), None);
-        assert_eq!(RunStatistics::of(&[-1.0, 1.0]).unwrap().cov, None);
+        assert_eq!(RunStatistics::from_values(&[]), None);
+        assert_eq!(RunStatistics::from_values(&[1.0, f64::NAN]), None);
+        assert_eq!(RunStatistics::from_values(&[-1.0, 1.0]).unwrap().cov, None);
     }
 }

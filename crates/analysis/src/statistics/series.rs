@@ -4,8 +4,7 @@
 use super::blocks::LongRun;
 use super::proportion::wilson_at;
 use super::{UPPER, student};
-use crate::estimate::Interval;
-use crate::sample::{Probability, Sample};
+use crate::statistics::{Interval, Probability, Sample};
 
 /// The values of one request. A series of them is in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +24,7 @@ pub struct Judged {
 
 impl Cluster {
     /// A request that has one value.
-    pub const fn of(value: f64) -> Self {
+    pub const fn single(value: f64) -> Self {
         Self { count: 1.0, sum: value }
     }
 }
@@ -34,7 +33,7 @@ impl Cluster {
 /// all are independent, since sums do not say how values differ inside a request. Returns `None`
 /// without two requests that have values.
 pub fn mean_interval(clusters: &[Cluster]) -> Option<Judged> {
-    let ratio = Ratio::of(clusters)?;
+    let ratio = Ratio::from_clusters(clusters)?;
     let reach = ratio.reach();
     let end = |t: f64| ratio.value - ratio.error * straightened(t, ratio.skewness);
     Some(Judged {
@@ -46,7 +45,7 @@ pub fn mean_interval(clusters: &[Cluster]) -> Option<Judged> {
 /// The same of a share, where a cluster's sum is how many of its values succeeded: inside 0 to 1, and
 /// of some width even where all succeeded. Its effective number counts values.
 pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
-    let ratio = Ratio::of(clusters)?;
+    let ratio = Ratio::from_clusters(clusters)?;
     let share = ratio.value.clamp(0.0, 1.0);
     let effective_n = match share * (1.0 - share) {
         // Where nothing varies, nothing is known of the values of one request either.
@@ -62,7 +61,7 @@ pub fn share_interval(clusters: &[Cluster]) -> Option<Judged> {
 /// translate that into the quantile's own unit (Woodruff's interval). Its effective number counts
 /// values; see [`tempered`].
 pub fn quantile_interval(sorted: &Sample, below: &[Cluster], p: Probability) -> Option<Judged> {
-    let ratio = Ratio::of(below)?;
+    let ratio = Ratio::from_clusters(below)?;
     let share = p.share();
     let alone = share * (1.0 - share) / ratio.count;
     let effective_n = ratio.effective(alone, ratio.count);
@@ -97,7 +96,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn of(clusters: &[Cluster]) -> Option<Self> {
+    fn from_clusters(clusters: &[Cluster]) -> Option<Self> {
         let used = clusters.iter().filter(|cluster| cluster.count > 0.0);
         let count: f64 = used.clone().map(|cluster| cluster.count).sum();
         let sum: f64 = used.clone().map(|cluster| cluster.sum).sum();
@@ -107,7 +106,7 @@ impl Ratio {
         let value = sum / count;
         // What each request adds to the difference between the two sums.
         let apart: Vec<f64> = used.map(|cluster| cluster.sum - value * cluster.count).collect();
-        let doubt = LongRun::of(&apart)?;
+        let doubt = LongRun::estimate(&apart)?;
         Some(Self {
             value,
             error: doubt.variance.sqrt() / count,
@@ -157,7 +156,7 @@ mod tests {
 
     fn singles(n: usize) -> Vec<Cluster> {
         let mut draws = Draws::new(9, 0);
-        (0..n).map(|_| Cluster::of(10.0 + draws.normal())).collect()
+        (0..n).map(|_| Cluster::single(10.0 + draws.normal())).collect()
     }
 
     fn at(share: f64) -> Probability {
@@ -190,17 +189,18 @@ mod tests {
         let mut more = some.clone();
         more.insert(20, Cluster { count: 0.0, sum: 0.0 });
         assert_eq!(mean_interval(&some), mean_interval(&more));
-        assert_eq!(mean_interval(&[Cluster::of(1.0)]), None);
+        assert_eq!(mean_interval(&[Cluster::single(1.0)]), None);
         assert_eq!(mean_interval(&[]), None);
     }
 
     #[test]
     fn a_share_stays_inside_its_bounds_and_is_never_certain() {
-        let all = vec![Cluster::of(1.0); 60];
+        let all = vec![Cluster::single(1.0); 60];
         let interval = share_interval(&all).unwrap().interval.unwrap();
         assert!((interval.high - 1.0).abs() < 1e-12 && interval.low < 0.96, "{interval:?}");
-        let half: Vec<Cluster> =
-            (0..400_u32).map(|number| Cluster::of(f64::from(number.count_ones() % 2))).collect();
+        let half: Vec<Cluster> = (0..400_u32)
+            .map(|number| Cluster::single(f64::from(number.count_ones() % 2)))
+            .collect();
         let judged = share_interval(&half).unwrap();
         assert!(judged.interval.unwrap().contains(0.5) && judged.effective_n <= 400.0);
     }
@@ -213,7 +213,7 @@ mod tests {
             let found = sample.quantile(at(share));
             let below: Vec<Cluster> = values
                 .iter()
-                .map(|value| Cluster::of(f64::from(u8::from(*value <= found))))
+                .map(|value| Cluster::single(f64::from(u8::from(*value <= found))))
                 .collect();
             quantile_interval(&sample, &below, at(share)).unwrap()
         };

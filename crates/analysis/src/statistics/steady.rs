@@ -75,7 +75,7 @@ fn truncation(batches: &[f64], half: usize) -> usize {
 
 /// Whether the two parts have different levels, beyond chance and by enough to matter.
 fn apart((early, late): (&[f64], &[f64])) -> bool {
-    let (Some(one), Some(other)) = (LongRun::of(early), LongRun::of(late)) else {
+    let (Some(one), Some(other)) = (LongRun::estimate(early), LongRun::estimate(late)) else {
         return false;
     };
     let square = |part: &[f64]| (part.len() * part.len()) as f64;

@@ -22,11 +22,11 @@ pub fn mann_kendall(values: &[f64]) -> Option<Trend> {
         return None;
     }
     let n = values.len() as f64;
-    let ranks = Ranks::of(values);
+    let ranks = Ranks::new(values);
     let score = ranks.concordance();
     let variance = (n * (n - 1.0) * (2.0 * n + 5.0) - ranks.ties) / 18.0;
     let middles: Vec<f64> = ranks.groups.iter().map(|&group| ranks.middles[group]).collect();
-    let owed = LongRun::of(&Line::through(&middles)?.residuals)?;
+    let owed = LongRun::estimate(&Line::through(&middles)?.residuals)?;
     if variance <= 0.0 || Line::through(values).is_none() {
         return None;
     }
@@ -47,7 +47,7 @@ pub fn ols_hac(values: &[f64]) -> Option<Trend> {
     let span = values.len() as f64 - 1.0;
     let times = (0..values.len()).map(|index| index as f64 - 0.5 * span);
     let pulls: Vec<f64> = times.zip(&line.residuals).map(|(time, rest)| time * rest).collect();
-    let doubt = LongRun::of(&pulls)?;
+    let doubt = LongRun::estimate(&pulls)?;
     let error = doubt.variance.sqrt() / line.spread;
     let p = if error > 0.0 {
         2.0 * student::cdf(-(line.slope / error).abs(), doubt.degrees)
@@ -92,7 +92,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn of(values: &[f64]) -> Self {
+    fn new(values: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by(|&left, &right| values[left].total_cmp(&values[right]));
         let mut ranks = Self { groups: vec![0; values.len()], middles: Vec::new(), ties: 0.0 };
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn the_score_counts_pairs_with_their_ties() {
         // By hand, of 3 1 4 1 5: rises 3-4, 3-5, 1-4, 1-5, 4-5, 1-5; falls 3-1, 3-1, 4-1; one tie.
-        close(Ranks::of(&[3.0, 1.0, 4.0, 1.0, 5.0]).concordance(), 3.0);
+        close(Ranks::new(&[3.0, 1.0, 4.0, 1.0, 5.0]).concordance(), 3.0);
         // scipy 1.17.1: kendalltau(range(12), w) is 0.5649019553110248 = 37 / √(66 · 65): one tie.
         let w = [3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.6, 5.0, 3.5, 8.0, 9.7, 9.3];
-        let score = Ranks::of(&w).concordance();
+        let score = Ranks::new(&w).concordance();
         close(score / (66.0_f64 * 65.0).sqrt(), 0.564_901_955_311_024_8);
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct MeanSpread {
 
 impl MeanSpread {
     /// `None` of fewer than two values, or with one that is not finite.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
         if values.len() < 2 || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_reach_is_the_textbook_one() {
-        let one = MeanSpread::of(&[1.0, 2.0, 3.0]).unwrap();
-        let other = MeanSpread::of(&[5.0, 5.0, 5.0]).unwrap();
+        let one = MeanSpread::from_values(&[1.0, 2.0, 3.0]).unwrap();
+        let other = MeanSpread::from_values(&[5.0, 5.0, 5.0]).unwrap();
         // Only one side scatters, so its two degrees of freedom are all there are.
         let expected = 4.302_652_729_749_464 / 3.0_f64.sqrt();
         assert!((one.reach_to(other, UPPER) - expected).abs() < 1e-9);
@@ -75,19 +75,19 @@ mod tests {
 
     #[test]
     fn a_difference_as_far_as_the_reach_has_the_chance_that_the_reach_leaves() {
-        let one = MeanSpread::of(&[1.0, 2.0, 3.0]).unwrap();
-        let other = MeanSpread::of(&[4.0, 4.5, 4.0]).unwrap();
+        let one = MeanSpread::from_values(&[1.0, 2.0, 3.0]).unwrap();
+        let other = MeanSpread::from_values(&[4.0, 4.5, 4.0]).unwrap();
         let found = one.chance_of(other, one.reach_to(other, UPPER)).unwrap();
         assert!((found - (1.0 - UPPER)).abs() < 1e-9, "{found}");
         assert!((one.chance_of(other, 0.0).unwrap() - 0.5).abs() < 1e-12);
-        let still = MeanSpread::of(&[5.0, 5.0]).unwrap();
+        let still = MeanSpread::from_values(&[5.0, 5.0]).unwrap();
         assert_eq!(still.chance_of(still, 1.0), None);
     }
 
     #[test]
     fn one_value_has_no_spread_and_zero_no_relative_one() {
-        assert_eq!(MeanSpread::of(&[1.0]), None);
-        assert_eq!(MeanSpread::of(&[1.0, f64::NAN]), None);
-        assert_eq!(MeanSpread::of(&[0.0, 0.0]).unwrap().relative(), None);
+        assert_eq!(MeanSpread::from_values(&[1.0]), None);
+        assert_eq!(MeanSpread::from_values(&[1.0, f64::NAN]), None);
+        assert_eq!(MeanSpread::from_values(&[0.0, 0.0]).unwrap().relative(), None);
     }
 }

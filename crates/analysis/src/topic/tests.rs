@@ -1,17 +1,17 @@
 //! Names, as people type them.
 
 use super::*;
-use crate::sample::Percentile;
+use crate::statistics::Percentile;
 
 fn metric(asked: &str) -> (&'static str, Option<Statistic>) {
-    match Topic::of(asked) {
+    match Topic::look_up(asked) {
         Ok(Topic::Metric { metric, statistic }) => (metric.name, statistic),
         other => panic!("{asked}: {other:?}"),
     }
 }
 
 fn tools(asked: &str) -> Vec<(&'static str, Option<&'static str>)> {
-    match Topic::of(asked) {
+    match Topic::look_up(asked) {
         Ok(Topic::Foreign(found)) => {
             found.iter().map(|it| (it.tool, it.metric.map(|metric| metric.name))).collect()
         }
@@ -51,7 +51,7 @@ fn words_of_the_pages_are_known_by_their_aliases_too() {
         ("tokens_per_second", "tokens per second"),
         ("tok/s", "tokens per second"),
     ] {
-        match Topic::of(asked) {
+        match Topic::look_up(asked) {
             Ok(Topic::Word(word)) => assert_eq!(word.name, name, "{asked}"),
             other => panic!("{asked}: {other:?}"),
         }
@@ -79,7 +79,7 @@ fn a_tool_is_all_that_it_calls_otherwise() {
         ("vLLM bench serve", "vllm bench serve"),
         ("AIPerf", "AIPerf"),
     ] {
-        let Ok(Topic::Tool(names)) = Topic::of(asked) else { panic!("{asked}") };
+        let Ok(Topic::Tool(names)) = Topic::look_up(asked) else { panic!("{asked}") };
         assert!(3 < names.len() && names.iter().all(|name| name.tool == tool), "{names:?}");
     }
 }
@@ -87,32 +87,35 @@ fn a_tool_is_all_that_it_calls_otherwise() {
 #[test]
 fn an_unknown_word_is_answered_with_the_nearest() {
     for (asked, nearest) in [("tftf", "ttft"), ("nee", "knee"), ("mean_tttf_ms", "mean_ttft_ms")] {
-        let problem = Topic::of(asked).unwrap_err();
+        let problem = Topic::look_up(asked).unwrap_err();
         assert_eq!((problem.word.as_str(), problem.nearest), (asked, Some(nearest)));
     }
     for far in ["bananas", "gpu", "kubernetes"] {
-        let problem = Topic::of(far).unwrap_err();
+        let problem = Topic::look_up(far).unwrap_err();
         assert_eq!(problem.to_string(), format!("nothing is known by the name `{far}`"));
     }
-    assert!(Topic::of("").is_err());
+    assert!(Topic::look_up("").is_err());
 }
 
 #[test]
 fn every_name_leads_to_its_own_explanation() {
     for word in WORDS {
         for name in [word.name].iter().chain(word.aliases) {
-            let found = Topic::of(name).unwrap();
+            let found = Topic::look_up(name).unwrap();
             let is_own = matches!(found, Topic::Word(found) if found.name == word.name);
             let is_metric = matches!(found, Topic::Metric { .. });
             assert!(is_own || is_metric, "{name}: {found:?}");
         }
         for other in word.see {
-            assert!(Topic::of(other).is_ok(), "{}: see {other}", word.name);
+            assert!(Topic::look_up(other).is_ok(), "{}: see {other}", word.name);
         }
         assert!(word.meaning.ends_with('.') && !word.meaning.contains("  "), "{}", word.name);
     }
     for name in Foreign::names() {
-        assert!(matches!(Topic::of(name), Ok(Topic::Foreign(_))), "{name} is hidden by our own");
+        assert!(
+            matches!(Topic::look_up(name), Ok(Topic::Foreign(_))),
+            "{name} is hidden by our own"
+        );
     }
 }
 

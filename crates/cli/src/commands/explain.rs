@@ -31,7 +31,7 @@ fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
         let mut longest_first = (1..=rest.len()).rev();
         let found = longest_first.find_map(|count| {
             let asked = rest[..count].join(" ");
-            Topic::of(&asked).ok().map(|topic| (count, asked, topic))
+            Topic::look_up(&asked).ok().map(|topic| (count, asked, topic))
         });
         let Some((count, asked, topic)) = found else { return Err(unknown(rest)) };
         topics.push((asked, topic));
@@ -42,8 +42,8 @@ fn topics(words: &[String]) -> Result<Vec<(String, Topic)>, Failure> {
 
 /// All of it may be one misspelt name; otherwise its first word is unknown.
 fn unknown(words: &[String]) -> Failure {
-    let whole = Topic::of(&words.join(" ")).err().filter(|problem| problem.nearest.is_some());
-    let first = || words.first().and_then(|word| Topic::of(word).err());
+    let whole = Topic::look_up(&words.join(" ")).err().filter(|problem| problem.nearest.is_some());
+    let first = || words.first().and_then(|word| Topic::look_up(word).err());
     let said = whole.or_else(first).map_or_else(String::new, |problem| problem.to_string());
     Failure::usage(said).hint("inferometer explain lists all names")
 }

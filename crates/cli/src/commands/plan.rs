@@ -133,7 +133,7 @@ fn page(planned: &Planned, repeat: &Repeat) -> String {
         ("target", target),
         ("model", terminal(model)),
         ("api", format!("{}, {streamed}", spec.api)),
-        ("load", load::shape(&LoadFacts::of(&spec.load.shape), unit)),
+        ("load", load::shape(&LoadFacts::new(&spec.load.shape), unit)),
         ("requests", requests(spec, planned.plan.bounds())),
         ("warm-up", warm_up(spec.load.warm_up)),
         ("runs", runs(repeat)),
@@ -212,7 +212,7 @@ fn warm_up(requests: u64) -> String {
 /// How many, as far as it is known beforehand.
 fn requests(spec: &Spec, bounds: Bounds) -> String {
     let extent = spec.load.extent;
-    let words = load::extent(&ExtentFacts::of(extent));
+    let words = load::extent(&ExtentFacts::new(extent));
     match (extent, bounds.requests) {
         (Extent::Whole | Extent::UntilBoth { .. } | Extent::UntilFirst { .. }, Some(requests)) => {
             format!("{requests} ({words})")

@@ -88,7 +88,7 @@ fn beside(summary: &Summary, steady: &SteadyFigures) -> String {
                     .percentile(percentile)
                     .filter(|_| distribution.is_certified(percentile))
             };
-            let interval = own.intervals.of(Statistic::Percentile(percentile));
+            let interval = own.intervals.get(Statistic::Percentile(percentile));
             let title = format!("{} {}", metric.title, percentile.name());
             row(&title, sure(own), whole.and_then(sure), &format!("ms{}", doubt(interval)));
         }

@@ -100,7 +100,7 @@ impl Queue {
         let share = Probability::new(0.99).unwrap();
         let sample = Sample::new(latencies.clone()).unwrap();
         let value = sample.quantile(share);
-        let within = |latency: &f64| Cluster::of(f64::from(u8::from(*latency <= value)));
+        let within = |latency: &f64| Cluster::single(f64::from(u8::from(*latency <= value)));
         let below: Vec<Cluster> = latencies.iter().map(within).collect();
         let judged = quantile_interval(&sample, &below, share).unwrap();
         let certified = Percentile::P99.certified_from() as f64 <= judged.effective_n;

@@ -2,10 +2,9 @@
 //! wrongly, and how often it finds what is there. All is asked of the rule that decides itself.
 
 use crate::comparison::{Change, Judgement, Scale, Values, upper_among};
-use crate::estimate::Estimate;
 use crate::metric::Better;
 use crate::statistics::draws::Draws;
-use crate::statistics::permutation;
+use crate::statistics::{Estimate, permutation};
 
 const RUNS_A_SIDE: usize = 5;
 const TRUE_RATIO: f64 = 1.05;

@@ -2,12 +2,10 @@
 //! interval that takes all values for independent.
 
 use super::{Process, Run};
-use crate::clustered::Clustered;
-use crate::estimate::Interval;
-use crate::sample::{Percentile, Probability, Sample};
-use crate::statistic::Statistic;
+use crate::metric::Statistic;
+use crate::record::Clustered;
 use crate::statistics::draws::Draws;
-use crate::statistics::{UPPER, normal};
+use crate::statistics::{Interval, Percentile, Probability, Sample, UPPER, normal};
 
 const NOMINAL: f64 = 0.95;
 /// With a thousand runs coverage must lie between 93 % and 97 %; with fewer, chance widens that.
@@ -40,7 +38,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Simulates `runs` runs: the mean, and the percentiles.
-    pub fn of(process: &Process, runs: u64, seed: u64) -> Vec<Self> {
+    pub fn simulate(process: &Process, runs: u64, seed: u64) -> Vec<Self> {
         let mut tallies = [Tally::default(); 1 + PERCENTILES.len()];
         for number in 0..runs {
             let run = (process.draw)(&mut Draws::new(seed, number), process.requests);
@@ -98,7 +96,7 @@ fn said(process: &Process, run: &Run) -> Vec<Said> {
         let share = percentile.probability().share();
         Some(Said {
             truth: (process.quantile)(share),
-            interval: found.intervals.of(Statistic::Percentile(percentile)),
+            interval: found.intervals.get(Statistic::Percentile(percentile)),
             effective_n: None,
             naive: naive_quantile(&sample, share)?,
             certified: found.is_certified(percentile),
@@ -186,7 +184,7 @@ mod tests {
     fn intervals_cover_what_they_promise_and_naive_ones_do_not() {
         let mut judged = 0;
         for process in PROCESSES.iter().filter(|process| process.requests <= 5_000) {
-            for coverage in Coverage::of(process, 150, 1) {
+            for coverage in Coverage::simulate(process, 150, 1) {
                 if coverage.is_judged() {
                     judged += 1;
                     assert!(coverage.holds(), "{} {coverage:?}", process.name);

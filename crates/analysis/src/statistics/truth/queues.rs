@@ -77,7 +77,7 @@ fn md1_share_below(wait: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Percentile, Sample};
+    use crate::statistics::{Percentile, Sample};
 
     /// What the coverage is measured against must itself be true.
     #[test]

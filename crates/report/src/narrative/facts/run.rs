@@ -82,7 +82,7 @@ fn add_metrics(facts: &mut Facts, row: &Row, summary: &Summary) {
         let Some(found) = summary.metrics.distribution(metric) else { continue };
         for statistic in STATISTICS {
             let added = Added::new(metric.name, statistic.stored(found), "run-metrics");
-            row.add(facts, added.of(statistic.name()).within(found.intervals.of(statistic)));
+            row.add(facts, added.of(statistic.name()).within(found.intervals.get(statistic)));
         }
     }
 }

@@ -53,7 +53,7 @@ fn latency(metric: &str, found: &Distribution, statistic: Statistic) -> Cell {
         Statistic::Percentile(percentile) => found.is_certified(percentile),
         Statistic::Mean | Statistic::Max => true,
     };
-    let interval = found.intervals.of(statistic).map(|it| format!("95 % {}", interval(it)));
+    let interval = found.intervals.get(statistic).map(|it| format!("95 % {}", interval(it)));
     let independent = found.effective_n.unwrap_or(found.n as f64);
     let doubt = (!certified).then(|| uncertified(Some(independent)));
     let parts: Vec<String> = interval.into_iter().chain(doubt).collect();

@@ -1,0 +1,4 @@
+//! Tests of `vllm`.
+
+mod vllm;
+mod whole;

@@ -1,0 +1,7 @@
+//! Tests of `figures`.
+
+mod curve;
+pub(crate) mod figures;
+mod gaps;
+mod requests;
+mod steps;

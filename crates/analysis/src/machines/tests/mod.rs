@@ -1,0 +1,4 @@
+//! Tests of `machines`.
+
+mod energy;
+mod machines;

@@ -1,0 +1,239 @@
+//! One number of a run, by its name: `ttft.p99`, `output_throughput`. Thresholds, searches, tables
+//! of levels and comparisons all speak of quantities.
+
+use std::fmt;
+
+use crate::metric::{self, Distribution, METRICS, Metric, Shape};
+use crate::statistics::{Estimate, Percentile};
+use crate::summary::Summary;
+
+/// A metric, and which statistic of it where it is a distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantity {
+    metric: &'static Metric,
+    /// `None` of a metric that is one number by itself.
+    statistic: Option<Statistic>,
+}
+
+/// Where TTFT and E2E begin: on an open loop at the request's moment in the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyOrigin {
+    Sent,
+    Schedule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityProblem {
+    #[error(
+        "there is no metric `{metric}`; the nearest is `{nearest}` (docs/metrics.md has them all)"
+    )]
+    UnknownMetric { metric: String, nearest: &'static str },
+    #[error("there is no statistic `{statistic}`; write p50, p90, p95, p99, p99.9, mean or max")]
+    UnknownStatistic { statistic: String },
+    #[error("{metric} is one value for the whole run; leave out `.{statistic}`")]
+    OneValue { metric: &'static str, statistic: String },
+    #[error("{metric} is a distribution; say which of it, such as {metric}.p99 or {metric}.mean")]
+    WhichStatistic { metric: &'static str },
+}
+
+impl LatencyOrigin {
+    pub const fn for_load(is_open: bool) -> Self {
+        if is_open { Self::Schedule } else { Self::Sent }
+    }
+
+    /// TTFT as this load is judged by it.
+    pub const fn ttft(self) -> &'static Metric {
+        match self {
+            Self::Sent => &metric::TTFT,
+            Self::Schedule => &metric::TTFT_SCHEDULE,
+        }
+    }
+
+    /// E2E as this load is judged by it.
+    pub const fn e2e(self) -> &'static Metric {
+        match self {
+            Self::Sent => &metric::E2E,
+            Self::Schedule => &metric::E2E_SCHEDULE,
+        }
+    }
+}
+
+impl Quantity {
+    /// A distribution has a statistic and a single number has none; other quantities have no value
+    /// in any run.
+    pub const fn new(metric: &'static Metric, statistic: Option<Statistic>) -> Self {
+        debug_assert!(matches!(metric.shape(), Shape::Distribution) == statistic.is_some());
+        Self { metric, statistic }
+    }
+
+    /// What a name means: `ttft.p99`, `ttft.schedule.p99`, `output_throughput`.
+    pub fn named(name: &str, origin: LatencyOrigin) -> Result<Self, QuantityProblem> {
+        let (first, rest) = match name.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (name, None),
+        };
+        let (metric, statistic) = metric_of(first, rest, origin)?;
+        let statistic = match (metric.shape(), statistic) {
+            (Shape::Scalar, None) => None,
+            (Shape::Scalar, Some(statistic)) => {
+                let statistic = statistic.to_owned();
+                return Err(QuantityProblem::OneValue { metric: metric.name, statistic });
+            }
+            (Shape::Distribution, None) => {
+                return Err(QuantityProblem::WhichStatistic { metric: metric.name });
+            }
+            (Shape::Distribution, Some(statistic)) => {
+                Some(Statistic::named(statistic).ok_or_else(|| unknown_statistic(statistic))?)
+            }
+        };
+        Ok(Self { metric, statistic })
+    }
+
+    pub const fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+
+    pub const fn statistic(&self) -> Option<Statistic> {
+        self.statistic
+    }
+
+    /// Its value in a run, with its within-run interval; or why there is none.
+    pub fn value_in(&self, summary: &Summary) -> Result<Estimate, String> {
+        let absent = || format!("the summary has no {}", self.metric.title);
+        let Some(statistic) = self.statistic else {
+            let scalar = summary.metrics.scalar(self.metric).ok_or_else(absent)?;
+            let value = scalar.value.ok_or_else(|| scalar.reason.clone().unwrap_or_default())?;
+            return Ok(Estimate {
+                value,
+                interval: scalar.interval,
+                n: summary.attempted,
+                effective_n: None,
+                certified: true,
+            });
+        };
+        let found = summary.metrics.distribution(self.metric).ok_or_else(absent)?;
+        estimate_of(statistic, found).ok_or_else(|| found.reason.clone().unwrap_or_else(absent))
+    }
+}
+
+pub(crate) fn estimate_of(statistic: Statistic, found: &Distribution) -> Option<Estimate> {
+    Some(Estimate {
+        value: statistic.stored(found)?,
+        interval: found.intervals.get(statistic),
+        n: found.n,
+        effective_n: found.effective_n,
+        certified: match statistic {
+            Statistic::Percentile(percentile) => found.is_certified(percentile),
+            Statistic::Mean | Statistic::Max => 0 < found.n,
+        },
+    })
+}
+
+impl From<&'static Metric> for Quantity {
+    /// Of a metric that is a single number.
+    fn from(metric: &'static Metric) -> Self {
+        Self::new(metric, None)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metric.name)?;
+        self.statistic.map_or(Ok(()), |statistic| write!(f, ".{}", statistic.name()))
+    }
+}
+
+/// The metric, and what of the name is left for the statistic. Only `ttft` and `e2e` have an origin.
+pub(crate) fn metric_of<'name>(
+    first: &str,
+    rest: Option<&'name str>,
+    origin: LatencyOrigin,
+) -> Result<(&'static Metric, Option<&'name str>), QuantityProblem> {
+    let (written, statistic) = split_origin(rest);
+    let named = Metric::named(first).ok_or_else(|| QuantityProblem::UnknownMetric {
+        metric: first.to_owned(),
+        nearest: nearest(first),
+    })?;
+    let from = written.unwrap_or(origin);
+    let metric = match named {
+        ttft if *ttft == metric::TTFT => from.ttft(),
+        e2e if *e2e == metric::E2E => from.e2e(),
+        other => match (written, rest) {
+            (Some(_), Some(rest)) => return Err(unknown_statistic(rest)),
+            _ => other,
+        },
+    };
+    Ok((metric, statistic))
+}
+
+/// `schedule.p99` is an origin and a statistic; either may be alone.
+fn split_origin(text: Option<&str>) -> (Option<LatencyOrigin>, Option<&str>) {
+    let Some(text) = text else { return (None, None) };
+    let (first, rest) = match text.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (text, None),
+    };
+    match first {
+        "sent" => (Some(LatencyOrigin::Sent), rest),
+        "schedule" => (Some(LatencyOrigin::Schedule), rest),
+        _ => (None, Some(text)),
+    }
+}
+
+fn unknown_statistic(statistic: &str) -> QuantityProblem {
+    QuantityProblem::UnknownStatistic { statistic: statistic.to_owned() }
+}
+
+/// The metric whose name takes the fewest changes of a letter.
+pub(crate) fn nearest(typed: &str) -> &'static str {
+    let names = METRICS.iter().map(|metric| metric.name);
+    names.min_by_key(|name| strsim::levenshtein(typed, name)).unwrap_or(metric::TTFT.name)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Statistic {
+    Mean,
+    Max,
+    Percentile(Percentile),
+}
+
+impl Statistic {
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "mean" => Some(Self::Mean),
+            "max" => Some(Self::Max),
+            _ => Percentile::ALL
+                .into_iter()
+                .find(|percentile| percentile.name() == name)
+                .map(Self::Percentile),
+        }
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Max => "max",
+            Self::Percentile(percentile) => percentile.name(),
+        }
+    }
+
+    /// The number, as a summary has it.
+    pub fn stored(self, distribution: &Distribution) -> Option<f64> {
+        match self {
+            Self::Mean => distribution.mean,
+            Self::Max => distribution.max,
+            Self::Percentile(percentile) => distribution.percentile(percentile),
+        }
+    }
+
+    /// The fewest values that it can be judged from.
+    pub const fn certified_from(self) -> u64 {
+        match self {
+            Self::Mean | Self::Max => 1,
+            Self::Percentile(percentile) => percentile.certified_from(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! What a metric comes to: a distribution or a single number, or nothing and the reason why.
+
+use std::marker::PhantomData;
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::metric::{METRICS, Metric, Statistic};
+use crate::statistics::{Interval, Percentile, Sample};
+
+/// The statistics of one latency, in milliseconds. Everything is null when `n` is zero.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    pub mean: Option<f64>,
+    /// The sample standard deviation (n − 1); null for a single value.
+    pub std: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    #[serde(default)]
+    pub p999: Option<f64>,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub n: u64,
+    /// Independent values that would tell as much about the mean; null when it is not known.
+    #[serde(default)]
+    pub effective_n: Option<f64>,
+    /// Where the true values lie, judged from this run alone.
+    #[serde(default)]
+    pub intervals: Intervals,
+    /// Percentiles that `n`, or `effective_n` where it is known, is too small for: they have a number,
+    /// and no promise about it.
+    pub not_certified: Vec<Percentile>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Where the statistics of one distribution lie with 95 % confidence; null where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Intervals {
+    pub mean: Option<Interval>,
+    pub p50: Option<Interval>,
+    pub p90: Option<Interval>,
+    pub p95: Option<Interval>,
+    pub p99: Option<Interval>,
+    pub p999: Option<Interval>,
+}
+
+/// One number, with its unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scalar {
+    pub value: Option<f64>,
+    /// Where the true value lies, judged from this run alone; null where it is not known.
+    #[serde(default)]
+    pub interval: Option<Interval>,
+    pub unit: String,
+    /// Why there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// An assumption that went into a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// The tokens of the first arrival are not known; one was taken.
+    #[serde(rename = "k1_assumed")]
+    FirstArrivalAssumed,
+}
+
+/// A distribution has statistics and a single number has a unit, so JSON needs no tag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[expect(clippy::large_enum_variant, reason = "a run has a few dozen of them")]
+pub enum MetricValue {
+    Distribution(Distribution),
+    Scalar(Scalar),
+}
+
+/// Values of metrics, in the order of [`METRICS`]. In JSON a map from the keys of the metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ByMetric<T>(Vec<(&'static Metric, T)>);
+
+/// The values of a run's metrics.
+pub type MetricValues = ByMetric<MetricValue>;
+
+impl Distribution {
+    pub fn of(sample: &Sample) -> Self {
+        let n = sample.count();
+        let at = |percentile| Some(sample.percentile(percentile));
+        Self {
+            mean: Some(sample.mean()),
+            std: sample.std_sample(),
+            p50: at(Percentile::P50),
+            p90: at(Percentile::P90),
+            p95: at(Percentile::P95),
+            p99: at(Percentile::P99),
+            p999: at(Percentile::P999),
+            min: Some(sample.min()),
+            max: Some(sample.max()),
+            n,
+            effective_n: None,
+            intervals: Intervals::default(),
+            not_certified: Percentile::ALL
+                .into_iter()
+                .filter(|percentile| n < percentile.certified_from())
+                .collect(),
+            note: None,
+            reason: None,
+        }
+    }
+
+    pub fn nothing(reason: &str) -> Self {
+        Self {
+            mean: None,
+            std: None,
+            p50: None,
+            p90: None,
+            p95: None,
+            p99: None,
+            p999: None,
+            min: None,
+            max: None,
+            n: 0,
+            effective_n: None,
+            intervals: Intervals::default(),
+            not_certified: Vec::new(),
+            note: None,
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    pub fn percentile(&self, percentile: Percentile) -> Option<f64> {
+        match percentile {
+            Percentile::P50 => self.p50,
+            Percentile::P90 => self.p90,
+            Percentile::P95 => self.p95,
+            Percentile::P99 => self.p99,
+            Percentile::P999 => self.p999,
+        }
+    }
+
+    pub fn is_certified(&self, percentile: Percentile) -> bool {
+        0 < self.n && !self.not_certified.contains(&percentile)
+    }
+}
+
+impl Intervals {
+    pub fn get(&self, statistic: Statistic) -> Option<Interval> {
+        match statistic {
+            Statistic::Mean => self.mean,
+            // Nothing but the largest value bounds the largest value.
+            Statistic::Max => None,
+            Statistic::Percentile(Percentile::P50) => self.p50,
+            Statistic::Percentile(Percentile::P90) => self.p90,
+            Statistic::Percentile(Percentile::P95) => self.p95,
+            Statistic::Percentile(Percentile::P99) => self.p99,
+            Statistic::Percentile(Percentile::P999) => self.p999,
+        }
+    }
+}
+
+impl<T> ByMetric<T> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Metric, &T)> {
+        self.0.iter().map(|(metric, value)| (*metric, value))
+    }
+
+    pub fn get(&self, metric: &Metric) -> Option<&T> {
+        self.0.iter().find(|(known, _)| *known == metric).map(|(_, value)| value)
+    }
+}
+
+impl<T> Default for ByMetric<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FromIterator<(&'static Metric, T)> for ByMetric<T> {
+    fn from_iter<I: IntoIterator<Item = (&'static Metric, T)>>(values: I) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+impl MetricValues {
+    /// The distribution of a metric, if it is one.
+    pub fn distribution(&self, metric: &Metric) -> Option<&Distribution> {
+        match self.get(metric)? {
+            MetricValue::Distribution(distribution) => Some(distribution),
+            MetricValue::Scalar(_) => None,
+        }
+    }
+
+    /// The value of a metric, if it is a single number.
+    pub fn scalar(&self, metric: &Metric) -> Option<&Scalar> {
+        match self.get(metric)? {
+            MetricValue::Scalar(scalar) => Some(scalar),
+            MetricValue::Distribution(_) => None,
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for ByMetric<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(metric, value)| (metric.key(), value)))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMetric<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ByMetricVisitor(PhantomData))
+    }
+}
+
+struct ByMetricVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ByMetricVisitor<T> {
+    type Value = ByMetric<T>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a map from metric keys to their values")
+    }
+
+    /// A metric that this version does not know is ignored: a newer version may have added it.
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ByMetric<T>, A::Error> {
+        let mut values = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match METRICS.iter().copied().find(|metric| metric.key() == key) {
+                Some(metric) => values.push((metric, map.next_value()?)),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(ByMetric(values))
+    }
+}
+
+#[cfg(test)]
+mod tests;

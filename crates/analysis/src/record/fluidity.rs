@@ -1,0 +1,159 @@
+//! The share of tokens that came when a reader needed them.
+//!
+//! The first token is due after the promised TTFT, and each later one the promised TPOT after the one
+//! before it. Time that a token saves is kept for those after it; a token that misses its moment is
+//! forgiven, and the count begins anew with it. The tokens of one arrival come at one moment.
+//!
+//! A request that failed, or was due and not sent, misses as many tokens as it would have brought: as
+//! many as the answers that came have on average, or as were asked for where the length is forced.
+
+use inferometer_model::{Observations, Outcome, RequestRecord};
+
+use crate::metric::{self, LatencyOrigin, Missing};
+use crate::promise::Promise;
+use crate::record::{Output, OutputTokens, UNSENT_MAX, delivered, ns_to_ms};
+use crate::statistics::Interval;
+use crate::statistics::series::{Cluster, share_interval};
+
+/// When tokens are due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Deadlines {
+    origin: LatencyOrigin,
+    first_ms: f64,
+    next_ms: f64,
+}
+
+/// What grows while the records are read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    deadlines: Option<Deadlines>,
+    /// Tokens that were due of each request, and those of them that came in time.
+    requests: Vec<Cluster>,
+    /// Which of them failed.
+    failed: Vec<usize>,
+    asked: f64,
+    /// Whether the server goes on to the length that was asked for, whatever it has to say.
+    is_forced: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fluidity {
+    pub(crate) share: Result<f64, Missing>,
+    pub(crate) interval: Option<Interval>,
+}
+
+const NO_DEADLINES: Missing = Missing(
+    "promise ttft and tpot of each request (--slo ttft<500ms --slo tpot<50ms) to have deadlines",
+);
+
+impl Reading {
+    pub(crate) fn new(observations: &Observations, origin: LatencyOrigin) -> Self {
+        let slos = observations.manifest.spec.slos.iter();
+        let promises: Vec<Promise> = slos.filter_map(|slo| Promise::of(slo, origin).ok()).collect();
+        let pinned = observations.manifest.endpoint.pinned;
+        Self {
+            deadlines: Deadlines::from_slos(&promises),
+            requests: Vec::new(),
+            failed: Vec::new(),
+            asked: 0.0,
+            is_forced: pinned.ignore_eos || pinned.min_tokens,
+        }
+    }
+
+    pub(crate) fn add(&mut self, record: &RequestRecord, output: &Output, tokens: OutputTokens) {
+        let Some(deadlines) = self.deadlines else { return };
+        let asked = f64::from(record.asked.output_tokens);
+        self.asked += asked;
+        let answer = if record.ending.outcome == Outcome::Ok {
+            deadlines.met(record, output, tokens)
+        } else {
+            self.failed.push(self.requests.len());
+            Cluster { count: asked, sum: 0.0 }
+        };
+        self.requests.push(answer);
+    }
+
+    /// `unsent` requests were due and brought nothing.
+    pub(crate) fn finish(mut self, unsent: u64) -> Fluidity {
+        if self.deadlines.is_none() {
+            return Fluidity { share: Err(NO_DEADLINES), interval: None };
+        }
+        let missed = self.missed_each();
+        if !self.is_forced {
+            for place in &self.failed {
+                self.requests[*place] = missed;
+            }
+        }
+        let met: f64 = self.requests.iter().map(|request| request.sum).sum();
+        let attempted: f64 = self.requests.iter().map(|request| request.count).sum();
+        let due = attempted + unsent as f64 * missed.count;
+        let share = if 0.0 < due { Ok(met / due) } else { Err(Missing("no token was due")) };
+        let listed = usize::try_from(unsent).unwrap_or(usize::MAX).min(UNSENT_MAX);
+        self.requests.extend(std::iter::repeat_n(missed, listed));
+        let interval = share_interval(&self.requests).and_then(|judged| judged.interval);
+        Fluidity { share, interval }
+    }
+
+    /// What a request that brought nothing misses. Where nothing came at all, what was asked for
+    /// stands in for what would have come: the share is zero either way.
+    fn missed_each(&self) -> Cluster {
+        let ok = self.requests.len() - self.failed.len();
+        let count = if self.is_forced || ok == 0 {
+            self.asked / (self.requests.len() as f64).max(1.0)
+        } else {
+            let all: f64 = self.requests.iter().map(|request| request.count).sum();
+            let failed: f64 = self.failed.iter().map(|place| self.requests[*place].count).sum();
+            (all - failed) / ok as f64
+        };
+        Cluster { count, sum: 0.0 }
+    }
+}
+
+impl Deadlines {
+    /// `None` unless both are promised of each request; the first promise of each counts.
+    fn from_slos(promises: &[Promise]) -> Option<Self> {
+        let first = promises.iter().find(|promise| {
+            promise.is_per_request()
+                && [&metric::TTFT, &metric::TTFT_SCHEDULE].contains(&promise.metric)
+        })?;
+        let next = promises
+            .iter()
+            .find(|promise| promise.is_per_request() && *promise.metric == metric::TPOT)?;
+        let origin = if *first.metric == metric::TTFT {
+            LatencyOrigin::Sent
+        } else {
+            LatencyOrigin::Schedule
+        };
+        Some(Self { origin, first_ms: first.limit(), next_ms: next.limit() })
+    }
+
+    /// The tokens of an answer, and those of them that came in time.
+    fn met(self, record: &RequestRecord, output: &Output, tokens: OutputTokens) -> Cluster {
+        let mut before = match self.origin {
+            LatencyOrigin::Sent => record.sent.unwrap_or(record.intended),
+            LatencyOrigin::Schedule => record.intended,
+        };
+        let (mut due_ms, mut slack_ms) = (self.first_ms, 0.0);
+        let mut found = Cluster { count: 0.0, sum: 0.0 };
+        for (at, count) in delivered(output, tokens) {
+            if count == 0 {
+                continue;
+            }
+            let took_ms = ns_to_ms(at.as_nanos().saturating_sub(before.as_nanos()));
+            let is_met = took_ms <= due_ms + slack_ms;
+            slack_ms = if is_met { slack_ms + due_ms - took_ms } else { 0.0 };
+            // Those that come with it take no time of their own.
+            let with_it = (count - 1) as f64;
+            slack_ms += with_it * self.next_ms;
+            found.count += count as f64;
+            found.sum += with_it + f64::from(u8::from(is_met));
+            (before, due_ms) = (at, self.next_ms);
+        }
+        // Tokens that nobody saw came to nobody.
+        let unseen = if found.count <= 0.0 { tokens.count as f64 } else { 0.0 };
+        Cluster { count: found.count + unseen, ..found }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+//! The latencies of one request, and tables of requests for other programs.
+//!
+//! The figures of the summary follow from these rows, so a table can be used to check them. A latency
+//! is given only where the summary counts it: on answers that ended `ok`.
+
+use inferometer_model::record::Read;
+use inferometer_model::{Moment, Observations, Outcome, RequestRecord};
+
+use crate::metric::{self, Distribution, Metric, PER_REQUEST, PER_REQUEST_COUNT, Visible};
+use crate::record::{Arrival, Clustered, InputTokens, Output, OutputTokens, Ruler, TokenSource};
+use crate::statistics::Sample;
+
+/// What the latencies of a request that was sent are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) record: &'a RequestRecord,
+    pub(crate) sent: Moment,
+    pub(crate) output: &'a Output,
+    pub(crate) tokens: OutputTokens,
+}
+
+impl Request<'_> {
+    pub(crate) fn intended(&self) -> Moment {
+        self.record.intended
+    }
+
+    /// When the first output came; `None` for an answer that came whole, whose first token is not
+    /// to be seen.
+    pub(crate) fn first_streamed(&self) -> Option<Moment> {
+        self.output.arrivals.first().map(|arrival| arrival.at).filter(|_| self.is_streamed())
+    }
+
+    pub(crate) fn first_content(&self) -> Option<Moment> {
+        self.output.first_content.filter(|_| self.is_streamed())
+    }
+
+    /// When the last output came.
+    pub(crate) fn last(&self) -> Option<Moment> {
+        self.output.arrivals.last().map(|arrival| arrival.at)
+    }
+
+    fn is_streamed(&self) -> bool {
+        self.record.head.is_none_or(|head| head.streamed)
+    }
+}
+
+/// The latencies of one request in milliseconds; what cannot be measured on it is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RequestLatencies {
+    /// In the order of [`PER_REQUEST`].
+    values: [Option<f64>; PER_REQUEST_COUNT],
+    /// A single token has no gap after it, so no TPOT.
+    one_token: bool,
+    /// TPOT took one token for the first arrival, whose count is not known.
+    pub(crate) tpot_assumed: bool,
+}
+
+impl RequestLatencies {
+    pub(crate) fn measure(
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+        ruler: &mut Ruler,
+    ) -> Self {
+        let is_ok = record.ending.outcome == Outcome::Ok;
+        let Some(sent) = record.sent else {
+            if is_ok {
+                // An answer to a request that was never sent: the record contradicts itself.
+                ruler.note_missing();
+            }
+            return Self::default();
+        };
+        let request = Request { record, sent, output, tokens };
+        let values = PER_REQUEST.map(|metric| {
+            let latency = metric.per_request()?;
+            let is_measured = is_ok || latency.visible == Visible::OnRequests;
+            is_measured.then(|| (latency.value)(&request, ruler)).flatten()
+        });
+        let one_token = is_ok && tokens.count == 1 && request.first_streamed().is_some();
+        let first_unknown = output.arrivals.first().is_some_and(|first| first.tokens.is_none());
+        let found = Self { values, one_token, tpot_assumed: false };
+        Self { tpot_assumed: first_unknown && found.get(&metric::TPOT).is_some(), ..found }
+    }
+
+    pub fn get(&self, metric: &Metric) -> Option<f64> {
+        let index = PER_REQUEST.iter().position(|known| *known == metric)?;
+        self.values[index]
+    }
+
+    /// The value that an SLO is checked against: what has no gap has none that could miss it.
+    pub(crate) fn for_slo(&self, metric: &Metric) -> Option<f64> {
+        let without_gap = self.one_token && *metric == metric::TPOT;
+        self.get(metric).or(without_gap.then_some(0.0))
+    }
+
+    /// In the order of [`PER_REQUEST`].
+    pub fn values(&self) -> [Option<f64>; PER_REQUEST_COUNT] {
+        self.values
+    }
+
+    /// Of an answer that was not asked for as a stream only the end is seen.
+    pub(crate) fn without_stream(self) -> Self {
+        let mut values = self.values;
+        for (value, metric) in values.iter_mut().zip(PER_REQUEST) {
+            *value = value.filter(|_| !metric.is_within_stream());
+        }
+        Self { values, ..Self::default() }
+    }
+}
+
+/// How far back the events of coalesced arrivals may really lie.
+#[derive(Debug, Default)]
+pub(crate) struct Widths {
+    arrivals: Clustered,
+    /// The same width, counted once for each event.
+    events: Vec<(f64, u64)>,
+    /// Events that came alone: an arrival of one event has no width.
+    events_alone: u64,
+}
+
+impl Widths {
+    /// Adds an answer that is whole. Its events may lie back to the read before, or to the moment
+    /// since which the driver was busy elsewhere, whichever is later.
+    pub(crate) fn add_ok(&mut self, record: &RequestRecord, output: &Output, ruler: &mut Ruler) {
+        let Some(sent) = record.sent else { return };
+        for arrival in &output.arrivals {
+            if arrival.events < 2 {
+                self.events_alone += u64::from(arrival.events);
+            } else if let Some(width) = width(record, sent, arrival, ruler) {
+                self.arrivals.push(width);
+                self.events.push((width, u64::from(arrival.events)));
+            }
+        }
+        self.arrivals.end_request();
+    }
+
+    pub(crate) fn arrivals(&self) -> &Clustered {
+        &self.arrivals
+    }
+
+    pub(crate) fn largest_ms(&self) -> f64 {
+        self.events.iter().map(|(width, _)| *width).fold(0.0, f64::max)
+    }
+
+    pub(crate) fn by_event(mut self) -> Option<Distribution> {
+        self.events.push((0.0, self.events_alone));
+        Sample::counted(self.events).as_ref().map(Distribution::of)
+    }
+}
+
+fn width(
+    record: &RequestRecord,
+    sent: Moment,
+    arrival: &Arrival,
+    ruler: &mut Ruler,
+) -> Option<f64> {
+    let read = record.reads.get(arrival.read)?;
+    // A read that left bytes behind bounds nothing: the kernel merges what lies unread.
+    let earlier = record.reads.get(..arrival.read).unwrap_or_default();
+    let before = earlier.iter().rev().find(|read| read.drained && read.at() < arrival.at);
+    let earliest = before.map_or(sent, Read::at).max(read.turn);
+    if arrival.at <= earliest { Some(0.0) } else { ruler.ms(earliest, arrival.at) }
+}
+
+/// One request with its latencies in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestDetail<'run> {
+    pub record: &'run RequestRecord,
+    pub input_tokens: u64,
+    /// Whether the server counted the input; otherwise it is the length that was asked for.
+    pub input_reported: bool,
+    /// `None` where there is no output to count.
+    pub output_tokens: Option<(u64, TokenSource)>,
+    pub latencies: RequestLatencies,
+    pub arrivals: Vec<ArrivalDetail>,
+}
+
+/// All output that came at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArrivalDetail {
+    pub at: Moment,
+    pub events: u32,
+    /// Where the server says it for each of the events.
+    pub tokens: Option<u64>,
+    /// Since the arrival before it; none of the first.
+    pub icl_ms: Option<f64>,
+    /// For each of its tokens: the gap, and those of arrivals without a token before it, shared out.
+    pub itl_ms: Option<f64>,
+}
+
+/// Reads the records of a run one by one, in the order of their ids.
+pub fn requests(observations: &Observations) -> impl Iterator<Item = RequestDetail<'_>> {
+    let mut reader = Reader::new(observations);
+    observations.records.iter().map(move |record| reader.read(record))
+}
+
+struct Reader {
+    ruler: Ruler,
+    output: Output,
+    streaming: bool,
+    generates: bool,
+}
+
+impl Reader {
+    fn new(observations: &Observations) -> Self {
+        let mapping = observations.ending.client.mapping;
+        Self {
+            ruler: Ruler::new(mapping.map_or(0, |mapping| mapping.error_ns_max)),
+            output: Output::default(),
+            streaming: observations.manifest.spec.workload.streaming,
+            generates: observations.manifest.spec.api.generates(),
+        }
+    }
+
+    fn read<'run>(&mut self, record: &'run RequestRecord) -> RequestDetail<'run> {
+        let Self { ruler, output, .. } = self;
+        output.read(record, ruler);
+        let counted = if self.generates {
+            OutputTokens::from_record(record, output)
+        } else {
+            OutputTokens::NONE
+        };
+        let latencies = RequestLatencies::measure(record, output, counted, ruler);
+        let is_answer = record.ending.outcome == Outcome::Ok;
+        let input = InputTokens::from_record(record);
+        RequestDetail {
+            record,
+            input_tokens: input.count,
+            input_reported: input.reported,
+            output_tokens: (self.generates && 0 < counted.count)
+                .then_some((counted.count, counted.source)),
+            latencies: if self.streaming { latencies } else { latencies.without_stream() },
+            arrivals: arrivals(output, ruler, self.streaming && is_answer),
+        }
+    }
+}
+
+fn arrivals(output: &Output, ruler: &mut Ruler, has_gaps: bool) -> Vec<ArrivalDetail> {
+    let mut before: Option<Moment> = None;
+    let mut carried_over = 0.0;
+    let read = output.arrivals.iter().map(|arrival| {
+        let before = before.replace(arrival.at).filter(|_| has_gaps);
+        let gap = before.and_then(|before| ruler.ms(before, arrival.at));
+        let per_token = match (gap, arrival.tokens) {
+            (Some(gap), Some(tokens)) if 0 < tokens => {
+                Some((std::mem::take(&mut carried_over) + gap) / tokens as f64)
+            }
+            (Some(gap), _) => {
+                carried_over += gap;
+                None
+            }
+            (None, _) => None,
+        };
+        let (at, events, tokens) = (arrival.at, arrival.events, arrival.tokens);
+        ArrivalDetail { at, events, tokens, icl_ms: gap, itl_ms: per_token }
+    });
+    read.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! Tests of `latencies`.
+
+mod detail;
+mod request_metrics;

@@ -1,0 +1,253 @@
+//! How requests ended: failures in groups, and the reasons that answers gave for ending.
+
+use std::collections::BTreeMap;
+
+use inferometer_model::observations::Manifest;
+use inferometer_model::outcome::{Cause, Stage};
+use inferometer_model::record::FinishReason;
+use inferometer_model::spec::Source;
+use inferometer_model::{Moment, Observations, Outcome, RequestId, RequestRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Output, OutputTokens, TokenSource, moment_to_ms};
+
+/// Requests that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureGroup {
+    pub outcome: Outcome,
+    pub cause: Option<Cause>,
+    /// How far they had come; null for requests that were never attempted.
+    pub stage: Option<Stage>,
+    /// The HTTP status, where an answer began.
+    pub status: Option<u16>,
+    pub count: u64,
+    /// The first and the last ending, since the run's zero.
+    pub first_ms: f64,
+    pub last_ms: f64,
+    /// The server's words in the first of them that has any. Untrusted text.
+    pub example: Option<String>,
+}
+
+/// The groups with the most requests, and how many requests are in the groups left out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Failures {
+    pub(crate) groups: Vec<FailureGroup>,
+    pub(crate) not_listed: u64,
+}
+
+/// A server may fail in endless ways; a summary stays readable.
+const GROUPS_MAX: usize = 20;
+const FINISH_REASONS_MAX: usize = 20;
+/// Stands for all finish reasons past the bound.
+const OTHER_REASONS: &str = "(other)";
+
+type Key = (Outcome, Option<Cause>, Option<Stage>, Option<u16>);
+
+struct Group {
+    count: u64,
+    first: Moment,
+    last: Moment,
+    /// The earliest message; the id settles a tie, so that the order of records does not matter.
+    example: Option<(Moment, RequestId, String)>,
+}
+
+impl Failures {
+    pub(crate) fn from_observations(observations: &Observations) -> Self {
+        let mut groups: BTreeMap<Key, Group> = BTreeMap::new();
+        for record in &observations.records {
+            if record.ending.outcome != Outcome::Ok {
+                add_record(&mut groups, record);
+            }
+        }
+        for part in &observations.not_sent {
+            let key = (Outcome::NotSent, Some(part.cause), None, None);
+            groups.entry(key).or_insert_with(|| Group::at(part.at)).add(part.count, part.at);
+        }
+        let mut groups: Vec<FailureGroup> = groups.into_iter().map(listed).collect();
+        // The map has put them into the order of their keys; the sort is stable.
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        let not_listed = groups.iter().skip(GROUPS_MAX).map(|group| group.count).sum();
+        groups.truncate(GROUPS_MAX);
+        Self { groups, not_listed }
+    }
+}
+
+impl Group {
+    fn at(at: Moment) -> Self {
+        Self { count: 0, first: at, last: at, example: None }
+    }
+
+    fn add(&mut self, count: u64, at: Moment) {
+        self.count += count;
+        self.first = self.first.min(at);
+        self.last = self.last.max(at);
+    }
+}
+
+fn add_record(groups: &mut BTreeMap<Key, Group>, record: &RequestRecord) {
+    let ending = &record.ending;
+    let status = record.head.map(|head| head.status);
+    let key = (ending.outcome, ending.cause, Some(ending.stage), status);
+    let group = groups.entry(key).or_insert_with(|| Group::at(ending.at));
+    group.add(1, ending.at);
+    let Some(message) = &ending.message else { return };
+    let place = (ending.at, record.id);
+    if group.example.as_ref().is_none_or(|(at, id, _)| place < (*at, *id)) {
+        group.example = Some((ending.at, record.id, message.clone()));
+    }
+}
+
+fn listed(((outcome, cause, stage, status), group): (Key, Group)) -> FailureGroup {
+    FailureGroup {
+        outcome,
+        cause,
+        stage,
+        status,
+        count: group.count,
+        first_ms: moment_to_ms(group.first),
+        last_ms: moment_to_ms(group.last),
+        example: group.example.map(|(_, _, message)| message),
+    }
+}
+
+/// How often each finish reason came, one per choice. The names are the server's, so there may be
+/// any number of them: past the bound the rarest are counted together.
+pub(crate) fn finish_reasons(records: &[RequestRecord]) -> BTreeMap<String, u64> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for finish in records.iter().flat_map(|record| &record.finishes) {
+        *counts.entry(finish.reason.name()).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let rest: u64 = counts.iter().skip(FINISH_REASONS_MAX).map(|(_, count)| count).sum();
+    counts.truncate(FINISH_REASONS_MAX);
+    let mut named: BTreeMap<String, u64> =
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
+    if 0 < rest {
+        *named.entry(OTHER_REASONS.to_owned()).or_default() += rest;
+    }
+    named
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Oddities {
+    /// Usage said zero tokens although there was output.
+    pub(crate) zero_usage: u64,
+    /// The marks of the stream do not add up to the usage.
+    pub(crate) usage_mismatch: u64,
+    /// Streamed answers of two tokens or more, and those of them that came in one arrival.
+    pub(crate) streams: u64,
+    pub(crate) streams_in_one_arrival: u64,
+    /// Answers whose length is off by more than [`LENGTH_TOLERANCE`] of what was asked.
+    pub(crate) output_off: u64,
+    pub(crate) done_seen: u64,
+    pub(crate) done_missing: u64,
+    pub(crate) data_after_done: u64,
+    pub(crate) other_model: u64,
+    /// The first of the other models by name, so that the choice does not hang on the order.
+    pub(crate) other_model_name: Option<String>,
+    pub(crate) stale_pool: u64,
+    pub(crate) client_resource: u64,
+    pub(crate) reads: u64,
+    pub(crate) reads_stamped: u64,
+}
+
+/// Beyond this share of the asked length an answer is of another length.
+pub(crate) const LENGTH_TOLERANCE: f64 = 0.10;
+
+/// What the length that was asked of an answer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputAsk {
+    /// The workload wants this many tokens.
+    Exactly,
+    /// The data says how long its answer was, and nobody made the server go on to that length: an
+    /// answer that comes to its own end before it is as asked.
+    AtMost,
+    /// The answer has no tokens.
+    Nothing,
+}
+
+impl OutputAsk {
+    pub(crate) fn new(manifest: &Manifest, record: &RequestRecord) -> Self {
+        let mut source = Some(&manifest.spec.workload.source);
+        if let Some(Source::Mix(parts)) = source {
+            source = parts.get(usize::from(record.asked.part)).map(|part| &part.source);
+        }
+        let pinned = manifest.endpoint.pinned;
+        let chosen = source.is_none_or(Source::chooses_output);
+        if chosen || pinned.ignore_eos || pinned.min_tokens { Self::Exactly } else { Self::AtMost }
+    }
+
+    fn is_kept(self, record: &RequestRecord, tokens: OutputTokens) -> bool {
+        if self == Self::Nothing {
+            return true;
+        }
+        let asked = f64::from(record.asked.output_tokens);
+        let off = tokens.count as f64 - asked;
+        if off.abs() <= LENGTH_TOLERANCE * asked {
+            return true;
+        }
+        self == Self::AtMost && off < 0.0 && came_to_its_end(record)
+    }
+}
+
+/// Whether the model said that it was done, as against being cut off.
+fn came_to_its_end(record: &RequestRecord) -> bool {
+    let is_end =
+        |reason: &FinishReason| matches!(reason, FinishReason::Stop | FinishReason::ToolCalls);
+    !record.finishes.is_empty() && record.finishes.iter().all(|finish| is_end(&finish.reason))
+}
+
+impl Oddities {
+    /// On a request that ended in any way.
+    pub(crate) fn add_attempt(&mut self, record: &RequestRecord) {
+        self.reads += record.reads.len() as u64;
+        self.reads_stamped +=
+            record.reads.iter().filter(|read| read.kernel.is_some()).count() as u64;
+        self.stale_pool += u64::from(record.ending.cause == Some(Cause::StalePool));
+        self.client_resource += u64::from(record.ending.cause == Some(Cause::ClientResource));
+        self.data_after_done += u64::from(0 < record.done.events_after);
+        if let Some(name) = &record.other_model {
+            self.other_model += 1;
+            if self.other_model_name.as_ref().is_none_or(|least| name < least) {
+                self.other_model_name = Some(name.clone());
+            }
+        }
+    }
+
+    /// On an answer that is whole.
+    pub(crate) fn add_ok(
+        &mut self,
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+        asked: OutputAsk,
+    ) {
+        self.zero_usage += u64::from(tokens.zero_usage);
+        // An unbelieved zero has been counted already.
+        if tokens.source == TokenSource::Usage
+            && let Some(marked) = output.marked_tokens()
+        {
+            self.usage_mismatch += u64::from(tokens.count != marked);
+        }
+        self.output_off += u64::from(!asked.is_kept(record, tokens));
+    }
+
+    /// On a whole answer that was asked for as a stream.
+    pub(crate) fn add_stream(
+        &mut self,
+        record: &RequestRecord,
+        output: &Output,
+        tokens: OutputTokens,
+    ) {
+        self.done_seen += u64::from(record.done.seen);
+        self.done_missing += u64::from(!record.done.seen);
+        if 2 <= tokens.count && !output.arrivals.is_empty() {
+            self.streams += 1;
+            self.streams_in_one_arrival += u64::from(output.arrivals.len() == 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

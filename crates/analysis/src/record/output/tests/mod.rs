@@ -1,0 +1,5 @@
+//! Tests of `output`.
+
+mod arrivals;
+mod ruler;
+mod tokens;

@@ -1,0 +1,294 @@
+//! The values of one metric, request by request in the order of time, and what they come to with
+//! their doubt. The values of one request resemble each other, and so do neighbours in time.
+
+use inferometer_model::{Outcome, RequestRecord};
+
+use crate::figures::{GapSteps, GapsFigure, curve};
+use crate::metric;
+use crate::metric::{Distribution, Intervals, Missing};
+use crate::record::{Output, Ruler};
+use crate::statistics::series::{Cluster, Judged, mean_interval, quantile_interval, tempered};
+use crate::statistics::{Interval, Percentile, Sample};
+
+/// The requests come in the order of time; those without a value are left out.
+#[derive(Debug, Default)]
+pub(crate) struct Clustered {
+    values: Vec<f64>,
+    /// Measurements that each value stands for; empty while each stands for one.
+    counts: Vec<u64>,
+    /// How many values each request has.
+    lengths: Vec<u32>,
+    /// Then it has no lengths.
+    one_each: bool,
+    /// Values whose request has ended.
+    ended: usize,
+}
+
+/// The distribution of one metric, or why there is none, and the curve that is drawn of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) found: Result<Distribution, Missing>,
+    /// Shares and values.
+    pub(crate) curve: Vec<(f64, f64)>,
+}
+
+impl Clustered {
+    /// One value of each request.
+    pub(crate) fn one_each(values: Vec<f64>) -> Self {
+        Self { values, one_each: true, ..Self::default() }
+    }
+
+    /// Many values of each request, at most so many in all.
+    pub(crate) fn pooled(at_most: usize) -> Self {
+        Self { values: Vec::with_capacity(at_most), ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, value: f64) {
+        self.push_counted(value, 1);
+    }
+
+    pub(crate) fn push_counted(&mut self, value: f64, count: u64) {
+        if count != 1 && self.counts.is_empty() {
+            self.counts.resize(self.values.len(), 1);
+        }
+        if count != 1 || !self.counts.is_empty() {
+            self.counts.push(count);
+        }
+        self.values.push(value);
+    }
+
+    /// What was pushed since the last call belongs to one request.
+    pub(crate) fn end_request(&mut self) {
+        let length = self.values.len() - self.ended;
+        if 0 < length {
+            self.lengths.push(u32::try_from(length).unwrap_or(u32::MAX));
+            self.ended = self.values.len();
+        }
+    }
+
+    /// `None` without values.
+    pub(crate) fn distribution(self) -> Option<Distribution> {
+        self.sample().map(|sample| self.judged(&sample))
+    }
+
+    /// The distribution with its curve: the values are sorted once for both. `None` without values.
+    pub(crate) fn series(&self) -> Option<Series> {
+        let sample = self.sample()?;
+        Some(Series { found: Ok(self.judged(&sample)), curve: curve(&sample) })
+    }
+
+    /// The values in the order in which they came, and the measurements that each stands for; no
+    /// counts where each stands for one.
+    pub(crate) fn in_order(&self) -> (&[f64], &[u64]) {
+        (&self.values, &self.counts)
+    }
+
+    fn judged(&self, sample: &Sample) -> Distribution {
+        let mut found = Distribution::of(sample);
+        let by_request = self.clusters(|value| value);
+        if let Some(judged) = mean_interval(&by_request) {
+            let variance = found.std.map_or(0.0, |std| std * std);
+            found.effective_n = Some(self.effective_n(&judged, &by_request, variance));
+            // No mean lies below what a value cannot.
+            let least = sample.min().min(0.0);
+            found.intervals.mean =
+                judged.interval.map(|interval| interval.clamped(least, f64::INFINITY));
+        }
+        let mut judged = Percentile::ALL.map(|percentile| self.percentile(percentile, sample));
+        tempered(&mut judged);
+        for (percentile, judged) in Percentile::ALL.into_iter().zip(judged) {
+            let floor = percentile.certified_from();
+            let enough = |judged: &Judged| floor as f64 <= judged.effective_n;
+            match judged.filter(enough).filter(|_| floor <= found.n) {
+                Some(judged) => *found.intervals.of_percentile(percentile) = judged.interval,
+                None if found.not_certified.contains(&percentile) => {}
+                None => found.not_certified.push(percentile),
+            }
+        }
+        found.not_certified.sort_unstable();
+        found
+    }
+
+    /// The early-stopping bound takes samples to be independent, so their effective number has to pass
+    /// it, and not only their number.
+    fn percentile(&self, percentile: Percentile, sample: &Sample) -> Option<Judged> {
+        let estimate = sample.percentile(percentile);
+        let below = if estimate < sample.max() {
+            self.clusters(|value| f64::from(u8::from(value <= estimate)))
+        } else {
+            // That every value is at most the largest says nothing about how often it is reached.
+            self.clusters(|value| f64::from(u8::from(value < estimate)))
+        };
+        quantile_interval(sample, &below, percentile.probability())
+    }
+
+    /// In values. The mean is judged in requests, each of which may bring many: the variance that
+    /// single values have by themselves says how many of them its doubt is worth.
+    fn effective_n(&self, judged: &Judged, clusters: &[Cluster], variance: f64) -> f64 {
+        if self.one_each {
+            return judged.effective_n;
+        }
+        let requests = clusters.len() as f64;
+        let count: f64 = clusters.iter().map(|cluster| cluster.count).sum();
+        let mean = clusters.iter().map(|cluster| cluster.sum).sum::<f64>() / count;
+        let apart = |cluster: &Cluster| cluster.sum - mean * cluster.count;
+        let squares: f64 = clusters.iter().map(|cluster| apart(cluster) * apart(cluster)).sum();
+        let between = squares / (requests - 1.0).max(1.0);
+        if between <= 0.0 {
+            return judged.effective_n;
+        }
+        let values_each = count / requests;
+        let worth = values_each * values_each * variance / between;
+        (judged.effective_n * worth).clamp(1.0, count.max(1.0))
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        if self.counts.is_empty() {
+            return Sample::new(self.values.clone());
+        }
+        Sample::counted(self.values.iter().copied().zip(self.counts.iter().copied()).collect())
+    }
+
+    /// The sums of a term of each value, by request.
+    fn clusters(&self, term: impl Fn(f64) -> f64) -> Vec<Cluster> {
+        if self.one_each {
+            return self.values.iter().map(|value| Cluster::single(term(*value))).collect();
+        }
+        let mut from = 0;
+        let of_request = |length: &u32| {
+            let range = from..from + *length as usize;
+            from = range.end;
+            let values = &self.values[range.clone()];
+            if self.counts.is_empty() {
+                let sum = values.iter().map(|value| term(*value)).sum();
+                return Cluster { count: f64::from(*length), sum };
+            }
+            let counts = &self.counts[range];
+            let weighed =
+                values.iter().zip(counts).map(|(value, count)| term(*value) * *count as f64);
+            Cluster { count: counts.iter().map(|count| *count as f64).sum(), sum: weighed.sum() }
+        };
+        self.lengths.iter().map(of_request).collect()
+    }
+}
+
+impl Intervals {
+    fn of_percentile(&mut self, percentile: Percentile) -> &mut Option<Interval> {
+        match percentile {
+            Percentile::P50 => &mut self.p50,
+            Percentile::P90 => &mut self.p90,
+            Percentile::P95 => &mut self.p95,
+            Percentile::P99 => &mut self.p99,
+            Percentile::P999 => &mut self.p999,
+        }
+    }
+}
+
+/// Gaps between the arrivals of one answer.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    pub(crate) icl: Option<Series>,
+    pub(crate) itl: Option<Series>,
+    /// A gap had no token count, so per-token gaps would be of some requests only.
+    pub(crate) itl_unknown: bool,
+    /// Of the gaps between tokens; of those between arrivals where tokens are unknown.
+    pub(crate) figure: Option<GapsFigure>,
+}
+
+/// What the arrivals after the first brought, over all answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum TokensEach {
+    One,
+    Several,
+    Unknown,
+}
+
+impl Gaps {
+    /// The records are in the order of time.
+    pub(crate) fn gather(records: &[&RequestRecord], ruler: &mut Ruler) -> Self {
+        let mut icl = Clustered::pooled(events(records));
+        let mut steps = GapSteps::new(records);
+        let mut tokens = TokensEach::One;
+        each_answer(records, |output| {
+            for pair in output.arrivals.windows(2) {
+                let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
+                icl.push(gap);
+                steps.push(pair[1].at);
+                tokens = tokens.max(match pair[1].tokens {
+                    Some(1) => TokensEach::One,
+                    Some(_) => TokensEach::Several,
+                    None => TokensEach::Unknown,
+                });
+            }
+            icl.end_request();
+        });
+        let series = icl.series();
+        let (itl, figure) = match tokens {
+            TokensEach::One => (series.clone(), steps.figure(&metric::ITL, icl.in_order())),
+            TokensEach::Several => {
+                drop(icl);
+                per_token(records, ruler.clone())
+            }
+            TokensEach::Unknown => (None, steps.figure(&metric::ICL, icl.in_order())),
+        };
+        Self { icl: series, itl, itl_unknown: tokens == TokensEach::Unknown, figure }
+    }
+}
+
+/// The same gaps for each token of the later arrival. Disorder was counted with the gaps themselves.
+fn per_token(records: &[&RequestRecord], mut ruler: Ruler) -> (Option<Series>, Option<GapsFigure>) {
+    let mut steps = GapSteps::new(records);
+    let mut itl = Clustered::pooled(events(records));
+    each_answer(records, |output| {
+        // An arrival may carry text and no token, when the server lets go of text that it held
+        // back. Its gap belongs to the tokens of the next arrival, or ITL would lose that time.
+        let mut carried_over = 0.0;
+        for pair in output.arrivals.windows(2) {
+            let Some(gap) = ruler.ms(pair[0].at, pair[1].at) else { continue };
+            match pair[1].tokens {
+                None | Some(0) => carried_over += gap,
+                Some(tokens) => {
+                    itl.push_counted((carried_over + gap) / tokens as f64, tokens);
+                    steps.push(pair[1].at);
+                    carried_over = 0.0;
+                }
+            }
+        }
+        itl.end_request();
+    });
+    (itl.series(), steps.figure(&metric::ITL, itl.in_order()))
+}
+
+/// How long each read lay in the kernel, where it carries a stamp.
+pub(crate) fn client_lag(records: &[&RequestRecord], ruler: &mut Ruler) -> Option<Series> {
+    let reads = records.iter().map(|record| record.reads.len()).sum();
+    let mut lag = Clustered::pooled(reads);
+    for record in records {
+        for read in &record.reads {
+            let Some(kernel) = read.kernel else { continue };
+            if let Some(ms) = ruler.ms(kernel, read.user) {
+                lag.push(ms);
+            }
+        }
+        lag.end_request();
+    }
+    lag.series()
+}
+
+/// An answer to a request that was never sent contradicts itself, and has no gaps.
+fn each_answer(records: &[&RequestRecord], mut visit: impl FnMut(&Output)) {
+    let mut output = Output::default();
+    let is_answer =
+        |record: &&&RequestRecord| record.ending.outcome == Outcome::Ok && record.sent.is_some();
+    for record in records.iter().filter(is_answer) {
+        output.read(record, &mut Ruler::new(0));
+        visit(&output);
+    }
+}
+
+fn events(records: &[&RequestRecord]) -> usize {
+    records.iter().map(|record| record.events.len()).sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! Tests of `series`.
+
+mod clustered;
+mod pooled;

@@ -1,0 +1,4 @@
+//! Tests of `uncertainty`.
+
+mod doubt;
+mod request_rates;

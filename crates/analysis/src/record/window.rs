@@ -1,0 +1,237 @@
+//! The window of a run, and the busiest second in it.
+//!
+//! The window is the whole run, from the first byte sent to the last ending of a request that was
+//! sent, ramp and drain included; its kind says so.
+
+use inferometer_model::{Moment, Outcome, RequestRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Output, OutputTokens, Ruler, moment_to_ms, ns_to_ms};
+
+/// The stretch of time that throughputs are divided by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    pub kind: WindowKind,
+    /// Since the run's zero; null when nothing was sent.
+    pub from_ms: Option<f64>,
+    pub to_ms: Option<f64>,
+    pub duration_s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// First request sent to last request ended.
+    Whole,
+    /// After the warm-up and before the drain.
+    Steady,
+}
+
+/// From the first to the last moment that was given to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extremes(Option<(Moment, Moment)>);
+
+impl Extremes {
+    pub(crate) fn add(&mut self, from: Moment, to: Moment) {
+        self.0 = Some(self.0.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
+    }
+
+    /// `None` when there is no time between them.
+    pub(crate) fn bounds(self) -> Option<(Moment, Moment)> {
+        self.0.filter(|(first, last)| first < last)
+    }
+
+    pub(crate) fn bounds_ns(self) -> Option<(u64, u64)> {
+        self.0.map(|(first, last)| (first.as_nanos(), last.as_nanos()))
+    }
+
+    pub(crate) fn duration_ns(self) -> Option<u64> {
+        self.0.and_then(|(first, last)| last.as_nanos().checked_sub(first.as_nanos()))
+    }
+
+    /// Whether all of it lies between two moments; nothing lies nowhere.
+    pub(crate) fn lies_between(self, from: Moment, to: Moment) -> bool {
+        self.0.is_some_and(|(first, last)| from <= first && last <= to)
+    }
+
+    /// `None` when there is no time to divide by.
+    pub(crate) fn duration_s(self) -> Option<f64> {
+        self.duration_ns().filter(|ns| 0 < *ns).map(|ns| ns_to_ms(ns) / 1e3)
+    }
+
+    pub(crate) fn window(self) -> Window {
+        Window {
+            kind: WindowKind::Whole,
+            from_ms: self.0.map(|(first, _)| moment_to_ms(first)),
+            to_ms: self.0.map(|(_, last)| moment_to_ms(last)),
+            duration_s: self.duration_ns().map(|ns| ns_to_ms(ns) / 1e3),
+        }
+    }
+}
+
+/// Output tokens and when they came.
+#[derive(Debug, Default)]
+pub(crate) struct Deliveries(Vec<(u64, u64)>);
+
+impl Deliveries {
+    /// Of the answers that are whole. A pass of its own, so that a long run's memory holds one list
+    /// of moments at a time.
+    pub(crate) fn gather(records: &[&RequestRecord], generates: bool) -> Self {
+        let ok = || records.iter().filter(|record| record.ending.outcome == Outcome::Ok);
+        let mut deliveries = Self(Vec::with_capacity(ok().map(|record| record.events.len()).sum()));
+        let mut output = Output::default();
+        for record in ok() {
+            output.read(record, &mut Ruler::new(0));
+            let counted = if generates {
+                OutputTokens::from_record(record, &output)
+            } else {
+                OutputTokens::NONE
+            };
+            deliveries.add(&output, counted);
+        }
+        deliveries
+    }
+
+    fn add(&mut self, output: &Output, tokens: OutputTokens) {
+        self.0.extend(delivered(output, tokens).map(|(at, count)| (at.as_nanos(), count)));
+    }
+
+    /// In nanoseconds on the run's clock, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.0.iter().copied()
+    }
+
+    /// The most tokens in any one second; `None` when nothing was delivered.
+    pub(crate) fn busiest_second(mut self) -> Option<u128> {
+        // Equal moments may stay in any order: all of them are within before the last is judged.
+        self.0.sort_unstable_by_key(|(at, _)| *at);
+        let mut oldest = 0;
+        let mut within: u128 = 0;
+        let mut busiest = None;
+        for &(at, count) in &self.0 {
+            within += u128::from(count);
+            while SECOND_NS <= at - self.0[oldest].0 {
+                within -= u128::from(self.0[oldest].1);
+                oldest += 1;
+            }
+            busiest = busiest.max(Some(within));
+        }
+        busiest
+    }
+}
+
+/// When the tokens of an answer came. Takes each arrival's own count; where one is unknown, the
+/// request's total is spread evenly over its output events, in whole tokens.
+pub(crate) fn delivered(
+    output: &Output,
+    tokens: OutputTokens,
+) -> impl Iterator<Item = (Moment, u64)> {
+    let known = output.marked_tokens().is_some();
+    let mut events_before = 0;
+    output.arrivals.iter().map(move |arrival| {
+        let events_after = events_before + u64::from(arrival.events);
+        let count = match arrival.tokens {
+            Some(count) if known => count,
+            _ => {
+                share(tokens.count, events_after, output.events)
+                    - share(tokens.count, events_before, output.events)
+            }
+        };
+        events_before = events_after;
+        (arrival.at, count)
+    })
+}
+
+/// `total · part / whole`, rounded down.
+pub(crate) fn share(total: u64, part: u64, whole: u64) -> u64 {
+    let scaled = u128::from(total) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// From the first byte sent to the end of the request, in nanoseconds on the run's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+impl Flight {
+    /// The part of it inside another stretch; `None` when it lies outside.
+    pub(crate) fn within(self, stretch: Self) -> Option<Self> {
+        let from_ns = self.from_ns.max(stretch.from_ns);
+        let to_ns = self.to_ns.min(stretch.to_ns);
+        (from_ns <= to_ns).then_some(Self { from_ns, to_ns })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Concurrency {
+    /// Requests in flight, integrated over time: the mean times the duration.
+    pub(crate) request_ns: u128,
+    pub(crate) peak: u64,
+}
+
+impl Concurrency {
+    /// Returns `None` when nothing was in flight.
+    ///
+    /// A request that ends at the moment at which another begins does not overlap it: a slot that
+    /// is handed on is still one slot.
+    pub(crate) fn sweep(flights: &[Flight]) -> Option<Self> {
+        if flights.is_empty() {
+            return None;
+        }
+        let mut begins: Vec<u64> = flights.iter().map(|flight| flight.from_ns).collect();
+        let mut ends: Vec<u64> = flights.iter().map(|flight| flight.to_ns).collect();
+        begins.sort_unstable();
+        ends.sort_unstable();
+        let (mut begun, mut ended, mut now) = (0, 0, begins[0]);
+        let mut swept = Self { request_ns: 0, peak: 0 };
+        while ended < ends.len() {
+            let next_begin = begins.get(begun).copied().unwrap_or(u64::MAX);
+            let next = next_begin.min(ends[ended]);
+            swept.request_ns += (begun - ended) as u128 * u128::from(next - now);
+            now = next;
+            // All ends of a moment before its beginnings, save for flights of no length.
+            while ended < begun && ends[ended] == now {
+                ended += 1;
+            }
+            while begun < begins.len() && begins[begun] == now {
+                begun += 1;
+            }
+            swept.peak = swept.peak.max((begun - ended) as u64);
+        }
+        Some(swept)
+    }
+
+    /// When the most were in flight for the last time.
+    pub(crate) fn last_at_peak_ns(flights: &[Flight]) -> Option<u64> {
+        let peak = i64::try_from(Self::sweep(flights)?.peak).ok()?;
+        let mut changes: Vec<(u64, bool)> = flights
+            .iter()
+            .flat_map(|flight| [(flight.from_ns, true), (flight.to_ns, false)])
+            .collect();
+        // Ends before beginnings, as the sweep has it.
+        changes.sort_unstable();
+        let (mut in_flight, mut last) = (0_i64, None);
+        for (at_ns, begins) in changes {
+            if !begins && in_flight == peak {
+                last = Some(at_ns);
+            }
+            // A flight of no length ends here before it begins, so for a moment it is below zero.
+            in_flight += if begins { 1 } else { -1 };
+        }
+        last
+    }
+
+    /// When slots have nothing new to take: after the last first turn, and later where all of them
+    /// are still at the turns of their conversations. The peak alone does not tell: of many slots
+    /// that rest a moment between two requests, all are in use at the start and then never again.
+    pub(crate) fn drain_begins_ns(flights: &[Flight], last_first_turn_ns: u64) -> Option<u64> {
+        Self::last_at_peak_ns(flights).map(|peak_ns| peak_ns.max(last_first_turn_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests;

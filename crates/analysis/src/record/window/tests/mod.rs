@@ -1,0 +1,4 @@
+//! Tests of `window`.
+
+mod concurrency;
+mod throughput;

@@ -1,0 +1,4 @@
+//! Tests of `sample`.
+
+mod estimate;
+mod sample;

@@ -1,0 +1,4 @@
+//! Tests of `steady`.
+
+mod series;
+mod steady;

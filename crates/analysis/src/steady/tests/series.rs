@@ -1,0 +1,15 @@
+//! Tests of `series`.
+
+use crate::steady::*;
+
+#[test]
+fn steps_are_filled_in_part_and_in_whole() {
+    let grid = Grid::over(Flight { from_ns: 100, to_ns: 140 }, 4).unwrap();
+    let flight = |from_ns, to_ns| Flight { from_ns, to_ns };
+    let found = in_flight(&[flight(0, 105), flight(115, 900), flight(121, 124)], grid);
+    let close = |(found, expected): (&f64, &f64)| (found - expected).abs() < 1e-9;
+    assert!(found.iter().zip(&[0.5, 0.5, 1.3, 1.0]).all(close), "{found:?}");
+    assert_eq!((grid.end_ns(), grid.step(139), grid.step(140)), (140, Some(3), None));
+    assert_eq!(grid.step(99), None);
+    assert!(Grid::over(flight(100, 103), 4).is_none());
+}

@@ -1,0 +1,4 @@
+//! Tests of `summary`.
+
+mod number_lists;
+mod summary;
