@@ -275,7 +275,7 @@ impl Client<'_> {
     ) -> Result<Level, Failure> {
         let level = |load: Load| -> Result<Level, Failure> {
             let ask = Ask { streaming, output_tokens: LADDER_TOKENS, load };
-            Ok(Level::of(slots, &self.drive(engine, ask)?.records))
+            Ok(Level::from_records(slots, &self.drive(engine, ask)?.records))
         };
         let enough = self.scope.level_requests_min;
         let by_time = level(Load::ClosedFor { slots, time: self.scope.level_time })?;
