@@ -4,8 +4,6 @@
 //! Every run is `inferometer bench serve` in a process of its own, so that it is what that command
 //! gives. Results that are there are not made again.
 
-mod command;
-mod experiment;
 mod parameters;
 mod plan;
 mod run;
@@ -14,28 +12,33 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use inferometer_analysis::Verdict;
 use inferometer_report::escape::terminal;
 use inferometer_target::deploy::secret;
 use serde_json::{Value, json};
 
-use self::experiment::RunData;
 use self::parameters::Combination;
-pub(crate) use self::plan::Asked;
 use self::plan::{Plan, shown};
-use self::run::Run;
+use self::run::{Run, RunData, lacks_runs, run_file, summary_file, write_result};
 use self::server::Server;
+use crate::arguments::ServeSweepArguments;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::signals::{Interruption, begin_session};
 
 /// Where a result says what our checks think of it.
 const VERDICT: &str = "inferometer_verdict";
+const READY_TIMEOUT_S: u64 = 300;
 
-pub(crate) fn play(asked: &Asked<'_>) -> Result<ExitCode, Failure> {
-    let plan = Plan::of(asked)?;
-    if asked.dry_run {
+pub(crate) fn run(typed: &ServeSweepArguments) -> Result<ExitCode, Failure> {
+    if typed.resume && typed.experiment_name.is_none() {
+        return Err(Failure::usage("--resume needs an experiment, and none is named")
+            .hint("name its folder with --experiment-name"));
+    }
+    let plan = Plan::new(typed)?;
+    if typed.dry_run {
         output::result(&plan.outline()?)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -82,7 +85,7 @@ impl Sweep<'_> {
     }
 
     fn goes_on_after(&self, failure: &Failure) -> bool {
-        self.plan.asked.continue_on_error && !failure.is_interruption()
+        self.plan.typed.continue_on_error && !failure.is_interruption()
     }
 
     fn server_failure_file(&self, server: &Combination) -> PathBuf {
@@ -92,14 +95,16 @@ impl Sweep<'_> {
     fn play_server(&mut self, server: &Combination) -> Result<(), Failure> {
         let loads = self.plan.loads_of(server);
         let pairs: Vec<PathBuf> =
-            loads.iter().map(|load| self.plan.experiment.of_pair(server, load)).collect();
+            loads.iter().map(|load| self.plan.experiment.pair_folder(server, load)).collect();
         let mut running = None;
-        if pairs.iter().any(|pair| experiment::lacks_runs(pair, self.plan.asked.runs)) {
+        if pairs.iter().any(|pair| lacks_runs(pair, self.plan.runs)) {
             let words = server.applied_to(&self.plan.serve);
-            let base = command::address(&words)?;
+            let base = plan::address(&words)?;
             output::talk(&format!("starting: {}", shown(&words)));
             let log = self.plan.experiment.server_log(server);
-            let timeout = self.plan.asked.ready_timeout;
+            let timeout = Duration::from_secs(
+                self.plan.typed.server_ready_timeout.unwrap_or(READY_TIMEOUT_S),
+            );
             let mut started = Server::start(&words, base, log, timeout, self.interruption)?;
             started.wait(self.interruption)?;
             remove(&self.server_failure_file(server));
@@ -121,12 +126,11 @@ impl Sweep<'_> {
         let name = pair.strip_prefix(self.plan.experiment.folder()).unwrap_or(pair);
         let name = name.display().to_string();
         let run = |load, number, file| Run { server, load, number, file };
-        let runs = self.plan.asked.runs;
-        let is_warmed = 0 < self.plan.asked.warm_up_prompts && experiment::lacks_runs(pair, runs);
+        let runs = self.plan.runs;
+        let is_warmed = 0 < self.plan.warm_up_prompts && lacks_runs(pair, runs);
         let warm_load = self.plan.warm_up_of(load);
         let warm_up = is_warmed.then(|| run(&warm_load, None, pair.join("warmup.json")));
-        let measured =
-            (0..runs).map(|number| run(load, Some(number), experiment::of_run(pair, number)));
+        let measured = (0..runs).map(|number| run(load, Some(number), run_file(pair, number)));
         let mut kept = Vec::new();
         for run in warm_up.into_iter().chain(measured) {
             match self.play_run(running.as_deref_mut(), &run) {
@@ -138,7 +142,7 @@ impl Sweep<'_> {
             }
         }
         if !kept.is_empty() {
-            experiment::write(&experiment::of_summary(pair), &kept)?;
+            write_result(&summary_file(pair), &kept)?;
         }
         self.invalid += kept.iter().filter(|data| is_invalid(data)).count();
         self.results.extend(kept.into_iter().map(|data| (name.clone(), data)));
@@ -163,7 +167,7 @@ impl Sweep<'_> {
         if let Some(failure) = server.died() {
             return Err(failure);
         }
-        experiment::write(&run.file, &data)?;
+        write_result(&run.file, &data)?;
         remove(&run.failure_file());
         self.interruption.check()?;
         self.after_run(server)?;
@@ -185,7 +189,7 @@ impl Sweep<'_> {
             }
             return Ok(());
         };
-        let show = if self.plan.asked.show_output { Stdio::inherit } else { Stdio::null };
+        let show = if self.plan.typed.show_stdout { Stdio::inherit } else { Stdio::null };
         let program = secret::hidden(words).swap_remove(0);
         let status = Command::new(&words[0])
             .args(&words[1..])
@@ -215,7 +219,7 @@ impl Sweep<'_> {
             "serve_overrides": overrides(server),
             "bench_overrides": run.map(|run| overrides(run.load)),
         });
-        experiment::write(file, &document)
+        write_result(file, &document)
     }
 
     fn say_how_to_resume(&self) {
@@ -258,7 +262,7 @@ fn is_invalid(data: &RunData) -> bool {
     data.get(VERDICT).and_then(Value::as_str) == Some(Verdict::Invalid.key())
 }
 
-/// It told of a failure that is over.
+/// Removes the note of a failure that is over.
 fn remove(failure_file: &Path) {
     // Mostly there was none.
     let _ = std::fs::remove_file(failure_file);

@@ -4,44 +4,27 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Parser;
+use inferometer_model::BaseUrl;
 use inferometer_report::escape::terminal;
+use jiff::Zoned;
 
-use super::experiment::Experiment;
 use super::parameters::{self, Combination};
-use super::{command, secret};
-use crate::arguments::{Arguments, BenchCommand, Command};
-use crate::bench::{Bench, with_dashes};
+use super::run::Experiment;
+use super::secret;
+use crate::arguments::{Arguments, BenchCommand, Command, ServeSweepArguments};
+use crate::bench::{Bench, origin, with_dashes};
 use crate::failure::Failure;
 
 const PAIRS_MAX: usize = 100_000;
-
-/// All that was asked for.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each was typed by itself")]
-pub(crate) struct Asked<'a> {
-    pub(crate) serve_command: &'a str,
-    pub(crate) bench_command: &'a str,
-    pub(crate) after_bench_command: Option<&'a str>,
-    pub(crate) serve_parameters: Option<&'a Path>,
-    pub(crate) bench_parameters: Option<&'a Path>,
-    /// Pairs of parameters that must be equal, as `SERVE=BENCH,…`.
-    pub(crate) links: &'a str,
-    pub(crate) folder: PathBuf,
-    pub(crate) runs: u32,
-    pub(crate) warm_up_prompts: u32,
-    pub(crate) ready_timeout: Duration,
-    pub(crate) show_output: bool,
-    pub(crate) continue_on_error: bool,
-    pub(crate) dry_run: bool,
-    pub(crate) resume: bool,
-}
+const RUNS: u32 = 3;
 
 /// What will be run.
 pub(super) struct Plan<'a> {
-    pub(super) asked: &'a Asked<'a>,
+    pub(super) typed: &'a ServeSweepArguments,
+    pub(super) runs: u32,
+    pub(super) warm_up_prompts: u32,
     pub(super) serve: Vec<String>,
     pub(super) bench: Vec<String>,
     pub(super) after: Option<Vec<String>>,
@@ -52,21 +35,27 @@ pub(super) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn of(asked: &'a Asked<'a>) -> Result<Self, Failure> {
-        if asked.runs == 0 {
+    pub(super) fn new(typed: &'a ServeSweepArguments) -> Result<Self, Failure> {
+        let runs = typed.num_runs.unwrap_or(RUNS);
+        if runs == 0 {
             return Err(Failure::usage("--num-runs is 0: nothing would be measured"));
         }
-        let bench = command::words("--bench-cmd", asked.bench_command)?;
-        let after = asked.after_bench_command;
+        let bench = words("--bench-cmd", &typed.bench_cmd)?;
+        let after = typed.after_bench_cmd.as_deref();
+        let name = typed.experiment_name.clone();
+        let name = name.unwrap_or_else(|| Zoned::now().strftime("%Y%m%d_%H%M%S").to_string());
+        let folder = typed.output_dir.clone().unwrap_or_else(|| PathBuf::from("results"));
         let plan = Self {
-            asked,
-            serve: command::words("--serve-cmd", asked.serve_command)?,
-            bench: command::bench_flags(&bench)?,
-            after: after.map(|typed| command::words("--after-bench-cmd", typed)).transpose()?,
-            servers: parameters::read("--serve-params", asked.serve_parameters)?,
-            loads: parameters::read("--bench-params", asked.bench_parameters)?,
-            links: links(asked.links)?,
-            experiment: Experiment::open(asked.folder.clone(), asked.resume)?,
+            typed,
+            runs,
+            warm_up_prompts: typed.warmup_num_prompts.unwrap_or(0),
+            serve: words("--serve-cmd", &typed.serve_cmd)?,
+            bench: bench_flags(&bench)?,
+            after: after.map(|typed| words("--after-bench-cmd", typed)).transpose()?,
+            servers: parameters::read("--serve-params", typed.serve_params.as_deref())?,
+            loads: parameters::read("--bench-params", typed.bench_params.as_deref())?,
+            links: links(typed.link_vars.as_deref().unwrap_or_default())?,
+            experiment: Experiment::open(folder.join(name), typed.resume)?,
         };
         plan.check_links()?;
         plan.check_pairs()?;
@@ -95,7 +84,7 @@ impl<'a> Plan<'a> {
     fn check_pairs(&self) -> Result<(), Failure> {
         let (mut places, mut pairs) = (BTreeSet::new(), 0);
         for server in &self.servers {
-            command::address(&server.applied_to(&self.serve))?;
+            address(&server.applied_to(&self.serve))?;
             let loads = self.loads_of(server);
             pairs += loads.len();
             if PAIRS_MAX < pairs {
@@ -103,7 +92,7 @@ impl<'a> Plan<'a> {
                     .hint("choose fewer, or link them with --link-vars"));
             }
             let log = self.experiment.server_log(server);
-            let folders = loads.into_iter().map(|load| self.experiment.of_pair(server, load));
+            let folders = loads.into_iter().map(|load| self.experiment.pair_folder(server, load));
             for place in folders.chain([log]) {
                 if let Some(place) = places.replace(place) {
                     let name = place.file_name().unwrap_or_default().to_string_lossy();
@@ -123,7 +112,7 @@ impl<'a> Plan<'a> {
 
     /// What `bench serve` would refuse is refused before a server is started for it.
     fn check_loads(&self) -> Result<(), Failure> {
-        let warm_up = (0 < self.asked.warm_up_prompts).then(|| self.warm_up_of(&self.loads[0]));
+        let warm_up = (0 < self.warm_up_prompts).then(|| self.warm_up_of(&self.loads[0]));
         for load in self.loads.iter().chain(&warm_up) {
             let words = self.bench_words(load, &self.experiment.folder().join("run=0.part.json"));
             let keys = secret::values(&words);
@@ -153,7 +142,7 @@ impl<'a> Plan<'a> {
 
     /// The same load with the prompts of a warm-up.
     pub(super) fn warm_up_of(&self, load: &Combination) -> Combination {
-        load.with("num_prompts", self.asked.warm_up_prompts.into())
+        load.with("num_prompts", self.warm_up_prompts.into())
     }
 
     /// The loads that belong to a server.
@@ -169,11 +158,11 @@ impl<'a> Plan<'a> {
 
     pub(super) fn outline(&self) -> Result<String, Failure> {
         let mut text = String::new();
-        let (runs, mut total) = (self.asked.runs, 0);
+        let (runs, mut total) = (self.runs, 0);
         for server in &self.servers {
             let serve = server.applied_to(&self.serve);
             let _ = writeln!(text, "server: {}", shown(&serve));
-            let _ = writeln!(text, "  awaited on {}", command::address(&serve)?);
+            let _ = writeln!(text, "  awaited on {}", address(&serve)?);
             for load in self.loads_of(server) {
                 let flags = load.applied_to(&self.bench);
                 let _ = writeln!(text, "  {runs} × bench serve {}", shown(&flags));
@@ -229,4 +218,82 @@ fn links(typed: &str) -> Result<Vec<(String, String)>, Failure> {
         Ok((server.trim().to_owned(), load.trim().to_owned()))
     };
     typed.split(',').filter(|part| !part.trim().is_empty()).map(pair).collect()
+}
+
+/// Hosts of a server that listens on all addresses, this machine's own among them.
+const EVERYWHERE: [&str; 3] = ["0.0.0.0", "::", "[::]"];
+
+/// The words of a command, as a shell would split them. Nothing is expanded. It is not repeated
+/// where it cannot be split: a key may be in it.
+fn words(flag: &str, typed: &str) -> Result<Vec<String>, Failure> {
+    let words = shlex::split(typed)
+        .ok_or_else(|| Failure::usage(format!("{flag}: a quote is not closed")))?;
+    if words.is_empty() {
+        return Err(Failure::usage(format!("{flag} is empty: it names no command")));
+    }
+    Ok(words)
+}
+
+/// The words after `bench serve`: our client obeys these flags, whichever program is named.
+fn bench_flags(words: &[String]) -> Result<Vec<String>, Failure> {
+    let place = words.windows(2).position(|pair| pair[0] == "bench" && pair[1] == "serve");
+    let Some(place) = place else {
+        return Err(Failure::usage("--bench-cmd has no `bench serve`, so its flags are not known")
+            .hint(
+                "write it as for vLLM: --bench-cmd 'vllm bench serve --model … --num-prompts 100'",
+            ));
+    };
+    Ok(words[place + 2..].to_vec())
+}
+
+/// Where a server with this command listens: `--host` and `--port`, as `vllm serve` has them.
+pub(super) fn address(serve: &[String]) -> Result<BaseUrl, Failure> {
+    let host = value(serve, &["--host"]).filter(|host| !EVERYWHERE.contains(host));
+    let port = value(serve, &["--port", "-p"]).unwrap_or("8000");
+    let url = origin(host.unwrap_or("127.0.0.1"), port);
+    url.parse().map_err(|error| {
+        Failure::usage(format!("--serve-cmd listens on `{url}`, which is no address: {error}"))
+    })
+}
+
+fn value<'a>(words: &'a [String], flags: &[&str]) -> Option<&'a str> {
+    words.iter().enumerate().rev().find_map(|(at, word)| {
+        if flags.contains(&word.as_str()) {
+            return words.get(at + 1).map(String::as_str);
+        }
+        let (flag, value) = word.split_once('=')?;
+        flags.contains(&flag).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(typed: &str) -> Vec<String> {
+        words("--serve-cmd", typed).unwrap()
+    }
+
+    #[test]
+    fn flags_of_the_benchmark_are_found_behind_any_program() {
+        for typed in [
+            "vllm bench serve --model 'a b'",
+            "python -m vllm.entrypoints.cli.main bench serve --model 'a b'",
+        ] {
+            assert_eq!(bench_flags(&split(typed)).unwrap(), ["--model", "a b"]);
+        }
+        assert!(bench_flags(&split("bench_serving --model x")).is_err());
+        assert!(words("--serve-cmd", "vllm 'x").is_err() && words("--serve-cmd", " ").is_err());
+    }
+
+    #[test]
+    fn the_last_address_counts() {
+        let at = |typed: &str| address(&split(typed)).unwrap().to_string();
+        assert_eq!(at("vllm serve m"), "http://127.0.0.1:8000");
+        assert_eq!(at("vllm serve m --host 0.0.0.0 --port 1 --port=8123"), "http://127.0.0.1:8123");
+        assert_eq!(at("x --host localhost -p 9"), "http://localhost:9");
+        assert_eq!(at("x --host ::1"), "http://[::1]:8000");
+        assert_eq!(at("x --host :: --port 1"), "http://127.0.0.1:1");
+        assert!(address(&split("vllm serve m --port x")).is_err());
+    }
 }

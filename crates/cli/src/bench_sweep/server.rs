@@ -1,4 +1,4 @@
-//! A server of a sweep: put up with its parameters, awaited, and ended with all that it started.
+//! A server of a sweep: started with its parameters, awaited, and stopped with all its processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::signals::{Companion, Interruption};
 
 const CONNECT: Duration = Duration::from_secs(2);
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// A server that was told to end has this long before it is killed.
+/// How long a server that is being stopped has before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 /// What a server of vLLM forgets what it has seen by; it has them with `VLLM_SERVER_DEV_MODE=1`.
 const RESETS: [&str; 3] = ["/reset_prefix_cache", "/reset_mm_cache", "/reset_encoder_cache"];
@@ -110,7 +110,7 @@ impl Server {
     /// The reason where it cannot.
     pub(super) fn forget(&self) -> Result<(), String> {
         if !Path::new(&self.program).ends_with("vllm") {
-            return Err(format!("it is not known how `{}` is told", self.program));
+            return Err(format!("it is not known how to reset the caches of `{}`", self.program));
         }
         let target = plain_target(&self.base).ok_or("its name is not known any more")?;
         let asked = fetching(&target, async |fetch| {
@@ -135,7 +135,7 @@ impl Server {
 /// Whether it says that it is well, which is what a sweep of vLLM waits for.
 fn health(base: &BaseUrl) -> Probe {
     let Some(target) = plain_target(base) else {
-        return Probe::NotYet("nobody answers".to_owned());
+        return Probe::NotYet("no server answers".to_owned());
     };
     let asked = fetching(&target, async |fetch| {
         let well = FetchRequest { path: "/health", body_limit: BODY_BYTES_MAX };

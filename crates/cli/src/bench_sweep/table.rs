@@ -8,7 +8,7 @@ use inferometer_report::document::{Cell, Columns, Table, plain, terminal};
 use inferometer_report::terminal::Style;
 use serde_json::Value;
 
-use super::experiment::RunData;
+use super::run::RunData;
 
 /// Columns of the page: keys of the result and titles.
 const SHOWN: [(&str, &str); 5] = [

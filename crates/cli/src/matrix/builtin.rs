@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::experiment::nearest;
 use crate::failure::Failure;
 
-/// What is measured when nobody names a matrix.
+/// The matrix that is measured if none is named.
 pub(super) const DEFAULT: &str = "r3";
 
 /// By their names, in the order in which they are listed.
@@ -23,7 +23,7 @@ pub(super) fn text_of(name: &str) -> Option<&'static str> {
     ALL.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// Where it would stand if it were a file.
+/// The path that errors in it name.
 pub(super) fn place_of(name: &str) -> PathBuf {
     PathBuf::from(format!("{name}.toml (built in)"))
 }

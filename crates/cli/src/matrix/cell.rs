@@ -90,11 +90,10 @@ fn engine(file: &MatrixFile, cell: &Cell) -> Result<Map<String, Value>, Failure>
         |key: &str| engine.contains_key(key) || shared.is_some_and(|it| it.contains_key(key));
     if !says("hardware") && !says("profile") {
         let name = &preset.preset.name;
-        return Err(Failure::usage(format!("preset `{name}`: nobody says which hardware it is"))
-            .hint(
-                "write engine = { hardware = \"…\" } into it (inferometer engine --list shows \
-                 them), or say in [deploy] how servers are put up",
-            ));
+        return Err(Failure::usage(format!("preset `{name}`: `hardware` is not set")).hint(
+            "write engine = { hardware = \"…\" } into it (inferometer engine --list shows \
+                 them), or write into [deploy] how servers are deployed",
+        ));
     }
     for (flag, value) in &cell.flags {
         engine.insert(engine_key(flag)?, typed(value));
@@ -139,8 +138,8 @@ fn typed(value: &str) -> Value {
     }
 }
 
-/// Why an embedded engine cannot be so, in its own words, line by line; `None` where it can.
-/// What would be wrong with every cell is the file's mistake, and told where it stands.
+/// Why an embedded engine with these options cannot start, line by line; `None` if it can.
+/// A mistake that affects every cell is reported at its place in the file.
 pub(super) fn foreseen(
     file: &MatrixFile,
     cell: &Cell,

@@ -9,7 +9,7 @@ use super::file::MatrixFile;
 use super::rule::Rule;
 use crate::failure::Failure;
 
-/// More than anybody means to wait for.
+/// A limit against mistakes.
 pub(super) const CELLS_MAX: usize = 4_096;
 
 /// The cells, and the rules that had no effect, by the numbers that people count them with.
@@ -45,7 +45,7 @@ pub(super) fn expand(file: &MatrixFile) -> Result<Expanded, Failure> {
             .hint("leave out an [[exclude]], or narrow it"));
     }
     check_count(file, cells.len())?;
-    // Presets stay together, and the models of each: that is how they are put up and read.
+    // Presets stay together, and the models of each: that is how they are deployed and read.
     cells.sort_by_key(|cell| (cell.preset, cell.model));
     Ok(Expanded { cells, idle_excludes, idle_includes })
 }
@@ -55,7 +55,7 @@ fn check_count(file: &MatrixFile, count: usize) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::usage(format!("`{}` has {count} cells, more than {CELLS_MAX}", file.name))
-        .hint("cut it into several files, or [[exclude]] what nobody needs"))
+        .hint("cut it into several files, or [[exclude]] what is not needed"))
 }
 
 /// Every value of every axis that the rule does not narrow.

@@ -148,7 +148,7 @@ impl MatrixFile {
         })
     }
 
-    /// Whether its servers are put up, and not played by the embedded engine.
+    /// Whether its servers are deployed, and not simulated by the embedded engine.
     pub(super) fn is_deployed(&self) -> bool {
         self.experiment.tree.get("deploy").is_some()
     }
@@ -281,7 +281,7 @@ fn check_name(whole: &Layer, at: &str, kind: &str, name: &str) -> Result<(), Fai
     Err(whole.origins.failure(at, &what))
 }
 
-/// Each value where it stands first.
+/// Each value once, in the order of first occurrence.
 fn once<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut kept = Vec::new();
     for value in values {

@@ -1,5 +1,5 @@
 //! From what was typed to what is asked: every cell as a whole spec, all checked before the first
-//! server is put up.
+//! server is deployed.
 
 use std::num::NonZeroU32;
 
@@ -29,7 +29,7 @@ pub(crate) fn plan(arguments: &MatrixArguments) -> Result<StudyPlan, Failure> {
     let flags = flags(arguments);
     let file = MatrixFile::named(name, Over { sets: &arguments.sets, flags: &flags })?;
     if file.is_deployed() && arguments.virtual_time {
-        return Err(Failure::usage("servers that are put up have no virtual time")
+        return Err(Failure::usage("servers that are deployed have no virtual time")
             .hint("leave out --virtual, or write [engine] instead of [deploy]"));
     }
     planned(&file, &arguments.only, &arguments.headers, arguments.virtual_time)
@@ -220,8 +220,7 @@ fn warnings(
     }
     if foreseen.len() == campaign.conditions.len() {
         warnings.push(
-            "no cell can be put up; use shorter contexts, larger presets or smaller models"
-                .to_owned(),
+            "no cell can start; use shorter contexts, larger presets or smaller models".to_owned(),
         );
     }
     warnings

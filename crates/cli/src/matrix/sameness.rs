@@ -1,4 +1,4 @@
-//! Cells that come to the same server: somebody varies what the servers do not heed.
+//! Cells that deploy the same server, because an axis is varied that the servers ignore.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub(super) fn warning(campaign: &CampaignSpec, matrix: &Matrix) -> Option<String
         "let their engines differ, or leave one out".to_owned()
     };
     Some(format!(
-        "{cells} cells are put up like others from which they differ by {} alone; {remedy}",
+        "{cells} cells deploy the same server as others and differ by {} alone; {remedy}",
         axes.join(" and ")
     ))
 }

@@ -16,7 +16,7 @@ struct Meanings<'a> {
     model: &'a ModelFile,
 }
 
-/// Who reads a text: nobody but the server, or a shell before it.
+/// Who reads a text: only the server, or a shell before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     Server,
@@ -130,7 +130,7 @@ impl Meanings<'_> {
             .map_err(|_| "a value with a zero byte cannot be given to a shell".to_owned())?;
         if in_quotes.iter().any(|it| it == name) && quoted != words.join(" ") {
             return Err(format!(
-                "the value of {{{name}}} is quoted for the shell, and stands in quotes already; \
+                "the value of {{{name}}} is quoted for the shell, and is already in quotes; \
                  leave them out"
             ));
         }

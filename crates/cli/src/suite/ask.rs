@@ -76,7 +76,7 @@ fn notes(scenario: &ResolvedScenario) -> Vec<String> {
     notes
 }
 
-/// The suite, and the rest of what was typed. The first word may be left out: a URL stands then in
+/// The suite, and the rest of what was typed. The first word may be left out: then a URL is in
 /// its place.
 fn chosen(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments), Failure> {
     let mut typed = arguments.experiment.clone();
@@ -95,7 +95,7 @@ fn chosen(arguments: &SuiteArguments) -> Result<(SuiteFile, ExperimentArguments)
         Some(other) if builtin::find(other).is_some() => Err(Failure::usage(format!(
             "`{name}` and `{other}` are two suites, and one is played at a time"
         ))
-        .hint("play one after the other; behind its suite stands the URL of a server")),
+        .hint("play one after the other; the URL of a server follows the suite")),
         _ => Ok((suite(name)?, typed)),
     }
 }

@@ -6,7 +6,7 @@ use super::file::SuiteFile;
 use crate::experiment::nearest;
 use crate::failure::Failure;
 
-/// What is measured when nobody names a suite.
+/// The suite that is measured if none is named.
 pub(super) const DEFAULT: &str = "standard";
 
 /// By their names, in the order in which they are listed.

@@ -10,7 +10,7 @@ use crate::arguments::Grammar;
 use crate::experiment::{self, Layer, Lists, nearest};
 use crate::failure::Failure;
 
-/// More than anybody means to wait for.
+/// A limit against mistakes.
 const SCENARIOS_MAX: usize = 200;
 /// What a table of results has room for.
 const NAME_CHARS_MAX: usize = 80;
@@ -28,7 +28,7 @@ pub(super) struct SuiteFile {
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioFile {
     pub(super) name: String,
-    /// Its name, where nobody says another.
+    /// Its name, unless the file has another.
     pub(super) category: String,
     pub(super) purpose: String,
     /// What it asks, over the defaults of the suite.
@@ -61,8 +61,8 @@ impl SuiteFile {
     }
 }
 
-/// A slip in the name of a table that is written often is no TOML either, and the slip is what must
-/// be told.
+/// A misspelt table that occurs twice is no valid TOML either, but the misspelling is the error to
+/// report.
 fn strange_table(path: &Path, text: &str) -> Option<Failure> {
     let schema = schema::document();
     let known: Vec<&str> = schema["properties"].as_object()?.keys().map(String::as_str).collect();
@@ -169,7 +169,7 @@ fn check_levels(own: &Layer) -> Result<(), Failure> {
     }
 }
 
-/// Names are told apart as they will be in the names of sections and files.
+/// Names must differ as they do in the names of sections and files.
 fn check_names(whole: &Layer, scenarios: &[ScenarioFile]) -> Result<(), Failure> {
     for (place, ScenarioFile { name, .. }) in scenarios.iter().enumerate() {
         let refused =

@@ -71,7 +71,7 @@ fn scenario(scenario: &ResolvedScenario, files: &mut Files) -> Result<Value, Fai
     }))
 }
 
-/// What files hold, which stands for where they lie. Each is read once, however often a suite is
+/// The contents of files, which replace their paths. Each is read once, however often a suite is
 /// hashed.
 #[derive(Debug, Default)]
 pub(super) struct Files(BTreeMap<(PathBuf, Option<String>), Held>);

@@ -24,10 +24,10 @@ const SEARCH_AT_MOST: f64 = 1_000.0;
 const RESOLUTION: f64 = 0.05;
 /// Fewer runs decide too little where a goal is nearly met.
 const SEARCH_RUNS_MIN: u32 = 10;
-/// Of a level that nobody said the length of.
+/// The length of a level, if none is given.
 const WAVES: u32 = 10;
 const REQUESTS_LEAST: u64 = 100;
-/// Of a search that nobody said the length of: enough for a p99 to be judged between runs.
+/// The length of a run of a search, if none is given: enough to judge a p99 between runs.
 const SEARCH_REQUESTS: u64 = 1_000;
 /// Below these many the first and the last wave are much of a run.
 const WAVES_FEW: u64 = 5;
@@ -52,7 +52,7 @@ pub(crate) fn plan(arguments: &SweepArguments) -> Result<StudyPlan, Failure> {
     for (name, drafted) in named {
         if arguments.virtual_time && names_server(&drafted.spec) && table.targets.is_some() {
             return Err(Failure::usage(format!(
-                "--target {name} is a server, and in virtual time nobody is asked"
+                "--target {name} is a server, and virtual time has no servers"
             ))
             .hint("name engines instead, as NAME=embedded:PROFILE"));
         }
@@ -266,7 +266,7 @@ fn condition(
         Dimension::Concurrency => whole(find.from).map(Level::Concurrency),
     });
     let levels: Vec<Level> = question.levels.iter().copied().chain(searched).collect();
-    // Said waves are counted exactly; what nobody said is long enough to say something.
+    // Waves that are given are counted exactly; a default must be long enough to be useful.
     let least = match (table.waves, &table.find) {
         (Some(_), _) => 1,
         (None, Some(_)) => SEARCH_REQUESTS,

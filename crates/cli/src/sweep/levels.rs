@@ -7,7 +7,7 @@ use schemars::{Schema, json_schema};
 
 use crate::arguments::Grammar;
 
-/// More than anybody means to wait for.
+/// A limit against mistakes.
 pub(super) const LEVELS_MAX: usize = 200;
 
 /// Requests per second, as typed; infinite is everything at once.
