@@ -1,11 +1,11 @@
-//! JUnit XML, which CI systems read: one suite per run, one case per requirement and per promise.
+//! JUnit XML for CI systems: one suite per run, one case per requirement and per SLO.
 //!
-//! What the gate refuses is a `failure`, or an `error` where nothing could be shown; what is let
-//! through without a verdict is `skipped`.
+//! A case that fails the gate is a `failure`, or an `error` where it could not be decided; an undecided
+//! case that passes the gate is `skipped`.
 
 use std::fmt::Write;
 
-use inferometer_analysis::sheet::{Mark, Sheet};
+use inferometer_analysis::sheet::Sheet;
 use inferometer_analysis::{
     Metric, RequestSlo, RequirementOutcome, RequirementVerdict, Severity, SloOutcome, SloVerdict,
     Summary, Undecided, Verdict,
@@ -13,13 +13,14 @@ use inferometer_analysis::{
 
 use crate::escape::xml;
 use crate::fmt::{count, number, with_unit};
+use crate::pages::results::mark_words;
 use crate::requirements::{Judgement, sentence};
 
-/// A result of which nothing is required beyond what it says itself.
+/// A result without requirements.
 #[derive(Clone, Copy, Debug)]
 pub enum Exported<'a> {
     Run(&'a Summary),
-    /// Of another tool, which does not judge itself.
+    /// A result of another tool, without a verdict.
     Sheet(&'a Sheet),
 }
 
@@ -29,11 +30,11 @@ pub fn render(judgements: &[Judgement<'_>]) -> String {
     written(&suites)
 }
 
-/// Likewise, one suite for each result.
+/// The document of results without requirements, one suite each.
 pub fn exported(results: &[Exported<'_>]) -> String {
     let suite = |result: &Exported<'_>| match result {
-        Exported::Run(summary) => Suite::of_run(summary),
-        Exported::Sheet(sheet) => Suite::of_sheet(sheet),
+        Exported::Run(summary) => Suite::from_run(summary),
+        Exported::Sheet(sheet) => Suite::from_sheet(sheet),
     };
     written(&results.iter().map(suite).collect::<Vec<_>>())
 }
@@ -49,13 +50,13 @@ fn written(suites: &[Suite]) -> String {
     text + "</testsuites>\n"
 }
 
-/// Runs that are judged together have a suite for that, after their own.
+/// One suite for each run, and one for runs that are judged together.
 fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
-    let runs = judgement.runs.iter().map(Suite::of_run);
+    let runs = judgement.runs.iter().map(Suite::from_run);
     let mut suites: Vec<Suite> =
-        runs.chain(judgement.results.iter().map(Suite::of_result)).collect();
+        runs.chain(judgement.results.iter().map(Suite::from_result)).collect();
     let required = judgement.requirements.iter();
-    let cases = required.map(|found| of_requirement(found, judgement.undecided));
+    let cases = required.map(|found| requirement_case(found, judgement.undecided));
     match &mut suites[..] {
         [only] => only.cases.extend(cases),
         several => {
@@ -69,7 +70,7 @@ fn suites(judgement: &Judgement<'_>) -> Vec<Suite> {
 #[derive(Default)]
 struct Suite {
     name: String,
-    /// RFC 3339, UTC.
+    /// Start in RFC 3339, UTC.
     started: Option<String>,
     seconds: Option<f64>,
     properties: Vec<(&'static str, String)>,
@@ -92,13 +93,13 @@ enum Ending {
 }
 
 impl Suite {
-    fn of_run(summary: &Summary) -> Self {
+    fn from_run(summary: &Summary) -> Self {
         let run = &summary.run;
-        let mut cases = vec![of_verdict(summary)];
+        let mut cases = vec![verdict_case(summary)];
         if let Some(slos) = &summary.request_slos {
-            cases.extend(slos.promises.iter().map(|slo| of_each_request(slo, slos.scheduled)));
+            cases.extend(slos.promises.iter().map(|slo| request_slo_case(slo, slos.scheduled)));
         }
-        cases.extend(summary.slos.iter().map(of_slo));
+        cases.extend(summary.slos.iter().map(slo_case));
         let simulated = if run.simulated.is_some() { "yes" } else { "no" };
         Self {
             name: run.id.clone(),
@@ -116,29 +117,29 @@ impl Suite {
         }
     }
 
-    /// With a case of its own: nothing is required of it, and its marks are all that it shows.
-    fn of_sheet(sheet: &Sheet) -> Self {
+    /// A suite with one case: whether the result has marks.
+    fn from_sheet(sheet: &Sheet) -> Self {
         let doubts: Vec<String> =
-            sheet.marks.iter().filter(|mark| mark.is_doubt()).map(sentence_of).collect();
+            sheet.marks.iter().filter(|mark| mark.is_doubt()).map(mark_words).collect();
         let case = Case {
             class: "result",
             name: "the result is of a whole and unhurried load".to_owned(),
             ending: if doubts.is_empty() { Ending::Passed } else { Ending::NotShown },
             text: if doubts.is_empty() { "no mark".to_owned() } else { doubts.join("; ") },
         };
-        Self { cases: vec![case], ..Self::of_result(sheet) }
+        Self { cases: vec![case], ..Self::from_result(sheet) }
     }
 
-    /// It has no verdict: other tools do not judge themselves.
-    fn of_result(sheet: &Sheet) -> Self {
-        let said = |value: &Option<String>| value.clone().unwrap_or_default();
+    /// A suite without a verdict: other tools do not check their results.
+    fn from_result(sheet: &Sheet) -> Self {
+        let message = |value: &Option<String>| value.clone().unwrap_or_default();
         Self {
             name: sheet.source.name.clone(),
             started: None,
             seconds: sheet.duration_s,
             properties: vec![
                 ("tool", sheet.source.tool.told().to_owned()),
-                ("model", said(&sheet.model)),
+                ("model", message(&sheet.model)),
                 ("load", sheet.level().to_string()),
             ],
             cases: Vec::new(),
@@ -169,25 +170,25 @@ impl Suite {
 
 impl Case {
     fn write(&self, text: &mut String) {
-        let (class, name, said) = (self.class, xml(&self.name), xml(&self.text));
+        let (class, name, message) = (self.class, xml(&self.name), xml(&self.text));
         let head = format!("    <testcase classname=\"inferometer.{class}\" name=\"{name}\"");
         let element = match self.ending {
             Ending::Passed => {
-                let _ = writeln!(text, "{head}>\n      <system-out>{said}</system-out>");
+                let _ = writeln!(text, "{head}>\n      <system-out>{message}</system-out>");
                 text.push_str("    </testcase>\n");
                 return;
             }
             Ending::Failed => "failure",
             Ending::NotShown => "error",
             Ending::LetThrough => {
-                let _ = writeln!(text, "{head}>\n      <skipped message=\"{said}\"/>");
+                let _ = writeln!(text, "{head}>\n      <skipped message=\"{message}\"/>");
                 text.push_str("    </testcase>\n");
                 return;
             }
         };
         let _ = writeln!(
             text,
-            "{head}>\n      <{element} message=\"{said}\" type=\"{class}\">{said}</{element}>\n    \
+            "{head}>\n      <{element} message=\"{message}\" type=\"{class}\">{message}</{element}>\n    \
              </testcase>"
         );
     }
@@ -207,8 +208,8 @@ fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
     format!(" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\"")
 }
 
-/// Whether the run may be believed at all.
-fn of_verdict(summary: &Summary) -> Case {
+/// Whether the run is valid.
+fn verdict_case(summary: &Summary) -> Case {
     let invalid = summary.verdict == Verdict::Invalid;
     let least = if invalid { Severity::Invalid } else { Severity::Degraded };
     let warnings = summary.warnings.iter().filter(|notice| least <= notice.severity);
@@ -222,23 +223,7 @@ fn of_verdict(summary: &Summary) -> Case {
     }
 }
 
-fn sentence_of(mark: &Mark) -> String {
-    match mark {
-        Mark::Cut { completed, planned } => {
-            format!("{} of {} requests completed", count(*completed), count(*planned))
-        }
-        Mark::Failures { failed } => format!("{} requests failed", count(*failed)),
-        Mark::Saturated { asked_per_s, served_per_s } => format!(
-            "{} requests per second were asked for and {} were served",
-            number(*asked_per_s),
-            number(*served_per_s)
-        ),
-        Mark::Invalid => "the run is invalid".to_owned(),
-        Mark::Simulated => "no server was measured".to_owned(),
-    }
-}
-
-fn of_requirement(found: &RequirementOutcome, undecided: Undecided) -> Case {
+fn requirement_case(found: &RequirementOutcome, undecided: Undecided) -> Case {
     let ending = match (found.verdict, undecided) {
         (RequirementVerdict::Pass, _) => Ending::Passed,
         (RequirementVerdict::Fail, _) => Ending::Failed,
@@ -249,8 +234,8 @@ fn of_requirement(found: &RequirementOutcome, undecided: Undecided) -> Case {
     Case { class: "requirement", name, ending, text }
 }
 
-/// Nothing is promised of all requests, so none of them decides: attainment is what to require.
-fn of_each_request(slo: &RequestSlo, scheduled: u64) -> Case {
+/// An SLO of each request decides nothing by itself: require its attainment instead.
+fn request_slo_case(slo: &RequestSlo, scheduled: u64) -> Case {
     let kept = format!("{} of {} requests keep it", count(slo.met), count(scheduled));
     Case {
         class: "promise",
@@ -260,7 +245,7 @@ fn of_each_request(slo: &RequestSlo, scheduled: u64) -> Case {
     }
 }
 
-fn of_slo(slo: &SloOutcome) -> Case {
+fn slo_case(slo: &SloOutcome) -> Case {
     let ending = match slo.verdict {
         SloVerdict::Met => Ending::Passed,
         SloVerdict::Missed => Ending::Failed,
@@ -276,6 +261,8 @@ fn of_slo(slo: &SloOutcome) -> Case {
 
 #[cfg(test)]
 mod tests {
+    use inferometer_analysis::sheet::Mark;
+
     use super::*;
 
     #[test]
@@ -288,6 +275,6 @@ mod tests {
         sheet.marks = vec![Mark::Cut { completed: 1015, planned: 2000 }, Mark::Simulated];
         let cut = exported(&[Exported::Sheet(&sheet)]);
         assert!(cut.contains("errors=\"1\""), "{cut}");
-        assert!(cut.contains(">1,015 of 2,000 requests completed</error>"), "{cut}");
+        assert!(cut.contains(">cut: 1,015 of 2,000 requests completed</error>"), "{cut}");
     }
 }

@@ -196,7 +196,7 @@ fn lengths(materials: &Materials, asks: bool) -> String {
         }
         InputLength::Estimated => "estimated by words (no tokenizer)".to_owned(),
         InputLength::Corrected(correction) => format!(
-            "estimated: the server counts {:.2} tokens for a word, and {} besides",
+            "estimated: the server counts {:.2} tokens per word, plus {} per request",
             correction.tokens_per_word, correction.overhead_tokens
         ),
     }

@@ -154,15 +154,16 @@ impl Estimate {
         let mut simulator = Simulator { engine: VirtualEngine::new(&spec.engine)?, session };
         let ready = simulator.make_ready(spec)?;
         let warm_up = ready.warm_up_took();
-        let told = simulator.summarize(ready)?;
-        let time_s = (told.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
-        let (input, output) = told.tokens();
+        let summary = simulator.summarize(ready)?;
+        let time_s =
+            (summary.duration_s() + warm_up.as_secs_f64()) / spec.engine.speed.unwrap_or(1.0);
+        let (input, output) = summary.tokens();
         Ok(Self {
-            requests: Some(told.requests()),
+            requests: Some(summary.requests()),
             input_tokens: Some(input),
             output_tokens: Some(output),
             time: Duration::try_from_secs_f64(time_s).ok(),
-            failing: told.requests() - told.ok(),
+            failing: summary.requests() - summary.ok(),
             known_by: KnownBy::Simulation,
         })
     }

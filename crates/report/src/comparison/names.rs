@@ -36,16 +36,16 @@ struct LevelName {
 impl Names {
     /// The whole names, for a page of any width.
     pub(super) fn whole(comparison: &Comparison) -> Self {
-        let sides = of_sides(comparison);
+        let sides = side_names(comparison);
         let sides = sides.map(|name| (name.to_owned(), name.to_owned())).collect();
         Self { sides, are_letters: false, levels: Vec::new(), shared: None }
     }
 
-    /// Cut for a terminal where that leaves them apart: at the end, else in the middle, else at the
+    /// Cut for a terminal where they stay distinct: at the end, else in the middle, else at the
     /// beginning. Where it does not, they are letters.
     pub(super) fn short(comparison: &Comparison) -> Self {
-        let names: Vec<&str> = of_sides(comparison).collect();
-        let found = cut_apart(&names, SIDE_WIDTH);
+        let names: Vec<&str> = side_names(comparison).collect();
+        let found = cut_distinct(&names, SIDE_WIDTH);
         let are_letters = found.is_none();
         let shown = found.unwrap_or_else(|| (0..names.len()).map(letter).collect());
         let sides = names.into_iter().map(str::to_owned).zip(shown).collect();
@@ -78,10 +78,10 @@ impl Names {
     }
 }
 
-/// Cut to a width where that leaves them apart: at the end, else in the middle, else at the beginning.
-fn cut_apart(names: &[&str], width: usize) -> Option<Vec<String>> {
+/// Cut to a width where they stay distinct: at the end, else in the middle, else at the beginning.
+fn cut_distinct(names: &[&str], width: usize) -> Option<Vec<String>> {
     let cuts: [fn(&str, usize) -> String; 3] = [terminal_line, terminal_ends, without_beginning];
-    cuts.iter().find_map(|cut| apart(names.iter().map(|name| cut(name, width)).collect()))
+    cuts.iter().find_map(|cut| distinct_names(names.iter().map(|name| cut(name, width)).collect()))
 }
 
 /// Names of rows of a matrix are long: parts that all share are removed, and the rest is cut.
@@ -93,14 +93,14 @@ fn level_names(names: Vec<String>) -> (Vec<LevelName>, Option<String>) {
             let number = |(number, name): (usize, &&str)| format!("{number}. {name}");
             (1..).zip(&own).map(number).map(|name| terminal_line(&name, width)).collect()
         };
-        cut_apart(&own, width).unwrap_or_else(numbered)
+        cut_distinct(&own, width).unwrap_or_else(numbered)
     };
     let pairs = names.into_iter().zip(shown(LEVEL_WIDTH)).zip(shown(NARROW_WIDTH));
-    let named = |((name, shown), narrow)| LevelName { name, shown, narrow };
-    (pairs.map(named).collect(), shared)
+    let level = |((name, shown), narrow)| LevelName { name, shown, narrow };
+    (pairs.map(level).collect(), shared)
 }
 
-/// Each without the parts that all have in the same index, and these parts.
+/// Each without the parts that all have at the same position, and these parts.
 fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split(SEPARATOR).collect()).collect();
     let Some((first, others)) = parts.split_first().filter(|(_, others)| !others.is_empty()) else {
@@ -116,16 +116,16 @@ fn without_shared(names: &[String]) -> (Vec<String>, Option<String>) {
         let kept = parts.iter().enumerate().filter(|(index, _)| !shared.contains(index));
         kept.map(|(_, part)| *part).collect::<Vec<_>>().join(SEPARATOR)
     };
-    let said: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
-    (parts.iter().map(own).collect(), Some(said.join(SEPARATOR)))
+    let common: Vec<&str> = shared.iter().map(|index| first[*index]).collect();
+    (parts.iter().map(own).collect(), Some(common.join(SEPARATOR)))
 }
 
-fn of_sides(comparison: &Comparison) -> impl Iterator<Item = &str> {
+fn side_names(comparison: &Comparison) -> impl Iterator<Item = &str> {
     comparison.sides.iter().map(|side| side.name.as_str())
 }
 
 /// The names where no two are the same.
-fn apart(shown: Vec<String>) -> Option<Vec<String>> {
+fn distinct_names(shown: Vec<String>) -> Option<Vec<String>> {
     let distinct: BTreeSet<&String> = shown.iter().collect();
     (distinct.len() == shown.len()).then_some(shown)
 }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(terminal_ends("configuration 2", SIDE_WIDTH), "confi…tion 2");
         assert_eq!(without_beginning("configuration 2, min rate", SIDE_WIDTH), "…2, min rate");
         assert_eq!(terminal_ends("tp8", SIDE_WIDTH), "tp8");
-        assert_eq!(apart(vec!["a".to_owned(), "a".to_owned()]), None);
+        assert_eq!(distinct_names(vec!["a".to_owned(), "a".to_owned()]), None);
         assert_eq!((letter(0), letter(25), letter(26)), ("A".into(), "Z".into(), "27".into()));
     }
 

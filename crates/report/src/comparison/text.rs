@@ -135,12 +135,12 @@ fn judged_levels(all: usize, outcome: &SideOutcome) -> String {
 
 /// Levels that an outcome leaves out, each with its reason.
 pub(super) fn without(outcome: &SideOutcome) -> Option<String> {
-    let told: Vec<String> = outcome
+    let levels: Vec<String> = outcome
         .without
         .iter()
         .map(|found| format!("{} ({})", found.told(), found.reason))
         .collect();
-    (!told.is_empty()).then(|| format!("without {}", told.join(", ")))
+    (!levels.is_empty()).then(|| format!("without {}", levels.join(", ")))
 }
 
 /// A note that the primary quantity has a higher confidence than the head of the table states.
@@ -292,7 +292,7 @@ fn other_tests(
         .collect();
     if !worth_a_look.is_empty() {
         lines.push(format!(
-            "Worth a look besides, about one in twenty of them by chance (Benjamini and Hochberg): \
+            "Also worth a look, about one in twenty of them by chance (Benjamini and Hochberg): \
              {}.",
             worth_a_look.join(", ")
         ));

@@ -12,9 +12,10 @@ use inferometer_analysis::sheet::{CountsFrom, LatencyKind, Mark, Sheet, SheetRat
 use inferometer_analysis::{Estimate, Percentile, Statistic};
 
 use self::charts::{Drawn, Group};
+pub(crate) use self::lines::mark_words;
 use self::lines::{
     Definition, Level, Line, NOT_IN_SOURCE, Quantity, doubt_words, grain_words, kind_words, lines,
-    load_words, mark_advice, mark_words, statistic_name, uncertified_words, unknown,
+    load_words, mark_advice, statistic_name, uncertified_words, unknown,
 };
 pub use self::site::site;
 use super::cells::missing;

@@ -420,7 +420,7 @@ pub(super) const fn grain_name(grain: Grain) -> &'static str {
 }
 
 /// The reason at a mark of a chart.
-pub(super) fn mark_words(mark: &Mark) -> String {
+pub(crate) fn mark_words(mark: &Mark) -> String {
     match mark {
         Mark::Cut { completed, planned } => {
             format!("cut: {} of {} requests completed", count(*completed), count(*planned))
@@ -479,7 +479,7 @@ mod tests {
         }
     }
 
-    fn told(sheets: &[Sheet]) -> Vec<(String, Vec<String>)> {
+    fn loads_by_name(sheets: &[Sheet]) -> Vec<(String, Vec<String>)> {
         let loads = |line: &Line<'_>| {
             line.levels
                 .iter()
@@ -506,7 +506,7 @@ mod tests {
             ("v1", vec!["1 req/s x1", "3 req/s x2", "unlimited rate x1"]),
             ("v0", vec!["1 req/s x1"]),
         ];
-        let found = told(&sheets);
+        let found = loads_by_name(&sheets);
         for ((name, loads), (expected_name, expected_loads)) in found.iter().zip(expected) {
             assert_eq!(name, expected_name);
             assert_eq!(*loads, expected_loads);
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn rates_under_different_limits_are_no_repeats() {
         let rate = Some(SheetRate::PerSecond(2.0));
-        let found = told(&[sheet("a", rate, Some(8)), sheet("a", rate, None)]);
+        let found = loads_by_name(&[sheet("a", rate, Some(8)), sheet("a", rate, None)]);
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a, at most 8 in flight", "a, unlimited in flight"]);
     }
@@ -524,7 +524,8 @@ mod tests {
     #[test]
     fn who_limits_only_what_is_in_flight_is_told_by_that() {
         let unlimited = Some(SheetRate::Unlimited);
-        let found = told(&[sheet("", unlimited, Some(256)), sheet("", unlimited, Some(128))]);
+        let found =
+            loads_by_name(&[sheet("", unlimited, Some(256)), sheet("", unlimited, Some(128))]);
         assert_eq!(
             found,
             [(
@@ -532,12 +533,12 @@ mod tests {
                 vec!["concurrency 128 x1".to_owned(), "concurrency 256 x1".to_owned()]
             )]
         );
-        assert_eq!(told(&[sheet("", None, None)])[0].1, ["load not known x1"]);
+        assert_eq!(loads_by_name(&[sheet("", None, None)])[0].1, ["load not known x1"]);
     }
 
     #[test]
     fn a_load_that_is_not_said_is_not_an_unlimited_one() {
-        let found = told(&[
+        let found = loads_by_name(&[
             sheet("", None, None),
             sheet("", Some(SheetRate::Unlimited), None),
             sheet("", None, Some(8)),
@@ -552,7 +553,7 @@ mod tests {
     fn two_tools_are_two_lines() {
         let mut sheets = [sheet("", None, Some(8)), sheet("", None, Some(8))];
         sheets[1].source.tool = Tool::Vllm;
-        let names: Vec<String> = told(&sheets).into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = loads_by_name(&sheets).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["m, Inferometer", "m, vLLM"]);
     }
 }

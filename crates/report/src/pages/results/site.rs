@@ -84,7 +84,7 @@ fn markdown(words: &Text) -> String {
 }
 
 /// One line whose strings hold nothing that HTML or a template would read. Two braces, or a brace and
-/// a per cent, stand beside each other only inside of a string.
+/// a per cent, are adjacent only inside a string.
 fn json_line(json: &str) -> String {
     let joined: String = json.lines().collect();
     let safe = escape::json_in_html(&joined);
