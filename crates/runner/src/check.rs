@@ -57,6 +57,7 @@ pub enum State {
 
 /// What was found out about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[must_use]
 pub struct Finding {
     /// What was examined.
     pub subject: &'static str,

@@ -50,7 +50,9 @@ pub fn flags(engine: &EngineTable) -> Vec<String> {
             Value::Bool(true) => format!("--{name}"),
             Value::Bool(false) => format!("--no-{name}"),
             Value::String(text) => format!("--{name}={text}"),
-            other => format!("--{name}={other}"),
+            Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                format!("--{name}={value}")
+            }
         }
     };
     let rest = EngineTable { step: None, ..engine.clone() };

@@ -54,6 +54,7 @@ impl From<Exit> for ExitCode {
 
 /// What went wrong, for which input, and what to do about it.
 #[derive(Debug)]
+#[must_use]
 pub struct Failure {
     exit: Exit,
     message: String,
@@ -107,13 +108,11 @@ impl Failure {
     }
 
     /// An error of this program or its machine.
-    #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
     pub fn from_error(error: impl std::fmt::Display) -> Self {
         Self::internal(error.to_string())
     }
 
     /// An error in what the user asked for.
-    #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
     pub fn from_usage(error: impl std::fmt::Display) -> Self {
         Self::usage(error.to_string())
     }

@@ -21,6 +21,7 @@ pub use crate::session::Session;
 
 /// A server that was probed and is ready to be measured.
 #[derive(Debug)]
+#[must_use]
 pub struct Live {
     pub(crate) found: Found,
     /// What the server is and what it runs on.

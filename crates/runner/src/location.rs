@@ -9,6 +9,7 @@ use crate::deployed;
 
 /// Where a run is stored.
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct RunLocation<'a> {
     /// What was sent before is looked for here.
     store: &'a RunStore,

@@ -33,6 +33,7 @@ const JOURNAL_QUEUE: usize = 1 << 13;
 
 /// A benchmark whose requests are planned.
 #[derive(Clone)]
+#[must_use]
 pub struct Planned {
     /// What is measured, and how.
     pub spec: Spec,

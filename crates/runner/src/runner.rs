@@ -18,6 +18,7 @@ use crate::secrets::Secrets;
 
 /// A benchmark that is planned and checked, and has sent nothing yet.
 #[derive(Debug)]
+#[must_use]
 pub struct Runner {
     planned: Planned,
     secrets: Secrets,
@@ -72,14 +73,14 @@ impl Runner {
             TargetSpec::Deployed(_) => Some(deployed::log_in(store.path())),
             TargetSpec::Embedded | TargetSpec::Url(_) => None,
         };
-        let server = Arc::new(match &log {
-            Some(log) => Deployed::server(spec, &self.secrets, log, session)?,
-            None => {
-                let server = Server::new(spec)?;
-                session.emit(Event::Probing { base: server.base().clone() });
-                server
-            }
-        });
+        let server = if let Some(log) = &log {
+            Deployed::server(spec, &self.secrets, log, session)?
+        } else {
+            let server = Server::new(spec)?;
+            session.emit(Event::Probing { base: server.base().clone() });
+            server
+        };
+        let server = Arc::new(server);
         let live = Live::reach(Arc::clone(&server), &self.secrets, &self.planned)
             .map_err(|failure| explain(failure, &server, session))?;
         session.emit(live.opening());

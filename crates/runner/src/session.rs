@@ -10,6 +10,7 @@ use crate::interruption::Interruption;
 
 /// The shared state of all measurements of one process.
 #[derive(Clone)]
+#[must_use]
 pub struct Session {
     /// Requests that may be in flight before the system runs out of file descriptors.
     pub ceiling: usize,

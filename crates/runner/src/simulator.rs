@@ -76,10 +76,10 @@ impl Simulator<'_> {
     /// Plays it and keeps every record.
     pub fn record(
         &mut self,
-        ready: Ready,
+        ready: &Ready,
         location: RunLocation<'_>,
     ) -> Result<Simulated, Failure> {
-        let writer = location.create(self.new_run(&ready)?)?;
+        let writer = location.create(self.new_run(ready)?)?;
         let directory = writer.directory().clone();
         // A set remembers its own command, which finishes this run, too.
         if location.set().is_none() {

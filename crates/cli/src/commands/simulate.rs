@@ -212,7 +212,7 @@ impl Simulations<'_> {
             self.show(&summary_page(&summary), || summary.json())?;
             return Ok(self.exit_without_records(&summary));
         };
-        let simulated = self.simulator.record(ready, RunLocation::in_store(&store))?;
+        let simulated = self.simulator.record(&ready, RunLocation::in_store(&store))?;
         let Run { summary, directory, .. } = simulated.measured;
         let outcomes = self.requirements.judge(std::slice::from_ref(&summary))?;
         let text = page(&summary, &directory, &outcomes, self.results.page.format());

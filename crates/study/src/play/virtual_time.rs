@@ -59,7 +59,7 @@ impl PointRunner for VirtualRunner<'_> {
         };
         self.replay(&mut kept, before)?;
         let measured = match kept.simulator.make_ready(&job.spec) {
-            Ok(ready) => kept.simulator.record(ready, job.location),
+            Ok(ready) => kept.simulator.record(&ready, job.location),
             Err(failure) => Err(failure),
         };
         kept.played += 1;
