@@ -175,10 +175,10 @@ fn a_suite_that_is_not_there_is_named() {
     assert_refused(&["suite", "--show", "kwick"], folder.path(), &["`kwick`", "quick"]);
     assert_refused(&["suite", "nowhere.toml"], folder.path(), &["suite nowhere.toml", "No such"]);
     assert_refused(&["suite", "quick", "--price", "5", "--dry-run"], folder.path(), &["2.50/h"]);
-    let priced = ["--price is reckoned with in a dry run", "add --dry-run"];
+    let priced = ["--price applies to a dry run only", "add --dry-run"];
     assert_refused(&["suite", "quick", "--price", "5/h"], folder.path(), &priced);
     let resumed = ["suite", "--resume", "x", "--prompts", "same"];
-    assert_refused(&resumed, folder.path(), &["--prompts beside --resume"]);
+    assert_refused(&resumed, folder.path(), &["--prompts does not go with --resume"]);
 }
 
 #[test]
